@@ -1,20 +1,29 @@
-"""What is to be forgotten: how it is named, what a preview of it shows, and what became of it."""
-
-from pathlib import Path
-from typing import Final
+"""Values of a deletion: the request, the preview, the result and the list of past deletions."""
 
 from msgspec import Struct, field
 
 from .conversation import Milliseconds
-from .memory import StoredMemory
 
 
 class DeletionRequest(Struct, frozen=True):
-    """What somebody names. Each of `targets` adds to the set; everything else narrows it.
+    """The content to delete. Every target adds to the selection; all other fields narrow it.
 
-    A target is the id of an exchange, an observation (which stands for its exchange) or a memory, the id of a session
-    or its first characters, or the path of a transcript, with `:FIRST-LAST` for some of its lines. `projects` are names
-    or folders. `mentions` is text that has to stand there, in upper or lower case.
+    A target is one of:
+
+    - the id of an exchange, of an observation (stands for its exchange) or of a memory;
+    - the id of a session, or its first six or more characters;
+    - the path of a transcript or of its copy;
+    - a session or a path with `:FIRST-LAST`, for the exchanges on these lines.
+
+    Attributes:
+        targets: Ids and paths.
+        projects: Names or folders of projects.
+        agents: Names of agents.
+        since: First moment, inclusive.
+        until: Last moment, exclusive.
+        mentions: Text that must occur, in any case.
+        erase: Remove every byte instead of only hiding the content.
+        force: Include golden rules and pinned memories.
     """
 
     targets: tuple[str, ...] = ()
@@ -27,13 +36,13 @@ class DeletionRequest(Struct, frozen=True):
     force: bool = False
 
     @property
-    def names_nothing(self) -> bool:
-        """Whether it would be everything there is."""
+    def selects_everything(self) -> bool:
+        """True if no field restricts the selection."""
         return not (self.targets or self.projects or self.agents or self.mentions or self.since or self.until)
 
 
 class DeletedSession(Struct, frozen=True):
-    """A session of which something goes: how many of its exchanges, and whether nothing of it is left."""
+    """A session that loses `exchanges` exchanges, or all content if `whole`."""
 
     session_id: str
     agent: str
@@ -44,67 +53,76 @@ class DeletedSession(Struct, frozen=True):
 
 
 class DeletedCopy(Struct, frozen=True):
-    """A copy in the archive that goes as a `whole`, or loses lines. `path` is where the agent keeps its own."""
+    """A raw copy that loses lines, or is deleted if `whole`. `path` is the agent's own file, `size` is in bytes."""
 
     archived: str
-    path: Path
+    path: str
     lines: int
     size: int
     whole: bool
 
 
-class DeletedFile(Struct, frozen=True):
-    """A file of a person's project in which a memory is kept. `digest` tells its bytes as they were shown."""
+class DeletedMemory(Struct, frozen=True):
+    """A memory of the selection."""
 
-    path: str
-    digest: str
-
-
-class Widened(Struct, frozen=True):
-    """Lines of a copy that go because an exchange goes as a whole, of which a `target` named only a part."""
-
-    target: str
-    archived: str
-    start_line: int
-    end_line: int
+    id: str
+    type: str
+    title: str
 
 
 class DeletionPreview(Struct, frozen=True):
-    """Exactly what would go. `token` stands for this set and no other; `sent` exchanges went to a language model.
+    """The exact extent of a deletion.
 
-    `protected` memories are golden or pinned, and stay unless forced. `shared` copies repeat some of the lines. `files`
-    are those in which people keep the memories: they go where `erase` is meant, and stay otherwise. `unread` copies are
-    damaged: nobody knows whether some of it stands there. `kept` lines repeat what other sessions said first, and
-    stay in those.
+    Attributes:
+        token: Confirms this extent and no other.
+        erase: Whether every byte is removed.
+        sessions: Sessions that lose content.
+        exchanges: Number of exchanges.
+        observations: Number of observations extracted from these exchanges.
+        copies: Raw copies that lose lines.
+        memories: Memories that are deleted.
+        protected: Ids of golden rules and pinned memories, which are deleted only by force.
+        files: Memory files in the user's projects. Only an erasure deletes them.
+        repeated_in: Number of other copies that repeat some of the lines and lose them, too.
+        kept_lines: Number of lines that stay in other sessions, because those contained them first.
+        sent: Number of exchanges that were sent to a language model.
+        unreadable: Names of copies that could not be searched.
     """
 
     token: str
+    erase: bool = False
     sessions: tuple[DeletedSession, ...] = ()
     exchanges: int = 0
     observations: int = 0
     copies: tuple[DeletedCopy, ...] = ()
-    memories: tuple[StoredMemory, ...] = ()
-    protected: tuple[StoredMemory, ...] = ()
-    shared: int = 0
+    memories: tuple[DeletedMemory, ...] = ()
+    protected: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    repeated_in: int = 0
+    kept_lines: int = 0
     sent: int = 0
-    erase: bool = False
-    widened: tuple[Widened, ...] = ()
-    files: tuple[DeletedFile, ...] = ()
-    unread: tuple[str, ...] = ()
-    kept: int = 0
+    unreadable: tuple[str, ...] = ()
 
     @property
-    def empty(self) -> bool:
-        """Whether there is nothing to forget."""
+    def is_empty(self) -> bool:
+        """True if nothing matches the request."""
         return not (self.sessions or self.exchanges or self.observations or self.copies or self.memories)
 
 
 class ErasureCheck(Struct):
-    """How it was verified: `samples` of what was erased were looked for in every byte, and searched for.
+    """Verification of an erasure: `samples` of the erased text were searched in every file and in the index.
 
-    `found` names the files of the home in which one still stands, `hits` the searches that still found something.
-    `unread` files could not be read and verified, and `uncleaned` copies may hold it still: the `problems` say why.
-    `compacted` is False where another process kept the database from being emptied.
+    Attributes:
+        samples: Number of distinctive texts that were searched.
+        files: Number of files that were read.
+        size: Number of bytes that were read.
+        searches: Number of index searches.
+        found: Files that still contain a sample.
+        hits: Ids of erased items that a search still returned.
+        unreadable: Files that could not be read.
+        uncleaned: Copies from which lines could not be erased.
+        problems: Explanations for `uncleaned`.
+        compacted: False if another process kept the database from being compacted.
     """
 
     samples: int = 0
@@ -113,46 +131,51 @@ class ErasureCheck(Struct):
     searches: int = 0
     found: list[str] = field(default_factory=list[str])
     hits: list[str] = field(default_factory=list[str])
-    unread: list[str] = field(default_factory=list[str])
+    unreadable: list[str] = field(default_factory=list[str])
     uncleaned: list[str] = field(default_factory=list[str])
     problems: list[str] = field(default_factory=list[str])
     compacted: bool = True
 
     @property
-    def holds(self) -> bool:
-        """Whether nothing of it is left."""
-        return not (self.found or self.hits or self.unread or self.uncleaned) and self.compacted
+    def passed(self) -> bool:
+        """True if nothing of the erased content was found and everything was searched."""
+        return not (self.found or self.hits or self.unreadable or self.uncleaned) and self.compacted
 
 
 class DeletionResult(Struct, frozen=True):
-    """What became of it. `number` is that of the forgetting, by which it can be undone until `until`; None for none."""
+    """The result of a confirmed deletion.
+
+    Attributes:
+        preview: What was deleted; the new preview if the token did not match.
+        number: Number of the deletion, for undo; None if nothing was deleted.
+        until: Last moment at which it can be undone; None for an erasure.
+        check: Verification of an erasure.
+        originals: The agents' own files, which stay.
+        remaining_files: Memory files that could not be deleted, each with the reason.
+    """
 
     preview: DeletionPreview
     number: int | None
     until: Milliseconds | None
-    proof: ErasureCheck | None = None
-    outside: tuple[Path, ...] = ()
-    """The agents' own files, which stay."""
-    left: tuple[str, ...] = ()
-    """Files of memories that were to be deleted and are still there, each with the reason."""
+    check: ErasureCheck | None = None
+    originals: tuple[str, ...] = ()
+    remaining_files: tuple[str, ...] = ()
 
 
 class RestoreResult(Struct, frozen=True):
-    """Items that undoing a deletion did not restore.
+    """The limits of an undo.
 
-    `left` memories stay archived, because another memory says the same by now. The next ingest run extracts
-    observations from `unobserved` exchanges.
+    Attributes:
+        not_restored: Ids of memories that stay deleted, because a newer memory has the same content.
+        unobserved: Number of exchanges from which the next ingest run extracts observations.
     """
 
-    left: tuple[StoredMemory, ...] = ()
+    not_restored: tuple[str, ...] = ()
     unobserved: int = 0
 
 
 class DeletionSummary(Struct, frozen=True):
-    """What a forgetting was about, without a word of it: how much, of which agents.
-
-    `projects`, and `first` and `last`, when it was said, are told only while it can be undone.
-    """
+    """Counts of what a deletion removed. `projects` is stored only while the deletion can be undone."""
 
     sessions: int = 0
     exchanges: int = 0
@@ -160,17 +183,18 @@ class DeletionSummary(Struct, frozen=True):
     memories: int = 0
     agents: tuple[str, ...] = ()
     projects: tuple[str, ...] = ()
-    first: Milliseconds | None = None
-    last: Milliseconds | None = None
-
-
-NO_SUMMARY: Final = DeletionSummary()
 
 
 class PastDeletion(Struct, frozen=True):
-    """A forgetting of the past. `until` is how long it can be undone; None for what was erased.
+    """A deletion in the list of deletions.
 
-    `about` is empty where the database was lost since: then only the `marks` are known, two or three for each line.
+    Attributes:
+        number: Number of the deletion.
+        at: Moment of the deletion.
+        until: Last moment at which it can be undone; None for an erasure.
+        marks: Number of tombstones, two or three for each line.
+        finished: False while an erasure is not completed.
+        summary: Counts; empty if the database was lost since.
     """
 
     number: int
@@ -178,4 +202,4 @@ class PastDeletion(Struct, frozen=True):
     until: Milliseconds | None
     marks: int
     finished: bool = True
-    about: DeletionSummary = NO_SUMMARY
+    summary: DeletionSummary = DeletionSummary()

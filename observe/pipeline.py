@@ -93,11 +93,11 @@ class Pipeline(Closing):
         return result
 
     def _lost(self) -> list[SourceUnreadable]:
-        """Return what a damaged register did not give to a new or older database, and changes that are missing."""
+        """Return tombstones that were lost with a damaged file, and changes that are missing."""
         problems: list[SourceUnreadable] = []
         if self._store.tombstones.lost:
             hint = "Then run `palaver fsck --repair`: until then `palaver doctor` tells of it."
-            problems.append(SourceUnreadable(self._home.archive, self._store.tombstones.loss, hint=hint))
+            problems.append(SourceUnreadable(self._home.archive, self._store.tombstones.damage, hint=hint))
         if missing := self._store.watermark.missing:
             from .upkeep.fsck import RESTORE, missing_changes
 
@@ -105,9 +105,9 @@ class Pipeline(Closing):
         return problems
 
     def _finish_erasing(self, report: Reporter) -> list[SourceUnreadable]:
-        """What is being erased since a pass was killed, or since it can no longer be had back.
+        """Finish interrupted erasures, and erase deletions that can no longer be undone.
 
-        Where that fails it is told, and tried again by the next pass: what is new is archived all the same.
+        Returns problems instead of raising, so that new transcripts are ingested anyway.
         """
         if not self._store.tombstones.exist():
             return []
@@ -120,7 +120,7 @@ class Pipeline(Closing):
                 problems += finish(self._home, self._store, self._exclusion, self._model, report).problems
         except (PalaverError, OSError) as error:
             hint = "The next pass tries again; `palaver fsck` tells what is damaged."
-            reason = f"what was forgotten could not be erased: {error}"
+            reason = f"deleted content could not be erased: {error}"
             problems.append(SourceUnreadable(self._home.archive, reason, hint=hint))
         return problems
 

@@ -18,7 +18,7 @@ from ..core.amount import DOLLAR, MONEY
 from ..core.checkup import Checkup, Diagnosis
 from ..core.clock import show_day, show_instant
 from ..core.conversation import INSTANT, Exchange, Turn
-from ..core.deletion import DeletionPreview, DeletionResult, ErasureCheck
+from ..core.deletion import DeletionResult, ErasureCheck
 from ..core.errors import SourceUnreadable
 from ..core.memory import Edge, MemoryEvent, StoredMemory
 from ..core.query import Grouping
@@ -78,15 +78,8 @@ _SHAPES: Final[Mapping[type, Shape]] = {
     MemoryEvent: Shape({"memory"}),
     Checkup: Shape(added={"sound": "sound"}),
     Diagnosis: Shape(added={"healthy": "healthy"}),
-    DeletionPreview: Shape(
-        added={
-            "memories": lambda preview: [held.id for held in preview.memories],
-            "protected": lambda preview: [held.id for held in preview.protected],
-            "files": lambda preview: [clean(file.path) for file in preview.files],
-        }
-    ),
-    ErasureCheck: Shape(added={"holds": "holds"}),
-    DeletionResult: Shape({"preview"}, added={"done": lambda _: True, "removed": "preview"}),
+    ErasureCheck: Shape(added={"passed": "passed"}),
+    DeletionResult: Shape(added={"done": lambda _: True}),
 }
 
 

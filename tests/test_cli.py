@@ -1074,7 +1074,7 @@ def test_a_project_can_be_named_by_the_folder_one_is_in(tmp_path: Path, monkeypa
     assert called
     for named in (".", str(tmp_path / "tide-clock"), "../tide-clock"):
         assert found(named) == called
-        assert "Would forget" in palaver("forget", "--project", named).stdout
+        assert "This would delete" in palaver("forget", "--project", named).stdout
 
     whole = str((tmp_path / "elsewhere").resolve())
     monkeypatch.chdir(whole)

@@ -189,17 +189,17 @@ def test_only_what_goes_on_is_said_to(typed: list[str], goes_on: bool, capsys: p
         assert ("stopped" in said, "run the same command to go on" in said) == (True, goes_on)
 
 
-@pytest.mark.parametrize("typed", ["--yes", "--eras", "--forc", "--for-goo"])
+@pytest.mark.parametrize("typed", ["--yes", "--eras", "--forc", "--erase-no"])
 def test_what_cannot_be_undone_is_never_guessed(typed: str) -> None:
     """Who forgets and types an option that there is not hears how what was shown is confirmed."""
     told = failure(palaver("forget", "mem_1", typed, "--json"))["message"]
 
     assert told == (
-        f"No such option '{typed}'. Memories named by their ids go at once; all else is shown, and "
-        "--confirm TOKEN does what was shown"
+        f"No such option '{typed}'. Memories are forgotten at once by id; anything else shows a preview, "
+        "which --confirm TOKEN confirms"
     )
     assert "--mentions" in failure(palaver("forget", "--mention", "--json"))["message"]
-    assert "go at once" not in failure(palaver("documents", "forget", "--yes", "--json"))["message"]
+    assert "at once" not in failure(palaver("documents", "forget", "--yes", "--json"))["message"]
 
 
 def test_an_option_that_was_meant_as_words_is_told_how_to_be_searched() -> None:

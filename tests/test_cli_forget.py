@@ -29,18 +29,18 @@ def palaver(*arguments: str, code: int = 0) -> Result:
 def test_nothing_goes_without_its_token() -> None:
     """The first call shows what would go and the command that does it, which then does exactly that."""
     shown = palaver("forget", "--mentions", "tide").stdout
-    assert "Nothing was removed yet" in shown
+    assert "Nothing was deleted yet" in shown
     command = shown.splitlines()[-1].split()
     assert command[:4] == ["palaver", "forget", "--mentions", "tide"]
 
     wrong = palaver("forget", "--mentions", "tide", "--confirm", "000000000000", code=1).stdout
-    assert "Nothing was removed" in wrong
+    assert "Nothing was deleted" in wrong
 
     assert "palaver forget --undo 1" in palaver(*command[1:]).stdout
-    assert palaver("forget", "--mentions", "tide").stdout == "Nothing of this is archived or held.\n"
+    assert palaver("forget", "--mentions", "tide").stdout == "Nothing matches.\n"
     assert "can be undone until" in palaver("forget", "--list").stdout
     assert "Restored" in palaver("forget", "--undo", "1").stdout
-    assert "Would forget" in palaver("forget", "--mentions", "tide").stdout
+    assert "This would delete" in palaver("forget", "--mentions", "tide").stdout
 
 
 def forgotten(*words: str) -> str:
@@ -53,23 +53,23 @@ def test_a_number_says_what_became_of_it() -> None:
     """What was undone is told from what never was."""
     number = forgotten("--mentions", "tide")
     palaver("forget", "--undo", number)
-    assert f"Forgetting {number} was undone before" in palaver("forget", "--undo", number, code=2).stderr
-    assert f"Forgetting {number} was undone before" in palaver("forget", "--for-good", number, code=2).stderr
-    assert "Forgetting 7 was never made" in palaver("forget", "--undo", "7", code=2).stderr
+    assert f"Deletion {number} was undone before" in palaver("forget", "--undo", number, code=2).stderr
+    assert f"Deletion {number} was undone before" in palaver("forget", "--erase-now", number, code=2).stderr
+    assert "Deletion 7 does not exist" in palaver("forget", "--undo", "7", code=2).stderr
 
 
 def test_erasing_in_json_says_how_it_was_verified() -> None:
     """As JSON the preview has the token, and the outcome the proof and what is out of reach."""
     token = json.loads(palaver("forget", "--mentions", "tide", "--erase", "--json").stdout)["token"]
     done = json.loads(palaver("forget", "--mentions", "tide", "--erase", "--confirm", token, "--json").stdout)
-    assert done["proof"]["holds"] is True
-    assert done["outside"]
+    assert done["check"]["passed"] is True
+    assert done["originals"]
 
 
 def test_a_wrong_name_is_answered_with_how_to_name_it() -> None:
     """What names nothing says what can be named."""
     result = palaver("forget", "nothing-like-it", code=2)
-    assert "Nothing archived is called nothing-like-it" in result.stderr
+    assert "Nothing in the archive is called nothing-like-it" in result.stderr
     assert "--mentions" in result.stderr
 
 
@@ -100,21 +100,14 @@ def test_lines_that_are_not_there_are_refused_as_by_read(span: str, told: str) -
     assert told in result.stderr
 
 
-def test_the_preview_says_which_lines_go_and_why() -> None:
-    """A line, or an observation, takes its whole exchange with it, and its lines are named; a whole one does not."""
-    asked = f"{PATH}:2-2"
-    shown = palaver("forget", asked).stdout
-    (lines,) = json.loads(palaver("forget", asked, "--json").stdout)["widened"]
-    assert "goes as a whole" in shown
-    assert f"{asked}: lines {lines['start_line']}-{lines['end_line']} of {PATH}" in shown
-    assert lines["start_line"] <= 2 < lines["end_line"]
-
-    exact = palaver("forget", f"{PATH}:{lines['start_line']}-{lines['end_line']}")
-    assert "goes as a whole" not in exact.stdout
-
+def test_a_line_takes_its_whole_exchange() -> None:
+    """The preview counts every line of the exchange, for a line of it as for its observation."""
+    by_line = json.loads(palaver("forget", f"{PATH}:2-2", "--json").stdout)
+    assert by_line["exchanges"] == 1
+    assert by_line["copies"][0]["lines"] > 1
     hits = json.loads(palaver("search", "tide", "--json").stdout)["results"]
-    learned = next(hit["id"] for hit in hits if hit["id"].startswith("obs-"))
-    assert [each["target"] for each in json.loads(palaver("forget", learned, "--json").stdout)["widened"]] == [learned]
+    observation = next(hit["id"] for hit in hits if hit["id"].startswith("obs-"))
+    assert json.loads(palaver("forget", observation, "--json").stdout)["exchanges"] == 1
 
 
 def test_not_every_project_is_named_as_if_these_were_all(home: Path) -> None:
@@ -127,19 +120,19 @@ def test_not_every_project_is_named_as_if_these_were_all(home: Path) -> None:
     with Pipeline(Home(home / "palaver")) as pipeline:
         pipeline.run(in_paths([home / "more"]))
 
-    assert " and 4 others. Give the name" in palaver("forget", "--project", "nosuch", code=2).stderr
+    assert " and 4 others. Give a name" in palaver("forget", "--project", "nosuch", code=2).stderr
 
 
 @pytest.mark.parametrize(
     "words",
     [
-        ("--undo", "1", "--for-good", "1"),
+        ("--undo", "1", "--erase-now", "1"),
         ("--undo", "1", "--list"),
-        ("--for-good", "1", "mem_1"),
+        ("--erase-now", "1", "mem_1"),
         ("--list", "--mentions", "tide"),
     ],
 )
 def test_what_looks_after_the_past_does_nothing_else(words: tuple[str, ...]) -> None:
     """No word of a call that erases or brings back is passed over in silence."""
     told = palaver("forget", *words, code=2).stderr
-    assert told.splitlines()[0].endswith("goes with nothing but --json")
+    assert told.splitlines()[0].endswith("takes no other argument or option but --json")

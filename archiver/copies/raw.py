@@ -104,14 +104,6 @@ class RawArchive:
             self._size(source.archived) <= source.size or self._is_beginning_of(source.archived, source.path)
         )
 
-    def ends(self, path: Path, size: int) -> tuple[bytes, bytes]:
-        """Return the digests of the first and last 4 KiB of the first `size` bytes of an agent's file.
-
-        They replace those of a copy from which lines were erased. Raises `OSError`.
-        """
-        with path.open("rb") as file:
-            return _ends(file, size)
-
     def copy(self, path: Path, archived: str, known: Source | None = None, *, rewrite: bool = False) -> Copied:
         """Append to a copy what a file has beyond it, durably; the file must begin with the copy's content.
 
@@ -287,7 +279,8 @@ def _still_compressed(source: BinaryIO, copy: Copy, known: Source | None) -> Cop
         if not file.table.digest:
             raise CopyDamaged(copy.compressed_path, file.format_damage())
         if state.st_size <= file.table.size:
-            return _copied(state, file, file.table.size, known.sums if known else checksums_of(file))
+            sums = known.sums if known else checksums_of(file)
+            return _copied(state, _original(source, file, file.table.size), file.table.size, sums)
     copy.decompress()
     return None
 
@@ -305,7 +298,7 @@ def _append(source: BinaryIO, path: Path, known: Source | None) -> Copied:
             sums.add(piece)
         size = copy.tell()
         sync(copy)
-        return _copied(state, copy, size, sums.pack())
+        return _copied(state, _original(source, copy, size), size, sums.pack())
 
 
 def _is_erased_from(ours: bytes, theirs: bytes) -> bool:
@@ -316,8 +309,13 @@ def _is_erased_from(ours: bytes, theirs: bytes) -> bool:
     return len(mine) == len(other) and all(a == b or not a.strip(b" \t") for a, b in zip(mine, other, strict=True))
 
 
-def _copied(state: os.stat_result, copy: BinaryIO, size: int, sums: bytes) -> Copied:
-    return Copied(Stat(state.st_dev, state.st_ino, state.st_mtime_ns, size), *_ends(copy, size), sums)
+def _original(source: BinaryIO, copy: BinaryIO, size: int) -> BinaryIO:
+    """Return the agent's file, unless it is shorter than the copy: the copy may have lost erased lines."""
+    return source if os.fstat(source.fileno()).st_size >= size else copy
+
+
+def _copied(state: os.stat_result, file: BinaryIO, size: int, sums: bytes) -> Copied:
+    return Copied(Stat(state.st_dev, state.st_ino, state.st_mtime_ns, size), *_ends(file, size), sums)
 
 
 def _ends(file: BinaryIO, size: int) -> tuple[bytes, bytes]:

@@ -1,4 +1,8 @@
-"""Planning: all that a selection means: the marks by which it will be known, and who says the same again."""
+"""Plan of a deletion: the selected content, its tombstones, and the copies that repeat some of its lines.
+
+Limits: lines that other sessions repeat are counted as copies in the preview, not as exchanges. An exchange that such
+a copy loses gets a new id if the deletion is undone.
+"""
 
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
@@ -8,165 +12,138 @@ from msgspec import Struct
 from ...core.errors import CopyDamaged
 from ...core.progress import Progress, silent
 from ..copies.raw import RawArchive
-from ..files.lines import split
 from ..store import Source, Store
-from .ownership import TELLING, Ownership, is_left
+from .ownership import Ownership, is_left, repeats_others
 from .selection import Selection, Selector
 from .suppression import SuppressionList
 
 
 class DeletionPlan(Struct, frozen=True):
-    """What goes, with the marks by which it will be known, and the last change that was seen when it was made.
+    """Everything that a deletion removes.
 
-    `shared` are lines of copies that stay, by source, which say the same again and go with it. `unread` are the names
-    of copies that are damaged: whether they do cannot be told. `kept` counts the lines of copies that go which repeat
-    what other sessions said first: there they stay.
+    Attributes:
+        selector: The state of the store in which the content was selected.
+        selection: The selected content.
+        marks: Tombstones to store.
+        repeats: Lines of copies that stay but repeat deleted lines, by source.
+        unreadable: Names of damaged copies, which may contain deleted lines.
+        kept_lines: Number of lines of deleted copies that stay in the sessions that contained them first.
+        seq: Last entry of the change log when the plan was made.
+        erase: Whether lines are removed from the copies as well.
     """
 
     selector: Selector
-    selected: Selection
+    selection: Selection
     marks: frozenset[int]
-    shared: Mapping[int, AbstractSet[int]]
-    unread: tuple[str, ...]
-    kept: int
+    repeats: Mapping[int, AbstractSet[int]]
+    unreadable: tuple[str, ...]
+    kept_lines: int
     seq: int
+    erase: bool
 
-    def goes(self, source: Source, line: int) -> bool:
-        """Whether a line of a copy goes."""
+    def includes(self, source: Source, line: int) -> bool:
+        """Return whether a line of a copy is deleted."""
         number = source.id or 0
-        return self.selected.holds(number, line) or line in self.shared.get(number, ())
-
-    @property
-    def erases(self) -> bool:
-        """Whether it leaves the copies, too."""
-        return self.selector.wanted.erase
+        return self.selection.has(number, line) or line in self.repeats.get(number, ())
 
     @property
     def sources(self) -> list[Source]:
-        """The sources that go or lose lines, by id."""
-        touched = self.selected.sources | {number for number, lines in self.selected.lines.items() if lines}
+        """Selected sources, by id, which are deleted or lose lines."""
+        touched = self.selection.sources | {number for number, lines in self.selection.lines.items() if lines}
         return [self.selector.sources[number] for number in sorted(touched)]
 
     @property
     def sessions(self) -> set[int]:
-        """The sessions that go or lose something."""
-        return self.selected.sessions | {source.session for source in self.sources if source.session is not None}
+        """Sessions that lose content."""
+        return self.selection.sessions | {source.session for source in self.sources if source.session is not None}
 
 
 class Planner:
-    """Plans in one archive."""
+    """Plans deletions in one archive."""
 
     def __init__(self, store: Store, raw: RawArchive, key: bytes) -> None:
-        self._store, self._raw = store, raw
-        self._suppression, self._ownership = SuppressionList(store, key), Ownership(store, raw, key)
-        self._files = Ownership(store, raw, key, files=True)
+        self._store = store
+        self._raw, self._suppression = raw, SuppressionList(store, key)
+        self._copies, self._originals = Ownership(store, raw, key), Ownership(store, raw, key, originals=True)
 
-    def plan(self, selector: Selector, selected: Selection, progress: Progress = silent) -> DeletionPlan:
-        """What goes with a selection: the same lines in other copies, and what is known by them, too.
+    def plan(
+        self, selector: Selector, selection: Selection, *, erase: bool, progress: Progress = silent
+    ) -> DeletionPlan:
+        """Return the plan for a selection.
 
-        Raises `CopyDamaged` where lines of a copy are to go that cannot be read; whole copies go all the same.
+        Raises:
+            CopyDamaged: Some lines of a copy are selected, and it cannot be read. Whole copies need not be readable.
         """
-        seq = self._store.changes.last()
-        marks, kept = self._marks(selector, selected)
-        shared, unread = self._shared(selector, selected, marks, progress)
-        if self._take_over(selector, selected, shared):
-            selector.complete(selected)
-            marks, kept = self._marks(selector, selected)
-            shared = {number: lines for number, lines in shared.items() if number not in selected.sources}
-        return DeletionPlan(
-            selector, selected, frozenset(marks), shared, tuple(sorted(unread | selected.unread)), kept, seq
-        )
-
-    def _marks(self, selector: Selector, selected: Selection) -> tuple[set[int], int]:
-        """By what the lines that go are known: those that are not repeated from what stays, nor forgotten before.
-
-        And how many go from copies that are removed, and stay where they were said first.
-        """
+        seq, unreadable = self._store.changes.last(), set(selection.unreadable)
         marks, kept = set[int](), 0
-        for number in selected.sources | selected.lines.keys():
+        for number in selection.sources | selection.lines.keys():
+            source, whole = selector.sources[number], number in selection.sources
             try:
-                told, others = self._marks_of(number, selector, selected, self._ownership)
+                found, others = self._marks(source, selection, self._copies, erase=erase)
             except CopyDamaged:
-                if number not in selected.sources:
+                if not whole:
                     raise
-                told, others = self._marks_of_lost(number, selector, selected)
-            marks |= told
-            kept += others if number in selected.sources else 0
-        return marks, kept
+                found, others = self._marks_of_damaged(source, selection, unreadable, erase=erase)
+            marks |= found
+            kept += others if whole else 0
+        repeats = self._repeats(selector, selection, marks, unreadable, progress)
+        return DeletionPlan(selector, selection, frozenset(marks), repeats, tuple(sorted(unreadable)), kept, seq, erase)
 
-    def _marks_of_lost(self, number: int, selector: Selector, selected: Selection) -> tuple[set[int], int]:
-        """The same of a copy that is damaged or gone, as far as it can still be told: where not, it is unread."""
-        source = selector.sources[number]
-        known = set(map(self._suppression.record, self._store.sources.records_of(number)))
-        if source.coverage.keys().isdisjoint(TELLING):
-            return known | self._ownership.remnants(source), 0
-        try:
-            return self._marks_of(number, selector, selected, self._files)
-        except CopyDamaged:
-            selected.unread.add(source.archived)
-            return known, 0
-
-    def _marks_of(
-        self, number: int, selector: Selector, selected: Selection, ownership: Ownership
+    def _marks(
+        self, source: Source, selection: Selection, ownership: Ownership, *, erase: bool
     ) -> tuple[set[int], int]:
-        source, records = selector.sources[number], self._store.sources.records_of(number)
-        others = ownership.repeated(source, lambda owner, line: not selected.holds(owner, line))
-        kept = len(others)
-        if not selector.wanted.erase:
-            others |= self._forgotten_in(source, ownership)
+        """Return the marks of the selected lines that belong to a copy, and how many lines belong to others.
+
+        Lines that were deleted before are left out, so that undo restores exactly what its deletion removed.
+        """
+        number = source.id or 0
+        others = ownership.repeated(source, lambda owner, line: not selection.has(owner, line))
+        left_out = others if erase else others | ownership.deleted(source)
 
         def goes(line: int) -> bool:
-            return selected.holds(number, line) and line not in others
+            return selection.has(number, line) and line not in left_out
 
-        marks = {mark for line, mark in ownership.marked(source, everywhere=True) if goes(line)}
-        return marks | {self._suppression.record(each) for each, line in records.items() if goes(line)}, kept
+        marks = {mark for line, mark in ownership.marks(source, everywhere=True) if goes(line)}
+        records = self._store.sources.records_of(number).items()
+        return marks | {self._suppression.record(record) for record, line in records if goes(line)}, len(others)
 
-    def _forgotten_in(self, source: Source, ownership: Ownership) -> set[int]:
-        """The lines of a copy that were forgotten before: what is undone is to bring back the same as it took away."""
-        if source.coverage.keys().isdisjoint(TELLING):
-            return set()
-        with ownership.reading(source) as file:
-            known = self._suppression.lines(source.path, split(file))
-        return known | self._suppression.records(ownership.records(source))
+    def _marks_of_damaged(
+        self, source: Source, selection: Selection, unreadable: set[str], *, erase: bool
+    ) -> tuple[set[int], int]:
+        """Return the same from the agent's own file, or else from the store and what is left of the copy."""
+        try:
+            return self._marks(source, selection, self._originals, erase=erase)
+        except CopyDamaged:
+            unreadable |= {source.archived} if repeats_others(source) else set()
+            records = self._store.sources.records_of(source.id or 0)
+            return self._copies.salvaged_marks(source) | set(map(self._suppression.record, records)), 0
 
-    def _shared(
-        self, selector: Selector, selected: Selection, marks: AbstractSet[int], progress: Progress
-    ) -> tuple[dict[int, set[int]], set[str]]:
-        """The same lines in copies of the same agents that stay, by source, and the copies that are damaged."""
-        found, unread = dict[int, set[int]](), set[str]()
-        agents = {selector.sources[number].agent for number in selected.sources | selected.lines.keys()}
-        others = {
-            number: source
+    def _repeats(
+        self,
+        selector: Selector,
+        selection: Selection,
+        marks: AbstractSet[int],
+        unreadable: set[str],
+        progress: Progress,
+    ) -> dict[int, set[int]]:
+        """Return the lines with these marks in other copies of the same agents; add damaged copies to `unreadable`."""
+        agents = {selector.sources[number].agent for number in selection.sources | selection.lines.keys()}
+        others = [
+            (number, source)
             for number, source in selector.sources.items()
-            if number not in selected.sources and source.agent in agents
-        }
-        for done, (number, source) in enumerate(others.items()):
+            if number not in selection.sources and source.agent in agents
+        ]
+        found = dict[int, set[int]]()
+        for done, (number, source) in enumerate(others):
             progress(done, len(others))
             try:
-                if lines := self._with_marks(source, marks) - selected.lines.get(number, set()):
-                    found[number] = lines
+                lines = {line for line, mark in self._copies.marks(source) if mark in marks}
+                records = self._copies.records(source).items()
             except CopyDamaged:
-                unread |= {source.archived} if is_left(self._raw, source.archived) else set()
+                unreadable |= {source.archived} if is_left(self._raw, source.archived) else set()
+                continue
+            lines |= {line for record, line in records if self._suppression.record(record) in marks}
+            if lines := lines - selection.lines.get(number, set()):
+                found[number] = lines
         progress(len(others), len(others))
-        return found, unread
-
-    def _with_marks(self, source: Source, marks: AbstractSet[int]) -> set[int]:
-        """Return the lines of a copy that have some of these marks, or whose records do."""
-        lines = {line for line, mark in self._ownership.marked(source) if mark in marks}
-        records = self._ownership.records(source).items()
-        return lines | {line for record, line in records if self._suppression.record(record) in marks}
-
-    def _take_over(self, selector: Selector, selected: Selection, shared: Mapping[int, AbstractSet[int]]) -> bool:
-        """Select the exchanges that say the same elsewhere; whether there are any."""
-        near = [
-            each
-            for each in selector.outlines
-            if each.key not in selected.exchanges
-            and any(each.start_line <= line <= each.end_line for line in shared.get(each.source, ()))
-        ]
-        # Between the lines of an exchange may stand what it repeats, which is not its own.
-        said = self._store.exchanges.load([each.key for each in near])
-        lines = {key: {turn.line for turn in stored.exchange.turns} for key, stored in said.items()}
-        again = {each.key: each for each in near if not lines[each.key].isdisjoint(shared[each.source])}
-        selected.exchanges |= again
-        return bool(again)
+        return found

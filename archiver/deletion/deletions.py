@@ -1,11 +1,11 @@
-"""Deletions: what was selected goes out of the store at once, and tombstones keep it from coming back.
+"""Deletions: plan, carry out, undo, expire.
 
-What is only forgotten stays in the copies, where nobody is shown it, until it is undone or its time is over. What is
-erased leaves the copies as well (`erasing.py`).
+A deletion removes rows from the store and adds tombstones, in one transaction. The copies stay as they are until undo
+is no longer possible; an erasure also removes the lines from the copies (`copy_eraser.py`).
 """
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Final
 
@@ -13,183 +13,121 @@ from msgspec.structs import replace
 
 from ...core.clock import now
 from ...core.conversation import UNINDEXED, Milliseconds
-from ...core.deletion import NO_SUMMARY, DeletionSummary
-from ...core.errors import ChangedMeanwhile, CopyDamaged, InvalidInput, SourceUnreadable
+from ...core.deletion import DeletionRequest, DeletionSummary
+from ...core.errors import ChangedMeanwhile, InvalidInput
 from ...core.home import Home
 from ...core.progress import Progress, silent
 from ..copies.raw import RawArchive
-from ..copies.raw_copy import Copy
-from ..files.lines import split
-from ..store import Deletion, Source, State, Store
+from ..store import Deletion, State, Store
 from ..store.source_table import DELETED
-from .copy_eraser import CopyEraser
 from .deletion_plan import DeletionPlan, Planner
-from .ownership import TELLING, Ownership
-from .selection import Selection, Selector
-from .suppression import SuppressionList
+from .ownership import repeats_others
+from .selection import Selector
 
-KEPT: Final = 30 * 24 * 3600 * 1000
-"""Milliseconds for which what was forgotten can be had back."""
+UNDO_PERIOD: Final = 30 * 24 * 3600 * 1000
+"""Milliseconds during which a deletion can be undone."""
 
 
-def _nothing() -> None:
-    """What nobody has to do besides."""
+_NO_COUNTS: Final = DeletionSummary()
+
+
+def _nothing(_number: int = 0) -> None:
+    pass
 
 
 class Deletions:
-    """Forgets in one archive. Everything but planning runs under the archiver's lease."""
+    """Deletions in one archive. Everything but planning needs the archiver's lease."""
 
     def __init__(self, store: Store, raw: RawArchive) -> None:
         self._store, self._raw = store, raw
         self._key = Home(raw.root.parent).key()
-        self._suppression, self._ownership = SuppressionList(store, self._key), Ownership(store, raw, self._key)
-        self.erasing = CopyEraser(store, raw)
 
-    def plan(self, selector: Selector, selected: Selection, progress: Progress = silent) -> DeletionPlan:
-        """Everything that a selection means: the same lines in other copies, and what is known by them, too."""
-        return Planner(self._store, self._raw, self._key).plan(selector, selected, progress)
+    def plan(self, request: DeletionRequest, progress: Progress = silent) -> DeletionPlan:
+        """Return what a request would delete. Raises `InvalidInput` as `Selector` and `CopyDamaged` as `Planner`."""
+        selector = Selector(self._store, self._raw, request)
+        planner = Planner(self._store, self._raw, self._key)
+        return planner.plan(selector, selector.select(), erase=request.erase, progress=progress)
 
     def token(self, plan: DeletionPlan, *rest: object) -> str:
-        """What stands for this set and no other. `rest` is what else the set consists of."""
-        selected, sources = plan.selected, plan.selector.sources
-        told = (
-            sorted(selected.exchanges.values()),
-            sorted(selected.sessions),
-            [(number, sources[number].size, sources[number].lines) for number in sorted(selected.sources)],
-            sorted((number, *sorted(lines)) for number, lines in selected.lines.items()),
+        """Return a token for exactly this plan. `rest` is what else the deletion removes."""
+        selection, sources = plan.selection, plan.selector.sources
+        content = (
+            sorted(selection.exchanges.values()),
+            sorted(selection.sessions),
+            [(number, sources[number].size, sources[number].lines) for number in sorted(selection.sources)],
+            sorted((number, *sorted(lines)) for number, lines in selection.lines.items()),
             rest,
         )
-        return hashlib.blake2b(repr(told).encode("utf-8", "replace"), key=self._key, digest_size=6).hexdigest()
+        return hashlib.blake2b(repr(content).encode("utf-8", "replace"), key=self._key, digest_size=6).hexdigest()
 
-    def forget(self, plan: DeletionPlan, also: Callable[[int], None], besides: DeletionSummary = NO_SUMMARY) -> int:
-        """Forget what was planned, together with what `also` does with the number of the forgetting, which is returned.
+    def delete(
+        self, plan: DeletionPlan, also: Callable[[int], None] = _nothing, extra: DeletionSummary = _NO_COUNTS
+    ) -> int:
+        """Carry out a plan; return the number of the deletion.
 
-        `besides` counts what goes with it that was never said. Raises `ChangedMeanwhile`, and changes nothing, when
-        some of it changed since it was planned.
+        Args:
+            plan: What to delete.
+            also: Called with the number, in the same transaction.
+            extra: Counts of observations and memories.
+
+        Raises:
+            ChangedMeanwhile: The content changed since it was planned. Nothing is deleted.
         """
-        selected, tombstones = plan.selected, self._store.tombstones
+        selection, tombstones = plan.selection, self._store.tombstones
         with self._store.transaction():
-            if selected.exchanges.keys() & set(self._store.changes.since(plan.seq)):
+            if selection.exchanges.keys() & set(self._store.changes.since(plan.seq)):
                 raise ChangedMeanwhile
-            state = State.ERASING if plan.erases else State.KEPT
-            number = tombstones.begin(now(), state, plan.marks, _about(plan, besides))
-            if not plan.erases:
-                self._store.deleted_rows.keep(number, list(selected.exchanges))
-            self._store.exchanges.delete(list(selected.exchanges))
-            self._blank_sessions(plan)
-            if plan.erases:
+            state = State.ERASING if plan.erase else State.KEPT
+            number = tombstones.begin(now(), state, plan.marks, _summary(plan, extra))
+            if not plan.erase:
+                self._store.deleted_rows.keep(number, list(selection.exchanges))
+            self._store.exchanges.delete(list(selection.exchanges))
+            self._clear_sessions(plan)
+            if plan.erase:
                 self._erase(plan, number)
-            tombstones.reread([source.id for source in plan.sources if source.id is not None])
+            tombstones.reread([source.id for source in plan.sources if source.id is not None] + [*plan.repeats])
             also(number)
-            self._overtake()
+            self._end_overtaken()
         return number
 
-    def _overtake(self) -> None:
-        """What was forgotten before and is erased now cannot be undone, unless memories were put away with it."""
-        for number in self._store.tombstones.overtaken():
-            forgotten = self._store.tombstones.load(number)
-            if forgotten is not None and not forgotten.about.memories:
-                self._store.tombstones.become(number, State.ERASING)
-
     def expired(self, at: Milliseconds) -> list[Deletion]:
-        """What was forgotten longer ago than it is kept."""
-        return [each for each in self._store.tombstones.all() if each.state is State.KEPT and each.at < at - KEPT]
+        """Return the deletions that can no longer be undone and are not erased yet."""
+        past = self._store.tombstones.all()
+        return [each for each in past if each.state is State.KEPT and each.at < at - UNDO_PERIOD]
 
     def expire(self, number: int, also: Callable[[], None] = _nothing) -> None:
-        """It cannot be had back any more: its lines are to go from the copies, together with what `also` does.
-
-        Raises `InvalidInput` as `undo` does.
-        """
-        forgotten = self._kept(number)
-        sources = self._store.sources.all()
-        told = [source for source in sources if not TELLING.isdisjoint(source.coverage)]
-        gone = [
-            source for source in told if source.coverage.keys() == {DELETED} and not self._is_kept(source, forgotten)
-        ]
+        """Begin to erase a deletion. `also` runs in the same transaction. Raises `InvalidInput` as `undo` does."""
+        deletion = self._undoable(number)
         with self._store.transaction():
-            self._store.tombstones.become(forgotten.id, State.ERASING)
-            copies = {source.archived: source in gone for source in told}
-            self._store.tombstones.intend(forgotten.id, copies)
-            for source in told:
-                self._erase_records(source, forgotten)
-            self._drop(gone, sources)
+            self._store.tombstones.become(deletion.id, State.ERASING)
+            copies = {source.archived: False for source in self._store.sources.all() if repeats_others(source)}
+            self._store.tombstones.intend(deletion.id, copies)
             also()
-
-    def drop_empty(self) -> list[SourceUnreadable]:
-        """Remove files of which only erased lines are left: a database restored from a backup told of them again.
-
-        Those that could not be removed are returned, and tried again by the next pass.
-        """
-        number = next((each.id for each in self._store.tombstones.all() if each.state is State.ERASING), None)
-        sources = self._store.sources.all()
-        gone = [each for each in sources if self._is_erased(each)]
-        if number is not None and gone:
-            with self._store.transaction():
-                self._store.tombstones.intend(number, {source.archived: True for source in gone})
-                self._drop(gone, sources)
-            return self.erasing.finish()
-        return []
-
-    def _drop(self, gone: Sequence[Source], sources: Sequence[Source]) -> None:
-        """Remove the rows of these sources, and of sessions that no other of all `sources` tells of."""
-        whole = [source.id for source in gone if source.id is not None]
-        left = {source.session for source in sources if source not in gone}
-        sessions = {source.session for source in gone if source.session is not None} - left
-        self._store.tombstones.erase_rows(sessions, whole, [])
-
-    def _is_erased(self, source: Source) -> bool:
-        if not Copy(self._raw.root, source.archived).exists():
-            records = self._store.sources.records_of(source.id or 0)
-            return bool(records) and self.erasing.known.records(records) == set(records.values())
-        if source.coverage.keys() != {DELETED}:
-            return False
-        try:
-            with self._raw.open(source.archived) as file:
-                return len(self.erasing.known.lines(source.path, split(file))) == source.lines
-        except (CopyDamaged, OSError):
-            return False  # `finish` tells of it; all other copies are looked at
-
-    def _is_kept(self, source: Source, forgotten: Deletion) -> bool:
-        """Whether something of a source was forgotten at another time, and can still be had back."""
-        others = [each for each in self._store.tombstones.all() if each.state is State.KEPT and each.id != forgotten.id]
-        try:
-            marks = {mark for _, mark in self._ownership.marked(source)}
-            marks |= set(map(self._suppression.record, self._ownership.records(source)))
-        except (CopyDamaged, OSError):
-            return True  # what cannot be told is not deleted
-        return any(self._store.tombstones.known(marks, of=each.id) for each in others)
-
-    def _erase_records(self, source: Source, forgotten: Deletion) -> None:
-        """Remove the ids of the records of a source that were forgotten at one time."""
-        marks = {self._suppression.record(each): each for each in self._store.sources.records_of(source.id or 0)}
-        known = self._store.tombstones.known(marks, of=forgotten.id)
-        self._store.tombstones.erase_records([marks[mark] for mark in known])
 
     def undo(self, number: int, also: Callable[[], None] = _nothing) -> None:
-        """Restore what was forgotten, with every ID and all that was extracted; `also` runs in the same transaction.
+        """Restore what a deletion removed, under the same ids; `also` runs in the same transaction.
 
-        Raises `InvalidInput` when it was
-        erased, undone before, or never existed.
+        Raises:
+            InvalidInput: The deletion does not exist, was undone before, or was erased.
         """
         with self._store.transaction():
-            self._kept(number)
+            self._undoable(number)
             self._store.deleted_rows.restore(number)
             self._store.tombstones.undo(number)
-            told = [each.id for each in self._store.sources.all() if each.coverage.get(DELETED) and each.id]
-            self._store.tombstones.reread(told)
+            deleted = [each.id for each in self._store.sources.all() if DELETED in each.coverage]
+            self._store.tombstones.reread([each for each in deleted if each is not None])
             also()
 
-    def _kept(self, number: int) -> Deletion:
+    def _undoable(self, number: int) -> Deletion:
         found = self._store.tombstones.load(number)
         if found is None or found.state is not State.KEPT:
-            said = "was erased, and nothing is left of it" if found else "was never made"
-            if self._store.tombstones.was_undone(number):
-                said = "was undone before"
-            raise InvalidInput(f"Deletions {number} {said}", hint="`palaver forget --list` names what can be undone.")
+            undone = self._store.tombstones.was_undone(number)
+            problem = "was erased" if found else "was undone before" if undone else "does not exist"
+            raise InvalidInput(f"Deletion {number} {problem}", hint="Run `palaver forget --list` to see all deletions.")
         return found
 
-    def _blank_sessions(self, plan: DeletionPlan) -> None:
-        """What a session is called may come from what goes; it is told anew when its copies are read again."""
+    def _clear_sessions(self, plan: DeletionPlan) -> None:
+        """Clear titles and dates, which may come from deleted lines. Reading the copies again sets them."""
         self._store.summaries.drop(plan.sessions)
         for number in plan.sessions:
             session = self._store.sessions.load(number)
@@ -199,31 +137,30 @@ class Deletions:
             )
 
     def _erase(self, plan: DeletionPlan, number: int) -> None:
-        selected, sources = plan.selected, plan.selector.sources
-        partly = {number for number, lines in selected.lines.items() if lines} | plan.shared.keys()
-        copies = {sources[each].archived: False for each in partly} | {
-            sources[each].archived: True for each in selected.sources
-        }
+        selection, sources = plan.selection, plan.selector.sources
+        partly = {each for each, lines in selection.lines.items() if lines} | plan.repeats.keys()
+        copies = {sources[each].archived: False for each in partly}
+        copies |= {sources[each].archived: True for each in selection.sources}
         self._store.tombstones.intend(number, copies)
-        for each, lines in selected.lines.items():
-            records = self._store.sources.records_of(each)
-            self._store.tombstones.erase_records([record for record, line in records.items() if line in lines])
-        for each in {*selected.sources, *selected.lines, *plan.shared}:
-            self._store.deleted_rows.erase(each, partial(plan.goes, sources[each]))
-        self._store.tombstones.erase_rows(selected.sessions, selected.sources, list(selected.exchanges))
+        for each in selection.sources | selection.lines.keys() | plan.repeats.keys():
+            self._store.deleted_rows.erase(each, partial(plan.includes, sources[each]))
+        self._store.tombstones.erase_rows(selection.sources, selection.sessions)
+        self._store.tombstones.erase_calls(selection.exchanges.keys())
+
+    def _end_overtaken(self) -> None:
+        """Let no deletion be undone whose content was erased since, unless it can still restore memories."""
+        for number in self._store.tombstones.overtaken():
+            deletion = self._store.tombstones.load(number)
+            if deletion is not None and not deletion.summary.memories:
+                self._store.tombstones.become(number, State.ERASING)
 
 
-def _about(plan: DeletionPlan, besides: DeletionSummary) -> DeletionSummary:
-    """What is told of it later: while it can be undone, enough to know it again."""
+def _summary(plan: DeletionPlan, extra: DeletionSummary) -> DeletionSummary:
     sessions = [plan.selector.sessions[number] for number in plan.sessions]
-    counted = replace(
-        besides,
+    return replace(
+        extra,
         sessions=len(sessions),
-        exchanges=len(plan.selected.exchanges),
+        exchanges=len(plan.selection.exchanges),
         agents=tuple(sorted({each.agent for each in sessions})),
+        projects=() if plan.erase else tuple(sorted({each.project for each in sessions if each.project})),
     )
-    if plan.erases:
-        return counted
-    times = [each.at for each in plan.selected.exchanges.values() if each.at is not None]
-    projects = tuple(sorted({each.project for each in sessions if each.project}))
-    return replace(counted, projects=projects, first=min(times, default=None), last=max(times, default=None))

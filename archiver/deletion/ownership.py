@@ -1,11 +1,11 @@
-"""Ownership: whose a line is. What a fork or a resumed session repeats belongs to the session that said it first.
+"""Ownership of lines: a line that a fork or resumed session repeats belongs to the session that contained it first.
 
-So it is also where that was forgotten since: forgetting the fork neither takes it away for good nor brings it back.
+Deleting a session therefore deletes its own lines, also where others repeat them, and leaves the lines it repeats.
 """
 
 import io
-from collections.abc import Callable, Collection, Generator, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager, suppress
 from itertools import islice
 from typing import BinaryIO, Final
 
@@ -23,148 +23,131 @@ from ..store import Source, Store
 from ..store.source_table import DELETED
 from .suppression import SuppressionList
 
-TELLING: Final = {REPEATED, DELETED}
-"""The outcomes of lines that may repeat what others said; no other file is looked into."""
+_SHARED: Final = {REPEATED, DELETED}
+"""Outcomes of lines that may repeat another file."""
 
 
 class Ownership:
-    """Tells it in one archive, by the copies; where `files`, by what agents still have of a copy that is lost."""
+    """Reads the marks and records of copies, and finds the lines that belong to other sessions."""
 
-    def __init__(self, store: Store, raw: RawArchive, key: bytes, *, files: bool = False) -> None:
-        self._store, self._raw, self._key, self._files = store, raw, key, files
+    def __init__(self, store: Store, raw: RawArchive, key: bytes, *, originals: bool = False) -> None:
+        """With `originals`, read the agents' own files instead of the copies."""
+        self._store, self._raw, self._key, self._originals = store, raw, key, originals
         self._suppression = SuppressionList(store, key)
 
     def repeated(self, source: Source, stays: Callable[[int, int], bool]) -> set[int]:
-        """The lines of a copy that repeat what stands first on an earlier line, or on one of another source that stays.
+        """Return the lines of a copy that repeat a line that stays, in another copy or earlier in this one.
 
-        `stays` is asked with the source's number and the line.
+        `stays` is called with the id of a source and a line. Lines with a record id are compared by it, others by
+        content, and only with copies that own some of the records. Raises `CopyDamaged`.
         """
-        if source.coverage.keys().isdisjoint(TELLING):
+        if not repeats_others(source):
             return set()
-        alone = self._parsed(source)
-        places = self._store.sources.places(alone.records)
-        first = {record: owner for record, (owner, line) in places.items() if owner != source.id and stays(owner, line)}
-        kept: set[int] = set()
-        for owner in map(self._store.sources.load, set(first.values())):
-            again = self._said_elsewhere(owner)
-            kept |= {mark for line, mark in self._left_of(owner) if line not in again and stays(owner.id or 0, line)}
-        found = self._same(source, kept, stays)
-        if first:
-            told = zip(self._parsed(source, first.keys()).outcomes, alone.outcomes, strict=True)
-            found |= {line for line, (outcome, before) in enumerate(told, 1) if outcome == REPEATED != before}
-        return found
-
-    def _said_elsewhere(self, owner: Source) -> set[int]:
-        """The lines of a copy that repeat others themselves, as far as it can be read: two copies of a session may each
-        have said first what the other says again.
-        """
-        with suppress(CopyDamaged):
-            records = self.records(owner)
-            places = self._store.sources.places(records)
-            return {line for record, line in records.items() if record in places and places[record][0] != owner.id}
-        return set()
-
-    def _left_of(self, owner: Source) -> Iterator[tuple[int, int]]:
-        """The marks of a copy that others repeat; what of it is lost, its records still tell."""
-        try:
-            with reading(self._raw, owner.archived) as file:
-                yield from self._marks(owner, file)
-        except CopyDamaged:
-            with suppress(CopyDamaged), reading_file(owner) as file:
-                yield from self._marks(owner, file)
-
-    def _same(self, source: Source, kept: Collection[int], stays: Callable[[int, int], bool]) -> set[int]:
-        """The lines that have one of these marks, or stood before in the same copy."""
-        found, before = set[int](), dict[int, int]()
-        for line, mark in self.marked(source):
-            if mark in kept or (before.setdefault(mark, line) != line and stays(source.id or 0, before[mark])):
+        records = self.records(source)
+        found, owners = set[int](), set[int]()
+        for record, (owner, line) in self._store.sources.places(records).items():
+            if (owner, line) != (source.id, records[record]) and stays(owner, line):
+                found.add(records[record])
+                owners.add(owner)
+        theirs = set[int]()
+        for owner in owners - {source.id}:
+            with suppress(CopyDamaged):
+                theirs |= {mark for line, mark in self.marks(self._store.sources.load(owner)) if stays(owner, line)}
+        with_record, first = set(records.values()), dict[int, int]()
+        for line, mark in self.marks(source):
+            earlier = first.setdefault(mark, line)
+            if (line not in with_record and mark in theirs) or (earlier != line and stays(source.id or 0, earlier)):
                 found.add(line)
         return found
 
     def records(self, source: Source) -> dict[str, int]:
-        """The records of a copy, whoever said them first, with their lines; none of one that repeats nothing."""
-        if source.coverage.keys().isdisjoint(TELLING):
+        """Return all records of a copy that repeats others, with their lines; nothing for any other copy."""
+        if not repeats_others(source):
             return {}
-        return self._parsed(source).records
-
-    def marked(self, source: Source, *, everywhere: bool = False) -> Iterator[tuple[int, int]]:
-        """Yield every line of a copy with each of its marks.
-
-        `everywhere` adds those of its place in the copy. Raises `CopyDamaged`, also where the copy is missing.
-        """
         with self.reading(source) as file:
-            yield from self._marks(source, file, everywhere=everywhere)
+            return parse_copy(file, source.agent, self._key).records
 
-    def reading(self, source: Source) -> AbstractContextManager[BinaryIO]:
-        """The lines of a copy, or of the agent's file; raises `CopyDamaged` where they cannot be read."""
-        return reading_file(source) if self._files else reading(self._raw, source.archived)
+    def marks(self, source: Source, *, everywhere: bool = False) -> Iterator[tuple[int, int]]:
+        """Yield every line of a copy with each of its marks; `everywhere` adds those of its place in the copy.
 
-    def _marks(self, source: Source, file: BinaryIO, *, everywhere: bool = False) -> Iterator[tuple[int, int]]:
-        paths = [source.path, self._raw.root / source.archived] if everywhere else [source.path]
-        for line in split(file):
-            for mark in self._suppression.line(paths, line):
-                yield line.number, mark
-
-    def remnants(self, source: Source) -> set[int]:
-        """The marks of what can still be read of a copy that is damaged or gone, and of the agent's file.
-
-        None where some of it may be another's: which lines those are cannot be told any more.
+        Raises `CopyDamaged`.
         """
-        if not source.coverage.keys().isdisjoint(TELLING):
-            return set()
+        paths = [source.path, self._raw.root / source.archived] if everywhere else [source.path]
+        with self.reading(source) as file:
+            for line in split(file):
+                for mark in self._suppression.marks(paths, line):
+                    yield line.number, mark
+
+    def salvaged_marks(self, source: Source) -> set[int]:
+        """Return the marks of what can still be read of a damaged or missing copy.
+
+        Nothing for a copy that repeats others: its own lines cannot be told from theirs any more.
+        """
         copy, found = Copy(self._raw.root, source.archived), set[int]()
-        with suppress(CopyDamaged), reading_file(source) as file:
-            found |= self._marks_in(source, file)
-        for path in (copy.compressed_path, *copy.damaged_files()):
-            with suppress(OSError, CopyDamaged), CompressedFile(path) as compressed:
-                found |= self._marks_in(source, io.BytesIO(compressed.intact_lines()))
-            with suppress(OSError), path.open("rb") as file:
-                found |= self._marks_in(source, file) if COMPRESSED_SUFFIX not in path.name else set[int]()
+        for form in (copy.path, copy.compressed_path, *copy.damaged_files()) if not repeats_others(source) else ():
+            with suppress(OSError, CopyDamaged):
+                if COMPRESSED_SUFFIX in form.name:
+                    with CompressedFile(form) as compressed:
+                        data = compressed.intact_lines()
+                else:
+                    data = form.read_bytes()
+                for line in split(io.BytesIO(data)):
+                    found |= self._suppression.marks([source.path], line)
         return found
 
-    def _marks_in(self, source: Source, file: BinaryIO) -> set[int]:
-        return {mark for _, mark in self._marks(source, file)}
-
-    def _parsed(self, source: Source, repeated: Collection[str] = frozenset()) -> Parsed:
+    def deleted(self, source: Source) -> set[int]:
+        """Return the lines of a copy that were deleted before. Raises `CopyDamaged`."""
+        if DELETED not in source.coverage:
+            return set()
         with self.reading(source) as file:
-            return parsed(file, source.agent, self._key, repeated)
+            return self._suppression.lines(source.path, split(file)) | self._suppression.records(self.records(source))
+
+    @contextmanager
+    def reading(self, source: Source) -> Generator[BinaryIO]:
+        """Open the content of a copy, or of the agent's own file. Raises `CopyDamaged`, here or where it is read."""
+        with reading_original(source) if self._originals else reading_copy(self._raw, source.archived) as file:
+            yield file
+
+
+def repeats_others(source: Source) -> bool:
+    """Return whether a copy contains lines that repeat others, or may, because they were deleted."""
+    return not source.coverage.keys().isdisjoint(_SHARED)
 
 
 def is_left(raw: RawArchive, archived: str) -> bool:
-    """Whether there is anything of a copy, in whatever state."""
+    """Return whether anything is left of a copy, damaged or not."""
     copy = Copy(raw.root, archived)
     return copy.exists() or bool(copy.damaged_files())
 
 
 @contextmanager
-def reading(raw: RawArchive, archived: str) -> Generator[BinaryIO]:
-    """The lines of a copy; raises `CopyDamaged`, here or where they are read, also where there is no copy any more."""
+def reading_copy(raw: RawArchive, archived: str) -> Generator[BinaryIO]:
+    """Open the content of a copy. Raises `CopyDamaged`, here or where it is read, also if the copy is missing."""
     try:
         file = raw.open(archived)
     except FileNotFoundError:
         copy = Copy(raw.root, archived)
         left = ", ".join(path.name for path in copy.damaged_files())
-        reason = f"it is gone; only {left} is left of it" if left else "it is gone"
-        raise CopyDamaged(
-            copy.path, reason, hint="Restore it from a backup, or name its whole session: that can be forgotten."
-        ) from None
+        reason = f"the copy is missing; only {left} is left" if left else "the copy is missing"
+        hint = "Restore it from a backup, or delete the whole session, which needs no copy."
+        raise CopyDamaged(copy.path, reason, hint=hint) from None
     with file:
         yield file
 
 
 @contextmanager
-def reading_file(source: Source) -> Generator[BinaryIO]:
-    """The lines of an agent's file that were archived; raises `CopyDamaged` where it is gone, or another by now."""
-    told = list[bytes]()
+def reading_original(source: Source) -> Generator[BinaryIO]:
+    """Open the archived lines of an agent's own file. Raises `CopyDamaged` if it is missing or has changed."""
+    lines = list[bytes]()
     with suppress(OSError), source.path.open("rb") as file:
         if matches(source, file):
-            with opened(source.path) as lines:
-                told = [line.data + b"\n" for line in islice(split(lines), source.lines)]
-    if not told:
-        raise CopyDamaged(source.path, "it is not what was archived any more")
-    yield io.BytesIO(b"".join(told))
+            with opened(source.path) as content:
+                lines = [line.data + b"\n" for line in islice(split(content), source.lines)]
+    if not lines:
+        raise CopyDamaged(source.path, "the file is not what was archived")
+    yield io.BytesIO(b"".join(lines))
 
 
-def parsed(file: BinaryIO, agent: str, key: bytes, repeated: Collection[str] = frozenset()) -> Parsed:
-    """What the lines of a copy say, whatever was said before elsewhere, but for `repeated` records."""
-    return parse(by_agent(agent), Session(agent, ""), ResumePoint(), file, Redactor(key), repeated)
+def parse_copy(file: BinaryIO, agent: str, key: bytes) -> Parsed:
+    """Parse the content of a copy, lines that repeat other copies included."""
+    return parse(by_agent(agent), Session(agent, ""), ResumePoint(), file, Redactor(key))

@@ -28,6 +28,7 @@ from ..reading.source_reader import Boundaries, Reading
 from ..redaction import Redactor
 from ..redaction.transcript_redactor import Discretion
 from ..store import Source, Store
+from ..store.source_table import DELETED
 from .container_extraction import ContainerExtractor
 from .ingest_jobs import IngestJob, JobPlanner
 from .parallel_parsing import ParallelParser, ParsedFile, ParseTask, batches
@@ -86,9 +87,8 @@ class Ingest:
         it. `stored` is called from time to time, when the store has more than before.
         """
         report, boundaries = Pass(still_archived=self._excluded_sessions()), self._boundaries
-        # Nothing can have to be erased from copies as long as nothing was deleted.
-        self._eraser = CopyEraser(self._store, self._raw) if self._deleted else None
-        unerased = self._eraser.finish() if self._eraser else []
+        erased = self._store.tombstones.exist(erased=True)
+        self._eraser = CopyEraser(self._store, self._raw) if erased else None
         found = {each.path: each for each in transcripts}.values()
         planner = JobPlanner(self._store, self._raw, boundaries.redactor, boundaries.exclusion, self._deleted)
         jobs = planner.jobs((each for each in found if each.held_by is None), report)
@@ -105,7 +105,8 @@ class Ingest:
             self._store_all(report)
         progress(len(jobs), len(jobs))
         self._keep_problems(report.problems)
-        report.problems[:0] = unerased
+        if self._eraser:
+            report.problems += self._eraser.finish()
         Rereading(self._store, self._raw, boundaries).run(report, progress, budget)
         return report
 
@@ -130,10 +131,7 @@ class Ingest:
                 threads.shutdown(wait=True, cancel_futures=True)
 
     def _copy(self, job: IngestJob) -> Copied:
-        copied = self._raw.copy(job.path, job.archived, job.continued, rewrite=job.rewritten)
-        if self._eraser is None or not self._eraser.known:
-            return copied
-        return self._eraser.cleaned(job.path, job.archived, job.format.agent, copied)
+        return self._raw.copy(job.path, job.archived, job.continued, rewrite=job.rewritten)
 
     def _parsed(
         self, copies: Sequence[tuple[IngestJob, Future[Copied]]]
@@ -155,7 +153,7 @@ class Ingest:
         self, path: Path, known: ContainerFormat, names: set[str], progress: Progress, report: Pass
     ) -> None:
         """Ingest each session of a container like a transcript of its own."""
-        erased = self._eraser.known if self._eraser else None
+        erased = self._eraser.suppressed if self._eraser else None
         extractor = ContainerExtractor(self._store, self._raw.root, names, self._boundaries.redactor, erased)
         problem: SourceUnreadable | None = None
         state = 0
@@ -198,12 +196,11 @@ class Ingest:
     def _ingest(self, job: IngestJob, copied: Callable[[], Copied], file: ParsedFile | None, report: Pass) -> None:
         try:
             ingested = self._read(job, job.source(copied()), file, report)
-            eraser = self._eraser
-            if eraser and job.is_new and ingested.reading.says_nothing and eraser.leave(ingested.source):
-                return
         except SourceUnreadable as problem:
             report.problems.append(problem)
             return
+        if self._eraser and DELETED in ingested.source.coverage:
+            self._eraser.expect([job.archived])
         self._unstored.append(ingested)
         if len(self._unstored) >= _TRANSACTION or time.monotonic() - self._stored_at > _UNSTORED:
             self._store_all(report)
@@ -222,8 +219,6 @@ class Ingest:
                 self._store_all(report)
             reading = Reading(job.format, session, source, StoredRecords(self._store), self._boundaries)
             reading.run(copy, parsed)
-        if self._eraser:
-            self._eraser.take_out(source, reading.forgotten)
         return _Ingested(job, source, session, reading)
 
     def _stored_session(self, session: Session) -> Session:
@@ -243,8 +238,6 @@ class Ingest:
         with self._store.transaction():
             self._store.tombstones.accept(self._key)
             for each in waiting:
-                if self._eraser:
-                    self._eraser.arrived(each.job.archived)
                 try:
                     with self._store.step():
                         self._store_one(each)

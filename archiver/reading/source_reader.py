@@ -84,8 +84,6 @@ class Reading:
         self._entitling: int | None = None
         self.titles: list[Note] = []
         """Titles that name a record, which may belong to another session."""
-        self.forgotten: dict[str, int] = {}
-        """Records that a person had forgotten, and the lines they stand on."""
         self.repetitions: list[Repetition] = []
         """Lines that say again what another file said first."""
         self.preceded: Collection[int] = ()
@@ -112,11 +110,6 @@ class Reading:
     def exchanges(self) -> list[Exchange]:
         """What was read."""
         return self._found.exchanges
-
-    @property
-    def says_nothing(self) -> bool:
-        """Whether there is no line in it that was not forgotten."""
-        return bool(self._source.coverage) and self._source.coverage.keys() == {DELETED}
 
     @property
     def records(self) -> dict[str, int]:
@@ -169,11 +162,10 @@ class Reading:
                 found.outcomes[place] = DELETED
         kept = (replace(each, turns=tuple(t for t in each.turns if t.line not in gone)) for each in found.exchanges)
         found.exchanges = [each for each in kept if each.turns]
-        # Whose the lines are that were not forgotten, is to be known.
+        # A fork names its parent on every line, also for lines that stay.
         found.notes = [note for note in found.notes if note.line not in gone or note.fact is Fact.PARENT]
-        self.forgotten = {record: line for record, line in found.records.items() if line in gone}
-        # Whose it is, is to be known while it can be had back.
-        erased = suppression.records(self.forgotten, erased=True)
+        # Records that undo can restore keep their owner.
+        erased = suppression.records(found.records, erased=True)
         found.records = {record: line for record, line in found.records.items() if line not in erased}
 
     def _leave_out(self) -> None:

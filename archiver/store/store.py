@@ -137,7 +137,7 @@ class Store(Closing):
         self.watermark.check()
         with self._database.transaction():
             yield
-            self.tombstones.write_down()
+            self.tombstones.write_file()
             self.reserved_ids.reserve()
         self.watermark.advance()
 
@@ -181,11 +181,11 @@ class Store(Closing):
         self._database.close()
 
     def _reconcile(self) -> None:
-        """Compare the database with the files beside it: the watermark, and the register of deletions."""
+        """Compare the database with the files beside it: the watermark, and the tombstone file."""
         try:
             with suppress(StoreCorrupt):  # a damaged change log must not prevent searching
                 self.watermark.check()
-            if not self.tombstones.agree:
+            if not self.tombstones.in_sync:
                 self._adopt_deletions()
         except StoreError:
             self.close()
@@ -194,8 +194,8 @@ class Store(Closing):
     def _adopt_deletions(self) -> None:
         try:
             with self.transaction():
-                self.tombstones.take_over()
+                self.tombstones.synchronise()
         except StoreError:
-            # An unwritable register must not prevent reading, unless it has deletions that the tables lack.
-            if not self.tombstones.know_all:
+            # An unwritable tombstone file must not prevent reading, unless it has deletions that the tables lack.
+            if not self.tombstones.is_complete:
                 raise

@@ -1,8 +1,8 @@
-"""The register: what was forgotten, in a small file beside the copies, so that forgetting outlives the database.
+"""The tombstone file: every deletion with its keyed hashes, beside the copies, so that it outlives the database.
 
-It says by keyed marks alone what the tables say, and is written whole and
-at once before a transaction commits. A database that is new, or was restored from a backup, takes over what stands in
-it. Its first line tells the number of the write, how many lines follow, and by which key the marks were made.
+It contains numbers, times, states and keyed hashes, and no content. It is replaced as a whole before a transaction
+commits. A new database, or one restored from a backup, takes over its deletions. The first line has the number of the
+write, the number of deletions and the fingerprint of the key; every line has a checksum.
 """
 
 import base64
@@ -25,8 +25,8 @@ _UNCHECKED: Final = b"palaver-forgotten-1"
 _STATES: Final = ("kept", "erasing", "erased")
 
 
-class Entry(Struct, frozen=True):
-    """One forgetting: its number, when it was decided, its state, and the marks of what it is about."""
+class Tombstones(Struct, frozen=True):
+    """A deletion with the keyed hashes of its content."""
 
     number: int
     at: Milliseconds
@@ -34,39 +34,39 @@ class Entry(Struct, frozen=True):
     marks: tuple[int, ...]
 
 
-class Registered(Struct, frozen=True):
-    """What a register says; `damaged` lines could not be read."""
+class FileContent(Struct, frozen=True):
+    """The deletions of a file; `damaged` counts those that could not be read."""
 
-    entries: tuple[Entry, ...] = ()
+    deletions: tuple[Tombstones, ...] = ()
     damaged: int = 0
 
 
-class Head(Struct, frozen=True):
-    """The first line: the number of the last write, how many entries it wrote, and the sign of their key."""
+class FileHeader(Struct, frozen=True):
+    """The first line: number of the last write, number of deletions, fingerprint of the key."""
 
     seq: int
     count: int
-    sign: bytes
+    fingerprint: bytes
 
 
-NEVER: Final = Head(0, 0, b"")
-"""What is told where nothing was ever written."""
+NEVER_WRITTEN: Final = FileHeader(0, 0, b"")
+"""The header of a file that does not exist."""
 
 
 class KeyLost(StoreError):
-    """Something was forgotten, and the key by which it is known again is not the one that is there."""
+    """The key is not the key with which the tombstones were made, so they cannot be recognised."""
 
-    def __init__(self, key: Path, register: Path) -> None:
+    def __init__(self, key: Path, tombstones: Path) -> None:
         self.path = key
         super().__init__(
-            f"{key} is not the key by which is known what was forgotten: it would all come back",
-            hint=f"Restore {key} from a backup. Without one, delete {register}: what was forgotten comes back where an "
-            "agent's file or the archive still holds it, and can be forgotten again.",
+            f"{key} is not the key of the tombstones: deleted content would come back",
+            hint=f"Restore {key} from a backup. Without one, delete {tombstones}: deleted content then comes back "
+            "wherever an agent's file or the archive still contains it, and can be deleted again.",
         )
 
 
 class KeyChanged(KeyLost):
-    """The key is not the one with which the placeholders of secrets were made; nothing was forgotten under it."""
+    """The key is not the key with which the placeholders of secrets were made; nothing was deleted."""
 
     def __init__(self, key: Path) -> None:
         self.path = key
@@ -78,90 +78,91 @@ class KeyChanged(KeyLost):
         )
 
 
-def sign(key: bytes) -> bytes:
-    """What tells a key from another, and nothing of either."""
+def fingerprint(key: bytes) -> bytes:
+    """Return a hash by which keys are told apart."""
     return hashlib.blake2b(key=key[:64], person=b"register", digest_size=8).hexdigest().encode()
 
 
 class TombstoneFile:
-    """One file. Who writes has the write lock of the database."""
+    """Reads and writes the file. A writer must have the write lock of the database."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def head(self) -> Head | None:
-        """The first line, `NEVER` where there is no file, None where it is damaged. Raises `StoreError`."""
+    def header(self) -> FileHeader | None:
+        """Return the first line, `NEVER_WRITTEN` without a file, None if it is damaged. Raises `StoreError`."""
         try:
             with self._path.open("rb") as file:
-                return _head(file.readline())
+                return _header(file.readline())
         except FileNotFoundError:
-            return NEVER
+            return NEVER_WRITTEN
         except OSError as error:
             raise self._unreadable(error) from None
 
-    def read(self) -> Registered:
-        """All that can be read; raises `StoreError`."""
+    def read(self) -> FileContent:
+        """Return all deletions that can be read. Raises `StoreError`."""
         try:
             first, *rows = self._path.read_bytes().split(b"\n")
         except FileNotFoundError:
-            return Registered()
+            return FileContent()
         except OSError as error:
             raise self._unreadable(error) from None
-        told = [_entry(row) for row in rows if row]
-        entries = tuple(each for each in told if each is not None)
-        head = _head(first)
-        # A register is only written when there is something to tell: an empty one lost it.
-        count = head.count if head is not None else max(len(told), 1)
-        return Registered(entries, max(count, len(told)) - len(entries))
+        parsed = [_parse(row) for row in rows if row]
+        deletions = tuple(each for each in parsed if each is not None)
+        header = _header(first)
+        # The file is only written once there is a deletion, so an empty file has lost at least one.
+        count = header.count if header is not None else max(len(parsed), 1)
+        return FileContent(deletions, max(count, len(parsed)) - len(deletions))
 
-    def write(self, head: Head, entries: Iterable[Entry]) -> None:
-        """Replace what stands there, durably; raises `StoreError`, and what stood there stays."""
+    def write(self, header: FileHeader, deletions: Iterable[Tombstones]) -> None:
+        """Replace the file durably. Raises `StoreError`, and leaves the file as it was."""
         try:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with replacing(self._path) as file:
-                file.write(with_checksum(b"%s %d %d %s" % (_TITLE, head.seq, head.count, head.sign)))
-                file.writelines(map(_row, entries))
+                file.write(with_checksum(b"%s %d %d %s" % (_TITLE, header.seq, header.count, header.fingerprint)))
+                file.writelines(map(_row, deletions))
         except OSError as error:
-            reason = f"{self._path} cannot be written: {error.strerror or error}"
-            raise StoreError(reason, hint="Nothing was changed. Check free space and rights, then try again.") from None
+            reason = f"cannot write {self._path}: {error.strerror or error}"
+            hint = "Nothing was changed. Check free space and permissions, then try again."
+            raise StoreError(reason, hint=hint) from None
 
     def _unreadable(self, error: OSError) -> StoreError:
-        reason = f"{self._path} cannot be read: {error.strerror or error}"
-        return StoreError(reason, hint="It says what was forgotten. Check its rights and the disk, then try again.")
+        reason = f"cannot read {self._path}: {error.strerror or error}"
+        return StoreError(reason, hint="It records deletions. Check its permissions and the disk, then try again.")
 
 
-def _row(entry: Entry) -> bytes:
-    told = b"%d %d %s %s" % (entry.number, entry.at, entry.state.encode(), _packed(entry.marks))
-    return b"%08x %s\n" % (zlib.crc32(told), told)
+def _row(each: Tombstones) -> bytes:
+    fields = b"%d %d %s %s" % (each.number, each.at, each.state.encode(), _packed(each.marks))
+    return b"%08x %s\n" % (zlib.crc32(fields), fields)
 
 
-def _entry(row: bytes) -> Entry | None:
-    """What a line says; None where it is not what was written."""
-    sum_, _, told = row.partition(b" ")
-    fields = told.split(b" ")
+def _parse(row: bytes) -> Tombstones | None:
+    """Return the deletion of a line, or None if the line is damaged."""
+    checksum, _, text = row.partition(b" ")
+    fields = text.split(b" ")
     try:
-        if int(sum_, 16) != zlib.crc32(told) or len(fields) not in {4, 6}:  # earlier versions wrote two fields more
+        if int(checksum, 16) != zlib.crc32(text) or len(fields) not in {4, 6}:  # earlier versions wrote two more fields
             return None
         number, at, state, marks = fields[:4]
-        entry = Entry(int(number), int(at), state.decode(), _unpacked(marks))
+        found = Tombstones(int(number), int(at), state.decode(), _unpacked(marks))
     except (ValueError, struct.error):
         return None
-    return entry if entry.state in _STATES else None
+    return found if found.state in _STATES else None
 
 
 def _packed(marks: Sequence[int]) -> bytes:
     return base64.b64encode(struct.pack(f">{len(marks)}q", *marks))
 
 
-def _unpacked(told: bytes) -> tuple[int, ...]:
-    packed = base64.b64decode(told, validate=True)
+def _unpacked(text: bytes) -> tuple[int, ...]:
+    packed = base64.b64decode(text, validate=True)
     return struct.unpack(f">{len(packed) // 8}q", packed)
 
 
-def _head(row: bytes) -> Head | None:
+def _header(row: bytes) -> FileHeader | None:
     if row.startswith(_TITLE):
         row = without_checksum(row) or b""
     title, *fields = row.rstrip(b"\n").split(b" ")
     if title not in {_TITLE, _UNCHECKED} or len(fields) != 3 or not (fields[0].isdigit() and fields[1].isdigit()):
         return None
-    return Head(int(fields[0]), int(fields[1]), fields[2])
+    return FileHeader(int(fields[0]), int(fields[1]), fields[2])

@@ -1,32 +1,32 @@
-"""TombstoneTable: what was forgotten, by keyed marks that say nothing of it, and what is still to be done about it.
+"""Deletions and their tombstones: keyed hashes by which deleted content is recognised wherever it reappears.
 
-A forgetting is `kept` while it can be undone, `erasing` from the moment it is decided until the last byte is gone, and
-`erased` afterwards. Its tombstones stay in every state, and stand in the register as well (`register.py`).
+A deletion is `kept` while it can be undone, `erasing` from the decision to erase until no byte is left, then `erased`.
+Its tombstones stay in every state. They are also written to a file beside the copies (`tombstone_file.py`).
 """
 
-import json
 import os
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Final, cast
 
+import msgspec
 from msgspec import Struct
-from msgspec.structs import asdict
 
+from ...core.amount import many
 from ...core.conversation import Milliseconds
-from ...core.deletion import NO_SUMMARY, DeletionSummary
+from ...core.deletion import DeletionSummary
 from ...core.errors import StoreError
 from ...core.home import Home
-from .database import AMONG, Database, Value, listed
+from .database import AMONG, Database, listed
 from .stage_table import StageTable
-from .tombstone_file import NEVER, Entry, Head, KeyChanged, KeyLost, Registered, TombstoneFile, sign
+from .tombstone_file import NEVER_WRITTEN, FileHeader, KeyChanged, KeyLost, TombstoneFile, Tombstones, fingerprint
 
 _STAGE: Final = "forget"
 
 
 class State(StrEnum):
-    """How far a forgetting is."""
+    """Progress of a deletion."""
 
     KEPT = "kept"
     ERASING = "erasing"
@@ -34,202 +34,223 @@ class State(StrEnum):
 
 
 class Deletion(Struct, frozen=True):
-    """A forgetting: how many lines and records it is about, and when it was decided."""
+    """A deletion. `marks` is the number of its tombstones."""
 
     id: int
     at: Milliseconds
     state: State
     marks: int
-    about: DeletionSummary = NO_SUMMARY
+    summary: DeletionSummary = DeletionSummary()
 
 
 class TombstoneTable:
-    """Reads and writes forgettings. The caller opens the transaction."""
+    """Reads and writes deletions. The caller opens the transaction."""
 
     def __init__(self, database: Database) -> None:
         self._db, self._home = database, Home(database.path.parent)
-        self._path = self._home.tombstone_file
-        self._register = TombstoneFile(self._path)
+        self._file = TombstoneFile(self._home.tombstone_file)
         self._changed = False
         self.lost = 0
-        """How many forgettings could not be read when they were taken over from the register just now."""
+        """Number of deletions that could not be read when the file was last merged into the database."""
 
-    def take_over(self) -> None:
-        """Bring tables and register together, after a lost database, a restored one, or a lost register.
+    # The file beside the copies
 
-        A register that cannot tell which write it is of is taken over, whatever it holds. Raises `StoreError`.
+    @property
+    def in_sync(self) -> bool:
+        """True if the database and the file record the same deletions."""
+        header = self._file.header()
+        return header is not None and header.seq == self._seq() and (bool(header.seq) or not self.exist())
+
+    @property
+    def is_complete(self) -> bool:
+        """True if the file records nothing that the database lacks."""
+        header = self._file.header()
+        return header is not None and header.seq <= self._seq()
+
+    def synchronise(self) -> None:
+        """Merge a newer file into the database, or schedule writing a file that is older or missing.
+
+        Raises:
+            StoreError: The file cannot be read.
         """
-        if self.agree:
+        if self.in_sync:
             return
-        seq, head = self._seq(), self._register.head()
+        seq, header = self._seq(), self._file.header()
         self._changed = True
-        if head is None or head.seq > seq:
-            self._adopt(self._register.read())
+        if header is None or header.seq > seq:
+            self._merge_file()
         if self.lost:
-            told = f"the marks of what was forgotten are damaged, {self.lost} of them: it may be back. Forget it again."
-            StageTable(self._db).note(_STAGE, [StoreError(told)])
-        self._db.run("DELETE FROM register")
-        self._db.run("INSERT INTO register VALUES (?)", (max(head.seq if head else 0, seq),))
+            records = many(self.lost, "record")
+            problem = f"{records} of deletions cannot be read: deleted content may be back. Delete it again."
+            StageTable(self._db).note(_STAGE, [StoreError(problem)])
+        self._keep_seq(max(header.seq if header else 0, seq))
 
-    def write_down(self) -> None:
-        """Write into the register what changed; before each commit, so that nothing forgotten is only in the tables."""
+    def write_file(self) -> None:
+        """Write the file if a deletion changed. Runs before each commit: no deletion is recorded only in the database.
+
+        Raises:
+            StoreError: The file cannot be written.
+        """
         if not self._changed:
             return
-        head = self._register.head() or NEVER
-        seq, entries = max(self._seq(), head.seq) + 1, self._entries()
-        # Marks that were made by a key that is lost are not those of the key that was made since.
-        self._register.write(Head(seq, len(entries), head.sign or self._sign()), entries)
-        self._db.run("DELETE FROM register")
-        self._db.run("INSERT INTO register VALUES (?)", (seq,))
+        header = self._file.header() or NEVER_WRITTEN
+        seq, deletions = max(self._seq(), header.seq) + 1, self._with_marks()
+        # A fingerprint in the file stays, even if the key was replaced since: it belongs to the marks.
+        key = header.fingerprint or self._fingerprint()
+        self._file.write(FileHeader(seq, len(deletions), key), deletions)
+        self._keep_seq(seq)
         self._changed = False
 
-    @property
-    def agree(self) -> bool:
-        """Whether tables and register say the same."""
-        head = self._register.head()
-        return head is not None and head.seq == self._seq() and (bool(head.seq) or not self.exist())
-
-    @property
-    def know_all(self) -> bool:
-        """Whether the register tells of nothing that the tables do not hold."""
-        head = self._register.head()
-        return head is not None and head.seq <= self._seq()
-
-    def check(self, key: bytes) -> None:
-        """Raise `KeyLost` or `KeyChanged` if this is not the key of the tombstones or of the placeholders."""
-        if not self.exist():
-            known = self._db.one("SELECT sign FROM key_check")
-            if known is not None and known[0] != sign(key):
-                raise KeyChanged(self._home.key_file)
-            return
-        head = self._register.head()
-        if head is not None and head.sign and head.sign != sign(key):
-            raise KeyLost(self._home.key_file, self._path)
-
-    def accept(self, key: bytes) -> None:
-        """Record the key that `check` is to expect."""
-        known = self._db.one("SELECT sign FROM key_check")
-        if known is None or known[0] != sign(key):
-            self._db.run("DELETE FROM key_check")
-            self._db.run("INSERT INTO key_check VALUES (?)", (sign(key),))
-
-    @property
-    def loss(self) -> str:
-        """What was lost of the register, until somebody was told; empty where nothing was."""
-        return next((each.problem for each in StageTable(self._db).all() if each.name == _STAGE and each.fails), "")
-
-    def loss_told(self) -> None:
-        """Somebody was told of the loss."""
-        StageTable(self._db).note(_STAGE)
-
-    def unregistered(self) -> bool:
-        """Whether the register does not say all that the tables say, or says something else."""
-        found = self._register.read()
-        return bool(found.damaged) or found.entries != tuple(self._entries())
-
-    def register_anew(self) -> None:
-        """Write what the tables say, with the next commit."""
+    def rewrite_file(self) -> None:
+        """Write the file with the next commit."""
         self._changed = True
 
-    def _sign(self) -> bytes:
+    def differs_from_file(self) -> bool:
+        """Return whether the file is damaged or records other deletions than the database."""
+        content = self._file.read()
+        return bool(content.damaged) or content.deletions != tuple(self._with_marks())
+
+    @property
+    def damage(self) -> str:
+        """Description of lost tombstones that the user has not acknowledged; empty for none."""
+        return next((each.problem for each in StageTable(self._db).all() if each.name == _STAGE and each.fails), "")
+
+    def acknowledge_damage(self) -> None:
+        """Clear `damage`."""
+        StageTable(self._db).note(_STAGE)
+
+    def check(self, key: bytes) -> None:
+        """Raise `KeyLost` or `KeyChanged` if `key` is not the key of the tombstones or of the placeholders."""
+        if not self.exist():
+            known = self._db.one("SELECT sign FROM key_check")
+            if known is not None and known[0] != fingerprint(key):
+                raise KeyChanged(self._home.key_file)
+            return
+        header = self._file.header()
+        if header is not None and header.fingerprint and header.fingerprint != fingerprint(key):
+            raise KeyLost(self._home.key_file, self._home.tombstone_file)
+
+    def accept(self, key: bytes) -> None:
+        """Record the key that `check` expects."""
+        known = self._db.one("SELECT sign FROM key_check")
+        if known is None or known[0] != fingerprint(key):
+            self._db.run("DELETE FROM key_check")
+            self._db.run("INSERT INTO key_check VALUES (?)", (fingerprint(key),))
+
+    def _fingerprint(self) -> bytes:
         try:
-            return sign(self._home.key())
+            return fingerprint(self._home.key())
         except OSError as error:
-            reason = f"{self._home.key_file} cannot be read: {error.strerror or error}"
-            raise StoreError(reason, hint="Nothing was changed. Check its rights, then try again.") from None
+            reason = f"cannot read {self._home.key_file}: {error.strerror or error}"
+            raise StoreError(reason, hint="Nothing was changed. Check its permissions, then try again.") from None
 
     def _seq(self) -> int:
         return self._db.number("SELECT seq FROM register")
 
-    def _entries(self) -> list[Entry]:
+    def _keep_seq(self, seq: int) -> None:
+        self._db.run("DELETE FROM register")
+        self._db.run("INSERT INTO register VALUES (?)", (seq,))
+
+    def _with_marks(self) -> list[Tombstones]:
         marks: dict[int, list[int]] = {}
         for number, mark in self._db.rows("SELECT forgetting, mark FROM tombstone ORDER BY forgetting, mark"):
             marks.setdefault(cast(int, number), []).append(cast(int, mark))
-        return [Entry(each.id, each.at, each.state, tuple(marks.get(each.id, ()))) for each in reversed(self.all())]
+        oldest_first = reversed(self.all())
+        return [Tombstones(each.id, each.at, each.state, tuple(marks.get(each.id, ()))) for each in oldest_first]
 
-    def _adopt(self, found: Registered) -> None:
-        """Hold what the register tells. What rows tell of it goes when their copies are read again."""
-        known = {each.id: each for each in self.all()}
-        self.lost = max(found.damaged - len(known.keys() - {entry.number for entry in found.entries}), 0)
-        places = [str(name) for (name,) in self._db.rows("SELECT archived FROM source")]
-        for entry in found.entries:
-            state = State(entry.state)
-            if places and state is State.ERASED:
-                state = State.ERASING
-            same = known.get(entry.number)
-            if same is not None and same.at == entry.at:
+    def _merge_file(self) -> None:
+        """Insert the deletions of the file. Their content leaves the database when its copies are read again."""
+        content, known = self._file.read(), {each.id: each for each in self.all()}
+        self.lost = max(content.damaged - len(known.keys() - {each.number for each in content.deletions}), 0)
+        copies = [str(name) for (name,) in self._db.rows("SELECT archived FROM source")]
+        for each in content.deletions:
+            state = State(each.state)
+            if copies and state is State.ERASED:
+                state = State.ERASING  # the database is older than the erasure, so its rows have to go
+            same = known.get(each.number)
+            if same is not None and same.at == each.at:
                 number = same.id
                 state = max(state, same.state, key=list(State).index)
                 self.become(number, state)
             else:
-                free = None if same else entry.number
                 sql = "INSERT INTO forgetting (id, at, state) VALUES (?, ?, ?)"
-                number = self._db.run(sql, (free, entry.at, state))
-            self._db.run_many("INSERT OR IGNORE INTO tombstone VALUES (?, ?)", [(mark, number) for mark in entry.marks])
+                number = self._db.run(sql, (None if same else each.number, each.at, state))
+            self._db.run_many("INSERT OR IGNORE INTO tombstone VALUES (?, ?)", [(mark, number) for mark in each.marks])
             if state is State.ERASING:
-                self.intend(number, dict.fromkeys(places, False))
-                self._db.run("DELETE FROM forgotten_item")  # any of them may hold what was erased
-        if places and found.entries:
+                self.intend(number, dict.fromkeys(copies, False))
+                self._db.run("DELETE FROM forgotten_item")  # any of these rows may contain erased content
+        if copies and content.deletions:
             # The copies may have lost lines since these checksums were stored.
             self._db.run("UPDATE source SET rules = '', sums = x''")
             self._db.run("UPDATE session SET title = '', title_rank = -1, branch = '', cwd = ''")
 
-    def begin(self, at: Milliseconds, state: State, marks: Collection[int], about: DeletionSummary = NO_SUMMARY) -> int:
-        """Forget what has these marks; the number of the forgetting."""
+    # Deletions
+
+    def begin(self, at: Milliseconds, state: State, marks: Collection[int], summary: DeletionSummary) -> int:
+        """Insert a deletion with its tombstones; return its number."""
         self._changed = True
-        told = json.dumps(asdict(about))
-        if state is not State.KEPT:
-            self._drop_kept()
-        number = self._db.run("INSERT INTO forgetting (at, state, told) VALUES (?, ?, ?)", (at, state, told))
+        number = self._db.run(
+            "INSERT INTO forgetting (at, state, told) VALUES (?, ?, ?)",
+            (at, state, msgspec.json.encode(summary).decode()),
+        )
         self._db.run_many("INSERT OR IGNORE INTO tombstone VALUES (?, ?)", [(mark, number) for mark in marks])
         return number
 
-    def _drop_kept(self, forgetting: int = 0) -> None:
-        """Drop the kept rows of a deletion, and all kept summaries: any may quote an erased line."""
-        self._db.run("DELETE FROM forgotten_item WHERE forgetting = ? OR start_line = 0", (forgetting,))
+    def become(self, number: int, state: State) -> None:
+        """Change the state of a deletion. Content that undo needs goes when it can no longer be undone."""
+        self._changed = True
+        self._db.run("UPDATE forgetting SET state = ? WHERE id = ?", (state, number))
+        if state is not State.KEPT:
+            self._db.run("DELETE FROM forgotten_item WHERE forgetting = ?", (number,))
+            shown = "json_remove(told, '$.projects', '$.first', '$.last')"
+            self._db.run(f"UPDATE forgetting SET told = {shown} WHERE id = ?", (number,))
+
+    def undo(self, number: int) -> None:
+        """Remove a deletion and its tombstones."""
+        self._changed = True
+        self._db.run("DELETE FROM tombstone WHERE forgetting = ?", (number,))
+        self._db.run("DELETE FROM forgetting WHERE id = ?", (number,))
+        self._db.run("DELETE FROM emptied")
 
     def exist(self, *, erased: bool = False) -> bool:
-        """Whether anything was forgotten, or erased."""
+        """Return whether anything was deleted, or erased."""
         wanted = "WHERE state <> 'kept'" if erased else ""
         return bool(self._db.number(f"SELECT EXISTS (SELECT 1 FROM forgetting {wanted})"))
 
-    def known(self, marks: Collection[int], *, erased: bool = False, of: int | None = None) -> set[int]:
-        """Those of these marks that were forgotten, or erased; by one forgetting alone where it is given."""
+    def known(self, marks: Collection[int], *, erased: bool = False) -> set[int]:
+        """Return the marks among these that are tombstones, or tombstones of erased content."""
         wanted = "AND forgetting IN (SELECT id FROM forgetting WHERE state <> 'kept')" if erased else ""
-        wanted += f" AND forgetting = {of:d}" if of is not None else ""
         rows = self._db.rows(f"SELECT DISTINCT mark FROM tombstone WHERE mark {AMONG} {wanted}", (listed(marks),))
         return {cast(int, row[0]) for row in rows}
 
-    def join(self, mark: int, others: Collection[int]) -> None:
-        """What is known by this mark is to be known by the others, too."""
-        self._changed = True
-        self._db.run_many(
-            "INSERT OR IGNORE INTO tombstone SELECT ?, forgetting FROM tombstone WHERE mark = ?",
-            [(other, mark) for other in others],
-        )
-
     def all(self) -> list[Deletion]:
-        """Every forgetting, newest first."""
+        """Return every deletion, newest first."""
         rows = self._db.rows(
             """SELECT id, at, state, (SELECT count(*) FROM tombstone WHERE forgetting = id), told
                FROM forgetting ORDER BY id DESC"""
         )
         return [
-            Deletion(cast(int, row[0]), cast(int, row[1]), State(str(row[2])), cast(int, row[3]), _about(row[4]))
-            for row in rows
+            Deletion(
+                cast(int, number),
+                cast(int, at),
+                State(str(state)),
+                cast(int, marks),
+                msgspec.json.decode(str(summary), type=DeletionSummary),
+            )
+            for number, at, state, marks, summary in rows
         ]
 
     def load(self, number: int) -> Deletion | None:
-        """The forgetting with this number."""
+        """Return the deletion with this number, or None."""
         return next((each for each in self.all() if each.id == number), None)
 
     def was_undone(self, number: int) -> bool:
-        """Whether there was a forgetting with this number, and is none any more."""
+        """Return whether the deletion with this number was undone."""
         given = self._db.number("SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'forgetting'")
         return 0 < number <= given and self.load(number) is None
 
     def overtaken(self) -> list[int]:
-        """The forgettings that could be undone, but all of which was erased since."""
+        """Return the numbers of undoable deletions whose content was erased completely by later deletions."""
         rows = self._db.rows(
             """SELECT f.id FROM forgetting f WHERE f.state = 'kept' AND EXISTS (
                    SELECT 1 FROM tombstone WHERE forgetting = f.id
@@ -241,53 +262,41 @@ class TombstoneTable:
         )
         return [cast(int, number) for (number,) in rows]
 
-    def become(self, number: int, state: State) -> None:
-        """A forgetting is in another state now."""
-        self._changed = True
-        self._db.run("UPDATE forgetting SET state = ? WHERE id = ?", (state, number))
-        if state is not State.KEPT:
-            self._drop_kept(number)
-            shown = "json_remove(told, '$.projects', '$.first', '$.last')"
-            self._db.run(f"UPDATE forgetting SET told = {shown} WHERE id = ?", (number,))
+    # Erasure of copies and rows
 
-    def undo(self, number: int) -> None:
-        """Nothing was forgotten. Files of which nothing was left are looked at anew."""
-        self._changed = True
-        self._db.run("DELETE FROM tombstone WHERE forgetting = ?", (number,))
-        self._db.run("DELETE FROM forgetting WHERE id = ?", (number,))
-        self._db.run("DELETE FROM emptied")
-
-    def intend(self, forgetting: int, copies: Mapping[str, bool]) -> None:
-        """These copies are to lose what was erased; True where the whole copy is to go."""
+    def intend(self, deletion: int, copies: Mapping[str, bool]) -> None:
+        """Record that these copies have to lose erased lines; True if the whole copy goes."""
         self._db.run_many(
             "INSERT OR REPLACE INTO erasure (archived, forgetting, whole) VALUES (?, ?, ?)",
-            [(archived, forgetting, int(whole)) for archived, whole in copies.items()],
+            [(archived, deletion, int(whole)) for archived, whole in copies.items()],
         )
 
     def intended(self) -> dict[str, bool]:
-        """The copies that still hold what was erased; True where the whole copy is to go."""
+        """Return the copies that may contain erased lines; True if the whole copy goes."""
         return {str(name): bool(whole) for name, whole in self._db.rows("SELECT archived, whole FROM erasure")}
 
     def unfinished(self) -> set[int]:
-        """The forgettings of which a copy still is to be cleaned."""
+        """Return the numbers of deletions of which a copy still has to lose lines."""
         return {cast(int, number) for (number,) in self._db.rows("SELECT DISTINCT forgetting FROM erasure")}
 
-    def cleaned(self, archived: Iterable[str]) -> None:
-        """These copies hold nothing of it any more."""
-        self._db.run_many("DELETE FROM erasure WHERE archived = ?", [(name,) for name in archived])
+    def cleaned(self, archived: str) -> None:
+        """Record that a copy contains no erased line."""
+        self._db.run("DELETE FROM erasure WHERE archived = ?", (archived,))
 
     def keep_emptied(self, mark: int, mtime: int, size: int) -> None:
-        """A file says nothing but what was forgotten, as long as it is as it is."""
+        """Record that a file contains only erased content, until it changes. `mark` is the keyed hash of its path."""
         self._db.run("INSERT OR REPLACE INTO emptied VALUES (?, ?, ?)", (mark, mtime, size))
 
     def is_emptied(self, mark: int, mtime: int, size: int) -> bool:
-        """Whether a file was found to say nothing but what was forgotten, and did not change since."""
-        return (
-            self._db.one("SELECT 1 FROM emptied WHERE (mark, mtime, size) = (?, ?, ?)", (mark, mtime, size)) is not None
-        )
+        """Return whether a file was found to contain only erased content and has not changed since."""
+        row = self._db.one("SELECT 1 FROM emptied WHERE (mark, mtime, size) = (?, ?, ?)", (mark, mtime, size))
+        return row is not None
 
-    def erase_rows(self, sessions: Collection[int], sources: Collection[int], exchanges: Collection[int]) -> None:
-        """Remove every row that names these sessions, files and exchanges. Costs of calls stay, and their sums."""
+    def erase_rows(self, sources: Collection[int], sessions: Collection[int] = ()) -> None:
+        """Remove sources with every row that names them, and these sessions unless another source has content of them.
+
+        Costs of model calls stay.
+        """
         for source in sources:
             path = self._db.one("SELECT path FROM source WHERE id = ?", (source,))
             self._db.run("DELETE FROM record WHERE source = ?", (source,))
@@ -295,43 +304,37 @@ class TombstoneTable:
             self._db.run("DELETE FROM source WHERE id = ?", (source,))
             if path is not None:
                 self._erase_path(cast(bytes, path[0]))
-        self._db.run_many("DELETE FROM item WHERE session = ?", [(session,) for session in sessions])
-        self._db.run_many(
-            "DELETE FROM session WHERE id = ? AND id NOT IN (SELECT session FROM source WHERE session NOT NULL)",
-            [(session,) for session in sessions],
-        )
-        self._db.run_many("UPDATE call SET exchange = 0, digest = '' WHERE exchange = ?", [(key,) for key in exchanges])
+        gone = f"{AMONG} AND {{}} NOT IN (SELECT session FROM source WHERE session NOT NULL)"
+        self._db.run(f"DELETE FROM item WHERE session {gone.format('session')}", (listed(sessions),))
+        self._db.run(f"DELETE FROM session WHERE id {gone.format('id')}", (listed(sessions),))
 
     def _erase_path(self, path: bytes) -> None:
         self._db.run("DELETE FROM problem WHERE path = ?", (path,))
         shown = str(Path(os.fsdecode(path)))
         self._db.run("UPDATE stage SET problem = 'about a file that was erased' WHERE instr(problem, ?)", (shown,))
 
+    def erase_calls(self, exchanges: Collection[int]) -> None:
+        """Remove the names of these exchanges from the ledger of model calls."""
+        self._db.run(f"UPDATE call SET exchange = 0, digest = '' WHERE exchange {AMONG}", (listed(exchanges),))
+
     def erase_records(self, records: Collection[str]) -> None:
         """Remove the ids of these records."""
         self._db.run(f"DELETE FROM record WHERE id {AMONG}", (listed(records),))
 
     def sent(self, exchanges: Collection[int]) -> int:
-        """How many of these exchanges were sent to a language model."""
+        """Count the exchanges among these that were sent to a language model."""
         return self._db.number(
-            f"""SELECT count(DISTINCT exchange) FROM call
-               WHERE state <> 'released' AND exchange {AMONG}""",
+            f"SELECT count(DISTINCT exchange) FROM call WHERE state <> 'released' AND exchange {AMONG}",
             (listed(exchanges),),
         )
 
     def reread(self, sources: Collection[int]) -> None:
-        """These sources are to be read again from their copies."""
-        self._db.run_many("UPDATE source SET rules = '' WHERE id = ?", [(source,) for source in sources])
+        """Schedule reading these sources again from their copies."""
+        self._db.run(f"UPDATE source SET rules = '' WHERE id {AMONG}", (listed(sources),))
 
     def compact(self, *, whole: bool) -> bool:
-        """Empty the write-ahead log, and write the `whole` file anew; False while another process is reading."""
+        """Truncate the write-ahead log, and rewrite the database file if `whole`; False while another process reads."""
         if whole:
             self._db.run("VACUUM")
         row = self._db.one("PRAGMA wal_checkpoint(TRUNCATE)")
         return row is not None and row[0] == 0
-
-
-def _about(told: Value) -> DeletionSummary:
-    found: dict[str, Any] = json.loads(str(told))
-    found |= {name: tuple(map(str, found.get(name, ()))) for name in ("agents", "projects")}
-    return DeletionSummary(**found)

@@ -1,26 +1,26 @@
-"""Deletions as a person asks for it: first a preview, then exactly that; what was said, learned and held together."""
+"""Deletion as `palaver forget` does it: preview, confirm, undo, erase; exchanges and memories together."""
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
 
 from ...archiver.copies.raw import RawArchive
 from ...archiver.deletion.deletion_plan import DeletionPlan
-from ...archiver.deletion.deletions import KEPT, Deletions
-from ...archiver.deletion.selection import Selection, Selector, in_project
+from ...archiver.deletion.deletions import UNDO_PERIOD, Deletions
+from ...archiver.deletion.selection import in_project
 from ...archiver.ingest.ingest import Ingest
 from ...archiver.reading.exclusion import Exclusion
-from ...archiver.store import ARCHIVER, Source, State, Store
+from ...archiver.store import ARCHIVER, State, Store
 from ...core import ids
 from ...core.amount import many
 from ...core.clock import now
 from ...core.closing import Closing
 from ...core.deletion import (
     DeletedCopy,
+    DeletedMemory,
     DeletedSession,
     DeletionPreview,
     DeletionRequest,
@@ -33,262 +33,254 @@ from ...core.errors import InvalidInput
 from ...core.home import Home
 from ...core.memory import MemoryState, StoredMemory
 from ...core.progress import Reporter, silent, stage
+from ...core.text import readable
 from .. import rules
 from ..extraction.observation_writer import summarise
 from ..extraction.preferences import OBSERVATION
 from ..memory.supersession import archive, reinstate_targets, restore, superseded_by
 from . import erasure
-from .memory_files import delete, files_of
-from .samples import samples
+from .erasure_check import check, samples
+from .memory_files import delete_files, files_of
 
 _PATIENCE: Final = 30.0
-"""Seconds to wait for another process that archives."""
-_SOME: Final = 5
-"""How many projects are named to who names none of them."""
+"""Seconds to wait for another process that ingests."""
+_NAMED: Final = 5
+"""Number of projects in the hint on an unknown one."""
 
 
-class _Planned(Struct, frozen=True):
-    """What is shown, and what is needed to do it."""
+class _Plan(Struct, frozen=True):
+    """A preview with what is needed to carry it out. `files` are digests of memory files by path."""
 
     preview: DeletionPreview
-    plan: DeletionPlan
+    archive: DeletionPlan
+    memories: Sequence[StoredMemory]
+    files: Mapping[str, str]
 
 
 class Deleter(Closing):
-    """Forgets in one home. Raises `StoreMissing` where there is no archive."""
+    """Deletes in one home. Raises `StoreMissing` if it has no archive."""
 
     def __init__(self, home: Home, model: str | None = None, exclude: Sequence[str] = ()) -> None:
         """`model` is the embedding model, the packaged one by default; `exclude` are patterns of folders."""
         self._home, self._model, self._exclusion = home, model, Exclusion(exclude)
         self._store = Store.open(home.database)
         self._raw = RawArchive(home.archive)
-        self._forgetting = Deletions(self._store, self._raw)
+        self._deletions = Deletions(self._store, self._raw)
 
-    def preview(self, wanted: DeletionRequest, report: Reporter = silent) -> DeletionPreview:
-        """Exactly what would go; raises `InvalidInput` for a name of nothing. Changes nothing."""
-        return self._plan(wanted, report).preview
+    def preview(self, request: DeletionRequest, report: Reporter = silent) -> DeletionPreview:
+        """Return what a request would delete. Raises `InvalidInput` for an unknown or ambiguous name."""
+        return self._plan(request, report).preview
 
-    def forget(self, wanted: DeletionRequest, token: str, report: Reporter = silent) -> DeletionResult:
-        """Forget what was previewed under this token.
+    def delete(self, request: DeletionRequest, token: str, report: Reporter = silent) -> DeletionResult:
+        """Delete what was previewed under a token.
 
-        Where it is not the same any more nothing is done, and the outcome holds the new preview and no number. Raises
-        `LeaseHeld` while another process archives.
+        If the content changed since, nothing is deleted, and the result has the new preview and no number.
+
+        Raises:
+            LeaseHeld: Another process is ingesting.
         """
         with self._store.leases.hold(ARCHIVER, _PATIENCE):
-            planned = self._plan(wanted, report)
-            preview = planned.preview
-            if preview.token != token or preview.empty:
-                return DeletionResult(preview, None, None)
-            if not wanted.erase:
-                number = self._carry_out(planned, wanted)
-                self._reread(report)
-                self._retell(planned.plan.sessions)
-                return DeletionResult(preview, number, now() + KEPT)
-            with stage(report, "Sampling"):
-                texts = samples(self._store, self._raw, planned.plan, preview.memories)
-            number = self._carry_out(planned, wanted)
-            return self._erased(planned, number, texts, report)
+            plan = self._plan(request, report)
+            if plan.preview.token != token or plan.preview.is_empty:
+                return DeletionResult(plan.preview, None, None)
+            if request.erase:
+                return self._erase(plan, report)
+            number = self._carry_out(plan)
+            self._read_again(report)
+            self._summarise(plan.archive.sessions)
+            return DeletionResult(plan.preview, number, now() + UNDO_PERIOD)
 
     def undo(self, number: int, report: Reporter = silent) -> RestoreResult:
-        """Restore what was forgotten, with every ID, and searchable at once.
+        """Restore what a deletion removed, under the same ids and searchable at once. Summaries get new ids.
 
-        Raises `InvalidInput` when it was erased, undone before, or never existed.
+        Raises:
+            InvalidInput: The deletion was erased, undone before, or never existed.
         """
-        left: list[StoredMemory] = []
+        not_restored: list[str] = []
         sessions: list[int] = []
 
         def also() -> None:
-            for held in self._store.memories.load(erasure.put_away(self._store, number)).values():
-                if held.state is MemoryState.ARCHIVED:
+            for memory in self._store.memories.load(erasure.memories_of(self._store, number)).values():
+                if memory.state is MemoryState.ARCHIVED:
                     try:
-                        restore(self._store, held, erasure.context(number), now())
-                    except InvalidInput:  # an active memory says the same
-                        left.append(held)
+                        restore(self._store, memory, erasure.context(number), now())
+                    except InvalidInput:  # an active memory has the same content
+                        not_restored.append(memory.id)
             sessions.extend(self._store.summaries.due())
-            if any(each.id > number for each in self._store.tombstones.all()):
-                summarise(self._store, sessions)  # a restored summary may quote what was forgotten later
 
         with self._store.leases.hold(ARCHIVER, _PATIENCE):
-            self._forgetting.undo(number, also)
-            self._reread(report)
-            self._retell(sessions)
+            self._deletions.undo(number, also)
+            self._read_again(report)
+            self._summarise(sessions)
             unobserved = self._store.exchanges.count_unobserved(rules.VERSION)
-        return RestoreResult(tuple(left), unobserved)
+        return RestoreResult(tuple(not_restored), unobserved)
 
-    def for_good(self, number: int, report: Reporter = silent) -> erasure.Finished:
-        """Erase what was forgotten, and can still be had back.
-
-        Raises `InvalidInput` when there is no such forgetting.
-        """
+    def erase(self, number: int, report: Reporter = silent) -> erasure.ErasureResult:
+        """Erase what a deletion removed, before its time. Raises `InvalidInput` as `undo` does."""
         with self._store.leases.hold(ARCHIVER, _PATIENCE):
             erasure.expire(self._store, self._raw, number)
             return erasure.finish(self._home, self._store, self._exclusion, self._model, report)
 
-    def forgotten(self) -> list[PastDeletion]:
-        """Every forgetting, newest first."""
+    def history(self) -> list[PastDeletion]:
+        """Return every deletion, newest first."""
         return [
             PastDeletion(
                 each.id,
                 each.at,
-                each.at + KEPT if each.state is State.KEPT else None,
+                each.at + UNDO_PERIOD if each.state is State.KEPT else None,
                 each.marks,
                 each.state is not State.ERASING,
-                each.about,
+                each.summary,
             )
             for each in self._store.tombstones.all()
         ]
 
-    def _plan(self, wanted: DeletionRequest, report: Reporter) -> _Planned:
-        selector = Selector(self._store, self._raw, wanted)
-        self._check_projects(wanted.projects, selector)
-        selected = selector.select()
-        plan = self._forgetting.plan(selector, selected, partial(report, "Comparing"))
-        memories = self._memories(wanted, selector, selected)
-        protected = [held for held in memories if (held.protected or held.memory.pinned) and not wanted.force]
-        unprotected = [held for held in memories if held not in protected]
-        return _Planned(self._preview(wanted, plan, unprotected, protected), plan)
+    def close(self) -> None:
+        """Close the store."""
+        self._store.close()
 
-    def _check_projects(self, names: Sequence[str], selector: Selector) -> None:
-        sessions = [(each.project, each.cwd) for each in selector.sessions.values()]
-        held = [(each.memory.namespace.partition(":")[2], each.memory.project) for each in self._store.memories.all()]
-        for name in names:
-            if not any(in_project([name], *place) for place in (*sessions, *held)):
-                projects = Counter(project for project, _ in sessions if project)
-                known = ", ".join(project for project, _ in projects.most_common(_SOME))
-                known += f" and {many(len(projects) - _SOME, 'other')}" if len(projects) > _SOME else ""
-                hint = f"Archived are: {known}. Give the name, or the folder it lies in." if known else ""
-                raise InvalidInput(f"Nothing of a project called {name} is archived or held", hint=hint)
-
-    def _preview(
-        self,
-        wanted: DeletionRequest,
-        plan: DeletionPlan,
-        going: list[StoredMemory],
-        protected: list[StoredMemory],
-    ) -> DeletionPreview:
-        keys = list(plan.selected.exchanges)
-        known = self._store.observations.keys_of_exchanges(keys)
-        held = sorted((each.key, each.updated, each.state) for each in going)
-        files = files_of(going)
-        return DeletionPreview(
-            token=self._forgetting.token(plan, held, files, wanted.erase, wanted.force),
-            sessions=tuple(self._sessions(plan)),
-            exchanges=len(keys),
-            observations=sum(map(len, known.values())),
-            copies=tuple(self._copy(source, plan) for source in plan.sources),
-            memories=tuple(going),
-            protected=tuple(protected),
-            shared=len(plan.shared),
-            sent=self._store.tombstones.sent(keys),
-            erase=wanted.erase,
-            widened=tuple(plan.selected.widened),
-            files=files,
-            unread=plan.unread,
-            kept=plan.kept,
+    def _plan(self, request: DeletionRequest, report: Reporter) -> _Plan:
+        self._check_projects(request.projects)
+        plan = self._deletions.plan(request, partial(report, "Comparing"))
+        observations = _observations(self._store, plan)
+        memories = self._memories(request, plan, observations)
+        protected = [each for each in memories if (each.protected or each.memory.pinned) and not request.force]
+        memories = [each for each in memories if each not in protected]
+        files = files_of(memories)
+        states = sorted((each.key, each.updated, each.state) for each in memories)
+        preview = DeletionPreview(
+            token=self._deletions.token(plan, states, sorted(files.items()), request.erase, request.force),
+            erase=request.erase,
+            sessions=tuple(_sessions(plan)),
+            exchanges=len(plan.selection.exchanges),
+            observations=len(observations),
+            copies=tuple(_copies(plan)),
+            memories=tuple(
+                DeletedMemory(each.id, each.memory.type, each.memory.title or each.memory.content) for each in memories
+            ),
+            protected=tuple(each.id for each in protected),
+            files=tuple(map(readable, files)),
+            repeated_in=len(plan.repeats),
+            kept_lines=plan.kept_lines,
+            sent=self._store.tombstones.sent(plan.selection.exchanges.keys()),
+            unreadable=tuple(map(readable, plan.unreadable)),
         )
+        return _Plan(preview, plan, memories, files)
 
-    def _sessions(self, plan: DeletionPlan) -> list[DeletedSession]:
-        counts = dict.fromkeys(sorted(plan.selected.sessions), 0)
-        for each in plan.selected.exchanges.values():
-            counts[each.session] = counts.get(each.session, 0) + 1
-        for source in plan.sources:
-            if source.session is not None:
-                counts.setdefault(source.session, 0)
-        sessions = plan.selector.sessions
-        return [
-            DeletedSession(
-                sessions[number].native_id,
-                sessions[number].agent,
-                sessions[number].project,
-                sessions[number].title,
-                count,
-                number in plan.selected.sessions,
-            )
-            for number, count in counts.items()
-        ]
+    def _check_projects(self, names: Sequence[str]) -> None:
+        sessions = [(each.project, each.cwd) for each in self._store.sessions.all().values()]
+        memories = [each.memory for each in self._store.memories.all()]
+        places = [*sessions, *((each.namespace.partition(":")[2], each.project) for each in memories)]
+        for name in names:
+            if not any(in_project([name], *place) for place in places):
+                projects = Counter(project for project, _ in sessions if project)
+                known = ", ".join(project for project, _ in projects.most_common(_NAMED))
+                known += f" and {many(len(projects) - _NAMED, 'other')}" if len(projects) > _NAMED else ""
+                hint = f"Archived projects: {known}. Give a name or a folder." if known else ""
+                raise InvalidInput(f"Unknown project: {name}", hint=hint)
 
-    def _copy(self, source: Source, plan: DeletionPlan) -> DeletedCopy:
-        whole = source.id in plan.selected.sources
-        lines = source.lines if whole else len(plan.selected.lines[source.id or 0])
-        return DeletedCopy(source.archived, source.path, lines, source.size, whole)
+    def _memories(
+        self, request: DeletionRequest, plan: DeletionPlan, observations: Sequence[int]
+    ) -> list[StoredMemory]:
+        """Return the memories that a request means. An erasure includes memories that were deleted before."""
+        selection = plan.selection
+        origins = {plan.selector.sessions[number].native_id for number in selection.sessions}
+        origins |= {ids.show("observation", key) for key in observations}
+        found = (each for each in self._store.memories.all() if request.erase or each.state is not MemoryState.ARCHIVED)
+        return [each for each in found if each.key in selection.memories or _is_meant(each, request, origins)]
 
-    def _memories(self, wanted: DeletionRequest, selector: Selector, selected: Selection) -> list[StoredMemory]:
-        """The memories that are meant; those that were put away before only where they are to be erased."""
-        learned = self._store.observations.keys_of_exchanges(list(selected.exchanges)).values()
-        made_of = {selector.sessions[number].native_id for number in selected.sessions}
-        made_of |= {ids.show("observation", key) for keys in learned for key in keys}
-        held = self._store.memories.all()
-        found = [each for each in held if each.key in selected.memories or _is_meant(each, wanted, made_of)]
-        return found if wanted.erase else [each for each in found if each.state is not MemoryState.ARCHIVED]
-
-    def _carry_out(self, planned: _Planned, wanted: DeletionRequest) -> int:
-        memories = [held.key for held in planned.preview.memories]
+    def _carry_out(self, plan: _Plan) -> int:
+        keys, erase = [each.key for each in plan.memories], plan.preview.erase
 
         def also(number: int) -> None:
-            if wanted.erase:
-                edges = [edge for key in memories for edge in superseded_by(self._store, key)]
-                self._store.memories.erase(memories)
+            if erase:
+                edges = [edge for key in keys for edge in superseded_by(self._store, key)]
+                self._store.memories.erase(keys)
                 reinstate_targets(self._store, edges, now())
             else:
-                for held in self._store.memories.load(memories).values():
-                    archive(self._store, held, erasure.context(number), now())
+                for memory in self._store.memories.load(keys).values():
+                    archive(self._store, memory, erasure.context(number), now())
 
-        besides = DeletionSummary(observations=planned.preview.observations, memories=len(memories))
-        return self._forgetting.forget(planned.plan, also, besides)
+        extra = DeletionSummary(observations=plan.preview.observations, memories=len(keys))
+        return self._deletions.delete(plan.archive, also, extra)
 
-    def _reread(self, report: Reporter) -> None:
-        """Read again the copies that lost or regained lines; what only newer rules outdate waits for the next pass."""
-        ingest = Ingest(self._store, self._raw, self._exclusion)
-        ingest.run((), partial(report, "Reading"), budget=None)
+    def _read_again(self, report: Reporter) -> None:
+        """Read the copies again that lost or regained lines."""
+        Ingest(self._store, self._raw, self._exclusion).run((), partial(report, "Reading"), budget=None)
 
-    def _retell(self, sessions: Collection[int]) -> None:
+    def _summarise(self, sessions: Collection[int]) -> None:
         with self._store.transaction():
             summarise(self._store, sorted(sessions))
 
-    def _erased(self, planned: _Planned, number: int, texts: list[str], report: Reporter) -> DeletionResult:
-        left = delete(self._store, planned.preview.memories, planned.preview.files)
+    def _erase(self, plan: _Plan, report: Reporter) -> DeletionResult:
+        with stage(report, "Sampling"):
+            texts = samples(self._store, self._raw, plan.archive, plan.memories)
+        number = self._carry_out(plan)
+        remaining = delete_files(self._store, plan.memories, plan.files)
         finished = erasure.finish(self._home, self._store, self._exclusion, self._model, report)
         done = finished.done
-        self._retell(planned.plan.sessions)
-        gone = _ids(planned)
+        self._summarise(plan.archive.sessions)
+        gone = _ids(plan)
         with stage(report, "Verifying"):
-            proof = erasure.prove(self._home, self._model, texts, gone)
-        if done and any(name.startswith(self._home.database.name) for name in proof.found):
+            found = check(self._home, self._model, texts, gone)
+        if done and any(name.startswith(self._home.database.name) for name in found.found):
             done = erasure.compact(self._store, whole=True)
-            proof = erasure.prove(self._home, self._model, texts, gone)
-        proof.uncleaned = sorted(self._store.tombstones.intended())
-        proof.problems = [each.told for each in finished.problems]
-        proof.unread += [name for name in planned.plan.unread if name not in proof.uncleaned]
-        proof.compacted = done or bool(proof.uncleaned)
-        return DeletionResult(planned.preview, number, None, proof, _outside(planned.preview), left)
-
-    def close(self) -> None:
-        """Let go of the store."""
-        self._store.close()
+            found = check(self._home, self._model, texts, gone)
+        found.uncleaned = sorted(self._store.tombstones.intended())
+        found.problems = [each.told for each in finished.problems]
+        found.unreadable += [name for name in plan.archive.unreadable if name not in found.uncleaned]
+        found.compacted = done or bool(found.uncleaned)
+        originals = tuple(readable(str(each.path)) for each in plan.archive.sources if each.path.exists())
+        return DeletionResult(plan.preview, number, None, found, originals, remaining)
 
 
-def _outside(preview: DeletionPreview) -> tuple[Path, ...]:
-    return tuple(copy.path for copy in preview.copies if copy.path.exists())
+def _observations(store: Store, plan: DeletionPlan) -> list[int]:
+    """Return the keys of the observations of the selected exchanges."""
+    found = store.observations.keys_of_exchanges(list(plan.selection.exchanges))
+    return [key for keys in found.values() for key in keys]
 
 
-def _ids(planned: _Planned) -> Collection[str]:
-    selected, sessions = planned.plan.selected, planned.plan.selector.sessions
-    items = {ids.show("exchange", key) for key in selected.exchanges} | {held.id for held in planned.preview.memories}
-    return items | {sessions[number].native_id for number in selected.sessions}
+def _sessions(plan: DeletionPlan) -> list[DeletedSession]:
+    counts = dict.fromkeys(sorted(plan.sessions), 0)
+    for each in plan.selection.exchanges.values():
+        counts[each.session] = counts.get(each.session, 0) + 1
+    sessions, whole = plan.selector.sessions, plan.selection.sessions
+    return [
+        DeletedSession(each.native_id, each.agent, each.project, each.title, count, number in whole)
+        for number, count in counts.items()
+        for each in (sessions[number],)
+    ]
 
 
-def _is_meant(held: StoredMemory, wanted: DeletionRequest, made_of: Collection[str]) -> bool:
-    """Whether a memory was stored in a session or made of an observation that goes, or satisfies all that is asked."""
-    memory = held.memory
-    if {memory.session_id, str(memory.metadata.get(OBSERVATION, ""))} & {*made_of}:
+def _copies(plan: DeletionPlan) -> list[DeletedCopy]:
+    found: list[DeletedCopy] = []
+    for source in plan.sources:
+        whole = source.id in plan.selection.sources
+        lines = source.lines if whole else len(plan.selection.lines[source.id or 0])
+        path = readable(str(source.path))
+        found.append(DeletedCopy(readable(source.archived), path, lines, source.size, whole))
+    return found
+
+
+def _ids(plan: _Plan) -> set[str]:
+    """Return the ids of everything that is erased."""
+    selection, sessions = plan.archive.selection, plan.archive.selector.sessions
+    items = {ids.show("exchange", key) for key in selection.exchanges} | {each.id for each in plan.memories}
+    return items | {sessions[number].native_id for number in selection.sessions}
+
+
+def _is_meant(stored: StoredMemory, request: DeletionRequest, origins: Collection[str]) -> bool:
+    """Return whether a memory comes from a deleted session or observation, or meets all conditions of a request."""
+    memory = stored.memory
+    if {memory.session_id, str(memory.metadata.get(OBSERVATION, ""))} & {*origins}:
         return True
-    if wanted.targets or wanted.agents:
+    if request.targets or request.agents:
         return False
-    if wanted.projects and not in_project(wanted.projects, memory.namespace.partition(":")[2], memory.project):
+    if request.projects and not in_project(request.projects, memory.namespace.partition(":")[2], memory.project):
         return False
-    if wanted.since is not None and held.created < wanted.since:
+    if request.since is not None and stored.created < request.since:
         return False
-    if wanted.until is not None and held.created >= wanted.until:
+    if request.until is not None and stored.created >= request.until:
         return False
-    said = "\n".join((memory.title, memory.content, memory.path, *memory.tags, str(dict(memory.metadata))))
-    return wanted.mentions.lower() in said.lower()
+    text = "\n".join((memory.title, memory.content, memory.path, *memory.tags, str(dict(memory.metadata))))
+    return request.mentions.lower() in text.lower()

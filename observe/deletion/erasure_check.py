@@ -1,61 +1,89 @@
-"""Scouring: looking for texts in every byte of a folder, from a process of its own, which knows nothing but them."""
+"""Verification of an erasure: distinctive texts of the erased content are searched in every file and in the index."""
 
 import json
-import subprocess
-import sys
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from msgspec import Struct
-from msgspec.structs import asdict
-
 from ...archiver.copies.compressed_file import CompressedFile
+from ...archiver.copies.raw import RawArchive
 from ...archiver.copies.raw_copy import COMPRESSED_SUFFIX
+from ...archiver.deletion.deletion_plan import DeletionPlan
+from ...archiver.deletion.ownership import reading_copy
 from ...archiver.files.compression import SUFFIX, shown
-from ...core.errors import CopyDamaged
+from ...archiver.files.lines import split
+from ...archiver.store import Source, Store
+from ...core.conversation import Kind
+from ...core.deletion import ErasureCheck
+from ...core.errors import CopyDamaged, InvalidInput
+from ...core.home import Home
+from ...core.memory import StoredMemory
+from ...core.query import Mode, Query
+from ...search.archive_search import ArchiveSearch
+from ...search.query.query_analysis import unquoted
 
-_PIECE: Final = 8 << 20
-
-
-class Scoured(Struct, frozen=True):
-    """How much was read, and the files in whose bytes or names a text stands, below the folder.
-
-    The `unread` ones could not be read, so nobody knows what stands in them.
-    """
-
-    files: int
-    size: int
-    found: tuple[str, ...]
-    unread: tuple[str, ...] = ()
-
-
-def scour(root: Path, texts: Sequence[str]) -> Scoured:
-    """Look for texts in every file below a folder, what is compressed included, in another process."""
-    command = [sys.executable, "-P", "-m", __name__, str(root)]
-    done = subprocess.run(command, input=json.dumps(list(texts)), capture_output=True, text=True, check=True)
-    told = json.loads(done.stdout)
-    return Scoured(told["files"], told["size"], tuple(told["found"]), tuple(told["unread"]))
+_MOST: Final = 48
+"""Number of texts to search for."""
+_PER_EXCHANGE: Final = 4
+_SEARCHES: Final = 6
+_DISTINCTIVE: Final = re.compile(r"\w[\w .,:/=+()#-]{14,58}\w")
+"""Text that every file contains unescaped: no quotes, backslashes or line ends."""
+_KINDS: Final = (Kind.PROMPT, Kind.RESULT, Kind.PROSE, Kind.CALL)
+_BLOCK: Final = 4 << 20
+_BATCH: Final = 200
 
 
-def forms(text: str) -> tuple[bytes, ...]:
-    """A text as files hold it: in UTF-8, or escaped as in JSON."""
+def samples(store: Store, raw: RawArchive, plan: DeletionPlan, memories: Sequence[StoredMemory]) -> list[str]:
+    """Return at most 48 texts that occur in what is erased and nowhere in what stays."""
+    of_memories = (text for each in memories for text in _DISTINCTIVE.findall(each.memory.content)[:1])
+    found = list(dict.fromkeys(chain(of_memories, _of_sessions(plan), _of_exchanges(store, plan))))[: 2 * _MOST]
+    for block in chain(_stored_text(store, plan, {each.key for each in memories}), _archived_text(raw, plan)):
+        found = [text for text in found if not any(form in block for form in _forms(text))]
+    return found[:_MOST]
+
+
+def check(home: Home, model: str | None, texts: Sequence[str], gone: Collection[str]) -> ErasureCheck:
+    """Search every byte of the home and the index for these texts. `gone` are the ids of erased items and sessions."""
+    result = scan(home.root, texts)
+    with ArchiveSearch(home, model) as search:
+        for text in texts[:: max(1, len(texts) // _SEARCHES)][:_SEARCHES]:
+            for mode in (Mode.TEXT, Mode.VECTOR):
+                with suppress(InvalidInput):
+                    results = search.search(Query.parse(unquoted(text), mode=mode))
+                    result.searches += mode.value in results.engines
+                    result.hits += [hit.id for hit in results.hits if hit.id in gone or hit.session_id in gone]
+    return result
+
+
+def scan(root: Path, texts: Sequence[str]) -> ErasureCheck:
+    """Search names and content of every file below a folder, compressed content included."""
+    result, wanted = ErasureCheck(len(texts)), [form for text in texts for form in _forms(text)]
+    for path in sorted(root.rglob("*")):
+        name = path.relative_to(root).as_posix()
+        found = any(form in name.encode("utf-8", "replace") for form in wanted)
+        try:
+            if path.is_file():
+                result.files, result.size = result.files + 1, result.size + path.stat().st_size
+                found = found or any(_contains(file, wanted) for file in _contents(path))
+        except (FileNotFoundError, CopyDamaged):
+            pass  # deleted meanwhile, or compressed data that nobody can decompress
+        except OSError:
+            result.unreadable.append(name)
+        if found:
+            result.found.append(name)
+    return result
+
+
+def _forms(text: str) -> tuple[bytes, ...]:
+    """Return a text as files contain it: in UTF-8, and escaped as in JSON."""
     return tuple({text.encode("utf-8", "replace"), json.dumps(text)[1:-1].encode()})
 
 
-def _holds(file: BinaryIO, wanted: Sequence[bytes]) -> bool:
-    overlap = max(map(len, wanted), default=1) - 1
-    held = b""
-    while piece := file.read(_PIECE):
-        held += piece
-        if any(form in held for form in wanted):
-            return True
-        held = held[-overlap:] if overlap else b""
-    return False
-
-
-def _opened(path: Path) -> Iterator[BinaryIO]:
-    """A file as it is, and what it holds where it is compressed."""
+def _contents(path: Path) -> Iterator[BinaryIO]:
+    """Yield a file as it is, then its decompressed content."""
     with path.open("rb") as file:
         yield file
     if path.name.endswith(COMPRESSED_SUFFIX):
@@ -66,26 +94,72 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
             yield packed
 
 
-def _look(root: Path, texts: Sequence[str]) -> Scoured:
-    wanted = [form for text in texts for form in forms(text)]
-    files = size = 0
-    found, unread = list[str](), list[str]()
-    for path in sorted(root.rglob("*")):
-        name = path.relative_to(root).as_posix()
-        told = any(form in name.encode("utf-8", "replace") for form in wanted)
-        try:
-            if path.is_file():
-                files, size = files + 1, size + path.stat().st_size
-                told = told or any(_holds(file, wanted) for file in _opened(path))
-        except (FileNotFoundError, CopyDamaged):
-            pass  # it went away meanwhile, or its bytes were read and cannot be unpacked by anybody
-        except OSError:
-            unread.append(name)
-        if told:
-            found.append(name)
-    return Scoured(files, size, tuple(found), tuple(unread))
+def _contains(file: BinaryIO, wanted: Sequence[bytes]) -> bool:
+    overlap = max(map(len, wanted), default=1) - 1
+    held = b""
+    while block := file.read(_BLOCK):
+        held += block
+        if any(form in held for form in wanted):
+            return True
+        held = held[-overlap:] if overlap else b""
+    return False
 
 
-if __name__ == "__main__":
-    result = _look(Path(sys.argv[1]), json.load(sys.stdin))
-    print(json.dumps(asdict(result)))  # noqa: T201
+def _of_exchanges(store: Store, plan: DeletionPlan) -> Iterator[str]:
+    """Yield texts from exchanges spread over the selection, of prompts and tool output first."""
+    keys = sorted(plan.selection.exchanges)
+    for key in keys[:: max(1, len(keys) // _MOST)]:
+        for stored in store.exchanges.load([key]).values():
+            turns = [turn for kind in _KINDS for turn in stored.exchange.turns if turn.kind is kind]
+            texts = (max(_DISTINCTIVE.findall(turn.text), key=len, default="") for turn in turns)
+            yield from list(dict.fromkeys(filter(None, texts)))[: max(_PER_EXCHANGE, _MOST // len(keys))]
+        for observed in store.observations.of_exchange(key)[:1]:
+            yield from _DISTINCTIVE.findall(observed.observation.title)[:1]
+
+
+def _of_sessions(plan: DeletionPlan) -> Iterator[str]:
+    for number in sorted(plan.selection.sessions)[: _MOST // 4]:
+        session = plan.selector.sessions[number]
+        yield from (text for text in (session.native_id, session.title) if _DISTINCTIVE.fullmatch(text))
+
+
+def _stored_text(store: Store, plan: DeletionPlan, memories: Collection[int]) -> Iterator[bytes]:
+    """Yield the text that stays in the database, and what other deletions can restore."""
+    selection = plan.selection
+    yield from store.deleted_rows.texts()
+    titles = (each.title for number, each in plan.selector.sessions.items() if number not in selection.sessions)
+    kept = (each.memory for each in store.memories.all() if each.key not in memories)
+    yield _joined(chain(titles, *((memory.title, memory.content) for memory in kept)))
+    keys = [key for key in store.items.all_keys() if key not in selection.exchanges]
+    for start in range(0, len(keys), _BATCH):
+        batch = keys[start : start + _BATCH]
+        turns = (turn.text for stored in store.exchanges.load(batch).values() for turn in stored.exchange.turns)
+        observed = store.observations.load(batch).values()
+        kept_too = (each.observation for each in observed if each.exchange not in selection.exchanges)
+        yield _joined(chain(turns, *((it.title, it.subtitle, it.narrative, *it.facts) for it in kept_too)))
+
+
+def _archived_text(raw: RawArchive, plan: DeletionPlan) -> Iterator[bytes]:
+    """Yield the lines that stay in the copies, some megabytes at a time."""
+    for number, source in plan.selector.sources.items():
+        if number not in plan.selection.sources:
+            with suppress(CopyDamaged):
+                yield from _lines_left(raw, source, plan)
+
+
+def _lines_left(raw: RawArchive, source: Source, plan: DeletionPlan) -> Iterator[bytes]:
+    lines, size = [str(source.path).encode("utf-8", "replace")], 0
+    with reading_copy(raw, source.archived) as file:
+        for line in split(file):
+            if plan.includes(source, line.number):
+                continue
+            lines.append(line.data)
+            size += len(line.data)
+            if size > _BLOCK:
+                yield b"\n".join(lines)
+                lines, size = [], 0
+    yield b"\n".join(lines)
+
+
+def _joined(texts: Iterable[str]) -> bytes:
+    return "\n".join(texts).encode("utf-8", "replace")

@@ -156,7 +156,7 @@ class _Fsck:
             self._checkup.findings.extend(check())
 
     def _forgotten(self) -> Iterator[Finding]:
-        """Whether what was forgotten can be known again, and would be without the database."""
+        """Check the key of the tombstones, and the file that preserves them without the database."""
         tombstones = self._store.tombstones
         try:
             tombstones.check(self._home.key())
@@ -165,11 +165,11 @@ class _Fsck:
         except KeyLost as lost:
             self._comparable = False
             yield Finding("forgotten", str(lost), lost.hint)
-        if tombstones.loss:
-            yield self._mended("forgotten", tombstones.loss, tombstones.loss_told)
-        if tombstones.unregistered():
-            problem = "the list of what was forgotten, beside the copies, is damaged"
-            yield self._mended("forgotten", problem, tombstones.register_anew)
+        if tombstones.damage:
+            yield self._mended("forgotten", tombstones.damage, tombstones.acknowledge_damage)
+        if tombstones.differs_from_file():
+            problem = "the file of deletions in the archive is damaged"
+            yield self._mended("forgotten", problem, tombstones.rewrite_file)
 
     def _repaired_key(self, changed: KeyChanged) -> Finding:
         if self._repair:

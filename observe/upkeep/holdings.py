@@ -7,7 +7,7 @@ from typing import Final
 
 from ...archiver.copies.raw import RawArchive, Stat
 from ...archiver.copies.verification import copies_without_row
-from ...archiver.deletion.deletions import KEPT
+from ...archiver.deletion.deletions import UNDO_PERIOD
 from ...archiver.deletion.suppression import SuppressionList
 from ...archiver.reading.exclusion import Exclusion
 from ...archiver.store import ARCHIVER, State, Store
@@ -152,16 +152,16 @@ def agents(patient: Patient) -> Answer:
 
 
 def _is_erased(patient: Patient, path: Path, state: Stat) -> bool:
-    """Whether an agent's file, of which nothing is archived, says only what a person had erased."""
+    """Return whether a file that is not archived contains only erased lines."""
     store = patient.store
     if store is None or not store.tombstones.exist(erased=True):
         return False
     known = SuppressionList(store, patient.key, erased=True)
-    return store.tombstones.is_emptied(known.file(path), state.mtime, state.size) or known.is_all_of(path)
+    return store.tombstones.is_emptied(known.file(path), state.mtime, state.size) or known.covers(path)
 
 
 def forgotten(patient: Patient) -> Answer:
-    """Whether what was forgotten is known again, and what is to be erased and is not yet."""
+    """Check the key of the tombstones and unfinished erasures."""
     if not patient.store:
         return
     past = patient.store.tombstones.all()
@@ -172,15 +172,17 @@ def forgotten(patient: Patient) -> Answer:
     if not past:
         return
     undoable = sum(each.state is State.KEPT for each in past)
-    yield Fact("forgotten", many(len(past), "time") + (f"; {undoable:,} can be undone" if undoable else ""))
+    yield Fact("forgotten", many(len(past), "deletion") + (f"; {undoable:,} can be undone" if undoable else ""))
     unfinished = sum(each.state is State.ERASING for each in past)
     if unfinished:
         waiting = list(patient.store.tombstones.intended())
-        where = f"; {many(len(waiting), 'copy', 'copies')} may still hold it, such as {waiting[0]}" if waiting else ""
+        where = (
+            f"; {many(len(waiting), 'copy', 'copies')} may still contain it, such as {waiting[0]}" if waiting else ""
+        )
         yield Finding("forgotten", f"{many(unfinished, 'erasure is', 'erasures are')} not finished{where}", ARCHIVE)
-    overdue = sum(each.state is State.KEPT and each.at < now() - KEPT - _OVERDUE for each in past)
+    overdue = sum(each.state is State.KEPT and each.at < now() - UNDO_PERIOD - _OVERDUE for each in past)
     if overdue:
         problem = (
-            f"{many(overdue, 'time')} something was forgotten that can no longer be undone, and it is not erased yet"
+            f"{many(overdue, 'deletion')} can no longer be undone but {'is' if overdue == 1 else 'are'} not erased"
         )
         yield Finding("forgotten", problem, ARCHIVE)

@@ -18,6 +18,7 @@ from ...archiver.reading.exclusion import Exclusion
 from ...archiver.reading.source_reader import Boundaries
 from ...archiver.redaction import Redactor
 from ...archiver.store import ARCHIVER, Store
+from ...core.amount import many
 from ...core.checkup import Finding, Rebuilt
 from ...core.errors import SourceUnreadable, StoreCorrupt
 from ...core.home import Home
@@ -80,9 +81,9 @@ def _read_all(
     raw = RawArchive(home.archive)
     suppression = SuppressionList(store, home.key())
     boundaries = Boundaries(home.root, Redactor(home.key()), exclusion, suppression)
-    erasing = CopyEraser(store, raw)
-    erasing.suspect(copies_without_row(raw.root, store))
-    again = Pass(problems=erasing.finish())
+    eraser = CopyEraser(store, raw)
+    eraser.expect(copies_without_row(raw.root, store))
+    again = Pass(problems=eraser.finish())
     with store.transaction():
         store.sources.outdate()
     Rereading(store, raw, boundaries).run(again, partial(report, "Reading"), float("inf"))
@@ -96,8 +97,8 @@ def _read_all(
     # What cannot be read is met by each of them, and told once.
     problems = list(dict.fromkeys(map(_finding, (*again.problems, *taken.problems, *recovered.problems))))
     if store.tombstones.lost:
-        lost = f"{store.tombstones.lost} times something was forgotten whose marks are damaged: it is back"
-        problems.append(Finding("forgotten", lost, "Forget it again."))
+        lost = f"{many(store.tombstones.lost, 'record')} of deletions cannot be read: deleted content may be back"
+        problems.append(Finding("forgotten", lost, "Delete it again."))
     return again.reread, recovered.changed, problems
 
 

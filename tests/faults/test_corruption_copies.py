@@ -174,9 +174,9 @@ def test_a_damaged_copy_loses_what_is_erased(place: Place, block: int) -> None:
     data[block * BLOCK + 60_000] ^= 4
     copy.write_bytes(data)
     damage = f"bytes {block * BLOCK}-{(block + 1) * BLOCK - 1}"
-    with Deleter(place.home) as forgetter:
+    with Deleter(place.home) as deleter:
         wanted = DeletionRequest(mentions="long2" * 3, erase=True)
-        forgetter.forget(wanted, forgetter.preview(wanted).token)
+        deleter.delete(wanted, deleter.preview(wanted).token)
 
     assert len(copy.read_bytes()) == len(data)
     assert copy.read_bytes().count(b"long2" * 3) == 0
@@ -279,15 +279,15 @@ def test_small_files_of_the_archive_are_checked(place: Place, name: str, damage:
             assert place.is_sound(repair=True), seed
             assert place.is_sound(), seed
         with Store.open(place.home.database) as store:
-            assert not store.tombstones.unregistered(), seed
+            assert not store.tombstones.differs_from_file(), seed
             assert not store.reserved_ids.is_damaged, seed
         assert place.exported()[1] == 1, seed
 
 
 def forget(place: Place) -> None:
-    with Deleter(place.home) as forgetter:
+    with Deleter(place.home) as deleter:
         wanted = DeletionRequest(mentions="quiet")
-        forgetter.forget(wanted, forgetter.preview(wanted).token)
+        deleter.delete(wanted, deleter.preview(wanted).token)
 
 
 def drop_checksums(place: Place) -> None:

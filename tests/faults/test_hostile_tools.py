@@ -189,7 +189,7 @@ def test_no_path_names_anything_to_forget(history: History, erase: bool) -> None
         selector = Selector(
             history.store, history.raw, DeletionRequest((path if number % 3 else f"{path}:1-2",), erase=erase)
         )
-        with pytest.raises(InvalidInput, match="Nothing archived is called"):
+        with pytest.raises(InvalidInput, match="Nothing in the archive is called"):
             selector.select()
 
 

@@ -24,10 +24,10 @@ FAILURES: Final = (PalaverError, click.ClickException, click.Abort, OSError, Key
 _GOING_ON: Final = {"up", "archive", "index", "observe", "rebuild"}
 """The commands that go on where they were stopped."""
 _STOPPED: Final = "Nothing is lost; run the same command to go on."
-_IRREVERSIBLE: Final = {"--erase", "--for-good", "--force"}
+_IRREVERSIBLE: Final = {"--erase", "--erase-now", "--force"}
 """No typing error is guessed to be one of these."""
 _INSTEAD: Final = {
-    "forget": "Memories named by their ids go at once; all else is shown, and --confirm TOKEN does what was shown",
+    "forget": "Memories are forgotten at once by id; anything else shows a preview, which --confirm TOKEN confirms",
     "search": "To search for it: palaver search '\"{}\"'",
 }
 """What an option that there is not may have been meant as, where no other is spelled like it."""

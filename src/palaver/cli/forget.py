@@ -1,4 +1,4 @@
-"""`palaver forget`: memories, and what was archived, forgotten or erased, after a preview of exactly that."""
+"""`palaver forget`: delete or erase archived content and memories after a preview, and undo it."""
 
 from __future__ import annotations
 
@@ -22,42 +22,42 @@ from .progress import progress_bars
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from palaver.core.deletion import DeletionPreview, DeletionRequest, RestoreResult
+    from palaver.core.deletion import DeletionPreview, DeletionRequest
     from palaver.observe.deletion.deleter import Deleter
 
 _WORDS = "palaver.forget.words"
 
 
-class _Typed(click.Command):
-    """Keeps the words that were typed, to show the command again."""
+class _KeepsWords(click.Command):
+    """Keeps the words of the call, to show the command that confirms it."""
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: object
     ) -> click.Context:
-        typed = list(args)
+        words = list(args)
         context = super().make_context(info_name, args, parent, **extra)
-        if "--confirm" in typed:
-            place = typed.index("--confirm")
-            del typed[place : place + 2]
-        context.meta[_WORDS] = [word for word in typed if not word.startswith("--confirm=")]
+        if "--confirm" in words:
+            place = words.index("--confirm")
+            del words[place : place + 2]
+        context.meta[_WORDS] = [word for word in words if not word.startswith("--confirm=")]
         return context
 
 
-@click.command(cls=_Typed)
+@click.command(cls=_KeepsWords)
 @click.argument("what", nargs=-1, metavar="[WHAT]...")
 @click.option(
-    "--project", "projects", multiple=True, metavar="NAME", help="Only of this project, by name or folder, or `.`."
+    "--project", "projects", multiple=True, metavar="NAME", help="Only this project, by name or folder, or `.`."
 )
-@click.option("--agent", "agents", multiple=True, metavar="NAME", help="Only what this agent wrote.")
-@dated("--since", help="Only from then on: 2026-03-01, last tuesday, march, ...")
-@dated("--until", last=True, help="Only up to then; that day or month included.")
-@click.option("--mentions", default="", metavar="TEXT", help="Only where this stands, in upper or lower case.")
-@click.option("--erase", is_flag=True, help="Leave no byte of it. It cannot be undone.")
-@click.option("--force", is_flag=True, help="Golden rules and pinned memories too.")
-@click.option("--confirm", metavar="TOKEN", help="Do what the preview with this token showed.")
+@click.option("--agent", "agents", multiple=True, metavar="NAME", help="Only this agent.")
+@dated("--since", help="Only from this date on: 2026-03-01, last tuesday, march, ...")
+@dated("--until", last=True, help="Only up to this date, inclusive.")
+@click.option("--mentions", default="", metavar="TEXT", help="Only exchanges that contain TEXT, in any case.")
+@click.option("--erase", is_flag=True, help="Remove every byte and verify it. This cannot be undone.")
+@click.option("--force", is_flag=True, help="Include golden rules and pinned memories.")
+@click.option("--confirm", metavar="TOKEN", help="Delete what the preview with this token showed.")
 @click.option("--undo", type=int, metavar="N", help="Restore what deletion N removed.")
-@click.option("--for-good", type=int, metavar="N", help="Erase now what was forgotten under this number.")
-@click.option("--list", "listed", is_flag=True, help="List what was forgotten and can be had back.")
+@click.option("--erase-now", type=int, metavar="N", help="Erase what deletion N removed, before its 30 days are over.")
+@click.option("--list", "listed", is_flag=True, help="List deletions.")
 @as_json
 def forget(
     what: Sequence[str],
@@ -71,37 +71,39 @@ def forget(
     force: bool,
     confirm: str | None,
     undo: int | None,
-    for_good: int | None,
+    erase_now: int | None,
     listed: bool,
     as_json: bool,
 ) -> None:
-    """Forget what was archived, learned or remembered. It shows exactly what would go before anything does.
+    """Delete conversations or memories. Shows a preview first.
 
-    WHAT is an id that `search` printed, the id of a session (the first 6 characters will do), or the path of a
-    transcript, with `:FIRST-LAST` for some of its lines. Options narrow it, or name it alone: `palaver forget
-    --mentions TEXT`.
+    WHAT is an id from `palaver search`, a session id (its first 6 characters suffice), or the path of a transcript,
+    with `:FIRST-LAST` for some of its lines. An exchange is always deleted whole. Options narrow the selection, or
+    make one themselves: `palaver forget --mentions TEXT`.
 
-    What is forgotten is found no more, and archiving the same files again does not bring it back; for 30 days it can be
-    undone. With --erase no byte of it is left here, which is verified; what was forgotten before goes with it, unless a
-    date narrows it. What a fork repeats belongs to its original, and goes with that.
+    Deleted content no longer appears in search, and archiving the same files again does not bring it back. For 30 days
+    a deletion can be undone; then the content is erased. --erase removes every byte at once and verifies it, including
+    content that was deleted before. Your agents' own files stay.
 
-    Memories named by their ids are forgotten at once; `palaver memories undo ID` holds them again.
+    Lines that a fork repeats belong to the session that contained them first, and are deleted with that.
+
+    Memories named by their ids are forgotten without a preview; `palaver memories undo ID` restores them.
     """
     narrowed = projects or agents or since or until or mentions or erase
-    past = {"--undo": undo is not None, "--for-good": for_good is not None, "--list": listed}
-    if asked := [name for name, given in past.items() if given]:
-        if len(asked) > 1 or what or narrowed or force or confirm:
-            raise click.UsageError(f"{asked[0]} goes with nothing but --json.")
-        _look_after(undo, for_good, as_json=as_json)
+    modes = {"--undo": undo is not None, "--erase-now": erase_now is not None, "--list": listed}
+    if chosen := [name for name, given in modes.items() if given]:
+        if len(chosen) > 1 or what or narrowed or force or confirm:
+            raise click.UsageError(f"{chosen[0]} takes no other argument or option but --json.")
+        _manage(undo, erase_now, as_json=as_json)
         return
     if what and not narrowed and all(map(_is_memory, what)):
-        _put_away(what, force=force, as_json=as_json)
+        _forget_memories(what, force=force, as_json=as_json)
         return
     from palaver.core.deletion import DeletionRequest
     from palaver.core.periods import between
 
     first, end = between(since, until)
-    wanted = DeletionRequest(
+    request = DeletionRequest(
         targets=tuple(what),
         projects=tuple(map(archived_as, projects)),
         agents=tuple(agents),
@@ -111,135 +113,125 @@ def forget(
         erase=erase,
         force=force,
     )
-    _forget(wanted, confirm, as_json=as_json)
+    _delete(request, confirm, as_json=as_json)
 
 
-def _forget(wanted: DeletionRequest, token: str | None, *, as_json: bool) -> None:
-    """Show what would go, or do what was shown."""
-    with _forgetter() as forgetter:
+def _delete(request: DeletionRequest, token: str | None, *, as_json: bool) -> None:
+    """Show the preview, or delete what it showed."""
+    with _deleter() as deleter:
         if not token:
             with progress_bars() as reporter:
-                preview = forgetter.preview(wanted, reporter)
-            token = _ask(preview, as_json=as_json)
+                preview = deleter.preview(request, reporter)
+            token = _confirmed(preview, as_json=as_json)
             if token is None:
                 return
         with progress_bars() as reporter:
-            outcome = forgetter.forget(wanted, token, reporter)
-    if outcome.number is None:
-        _refuse(outcome.preview, as_json=as_json)
+            result = deleter.delete(request, token, reporter)
+    if result.number is None:
+        _show_changed(result.preview, as_json=as_json)
     elif as_json:
-        print_json(outcome)
+        print_json(to_json(result))
     else:
-        print_page(renderer().render("forget_done", done=outcome))
-    if outcome.number is None or outcome.left or (outcome.proof is not None and not outcome.proof.holds):
+        print_page(renderer().render("forget_done", done=result))
+    if result.number is None or result.remaining_files or (result.check is not None and not result.check.passed):
         sys.exit(1)
 
 
-def _ask(preview: DeletionPreview, *, as_json: bool) -> str | None:
-    """The token where a person says yes; otherwise what to do next is said."""
+def _confirmed(preview: DeletionPreview, *, as_json: bool) -> str | None:
+    """Show a preview; return its token if the user confirms it at once, else print the command that does."""
     if as_json:
         print_json({**to_json(preview), "done": False})
         return None
     print_page(renderer().render("forget_preview", preview=preview))
-    if preview.empty:
+    if preview.is_empty:
         return None
     if sys.stdin.isatty() and sys.stdout.isatty():
         click.echo()
-        if click.confirm("Erase it?" if preview.erase else "Forget it?"):
+        if click.confirm("Erase it?" if preview.erase else "Delete it?"):
             return preview.token
-        click.echo("Nothing was removed.")
+        click.echo("Nothing was deleted.")
         return None
-    click.echo(f"\nNothing was removed yet. To go on:\n{_again(preview.token)}")
+    click.echo(f"\nNothing was deleted yet. To confirm, run:\n{_confirmation(preview.token)}")
     return None
 
 
-def _refuse(preview: DeletionPreview, *, as_json: bool) -> None:
+def _show_changed(preview: DeletionPreview, *, as_json: bool) -> None:
     if as_json:
         print_json({**to_json(preview), "done": False, "changed": True})
         return
-    click.echo("Nothing was removed: it is not what the preview with this token showed. Now it is:\n")
+    click.echo("Nothing was deleted: the content has changed since that preview. The new preview:\n")
     print_page(renderer().render("forget_preview", preview=preview))
-    if not preview.empty:
-        click.echo(f"\nTo go on:\n{_again(preview.token)}")
+    if not preview.is_empty:
+        click.echo(f"\nTo confirm, run:\n{_confirmation(preview.token)}")
 
 
-def _again(token: str) -> str:
-    """The command that was typed, with the token of what was shown."""
+def _confirmation(token: str) -> str:
     words = click.get_current_context().meta.get(_WORDS, [])
     return f"  {shlex.join(['palaver', 'forget', *words, '--confirm', token])}"
 
 
-def _look_after(undo: int | None, for_good: int | None, *, as_json: bool) -> None:
-    """Undo, erase for good, or list what was forgotten."""
+def _manage(undo: int | None, erase_now: int | None, *, as_json: bool) -> None:
+    """Undo, erase or list past deletions."""
     from palaver.core.deletion import RestoreResult
 
-    with _forgetter() as forgetter, progress_bars() as reporter:
-        undone = forgetter.undo(undo, reporter) if undo is not None else RestoreResult()
-        finished = forgetter.for_good(for_good, reporter) if for_good is not None else None
-        found = forgetter.forgotten()
-    done = finished is None or finished.done
-    problems = [each.told for each in finished.problems] if finished is not None else []
+    with _deleter() as deleter, progress_bars() as reporter:
+        restored = deleter.undo(undo, reporter) if undo is not None else RestoreResult()
+        erased = deleter.erase(erase_now, reporter) if erase_now is not None else None
+        deletions = deleter.history()
+    done = erased is None or erased.done
+    problems = [each.told for each in erased.problems] if erased is not None else []
     if as_json:
-        from msgspec import to_builtins
-
-        past = {"forgotten": list(map(to_builtins, found)), "finished": done}
-        print_json({**past, "left": [held.id for held in undone.left], "problems": problems})
+        print_json({"deletions": to_json(deletions), "finished": done, **to_json(restored), "problems": problems})
     elif undo is not None:
-        _tell(undone)
-    elif for_good is not None:
-        click.echo(
-            "Erased."
-            if done
-            else "Not finished: another process reads the database, or a copy is damaged (see `palaver doctor`). "
-            "`palaver archive` finishes it."
-        )
+        click.echo("Restored, under the same ids. It can be searched now.")
+        if restored.unobserved:
+            click.echo(f"Run `palaver archive` to extract observations from {many(restored.unobserved, 'exchange')}.")
+        if restored.not_restored:
+            same = "because newer memories have the same content"
+            click.echo(f"Not restored, {same}: {', '.join(restored.not_restored)}.")
+    elif erase_now is not None:
+        reason = "another process reads the database, or a copy is damaged (see `palaver doctor`)"
+        click.echo("Erased." if done else f"Not finished: {reason}. Run `palaver archive` to finish.")
         for problem in problems:
             click.echo(problem)
     else:
-        print_page(renderer().render("forget_list", past=found))
+        print_page(renderer().render("forget_list", deletions=deletions))
     if not done:
         sys.exit(1)
-
-
-def _tell(undone: RestoreResult) -> None:
-    click.echo("Restored, with all its IDs. It can be searched now.")
-    if undone.unobserved:
-        click.echo(f"Run `palaver archive` to extract observations from {many(undone.unobserved, 'exchange')}.")
-    if undone.left:
-        left = ", ".join(held.id for held in undone.left)
-        click.echo(f"Still forgotten, because another memory says the same by now: {left}.")
 
 
 def _is_memory(what: str) -> bool:
     return what.startswith(ids.PREFIXES["memory"]) or ids.key(what, "memory") is not None
 
 
-def _put_away(what: Sequence[str], *, force: bool, as_json: bool) -> None:
+def _forget_memories(what: Sequence[str], *, force: bool, as_json: bool) -> None:
     from palaver.templates.memory_changes import undoing
     from palaver.templates.quote import line
 
     with memory_core() as core:
         named = list(map(core.get, what))
-        pinned = [] if force else [held for held in named if held.memory.pinned]
-        done = core.forget([held.id for held in named if held not in pinned], force=force, reason="palaver forget")
-    gone = [held.id for held in done.forgotten]
-    protected = list(dict.fromkeys(held.id for held in (*done.protected, *pinned)))
+        pinned = [] if force else [stored for stored in named if stored.memory.pinned]
+        wanted = [stored.id for stored in named if stored not in pinned]
+        done = core.forget(wanted, force=force, reason="palaver forget")
+    gone = [stored.id for stored in done.forgotten]
+    protected = list(dict.fromkeys(stored.id for stored in (*done.protected, *pinned)))
     if as_json:
         print_json({"forgotten": gone, "protected": protected})
         sys.exit(1 if protected else 0)
     if gone:
-        click.echo(f"Forgotten: {', '.join(gone)}. To hold {'it' if len(gone) == 1 else 'them'} again: {undoing(gone)}")
-        for held in done.forgotten:
-            if held.memory.path:
-                click.echo(f"Its file stays: {line(held.memory.path)} (`palaver forget {held.id} --erase` deletes it.)")
+        click.echo(f"Forgotten: {', '.join(gone)}. To restore: {undoing(gone)}")
+        for stored in done.forgotten:
+            if stored.memory.path:
+                kept = line(stored.memory.path)
+                click.echo(f"The file stays: {kept} (`palaver forget {stored.id} --erase` deletes it.)")
     elif not protected:
         click.echo("Nothing to do: they were forgotten before.")
     if protected:
-        click.echo(f"Not forgotten, as golden rules or pinned: {', '.join(protected)}. Add --force to forget them too.")
+        click.echo(f"Not forgotten, as golden rules or pinned: {', '.join(protected)}. Add --force to include them.")
         sys.exit(1)
 
 
-def _forgetter() -> Deleter:
+def _deleter() -> Deleter:
     from palaver.observe.deletion.deleter import Deleter
 
     home = Home.find()

@@ -2,7 +2,6 @@
 
 from palaver.archiver.deletion.deletion_plan import DeletionPlan
 from palaver.archiver.deletion.deletions import Deletions
-from palaver.archiver.deletion.selection import Selector
 from palaver.core import ids
 from palaver.core.deletion import DeletionRequest
 
@@ -12,15 +11,14 @@ OTHER = "33333333-0000-4000-8000-000000000003"
 
 
 def plan(history: History, wanted: DeletionRequest) -> DeletionPlan:
-    selector = Selector(history.store, history.raw, wanted)
-    return Deletions(history.store, history.raw).plan(selector, selector.select())
+    return Deletions(history.store, history.raw).plan(wanted)
 
 
 def forget(history: History, *targets: str, erase: bool = False, mentions: str = "") -> int:
     """Forget, and finish as the next pass would."""
     wanted = DeletionRequest(targets=targets, mentions=mentions, erase=erase)
     forgetting = Deletions(history.store, history.raw)
-    number = forgetting.forget(plan(history, wanted), lambda _: None)
+    number = forgetting.delete(plan(history, wanted))
     history.ingest()
     return number
 

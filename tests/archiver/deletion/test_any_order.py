@@ -18,7 +18,6 @@ from palaver.archiver.copies.compressor import CopyCompressor
 from palaver.archiver.copies.verification import archived_names
 from palaver.archiver.deletion.copy_eraser import CopyEraser
 from palaver.archiver.deletion.deletions import Deletions
-from palaver.archiver.deletion.selection import Selector
 from palaver.archiver.deletion.suppression import SuppressionList
 from palaver.archiver.ingest import rereading
 from palaver.archiver.ingest.recovery import Recovery
@@ -139,10 +138,9 @@ class World:
             session = next(each.session for each in stored if each.key == key)
             target = self.history.store.sessions.load(session).native_id
             gone = self._first_said_in(session) - (set() if erase else set[str]().union(*self.forgotten.values()))
-        selector = Selector(self.history.store, self.history.raw, DeletionRequest(targets=(target,), erase=erase))
         forgetting = Deletions(self.history.store, self.history.raw)
         note(f"{target}: {gone}")
-        number = forgetting.forget(forgetting.plan(selector, selector.select()), lambda _: None)
+        number = forgetting.delete(forgetting.plan(DeletionRequest(targets=(target,), erase=erase)))
         if erase:
             self.erased |= gone
             self.forgotten = {each: words for each, words in self.forgotten.items() if not words <= self.erased}
@@ -176,7 +174,6 @@ class World:
             forgetting = Deletions(self.history.store, self.history.raw)
             forgetting.expire(number)
             self.ingest()
-            forgetting.drop_empty()
             self.erased |= self.forgotten.pop(number)
 
     def _kill(self) -> None:
@@ -222,9 +219,9 @@ class World:
         history.store = Store.create_anew(history.home.database)
         key = history.home.key()
         boundaries = Boundaries(history.home.root, Redactor(key), Exclusion(), SuppressionList(history.store, key))
-        erasing = CopyEraser(history.store, history.raw)
-        erasing.suspect(archived_names(history.home.archive))
-        assert not erasing.finish()
+        eraser = CopyEraser(history.store, history.raw)
+        eraser.expect(archived_names(history.home.archive))
+        assert not eraser.finish()
         history.ingest()
         assert not Recovery(history.store, history.raw, boundaries).run().problems
 

@@ -12,7 +12,7 @@ from palaver.archiver.copies.exporter import Exporter
 from palaver.archiver.copies.raw_copy import Copy
 from palaver.archiver.copies.verification import CopyVerifier
 from palaver.archiver.deletion.copy_eraser import CopyEraser
-from palaver.archiver.deletion.deletions import KEPT, Deletions
+from palaver.archiver.deletion.deletions import UNDO_PERIOD, Deletions
 from palaver.archiver.ingest import rereading
 from palaver.archiver.redaction import scanner
 from palaver.archiver.redaction.rule import Rule
@@ -163,7 +163,7 @@ def decided(history: History, target: str) -> Copy:
     """Decide that a target is erased from a sealed copy, and let nobody do it yet."""
     CopyCompressor(history.store, history.raw).run()
     wanted = DeletionRequest(targets=(target,), erase=True)
-    Deletions(history.store, history.raw).forget(plan(history, wanted), lambda _: None)
+    Deletions(history.store, history.raw).delete(plan(history, wanted))
     return Copy(history.raw.root, history.source().archived)
 
 
@@ -206,7 +206,7 @@ def test_who_is_killed_while_a_file_is_copied_leaves_nothing(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(CopyEraser, "cleaned", killed)
+        patch.setattr(CopyEraser, "finish", killed)
         with pytest.raises(KeyboardInterrupt):
             history.ingest()
     assert b"one?" in said(history)
@@ -298,7 +298,7 @@ def test_what_was_forgotten_is_erased_by_its_name(history: History) -> None:
     history.ingest()
     number = forget(history, exchange(history, "canary?"))
     forget(history, OTHER)
-    with pytest.raises(InvalidInput, match="Nothing archived is called"):
+    with pytest.raises(InvalidInput, match="Nothing in the archive is called"):
         plan(history, DeletionRequest((OTHER,)))
     assert plan(history, DeletionRequest(mentions="canary")).sources == []
 
@@ -404,7 +404,7 @@ def test_what_was_forgotten_can_be_had_back(history: History) -> None:
     assert (sorted(history.prompts()), history.source().coverage, history.session()) == before
     with pytest.raises(InvalidInput, match="undone before"):
         undo(history, number)
-    with pytest.raises(InvalidInput, match="never made"):
+    with pytest.raises(InvalidInput, match="does not exist"):
         undo(history, second + 1)
 
 
@@ -425,8 +425,8 @@ def test_what_was_forgotten_long_ago_goes_for_good(history: History) -> None:
     forgetting = Deletions(history.store, history.raw)
     number = forget(history, exchange(history, "one?"))
     later = forget(history, exchange(history, "two?"))
-    assert [each.id for each in forgetting.expired(now() + KEPT - 60_000)] == []
-    assert {each.id for each in forgetting.expired(now() + KEPT + 60_000)} == {number, later}
+    assert [each.id for each in forgetting.expired(now() + UNDO_PERIOD - 60_000)] == []
+    assert {each.id for each in forgetting.expired(now() + UNDO_PERIOD + 60_000)} == {number, later}
 
     forgetting.expire(number)
     history.ingest()
@@ -477,9 +477,9 @@ def test_a_name_of_nothing_is_refused(history: History) -> None:
     history.ingest()
 
     for target in ("ex-999", "mem_1", "obs-1", "nowhere.jsonl", "1111", "../../etc/passwd", "'; DROP TABLE item"):
-        with pytest.raises(InvalidInput, match="Nothing archived is called"):
+        with pytest.raises(InvalidInput, match="Nothing in the archive is called"):
             plan(history, DeletionRequest((target,)))
-    with pytest.raises(InvalidInput, match="Nothing is named"):
+    with pytest.raises(InvalidInput, match="No content was named"):
         plan(history, DeletionRequest())
 
 

@@ -30,7 +30,7 @@ def test_forgetting_a_fork_leaves_the_original(history: History, erase: bool, re
     history.write([*talk("apart", session=FORK), *talk("one", session=repeated)], FORK, at=2)
     history.ingest()
 
-    assert plan(history, DeletionRequest((FORK,), erase=erase)).kept == 2
+    assert plan(history, DeletionRequest((FORK,), erase=erase)).kept_lines == 2
     forget(history, FORK, erase=erase)
 
     assert asked(history) == ["one?"]
@@ -174,8 +174,8 @@ def test_a_fork_stays_gone_whatever_is_left_of_copies(
     lose(history)
 
     planned = plan(history, DeletionRequest((FORK,), erase=erase))
-    assert planned.kept == 2
-    assert planned.unread == ((history.source().archived,) if lose is original_damaged else ())
+    assert planned.kept_lines == 2
+    assert planned.unreadable == ((history.source().archived,) if lose is original_damaged else ())
     number = forget(history, FORK, erase=erase)
     history.touch(history.path(FORK), 50)
     history.ingest()
@@ -198,7 +198,7 @@ def test_what_only_a_lost_fork_said_is_not_claimed(history: History) -> None:
     lost = history.source(FORK).archived
 
     for erase in (False, True):
-        assert plan(history, DeletionRequest((FORK,), erase=erase)).unread == (lost,)
+        assert plan(history, DeletionRequest((FORK,), erase=erase)).unreadable == (lost,)
 
 
 @pytest.mark.parametrize("lose", LOSSES[:3])
@@ -233,7 +233,7 @@ def test_a_copy_that_is_gone_is_named_while_its_words_are_found(
     planned = plan(history, DeletionRequest(mentions="one?"))
 
     assert planned.sources == []
-    assert planned.unread == (history.source().archived,)
+    assert planned.unreadable == (history.source().archived,)
 
 
 def test_copies_that_repeat_each_other_lose_what_either_said_first(history: History) -> None:

@@ -8,8 +8,8 @@ import pytest
 from palaver.archiver.copies.compressor import CopyCompressor
 from palaver.archiver.copies.raw_copy import Copy
 from palaver.archiver.deletion import copy_eraser
+from palaver.archiver.deletion.copy_eraser import CopyEraser
 from palaver.archiver.deletion.deletions import Deletions
-from palaver.archiver.store import State
 from palaver.core.deletion import DeletionRequest
 from palaver.core.errors import CopyDamaged
 
@@ -76,7 +76,7 @@ def test_a_session_leaves_no_byte_whatever_is_left_of_its_copy(
     wanted = (
         DeletionRequest(projects=(target,), erase=True) if target == "shop" else DeletionRequest((target,), erase=True)
     )
-    Deletions(history.store, history.raw).forget(plan(history, wanted), lambda _: None)
+    Deletions(history.store, history.raw).delete(plan(history, wanted))
     assert not history.ingest().problems
 
     assert asked(history) == ["other?"]
@@ -102,7 +102,7 @@ def test_another_session_is_forgotten_beside_it(history: History, lose: Callable
         DeletionRequest(mentions="other", erase=True),
     ):
         planned = plan(history, wanted)
-        assert planned.unread == (() if lose is gone and not wanted.mentions else (copy.archived,))
+        assert planned.unreadable == (() if lose is gone and not wanted.mentions else (copy.archived,))
         assert [source.path for source in planned.sources] == [history.path(OTHER)]
     forget(history, OTHER, erase=True)
     assert b"other?" not in said(history)
@@ -145,20 +145,17 @@ def test_an_empty_copy_that_cannot_be_removed_is_told(history: History, monkeypa
     """Which copy it is, and why, is told to whoever wants it removed."""
     history.write(talk("one"))
     history.ingest()
-    forget(history, ORIGINAL)
-    forgetting = Deletions(history.store, history.raw)
-    with history.store.transaction():
-        for each in history.store.tombstones.all():
-            history.store.tombstones.become(each.id, State.ERASING)
+    number = forget(history, ORIGINAL)
+    Deletions(history.store, history.raw).expire(number)
 
     def fails(copy: Copy) -> None:
         raise PermissionError(13, f"Permission denied: {copy.path}")
 
     with monkeypatch.context() as patch:
         patch.setattr(copy_eraser, "remove", fails)
-        [problem] = forgetting.drop_empty()
+        [problem] = CopyEraser(history.store, history.raw).finish()
     assert problem.path.name == f"{ORIGINAL}.jsonl"
     assert "denied" in problem.reason.lower()
     assert not history.ingest().problems
-    assert forgetting.drop_empty() == []
+    assert history.store.sources.all() == []
     assert b"one?" not in said(history)

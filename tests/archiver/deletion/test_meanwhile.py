@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from palaver.archiver.deletion.deletions import Deletions
-from palaver.archiver.deletion.selection import Selector
 from palaver.core.deletion import DeletionRequest
 from palaver.core.errors import ChangedMeanwhile, InvalidInput
 
@@ -18,13 +17,12 @@ def test_what_changed_since_it_was_planned_stays(tmp_path: Path) -> None:
         history.write(talk("one", "two"))
         history.ingest()
         forgetting = Deletions(history.store, history.raw)
-        selector = Selector(history.store, history.raw, DeletionRequest(targets=(ORIGINAL,)))
-        plan = forgetting.plan(selector, selector.select())
+        plan = forgetting.plan(DeletionRequest(targets=(ORIGINAL,)))
         with history.store.transaction():
-            history.store.exchanges.delete([min(plan.selected.exchanges)])
+            history.store.exchanges.delete([min(plan.selection.exchanges)])
 
         with pytest.raises(ChangedMeanwhile) as refused:
-            forgetting.forget(plan, lambda _: None)
+            forgetting.delete(plan)
 
         assert not isinstance(refused.value, InvalidInput)
         assert len(history.stored()) == 1

@@ -9,7 +9,6 @@ import pytest
 
 from palaver.archiver.copies.verification import CopyVerifier
 from palaver.archiver.deletion.deletions import Deletions
-from palaver.archiver.deletion.selection import Selector
 from palaver.archiver.files.compression import opened
 from palaver.core.deletion import DeletionRequest
 
@@ -87,11 +86,10 @@ def archive(tmp_path: Path) -> Iterator[Archive]:
 
 
 def forget(archive: Archive, text: str, *, erase: bool) -> int:
-    selector = Selector(archive.store, archive.raw, DeletionRequest(mentions=text, erase=erase))
     forgetting = Deletions(archive.store, archive.raw)
-    plan = forgetting.plan(selector, selector.select())
-    assert len(plan.selected.exchanges) == 1
-    return forgetting.forget(plan, lambda _: None)
+    plan = forgetting.plan(DeletionRequest(mentions=text, erase=erase))
+    assert len(plan.selection.exchanges) == 1
+    return forgetting.delete(plan)
 
 
 def held(archive: Archive) -> bytes:

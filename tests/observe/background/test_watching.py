@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from palaver.archiver.deletion.deletions import KEPT
+from palaver.archiver.deletion.deletions import UNDO_PERIOD
 from palaver.archiver.store import ARCHIVER, State, Store
 from palaver.archiver.store.tombstone_file import KeyLost
 from palaver.archiver.watch.events import FileEvents
@@ -182,11 +182,11 @@ def test_what_can_no_longer_be_had_back_is_erased(projects: Path, place: Home) -
     gone = write(projects, "fleeting", number=2)
     with watching():
         until(lambda: watched(place) and is_stored(place, "fleeting"))
-    with Deleter(place) as forgetter:
+    with Deleter(place) as deleter:
         wanted = DeletionRequest(targets=(gone.stem,))
-        assert forgetter.forget(wanted, forgetter.preview(wanted).token).number
+        assert deleter.delete(wanted, deleter.preview(wanted).token).number
     with Store.open(place.database) as store:
-        store._database.run("UPDATE forgetting SET at = at - ?", (KEPT + 86_400_000,))
+        store._database.run("UPDATE forgetting SET at = at - ?", (UNDO_PERIOD + 86_400_000,))
 
     with watching():
         until(lambda: not any(b"fleeting" in path.read_bytes() for path in place.archive.rglob("*.jsonl")))

@@ -1,7 +1,7 @@
 """A process that erases a session and may kill itself, or that searches for it all the while.
 
-forgetting_worker.py fused ROOT SESSION N [HOME]   erase, killed at its step N; prints the number of its steps
-forgetting_worker.py search ROOT SESSION           prints `seen` when it finds the session, `gone` when it does no more
+deletion_worker.py fused ROOT SESSION N [HOME]   erase, killed at its step N; prints the number of its steps
+deletion_worker.py search ROOT SESSION           prints `seen` when it finds the session, `gone` when it does no more
 """
 
 import os
@@ -22,9 +22,9 @@ from ... import fuse
 
 def fused(home: Home, session: str, at: int) -> None:
     wanted = DeletionRequest((session,), erase=True)
-    with Deleter(home) as forgetter:
-        token = forgetter.preview(wanted).token
-        print(fuse.fused(lambda: forgetter.forget(wanted, token), at))
+    with Deleter(home) as deleter:
+        token = deleter.preview(wanted).token
+        print(fuse.fused(lambda: deleter.delete(wanted, token), at))
 
 
 def search(home: Home, session: str) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from palaver.archiver.deletion.deletions import KEPT as KEPT_FOR
+from palaver.archiver.deletion.deletions import UNDO_PERIOD
 from palaver.archiver.ingest.transcripts import in_paths
 from palaver.archiver.store import Planned, State, Store
 from palaver.core import ids
@@ -26,7 +26,7 @@ from palaver.core.origin import Origin
 from palaver.core.query import Query
 from palaver.observe.deletion import erasure
 from palaver.observe.deletion.deleter import Deleter
-from palaver.observe.deletion.erasure_check import scour
+from palaver.observe.deletion.erasure_check import scan
 from palaver.observe.extraction.preferences import keep, preference_candidates
 from palaver.observe.memory import MemoryCore
 from palaver.observe.pipeline import Pipeline
@@ -36,7 +36,7 @@ from palaver.search.model.embedder import DEFAULT_MODEL, load
 from ... import fuse
 from ...archiver.formats.claude_code.claude_lines import replied, result, said, text, tool, written
 
-WORKER = "tests.observe.deletion.forgetting_worker"
+WORKER = "tests.observe.deletion.deletion_worker"
 KEPT, GONE = "11111111-0000-4000-8000-00000000000a", "cafe0000-0000-4000-8000-00000000000b"
 CANARIES = [
     f"{place}Canary"
@@ -119,8 +119,8 @@ def root(grown: Path, tmp_path: Path) -> Iterator[Path]:
 
 
 def forgot(home: Home, wanted: DeletionRequest) -> DeletionResult:
-    with Deleter(home) as forgetter:
-        return forgetter.forget(wanted, forgetter.preview(wanted).token)
+    with Deleter(home) as deleter:
+        return deleter.delete(wanted, deleter.preview(wanted).token)
 
 
 def archive(root: Path, home: Home) -> None:
@@ -159,7 +159,7 @@ def held(home: Home, vectors: list[bytes]) -> list[Path]:
 def test_an_erased_session_leaves_no_byte_anywhere(root: Path) -> None:
     """Prompt, output, title, branch, file name, memory, observation, dead letter, log: another process finds none."""
     home = Home(root / "home")
-    with_all = scour(home.root, CANARIES)
+    with_all = scan(home.root, CANARIES)
     assert with_all.found
 
     vectors = vectors_of(home)
@@ -168,12 +168,12 @@ def test_an_erased_session_leaves_no_byte_anywhere(root: Path) -> None:
     outcome = forgot(home, DeletionRequest((GONE,), erase=True))
 
     assert not held(home, vectors)
-    assert scour(home.root, [*CANARIES, GONE, "digest-of-canary"]).found == ()
-    assert outcome.proof is not None
-    assert outcome.proof.holds
-    assert outcome.proof.samples >= 3
-    assert outcome.proof.searches > 0
-    assert [path.name for path in outcome.outside] == [f"{GONE}.jsonl"]
+    assert scan(home.root, [*CANARIES, GONE, "digest-of-canary"]).found == []
+    assert outcome.check is not None
+    assert outcome.check.passed
+    assert outcome.check.samples >= 3
+    assert outcome.check.searches > 0
+    assert [Path(path).name for path in outcome.originals] == [f"{GONE}.jsonl"]
     assert outcome.preview.sent == 1
     with Store.open(home.database) as store:
         assert [each.state for each in store.tombstones.all()] == [State.ERASED]
@@ -181,7 +181,7 @@ def test_an_erased_session_leaves_no_byte_anywhere(root: Path) -> None:
 
     archive(root, home)
 
-    assert scour(home.root, CANARIES).found == ()
+    assert scan(home.root, CANARIES).found == []
 
 
 def test_what_stays_is_found_as_before(root: Path) -> None:
@@ -196,23 +196,23 @@ def test_what_stays_is_found_as_before(root: Path) -> None:
     assert answers(home) == before
     assert number is not None
 
-    with Deleter(home) as forgetter:
-        assert forgetter.for_good(number)
+    with Deleter(home) as deleter:
+        assert deleter.erase(number)
 
     assert answers(home) == before
-    assert scour(home.root, CANARIES).found == ()
+    assert scan(home.root, CANARIES).found == []
 
 
 def test_a_forgotten_session_can_be_had_back_with_its_memories(root: Path) -> None:
     """Deletions a session puts its memories away, and undoing it holds them again."""
     home = Home(root / "home")
     outcome = forgot(home, DeletionRequest((GONE,)))
-    assert [held.memory.content for held in outcome.preview.memories] == ["The MemoryCanary is on the second shelf"]
+    assert [each.title for each in outcome.preview.memories] == ["The MemoryCanary is on the second shelf"]
     with ArchiveSearch(home) as layers:
         assert not [hit for hit in layers.search(Query.parse("PromptCanary checkout")).hits if hit.session_id == GONE]
 
-    with Deleter(home) as forgetter:
-        forgetter.undo(outcome.number or 0)
+    with Deleter(home) as deleter:
+        deleter.undo(outcome.number or 0)
 
     with Store.open(home.database) as store:
         assert [held.state for held in store.memories.all()] == [MemoryState.ACTIVE] * 2
@@ -229,8 +229,8 @@ def test_forgetting_reads_again_no_copy_that_it_did_not_change(root: Path, erase
 
     outcome = forgot(home, DeletionRequest((GONE,), erase=erase))
     if not erase:
-        with Deleter(home) as forgetter:
-            forgetter.undo(outcome.number or 0)
+        with Deleter(home) as deleter:
+            deleter.undo(outcome.number or 0)
 
     with Store.open(home.database) as store:
         outdated = [Path(source.archived).stem for source in store.sources.outdated()]
@@ -245,8 +245,8 @@ def test_a_superseded_memory_is_restored_as_superseded(root: Path) -> None:
         newer = core.remember(Memory("The canary was given away")).stored
         edge = core.graph.relate(newer.id, gone.id, Relation.SUPERSEDES)
     outcome = forgot(home, DeletionRequest((GONE,)))
-    with Deleter(home) as forgetter:
-        forgetter.undo(outcome.number or 0)
+    with Deleter(home) as deleter:
+        deleter.undo(outcome.number or 0)
 
     with MemoryCore.open(home) as core:
         restored = core.get(gone.id)
@@ -272,8 +272,8 @@ def test_a_memory_that_a_forgotten_one_superseded_is_reinstated(root: Path, eras
         assert core.get(older.id).state is MemoryState.ACTIVE
     if erase:
         return
-    with Deleter(home) as forgetter:
-        forgetter.undo(outcome.number or 0)
+    with Deleter(home) as deleter:
+        deleter.undo(outcome.number or 0)
     with MemoryCore.open(home) as core:
         assert core.get(older.id).memory.importance == older.memory.importance / 2
         assert core.get(older.id).state is MemoryState.SUPERSEDED
@@ -285,14 +285,14 @@ def test_what_is_said_by_another_memory_by_now_stays_put_away(root: Path) -> Non
     outcome = forgot(home, DeletionRequest((GONE,)))
     [gone] = outcome.preview.memories
     with MemoryCore.open(home) as core:
-        core.remember(Memory(gone.memory.content))
+        core.remember(Memory(gone.title))
 
-    with Deleter(home) as forgetter:
-        assert [held.id for held in forgetter.undo(outcome.number or 0).left] == [gone.id]
-        assert forgetter.forgotten() == []
+    with Deleter(home) as deleter:
+        assert deleter.undo(outcome.number or 0).not_restored == (gone.id,)
+        assert deleter.history() == []
 
     with Store.open(home.database) as store:
-        assert store.memories.load([gone.key])[gone.key].state is MemoryState.ARCHIVED
+        assert [each.state for each in store.memories.all() if each.id == gone.id] == [MemoryState.ARCHIVED]
     with ArchiveSearch(home) as layers:
         assert [hit for hit in layers.search(Query.parse("PromptCanary checkout")).hits if hit.session_id == GONE]
 
@@ -301,40 +301,40 @@ def test_what_is_forgotten_long_enough_is_erased_with_its_memories(root: Path, m
     """After thirty days a pass erases what was forgotten, and the memories that were put away with it."""
     home = Home(root / "home")
     forgot(home, DeletionRequest((GONE,)))
-    monkeypatch.setattr(erasure, "now", lambda: now() + KEPT_FOR + 1)
+    monkeypatch.setattr(erasure, "now", lambda: now() + UNDO_PERIOD + 1)
 
     archive(root, home)
 
     with Store.open(home.database) as store:
         assert [held.memory.content for held in store.memories.all()] == ["Payments need an address"]
         assert [each.state for each in store.tombstones.all()] == [State.ERASED]
-    assert scour(home.root, CANARIES).found == ()
+    assert scan(home.root, CANARIES).found == []
 
 
 def test_a_token_of_another_set_does_nothing(root: Path) -> None:
     """When the set has changed since the preview, nothing goes, and the new preview comes back."""
     home = Home(root / "home")
-    with Deleter(home) as forgetter:
-        token = forgetter.preview(DeletionRequest((GONE,))).token
-        outcome = forgetter.forget(DeletionRequest((GONE,), erase=True), token)
+    with Deleter(home) as deleter:
+        token = deleter.preview(DeletionRequest((GONE,))).token
+        outcome = deleter.delete(DeletionRequest((GONE,), erase=True), token)
         assert outcome.number is None
         assert outcome.preview.token != token
-        assert forgetter.forget(DeletionRequest((KEPT,)), token).number is None
-        assert forgetter.forgotten() == []
+        assert deleter.delete(DeletionRequest((KEPT,)), token).number is None
+        assert deleter.history() == []
 
 
 def test_what_is_protected_stays_unless_forced(root: Path) -> None:
     """A pinned memory is shown as protected, as golden rules are, and goes only by force."""
     home = Home(root / "home")
     wanted = DeletionRequest(mentions="need an address")
-    with Deleter(home) as forgetter:
-        kept = forgetter.preview(wanted)
-        assert ([held.memory.content for held in kept.protected], kept.memories) == (["Payments need an address"], ())
-        forced = forgetter.preview(replace(wanted, force=True))
+    with Deleter(home) as deleter:
+        kept = deleter.preview(wanted)
+        assert (len(kept.protected), kept.memories) == (1, ())
+        forced = deleter.preview(replace(wanted, force=True))
 
-    assert [held.memory.content for held in forced.memories] == ["Payments need an address"]
+    assert [each.title for each in forced.memories] == ["Payments need an address"]
     assert forgot(home, replace(wanted, force=True, erase=True)).number
-    assert scour(home.root, ["Payments need an address"]).found == ()
+    assert scan(home.root, ["Payments need an address"]).found == []
 
 
 def erased(root: Path, home: Home, at: int) -> subprocess.CompletedProcess[str]:
@@ -357,7 +357,7 @@ def test_a_killed_erasure_is_nothing_or_finished_by_the_next_pass(root: Path) ->
             seen = [hit for hit in layers.search(Query.parse("PromptCanary checkout")).hits if hit.session_id == GONE]
         assert bool(seen) is not began[-1]
         archive(root, home)
-        assert bool(scour(home.root, CANARIES).found) is not began[-1], point
+        assert bool(scan(home.root, CANARIES).found) is not began[-1], point
     assert any(began)
 
 
@@ -382,8 +382,8 @@ def test_a_searching_process_never_fails_and_stops_seeing_it(root: Path, monkeyp
     watcher.terminate()
     _, complaint = watcher.communicate(timeout=max(1.0, end - time.monotonic()))
     assert complaint == ""
-    assert outcome.proof is not None
-    assert not outcome.proof.found
+    assert outcome.check is not None
+    assert not outcome.check.found
 
 
 def archived(root: Path, *lines: Mapping[str, object]) -> Home:
@@ -424,7 +424,7 @@ def test_a_preference_is_forgotten_with_the_words_it_quotes(tmp_path: Path, *, w
     with Store.open(home.database) as store:
         left = [held.memory.content for held in store.memories.all()]
     assert left == ([] if whole else ["From now on always write tests in the folder of the parser."])
-    assert scour(home.root, ["WalrusCanary"]).found == ()
+    assert scan(home.root, ["WalrusCanary"]).found == []
 
 
 def test_a_summary_says_nothing_of_what_was_forgotten(tmp_path: Path) -> None:
@@ -439,9 +439,9 @@ def test_a_summary_says_nothing_of_what_was_forgotten(tmp_path: Path) -> None:
 
     outcome = forgot(home, DeletionRequest(mentions="WalrusCanary", erase=True))
 
-    assert outcome.proof is not None
-    assert outcome.proof.found == []
-    assert scour(home.root, ["WalrusCanary"]).found == ()
+    assert outcome.check is not None
+    assert outcome.check.found == []
+    assert scan(home.root, ["WalrusCanary"]).found == []
     with Store.open(home.database) as store:
         [left] = [store.summaries.of_session(number) for number in store.sessions.all()]
     assert left is not None

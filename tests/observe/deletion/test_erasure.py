@@ -22,19 +22,19 @@ def test_a_file_that_cannot_be_read_is_told(tmp_path: Path, monkeypatch: pytest.
     """What stands in a file that cannot be read nobody knows: the others are looked at, and no proof holds."""
     for name in ("closed", "open"):
         (tmp_path / name).write_bytes(b"word")
-    opened = erasure_check._opened
+    opened = erasure_check._contents
 
     def refused(path: Path) -> Iterator[BinaryIO]:
         if path.name == "closed":
             raise PermissionError(13, "Permission denied")
         yield from opened(path)
 
-    monkeypatch.setattr(erasure_check, "_opened", refused)
-    found = erasure_check._look(tmp_path, ["word"])
+    monkeypatch.setattr(erasure_check, "_contents", refused)
+    found = erasure_check.scan(tmp_path, ["word"])
 
-    assert (found.unread, found.found) == (("closed",), ("open",))
-    assert not ErasureCheck(unread=["closed"]).holds
-    assert ErasureCheck().holds
+    assert (found.unreadable, found.found) == (["closed"], ["open"])
+    assert not ErasureCheck(unreadable=["closed"]).passed
+    assert ErasureCheck().passed
 
 
 def test_a_long_undo_is_undone_as_a_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -43,14 +43,14 @@ def test_a_long_undo_is_undone_as_a_whole(tmp_path: Path, monkeypatch: pytest.Mo
         history.write(talk("one"), at=1)
         history.write(talk("two", session=FORK), FORK, at=2)
         history.ingest()
-        with Deleter(history.home) as forgetter:
+        with Deleter(history.home) as deleter:
             wanted = DeletionRequest(targets=(ORIGINAL, FORK))
-            number = forgetter.forget(wanted, forgetter.preview(wanted).token).number
+            number = deleter.delete(wanted, deleter.preview(wanted).token).number
             assert number
             assert history.stored() == []
             hours = count(step=3600)
             monkeypatch.setattr(rereading, "time", SimpleNamespace(monotonic=lambda: next(hours)))
 
-            forgetter.undo(number)
+            deleter.undo(number)
 
         assert (history.prompts(), history.prompts(FORK)) == (["one?"], ["two?"])

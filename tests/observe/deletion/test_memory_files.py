@@ -40,15 +40,15 @@ class Project:
 
     def preview(self, wanted: DeletionRequest) -> DeletionPreview:
         """What would go."""
-        with Deleter(self.home) as forgetter:
-            return forgetter.preview(wanted)
+        with Deleter(self.home) as deleter:
+            return deleter.preview(wanted)
 
     def forget(self, wanted: DeletionRequest, meanwhile: Callable[[], object] = lambda: None) -> DeletionResult:
         """Do what a preview showed."""
-        with Deleter(self.home) as forgetter:
-            token = forgetter.preview(wanted).token
+        with Deleter(self.home) as deleter:
+            token = deleter.preview(wanted).token
             meanwhile()
-            return forgetter.forget(wanted, token)
+            return deleter.delete(wanted, token)
 
 
 @pytest.fixture
@@ -65,13 +65,15 @@ def test_a_file_is_named_and_goes_with_what_is_erased(project: Project) -> None:
     wanted = DeletionRequest((memory,), erase=True)
     preview = project.preview(wanted)
 
-    assert [each.path for each in preview.files] == [str(file)]
-    assert f"Deleted from your project, too:\n- {file}" in Renderer().render("forget_preview", preview=preview)
+    assert preview.files == (str(file),)
+    assert f"Memory files that are deleted from your project:\n- {file}" in Renderer().render(
+        "forget_preview", preview=preview
+    )
     outcome = project.forget(wanted)
-    assert (file.exists(), other.exists(), outcome.left) == (False, True, ())
+    assert (file.exists(), other.exists(), outcome.remaining_files) == (False, True, ())
     assert "version control" in Renderer().render("forget_done", done=outcome)
-    assert outcome.proof is not None
-    assert outcome.proof.holds
+    assert outcome.check is not None
+    assert outcome.check.passed
     assert not any(b"walrus" in path.read_bytes().lower() for path in project.home.root.rglob("*") if path.is_file())
     assert project.recalled("walrus migration replica") == []
 
@@ -82,9 +84,9 @@ def test_a_file_stays_where_a_memory_is_only_forgotten(project: Project) -> None
     before, wanted = file.read_bytes(), DeletionRequest((memory,))
     told = Renderer().render("forget_preview", preview=project.preview(wanted))
 
-    assert "which stay (--erase deletes them, too)" in told
+    assert "which stay in your project (--erase deletes them)" in told
     assert str(file) in told
-    assert project.forget(wanted).left == ()
+    assert project.forget(wanted).remaining_files == ()
     assert file.read_bytes() == before
     assert project.recalled("cache flushed deploy") == []
     assert file.read_bytes() == before
@@ -115,8 +117,8 @@ def test_a_file_that_cannot_be_deleted_is_told_and_not_taken_up_again(
         patched.setattr("palaver.observe.mnemonics.folder.os.unlink", refused)
         outcome = project.forget(DeletionRequest((memory,), erase=True))
 
-    assert outcome.left == (f"{file}: permission denied",)
-    assert f"Still there, delete it by hand: {file}: permission denied" in Renderer().render(
+    assert outcome.remaining_files == (f"{file}: permission denied",)
+    assert f"Not deleted, remove it yourself: {file}: permission denied" in Renderer().render(
         "forget_done", done=outcome
     )
     assert file.exists()
@@ -131,7 +133,7 @@ def test_a_link_is_not_followed(project: Project, tmp_path: Path) -> None:
     file.symlink_to(precious)
     outcome = project.forget(DeletionRequest((memory,), erase=True))
 
-    assert (outcome.preview.files, outcome.left) == ((), ())
+    assert (outcome.preview.files, outcome.remaining_files) == ((), ())
     assert precious.exists()
     assert file.is_symlink()
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from palaver.archiver.store import Store
 from palaver.core.deletion import DeletionRequest
 from palaver.core.home import Home
-from palaver.observe.deletion.erasure_check import scour
+from palaver.observe.deletion.erasure_check import scan
 
 from .test_deleter import CANARIES, GONE, archive, forgot, grown, root
 
@@ -27,7 +27,7 @@ def test_an_erased_session_stays_erased_when_its_file_is_serialised_again(root: 
         path.write_text("\n".join(again) + "\n")
         (path.parent / "elsewhere.jsonl").write_text("\r\n".join(again) + "\r\n")
         archive(root, home)
-        assert scour(home.root, [canary for canary in CANARIES if canary != "LogCanary"]).found == ()
+        assert scan(home.root, [canary for canary in CANARIES if canary != "LogCanary"]).found == []
         with Store.open(home.database) as store:
             assert GONE not in {session.native_id for session in store.sessions.all().values()}
     finally:

@@ -26,10 +26,10 @@ def test_what_calls_are_worded_as_proves_nothing(tmp_path: Path) -> None:
     with Pipeline(home) as pipeline:
         pipeline.run(in_paths([tmp_path / "projects"]))
 
-    with Deleter(home) as forgetter:
-        outcome = forgetter.forget(wanted, forgetter.preview(wanted).token)
+    with Deleter(home) as deleter:
+        outcome = deleter.delete(wanted, deleter.preview(wanted).token)
 
-    assert outcome.proof is not None
-    assert outcome.proof.samples > 0
-    assert not outcome.proof.found
-    assert outcome.proof.holds
+    assert outcome.check is not None
+    assert outcome.check.samples > 0
+    assert not outcome.check.found
+    assert outcome.check.passed

@@ -14,7 +14,14 @@ from palaver.archiver.copies.raw import RawArchive
 from palaver.archiver.copies.verification import archived_names
 from palaver.archiver.ingest.transcripts import in_paths
 from palaver.archiver.store import State, Store
-from palaver.archiver.store.tombstone_file import NEVER, Entry, Head, KeyLost, TombstoneFile, sign
+from palaver.archiver.store.tombstone_file import (
+    NEVER_WRITTEN,
+    FileHeader,
+    KeyLost,
+    TombstoneFile,
+    Tombstones,
+    fingerprint,
+)
 from palaver.core.deletion import DeletionRequest
 from palaver.core.errors import StoreError
 from palaver.core.home import TOMBSTONE_FILE, Home
@@ -56,8 +63,8 @@ def archive(history: History) -> None:
 
 def forget(home: Home, *targets: str, erase: bool = False, mentions: str = "") -> int:
     wanted = DeletionRequest(targets=targets, erase=erase, mentions=mentions)
-    with Deleter(home) as forgetter:
-        done = forgetter.forget(wanted, forgetter.preview(wanted).token)
+    with Deleter(home) as deleter:
+        done = deleter.delete(wanted, deleter.preview(wanted).token)
     assert done.number is not None
     return done.number
 
@@ -127,8 +134,8 @@ def test_a_lost_database_brings_nothing_back(history: History, erase: bool, rema
     assert (b"secret" in copies(history.home)) is not erase
     assert lines_of(copies(history.home)) == lines_of(before)
     assert fsck(history.home).findings == []
-    with Deleter(history.home) as forgetter:
-        assert [each.until is None for each in forgetter.forgotten()] == [erase, erase]
+    with Deleter(history.home) as deleter:
+        assert [each.until is None for each in deleter.history()] == [erase, erase]
 
 
 def test_what_can_be_undone_still_can(history: History) -> None:
@@ -138,8 +145,8 @@ def test_what_can_be_undone_still_can(history: History) -> None:
     lose(history.home)
     rebuilt(history, remain=True)
 
-    with Deleter(history.home) as forgetter:
-        forgetter.undo(number)
+    with Deleter(history.home) as deleter:
+        deleter.undo(number)
 
     assert "secret?" in asked(history.home)
     lose(history.home)
@@ -224,11 +231,11 @@ def test_a_lost_register_is_written_again(history: History) -> None:
     archive(history)
     forget(history.home, mentions="secret")
     register = history.home.tombstone_file
-    before = TombstoneFile(register).read().entries
+    before = TombstoneFile(register).read().deletions
     register.unlink()
     Store.open(history.home.database).close()
 
-    assert TombstoneFile(register).read().entries == before
+    assert TombstoneFile(register).read().deletions == before
     assert before
 
 
@@ -246,10 +253,10 @@ def test_the_register_says_nothing(history: History) -> None:
 def test_a_damaged_line_costs_one_forgetting(tmp_path: Path) -> None:
     """What cannot be read is counted; everything else is taken over."""
     register = TombstoneFile(tmp_path / "archive" / TOMBSTONE_FILE)
-    head = Head(7, 2, sign(Home(tmp_path).key()))
-    register.write(head, [Entry(1, 5, "kept", (1, -2)), Entry(2, 6, "erased", (2**63 - 1, -(2**63)))])
+    head = FileHeader(7, 2, fingerprint(Home(tmp_path).key()))
+    register.write(head, [Tombstones(1, 5, "kept", (1, -2)), Tombstones(2, 6, "erased", (2**63 - 1, -(2**63)))])
     path = tmp_path / "archive" / TOMBSTONE_FILE
-    assert register.head() == head
+    assert register.header() == head
     data = bytearray(path.read_bytes())
     data[data.index(b" 1 5 kept") + 1] ^= 2
     path.write_bytes(data)
@@ -257,7 +264,7 @@ def test_a_damaged_line_costs_one_forgetting(tmp_path: Path) -> None:
     found = register.read()
 
     assert found.damaged == 1
-    assert found.entries == (Entry(2, 6, "erased", (2**63 - 1, -(2**63))),)
+    assert found.deletions == (Tombstones(2, 6, "erased", (2**63 - 1, -(2**63))),)
     with Store.create(tmp_path / "palaver.db") as store:
         assert [each.id for each in store.tombstones.all()] == [2]
         assert store.tombstones.lost == 1
@@ -268,7 +275,7 @@ def test_nothing_is_forgotten_that_cannot_be_registered(history: History) -> Non
     archive(history)
     (history.home.archive / f"{TOMBSTONE_FILE}.new").mkdir()
 
-    with pytest.raises(StoreError, match="cannot be written"):
+    with pytest.raises(StoreError, match="cannot write"):
         forget(history.home, mentions="secret")
 
     assert "secret?" in asked(history.home)
@@ -332,7 +339,7 @@ def test_a_register_that_cannot_be_read_is_told(history: History) -> None:
     for lost in (False, True):
         if lost:
             lose(history.home)
-        with pytest.raises(StoreError, match="cannot be read") as raised:
+        with pytest.raises(StoreError, match="cannot read") as raised:
             archive(history)
         assert raised.value.hint
 
@@ -348,20 +355,20 @@ def test_a_damaged_header_hides_nothing(history: History, header: bytes) -> None
     archive(history)
     forget(history.home, OTHER)
     with Store.open(history.home.database) as store, store.transaction():
-        store.tombstones.register_anew()  # so that the backup knows of several writes
+        store.tombstones.rewrite_file()  # so that the backup knows of several writes
     backup = history.home.root.with_name("backup.db")
     shutil.copy(history.home.database, backup)
     forget(history.home, mentions="secret")
     register = history.home.tombstone_file
     register.write_bytes(header + b"\n" + register.read_bytes().partition(b"\n")[2])
-    assert TombstoneFile(register).head() is None
+    assert TombstoneFile(register).header() is None
     lose(history.home)
     shutil.copy(backup, history.home.database)
 
     archive(history)
 
     assert sorted(asked(history.home)) == ["branched?", "one?", "three?"]
-    assert TombstoneFile(register).head() not in {None, NEVER}
+    assert TombstoneFile(register).header() not in {None, NEVER_WRITTEN}
     [restored] = fsck(history.home).findings
     assert "missing from the database" in restored.problem
 
@@ -370,14 +377,14 @@ def test_a_damaged_header_hides_nothing(history: History, header: bytes) -> None
 def test_a_register_that_was_cut_short_is_counted(tmp_path: Path, kept: int) -> None:
     """The first line says how many follow: what is missing at the end is missed."""
     path = tmp_path / "archive" / TOMBSTONE_FILE
-    entries = [Entry(number, 5, "kept", (number,)) for number in (1, 2, 3)]
-    TombstoneFile(path).write(Head(7, 3, sign(Home(tmp_path).key())), entries)
+    entries = [Tombstones(number, 5, "kept", (number,)) for number in (1, 2, 3)]
+    TombstoneFile(path).write(FileHeader(7, 3, fingerprint(Home(tmp_path).key())), entries)
     rows = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join(rows[:3]) if kept else b"".join(rows)[:-9])
 
     found = TombstoneFile(path).read()
 
-    assert (found.entries, found.damaged) == (tuple(entries[:2]), 1)
+    assert (found.deletions, found.damaged) == (tuple(entries[:2]), 1)
 
 
 def test_a_register_that_was_emptied_is_told(tmp_path: Path) -> None:
@@ -402,12 +409,12 @@ def test_a_damaged_line_is_told_until_somebody_answers(history: History) -> None
     lose(history.home)
 
     [problem] = rebuild_from_archive(history.home, in_paths([history.folder])).problems
-    assert "1 times something was forgotten whose marks are damaged" in problem.problem
+    assert "1 record of deletions cannot be read" in problem.problem
     assert "whole?" not in asked(history.home)
     for repair in (False, True):
         [finding] = fsck(history.home, repair=repair).findings
         assert (finding.part, finding.repaired) == ("forgotten", repair)
-        assert "Forget it again" in finding.problem
+        assert "Delete it again" in finding.problem
     assert fsck(history.home).findings == []
 
 
@@ -435,16 +442,16 @@ from palaver.core.deletion import DeletionRequest
 from palaver.core.home import Home
 from palaver.archiver.store.tombstone_table import TombstoneTable
 from palaver.observe.deletion.deleter import Deleter
-write_down = TombstoneTable.write_down
+write_file = TombstoneTable.write_file
 def killed(tombstones):
     changed = tombstones._changed
-    write_down(tombstones)
+    write_file(tombstones)
     if changed:
         os._exit(9)
-TombstoneTable.write_down = killed
-with Deleter(Home(Path(sys.argv[1]))) as forgetter:
+TombstoneTable.write_file = killed
+with Deleter(Home(Path(sys.argv[1]))) as deleter:
     wanted = DeletionRequest(mentions="secret")
-    forgetter.forget(wanted, forgetter.preview(wanted).token)
+    deleter.delete(wanted, deleter.preview(wanted).token)
 """
 
 
@@ -453,7 +460,7 @@ def test_who_is_killed_between_register_and_commit_has_forgotten(history: Histor
     archive(history)
     ran = subprocess.run([sys.executable, "-c", KILLED, str(history.home.root)], check=False)
     assert ran.returncode == 9
-    assert len(TombstoneFile(history.home.tombstone_file).read().entries) == 1
+    assert len(TombstoneFile(history.home.tombstone_file).read().deletions) == 1
 
     archive(history)
 

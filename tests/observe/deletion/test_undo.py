@@ -10,7 +10,7 @@ from palaver.core.home import Home
 from palaver.core.observation import Observation, ObservationType
 from palaver.core.query import Query
 from palaver.observe.deletion.deleter import Deleter
-from palaver.observe.deletion.erasure_check import scour
+from palaver.observe.deletion.erasure_check import scan
 from palaver.search.archive_search import ArchiveSearch
 
 from .test_deleter import GONE, KEPT, forgot, grown, root
@@ -35,8 +35,8 @@ def test_undo_restores_every_row_at_once(root: Path, wanted: DeletionRequest) ->
     before = rows(home)
     number = forgot(home, wanted).number or 0
     assert rows(home) != before
-    with Deleter(home) as forgetter:
-        undone = forgetter.undo(number)
+    with Deleter(home) as deleter:
+        undone = deleter.undo(number)
 
     assert rows(home) == before
     assert undone.unobserved == 0
@@ -48,8 +48,8 @@ def test_a_restored_session_is_found_at_once(root: Path) -> None:
     """Search finds a restored observation before any other command runs."""
     home = Home(root / "home")
     number = forgot(home, DeletionRequest((GONE,))).number or 0
-    with Deleter(home) as forgetter:
-        forgetter.undo(number)
+    with Deleter(home) as deleter:
+        deleter.undo(number)
     with ArchiveSearch(home) as layers:
         assert "LearnedCanary" in str(layers.search(Query.parse("LearnedCanary")).hits)
 
@@ -59,8 +59,8 @@ def test_undo_does_not_restore_what_a_later_deletion_removed(root: Path) -> None
     home = Home(root / "home")
     first = forgot(home, DeletionRequest(mentions="order 1")).number or 0
     forgot(home, DeletionRequest(mentions="order 2"))
-    with Deleter(home) as forgetter:
-        forgetter.undo(first)
+    with Deleter(home) as deleter:
+        deleter.undo(first)
     told = {table: str(found) for table, found in rows(home).items()}
     assert "order 1" in told["exchange"]
     assert not [table for table, text in told.items() if "order 2" in text]
@@ -74,9 +74,9 @@ def test_erasing_leaves_nothing_of_what_could_be_restored(root: Path, wanted: De
     home = Home(root / "home")
     forgot(home, DeletionRequest((GONE,)))
     outcome = forgot(home, wanted)
-    assert outcome.proof is not None
-    assert outcome.proof.found == []
-    assert scour(home.root, ["LearnedCanary", "PromptCanary"]).found == ()
+    assert outcome.check is not None
+    assert outcome.check.found == []
+    assert scan(home.root, ["LearnedCanary", "PromptCanary"]).found == []
 
 
 @pytest.mark.parametrize("later", [False, True])
@@ -92,12 +92,12 @@ def test_a_kept_summary_does_not_outlive_what_it_quotes(root: Path, *, later: bo
     first = forgot(home, DeletionRequest(mentions="order 1")).number or 0
     if later:
         second = forgot(home, DeletionRequest(mentions="order 0")).number or 0
-        with Deleter(home) as forgetter:
-            assert forgetter.for_good(second).done
+        with Deleter(home) as deleter:
+            assert deleter.erase(second).done
     else:
         forgot(home, DeletionRequest(mentions="order 0", erase=True))
-    assert scour(home.root, ["order 0"]).found == ()
-    with Deleter(home) as forgetter:
-        forgetter.undo(first)
-    assert scour(home.root, ["order 0"]).found == ()
+    assert scan(home.root, ["order 0"]).found == []
+    with Deleter(home) as deleter:
+        deleter.undo(first)
+    assert scan(home.root, ["order 0"]).found == []
     assert "order 1" in str(rows(home)["exchange"])

@@ -12,13 +12,13 @@ import pytest
 from msgspec.structs import replace
 
 from palaver.archiver.copies.raw import RawArchive
-from palaver.archiver.deletion.deletions import KEPT
+from palaver.archiver.deletion.deletions import UNDO_PERIOD
 from palaver.archiver.ingest.transcripts import Transcript, in_paths
 from palaver.archiver.store import ARCHIVER, WATCHER, State, Store
 from palaver.core.checkup import Diagnosis
 from palaver.core.clock import now
 from palaver.core.config import Config
-from palaver.core.deletion import DeletionRequest
+from palaver.core.deletion import DeletionRequest, DeletionSummary
 from palaver.core.home import Home
 from palaver.core.installation import upgrade_hint
 from palaver.core.report import Unsearched
@@ -193,18 +193,20 @@ def unobserved(home: Home) -> None:
 
 def unfinished_erasure(home: Home) -> None:
     with Store.open(home.database) as store, store.transaction():
-        store.tombstones.intend(store.tombstones.begin(now(), State.ERASING, [1]), {"claude-code/x.jsonl": False})
+        store.tombstones.intend(
+            store.tombstones.begin(now(), State.ERASING, [1], DeletionSummary()), {"claude-code/x.jsonl": False}
+        )
 
 
 def overdue_erasure(home: Home) -> None:
     with Store.open(home.database) as store, store.transaction():
-        store.tombstones.begin(now() - 2 * KEPT, State.KEPT, [1])
+        store.tombstones.begin(now() - 2 * UNDO_PERIOD, State.KEPT, [1], DeletionSummary())
 
 
 def lost_key(home: Home) -> None:
-    with Deleter(home) as forgetter:
+    with Deleter(home) as deleter:
         wanted = DeletionRequest(mentions="tide")
-        forgetter.forget(wanted, forgetter.preview(wanted).token)
+        deleter.delete(wanted, deleter.preview(wanted).token)
     home.key_file.unlink()
 
 
@@ -368,9 +370,9 @@ def test_a_file_that_was_erased_is_no_finding(
     monkeypatch.setattr(holdings, "_SETTLED", -60.0)
     path = next(iter(sorted((pristine / "projects").rglob("*.jsonl"))))
     told = [replace(each, format=each.recognise()) for each in in_paths([path])]
-    with Deleter(home) as forgetter:
+    with Deleter(home) as deleter:
         wanted = DeletionRequest((str(path),), erase=True)
-        forgetter.forget(wanted, forgetter.preview(wanted).token)
+        deleter.delete(wanted, deleter.preview(wanted).token)
     if passed:
         with Pipeline(home) as pipeline:
             pipeline.run(told)

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from palaver.archiver.deletion.deletions import Deletions
-from palaver.archiver.deletion.selection import Selector
 from palaver.archiver.store.migrations import MIGRATIONS
 from palaver.core.deletion import DeletionRequest
 from palaver.core.query import Mode, Query
@@ -62,9 +61,7 @@ def also_in(history: History, word: str) -> Sequence[str]:
 
 def forget(history: History, session: str, *, erase: bool) -> None:
     forgetting = Deletions(history.store, history.raw)
-    selector = Selector(history.store, history.raw, DeletionRequest(targets=(session,), erase=erase))
-    forgetting.forget(forgetting.plan(selector, selector.select()), lambda _: None)
-    forgetting.erasing.finish()
+    forgetting.delete(forgetting.plan(DeletionRequest(targets=(session,), erase=erase)))
     history.ingest()
 
 

@@ -8,7 +8,6 @@ import pytest
 
 from palaver.archiver.copies.compressor import CopyCompressor
 from palaver.archiver.deletion.deletions import Deletions
-from palaver.archiver.deletion.selection import Selector
 from palaver.core.deletion import DeletionRequest
 from palaver.core.query import Filters, Mode, Query
 from palaver.core.results import ToolOutputMatches
@@ -127,8 +126,7 @@ def test_a_secret_does_not_come_back(history: History) -> None:
 def test_what_was_forgotten_does_not_come_back(history: History, erase: bool) -> None:
     """A session, also while its copy still lies there."""
     forgetting = Deletions(history.store, history.raw)
-    selector = Selector(history.store, history.raw, DeletionRequest(targets=(ORIGINAL,), erase=erase))
-    forgetting.forget(forgetting.plan(selector, selector.select()), lambda _: None)
+    forgetting.delete(forgetting.plan(DeletionRequest(targets=(ORIGINAL,), erase=erase)))
 
     assert printed(history, "drwxr-xr-x brass").lines == ()
 
