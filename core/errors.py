@@ -32,7 +32,7 @@
     ├── ConfigInvalid           config.toml or the environment says something impossible
     ├── StoreError              the database said no
     │   ├── StoreMissing
-    │   │   └── OnlyMadeUp      nothing but the made-up history is there
+    │   │   └── DemoOnly      only demo data is archived
     │   ├── StoreReadOnly
     │   ├── StoreBusy
     │   ├── StoreCorrupt
@@ -111,9 +111,9 @@ class InvalidDate(InvalidInput):
 
     hint = "Use YYYY-MM-DD format."
 
-    def __init__(self, text: str, *, hint: str = "", told: str = "Invalid date format") -> None:
+    def __init__(self, text: str, *, hint: str = "", message: str = "Invalid date format") -> None:
         self.text = text
-        super().__init__(told, hint=hint)
+        super().__init__(message, hint=hint)
 
 
 class InvalidLimit(InvalidInput):
@@ -325,12 +325,12 @@ class StoreMissing(StoreError):
             super().__init__(f"no archive at {path}", hint="Run `palaver up` to make one.")
 
 
-class OnlyMadeUp(StoreMissing):
-    """Nothing was archived but the made-up history, which has a home of its own."""
+class DemoOnly(StoreMissing):
+    """Only demo data is archived, in a home of its own."""
 
     def __init__(self, path: Path, *, hint: str) -> None:
         self.path, self.copies = path, False
-        PalaverError.__init__(self, f"only the made-up history is there, in {path}", hint=hint)
+        PalaverError.__init__(self, f"Only demo data is archived, in {path}", hint=hint)
 
 
 class StoreReadOnly(StoreError):

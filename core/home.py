@@ -15,6 +15,8 @@ TOMBSTONE_FILE: Final = ".forgotten"
 MARKERS: Final = frozenset({"palaver.db", "redaction.key"})
 """Files by which any folder is recognised as a home; nothing in a home is ever archived."""
 _KEY_BYTES: Final = 32
+DEMO: Final = Path(__file__).parents[1] / "archiver" / "demo"
+"""Packaged sample transcripts, for users who have none yet."""
 
 
 class Home(Struct, frozen=True):

@@ -59,7 +59,7 @@ class Extraction(Struct):
     observations: int = 0
     refused: int = 0
     failed: int = 0
-    buried: int = 0
+    given_up: int = 0
     sent: int = 0
     pending: int = 0
     waiting: int = 0
@@ -79,7 +79,7 @@ class DeadLetter(Struct, frozen=True):
     reply: str
 
 
-class Disclosure(Struct, frozen=True):
+class ReadingCosts(Struct, frozen=True):
     """What the last `exchanges` that taught something cost to read, in estimated tokens.
 
     `told` is what layer 2 prints of them, all `observations` together. `said` is what the person and the agent said in
@@ -88,9 +88,9 @@ class Disclosure(Struct, frozen=True):
 
     exchanges: int = 0
     observations: int = 0
-    told: int = 0
-    said: int = 0
-    kept: int = 0
+    observation_tokens: int = 0
+    dialogue_tokens: int = 0
+    transcript_tokens: int = 0
 
 
 class Stats(Struct, frozen=True):
@@ -101,6 +101,6 @@ class Stats(Struct, frozen=True):
 
     spent: list[Spent] = field(default_factory=list[Spent])
     left: dict[str, NanoDollars] = field(default_factory=dict[str, int])
-    jobs: dict[str, int] = field(default_factory=dict[str, int])
+    requests: dict[str, int] = field(default_factory=dict[str, int])
     refused: int = 0
-    layers: Disclosure = Disclosure()
+    reading: ReadingCosts = ReadingCosts()

@@ -4,8 +4,8 @@ import os
 import shutil
 from pathlib import Path
 
-from palaver.archiver.ingest.transcripts import DEMO, in_paths
-from palaver.core.home import Home
+from palaver.archiver.ingest.transcripts import in_paths
+from palaver.core.home import DEMO, Home
 from palaver.observe.pipeline import Pipeline
 
 HOUR = 1_772_000_000

@@ -20,11 +20,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from palaver.archiver.copies.raw import RawArchive
-from palaver.archiver.ingest.transcripts import DEMO
 from palaver.archiver.store import Store
 from palaver.cli import main
 from palaver.cli.commands import COMMANDS, SECTIONS
-from palaver.core.home import Home
+from palaver.core.home import DEMO, Home
 from palaver.core.report import Status
 from palaver.core.results import TranscriptExcerpt
 from palaver.core.tokens import count
@@ -208,7 +207,7 @@ def test_up_without_a_history_tries_a_made_up_one(home: Path) -> None:
     result = palaver("up")
 
     assert (result.exit_code, result.stderr) == (0, "")
-    assert "a small made-up one" in result.stdout
+    assert "loaded a small sample archive instead" in result.stdout
     assert [path.name for path in (home / "palaver").iterdir()] == ["demo"]
     assert (home / "palaver" / "demo" / "palaver.db").exists()
 
@@ -228,7 +227,7 @@ def test_the_demo_takes_no_real_history_in(words: tuple[str, ...], home: Path, m
     result = palaver(*words)
 
     assert result.exit_code != 0
-    assert "made-up history" in result.stderr
+    assert "contains demo data" in result.stderr
     assert "unset PALAVER_HOME" in result.stderr
     assert answer("status")["sessions"] == before
     assert "not archived" not in palaver("doctor").stdout
@@ -240,7 +239,7 @@ def test_up_with_a_history_leaves_the_demo_alone(home: Path) -> None:
     demo.history(home / ".claude" / "projects")
     result = palaver("up")
 
-    assert "made-up" not in result.stdout
+    assert "sample archive" not in result.stdout
     assert "claude mcp add --scope user palaver" in result.stdout
     assert not (home / "palaver" / "demo").exists()
     assert answer("status")["sessions"] == 7
@@ -593,14 +592,14 @@ def test_control_c_loses_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("archived")
 def test_a_search_loads_what_it_needs() -> None:
-    """A search loads neither compressors nor the grammar of time expressions, which take longer than the search."""
+    """A search imports neither the libraries of other commands nor the extraction of observations."""
     program = "import sys; from palaver.cli import main\n"
     program += "main(['search', 'which tide comes first', '--json'], standalone_mode=False)\n"
     program += "print(*sys.modules, file=sys.stderr)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
 
     assert json.loads(done.stdout)["engines"] == ["text", "vector"]
-    loaded, unneeded = set(done.stderr.split()), {"shutil", "tempfile", "jinja2", "palaver.core.periods"}
+    loaded, unneeded = set(done.stderr.split()), {"anthropic", "mcp", "rich", "watchfiles", "palaver.observe"}
     assert (loaded & unneeded, "palaver.search.rank.engine" in loaded) == (set(), True)
 
 
@@ -635,12 +634,12 @@ def test_only_the_filters_that_were_given_are_named(range: tuple[str, ...], told
 REFUSED = [
     ("Query too short\nUse at least 2 characters.", ["search", "x"]),
     (
-        "--after: someday is no date\nUse YYYY-MM-DD format, or words: yesterday,",
+        "--after: invalid date 'someday'\nUse YYYY-MM-DD format, or words: yesterday,",
         ["search", "tide", "--after", "someday"],
     ),
-    ("--since: there is no month 2026-13\n", ["forget", "--since", "2026-13"]),
-    ("--until: foo is no date\n", ["forget", "--until", "foo"]),
-    ("--before: there is no day 2026-02-30\n", ["search", "tide", "--before", "2026-02-30"]),
+    ("--since: no such month: 2026-13\n", ["forget", "--since", "2026-13"]),
+    ("--until: invalid date 'foo'\n", ["forget", "--until", "foo"]),
+    ("--before: no such day: 2026-02-30\n", ["search", "tide", "--before", "2026-02-30"]),
     (SWAPPED, ["search", "tide", "--after", "2026-03-02", "--before", "2026-03-01"]),
     (SWAPPED, ["search", "--after", "2026-03-02", "--before", "2026-03-01"]),
     (SWAPPED, ["forget", "--since", "2026-03-02", "--until", "2026-03-01"]),
@@ -880,7 +879,7 @@ def test_after_the_demo_the_way_to_search_it_is_told(home: Path) -> None:
     for words in (["search", "anything"], ["status"], ["doctor"], ["recall", "anything"], ["memories", "list"]):
         result = palaver(*words)
         assert (result.exit_code, result.stdout) == (1, "")
-        assert "only the made-up history" in result.stderr
+        assert "Only demo data" in result.stderr
         assert f"PALAVER_HOME={home / 'palaver' / 'demo'}" in result.stderr
     begun = palaver("context")
     assert (begun.exit_code, begun.stdout) == (0, "")
@@ -1019,7 +1018,7 @@ def test_remember_takes_secrets_out_and_says_which_kinds(home: Path) -> None:
     told = answer("remember", f"the old key was {secret}", "--tag", secret)
     report = answer("redact")
 
-    assert "taken out of it and are stored nowhere: github-pat" in said[0]
+    assert "Redacted secrets, which are not stored: github-pat" in said[0]
     assert told["secrets_removed"] == ["github-pat"]
     assert report["memories"] == {"mem_1": {"github-pat": 1}, told["memory"]["id"]: {"github-pat": 2}}
     assert "Redacted in 0 transcripts and 2 memories" in palaver("redact").stdout

@@ -38,12 +38,12 @@ def test_a_folder_is_indexed_found_listed_and_forgotten(folder: Path) -> None:
     """Every step says what it did; a file that cannot be read makes the exit status 1 and stops nothing."""
     told = palaver("index", "docs", "--namespace", "pots", code=1).stdout
     assert told.splitlines() == [
-        "Indexed 2 files in 2 chunks under the namespace pots.",
+        "Indexed 2 files in 2 chunks in namespace pots.",
         f"Not indexed: {folder / 'bad.pdf'}: it is damaged, or no PDF. Open it in a viewer and save it anew.",
     ]
     (folder / "bad.pdf").unlink()
     assert palaver("index", "docs", "--namespace", "pots").stdout == (
-        "Indexed 0 files in 0 chunks under the namespace pots; 2 unchanged.\n"
+        "Indexed 0 files in 0 chunks in namespace pots; 2 unchanged.\n"
     )
 
     [first, *_] = answer("search", "heat the kiln slowly", "--project", "pots")["results"]
@@ -64,13 +64,13 @@ def test_json_carries_the_numbers(folder: Path) -> None:
     """Of each of the commands."""
     assert answer("index", str(folder), code=1) == {
         "namespace": "default",
-        "files_indexed": 2,
-        "total_chunks": 2,
+        "indexed": 2,
+        "chunks": 2,
         "unchanged": 0,
         "queued": 0,
         "gone": 0,
         "unembedded": 0,
-        "failed_files": [
+        "failed": [
             {
                 "file": str(folder / "bad.pdf"),
                 "error": "it is damaged, or no PDF",
@@ -90,7 +90,7 @@ def test_each_path_is_answered_for(folder: Path) -> None:
     names = ("docs/guide.md", "docs/image.png", "nowhere.md", "/proc/self", "nodocs")
     told = palaver("index", *names, code=1).stdout.splitlines()
 
-    assert told[0] == "Indexed 1 file in 1 chunk under the namespace default."
+    assert told[0] == "Indexed 1 file in 1 chunk in namespace default."
     assert [row.partition(": ")[2].partition(": ")[0] for row in told[1:]] == [
         "docs/image.png",
         "nowhere.md",
@@ -108,7 +108,7 @@ def test_flat_leaves_folders_alone(folder: Path) -> None:
     """Only what lies in the folder itself is indexed."""
     (folder / "bad.pdf").unlink()
 
-    assert answer("index", ".", "--flat")["files_indexed"] == 0
+    assert answer("index", ".", "--flat")["indexed"] == 0
     assert palaver("index", ".", "--flat").stdout.startswith("No document to index")
 
 

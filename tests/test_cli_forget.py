@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from palaver.archiver.ingest.transcripts import DEMO, in_paths
+from palaver.archiver.ingest.transcripts import in_paths
 from palaver.cli import main
-from palaver.core.home import Home
+from palaver.core.home import DEMO, Home
 from palaver.observe.pipeline import Pipeline
 
 from .archiver.formats.claude_code.claude_lines import said, written

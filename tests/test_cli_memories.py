@@ -403,7 +403,7 @@ def test_what_was_forgotten_together_is_held_again_together() -> None:
 
 def test_secrets_are_told_of_when_they_are_taken_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not again by an edit that changes nothing, nor by an undoing."""
-    taken = "Secrets were taken out"
+    taken = "Redacted secrets"
     assert taken in palaver("remember", "The key is ghp_" + "a1B2c3D4e5F6" * 3).stdout
     monkeypatch.delenv("VISUAL", raising=False)
     monkeypatch.setenv("EDITOR", f"{sys.executable} -c pass")

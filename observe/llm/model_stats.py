@@ -22,9 +22,9 @@ def load_stats(home: Home, config: Config) -> Stats:
         return Stats(
             spent=store.ledger.by_model(),
             left=left,
-            jobs=store.jobs.states(),
+            requests=store.jobs.states(),
             refused=store.jobs.refused(),
-            layers=store.ledger.disclosure(_COMPARED),
+            reading=store.ledger.reading_costs(_COMPARED),
         )
 
 

@@ -1,32 +1,27 @@
 """`palaver up` and `palaver archive`: one whole pass."""
 
-from __future__ import annotations
-
 import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 
 from palaver.archiver.ingest.parser_pool import ParserPool
+from palaver.archiver.ingest.transcripts import Transcript, in_paths, of_this_user
+from palaver.archiver.store import Store
 from palaver.core.config import Config
 from palaver.core.errors import InvalidInput, PalaverError
-from palaver.core.home import Home
-from palaver.core.report import Unsearched
+from palaver.core.home import DEMO, Home
+from palaver.core.report import Report, Unsearched
+from palaver.observe.pipeline import Pipeline
 from palaver.templates.json_output import to_json
 
-from .made_up import FOLDER, refuse_made_up
-from .output import as_json, print_json, print_page, renderer
-from .paths import not_empty
+from .demo import DEMO_FOLDER, refuse_demo
+from .options import as_json, not_empty
+from .output import print_json, print_page, progress_bars, renderer
 from .program import command_of, server_of
-from .progress import progress_bars
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from palaver.archiver.ingest.transcripts import Transcript
-    from palaver.core.report import Report
 
 _PATIENCE: Final = 30.0
 """Seconds to wait while another process takes transcripts up, as the background archiver does now and then."""
@@ -47,18 +42,16 @@ def up(*, as_json: bool) -> None:
     """
     home = Home.find()
     with _parser_pool(home) as pool:
-        from palaver.archiver.ingest.transcripts import DEMO, in_paths, of_this_user
-
         skipped = Unsearched()
         found = of_this_user(skipped)
         if found:
-            refuse_made_up(home)
+            refuse_demo(home)
         demo = not found and home.is_new
         own = command_of(home) if demo else ""
         if demo:
-            home, found = Home(home.root / FOLDER), in_paths([DEMO])
+            home, found = Home(home.root / DEMO_FOLDER), in_paths([DEMO])
             if not as_json:
-                click.echo("No agent's history was found for this user. Here is a small made-up one:")
+                click.echo("No agent history found; loaded a small sample archive instead.")
         complete = _archive(home, found, skipped, pool, as_json=as_json)
     if not as_json:
         click.echo()
@@ -74,7 +67,6 @@ def _newest(home: Home) -> str:
     """Words to search for that something has, as the shell takes them: those that the newest title begins with; empty
     where there is none of several words.
     """
-    from palaver.archiver.store import Store
 
     with Store.open(home.database) as store:
         sessions = sorted(store.sessions.all().values(), key=lambda each: each.ended or each.started or 0, reverse=True)
@@ -95,15 +87,13 @@ def archive(paths: Sequence[str], *, as_json: bool) -> None:
     """
     home = Home.find()
     with _parser_pool(home) as pool:
-        from palaver.archiver.ingest.transcripts import in_paths, of_this_user
-
         for path in paths:
             if not Path(path).exists():
                 raise InvalidInput(f"{path}: No such file or directory", hint="Name a transcript, or a folder of them.")
         skipped = Unsearched()
         found = in_paths([Path(path) for path in paths], skipped) if paths else of_this_user(skipped)
         if found and not paths:
-            refuse_made_up(home)
+            refuse_demo(home)
         if not found and home.is_new:
             hint = "Name a folder of transcripts, or try a made-up history with `palaver up`."
             raise PalaverError("no agent's history was found for this user", hint=hint)
@@ -122,7 +112,6 @@ def _parser_pool(home: Home) -> ParserPool:
 
 def _archive(home: Home, found: Sequence[Transcript], skipped: Unsearched, pool: ParserPool, *, as_json: bool) -> bool:
     """Run all stages and say what they did; whether every file could be read and every stage ran."""
-    from palaver.observe.pipeline import Pipeline
 
     config = Config.read(home.config)
     pipeline_of = Pipeline(home, config.model, config.exclude, pool=pool)

@@ -28,10 +28,10 @@ SECTIONS: Final = {
         "documents": ("documents", "List and forget indexed documents."),
     },
     "Search": {
-        "search": ("layers", "Layer 1: search, about 30 tokens a hit."),
-        "show": ("layers", "Layer 2: show all details of a hit."),
-        "read": ("layers", "Layer 3: read the conversation itself."),
-        "timeline": ("layers", "Show the entries before and after a hit."),
+        "search": ("search", "Layer 1: search, about 30 tokens a hit."),
+        "show": ("search", "Layer 2: show all details of a hit."),
+        "read": ("search", "Layer 3: read the conversation itself."),
+        "timeline": ("search", "Show the entries before and after a hit."),
     },
     "Memory": {
         "remember": ("remember", "Store a memory."),

@@ -1,25 +1,27 @@
 """`palaver context`: what a new session should know."""
 
-from __future__ import annotations
-
 import os
 import stat
 import sys
+from collections.abc import Iterable
+from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 
+from palaver.archiver.store import Store
 from palaver.core.errors import StoreMissing
 from palaver.core.home import Home
+from palaver.core.memory import project_namespace
+from palaver.core.memory_filter import MemoryFilter
+from palaver.core.tokens import count
+from palaver.observe.memory import SessionContext
 
-from .held import folder_of, in_project, memory_core, namespace_of
-from .output import as_json, complain, print_json, renderer
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from palaver.observe.memory import SessionContext
+from .memory_access import memory_core
+from .options import as_json
+from .output import complain, print_json, renderer
+from .project_option import folder_of, in_project, namespace_of
 
 _FEW: Final = 3
 """So many projects are all named where one is asked for that there is not."""
@@ -36,8 +38,6 @@ def context(*, project: str | None, query: str, budget: int, as_json: bool) -> N
     Prints nothing if nothing is relevant; the reason goes to stderr (except in hooks). Little trusted memories, and
     what agents stored for every project without your approval, are left out.
     """
-    from palaver.core.memory_filter import MemoryFilter
-    from palaver.core.tokens import count
 
     near: list[str] | None = None
     text = ""
@@ -91,10 +91,6 @@ def context(*, project: str | None, query: str, budget: int, as_json: bool) -> N
 
 def _nearest(namespace: str, known: Iterable[str]) -> list[str] | None:
     """Projects that are called much like one that there is not; None where there is one, of which no memory tells."""
-    from difflib import get_close_matches
-
-    from palaver.archiver.store import Store
-    from palaver.core.memory import project_namespace
 
     with Store.open(Home.find().database) as store:
         archived = {project_namespace(project or cwd) for project, cwd in store.sessions.whereabouts()}

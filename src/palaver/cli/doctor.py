@@ -1,15 +1,19 @@
 """`palaver doctor`: one screen that says whether everything is well, and the command that helps where it is not."""
 
-from __future__ import annotations
-
 import sys
 
 import click
 
 from palaver import __version__
+from palaver.archiver.ingest.transcripts import of_this_user
 from palaver.core.home import Home
+from palaver.observe.upkeep.doctor import diagnose
+from palaver.observe.upkeep.patient import Patient
 
-from .output import as_json, print_json, print_page, renderer
+from .demo import is_demo, refuse_demo_only
+from .options import as_json
+from .output import print_json, print_page, renderer
+from .provider import why_off
 
 
 @click.command()
@@ -20,16 +24,10 @@ def doctor(*, as_json: bool) -> None:
     Only looks, and works on a home that is broken. Ends with 0 when all is well, and with 1 when there is something
     to do. `palaver fsck` compares every byte, which takes longer.
     """
-    from palaver.archiver.ingest.transcripts import of_this_user
-    from palaver.observe.upkeep.doctor import diagnose
-    from palaver.observe.upkeep.patient import Patient
-
-    from .made_up import holds_made_up, refuse_only_made_up
-    from .provider import why_off
 
     home = Home.find()
-    refuse_only_made_up(home, "doctor")
-    none = holds_made_up(home)
+    refuse_demo_only(home, "doctor")
+    none = is_demo(home)
     found = diagnose(Patient(home, __version__, lambda skipped: [] if none else of_this_user(skipped), why_off))
     if as_json:
         print_json(found)

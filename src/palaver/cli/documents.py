@@ -1,16 +1,14 @@
 """`palaver index` and `palaver documents`: files that a person has taken up, beside what agents wrote."""
 
-from __future__ import annotations
-
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from palaver.core.amount import many
 from palaver.core.config import Config
-from palaver.core.document import DEFAULT_NAMESPACE
+from palaver.core.document import DEFAULT_NAMESPACE, FailedFile, IndexedDirectory, IndexedFile
 from palaver.core.errors import (
     DocumentNotFound,
     DocumentOutsideRoots,
@@ -19,17 +17,11 @@ from palaver.core.errors import (
     UnsupportedDocument,
 )
 from palaver.core.home import Home
+from palaver.search.document_library import DocumentLibrary
 from palaver.templates.json_output import to_json
 
-from .output import as_json, print_json, print_page, renderer
-from .paths import not_empty
-from .progress import progress_bars
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from palaver.core.document import IndexedDirectory, IndexedFile
-    from palaver.search.document_library import DocumentLibrary
+from .options import as_json, not_empty
+from .output import print_json, print_page, progress_bars, renderer
 
 namespaced = click.option("--namespace", metavar="NAME", help="Under which name they are kept.")
 
@@ -48,7 +40,6 @@ def index(paths: Sequence[str], *, namespace: str, flat: bool, as_json: bool) ->
     is passed over, one that did replaces what it said before, and one that is gone from its folder goes. Links, hidden
     files and installed packages are left alone. Secrets are taken out first. It can be stopped at any time.
     """
-    from palaver.core.document import FailedFile, IndexedDirectory
 
     done, places, wrong = IndexedDirectory(), [Path(path).expanduser() for path in paths], 0
     with _documents(places) as documents, progress_bars() as report:
@@ -133,7 +124,6 @@ def _add(done: IndexedDirectory, more: IndexedDirectory) -> None:
 
 def _documents(places: Sequence[Path]) -> DocumentLibrary:
     """The documents of this home. Whoever names a path at a shell may have it read: it is a root of its own."""
-    from palaver.search.document_library import DocumentLibrary
 
     home = Home.find()
     roots = [place if place.is_dir() else place.absolute().resolve().parent for place in places]

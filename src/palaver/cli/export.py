@@ -1,26 +1,21 @@
 """`palaver export`: the agents' own files, given back."""
 
-from __future__ import annotations
-
 import sys
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
+from palaver.archiver.copies.exporter import Exporter
+from palaver.archiver.copies.raw import RawArchive
+from palaver.archiver.store import Source, Store
 from palaver.core.errors import InvalidInput
 from palaver.core.home import Home
+from palaver.search.present.session_paths import TranscriptPaths
 
-from .output import as_json, complain, print_json, print_page, raw_output, renderer
-from .paths import not_empty
-from .progress import progress_bars
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from palaver.archiver.copies.exporter import Exporter
-    from palaver.archiver.store import Source
+from .options import as_json, not_empty
+from .output import complain, print_json, print_page, progress_bars, raw_output, renderer
 
 
 @click.command()
@@ -36,10 +31,6 @@ def export(what: Sequence[str], *, everything: bool, as_json: bool) -> None:
     as it lay below its agent's own folder. Every file is read back and compared; none that is there already is
     replaced.
     """
-    from palaver.archiver.copies.exporter import Exporter
-    from palaver.archiver.copies.raw import RawArchive
-    from palaver.archiver.store import Store
-    from palaver.search.present.session_paths import TranscriptPaths
 
     if len(what) not in ({1} if everything else {1, 2}):
         raise click.UsageError("Give a FOLDER with --all." if everything else "Give WHAT to export, and a FOLDER.")

@@ -1,21 +1,18 @@
 """What a command says when it fails: what happened and what to do next, in words or, where asked for, as JSON."""
 
-from __future__ import annotations
-
 import os
 import re
 import sys
+from collections.abc import Sequence
 from io import UnsupportedOperation
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import click
 
 from palaver.core.errors import InvalidInput, PalaverError
+from palaver.templates.quote import line
 
 from .output import complain, print_json
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 INTERRUPTED: Final = 130
 FAILURES: Final = (PalaverError, click.ClickException, click.Abort, OSError, KeyboardInterrupt)
@@ -61,8 +58,6 @@ def tell(error: BaseException, typed: Sequence[str]) -> int:
     if failure.code == INTERRUPTED and _GOING_ON.intersection(typed[:1]):
         failure = failure._replace(hint=_STOPPED)
     if _asks_for_json(typed) and not unwritable:
-        from palaver.templates.quote import line
-
         told = {"kind": failure.kind, "message": line(failure.message), "hint": line(failure.hint)}
         try:
             print_json({"error": told})

@@ -1,29 +1,26 @@
 """`palaver forget`: delete or erase archived content and memories after a preview, and undo it."""
 
-from __future__ import annotations
-
 import shlex
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import click
 
 from palaver.core import ids
 from palaver.core.amount import many
 from palaver.core.config import Config
+from palaver.core.deletion import DeletionPreview, DeletionRequest, RestoreResult
 from palaver.core.home import Home
+from palaver.core.periods import between
+from palaver.observe.deletion.deleter import Deleter
 from palaver.templates.json_output import to_json
+from palaver.templates.memory_changes import undoing
+from palaver.templates.quote import line
 
-from .dates import dated
-from .held import archived_as, memory_core
-from .output import as_json, print_json, print_page, renderer
-from .progress import progress_bars
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from palaver.core.deletion import DeletionPreview, DeletionRequest
-    from palaver.observe.deletion.deleter import Deleter
+from .memory_access import memory_core
+from .options import as_json, date_option
+from .output import print_json, print_page, progress_bars, renderer
+from .project_option import archived_as
 
 _WORDS = "palaver.forget.words"
 
@@ -49,8 +46,8 @@ class _KeepsWords(click.Command):
     "--project", "projects", multiple=True, metavar="NAME", help="Only this project, by name or folder, or `.`."
 )
 @click.option("--agent", "agents", multiple=True, metavar="NAME", help="Only this agent.")
-@dated("--since", help="Only from this date on: 2026-03-01, last tuesday, march, ...")
-@dated("--until", last=True, help="Only up to this date, inclusive.")
+@date_option("--since", help="Only from this date on: 2026-03-01, last tuesday, march, ...")
+@date_option("--until", last=True, help="Only up to this date, inclusive.")
 @click.option("--mentions", default="", metavar="TEXT", help="Only exchanges that contain TEXT, in any case.")
 @click.option("--erase", is_flag=True, help="Remove every byte and verify it. This cannot be undone.")
 @click.option("--force", is_flag=True, help="Include golden rules and pinned memories.")
@@ -99,8 +96,6 @@ def forget(
     if what and not narrowed and all(map(_is_memory, what)):
         _forget_memories(what, force=force, as_json=as_json)
         return
-    from palaver.core.deletion import DeletionRequest
-    from palaver.core.periods import between
 
     first, end = between(since, until)
     request = DeletionRequest(
@@ -172,7 +167,6 @@ def _confirmation(token: str) -> str:
 
 def _manage(undo: int | None, erase_now: int | None, *, as_json: bool) -> None:
     """Undo, erase or list past deletions."""
-    from palaver.core.deletion import RestoreResult
 
     with _deleter() as deleter, progress_bars() as reporter:
         restored = deleter.undo(undo, reporter) if undo is not None else RestoreResult()
@@ -205,8 +199,6 @@ def _is_memory(what: str) -> bool:
 
 
 def _forget_memories(what: Sequence[str], *, force: bool, as_json: bool) -> None:
-    from palaver.templates.memory_changes import undoing
-    from palaver.templates.quote import line
 
     with memory_core() as core:
         named = list(map(core.get, what))
@@ -232,7 +224,6 @@ def _forget_memories(what: Sequence[str], *, force: bool, as_json: bool) -> None
 
 
 def _deleter() -> Deleter:
-    from palaver.observe.deletion.deleter import Deleter
 
     home = Home.find()
     config = Config.read(home.config)

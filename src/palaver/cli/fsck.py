@@ -1,16 +1,15 @@
 """`palaver fsck`: whether everything that is kept is whole and agrees, and its repair."""
 
-from __future__ import annotations
-
 import sys
 
 import click
 
 from palaver.core.config import Config
 from palaver.core.home import Home
+from palaver.observe.upkeep.fsck import fsck as check
 
-from .output import as_json, print_json, print_page, renderer
-from .progress import progress_bars
+from .options import as_json
+from .output import print_json, print_page, progress_bars, renderer
 
 
 @click.command()
@@ -22,7 +21,6 @@ def fsck(*, repair: bool, as_json: bool) -> None:
     Takes as long as reading everything once. Nothing is changed without --repair, and nothing that was said is ever
     deleted. Ends with 0 when all is well, and with 1 when something is left to do.
     """
-    from palaver.observe.upkeep.fsck import fsck as check
 
     home = Home.find()
     config = Config.read(home.config)

@@ -1,16 +1,14 @@
 """Who says whether two memories disagree: rules, and a language model where a person configured one."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from palaver.archiver.store import Store
+from palaver.core.config import Config
+from palaver.core.home import Home
+from palaver.observe.llm.model_judge import SECONDS, ModelJudge
+from palaver.observe.memory import Judge, JudgeFactory
+from palaver.templates.prompts import JudgingPrompts
+from palaver.templates.render import Renderer
 
 from .provider import provider_of, why_off
-
-if TYPE_CHECKING:
-    from palaver.archiver.store import Store
-    from palaver.core.config import Config
-    from palaver.core.home import Home
-    from palaver.observe.memory import Judge, JudgeFactory
 
 
 def judging(home: Home, config: Config) -> JudgeFactory | None:
@@ -19,9 +17,6 @@ def judging(home: Home, config: Config) -> JudgeFactory | None:
         return None
 
     def made(store: Store) -> Judge:
-        from palaver.observe.llm.model_judge import SECONDS, ModelJudge
-        from palaver.templates.prompts import JudgingPrompts
-        from palaver.templates.render import Renderer
 
         return ModelJudge(store, config, JudgingPrompts(Renderer(home.templates)), provider_of(config, SECONDS))
 

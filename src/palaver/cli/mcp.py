@@ -16,7 +16,8 @@ from palaver.core.home import Home
 
 from .failures import INTERRUPTED
 from .judging import judging
-from .output import as_json, print_json
+from .options import as_json
+from .output import print_json
 
 if TYPE_CHECKING:
     from types import FrameType

@@ -1,24 +1,28 @@
 """`palaver recall` and `palaver memories`: what is held is found, shown, edited and had back."""
 
-from __future__ import annotations
-
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import click
+from msgspec import to_builtins
 
 from palaver.core.errors import PalaverError
+from palaver.core.home import Home
+from palaver.core.memory import EventKind, MemoryRevision, MemoryState, state_label
+from palaver.core.memory_filter import STORED, MemoryFilter, order_of
+from palaver.core.origin import Origin
+from palaver.observe.memory import RecalledMemory, UndoneChange, contradicting
+from palaver.search.query.secret_placeholders import redacted
 from palaver.templates.json_output import to_json
+from palaver.templates.memory_changes import changes
 
-from .held import in_project, memory_core, namespace_of, say, types_of
-from .output import as_json, print_json, print_page, renderer
+from .memory_access import memory_core, print_memory, types_of
+from .options import as_json
+from .output import print_json, print_page, renderer
+from .project_option import in_project, namespace_of
 from .review import review
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from palaver.observe.memory import RecalledMemory, UndoneChange
 
 
 @click.command()
@@ -32,10 +36,6 @@ def recall(
     query: Sequence[str], *, limit: int, types: Sequence[str], tags: Sequence[str], project: str | None, as_json: bool
 ) -> None:
     """Find what is held about something, the best first. Only memories are searched; `palaver search` searches all."""
-    from palaver.core.home import Home
-    from palaver.core.memory_filter import MemoryFilter
-    from palaver.observe.memory import contradicting
-    from palaver.search.query.secret_placeholders import redacted
 
     words = redacted(" ".join(query), Home.find())
     with memory_core() as core:
@@ -88,8 +88,6 @@ def list_memories(
     as_json: bool,
 ) -> None:
     """List memories, the newest first."""
-    from palaver.core.memory import MemoryState
-    from palaver.core.memory_filter import STORED, MemoryFilter, order_of
 
     states = tuple(MemoryState) if every else STORED
     with memory_core() as core:
@@ -122,8 +120,6 @@ def show_memory(memory_id: str, *, as_json: bool) -> None:
 @as_json
 def edit_memory(memory_id: str, *, as_json: bool) -> None:
     """Edit a memory's text in your editor (VISUAL or EDITOR). Leave it as it is, or empty, to change nothing."""
-    from palaver.core.memory import MemoryRevision
-    from palaver.core.origin import Origin
 
     taken = False
     with memory_core() as core:
@@ -139,7 +135,7 @@ def edit_memory(memory_id: str, *, as_json: bool) -> None:
             words = (
                 f"{memory_id} is as it was, because nothing was left of it. To forget it: palaver forget {memory_id}"
             )
-    say(held, words, as_json=as_json, taken=taken)
+    print_memory(held, words, as_json=as_json, redacted=taken)
 
 
 def _edited(text: str) -> str:
@@ -170,13 +166,11 @@ def undo(memory_ids: Sequence[str], *, as_json: bool) -> None:
         print_json({"memories": [{**to_json(held), "undone": done} for held, done, _ in told]})
         return
     for held, done, words in told:
-        say(held, words, as_json=as_json, taken=False, undone=done)
+        print_memory(held, words, as_json=as_json, redacted=False, undone=done)
 
 
 def _told(undone: UndoneChange) -> tuple[str, str]:
     """What was taken back, in a word and in words."""
-    from palaver.core.memory import EventKind, state_label
-    from palaver.templates.memory_changes import changes
 
     held = undone.stored
     [(event, changed, said)] = changes(held, [undone.event])
@@ -210,8 +204,6 @@ def graph(memory_id: str, *, depth: int, as_json: bool) -> None:
     with memory_core() as core:
         around = core.graph.inspect(memory_id, depth=depth)
     if as_json:
-        from msgspec import to_builtins
-
         nodes, paths = [to_builtins(node) for node in around.nodes], [to_builtins(path) for path in around.paths]
         edges = list(around.edges)
         print_json({"origin": around.origin, "nodes": nodes, "edges": edges, "paths": paths})

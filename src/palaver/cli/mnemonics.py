@@ -1,23 +1,21 @@
 """`palaver mnemonics`: whose memory files are trusted."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
+from palaver.archiver.store import Store
 from palaver.core.amount import many
 from palaver.core.config import Config
 from palaver.core.errors import InvalidInput
 from palaver.core.home import Home
+from palaver.core.project import MNEMONICS, root_of
+from palaver.observe.mnemonics import Folder, Mnemonics
+from palaver.templates.quote import line
 
-from .output import as_json, print_json
-from .paths import not_empty
-
-if TYPE_CHECKING:
-    from palaver.observe.mnemonics import Folder
+from .options import as_json, not_empty
+from .output import print_json
 
 _SHOWN = 10
 """So many files are named before the user decides."""
@@ -38,8 +36,6 @@ def mnemonics() -> None:
 @as_json
 def list_allowed(*, as_json: bool) -> None:
     """List the allowed folders."""
-    from palaver.archiver.store import Store
-    from palaver.templates.quote import line
 
     home = Home.find()
     home.check()
@@ -59,9 +55,6 @@ def list_allowed(*, as_json: bool) -> None:
 @as_json
 def allow(path: str, *, yes: bool, as_json: bool) -> None:
     """Trust the memory files of the project in PATH, also those to come."""
-    from palaver.archiver.store import Store
-    from palaver.observe.mnemonics import Mnemonics
-    from palaver.templates.quote import line
 
     home, folder = Home.find(), _of(path)
     if not folder.path.is_dir():
@@ -93,8 +86,6 @@ def allow(path: str, *, yes: bool, as_json: bool) -> None:
 @as_json
 def disallow(path: str, *, as_json: bool) -> None:
     """Stop trusting the memory files of the project in PATH."""
-    from palaver.archiver.store import Store
-    from palaver.templates.quote import line
 
     home = Home.find()
     home.check()
@@ -114,8 +105,6 @@ def disallow(path: str, *, as_json: bool) -> None:
 
 def _of(path: str) -> Folder:
     """Return the memory files of the project that a path lies in."""
-    from palaver.core.project import MNEMONICS, root_of
-    from palaver.observe.mnemonics import Folder
 
     place = Path(path).expanduser()
     return Folder(root_of(place.parent if place.name == MNEMONICS else place))

@@ -1,14 +1,14 @@
 """`palaver model`: which embedding model gives meaning."""
 
-from __future__ import annotations
-
 import click
 from msgspec.structs import replace
 
 from palaver.core.config import Config
 from palaver.core.home import Home
+from palaver.search.model.embedder import DEFAULT_MODEL, load
 
-from .output import as_json, print_json
+from .options import as_json
+from .output import print_json
 
 
 @click.group(invoke_without_command=True)
@@ -16,7 +16,6 @@ from .output import as_json, print_json
 @click.pass_context
 def model(ctx: click.Context, *, as_json: bool) -> None:
     """Say which embedding model gives meaning to what is searched, or `use` another."""
-    from palaver.search.model.embedder import DEFAULT_MODEL
 
     if ctx.invoked_subcommand is not None:
         return
@@ -36,7 +35,6 @@ def use_model(name: str, *, as_json: bool) -> None:
     NAME is one that sentence-transformers knows and may download, the whole path of a folder, or `packaged`. The old
     vectors answer until `palaver archive` has made all new ones.
     """
-    from palaver.search.model.embedder import DEFAULT_MODEL, load
 
     home = Home.find()
     chosen = None if name in {"packaged", DEFAULT_MODEL} else name

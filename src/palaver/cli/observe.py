@@ -1,28 +1,31 @@
 """`palaver observe` and `palaver stats`: what a language model learned, and what it cost."""
 
-from __future__ import annotations
-
 import sys
 from functools import partial
-from typing import TYPE_CHECKING
 
 import click
 from msgspec.structs import asdict
 
+from palaver.archiver.store import Store
 from palaver.core.config import Config
 from palaver.core.errors import LeaseHeld
 from palaver.core.home import Home
+from palaver.core.progress import Reporter
+from palaver.core.spending import Extraction
+from palaver.observe.extraction.preferences import preference_candidates
+from palaver.observe.llm.model_errors import BudgetExhausted
+from palaver.observe.llm.model_extractor import ModelExtractor
+from palaver.observe.llm.model_stats import load_dead_letters, load_stats
+from palaver.observe.pipeline import Pipeline
+from palaver.observe.stage import observe_pending
 from palaver.templates.json_output import to_json
+from palaver.templates.prompts import ExtractionPrompts
+from palaver.templates.quote import line
 
-from .output import as_json, print_json, print_page, renderer
-from .progress import progress_bars
+from .options import as_json
+from .output import print_json, print_page, progress_bars, renderer
 from .provider import provider_of, why_off
-
-if TYPE_CHECKING:
-    from palaver.archiver.store import Store
-    from palaver.core.progress import Reporter
-    from palaver.core.spending import Extraction
-    from palaver.observe.llm.model_extractor import ModelExtractor
+from .review import preference_fields
 
 
 @click.command()
@@ -52,7 +55,6 @@ def observe(
         raise click.UsageError(f"{' and '.join(asked)} exclude each other.")
     if only_outdated and (dead_letters or preferences):
         raise click.UsageError(f"--only-outdated does not go with {asked[0]}.")
-    from palaver.archiver.store import Store
 
     home = Home.find()
     config = Config.read(home.config)
@@ -71,7 +73,6 @@ def observe(
 @as_json
 def stats(*, as_json: bool) -> None:
     """Say what language models were paid, what is left of each budget, and what the layers save."""
-    from palaver.observe.llm.model_stats import load_stats
 
     home = Home.find()
     found = load_stats(home, Config.read(home.config))
@@ -82,8 +83,6 @@ def stats(*, as_json: bool) -> None:
 
 
 def _run(home: Home, store: Store, config: Config, *, outdated: bool, revive: bool, as_json: bool) -> None:
-    from palaver.core.spending import Extraction
-    from palaver.observe.stage import observe_pending
 
     off, result = why_off(config), Extraction()
     with progress_bars() as report:
@@ -105,16 +104,11 @@ def _run(home: Home, store: Store, config: Config, *, outdated: bool, revive: bo
 
 def _broke_off(result: Extraction) -> bool:
     """A budget that is used up is as planned; everything else that stops a run is not."""
-    from palaver.observe.llm.model_errors import BudgetExhausted
 
     return result.stopped is not None and not isinstance(result.stopped, BudgetExhausted)
 
 
 def _show_preferences(store: Store, *, as_json: bool) -> None:
-    from palaver.observe.extraction.preferences import preference_candidates
-    from palaver.templates.quote import line
-
-    from .review import preference_fields
 
     found = list(preference_candidates(store))
     if as_json:
@@ -129,7 +123,6 @@ def _show_preferences(store: Store, *, as_json: bool) -> None:
 
 def _publish(home: Home, config: Config, report: Reporter) -> None:
     """Embed and index what is new. Whoever archives at this moment does it for us."""
-    from palaver.observe.pipeline import Pipeline
 
     try:
         with Pipeline(home, config.model, config.exclude) as pipeline:
@@ -149,7 +142,6 @@ def _show_estimate(store: Store, config: Config, *, outdated: bool, as_json: boo
 
 
 def _show_dead(store: Store, *, as_json: bool) -> None:
-    from palaver.observe.llm.model_stats import load_dead_letters
 
     letters = load_dead_letters(store)
     if as_json:
@@ -159,7 +151,5 @@ def _show_dead(store: Store, *, as_json: bool) -> None:
 
 
 def _extractor(store: Store, config: Config) -> ModelExtractor:
-    from palaver.observe.llm.model_extractor import ModelExtractor
-    from palaver.templates.prompts import ExtractionPrompts
 
     return ModelExtractor(store, config, ExtractionPrompts(renderer()), provider_of(config))

@@ -1,40 +1,46 @@
-"""What every command prints: JSON, a person's words, complaints."""
-
-from __future__ import annotations
+"""Output of commands: pages, JSON, error messages and progress bars."""
 
 import codecs
 import io
+import os
+import re
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, BinaryIO, Final
 
 import click
 import orjson
 
+from palaver.core.home import Home
+from palaver.core.results import BUDGET
 from palaver.templates.json_output import to_json
+from palaver.templates.quote import clean, line
+from palaver.templates.render import Renderer
 
 if TYPE_CHECKING:
-    from typing import BinaryIO
-
     from _typeshed import ReadableBuffer
+    from rich.progress import Progress, TaskID
 
-    from palaver.templates.render import Renderer
-
-as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text; errors too.")
+_ENVELOPE: Final = re.compile(r"</?recalled[\w-]*>\n?")
+_HEADING: Final = re.compile(r"#{1,6} (.+)")
+_FIELD: Final = re.compile(r"# ([A-Z][a-z]+: )(.+)")
+_GROUP: Final = re.compile(r"\[[^]\n]+\]")
+_COST: Final = re.compile(r"~[\d,]+ tokens\b.*")
+_ID: Final = re.compile(r"(?:obs|ex|chunk)-\d+|(?:mem|chunk)_\d+")
+_STRONG: Final = re.compile(r"(?<!\w)\*\*(?=\S)(.+?)(?<=\S)\*\*(?!\w)")
+_ESCAPED: Final = re.compile(r"\\(?=[#=\-*_\[])")
+_BOLD, _DIM, _CYAN, _END = "\x1b[1m", "\x1b[2m", "\x1b[36m", "\x1b[0m"
 
 
 def complain(*rows: str) -> None:
-    """Say what went wrong, a row each. Names of files stand in it, which can hold what steers a terminal."""
-    from palaver.templates.quote import line
-
+    """Print an error message to standard error, without control characters."""
     for row in filter(None, map(line, rows)):
         click.echo(row, err=True)
 
 
-def renderer(budget: int = 10_000) -> Renderer:
-    """Words for a person: commands instead of tools, and at a terminal whole titles. `budget` is in tokens."""
-    from palaver.core.home import Home
-    from palaver.templates.render import Renderer
-
+def renderer(budget: int = BUDGET) -> Renderer:
+    """Return a renderer for users: it names commands instead of tools, and shows full titles at a terminal."""
     return Renderer(Home.find().templates, at_shell=True, roomy=sys.stdout.isatty(), budget=budget)
 
 
@@ -43,29 +49,86 @@ def print_json(value: object) -> None:
     click.echo(orjson.dumps(to_json(value)))
 
 
+def print_page(page: str) -> None:
+    """Print a rendered page: with styles at a terminal, as Markdown in a pipe."""
+    click.echo(styled(page) if sys.stdout.isatty() else page, nl=False)
+
+
+def styled(page: str) -> str:
+    """Return a page with terminal styles instead of Markdown; without colours if NO_COLOR is set (no-color.org)."""
+    rows = "\n".join(map(_styled_row, _ENVELOPE.sub("", page).replace("&lt;", "<").replace("&#91;", "[").split("\n")))
+    return re.sub("\x1b\\[\\d*m", "", rows) if os.environ.get("NO_COLOR") else rows
+
+
+def _styled_row(row: str) -> str:
+    """Return one row with its styles. The first rule that matches the whole row applies."""
+    if field := _FIELD.fullmatch(row):
+        return f"{_DIM}{field[1]}{_END}{field[2]}"
+    if heading := _HEADING.fullmatch(row):
+        return f"{_BOLD}{heading[1]}{_END}"
+    if _GROUP.fullmatch(row):
+        return f"{_BOLD}{row}{_END}"
+    if row == "---" or _COST.fullmatch(row):
+        return f"{_DIM}{row}{_END}"
+    if found := _ID.match(row):
+        return f"{_CYAN}{found[0]}{_END}{row[found.end() :]}"
+    return _STRONG.sub(rf"{_BOLD}\1{_END}", _ESCAPED.sub("", row, count=1) if row.startswith("\\") else row)
+
+
 def raw_output() -> BinaryIO:
-    """Return standard output for bytes as they were archived; a terminal gets their text without control characters."""
+    """Return standard output for archived bytes; a terminal gets their text without control characters."""
     return _TerminalOutput() if sys.stdout.isatty() else sys.stdout.buffer
 
 
 class _TerminalOutput(io.BytesIO):
-    """Write bytes to the terminal as UTF-8 text without control characters."""
+    """Stream that writes bytes to the terminal as text without control characters."""
 
     def __init__(self) -> None:
         super().__init__()
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
-    def write(self, data: ReadableBuffer, /) -> int:
-        from palaver.templates.quote import clean
-
+    def write(self, data: "ReadableBuffer", /) -> int:
         sys.stdout.write(clean(self._decoder.decode(bytes(data))))
         return memoryview(data).nbytes
 
 
-def print_page(page: str) -> None:
-    """Print a rendered page: with styles at a terminal, as Markdown in a pipe."""
-    if sys.stdout.isatty():
-        from .terminal import styled
+class ProgressBars:
+    """One progress bar for each stage with work; none if standard error is no terminal."""
 
-        page = styled(page)
-    click.echo(page, nl=False)
+    def __init__(self, progress: "Progress | None" = None) -> None:
+        self._progress = progress
+        self._tasks: dict[str, TaskID] = {}
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        """Show that `done` of `total` steps of a stage are finished."""
+        if self._progress is None or not total:
+            return
+        if stage not in self._tasks:
+            self._tasks[stage] = self._progress.add_task(stage, total=total)
+        self._progress.update(self._tasks[stage], completed=done, total=total)
+
+    @contextmanager
+    def hidden(self) -> Generator[None]:
+        """Hide the bars while something else is printed."""
+        if self._progress is None:
+            yield
+            return
+        self._progress.stop()
+        try:
+            yield
+        finally:
+            self._progress.start()
+
+
+@contextmanager
+def progress_bars() -> Generator[ProgressBars]:
+    """Show progress bars while the block runs, and remove them at its end."""
+    if not sys.stderr.isatty():
+        yield ProgressBars()
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description:10}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        yield ProgressBars(progress)

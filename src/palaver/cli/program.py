@@ -1,18 +1,16 @@
 """How this very program is called again: from this shell, and by an agent."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import sys
 from pathlib import Path
+from shutil import which
 
 from palaver.core.home import Home
 
 
 def command_of(home: Home) -> str:
     """What to type into this shell to run this very program on that home."""
-    from shutil import which  # only what fails, or is new, says how it is called
 
     called = Path(sys.argv[0])
     found = which(called.name)

@@ -1,22 +1,18 @@
 """The language model that may be asked: only with a key and a budget, which a person gave."""
 
-from __future__ import annotations
-
 import os
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from typing import Final
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from palaver.core.config import Config
-    from palaver.observe.llm.provider import Provider
+from palaver.core.config import Config
+from palaver.observe.llm.ledger import Budget
+from palaver.observe.llm.provider import Anthropic, Provider
 
 _KEY: Final = "ANTHROPIC_API_KEY"
 
 
 def why_off(config: Config) -> str:
     """Why no model may be asked; empty when one may."""
-    from palaver.observe.llm.ledger import Budget
 
     key, budget = os.environ.get(_KEY), Budget.of(config).limits
     if not key and not budget:
@@ -32,7 +28,6 @@ def provider_of(config: Config, *seconds: float) -> Callable[[], Provider]:
     """
 
     def opened() -> Provider:
-        from palaver.observe.llm.provider import Anthropic
 
         return Anthropic(os.environ[_KEY], config.llm_url, *seconds)
 

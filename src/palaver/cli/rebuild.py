@@ -1,16 +1,16 @@
 """`palaver rebuild`: the index, or everything, made anew from what is kept."""
 
-from __future__ import annotations
-
 import sys
 
 import click
 
+from palaver.archiver.ingest.transcripts import of_this_user
 from palaver.core.config import Config
 from palaver.core.home import Home
+from palaver.observe.upkeep.rebuilding import rebuild_from_archive, rebuild_index
 
-from .output import as_json, print_json, print_page, renderer
-from .progress import progress_bars
+from .options import as_json
+from .output import print_json, print_page, progress_bars, renderer
 
 
 @click.command()
@@ -24,14 +24,11 @@ def rebuild(*, from_archive: bool, as_json: bool) -> None:
     learned. What was forgotten stays so: its marks stand in a file beside the copies as well. It can be stopped at any
     time.
     """
-    from palaver.observe.upkeep.rebuilding import rebuild_from_archive, rebuild_index
 
     home = Home.find()
     config = Config.read(home.config)
     with progress_bars() as report:
         if from_archive:
-            from palaver.archiver.ingest.transcripts import of_this_user
-
             made = rebuild_from_archive(home, of_this_user(), config.model, report, config.exclude)
         else:
             made = rebuild_index(home, config.model, report)

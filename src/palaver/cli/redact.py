@@ -1,12 +1,13 @@
 """`palaver redact`: which secrets were taken out of what is archived."""
 
-from __future__ import annotations
-
 import click
 
+from palaver.archiver.reading.secrets_report import secrets_in
+from palaver.archiver.store import Store
 from palaver.core.home import Home
 
-from .output import as_json, print_json, print_page, renderer
+from .options import as_json
+from .output import print_json, print_page, renderer
 
 
 @click.command()
@@ -18,8 +19,6 @@ def redact(*, report: bool, as_json: bool) -> None:  # noqa: ARG001 - spelled ou
     Every text is redacted before it is stored; equal secrets have equal placeholders. When newer rules come with an
     update, `palaver archive` reads everything again by them.
     """
-    from palaver.archiver.reading.secrets_report import secrets_in
-    from palaver.archiver.store import Store
 
     with Store.open(Home.find().database) as store:
         found = secrets_in(store)

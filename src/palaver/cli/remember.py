@@ -1,21 +1,21 @@
 """`palaver remember`: store a memory."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import click
 from msgspec.structs import replace
 
 from palaver.core.clock import now
+from palaver.core.memory import Memory, MemoryState
+from palaver.core.origin import Origin
+from palaver.observe.memory import RememberResult
+from palaver.templates.quote import line
 
-from .held import folder_of, in_project, memory_core, namespace_of, secrets_told, tell_secrets, types_of
-from .output import as_json, print_json
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from palaver.observe.memory import RememberResult
+from .memory_access import memory_core, print_redacted, redacted_kinds, types_of
+from .options import as_json
+from .output import print_json
+from .project_option import folder_of, in_project, namespace_of
 
 
 @click.command()
@@ -45,8 +45,6 @@ def remember(
     Every agent and `palaver search` find it at once. Memories that it replaces or contradicts are listed. Secrets are
     redacted first.
     """
-    from palaver.core.memory import Memory
-    from palaver.core.origin import Origin
 
     memory = Memory(
         " ".join(text),
@@ -69,15 +67,13 @@ def remember(
         told["proposed"] = [held.id for held in done.proposed]
         told["edges"] = list(done.edges)
         told["conflicts"] = [each.stored.id for each in done.conflicts]
-        print_json({"memory": done.stored, "duplicate": done.duplicate, **told, **secrets_told(done.stored)})
+        print_json({"memory": done.stored, "duplicate": done.duplicate, **told, **redacted_kinds(done.stored)})
     else:
         _tell(done)
 
 
 def _tell(done: RememberResult) -> None:
     """Print what became of a memory, and how to settle what disagrees."""
-    from palaver.core.memory import MemoryState
-    from palaver.templates.quote import line
 
     if done.duplicate:
         click.echo(f"Held already as {done.stored.id}: {line(done.stored.memory.content)}")
@@ -85,7 +81,7 @@ def _tell(done: RememberResult) -> None:
             click.echo(f"A newer memory superseded it. To restore it: palaver memories undo {done.stored.id}")
         return
     click.echo(f"Remembered as {done.stored.id} in {done.stored.memory.namespace}.")
-    tell_secrets(done.stored)
+    print_redacted(done.stored)
     for held in done.superseded:
         click.echo(f"It replaces {held.id}: {line(held.memory.content)}")
     proposed = {held.id for held in done.proposed}

@@ -1,27 +1,23 @@
 """`palaver memories review`: the user decides what becomes a memory or a golden rule."""
 
-from __future__ import annotations
-
 import sys
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import click
 from msgspec import Struct
 
+from palaver.archiver.store import Store
 from palaver.core.config import Config
 from palaver.core.errors import InvalidInput
 from palaver.core.home import Home
+from palaver.core.memory import StoredMemory
+from palaver.observe.extraction.preferences import PreferenceCandidate, decline, keep, preference_candidates
+from palaver.observe.memory import MemoryCore
+from palaver.templates.quote import line
 
-from .output import as_json, print_json
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from palaver.archiver.store import Store
-    from palaver.core.memory import StoredMemory
-    from palaver.observe.extraction.preferences import PreferenceCandidate
-    from palaver.observe.memory import MemoryCore
+from .options import as_json
+from .output import print_json
 
 
 class Waiting(Struct, frozen=True):
@@ -36,7 +32,6 @@ class Waiting(Struct, frozen=True):
 
     def shown(self) -> str:
         """Return it as text for a terminal."""
-        from palaver.templates.quote import line
 
         told = {name: line(str(value)) for name, value in self.fields.items()}
         if self.fields["kind"] == "preference":
@@ -60,7 +55,6 @@ def review(*, approve: Sequence[str], decline: Sequence[str], as_json: bool) -> 
     An approved preference is stored; an approved proven memory becomes a golden rule. What you decline is never
     proposed again. At a terminal each proposal is shown with its source and asked about.
     """
-    from palaver.observe.memory import MemoryCore
 
     home = Home.find()
     home.check()
@@ -81,7 +75,6 @@ def review(*, approve: Sequence[str], decline: Sequence[str], as_json: bool) -> 
 
 def waiting_in(store: Store, core: MemoryCore) -> dict[str, Waiting]:
     """Return what waits for a review, by id: preferences first."""
-    from palaver.observe.extraction.preferences import preference_candidates
 
     found = [_preference(store, core, each) for each in preference_candidates(store)]
     found += [_proven(core, held) for held in core.feedback.approvable()]
@@ -89,7 +82,6 @@ def waiting_in(store: Store, core: MemoryCore) -> dict[str, Waiting]:
 
 
 def _preference(store: Store, core: MemoryCore, candidate: PreferenceCandidate) -> Waiting:
-    from palaver.observe.extraction.preferences import decline, keep
 
     fields = preference_fields(candidate)
     return Waiting(fields, lambda: keep(core, candidate).id, lambda: decline(store, candidate))

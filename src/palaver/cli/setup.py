@@ -1,13 +1,12 @@
 """`palaver setup`: what starts Palaver by itself."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 from msgspec import Struct
@@ -15,12 +14,11 @@ from msgspec import Struct
 from palaver.core.durability import replacing
 from palaver.core.errors import PalaverError
 from palaver.core.home import Home
+from palaver.templates.units import NAME, launchd_agent, systemd_unit
 
-from .output import as_json, print_json
+from .options import as_json
+from .output import print_json
 from .program import program_words
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _CARRIED: Final = (
     "PALAVER_HOME CLAUDE_CONFIG_DIR CODEX_HOME COPILOT_HOME GEMINI_CLI_HOME KIMI_CODE_HOME KIMI_SHARE_DIR OPENCODE_DB "
@@ -121,7 +119,6 @@ def _run(commands: Sequence[tuple[str, ...]]) -> str:
 
 
 def _service() -> _Service:
-    from palaver.templates.units import NAME, launchd_agent, systemd_unit
 
     command = [*program_words(), "watch"]
     environment = {name: os.environ[name] for name in _CARRIED if os.environ.get(name)}

@@ -1,24 +1,23 @@
 """`palaver status`: what is archived, and how far the index is."""
 
-from __future__ import annotations
-
 import click
 
 from palaver.core.config import Config
 from palaver.core.home import Home
+from palaver.observe.upkeep.status import status_of
 
-from .made_up import refuse_only_made_up
-from .output import as_json, print_json, print_page, renderer
+from .demo import refuse_demo_only
+from .options import as_json
+from .output import print_json, print_page, renderer
 
 
 @click.command()
 @as_json
 def status(*, as_json: bool) -> None:
     """Say what is archived, what became of every line, and how far the index is."""
-    from palaver.observe.upkeep.status import status_of
 
     home = Home.find()
-    refuse_only_made_up(home, "status")
+    refuse_demo_only(home, "status")
     found = status_of(home, Config.read(home.config).model)
     if as_json:
         print_json(found)

@@ -1,27 +1,27 @@
 """`palaver watch`: the background archiver."""
 
-from __future__ import annotations
-
 import json
 import logging
 import signal
 import time
+from collections.abc import Callable, Mapping
 from logging.handlers import RotatingFileHandler
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 import click
 
+from palaver.archiver.reading.exclusion import Exclusion
+from palaver.archiver.watch.events import FileEvents
 from palaver.core.clock import now
 from palaver.core.config import Config
 from palaver.core.errors import ConfigInvalid, LeaseHeld, PalaverError
 from palaver.core.home import Home
+from palaver.observe.background.watching import Watcher
 
-from .made_up import refuse_made_up
-from .output import as_json, complain
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from pathlib import Path
+from .demo import refuse_demo
+from .options import as_json
+from .output import complain
 
 _LOG_BYTES: Final = 500_000
 _PLAIN: Final = {"behind": "index_behind_changes", "exchanges": "changed_exchanges"}
@@ -39,11 +39,9 @@ def watch(*, poll: bool, as_json: bool) -> None:
     other commands work meanwhile. `palaver setup service` has it started for you, and `palaver status` shows what it
     does. Folders on network file systems are looked at every second, because nothing tells what happens there.
     """
-    from palaver.archiver.watch.events import FileEvents
-    from palaver.observe.background.watching import Watcher
 
     home = Home.find()
-    refuse_made_up(home)
+    refuse_demo(home)
     _open_log(home)
     # Both ways of being stopped are one; nothing is lost by either, nor by being killed.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -93,7 +91,6 @@ def _teller(home: Home, *, as_json: bool) -> Callable[[str, Mapping[str, object]
 
 def _settings(home: Home) -> Callable[[], Config]:
     """What the settings say at the moment; what they said last, while they cannot be read."""
-    from palaver.archiver.reading.exclusion import Exclusion
 
     state, last = _state(home.config), Config.read(home.config)
 

@@ -80,7 +80,7 @@ def test_failed_requests_of_a_batch_are_queued_again(backlog: Stage) -> None:
 
     result = backlog.run()
 
-    assert (result.learned, result.failed, result.buried, result.waiting) == (1, 4, 1, 3)
+    assert (result.learned, result.failed, result.given_up, result.waiting) == (1, 4, 1, 3)
     [row] = backlog.store.ledger.by_model()
     assert (row.calls, row.unanswered) == (2, 0)
     backlog.later(7_200)

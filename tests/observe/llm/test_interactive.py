@@ -111,7 +111,7 @@ def test_invalid_reply_is_charged_and_retried(stage: Stage, reply: dict[str, obj
 
     for attempt in range(ATTEMPTS_MAX):
         result = stage.run()
-        assert (result.failed, result.buried, result.stopped) == (1, attempt == ATTEMPTS_MAX - 1, None)
+        assert (result.failed, result.given_up, result.stopped) == (1, attempt == ATTEMPTS_MAX - 1, None)
         assert stage.run().asked == 0  # not before its time
         stage.later(3_600)
 
@@ -128,7 +128,7 @@ def test_dead_letters_can_be_retried(stage: Stage) -> None:
     """Dead letters are sent again on request."""
     stage.say("one", asked(1))
     stage.provider.script = [failing(400, "invalid_request_error")]
-    assert stage.run().buried == 1
+    assert stage.run().given_up == 1
     with stage.store.transaction():
         assert stage.store.jobs.revive() == 1
 

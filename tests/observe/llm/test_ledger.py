@@ -175,7 +175,7 @@ def test_exchanges_and_observations_are_counted_alike(tmp_path: Path) -> None:
         store.exchanges.replace(session, source, 0, [replace(told, turns=(*told.turns, call))])
         [key] = store.items.all_keys()
         store.observations.replace(key, session, [learned("Deploys are at midnight")], "1")
-        found = store.ledger.disclosure(10)
+        found = store.ledger.reading_costs(10)
 
     assert (found.exchanges, found.observations) == (1, 1)
-    assert (found.said, found.kept) == (2 * count(said), 2 * count(said) + count(done))
+    assert (found.dialogue_tokens, found.transcript_tokens) == (2 * count(said), 2 * count(said) + count(done))

@@ -1,28 +1,24 @@
 """`palaver search`, `timeline`, `show` and `read`: the three layers."""
 
-from __future__ import annotations
-
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import click
 
+from palaver.archiver.store import Store
 from palaver.core.config import Config
 from palaver.core.errors import InvalidLineRange
 from palaver.core.home import Home
+from palaver.core.query import Query
+from palaver.search.archive_search import ArchiveSearch
 from palaver.templates.json_output import details_json, results_json, timeline_json, transcript_json
 
-from .dates import dated
-from .held import archived_as
-from .made_up import refuse_only_made_up
-from .output import as_json, complain, print_json, print_page, raw_output, renderer
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from palaver.core.query import Query
-    from palaver.search.archive_search import ArchiveSearch
+from .demo import refuse_demo_only
+from .options import as_json, date_option
+from .output import complain, print_json, print_page, raw_output, renderer
+from .project_option import archived_as
 
 
 def _filters(command: Callable[..., None]) -> Callable[..., None]:
@@ -33,8 +29,10 @@ def _filters(command: Callable[..., None]) -> Callable[..., None]:
 
 
 _FILTERS = (
-    dated("--after", "--since", "after", help="Not before: 2026-03-01, yesterday, last tuesday, 3 weeks ago, march."),
-    dated("--before", "--until", "before", last=True, help="Not after; that day or month included."),
+    date_option(
+        "--after", "--since", "after", help="Not before: 2026-03-01, yesterday, last tuesday, 3 weeks ago, march."
+    ),
+    date_option("--before", "--until", "before", last=True, help="Not after; that day or month included."),
     click.option(
         "--project", "projects", multiple=True, metavar="NAME", help="This project: its name or folder, or `.`."
     ),
@@ -125,7 +123,6 @@ def search(
 
 def _holds_nothing() -> bool:
     """Return whether nothing was ever stored, as after a first pass on a full disk; files without exchanges count."""
-    from palaver.archiver.store import Store
 
     with Store.open(Home.find().database) as store:
         return not (store.changes.last() or store.sources.totals()[0])
@@ -138,7 +135,6 @@ def _typed(words: Sequence[str]) -> str:
 
 def _wanted(query: str | list[str], options: dict[str, Any]) -> Query:
     """The query; raises `InvalidInput`, or a usage error where there is nothing to search for."""
-    from palaver.core.query import Query
 
     options["projects"] = list(map(archived_as, options["projects"]))
     if query:
@@ -225,10 +221,9 @@ def read(path: str, lines: str, *, raw: bool, budget: int, as_json: bool) -> Non
 
 def _open_layers() -> ArchiveSearch:
     """The three layers over this home; raises `OnlyMadeUp` where nothing but the made-up history is there."""
-    from palaver.search.archive_search import ArchiveSearch
 
     home = Home.find()
-    refuse_only_made_up(home, "search WORDS")
+    refuse_demo_only(home, "search WORDS")
     return ArchiveSearch(home, Config.read(home.config).model)
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from palaver.cli.terminal import styled
+from palaver.cli.output import styled
 
 PAGE = """## Search Results (1 observation)
 <recalled-4f9c2a>

@@ -1,0 +1,38 @@
+"""Demo data: a small sample archive in a home of its own, never mixed with the user's archive."""
+
+from typing import Final
+
+from palaver.archiver.store import Store
+from palaver.core.errors import DemoOnly, PalaverError
+from palaver.core.home import DEMO, Home
+
+from .program import command_of
+
+DEMO_FOLDER: Final = "demo"
+"""Folder of the demo home, below the user's own."""
+
+
+def refuse_demo(home: Home) -> None:
+    """Raise `PalaverError` if the user's transcripts would be archived in the demo home."""
+    if is_demo(home):
+        hint = "To archive your own transcripts: `unset PALAVER_HOME`, then `palaver up`."
+        raise PalaverError(f"{home.root} contains demo data, which would be mixed with your transcripts", hint=hint)
+
+
+def refuse_demo_only(home: Home, arguments: str) -> None:
+    """Raise `DemoOnly` if nothing but demo data is archived; `arguments` complete the command of its hint."""
+    demo = Home(home.root / DEMO_FOLDER)
+    if demo.has_database and home.is_new:
+        raise DemoOnly(demo.root, hint=f"To use it: {command_of(demo)} {arguments}")
+
+
+def is_demo(home: Home) -> bool:
+    """Return whether a home contains demo data and nothing else."""
+    if home.root.name != DEMO_FOLDER or not home.database.exists():
+        return False
+    try:
+        with Store.open(home.database) as store:
+            names = {source.path.name for source in store.sources.all()}
+    except PalaverError:
+        return False  # The caller opens the database as well and reports the problem.
+    return bool(names) and names <= {path.name for path in DEMO.rglob("*.jsonl")}

@@ -1,0 +1,61 @@
+"""Access to memories for commands: open them, check types, and print one."""
+
+from collections.abc import Sequence
+
+import click
+
+from palaver.archiver.reading.secrets_report import kinds_of
+from palaver.core.config import Config
+from palaver.core.home import Home
+from palaver.core.memory import MemoryState, StoredMemory
+from palaver.core.memory_filter import MemoryFilter
+from palaver.core.memory_types import known_type
+from palaver.observe.memory import MemoryCore
+from palaver.templates.json_output import to_json
+from palaver.templates.quote import line
+
+from .demo import refuse_demo_only
+from .judging import judging
+from .output import print_json
+
+
+def memory_core(*, make: bool = False) -> MemoryCore:
+    """Return the memories of this home; with `make` create the archive if there is none.
+
+    Raises:
+        StoreMissing: if there is no archive.
+    """
+    home = Home.find()
+    if not make:
+        refuse_demo_only(home, "memories list")
+        home.check()
+    config = Config.read(home.config)
+    return MemoryCore.open(home, config.model, judging(home, config))
+
+
+def types_of(core: MemoryCore, names: Sequence[str]) -> tuple[str, ...]:
+    """Return types as they are stored; raise `InvalidMemoryType` for an unknown one."""
+    held = core.count_by("type", MemoryFilter(states=tuple(MemoryState)))
+    return tuple(known_type(name, held) for name in names)
+
+
+def print_memory(held: StoredMemory, message: str, *, as_json: bool, redacted: bool, **more: str) -> None:
+    """Print a message about a memory, or the memory as JSON with `more` fields; also name `redacted` secrets."""
+    if as_json:
+        print_json({**to_json(held), **more, **(redacted_kinds(held) if redacted else {})})
+    else:
+        click.echo(line(message))
+        if redacted:
+            print_redacted(held)
+
+
+def redacted_kinds(held: StoredMemory) -> dict[str, list[str]]:
+    """Return the kinds of secrets that were redacted in a memory, if there are any."""
+    kinds = kinds_of(held.memory)
+    return {"secrets_removed": kinds} if kinds else {}
+
+
+def print_redacted(held: StoredMemory) -> None:
+    """Print the kinds of secrets that were redacted in a memory, if there are any."""
+    for kinds in redacted_kinds(held).values():
+        click.echo(f"Redacted secrets, which are not stored: {', '.join(kinds)}.")

@@ -1,0 +1,67 @@
+"""The --project option: a project by its name or its folder."""
+
+import os
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING
+
+import click
+
+from palaver.archiver.store import Store
+from palaver.core.errors import InvalidInput
+from palaver.core.home import Home
+from palaver.core.memory import project_namespace
+
+if TYPE_CHECKING:  # search loads this module, but not the memories
+    from palaver.observe.memory import MemoryCore
+
+in_project = click.option("--project", metavar="NAME", help="Project by name or folder; `.` is the current folder.")
+
+
+def folder_of(project: str | None) -> str:
+    """Return the project as given; the current folder for `.`, empty for None."""
+    return str(Path.cwd()) if project == "." else project or ""
+
+
+def archived_as(project: str) -> str:
+    """Return the name or full path under which a project is archived.
+
+    A folder is a full path, or its name if only that is archived. A bare name stays as it is, even if there is a
+    folder with this name.
+    """
+    folder = Path(project).expanduser()
+    if not is_folder(project) or not folder.is_dir():
+        return project
+    whole, home = folder.resolve(), Home.find()
+    if not home.has_database:
+        return str(whole)
+    with Store.open(home.database) as store:
+        places = store.sessions.whereabouts()
+    inside = any(PurePath(cwd).is_relative_to(whole) for _, cwd in places if cwd)
+    return whole.name if not inside and whole.name in {project for project, _ in places} else str(whole)
+
+
+def namespace_of(core: "MemoryCore", project: str | None, *, claim: bool = False) -> str:
+    """Return the namespace of a project given by name or folder; `global` for None.
+
+    Args:
+        core: The memory core.
+        project: The name, or the folder.
+        claim: Reserve the namespace for that folder.
+
+    Raises:
+        InvalidInput: if the name is invalid.
+    """
+    if project is None:
+        return "global"
+    folder = Path(project).expanduser()
+    if project in {".", ".."} or (is_folder(project) and folder.is_dir()):
+        return core.projects.claim(folder) if claim else core.projects.namespace(folder)
+    found = project_namespace(project)
+    if found == "global":
+        raise InvalidInput(f"Invalid project name: {project}", hint="Give the name or the folder of a project.")
+    return found
+
+
+def is_folder(project: str) -> bool:
+    """Return whether a project is given by its folder. A bare name never is."""
+    return project in {".", ".."} or not {"/", os.sep}.isdisjoint(project)
