@@ -981,7 +981,7 @@ def test_an_export_that_is_not_whole_fails(tmp_path: Path) -> None:
 
     result = palaver("export", "--all", str(tmp_path / "out"))
     assert result.exit_code == 1
-    assert f"Not exported: {in_the_way}: another file is there, and was left alone" in result.stdout
+    assert f"Not exported: {in_the_way}: another file exists there, and was left alone" in result.stdout
 
 
 @pytest.mark.usefixtures("archived")

@@ -56,7 +56,7 @@ def test_a_folder_is_indexed_found_listed_and_forgotten(folder: Path) -> None:
 
     assert palaver("documents", "forget", "docs/guide.md").stdout.startswith("Removed 1 chunk;")
     assert palaver("documents", "forget", "--namespace", "pots").stdout.startswith("Removed 1 chunk;")
-    assert palaver("documents", "list").stdout == "No documents. Take some up with `palaver index PATH`.\n"
+    assert palaver("documents", "list").stdout == "No documents indexed. Run `palaver index PATH`.\n"
     assert (folder / "guide.md").exists()
 
 
@@ -109,7 +109,7 @@ def test_flat_leaves_folders_alone(folder: Path) -> None:
     (folder / "bad.pdf").unlink()
 
     assert answer("index", ".", "--flat")["indexed"] == 0
-    assert palaver("index", ".", "--flat").stdout.startswith("No document to index")
+    assert palaver("index", ".", "--flat").stdout.startswith("No documents found")
 
 
 def test_what_is_not_there_is_said(folder: Path) -> None:

@@ -56,7 +56,7 @@ def test_no_call_without_key_and_budget(demo: Home, settings: str, key: str, mis
 
     said = palaver(demo, "observe", key=key)
 
-    assert f"No model was asked: {missing}" in said
+    assert f"Model: off, because {missing}" in said
     assert "--estimate" in said
 
 
@@ -66,9 +66,9 @@ def test_everything_else_works(demo: Home) -> None:
 
     estimate = json.loads(palaver(demo, "observe", "--estimate", "--json"))
     assert estimate["exchanges"] > 0
-    assert 0 < estimate["dollars_in_batches"] < estimate["dollars"] < 1
-    assert "Nothing: no model was asked." in palaver(demo, "stats")
-    assert palaver(demo, "observe", "--dead-letters") == "No request was given up.\n"
+    assert 0 < estimate["batch"] < estimate["cost"] < 1
+    assert "None: no model was called." in palaver(demo, "stats")
+    assert palaver(demo, "observe", "--dead-letters") == "No failed requests.\n"
     assert "obs-" in palaver(demo, "search", "cache")
 
 
