@@ -1,4 +1,4 @@
-"""Folders: the walk through a place where an agent keeps its transcripts, and their names in the archive."""
+"""Search of an agent's folders, and names of its files in the archive."""
 
 import errno
 import logging
@@ -17,11 +17,11 @@ _UNSAFE = re.compile(r'[%\\/:*?"<>|\x00-\x1f\x7f\udc80-\udcff]')
 def files(
     root: Path, wanted: Callable[[str], bool], *, without: Collection[str] = (), skipped: Unsearched | None = None
 ) -> Iterator[Path]:
-    """Yield every file of a wanted name below a folder, sorted, and the root itself where it is a file.
+    """Yield every file with a wanted name below a folder, sorted; or the root itself if it is a file.
 
-    Folders named in `without` are not entered, nor are Palaver homes. Directory links are not followed: within the root
-    their target is found anyway, and what is outside is not the agent's. `skipped` collects homes and links that leave
-    the root. Folders that cannot be read are logged as a warning.
+    Folders named in `without` and Palaver homes are not entered. Links to folders are not followed: a target within the
+    root is found anyway, a target outside is not the agent's. `skipped` collects homes and links that leave the root.
+    Unreadable folders are logged as a warning.
     """
     found = Unsearched() if skipped is None else skipped
     real = Path(os.path.realpath(root))
@@ -39,7 +39,7 @@ def _walk(
     try:
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
     except OSError as error:
-        _log.warning("passed over %s: %s", os.fsencode(folder), error.strerror)
+        _log.warning("skipped %s: %s", os.fsencode(folder), error.strerror)
         return
     if any(entry.name in MARKERS for entry in entries):
         skipped.homes.add(folder)
@@ -49,8 +49,8 @@ def _walk(
         try:
             is_folder, is_file = entry.is_dir(), entry.is_file()
         except OSError as error:
-            if error.errno != errno.ELOOP:  # links that lead to each other hold nothing
-                _log.warning("passed over %s: %s", os.fsencode(path), error.strerror)
+            if error.errno != errno.ELOOP:  # links that lead to each other have no target
+                _log.warning("skipped %s: %s", os.fsencode(path), error.strerror)
             continue
         target = Path(os.path.realpath(path)) if entry.is_symlink() and (is_folder or is_file) else path
         if is_folder and entry.name not in without:
@@ -66,39 +66,15 @@ def _walk(
 
 
 def matching(places: Iterable[tuple[Path, str]]) -> Iterator[Path]:
-    """What is there below each folder on paths of a pattern as `*/state.vscdb`, sorted. Raises, after all that was
-    found, the first `PermissionError`, which `Path.glob` passes over.
+    """Yield existing paths that match a pattern such as `*/state.vscdb` below a folder, sorted for each place.
+
+    Unlike `Path.glob`, this raises the first `PermissionError`, after yielding everything else.
     """
     closed: list[PermissionError] = []
     for folder, pattern in places:
         yield from sorted(_matching(folder, pattern.split("/"), closed))
     if closed:
         raise closed[0]
-
-
-def is_closed(folder: Path) -> bool:
-    """Whether a folder may be there and may not be looked into."""
-    try:
-        os.scandir(folder).close()
-    except PermissionError:
-        return True
-    except OSError:
-        return False
-    return False
-
-
-def is_open(path: Path) -> bool:
-    """Whether a folder is there and may be looked into."""
-    return path.is_dir() and not is_closed(path)
-
-
-def is_gone(path: Path) -> bool:
-    """Whether nothing stands there: what cannot be asked may."""
-    try:
-        path.lstat()
-    except OSError as error:
-        return isinstance(error, FileNotFoundError)
-    return False
 
 
 def _matching(path: Path, parts: Sequence[str], closed: list[PermissionError]) -> Iterator[Path]:
@@ -117,19 +93,41 @@ def _matching(path: Path, parts: Sequence[str], closed: list[PermissionError]) -
             yield from _matching(each, parts[1:], closed)
 
 
-def archive_name(path: Path, root: Path) -> str:
-    """The path below its root with everything made harmless that a file name may not hold; at least a folder deep."""
+def is_closed(folder: Path) -> bool:
+    """Return whether a folder may exist but cannot be read."""
     try:
-        parts = path.relative_to(root).parts
-    except ValueError:
-        parts = (path.name,)
+        os.scandir(folder).close()
+    except PermissionError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def is_open(path: Path) -> bool:
+    """Return whether a folder exists and can be read."""
+    return path.is_dir() and not is_closed(path)
+
+
+def is_gone(path: Path) -> bool:
+    """Return whether nothing exists at a path; False if that cannot be determined."""
+    try:
+        path.lstat()
+    except OSError as error:
+        return isinstance(error, FileNotFoundError)
+    return False
+
+
+def archive_name(path: Path, root: Path) -> str:
+    """Return the path below the root, at least one folder deep, made safe for any file system."""
+    parts = path.relative_to(root).parts if path.is_relative_to(root) else (path.name,)
     if len(parts) < 2:
         parts = (path.parent.name or "root", path.name)
     return "/".join(map(safe, parts))
 
 
 def safe(part: str) -> str:
-    """One part of a path with everything made harmless that a file name may not hold."""
+    """Return a part of a path with percent codes for everything that some file system does not allow."""
     if part.strip(".") == "":
         return part.replace(".", "%2E") or "%"
     return _UNSAFE.sub(lambda found: f"%{ord(found[0]) & 0xFF:02X}", part)

@@ -1,7 +1,6 @@
-"""Foreign databases: SQLite files of other programs, read while those write to them, without leaving a trace.
+"""SQLite databases of other programs, read while these programs write to them.
 
-Nothing is locked for longer than one conversation takes, no file is made beside theirs, and what is read is one state
-of the database or nothing.
+Reading locks a database for one query at most, creates no file beside it, and returns one consistent state or nothing.
 """
 
 import os
@@ -22,47 +21,48 @@ Rows: TypeAlias = "list[tuple[Value, ...]]"
 _ATTEMPTS = 20
 _PAUSE = 0.05
 _BUSY_MS = 2_000
+_HINT = "If its program is not running, start and quit it once; then run `palaver archive` again."
 
 
 class ForeignDatabase:
-    """A database of somebody else, by its path."""
+    """A database of another program."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def state(self) -> tuple[tuple[int, ...], ...]:
-        """What is another whenever the database is."""
+        """Return values that change whenever the database does."""
         return tuple(_stat(self._beside(suffix)) for suffix in ("", "-wal"))
 
     def columns(self, table: str) -> set[str]:
-        """The names of a table's columns; empty where there is no such table."""
+        """Return the names of a table's columns; empty if there is no such table."""
         return {str(name) for (name,) in self.rows("SELECT name FROM pragma_table_info(?)", (table,))}
 
     def rows(self, sql: str, values: tuple[Value, ...] = ()) -> Rows:
-        """All rows of a query, of one state of the database; raises `SourceUnreadable`."""
+        """Return all rows of a query. Raises `SourceUnreadable`."""
         problem = ""
         for attempt in range(_ATTEMPTS):
             if attempt:
                 time.sleep(_PAUSE)
             try:
-                before = self._lone_state()
-                with self._opened(lone=before is not None) as connection:
+                before = self._state_without_log()
+                with self._opened(alone=before is not None) as connection:
                     found = cast("Rows", connection.execute(sql, values).fetchall())
-                if before is None or before == self._lone_state():
+                if before is None or before == self._state_without_log():
                     return found
                 problem = "it changes too often"
+            except (apsw.NotADBError, apsw.SQLError) as error:
+                problem = str(error)
+                break
             except apsw.Error as error:
                 problem = str(error)
-                if isinstance(error, apsw.NotADBError | apsw.SQLError):
-                    break
-                continue
             except OSError as error:
                 problem = error.strerror or str(error)
                 break
         raise SourceUnreadable(self.path, f"the database cannot be read: {problem}", hint=_HINT)
 
-    def _lone_state(self) -> tuple[object, ...] | None:
-        """The state of a database whose file alone is the whole; None where its write-ahead log holds more."""
+    def _state_without_log(self) -> tuple[object, ...] | None:
+        """Return the state of a database that consists of its file alone; None if its write-ahead log has content."""
         if _stat(self._beside("-wal"))[-1:] not in ((), (0,)):
             return None
         if _stat(self._beside("-journal"))[-1:] not in ((), (0,)):
@@ -71,11 +71,11 @@ class ForeignDatabase:
             return _stat(self.path), file.read(100)
 
     @contextmanager
-    def _opened(self, *, lone: bool) -> Generator[apsw.Connection]:
-        # A lone file is read without any lock, and its state compared afterwards: a lock would keep its program from
-        # writing, and to take one SQLite makes files beside a database that uses a log.
-        how = "immutable=1" if lone else "mode=ro&readonly_shm=1"
-        name = f"file:{quote(os.fsencode(self.path.absolute()))}?{how}"
+    def _opened(self, *, alone: bool) -> Generator[apsw.Connection]:
+        # A file without a log is read without a lock, and its state is compared afterwards. A lock would keep its
+        # program from writing, and SQLite would create files beside a database in WAL mode.
+        mode = "immutable=1" if alone else "mode=ro&readonly_shm=1"
+        name = f"file:{quote(os.fsencode(self.path.absolute()))}?{mode}"
         connection = apsw.Connection(name, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
         try:
             connection.set_busy_timeout(_BUSY_MS)
@@ -89,16 +89,13 @@ class ForeignDatabase:
         return self.path.with_name(self.path.name + suffix)
 
 
-_HINT = "If its program is not running, start and quit it once; then run `palaver archive` again."
-
-
 def as_bytes(column: str) -> str:
-    """What selects a column whose text may be no text: as bytes, which `text` reads."""
+    """Return an SQL expression that selects text as bytes, because it may be invalid; `as_text` decodes it."""
     return f"CASE typeof({column}) WHEN 'text' THEN CAST({column} AS BLOB) ELSE {column} END"
 
 
 def as_text(value: Value) -> str:
-    """A value as text, whatever it is."""
+    """Return any value as text."""
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else "" if value is None else str(value)
 
 

@@ -1,7 +1,7 @@
-"""Exports: the conversations that a service hands out, as JSON files that may lie in a zip.
+"""Exports of web services: JSON files with all conversations, possibly in a zip.
 
-Nothing is unpacked: members are read where they are, as a stream, and nothing is held but one conversation. Names in a
-zip are compared and never used as paths.
+A zip is read as a stream: nothing is unpacked, and at most one conversation is in memory. Names in a zip are compared,
+never used as paths.
 """
 
 import io
@@ -19,37 +19,33 @@ from ...core.errors import SourceUnreadable
 CONVERSATION_LIMIT = 64 * 1024 * 1024
 """Characters of the longest conversation that is read."""
 EXPORT_LIMIT = 8 * 1024 * 1024 * 1024
-"""Characters that are read of one export, so that a zip that unpacks without end comes to one."""
-COUNT_LIMIT = 500_000
-"""Conversations that are read of one export."""
+"""Characters read of one export, which bounds a zip that unpacks endlessly."""
 
-_MEMBER = re.compile(r"(?:^|/)conversations(?:-\d+)?\.json")
+_MEMBER = re.compile(r"(?:^|/)conversations(?:-\d+)?\.json$")
 _SPACE = re.compile(r"\s*")
 _PIECE = 1 << 20
 _HEAD = 1 << 20
 _NEAR_END = 16
-"""Characters before the end of what was read in which a fault may come from the cut alone."""
+"""A fault this close to the end of the text read so far may be due to the end alone."""
 _ZIP_FAULTS = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError, ValueError)
 
 
 def head(path: Path) -> bytes:
-    """The beginning of the first conversations of an export, empty where the file is none; raises `OSError`."""
+    """Return the beginning of the first file of an export; empty if the file is no export. Raises `OSError`."""
     try:
         with _files(path) as files:
-            for file in files:
-                return file.read(_HEAD)
+            return next((file.read(_HEAD) for file in files), b"")
     except _ZIP_FAULTS:
-        pass
-    return b""
+        return b""
 
 
 def conversations(path: Path) -> Iterator[dict[str, object]]:
-    """Every conversation of an export, one at a time; raises `SourceUnreadable`, after those before the fault."""
+    """Yield every conversation of an export. Raises `SourceUnreadable`, after the conversations before the fault."""
     try:
         with _files(path) as files:
-            text = _Window(path)
+            reader = _JsonStream(path)
             for file in files:
-                yield from text.elements(file)
+                yield from reader.objects(file)
     except OSError as error:
         raise SourceUnreadable(path, error.strerror or str(error)) from None
     except RecursionError:
@@ -65,42 +61,37 @@ def _files(path: Path) -> Generator[Iterator[BinaryIO]]:
             yield iter((file,))
         return
     with zipfile.ZipFile(path) as pack:
-        names = sorted(name for name in pack.namelist() if _MEMBER.search(name) and name.endswith(".json"))
-        yield (cast("BinaryIO", pack.open(name)) for name in names)
+        yield (cast("BinaryIO", pack.open(name)) for name in sorted(filter(_MEMBER.search, pack.namelist())))
 
 
-class _Window:
-    """The part of an export that is being read, as text."""
+class _JsonStream:
+    """Decoder of the objects in the files of an export, with the text that was read and not decoded yet."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._text, self._at, self._read, self._count = "", 0, 0, 0
+        self._text, self._at, self._read = "", 0, 0
 
-    def elements(self, file: BinaryIO) -> Iterator[dict[str, object]]:
-        """The objects of the list that a file holds, or the one object that it is."""
+    def objects(self, file: BinaryIO) -> Iterator[dict[str, object]]:
+        """Yield the objects of the list in a file, or the only object."""
         self._file = io.TextIOWrapper(file, "utf-8-sig", "replace", newline="")
         self._text, self._at = "", 0
-        if self._next() == "[":
+        if self._next_character() == "[":
             self._at += 1
-        while self._next() not in {"", "]"}:
-            if self._text[self._at] == ",":
+        while (character := self._next_character()) not in {"", "]"}:
+            if character == ",":
                 self._at += 1
                 continue
             value = self._value()
-            self._count += 1
-            if self._count > COUNT_LIMIT:
-                raise SourceUnreadable(self._path, f"more than {COUNT_LIMIT} conversations")
             if isinstance(value, dict):
                 yield cast("dict[str, object]", value)
 
-    def _next(self) -> str:
-        """The next character that is no space; empty at the end."""
+    def _next_character(self) -> str:
+        """Return the next character that is no space; empty at the end."""
         while True:
-            found = _SPACE.match(self._text, self._at)
-            self._at = found.end() if found else self._at
+            self._at = cast("re.Match[str]", _SPACE.match(self._text, self._at)).end()
             if self._at < len(self._text):
                 return self._text[self._at]
-            if not self._more():
+            if not self._read_more():
                 return ""
 
     def _value(self) -> object:
@@ -109,19 +100,19 @@ class _Window:
                 value, self._at = _DECODER.raw_decode(self._text, self._at)
             except json.JSONDecodeError as fault:
                 cut = fault.pos >= len(self._text) - _NEAR_END or fault.msg.startswith("Unterminated string")
-                if not cut or not self._more():
+                if not cut or not self._read_more():
                     raise
             else:
                 return value
 
-    def _more(self) -> bool:
-        kept = self._text[self._at :]
-        if len(kept) > CONVERSATION_LIMIT or self._read > EXPORT_LIMIT:
-            limit = EXPORT_LIMIT if self._read > EXPORT_LIMIT else CONVERSATION_LIMIT
-            raise SourceUnreadable(self._path, f"larger than the {limit >> 20} MB that are read")
-        piece = self._file.read(max(_PIECE, len(kept)))
+    def _read_more(self) -> bool:
+        rest = self._text[self._at :]
+        for size, limit in ((len(rest), CONVERSATION_LIMIT), (self._read, EXPORT_LIMIT)):
+            if size > limit:
+                raise SourceUnreadable(self._path, f"larger than the limit of {limit >> 20} MB")
+        piece = self._file.read(max(_PIECE, len(rest)))
         self._read += len(piece)
-        self._text, self._at = kept + piece, 0
+        self._text, self._at = rest + piece, 0
         return bool(piece)
 
 

@@ -1,1 +1,9 @@
-"""The format of antigravity."""
+"""Antigravity, the successor of Gemini CLI: steps as JSON lines in `~/.gemini/antigravity*/brain`.
+
+Read: prompts, replies, thinking, tool calls with results, checkpoints, messages of the program.
+
+Lost: the rest of tool results that the program truncated. Conversations of the editor are stored elsewhere.
+
+Checked against fixtures without a version. Test data: `examples/antigravity.jsonl`; samples
+`agents/antigravity/cli_*.jsonl` of agent-sessions.
+"""

@@ -1,1 +1,8 @@
-"""The format of kimi_cli."""
+"""Kimi CLI: a journal of events per session in `~/.kimi/sessions` or, of older versions, the model's context.
+
+Read: prompts, replies, thinking, tool calls with results, compactions, token usage, sub-agents.
+
+Lost: the context of a session that has a journal, events of sub-agents in their parent's journal, approvals, hooks.
+
+Checked against descriptions only; there are no samples. Test data: `examples/kimi-cli.jsonl`.
+"""

@@ -1,1 +1,10 @@
-"""The format of opencode."""
+"""OpenCode: databases in `~/.local/share/opencode`, the files of versions before 1.2, and exports.
+
+Read: prompts, text that the program added, replies, reasoning, tool calls with results, attached files by name,
+compactions, errors, titles, token usage, sub-agents.
+
+Lost: steps, snapshots, patches, contents of attached files.
+
+Checked against exports of version 1.2 (measured) and files of earlier versions; the database from descriptions. Test
+data: `examples/opencode.jsonl`; samples `agents/opencode` of agent-sessions.
+"""

@@ -70,7 +70,7 @@ def test_nobody_is_kept_from_writing(tmp_path: Path) -> None:
     program.set_busy_timeout(0)
     reader = ForeignDatabase(tmp_path / "x.db")
 
-    with reader._opened(lone=True) as connection:  # pyright: ignore[reportPrivateUsage]
+    with reader._opened(alone=True) as connection:  # pyright: ignore[reportPrivateUsage]
         rows = connection.execute("SELECT * FROM pair")
         next(rows)
         program.execute("INSERT INTO pair VALUES (1, 'a')")
@@ -84,8 +84,8 @@ def test_what_changed_while_it_was_read_is_read_again(tmp_path: Path, monkeypatc
     writes = ["INSERT INTO pair VALUES (1, 'a')"]
 
     @contextmanager
-    def disturbed(self: ForeignDatabase, *, lone: bool) -> Generator[apsw.Connection]:
-        with opened(self, lone=lone) as connection:
+    def disturbed(self: ForeignDatabase, *, alone: bool) -> Generator[apsw.Connection]:
+        with opened(self, alone=alone) as connection:
             yield connection
         if writes:
             program.execute(writes.pop())

@@ -100,7 +100,6 @@ def test_a_damaged_zip_is_unreadable(tmp_path: Path, cut: int) -> None:
     [
         ("CONVERSATION_LIMIT", 1 << 16, [{"id": "x" * (1 << 18)}]),
         ("EXPORT_LIMIT", 1 << 20, [{"id": "x" * 1000}] * 9999),
-        ("COUNT_LIMIT", 100, [{"id": 1}] * 200),
     ],
 )
 def test_there_is_a_limit_to_everything(
@@ -111,5 +110,5 @@ def test_there_is_a_limit_to_everything(
     monkeypatch.setattr(json_export, "_PIECE", 1 << 12)
     path = packed(tmp_path / "bomb.zip", {"conversations.json": data})
 
-    with pytest.raises(SourceUnreadable, match=r"more than|larger than"):
+    with pytest.raises(SourceUnreadable, match="larger than"):
         list(conversations(path))

@@ -1,1 +1,1 @@
-"""Tests of the format of antigravity."""
+"""Tests of the format of Antigravity."""

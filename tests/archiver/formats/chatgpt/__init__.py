@@ -1,1 +1,1 @@
-"""Tests of the format of chatgpt."""
+"""Tests of the format of ChatGPT."""

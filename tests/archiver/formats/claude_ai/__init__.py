@@ -1,1 +1,1 @@
-"""Tests of the format of claude_ai."""
+"""Tests of the format of Claude.ai."""

@@ -1,1 +1,1 @@
-"""Tests of the format of claude_code."""
+"""Tests of the format of Claude Code."""

@@ -1,1 +1,1 @@
-"""Tests of the format of codex."""
+"""Tests of the format of Codex."""

@@ -1,1 +1,1 @@
-"""Tests of the format of copilot."""
+"""Tests of the format of GitHub Copilot CLI."""

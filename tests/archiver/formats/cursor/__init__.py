@@ -1,1 +1,1 @@
-"""Tests of the format of cursor."""
+"""Tests of the format of Cursor."""

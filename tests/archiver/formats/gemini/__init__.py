@@ -1,1 +1,1 @@
-"""Tests of the format of gemini."""
+"""Tests of the format of Gemini CLI."""

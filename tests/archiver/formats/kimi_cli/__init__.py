@@ -1,1 +1,1 @@
-"""Tests of the format of kimi_cli."""
+"""Tests of the format of Kimi CLI."""

@@ -1,1 +1,1 @@
-"""Tests of the format of kimi_code."""
+"""Tests of the format of Kimi Code."""

@@ -1,1 +1,1 @@
-"""Tests of the format of opencode."""
+"""Tests of the format of OpenCode."""
