@@ -11,7 +11,7 @@ from .durability import sync
 from .errors import ConfigInvalid, StoreMissing, StoreReadOnly
 
 TOMBSTONE_FILE: Final = ".forgotten"
-"""What the register of what was forgotten is called; files whose names go on are of a write that was broken off."""
+"""Name of the tombstone file. Files with longer names are left from interrupted writes."""
 MARKERS: Final = frozenset({"palaver.db", "redaction.key"})
 """Files by which any folder is recognised as a home; nothing in a home is ever archived."""
 _KEY_BYTES: Final = 32
@@ -85,7 +85,7 @@ class Home(Struct, frozen=True):
 
     @property
     def tombstone_file(self) -> Path:
-        """What was forgotten, by keyed marks; it stands beside the copies, so that it outlives the database."""
+        """The file with the tombstones of deletions, beside the copies, so that it outlives the database."""
         return self.archive / TOMBSTONE_FILE
 
     @property

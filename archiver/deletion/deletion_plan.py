@@ -14,7 +14,7 @@ from ...core.progress import Progress, silent
 from ..copies.raw import RawArchive
 from ..store import Source, Store
 from .ownership import Ownership, is_left, repeats_others
-from .selection import Selection, Selector
+from .selector import Selection, Selector
 from .suppression import SuppressionList
 
 

@@ -22,7 +22,7 @@ from ..store import Deletion, State, Store
 from ..store.source_table import DELETED
 from .deletion_plan import DeletionPlan, Planner
 from .ownership import repeats_others
-from .selection import Selector
+from .selector import Selector
 
 UNDO_PERIOD: Final = 30 * 24 * 3600 * 1000
 """Milliseconds during which a deletion can be undone."""

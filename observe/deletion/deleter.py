@@ -10,7 +10,7 @@ from msgspec import Struct
 from ...archiver.copies.raw import RawArchive
 from ...archiver.deletion.deletion_plan import DeletionPlan
 from ...archiver.deletion.deletions import UNDO_PERIOD, Deletions
-from ...archiver.deletion.selection import in_project
+from ...archiver.deletion.selector import in_project
 from ...archiver.ingest.ingest import Ingest
 from ...archiver.reading.exclusion import Exclusion
 from ...archiver.store import ARCHIVER, State, Store

@@ -13,7 +13,7 @@ from palaver.agents.historian.desk import HistorianDesk
 from palaver.agents.theo import THEO
 from palaver.agents.theo.desk import TheoDesk
 from palaver.agents.toolset import Reply, Tool, Toolset
-from palaver.archiver.deletion.selection import Selector
+from palaver.archiver.deletion.selector import Selector
 from palaver.cli import main
 from palaver.core.deletion import DeletionRequest
 from palaver.core.errors import InvalidInput, PalaverError
