@@ -1,1 +1,1 @@
-"""Is it true?"""
+"""Tests of Palaver; the folders mirror the packages."""

@@ -1,4 +1,4 @@
-"""Every command that can be typed, also those that groups hold."""
+"""All commands, including those in groups."""
 
 import re
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from palaver.cli import main
 def every_command(
     group: click.Group = main, before: tuple[str, ...] = ()
 ) -> Iterator[tuple[tuple[str, ...], click.Command]]:
-    """The words of each command, and the command."""
+    """Yield the words of each command with the command."""
     context = click.Context(group)
     for name in group.list_commands(context):
         command = group.get_command(context, name)
@@ -22,13 +22,13 @@ def every_command(
 
 
 EVERY = dict(every_command())
-"""Each command by its words."""
+"""Commands by their words."""
 LEAVES = {
     words: command for words, command in EVERY.items() if not isinstance(command, click.Group) or words == ("model",)
 }
-"""Those that do something themselves."""
+"""Commands that do something themselves."""
 PLAIN = {("mcp",), ("help",), ("completion",)}
-"""Those without --json: what they print is the protocol, the help, or a script."""
+"""Commands without --json: they print the protocol, the help, or a script."""
 
 
 def unmarked(page: str) -> str:

@@ -1,4 +1,4 @@
-"""What does every test get, and what can no test touch?"""
+"""Shared fixtures: an isolated home and no network for every test."""
 
 import gc
 import ipaddress
@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, settings
 collect_ignore = [] if find_spec("sentence_transformers") else ["models"]
 
 ORDER = 2026
-"""The seed of the order that tests come in, which is the same in every run."""
+"""Seed of the test order, equal in every run."""
 
 # A shared machine may be slow; the timeout of each test is the limit. What fails, fails in every run.
 settings.register_profile(
@@ -40,25 +40,25 @@ PERSONAL = ("ANTHROPIC_", "CLAUDE", "CODEX_", "COPILOT_", "HF_", "OPENCODE_", "P
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--update-golden` writes the golden files anew, to be reviewed as a diff."""
+    """Add `--update-golden`, which rewrites the golden files for review."""
     parser.addoption("--update-golden", action="store_true", help="write the golden files anew")
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Unless another order is asked for, or none, tests come in one that was drawn once."""
+    """Fix the seed of the test order unless another one is given."""
     if config.getoption("randomly_seed", None) == "default":
         config.option.randomly_seed = ORDER
 
 
 def pytest_collection_finish() -> None:
-    """What is loaded by now is never garbage: set aside, it puts off no search for garbage that holds files open."""
+    """Freeze loaded objects so that garbage collection during tests is fast."""
     gc.collect()
     gc.freeze()
 
 
 def move_home(patch: pytest.MonkeyPatch, home: Path) -> None:
-    """Point every variable that leads to a person's files below `home`."""
+    """Point every variable that names a user's folder below `home`."""
     for name in [name for name in os.environ if name.startswith(PERSONAL)]:
         patch.delenv(name)
     for name, below in HOMES.items():
@@ -68,7 +68,7 @@ def move_home(patch: pytest.MonkeyPatch, home: Path) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _session_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Fixtures that outlive one test are kept away from the real home too."""
+    """Isolate fixtures that outlive one test from the real home."""
     with pytest.MonkeyPatch.context() as patch:
         move_home(patch, tmp_path_factory.mktemp("session-home"))
         yield
@@ -76,18 +76,18 @@ def _session_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def home(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Each test has a home of its own; touching the real one is impossible."""
+    """Isolate each test from the real home."""
     path = tmp_path_factory.mktemp("home")
     move_home(monkeypatch, path)
     return path
 
 
 class NetworkForbidden(RuntimeError):
-    """A test tried to leave this machine."""
+    """Attempt of a test to use the network."""
 
 
-def stays_here(host: object) -> bool:
-    """Whether a socket host is this machine itself."""
+def is_local(host: object) -> bool:
+    """Return whether a socket host is this machine."""
     if host in {None, "", b"", "localhost", b"localhost"}:
         return True
     name = host.decode() if isinstance(host, bytes) else str(host)
@@ -98,7 +98,7 @@ def stays_here(host: object) -> bool:
 
 
 def forbid_network(event: str, args: tuple[Any, ...]) -> None:
-    """Refuse to look up, connect to or send to anything but loopback and unix sockets."""
+    """Refuse to resolve, connect to or send to anything but loopback and Unix sockets."""
     match event:
         case "socket.getaddrinfo":
             host = args[0]
@@ -106,7 +106,7 @@ def forbid_network(event: str, args: tuple[Any, ...]) -> None:
             host = args[1][0]
         case _:
             return
-    if not stays_here(host):
+    if not is_local(host):
         raise NetworkForbidden(f"{event}: {host!r}")
 
 

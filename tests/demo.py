@@ -1,4 +1,4 @@
-"""The packaged demo, archived: a small real home for tests of whole commands."""
+"""Archived sample data: a small real home for tests of whole commands."""
 
 import os
 import shutil
@@ -12,7 +12,7 @@ HOUR = 1_772_000_000
 
 
 def history(root: Path) -> Path:
-    """A copy of the demo's transcripts in which none is newer than another, so that ids are always the same."""
+    """Copy the sample transcripts with equal modification times, so that IDs are stable."""
     shutil.copytree(DEMO / "projects", root)
     for path in root.rglob("*.jsonl"):
         os.utime(path, (HOUR, HOUR))
@@ -20,7 +20,7 @@ def history(root: Path) -> Path:
 
 
 def archived(root: Path) -> Home:
-    """A home in which the demo is archived, observed, embedded and indexed."""
+    """Return a home in which the sample data is archived, observed, embedded and indexed."""
     home = Home(root / "palaver")
     with Pipeline(home) as pipeline:
         pipeline.run(in_paths([history(root / "projects")]))

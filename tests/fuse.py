@@ -1,7 +1,7 @@
-"""A process that kills itself at one of its own steps, and the test that chooses at which.
+"""Process that kills itself at one of its steps, and the test that chooses the step.
 
-A step is what Palaver's code does, or the standard library's where it works on files for it. What an import does is
-none, nor is how often a thread looks whether it may go on: both differ from one run to the next.
+A step is a call in Palaver's code, or in the standard library's code that works on files for it. Imports and polling of
+threads are no steps, since they differ between runs.
 """
 
 import os
@@ -20,16 +20,16 @@ OWN: Final = frozenset({"os", "palaver", "pathlib", "shutil", "tempfile"})
 TRIES: Final = 3
 
 Counted: TypeAlias = Callable[[str, object], bool]
-"""Whether an event of `sys.setprofile` is a step, by its name and the function that it is about."""
+"""Predicate for an event of `sys.setprofile` that is a step."""
 
 
 def every(_event: str, _called: object) -> bool:
-    """Each call and each return."""
+    """Count each call and each return."""
     return True
 
 
 def fused(work: Callable[[], object], at: int, counted: Counted = every) -> int:
-    """Do the work, and be killed at its step number `at`, unless there are fewer: how many there are."""
+    """Run a function, kill the process at step `at`, and return the number of steps if there are fewer."""
     steps = count(1)
 
     def burn(frame: FrameType, event: str, called: object) -> None:
@@ -45,25 +45,25 @@ def fused(work: Callable[[], object], at: int, counted: Counted = every) -> int:
 
 
 def command(module: str, *arguments: object) -> list[str]:
-    """What runs a worker: a module of these tests, from their root."""
+    """Return the command of a worker module, run from the repository root."""
     return [sys.executable, "-m", module, *map(str, arguments)]
 
 
 def run(module: str, *arguments: object) -> subprocess.CompletedProcess[str]:
-    """Run a worker to its end, which may be a violent one."""
+    """Run a worker to its end."""
     return subprocess.run(command(module, *arguments), cwd=ROOT, check=False, capture_output=True, text=True)
 
 
 def steps(ran: subprocess.CompletedProcess[str]) -> int:
-    """How many steps a worker took that was not killed, and printed what `fused` gave it."""
+    """Return the number of steps of a worker that was not killed."""
     assert ran.returncode == 0, ran.stderr
     return int(ran.stdout)
 
 
 def kill(begin: Callable[[int], subprocess.CompletedProcess[str]], at: int) -> None:
-    """Have a worker killed at its step `at`, or close to its end if this time it takes fewer.
+    """Run a worker that is killed at step `at`, or near its end if it has fewer steps.
 
-    `begin` puts everything back as it was and runs the worker with the number it is given.
+    `begin` restores the state and runs the worker with the given step.
     """
     for _ in range(TRIES):
         ran = begin(at)

@@ -1,4 +1,4 @@
-"""Where the development sets lie: `PALAVER_SHARED`, or the folder `shared` beside the project. Tests skip without."""
+"""Location of the development sets: `PALAVER_SHARED`, or the folder `shared` beside the repository."""
 
 import os
 from pathlib import Path

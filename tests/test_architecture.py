@@ -1,4 +1,4 @@
-"""Do the walls stand where ARCHITECTURE.md draws them?"""
+"""Import order, import circles, lengths and cold start of the packages."""
 
 import ast
 import subprocess
@@ -98,13 +98,13 @@ def tree(name: str) -> ast.Module:
 
 @pytest.fixture(scope="module", autouse=True)
 def _trees() -> Iterator[None]:
-    """All trees take 70 MB, and no other module looks at them."""
+    """Drop the syntax trees after this module; they take 70 MB."""
     yield
     tree.cache_clear()
 
 
 def absolute_imports(name: str) -> Iterator[str]:
-    """The first name of everything that a module imports absolutely."""
+    """Yield the first name of every absolute import of a module."""
     for node in ast.walk(tree(name)):
         match node:
             case ast.Import(names=names):
@@ -116,7 +116,7 @@ def absolute_imports(name: str) -> Iterator[str]:
 
 
 def relative_imports(name: str) -> Iterator[str]:
-    """The part of `palaver` that each relative import of a module reaches: a root folder or an entry point."""
+    """Yield the root folder or entry point of every relative import of a module."""
     package = Path(name).parent.parts
     for node in ast.walk(tree(name)):
         if isinstance(node, ast.ImportFrom) and node.level:
@@ -126,7 +126,7 @@ def relative_imports(name: str) -> Iterator[str]:
 
 
 def module(name: str) -> str:
-    """The dotted name of a module's file, below `palaver`."""
+    """Return the dotted name of a module, below `palaver`."""
     parts = Path(name).with_suffix("").parts
     return ".".join(parts[2:] if parts[0] == "src" else parts).removesuffix(".__init__")
 
@@ -135,7 +135,7 @@ MODULE_NAMES = {module(name): name for name in MODULES}
 
 
 def named(name: str, node: ast.AST) -> Iterator[str]:
-    """The modules of ours that an import statement of a module names."""
+    """Yield the modules of Palaver that an import statement names."""
     if not isinstance(node, ast.ImportFrom):
         return
     if node.level:
@@ -155,12 +155,12 @@ def named(name: str, node: ast.AST) -> Iterator[str]:
 
 
 def imports(name: str) -> set[str]:
-    """Every module of ours that a module imports anywhere, for types and within functions included."""
+    """Return all modules of Palaver that a module imports, including for types and within functions."""
     return {each for node in ast.walk(tree(name)) for each in named(name, node)} - {module(name)}
 
 
 def local_imports(name: str) -> Iterator[str]:
-    """What a module imports within functions, apart from heavy libraries."""
+    """Return the light modules that a module imports within functions."""
     functions = (node for node in ast.walk(tree(name)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
     nodes = {node for function in functions for node in ast.walk(function)}
     for node in nodes:
@@ -177,26 +177,26 @@ def local_imports(name: str) -> Iterator[str]:
 
 @pytest.mark.parametrize("name", INSIDE)
 def test_inside_imports_are_relative(name: str) -> None:
-    """No module in a root folder imports `palaver` or a root folder absolutely: each class has one identity."""
+    """Modules in root folders import each other relatively, so each class has one identity."""
     assert (FOLDERS | {"palaver"}).intersection(absolute_imports(name)) == set()
 
 
 @pytest.mark.parametrize("name", INSIDE)
 def test_imports_go_one_way(name: str) -> None:
-    """core <- archiver <- search <- observe <- agents <- src/palaver, and templates look at core only."""
+    """Root folders import only those before them; templates import core only."""
     folder = Path(name).parts[0]
 
     assert set(relative_imports(name)) <= MAY_IMPORT[folder] | {folder}
 
 
 def test_every_folder_has_its_place() -> None:
-    """Each root folder is in the import order, and the import order names no others."""
+    """The import order names each root folder."""
     assert set(MAY_IMPORT) == FOLDERS
 
 
 @pytest.mark.parametrize("folder", ORDER)
 def test_subpackages_import_in_one_direction(folder: str) -> None:
-    """A sub-package imports only sub-packages that come before it in the order of its folder."""
+    """A sub-package imports only sub-packages before it in the order of its folder."""
     order = {each: place for place, each in enumerate(ORDER[folder])}
     against = {
         (importing, imported)
@@ -216,7 +216,7 @@ def test_order_names_every_subpackage(folder: str) -> None:
 
 
 def test_modules_import_without_circles() -> None:
-    """No module imports one that imports it in turn, directly or through others."""
+    """No module imports itself through others."""
     found = {importing: imports(name) for importing, name in MODULE_NAMES.items()}
     sorter = TopologicalSorter[str]()
     for importing, imported in found.items():
@@ -226,7 +226,7 @@ def test_modules_import_without_circles() -> None:
 
 
 def test_functions_import_only_heavy_libraries() -> None:
-    """Imports stand at the top of a module, except those of libraries that take long to load."""
+    """Only heavy libraries are imported within functions."""
     counts = Counter("/".join(Path(name).parent.parts[:2]) for name in INSIDE for _ in local_imports(name))
 
     assert {package: count for package, count in counts.items() if count > LOCAL_IMPORTS.get(package, 0)} == {}
@@ -234,7 +234,7 @@ def test_functions_import_only_heavy_libraries() -> None:
 
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"]], ids=" ".join)
 def test_starting_is_cheap(arguments: list[str]) -> None:
-    """Asking the command line what it can do loads no model, index, server or client."""
+    """`--help` and `--version` import no model, index, server or client library."""
     start = f"from palaver.cli import main; main({arguments!r}, prog_name='palaver', standalone_mode=False)"
     program = f"import sys; {start}; print(*{{name.partition('.')[0] for name in sys.modules}}, file=sys.stderr)"
     ran = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
@@ -244,7 +244,7 @@ def test_starting_is_cheap(arguments: list[str]) -> None:
 
 
 def lengths() -> Iterator[tuple[str, int, int]]:
-    """Each module and function with its lines and its limit."""
+    """Yield each module and function with its lines and its limit."""
     for name in MODULES:
         yield name, (ROOT / name).read_bytes().count(b"\n"), MODULE_LINES
         for node in ast.walk(tree(name)):
@@ -254,5 +254,5 @@ def lengths() -> Iterator[tuple[str, int, int]]:
 
 
 def test_pieces_are_small() -> None:
-    """No module is over 400 lines and no function over 60, save those listed, which only shrink."""
+    """Modules have at most 400 lines and functions at most 60."""
     assert {name: lines for name, lines, limit in lengths() if lines > limit} == LONGER

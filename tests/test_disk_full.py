@@ -1,4 +1,4 @@
-"""Does a full disk end in words, leave nothing half under a final name, and cost nothing once there is room?"""
+"""A full disk is reported, leaves no partial file, and costs nothing once there is space."""
 
 import os
 import resource
@@ -18,11 +18,11 @@ from . import demo
 
 PALAVER = [sys.executable, "-m", "palaver"]
 SIZES = [0, 100, 1_000, 5_000, 20_000, 60_000, 120_000, 250_000]
-"""Bytes that no file may outgrow: from where nothing can be made to where only the largest are cut."""
+"""Maximum file sizes in bytes, from one that allows nothing to one that only truncates the largest files."""
 
 
 ROOMS = [100, 400, 700, 760, 780, 800, 830, 900, 1_100, 1_160, 1_200, 1_260]
-"""Kilobytes of disks that are full at some step: from where no database can be made to where an index just cannot."""
+"""Sizes of disks in kilobytes, from too small for a database to just too small for an index."""
 FILLED = """
 mount -t tmpfs -o "size=$1k" none "$PALAVER_HOME" || exit 77
 "$2" -m palaver archive "$3" >/dev/null
@@ -32,13 +32,11 @@ mount -o remount,size=100m "$PALAVER_HOME"
 "$2" -m palaver archive "$3" >/dev/null 2>&1 && "$2" -m palaver fsck >/dev/null 2>&1
 echo $?
 """
-"""Archives on a disk that has so much room, prints the exit status and what is left unfinished, and does so again when
-there is more room.
-"""
+"""Program that archives on a small disk, prints status and unfinished files, and repeats it with more space."""
 
 
 def limited(size: int, *arguments: str, home: Path) -> subprocess.CompletedProcess[str]:
-    """Run a command that can write no file beyond a size, as on a disk that is full."""
+    """Run a command that cannot write files beyond a size."""
     return subprocess.run(
         [*PALAVER, *arguments],
         check=False,
@@ -49,8 +47,8 @@ def limited(size: int, *arguments: str, home: Path) -> subprocess.CompletedProce
     )
 
 
-def assert_told(done: subprocess.CompletedProcess[str]) -> None:
-    """It ended by itself, with what happened or with nothing to complain of."""
+def assert_reported(done: subprocess.CompletedProcess[str]) -> None:
+    """Check that a command ended by itself with a report or without error."""
     assert done.returncode in {0, 1}, done.stderr
     assert "Traceback" not in done.stderr, done.stderr
     assert done.returncode == 0 or "palaver:" in done.stderr or "Not read" in done.stdout, done
@@ -65,11 +63,11 @@ def pristine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_a_first_pass(pristine: Path, tmp_path: Path, size: int) -> None:
-    """Wherever the room ends while everything is archived, the pass says so, and the next one completes it."""
+def test_first_ingest_run(pristine: Path, tmp_path: Path, size: int) -> None:
+    """An ingest run reports a full disk, and the next run completes it."""
     home, projects = Home(tmp_path / "palaver"), pristine / "projects"
 
-    assert_told(limited(size, "archive", str(projects), home=home.root))
+    assert_reported(limited(size, "archive", str(projects), home=home.root))
     if home.index.exists():
         Generations(home.index).current()
     done = limited(resource.RLIM_INFINITY, "archive", str(projects), home=home.root)
@@ -81,8 +79,8 @@ def test_a_first_pass(pristine: Path, tmp_path: Path, size: int) -> None:
 
 @pytest.mark.skipif(not shutil.which("unshare"), reason="a disk of its own is made in a namespace of its own")
 @pytest.mark.parametrize("room", ROOMS)
-def test_a_small_disk(pristine: Path, tmp_path: Path, room: int) -> None:
-    """Whoever writes when the disk is full, the pass says so and leaves nothing half; with room all is there."""
+def test_small_disk(pristine: Path, tmp_path: Path, room: int) -> None:
+    """A full disk is reported and leaves no partial file; with more space the run completes."""
     home = tmp_path / "palaver"
     home.mkdir()
     inside = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", FILLED, "sh"]
@@ -104,15 +102,15 @@ def test_a_small_disk(pristine: Path, tmp_path: Path, room: int) -> None:
 
 @pytest.mark.parametrize("command", [("rebuild",), ("remember", "The kettle is brass.")], ids=lambda words: words[0])
 @pytest.mark.parametrize("size", [1_000, 20_000])
-def test_what_is_there_stays(pristine: Path, tmp_path: Path, command: tuple[str, ...], size: int) -> None:
-    """A command that finds no room says so and changes nothing; with room it works."""
+def test_existing_data_stays(pristine: Path, tmp_path: Path, command: tuple[str, ...], size: int) -> None:
+    """A command without space reports it and changes nothing."""
     home = Home(shutil.copytree(pristine / "palaver", tmp_path / "palaver"))
     before = Generations(home.index).name()
 
     failed = limited(size, *command, home=home.root)
 
     assert failed.returncode == 1
-    assert_told(failed)
+    assert_reported(failed)
     assert Generations(home.index).name() == before
     assert not list(home.index.glob("new-*"))
     assert limited(resource.RLIM_INFINITY, *command, home=home.root).returncode == 0

@@ -1,4 +1,4 @@
-"""Tests for __main__.py: how a process ends."""
+"""Exit status and interruption of the process."""
 
 import subprocess
 import sys
@@ -9,7 +9,7 @@ START = "import sys; sys.argv[0] = 'palaver'\nfrom palaver.__main__ import start
 
 
 def ended(program: str, *arguments: str) -> tuple[int, list[str], str]:
-    """The status of a program that starts a command, the rows it printed, and what it complained of."""
+    """Run a program that starts a command; return its status, output rows and errors."""
     done = subprocess.run(
         [sys.executable, "-c", START + program, *arguments], capture_output=True, text=True, check=False
     )
@@ -27,14 +27,14 @@ def test_ctrl_c_after_the_end_of_a_command_has_no_effect() -> None:
     ("arguments", "status"), [(["--help"], 0), (["search", "--no-such"], 2), (["no-such-command"], 2), (["status"], 1)]
 )
 def test_the_status_is_kept(arguments: list[str], status: int) -> None:
-    """A process ends with the status of its command, and all it said was written."""
+    """The process ends with the status of its command after writing all output."""
     found, rows, complaint = ended("start()", *arguments)
 
     assert (found, bool(rows or complaint)) == (status, True)
 
 
-def test_a_thread_that_works_is_waited_for() -> None:
-    """What another thread is still about is finished first, as ever."""
+def test_threads_are_joined() -> None:
+    """A running thread finishes before the process ends."""
     program = "import threading\ndef work():\n    threading.main_thread().join()\n    print('done', flush=True)\n"
     program += "threading.Thread(target=work).start()\nstart()"
 
@@ -43,8 +43,8 @@ def test_a_thread_that_works_is_waited_for() -> None:
     assert (status, rows[1:]) == (0, ["done"])
 
 
-def test_a_profiler_has_the_last_word() -> None:
-    """Who looks on while a command runs can still say what was seen."""
+def test_exit_handlers_run() -> None:
+    """A profiler can report when the process ends."""
     profiled = [sys.executable, "-m", "cProfile", "-m", "palaver", "--version"]
     done = subprocess.run(profiled, capture_output=True, text=True, check=False)
 

@@ -1,4 +1,4 @@
-"""Does what we ship hold everything, and nothing of anyone else's name?"""
+"""Wheel and sdist contain everything and claim one name."""
 
 import stat
 import subprocess
@@ -29,7 +29,7 @@ SHIPPED = {
 
 
 def build(kind: str, source: Path, into: Path) -> Path:
-    """Build without isolation, so without a network."""
+    """Build without isolation, and so without a network."""
     command = [sys.executable, "-m", "hatchling", "build", "-t", kind, "-d", str(into)]
     subprocess.run(command, cwd=source, check=True, capture_output=True)
     (artefact,) = into.iterdir()
@@ -62,32 +62,32 @@ def contents(request: pytest.FixtureRequest) -> Iterator[ZipFile]:
 
 
 def test_wheel_claims_one_name(contents: ZipFile) -> None:
-    """The only name that the wheel takes in site-packages is `palaver`."""
+    """The wheel installs only `palaver` in site-packages."""
     top = {name.partition("/")[0] for name in contents.namelist()}
 
     assert {name for name in top if not name.endswith(".dist-info")} == {"palaver"}
 
 
 def test_wheel_holds_every_file(contents: ZipFile) -> None:
-    """Each module, template and model file of the root folders is shipped, with py.typed and nothing besides."""
+    """The wheel contains every module, template and model file, and py.typed."""
     assert "palaver/py.typed" in SHIPPED
     assert {name for name in contents.namelist() if name.startswith("palaver/")} == SHIPPED
 
 
 def test_wheel_holds_no_links(contents: ZipFile) -> None:
-    """A link would point at nothing where the wheel is unpacked."""
+    """The wheel contains no links."""
     assert not [file.filename for file in contents.infolist() if stat.S_ISLNK(file.external_attr >> 16)]
 
 
 def test_sdist_holds_no_links(sdist: Path) -> None:
-    """The links of src/palaver stay in the checkout."""
+    """The sdist contains no links."""
     with tarfile.open(sdist) as archive:
         assert not [file.name for file in archive if not file.isfile()]
 
 
 @pytest.mark.parametrize("folder", sorted(FOLDERS))
 def test_folder_is_known_everywhere(folder: str) -> None:
-    """A root folder has its link, its place in the wheel and the eyes of pyright."""
+    """Each root folder has its link, its place in the wheel, and an entry for pyright."""
     tool: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]
     hatch = tool["hatch"]["build"]
 
@@ -98,7 +98,7 @@ def test_folder_is_known_everywhere(folder: str) -> None:
 
 
 def requirements(name: str) -> list[Distribution]:
-    """A distribution and all that it requires, directly or not, as installed here."""
+    """Return a distribution and its installed requirements, recursively."""
     found = dict[str, Distribution]()
     wanted = [(name, "")]
     for one, extra in wanted:
@@ -119,7 +119,7 @@ print(palaver.__file__)
 
 
 def test_wheel_runs_alone(wheel: Path, tmp_path: Path) -> None:
-    """Beside what it declares to need and nothing else, the command answers and every module imports."""
+    """With only the declared requirements, the command runs and every module imports."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path], check=True)
     (site,) = tmp_path.glob("lib/python*/site-packages")
     _, *theirs = requirements("palaver-archive")

@@ -1,4 +1,4 @@
-"""Is what README.md shows what happens? `pytest tests/test_readme.py --update-golden` writes its answers anew."""
+"""README.md shows real output. `pytest tests/test_readme.py --update-golden` updates it."""
 
 import os
 import pty
@@ -21,11 +21,11 @@ README = Path(__file__).parents[1] / "README.md"
 _BLOCK = re.compile(r"(?<=^```console\n).*?(?=^```$)", re.MULTILINE | re.DOTALL)
 _SECONDS = re.compile(r"\d+\.\d s\b")
 _MARK = re.compile(r"(?<=recalled-)\d+")
-"""The random number of the marker around recalled text."""
+"""Random number of the marker around recalled text."""
 
 
 def at_a_terminal(*arguments: str) -> str:
-    """What a person sees who runs `palaver` with these arguments."""
+    """Return the output of `palaver` on a terminal."""
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "palaver", *arguments]
     process = subprocess.Popen(command, stdout=theirs, stderr=subprocess.DEVNULL)
@@ -42,26 +42,26 @@ def at_a_terminal(*arguments: str) -> str:
 
 
 def in_a_pipe(*arguments: str) -> str:
-    """What a program reads that runs `palaver` with these arguments."""
+    """Return the piped output of `palaver`."""
     command = [sys.executable, "-m", "palaver", *arguments]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
 def as_printed(shown: str) -> str:
-    """What was seen here as the README words it, with another machine's paths."""
+    """Replace local paths by those in README.md."""
     here = f"{shlex.quote(sys.executable)} -m palaver"
     shown = shown.replace(f"-- {here}", "-- ~/palaver/.venv/bin/palaver").replace(here, ".venv/bin/palaver")
     return shown.replace(str(Home.find().root), "~/.local/share/palaver")
 
 
 def answers(block: str) -> list[tuple[str, str]]:
-    """The commands of a block, each with what follows it."""
+    """Return the commands of a block with their output."""
     parts = re.split(r"^\$ (.*)\n", block, flags=re.MULTILINE)[1:]
     return list(zip(parts[::2], parts[1::2], strict=True))
 
 
 def shown_now(command: str, before: str, archived: Home, patch: pytest.MonkeyPatch) -> str:
-    """What a command shows today; `before` of what cannot be run here."""
+    """Return the current output of a command, or `before` if it cannot run here."""
     program = command.removeprefix("PALAVER_HOME=~/.local/share/palaver/demo .venv/bin/")
     if program.startswith("palaver "):
         patch.setenv("PALAVER_HOME", str(archived.root))
@@ -74,10 +74,10 @@ def shown_now(command: str, before: str, archived: Home, patch: pytest.MonkeyPat
     return setting_up + as_printed(at_a_terminal("up"))
 
 
-def test_the_readme_shows_what_happens(
+def test_readme_shows_real_output(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
-    """Every answer printed in README.md is the one that the demo gives today, but for how long it took."""
+    """Every output in README.md equals the current one, except for durations."""
     archived, text = demo.archived(tmp_path), README.read_text("utf-8")
     monkeypatch.setenv("NO_COLOR", "1")
 
@@ -94,8 +94,8 @@ def test_the_readme_shows_what_happens(
 
 
 @pytest.mark.parametrize("words", EVERY, ids=" ".join)
-def test_the_readme_names_every_command(words: tuple[str, ...]) -> None:
-    """What can be typed is documented."""
+def test_readme_names_every_command(words: tuple[str, ...]) -> None:
+    """README.md names every command."""
     assert re.search(rf"\b{' '.join(('palaver', *words))}\b", " ".join(README.read_text("utf-8").split()))
 
 
@@ -110,15 +110,15 @@ _CLAIMED = {
 
 
 def _hits(place: int) -> dict[str, list[float]]:
-    """By kind of question, in all of the table: BM25's share, that of vectors, of rank fusion, and ours."""
+    """Return the hit rates of BM25, vectors, rank fusion and Palaver per kind of question."""
     told = README.with_name("bench").joinpath("RESULTS.md").read_text("utf-8")
     rows = re.findall(r"^\| (\w+) +\| +all \|(.* / .* / .*)$", told.rpartition("### coding-sessions")[2], re.MULTILINE)
     return {kind: [float(cell.split("/")[place]) for cell in cells.split("|")[1:5]] for kind, cells in rows}
 
 
 @pytest.mark.parametrize(("place", "kinds"), [(_FIRST, {"code", "workflow"}), (_FIRST_FIVE, set[str]())])
-def test_the_readme_names_every_kind_of_question_that_plain_bm25_answers_better(place: int, kinds: set[str]) -> None:
-    """Wherever BM25 has more sessions in the first place, or among the first five, in all of the table, is said."""
+def test_readme_names_kinds_where_bm25_is_better(place: int, kinds: set[str]) -> None:
+    """README.md names every kind of question for which BM25 has a higher hit rate."""
     hits = _hits(place)
 
     assert len(hits) > 5
@@ -126,8 +126,8 @@ def test_the_readme_names_every_kind_of_question_that_plain_bm25_answers_better(
 
 
 @pytest.mark.parametrize("kind", _CLAIMED)
-def test_the_readme_quotes_the_benchmarks(kind: str) -> None:
-    """The shares that are claimed are those of the last run: ours, then BM25, vectors and rank fusion."""
+def test_readme_quotes_the_benchmarks(kind: str) -> None:
+    """README.md quotes the last run: Palaver, BM25, vectors and rank fusion."""
     about, place = _CLAIMED[kind]
     *others, ours = (str(round(100 * share)) for share in _hits(place)[kind])
     [claim] = [line for line in README.read_text("utf-8").splitlines() if about in line]
@@ -138,13 +138,13 @@ def test_the_readme_quotes_the_benchmarks(kind: str) -> None:
 
 
 @pytest.mark.parametrize("known", all_formats(), ids=lambda known: known.agent)
-def test_the_readme_names_every_agent(known: TranscriptFormat) -> None:
-    """Whose history is read is said, with its name in the archive."""
+def test_readme_names_every_agent(known: TranscriptFormat) -> None:
+    """README.md names every supported agent."""
     assert f"`{known.agent}`" in README.read_text("utf-8")
 
 
-def test_the_readme_points_at_what_is_there() -> None:
-    """Each relative link names a file of this repository."""
+def test_readme_links_lead_somewhere() -> None:
+    """Each relative link of README.md names a file."""
     linked = re.findall(r"\]\((?!https?:)([^)#]+)", README.read_text("utf-8"))
 
     assert linked

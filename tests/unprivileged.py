@@ -1,4 +1,4 @@
-"""A process that really may not write what it may only read, also where the tests are run by root."""
+"""Process that cannot write read-only files, even when the tests run as root."""
 
 import ctypes
 import os
@@ -11,11 +11,13 @@ import pytest
 _DROP = 24
 """Linux: `PR_CAPBSET_DROP`."""
 _OVERRIDES = (1, 2)
-"""Linux: `CAP_DAC_OVERRIDE` and `CAP_DAC_READ_SEARCH`, by which rights stop no root."""
+"""Linux: `CAP_DAC_OVERRIDE` and `CAP_DAC_READ_SEARCH`, which bypass permissions."""
 
 
 def start(program: str, *arguments: str | Path, **environment: str) -> subprocess.Popen[str]:
-    """Run a Python program that rights stop; talk to it by its pipes. Skips where root cannot give its powers up."""
+    """Start a Python program without these capabilities and return its process. Skip the test if root cannot drop
+    them.
+    """
     try:
         return subprocess.Popen(
             [sys.executable, "-c", program, *map(str, arguments)],
@@ -36,12 +38,12 @@ def _give_up() -> None:
 
 
 def let_write(root: Path) -> None:
-    """Give the owner all rights to a folder and what is in it."""
+    """Give the owner all rights to a folder and its content."""
     for path in (root, *root.rglob("*")):
         path.chmod(0o700 if path.is_dir() else 0o600)
 
 
 def let_read(root: Path) -> None:
-    """Leave the owner the right to read a folder and what is in it, and no other."""
+    """Leave the owner the right to read a folder and its content only."""
     for path in (root, *root.rglob("*")):
         path.chmod(0o500 if path.is_dir() else 0o400)

@@ -1,4 +1,4 @@
-"""Makes a home as an upgrade finds it."""
+"""Create a home as an upgrade finds it."""
 
 import hashlib
 import json
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def outdate(index: Path) -> None:
-    """Have the published generation be of another version of Palaver."""
+    """Mark the published generation as made by another version."""
     current = index / "CURRENT"
     name = current.read_text().split()[0]
     manifest = index / name / "manifest.json"

@@ -1,4 +1,4 @@
-"""The benchmarks are no part of the installed package, so their folder's place is made known here."""
+"""Make the benchmarks importable; they are not part of the installed package."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Is a part of the ranking taken away, and nothing else?"""
+"""An ablation removes one part of the ranking and nothing else."""
 
 from pathlib import Path
 
@@ -18,12 +18,12 @@ from ..search.history import History, Said
 
 
 def close(nears: VectorMatches) -> Fractions:
-    """The first event is closest."""
+    """Return late-interaction scores in which the first event ranks first."""
     return 1 / nears.event
 
 
 def beside(items: Numbers) -> Fractions:
-    """The first item has most together."""
+    """Return adjacent-term scores in which the first item ranks first."""
     return 1 / items
 
 
@@ -43,8 +43,8 @@ def scores(lacks: str) -> dict[int, float]:
     return {event.key: event.score for event in gather(*found, weights)}
 
 
-def test_each_weight_is_taken_away_once() -> None:
-    """There is a ranking without each part, and with nothing taken away it is the product's."""
+def test_each_weight_is_removed_once() -> None:
+    """There is one ranking without each part; without any removal the ranking is the product's."""
     assert {f"no {name.replace('_', ' ')}" for name in Weights._fields} <= rankings().keys()
     assert scores("nothing") == {event.key: event.score for event in gather(*EVERY)}
     assert scores("no words")[3] < scores("nothing")[3]
@@ -53,8 +53,8 @@ def test_each_weight_is_taken_away_once() -> None:
     assert scores("no words around")[3] > scores("nothing")[3]
 
 
-def test_words_in_proportion_count_as_the_fractions_they_are() -> None:
-    """Twice the fraction is twice as much, in code as in prose."""
+def test_proportional_text_scores() -> None:
+    """With proportional text scores, twice the fraction counts twice as much, in code and in prose."""
     found, _ = rankings()["words in proportion"](Findings(EVERY, NOTHING, NOTHING))
     alone = gather(found.matches, VectorMatches.none(), weights=Weights(1, 0, 0, 0, 0, 0, 0))
 
@@ -62,25 +62,23 @@ def test_words_in_proportion_count_as_the_fractions_they_are() -> None:
 
 
 def test_code_like_prose_counts_more() -> None:
-    """Some of the words are worth more in prose."""
+    """Partial text matches count more when code is ranked like prose."""
     assert scores("code like prose")[3] > scores("nothing")[3]
 
 
-def test_what_was_learned_can_be_left_out() -> None:
-    """Without observations an event that only one of them told of is not found."""
+def test_observations_can_be_removed() -> None:
+    """Without observations, an event that only an observation matched is not found."""
     assert scores("no observations").keys() == {1, 3}
 
 
-def test_other_findings_are_ranked_where_they_are_meant() -> None:
-    """Without context entries, or before words are completed, what was found so is ranked."""
+def test_partial_findings_are_ranked() -> None:
+    """Findings without context entries, or before text scores are completed, are ranked."""
     assert scores("no context entries") == scores("words not completed") == {}
 
 
 @pytest.mark.parametrize("text", ["kettle", "kettle pan steam", '"brass kettle"'])
-def test_with_nothing_taken_away_it_finds_what_the_product_finds(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
-) -> None:
-    """Events and scores are those of the engine, also where an engine is full and where phrases are wanted."""
+def test_full_ranking_equals_the_product(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    """Events and scores equal those of the engine, also at its result limit and with phrases."""
     monkeypatch.setattr(engine, "DEPTH", 2)
     monkeypatch.setattr(ablation, "BROUGHT", 2)
     history = History(tmp_path)

@@ -1,4 +1,4 @@
-"""Is the throughput of two embedders compared as it is called?"""
+"""Throughput of two embedders is compared as documented."""
 
 from collections.abc import Sequence
 
@@ -13,20 +13,20 @@ from ..search.fake_embedder import FakeEmbedder
 
 
 class Counting(FakeEmbedder):
-    """Remembers how many texts it was given each time."""
+    """Embedder that records the number of texts of each call."""
 
     def __init__(self) -> None:
         super().__init__()
         self.given: list[int] = []
 
     def embed(self, texts: Sequence[str]) -> "np.typing.NDArray[np.float32]":
-        """See `Embedder.embed`."""
+        """Embed texts; see `Embedder.embed`."""
         self.given.append(len(texts))
         return super().embed(texts)
 
 
 def test_both_get_the_same_texts_in_turns() -> None:
-    """Ours come in batches, theirs all at once, after one batch each to warm up; equal vectors have a cosine of one."""
+    """Both embedders get the same texts in turns, ours in batches, after one batch each to warm up."""
     ours, theirs = Counting(), Counting()
 
     found = compared(ours, theirs, [f"text {number}" for number in range(70)], 2)
@@ -37,8 +37,8 @@ def test_both_get_the_same_texts_in_turns() -> None:
     assert found.cosines == pytest.approx(np.ones(70), abs=1e-5)
 
 
-def test_rounds_become_texts_in_a_second() -> None:
-    """The best and the median round, by the clock and of the processor, and how many times more ours are."""
+def test_rounds_become_texts_per_second() -> None:
+    """A row contains the best and the median throughput by wall and CPU time, and their ratio."""
     found = Comparison(
         90, [Took(3, 6), Took(1, 5), Took(2, 5)], [Took(9, 9), Took(6, 10), Took(30, 9)], np.array([0.9, 1.0], "f4")
     )
@@ -53,10 +53,10 @@ def test_rounds_become_texts_in_a_second() -> None:
 
 
 def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """Without the extra nothing is measured, and it is said how to have it."""
+    """Without the extra nothing is measured, and the message says how to install it."""
 
     def nothing(_name: str) -> None:
-        """No library is found."""
+        """Return that no library was found."""
 
     monkeypatch.setattr(embedding, "find_spec", nothing)
 

@@ -1,4 +1,4 @@
-"""The numbers in bench/RESULTS.md mean what they are called."""
+"""Metrics in bench/RESULTS.md follow their definitions."""
 
 import math
 
@@ -11,23 +11,23 @@ RANKING = ["a", "b", "c", "d"]
 
 
 def test_hit() -> None:
-    """A hit is one relevant item, any of them, within the depth."""
+    """A hit is any relevant item within the depth."""
     assert [hit_at(depth)(RANKING, {"c": 1.0, "x": 1.0}) for depth in (2, 3)] == [0.0, 1.0]
 
 
 def test_recall() -> None:
-    """Recall counts the relevant items that no ranking brought as well."""
+    """Recall counts relevant items that were not found."""
     assert recall_at(3)(RANKING, {"a": 1.0, "c": 1.0, "d": 1.0, "x": 1.0}) == 0.5
 
 
 def test_reciprocal_rank() -> None:
-    """Only the first relevant item counts, and none past the depth."""
+    """Only the first relevant item within the depth counts."""
     assert reciprocal_rank(10)(RANKING, {"c": 1.0, "d": 1.0}) == pytest.approx(1 / 3)
     assert reciprocal_rank(2)(RANKING, {"c": 1.0}) == 0.0
 
 
 def test_ndcg() -> None:
-    """Gains are graded, discounted by the logarithm of the rank, and the best order is worth one."""
+    """Gains are graded and discounted by the logarithm of the rank; the ideal order scores 1."""
     gains = {"a": 1.0, "b": 3.0, "x": 2.0}
     got = 1 / math.log2(2) + 3 / math.log2(3)
     best = 3 / math.log2(2) + 2 / math.log2(3) + 1 / math.log2(4)
@@ -37,12 +37,12 @@ def test_ndcg() -> None:
 
 
 def test_separation() -> None:
-    """A tie is worth half, and no answer at all is below every score."""
+    """A tie counts half; no answer ranks below every score."""
     assert separation([3.0, 1.0], [1.0, -math.inf]) == pytest.approx((1 + 1 + 0.5 + 1) / 4)
 
 
 def test_silenced() -> None:
-    """The floor rises until the next answer would cost too much; wrong answers below it cost nothing."""
+    """The threshold rises until it would reject one more correct answer than allowed."""
     answerable = [(0.9, 1.0), (0.5, 1.0), (0.3, 0.0), (0.2, 1.0)]
     negatives = [0.1, 0.2, 0.4, 0.6]
 
@@ -52,7 +52,7 @@ def test_silenced() -> None:
 
 
 def test_interval() -> None:
-    """Differences that are all alike leave no doubt; noise around zero includes zero."""
+    """Equal differences give an empty interval; noise around zero gives one that includes zero."""
     assert interval([0.25] * 40) == (0.25, 0.25)
 
     low, high = interval([1.0, -1.0] * 50)
@@ -60,8 +60,8 @@ def test_interval() -> None:
     assert high == pytest.approx(1.96 / math.sqrt(100), abs=0.03)
 
 
-def test_halves() -> None:
-    """A question stays in its half for ever."""
+def test_splits() -> None:
+    """A question always belongs to the same split."""
     halves = [Question(f"q{number}", "", (), {}).half for number in range(8)]
 
     assert halves == ["tune", "held", "tune", "tune", "held", "tune", "held", "held"]

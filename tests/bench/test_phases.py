@@ -1,4 +1,4 @@
-"""Is a search that is taken apart the search that is asked?"""
+"""The measured phases of a search are those of the engine."""
 
 import math
 from pathlib import Path
@@ -19,10 +19,8 @@ from ..search.history import History, Said
 
 
 @pytest.mark.parametrize("clear", [True, False])
-def test_what_is_compared_is_what_a_search_compares(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clear: bool
-) -> None:
-    """The close look is the engine's own: the same tokens, as long as they count, and none where nothing is clear."""
+def test_late_interaction_is_the_engines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clear: bool) -> None:
+    """Late interaction compares the engine's tokens, and none if nothing is relevant."""
     home = Home(tmp_path)
     history = History(tmp_path)
     history.say("tea", Said("brass kettle"), Said("water for tea"), Said("brass pan"))

@@ -1,4 +1,4 @@
-"""Does the measuring of growth run?"""
+"""The scale benchmark runs."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,7 +14,7 @@ from palaver.search.model.embedder import load
 
 
 def test_growth_is_measured_over_any_number_of_items(tmp_path: Path) -> None:
-    """An archive of the size asked for is built, goes on, and every part of a search is measured over it."""
+    """An archive of the requested size is built and grown, and every phase of a search is measured."""
     seen: list[int] = []
 
     embedder = load()
@@ -33,8 +33,8 @@ def test_growth_is_measured_over_any_number_of_items(tmp_path: Path) -> None:
         assert len(store.items.all_keys()) == 300
 
 
-def test_an_archive_that_was_kept_is_asked_again(tmp_path: Path) -> None:
-    """It is built once, and once more when it was made otherwise, or when building it was broken off."""
+def test_kept_archive_is_reused(tmp_path: Path) -> None:
+    """A kept archive is built again only if its parameters changed or its build was interrupted."""
     embedder, seen = load(), list[int]()
     material, known = Material.invented(embedder), tmp_path / "kept" / "built.json"
 
@@ -57,8 +57,8 @@ def test_an_archive_that_was_kept_is_asked_again(tmp_path: Path) -> None:
     assert seen == [100]
 
 
-def test_a_row_tells_all_its_figures() -> None:
-    """Work is told by the clock and of the processor; calls by their median and worst, and of the processor."""
+def test_row_contains_all_figures() -> None:
+    """Work is reported in wall and CPU time, calls by median, worst and CPU time."""
     assert str(Row.of_work("fill", Took(2, 1.5))) == "2.0 / 1.5 s"
     assert str(Row.of_calls("search", [Took(0.001, 0.002), Took(0.003, 0.002), Took(0.003, 0.002)])) == (
         "3.0 / 3.0 / 2.0 ms"

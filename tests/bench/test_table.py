@@ -1,4 +1,4 @@
-"""Tables and the file they are kept in."""
+"""Tables and their sections in RESULTS.md."""
 
 from pathlib import Path
 
@@ -9,14 +9,14 @@ from bench.table import write_section
 
 
 def test_table() -> None:
-    """Columns line up for a reader of the plain text: names to the left, numbers to the right."""
+    """Columns are aligned: names left, numbers right."""
     expected = "| set | hit@1 |\n| --- | ----: |\n| a   |   0.5 |"
 
     assert table.table(["set", "hit@1"], [["a", "0.5"]]) == expected
 
 
 def test_sections(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Writing one section replaces that section and nothing else, and writing it again changes nothing."""
+    """Writing a section replaces that section only, and writing it again changes nothing."""
     monkeypatch.setattr(table, "RESULTS", tmp_path / "RESULTS.md")
     write_section("Speed", "fast")
     write_section("Retrieval", "### set\n\nold")

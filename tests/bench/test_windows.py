@@ -1,4 +1,4 @@
-"""The windows that the floor is measured over."""
+"""Windows of the BM25 baseline."""
 
 import orjson
 
@@ -14,7 +14,7 @@ def _text(text: str) -> dict[str, str]:
 
 
 def test_readable() -> None:
-    """Prose, one line for each call and the output of failures are kept; other output, thinking, injections are not."""
+    """Prose, one line per call and output of failures are kept; other output, thinking and injected text are not."""
     lines = [
         _line("user", _text("injected"), isMeta=True),
         _line("user", _text("please fix it")),
@@ -29,7 +29,7 @@ def test_readable() -> None:
 
 
 def test_cut() -> None:
-    """A prompt begins a window, nothing is longer than a window, and nothing is lost."""
+    """A prompt starts a window, no window is too long, and no text is lost."""
     lines = [_line("user", _text("one")), _line("user", _text("two")), _line("assistant", _text("x" * (SIZE + 1)))]
 
     assert list(windows(lines)) == ["one", "two", "x" * SIZE, "x"]

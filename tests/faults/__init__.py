@@ -1,1 +1,1 @@
-"""Does everything that was acknowledged survive whatever happens?"""
+"""Tests of crashes, power loss, corruption and hostile input."""

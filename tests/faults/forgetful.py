@@ -33,23 +33,23 @@ _BUFFER: Final = 1 << 20
 _WRITE: Final = 1 << 17
 _ROOT: Final = 1
 _FOREVER: Final = 3600
-"""Seconds for which the kernel may remember a name: nobody but it changes one."""
+"""Seconds for which the kernel may cache a name; only the kernel changes names."""
 _KEEP_CACHE: Final = 2
 _SIZE, _MODE, _MTIME, _MTIME_NOW = 8, 1, 32, 256
 _DETACH: Final = 2
 _NO_REPLACE: Final = 1
 
 Names: TypeAlias = tuple[tuple[int, str, int | None], ...]
-"""Changes of folders that happen together: folder, name, and the node that it means from then on, if any."""
+"""Atomic changes of folders: folder, name, and the new node, if any."""
 
 
 class Refused(Exception):
-    """A request that is answered with an error number."""
+    """Request that is answered with an error number."""
 
 
 @dataclass(slots=True)
 class Node:
-    """A file or folder as processes see it, and as the disk has it."""
+    """File or folder, as processes see it and as the disk stores it."""
 
     mode: int
     data: bytearray = field(default_factory=bytearray)
@@ -58,7 +58,7 @@ class Node:
     disk: bytes = b""
     disk_names: dict[str, int] = field(default_factory=dict[str, int])
     unsynced: list[tuple[int, bytes | None]] = field(default_factory=list[tuple[int, "bytes | None"]])
-    """Writes since the last sync: where and what, or the size to which the file was cut."""
+    """Writes since the last sync: offset and data, or the size after a truncation."""
 
     def write(self, at: int, data: bytes) -> None:
         _put(self.data, at, data)
@@ -75,7 +75,7 @@ class Node:
         self.unsynced.clear()
 
     def forget(self, survives: Callable[[], bool]) -> None:
-        """Be what the disk holds, with those of the other writes that reached it all the same."""
+        """Restore the content of the disk, with a part of the unsynced writes."""
         self.data = bytearray(self.disk)
         for at, data in self.unsynced:
             if survives():
@@ -93,7 +93,7 @@ def _put(target: bytearray, at: int, data: bytes | None) -> None:
 
 
 class Disk:
-    """All nodes, and the changes of names that are not safe yet, in the order in which they were made."""
+    """Nodes, and unsynced changes of names in their order."""
 
     def __init__(self) -> None:
         self.nodes = {_ROOT: Node(stat.S_IFDIR | 0o700)}
@@ -114,14 +114,14 @@ class Disk:
             self.nodes[folder].mtime = time.time_ns()
 
     def sync(self, number: int) -> None:
-        """A file's bytes, or the names in a folder; with those whatever happened together with them."""
+        """Make the bytes of a file or the names of a folder durable, with the changes atomic with them."""
         self.nodes[number].sync()
         safe = [names for names in self._unsynced if any(folder == number for folder, _, _ in names)]
         self._unsynced = [names for names in self._unsynced if names not in safe]
         self._keep(safe)
 
     def forget(self, chance: random.Random) -> None:
-        """Be what it is after the power was cut."""
+        """Restore the state after the power loss."""
         lucky = chance.choice((0.0, 0.0, 0.5, 0.9))
         self._keep(self._unsynced[: int(len(self._unsynced) * lucky * chance.random())])
         self._unsynced.clear()
@@ -145,7 +145,7 @@ def _name(names: dict[str, int], name: str, number: int | None) -> None:
 
 
 class Forgetful:
-    """Answers the kernel."""
+    """File system that answers the kernel's requests."""
 
     def __init__(self, folder: str) -> None:
         self._folder, self._disk = folder, Disk()
@@ -171,18 +171,18 @@ class Forgetful:
         os.close(self.kernel)
 
     def cut(self, after: int) -> None:
-        """Fail everything after so many changes."""
+        """Fail all requests after a number of changes."""
         self._left = after
 
     def restore(self, seed: int) -> None:
-        """Be a disk again whose power was cut."""
+        """Start again with the content of the disk after a power loss."""
         self.unmount()
         self._disk.forget(random.Random(seed))
         self._left = None
         self._mount()
 
     def answer(self) -> bool:
-        """Answer one request; whether the power went off with it."""
+        """Answer one request and return whether the power was cut."""
         request = os.read(self.kernel, _BUFFER)
         _, opcode, unique, node, *_ = _IN.unpack_from(request)
         was_cut = self._left == 0
@@ -330,7 +330,7 @@ def _text(body: bytes) -> str:
 
 
 def serve(folder: str) -> None:
-    """Until standard input ends."""
+    """Serve requests until standard input ends."""
     disk = Forgetful(folder)
     asked: dict[str, Callable[[int], None]] = {"cut": disk.cut, "restore": disk.restore}
     print(json.dumps("mounted"), flush=True)

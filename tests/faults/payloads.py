@@ -1,4 +1,4 @@
-"""Public lists of hostile input, where they are at hand."""
+"""Public lists of hostile input, if available."""
 
 import json
 import tarfile
@@ -14,27 +14,27 @@ needed = pytest.mark.skipif(not FOLDER.exists(), reason="the lists of hostile in
 
 @cache
 def json_files() -> dict[str, bytes]:
-    """Every file of JSONTestSuite."""
+    """Yield every file of JSONTestSuite."""
     return {name: data for name, data in _files("jsontestsuite").items() if name.endswith(".json")}
 
 
 @cache
 def naughty() -> list[str]:
-    """Strings that have broken programs."""
+    """Return strings that have broken programs."""
     found: list[str] = json.loads(_files("naughty-strings")["naughty-strings/blns.json"])
     return [each for each in dict.fromkeys(found) if each]
 
 
 @cache
 def traversals() -> list[str]:
-    """Paths that lead out of a folder; `{FILE}` stands for what they lead to."""
+    """Return paths that leave a folder; `{FILE}` stands for their target."""
     lists = [data.decode(errors="replace") for name, data in _files("payloads").items() if "traversal" in name]
     return list(dict.fromkeys(line for each in lists for line in each.splitlines() if line))
 
 
 @cache
 def injections() -> list[str]:
-    """Expressions that template engines take for their own."""
+    """Return expressions of template engines."""
     [known] = (data.decode(errors="replace") for name, data in _files("payloads").items() if name.endswith(".fuzz"))
     return list(dict.fromkeys(line for line in known.splitlines() if line.strip()))
 

@@ -1,16 +1,16 @@
-"""What a home holds, as often as it does."""
+"""Contents of a home with their number of occurrences."""
 
 from palaver.archiver.store import Store
 from palaver.core.home import Home
 
 
 def memories(home: Home) -> list[str]:
-    """The content of every memory."""
+    """Return the content of every memory."""
     with Store.open(home.database) as store:
         return [held.memory.content for held in store.memories.load(store.items.all_keys()).values()]
 
 
 def prompts(home: Home) -> list[str]:
-    """Every prompt."""
+    """Return every prompt."""
     with Store.open(home.database) as store:
         return [each.exchange.prompt for each in store.exchanges.load(store.items.all_keys()).values()]

@@ -1,4 +1,4 @@
-"""Damage to raw copies, `redaction.key` and the small files of the archive folder is detected or harmless."""
+"""Damage to raw copies, `redaction.key` and small files of the archive is detected or harmless."""
 
 import random
 import shutil
@@ -33,7 +33,7 @@ OTHER = "33333333-0000-4000-8000-000000000003"
 
 
 class Place:
-    """A home that is damaged over and over, and the agents' folder beside it."""
+    """Home that is damaged repeatedly, with the agents' folder."""
 
     def __init__(self, root: Path, whole: Path) -> None:
         self.root, self._whole = root, whole
@@ -41,7 +41,7 @@ class Place:
         self.out = root / "out"
 
     def restore(self, *, agents: bool = True) -> None:
-        """Undo every damage; without `agents`, their files are deleted."""
+        """Undo all damage; without `agents`, delete the agents' files."""
         shutil.rmtree(self.root)
         shutil.copytree(self._whole, self.root)
         if not agents:
@@ -49,40 +49,40 @@ class Place:
 
     @property
     def said(self) -> dict[str, bytes]:
-        """What the agents wrote, by the names of the files."""
+        """Return the agents' files by name."""
         return {path.name: path.read_bytes() for path in (self._whole / "projects").rglob("*.jsonl")}
 
     def is_sound(self, *, repair: bool = False) -> bool:
-        """Whether `fsck` finds nothing to do, but for the index that was never built."""
+        """Return whether `fsck` finds nothing except the missing index."""
         findings = fsck(self.home, repair=repair).findings
         return all(each.repaired or each.part == "index" for each in findings)
 
     def exported(self) -> tuple[dict[str, bytes], int]:
-        """Export everything; return the files by name and the number of problems."""
+        """Export everything and return the files by name and the number of problems."""
         shutil.rmtree(self.out, ignore_errors=True)
         with Store.open(self.home.database) as store:
             done = Exporter(store, RawArchive(self.home.archive)).export(store.sources.all(), self.out)
         return {path.name: path.read_bytes() for path in self.out.rglob("*.jsonl")}, len(done.problems)
 
     def compress(self) -> None:
-        """Compress every copy, as all of them are old."""
+        """Compress every copy."""
         with Store.open(self.home.database) as store:
             CopyCompressor(store, RawArchive(self.home.archive)).run()
 
     def archive(self) -> None:
-        """Run one pass."""
+        """Run one ingest run."""
         with Store.open(self.home.database) as store:
             Ingest(store, RawArchive(self.home.archive)).run(in_paths([self.agents]))
 
     def verify(self) -> int:
-        """Verify in the background; return how many copies were found damaged."""
+        """Verify copies in the background and return the number of damaged ones."""
         with Store.open(self.home.database) as store:
             return CopyVerifier(store, RawArchive(self.home.archive)).run().damaged
 
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
-    """A home with an uncompressed copy of several blocks and a compressed one."""
+    """Return a home with an uncompressed copy of several blocks and a compressed one."""
     root = tmp_path_factory.mktemp("made") / "root"
     with History(root) as history:
         history.write(talk("sealed", "quiet", session=FORK), FORK)
@@ -103,7 +103,7 @@ def flip(path: Path, chance: random.Random) -> None:
 
 
 def cut(path: Path, chance: random.Random) -> None:
-    """Cut a file short."""
+    """Truncate a file."""
     path.write_bytes(path.read_bytes()[: chance.randrange(path.stat().st_size)])
 
 
@@ -118,7 +118,7 @@ BLOBS = {
 @DAMAGES
 @pytest.mark.parametrize("kind", BLOBS)
 def test_damage_to_a_copy_is_never_certified(place: Place, kind: str, damage: Damage) -> None:
-    """With the agent's file gone, `fsck` finds it before and after compression, and export gives no wrong byte."""
+    """Without the agent's file, `fsck` finds damage before and after compression, and export writes no wrong byte."""
     for seed in SEEDS:
         place.restore(agents=False)
         damage(place.home.archive / BLOBS[kind], random.Random(seed))
@@ -136,7 +136,7 @@ def test_damage_to_a_copy_is_never_certified(place: Place, kind: str, damage: Da
 @DAMAGES
 @pytest.mark.parametrize("kind", BLOBS)
 def test_damage_is_repaired_from_the_agents_file(place: Place, kind: str, damage: Damage) -> None:
-    """`fsck` finds it and `--repair` makes the copy byte for byte what the agent wrote."""
+    """`fsck --repair` restores the copy byte for byte from the agent's file."""
     for seed in SEEDS:
         place.restore()
         damage(place.home.archive / BLOBS[kind], random.Random(seed))
@@ -148,8 +148,8 @@ def test_damage_is_repaired_from_the_agents_file(place: Place, kind: str, damage
         assert place.exported() == (place.said, 0), seed
 
 
-def test_a_damaged_copy_that_grows_stays_known(place: Place) -> None:
-    """An append does not cover damage before it."""
+def test_growing_copy_stays_damaged(place: Place) -> None:
+    """An append does not hide earlier damage."""
     place.restore()
     copy = place.home.archive / BLOBS["uncompressed"]
     data = bytearray(copy.read_bytes())
@@ -166,8 +166,8 @@ def test_a_damaged_copy_that_grows_stays_known(place: Place) -> None:
 
 
 @pytest.mark.parametrize("block", [0, 2])
-def test_a_damaged_copy_loses_what_is_erased(place: Place, block: int) -> None:
-    """Erasing one line leaves no byte of it; a damaged block stays damaged, also where the line was in it."""
+def test_erasing_works_in_a_damaged_copy(place: Place, block: int) -> None:
+    """Erasing removes every byte of a line; a damaged block stays damaged."""
     place.restore(agents=False)
     copy = place.home.archive / BLOBS["uncompressed"]
     data = bytearray(copy.read_bytes())
@@ -191,7 +191,7 @@ def test_a_damaged_copy_loses_what_is_erased(place: Place, block: int) -> None:
 
 
 def test_copies_of_older_homes_get_checksums_once(place: Place) -> None:
-    """The first verification computes missing checksums; later damage is found by them."""
+    """The first verification computes missing checksums, which then reveal damage."""
     place.restore(agents=False)
     drop_checksums(place)
 
@@ -203,7 +203,7 @@ def test_copies_of_older_homes_get_checksums_once(place: Place) -> None:
 
 
 def test_a_truncated_copy_without_checksums_gets_none(place: Place) -> None:
-    """A copy that is shorter than its row says is damaged, whatever its bytes are."""
+    """A copy shorter than its row says is damaged."""
     place.restore(agents=False)
     drop_checksums(place)
     cut(place.home.archive / BLOBS["uncompressed"], random.Random(1))
@@ -212,8 +212,8 @@ def test_a_truncated_copy_without_checksums_gets_none(place: Place) -> None:
     assert not place.is_sound()
 
 
-def test_bytes_behind_a_compressed_copy_cost_nothing(place: Place) -> None:
-    """They are named, its content is exported, and `--repair` removes them."""
+def test_bytes_after_a_compressed_copy_are_removed(place: Place) -> None:
+    """Extra bytes are reported, the content is exported, and `--repair` removes them."""
     place.restore(agents=False)
     sealed = place.home.archive / BLOBS["compressed"]
     sealed.write_bytes(sealed.read_bytes() + b"garbage")
@@ -232,8 +232,8 @@ def test_bytes_behind_a_compressed_copy_cost_nothing(place: Place) -> None:
     assert place.exported() == (place.said, 0)
 
 
-def test_a_lost_table_of_a_compressed_copy_is_made_again(place: Place) -> None:
-    """The content still has its checksums, so nothing but the file's form is damaged."""
+def test_seek_table_is_rebuilt(place: Place) -> None:
+    """A lost seek table is rebuilt; the content has its own checksums."""
     place.restore(agents=False)
     sealed = place.home.archive / BLOBS["compressed"]
     sealed.write_bytes(sealed.read_bytes()[:-3])
@@ -246,7 +246,7 @@ def test_a_lost_table_of_a_compressed_copy_is_made_again(place: Place) -> None:
 @pytest.mark.parametrize("forgotten", [False, True])
 @DAMAGES
 def test_a_damaged_key_stops_the_next_run(place: Place, forgotten: bool, damage: Damage) -> None:
-    """`fsck` and the next run say what to do about it; nothing is archived under another key."""
+    """`fsck` and the next run name the remedy, and nothing is archived under another key."""
     for seed in SEEDS:
         place.restore()
         if forgotten:
@@ -268,7 +268,7 @@ def test_a_damaged_key_stops_the_next_run(place: Place, forgotten: bool, damage:
 @DAMAGES
 @pytest.mark.parametrize("name", [".given", ".forgotten"])
 def test_small_files_of_the_archive_are_checked(place: Place, name: str, damage: Damage) -> None:
-    """Damage is repaired when the database is opened, or found and then repaired; what was forgotten stays so."""
+    """Damage is repaired on opening the database or by `fsck`; deleted items stay deleted."""
     for seed in SEEDS:
         place.restore(agents=False)
         forget(place)

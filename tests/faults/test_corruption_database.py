@@ -1,4 +1,4 @@
-"""Bit flips, zeroed pages and truncations of the database and the index: detected or harmless, and nothing is lost."""
+"""Bit flips, zeroed pages and truncations of the database and the index are detected or harmless."""
 
 import random
 import shutil
@@ -28,7 +28,7 @@ PAGE = 4_096
 
 @pytest.fixture(scope="module")
 def pristine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The demo, archived, with memories; one of them is newer than the backup."""
+    """Archive the sample data with memories, one of them newer than the backup."""
     root = tmp_path_factory.mktemp("corruption")
     home = demo.archived(root)
     with Store.open(home.database) as store, store.transaction():
@@ -87,7 +87,7 @@ def cut(path: Path, at: int, _bit: int = 0) -> None:
 
 
 def search(home: Home) -> int:
-    """Return how many hits there are; damage may be reported instead, in no other way."""
+    """Return the number of hits; the only acceptable error is a report of damage."""
     try:
         with ArchiveSearch(home) as layers:
             return len(layers.search(Query(("service port",))).hits)
@@ -97,7 +97,7 @@ def search(home: Home) -> int:
 
 @pytest.mark.parametrize("seed", range(24))
 def test_damage_of_the_database_is_detected_and_repaired(home: Home, seed: int) -> None:
-    """Any damage is seen by fsck, its repair loses no memory of the file or its backup, and fsck is content then."""
+    """`fsck` finds any damage; its repair loses no memory of the file or its backup."""
     draw = random.Random(seed)
     held, size = memories(home), home.database.stat().st_size
     how: Callable[[Path, int, int], None] = draw.choice([flip, flip, zero, cut])
@@ -114,7 +114,7 @@ def test_damage_of_the_database_is_detected_and_repaired(home: Home, seed: int) 
 @pytest.mark.parametrize("how", [flip, zero])
 @pytest.mark.parametrize("table", ["memory", "item", "sqlite_schema"])
 def test_memories_survive_damage_of_their_own_pages(home: Home, table: str, how: Callable[[Path, int], None]) -> None:
-    """Each page that memories depend on can be lost: rows come from other pages, the backup, or the page itself."""
+    """Each page with memories can be lost: rows come from other pages, the backup, or the page itself."""
     held = memories(home)
     for page in pages(home, table)[:3]:
         how(home.database, (page - 1) * PAGE + 1_000)
@@ -126,7 +126,7 @@ def test_memories_survive_damage_of_their_own_pages(home: Home, table: str, how:
 
 
 def test_without_a_backup_all_other_pages_are_saved(home: Home) -> None:
-    """One zeroed page of memories costs those on it, which are named; the others are saved."""
+    """One zeroed page loses only its memories, which are named."""
     Backups(home).remove()
     held = memories(home)
     leaf = pages(home, "memory")[-1]
@@ -138,14 +138,14 @@ def test_without_a_backup_all_other_pages_are_saved(home: Home) -> None:
 
 
 def last_memory(home: Home, text: bytes) -> int:
-    """Where a text is on the page with the newest memory."""
+    """Return the position of a text on the page with the newest memory."""
     start = (pages(home, "memory")[-1] - 1) * PAGE
     return start + home.database.read_bytes()[start : start + PAGE].index(text)
 
 
 @pytest.mark.parametrize("column", [b"assistant", b"[]", b"{}", b"active", b"global"])
 def test_a_memory_with_one_damaged_column_can_be_read(home: Home, column: bytes) -> None:
-    """Its content is taken from the damaged page; a column that cannot be decoded gets its default."""
+    """The content comes from the damaged page; an undecodable column gets its default."""
     held = memories(home)
     flip(home.database, last_memory(home, column), 2)
     fsck(home, repair=True)
@@ -156,7 +156,7 @@ def test_a_memory_with_one_damaged_column_can_be_read(home: Home, column: bytes)
 
 @pytest.mark.parametrize("left", [1, 2_000, PAGE - 1])
 def test_an_incomplete_last_page_is_damage(home: Home, left: int) -> None:
-    """SQLite fills it with zeros, and a write would give them a checksum: nothing opens such a file but the repair."""
+    """Only the repair opens a file with an incomplete last page, since a write would certify it."""
     held = memories(home)
     cut(home.database, home.database.stat().st_size - PAGE + left)
 
@@ -170,7 +170,7 @@ def test_an_incomplete_last_page_is_damage(home: Home, left: int) -> None:
 
 
 def logged(home: Home, tmp_path: Path) -> tuple[Home, set[str]]:
-    """A copy of a home with three memories in its write-ahead log, and all memories."""
+    """Return a home with three memories in its write-ahead log, and all memories."""
     copied = Home(tmp_path / "logged")
     with Store.open(home.database) as store:
         for number in range(3):
@@ -182,7 +182,7 @@ def logged(home: Home, tmp_path: Path) -> tuple[Home, set[str]]:
 
 @pytest.mark.parametrize("place", [8, 40, 5_000, 30_000])
 def test_memories_behind_damage_in_the_log_are_stored_again(home: Home, tmp_path: Path, place: int) -> None:
-    """SQLite drops the log from the damage on; a pass reports it, and the repair reads what is there once."""
+    """Memories after the damage in a log are reported and restored once by the repair."""
     damaged, held = logged(home, tmp_path)
     log = damaged.database.with_name("palaver.db-wal")
     flip(log, place)
@@ -201,7 +201,7 @@ def test_memories_behind_damage_in_the_log_are_stored_again(home: Home, tmp_path
 
 
 def test_one_damaged_row_fails_no_search(home: Home) -> None:
-    """A search leaves out the memories on a damaged page and finds the others."""
+    """A search skips the memories on a damaged page and finds the others."""
     before = search(home)
     flip(home.database, (pages(home, "memory")[-1] - 1) * PAGE + 2_000)
 
@@ -211,7 +211,7 @@ def test_one_damaged_row_fails_no_search(home: Home) -> None:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_damage_of_the_index_is_harmless(home: Home, seed: int) -> None:
-    """A damaged index is seen by fsck and made anew; searches are answered from the store meanwhile."""
+    """`fsck` rebuilds a damaged index; meanwhile searches use the database."""
     draw = random.Random(seed)
     generation = Generations(home.index).current()
     assert generation is not None
@@ -227,7 +227,7 @@ def test_damage_of_the_index_is_harmless(home: Home, seed: int) -> None:
 
 
 def test_a_damaged_database_is_not_backed_up(home: Home) -> None:
-    """The backup of before stays, and the failed attempt is on record."""
+    """The previous backup stays, and the failed attempt is recorded."""
     [before] = Backups(home).all()
     older = before.rename(before.with_name("palaver-2020-01-01.db"))
     flip(home.database, (pages(home, "memory")[-1] - 1) * PAGE + 2_000)
@@ -240,7 +240,7 @@ def test_a_damaged_database_is_not_backed_up(home: Home) -> None:
 
 
 def test_seven_backups_are_kept(home: Home) -> None:
-    """Older ones go when the next is made, and one of today is not made twice."""
+    """The oldest of seven backups is deleted, and only one is made per day."""
     backups = Backups(home)
     [today] = backups.all()
     for day in range(1, 12):
@@ -256,7 +256,7 @@ def test_seven_backups_are_kept(home: Home) -> None:
 
 
 def test_a_deleted_log_is_reported(home: Home) -> None:
-    """Writes that went with a deleted write-ahead log are missed by fsck until they are accepted."""
+    """`fsck` reports writes lost with a deleted write-ahead log until they are accepted."""
     with Store.open(home.database) as store, store.transaction():
         store.memories.insert(Memory("Written to the log only."), 3)
         held = (home.database.read_bytes(), home.changes)

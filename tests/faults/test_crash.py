@@ -1,4 +1,4 @@
-"""Seven processes over one home, killed at random moments two hundred times: nothing acknowledged is ever lost."""
+"""Seven processes on one home are killed two hundred times without losing an acknowledged write."""
 
 import json
 import random
@@ -30,11 +30,9 @@ from .worker import fake
 ROUNDS = 200
 ROLES = ("archive", "remember", "remember", "converse", "converse", "search", "search")
 FIRST_ANSWER = 2.0
-"""Seconds of work that a process has with its first answer, and in which it gives one after everything was killed,
-unless others keep the machine busy.
-"""
+"""Seconds of CPU time until the first answer of a process, and until one after all were killed."""
 DEADLINE = 120.0
-"""Seconds in which a process has done something, however busy the machine is."""
+"""Seconds within which a process has done something on a busy machine."""
 
 
 @pytest.fixture(autouse=True)
@@ -50,7 +48,7 @@ def warm(tmp_path: Path) -> Iterator[Warm]:
 
 
 class Crowd:
-    """The processes of all roles, and what was acknowledged to them."""
+    """Processes of all roles with their acknowledged writes."""
 
     def __init__(self, root: Path, warm: Warm) -> None:
         self._root, self._warm = root, warm
@@ -61,7 +59,7 @@ class Crowd:
         self.acks.mkdir()
 
     def start(self, role: str) -> Path:
-        """Start a process of a role; where it reports to."""
+        """Start a process of a role and return the file of its reports."""
         self._started += 1
         acks = self.acks / f"{role}{self._started}"
         others = [self.acks] if role == "search" else []
@@ -69,7 +67,7 @@ class Crowd:
         return acks
 
     def complete(self) -> None:
-        """Start what is missing of every role."""
+        """Start the missing processes of every role."""
         for role in (Counter[str](ROLES) - Counter(self.alive.values())).elements():
             self.start(role)
 
@@ -78,7 +76,7 @@ class Crowd:
         self.kills.update(self.alive.pop(number) for number in numbers)
 
     def acknowledged(self, kind: str) -> list[str]:
-        """Everything of a kind."""
+        """Return all acknowledged writes of a kind."""
         lines = (line for path in self.acks.iterdir() for line in path.read_bytes().splitlines())
         return [value for found, value in map(json.loads, lines) if found == kind]
 
@@ -88,7 +86,7 @@ def has_acknowledged(acks: Path) -> bool:
 
 
 def until(what: Callable[[], object]) -> float:
-    """Wait until something is so, and say how many seconds it took."""
+    """Wait for a condition and return the seconds it took."""
     start = time.monotonic()
     while not what():
         assert time.monotonic() < start + DEADLINE
@@ -98,9 +96,8 @@ def until(what: Callable[[], object]) -> float:
 
 @pytest.mark.timeout(900)
 def test_killed_two_hundred_times(tmp_path: Path, warm: Warm) -> None:
-    """An archiver, four writers and two readers are killed at random: every acknowledged memory and line is there once,
-    is found at once by whoever reads, also right after all were killed, the file is whole, and the index is what a
-    rebuild makes.
+    """Every acknowledged memory and line is stored once and found at once, the database is intact, and the index
+    equals a rebuilt one.
     """
     (tmp_path / "projects" / "shop").mkdir(parents=True)
     crowd, chance, waited = Crowd(tmp_path, warm), random.Random(2026), list[float]()
@@ -132,7 +129,7 @@ def some(alive: dict[int, str], chance: random.Random) -> list[int]:
 
 
 def assert_each_once(stored: list[str], acknowledged: list[str], kills: int) -> None:
-    """All that was acknowledged, nothing twice, and besides at most what a killed process was about to acknowledge."""
+    """Check that all acknowledged items are stored once, plus at most one per killed process."""
     assert set(acknowledged) <= set(stored)
     assert len(stored) == len(set(stored))
     assert len(stored) - len(acknowledged) <= kills
@@ -148,9 +145,9 @@ def assert_whole(home: Home) -> None:
 
 
 def assert_rebuilt_alike(home: Home, words: list[str]) -> None:
-    """The index that grew holds what the archive holds, and one that is made anew gives the same answers.
+    """Check that the grown index and a rebuilt one give the same answers.
 
-    What was deleted still weighs a little on the statistics of words, so scores are the same to the third digit.
+    Deleted entries still affect term statistics, so scores are compared to three digits.
     """
     with Store.open(home.database) as store:
         assert IndexCheck(store, Generations(home.index)).run(silent).differences == []

@@ -1,4 +1,4 @@
-"""Whatever stands in a transcript, a query, a memory, a name or a path: nothing breaks, nothing is given away."""
+"""Hostile text in transcripts, queries, memories, names and paths breaks and reveals nothing."""
 
 import os
 from collections.abc import Iterator
@@ -48,7 +48,7 @@ def history(tmp_path: Path) -> Iterator[History]:
 
 @pytest.fixture(scope="module")
 def spoken(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
-    """A home in which every naughty string was said, answered, done and printed, once in each text field."""
+    """Return a home in which every hostile string occurs in each text field."""
     root = tmp_path_factory.mktemp("spoken")
     with History(root) as history, pytest.MonkeyPatch.context() as patch:
         patch.setattr(pipeline, "load", fake)
@@ -61,7 +61,7 @@ def spoken(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
 
 
 def spoken_everywhere(string: str, number: int) -> list[dict[str, Any]]:
-    """A session that has a string in all its text fields, behind a word that is only in this one."""
+    """Return a session with a string in all text fields, after a unique word."""
     place = {"sessionId": f"s{number}", "cwd": string, "gitBranch": string, "version": string}
     call = tool("Bash", {"command": string, "description": string, string: string}, id=string)
     edit = tool("Edit", {"file_path": string, "old_string": string})
@@ -76,7 +76,7 @@ def spoken_everywhere(string: str, number: int) -> list[dict[str, Any]]:
 
 
 def test_every_json_is_accounted_for(history: History) -> None:
-    """Each file of JSONTestSuite as a line of a transcript is counted, and what stands around it is read."""
+    """Each file of JSONTestSuite as a line of a transcript is counted, and the lines around it are parsed."""
     lines = [data.replace(b"\n", b" ") for data in payloads.json_files().values()]
     records = [part for number, line in enumerate(lines) for part in (written(talk(f"word{number}")), line + b"\n")]
     history.write(b"".join(records))
@@ -90,7 +90,7 @@ def test_every_json_is_accounted_for(history: History) -> None:
 
 
 def test_every_json_as_a_whole_transcript(history: History) -> None:
-    """A file that is nothing but one of these, as a transcript or as a document, stops nobody."""
+    """A file of JSONTestSuite as a transcript or a document does not end the run."""
     for number, data in enumerate(payloads.json_files().values()):
         history.write(data, f"s{number}")
         path = history.path(f"s{number}")
@@ -105,7 +105,7 @@ def test_every_json_as_a_whole_transcript(history: History) -> None:
 
 
 def test_every_string_in_every_field(spoken: Home) -> None:
-    """What was said is there as it was said, can be shown in all layers, and no line is unaccounted for."""
+    """Every string is stored verbatim, shown in all layers, and every line is accounted for."""
     with Store.open(spoken.database) as store:
         assert len(store.sources.all()) == len(payloads.naughty())
         for source in store.sources.all():
@@ -124,7 +124,7 @@ def test_every_string_in_every_field(spoken: Home) -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_every_string_as_a_query(spoken: Home, mode: str) -> None:
-    """Each is answered, as the one query and as a concept among others, or refused as too short."""
+    """Every string is answered as a query and as a concept, or rejected as too short."""
     page = Renderer(spoken.templates)
     with ArchiveSearch(spoken) as asked:
         for number, string in enumerate(payloads.naughty()):
@@ -139,7 +139,7 @@ def test_every_string_as_a_query(spoken: Home, mode: str) -> None:
 
 
 def test_every_string_as_a_memory(tmp_path: Path) -> None:
-    """Each is held as it is, byte for byte, or refused as empty, and is found by its first word."""
+    """Every string is stored byte for byte and found by its first word, or rejected as empty."""
     with MemoryCore.open(Home(tmp_path / "home")) as core:
         for string in payloads.naughty():
             try:
@@ -152,7 +152,7 @@ def test_every_string_as_a_memory(tmp_path: Path) -> None:
 
 
 def test_every_string_as_a_file_name(history: History) -> None:
-    """A transcript of any name is archived below the archive, read, and given back byte for byte."""
+    """A transcript of any name is archived, parsed, and exported byte for byte."""
     allowed = (string.replace("/", "_").replace("\0", "_") for string in payloads.naughty())
     names = {string.encode()[:200].decode(errors="ignore") for string in allowed}
     paths = [history.write(talk(f"word{number}", session=name), name) for number, name in enumerate(sorted(names))]
@@ -170,7 +170,7 @@ def test_every_string_as_a_file_name(history: History) -> None:
 
 @pytest.fixture
 def guarded(history: History) -> History:
-    """A home beside which lies a secret, and in whose archive are links to it."""
+    """Return a home next to a secret file, with links to it in the archive."""
     history.write(talk("one"))
     history.ingest()
     outside = history.home.root.parent / "secret.jsonl"
@@ -181,7 +181,7 @@ def guarded(history: History) -> History:
 
 
 def escapes(history: History) -> list[str]:
-    """Every way out of the archive that the lists know, to the secret and to the system's files."""
+    """Yield every listed path out of the archive, to the secret and to system files."""
     secret = str(history.home.root.parent / "secret.jsonl").lstrip("/")
     own = ["link.jsonl", "folder/secret.jsonl", "../../secret.jsonl", "../palaver.db", "claude-code/../../palaver.db"]
     known = [each.replace("{FILE}", target) for each in payloads.traversals() for target in (secret, "etc/passwd")]
@@ -189,7 +189,7 @@ def escapes(history: History) -> list[str]:
 
 
 def test_no_path_leads_out_of_the_archive(guarded: History) -> None:
-    """`read`, its raw form and the agent's tool refuse each in the same words; export knows none of them."""
+    """`read`, its raw form and the tool reject each path with the same message; export knows none of them."""
     originals = Exporter(guarded.store, guarded.raw)
     read = next(tool for tool in CONVERSATION.tools if tool.name == "read")
     with ArchiveSearch(guarded.home) as asked:
@@ -205,8 +205,8 @@ def test_no_path_leads_out_of_the_archive(guarded: History) -> None:
                 originals.find(path)
 
 
-def test_no_command_gives_the_secret_away(guarded: History, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Every command that takes a path or an id refuses them in words, with a status of its own and no stack."""
+def test_no_command_reveals_the_secret(guarded: History, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Every command with a path or an ID rejects them with a message, a status and no traceback."""
     monkeypatch.setenv("PALAVER_HOME", str(guarded.home.root))
     monkeypatch.chdir(tmp_path)
     wanted = [*escapes(guarded)[:5], *escapes(guarded)[5::97], *payloads.naughty()[::23]]
@@ -219,8 +219,8 @@ def test_no_command_gives_the_secret_away(guarded: History, monkeypatch: pytest.
             assert "root:" not in done.output
 
 
-def test_a_session_named_like_a_way_out(history: History, tmp_path: Path) -> None:
-    """What a transcript says of itself never becomes a path: not when it is archived, not when it is exported."""
+def test_session_name_never_becomes_a_path(history: History, tmp_path: Path) -> None:
+    """The name in a transcript never becomes a path, neither when archiving nor when exporting."""
     for number, path in enumerate(payloads.traversals()[::17]):
         place = {"sessionId": path.replace("{FILE}", "etc/cron.d/x"), "cwd": path}
         history.write([said("one", uuid=f"{number}", **place)], f"s{number}")

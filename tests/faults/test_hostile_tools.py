@@ -1,4 +1,4 @@
-"""Whatever is given as a path, a name or an id: no tool reads, writes or tells what lies elsewhere."""
+"""No path, name or ID makes a tool read, write or reveal files elsewhere."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ def _no_model(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @dataclass
 class Guarded:
-    """A folder in which an agent works, beside a secret to which links lead out of it."""
+    """Working folder of an agent, next to a secret that links point to."""
 
     root: Path
 
@@ -57,12 +57,12 @@ class Guarded:
         self.before = self.outside()
 
     def outside(self) -> dict[Path, bytes]:
-        """Every file beside the folder."""
+        """Return every file next to the folder."""
         paths = (path for path in self.root.rglob("*") if not path.is_relative_to(self.work))
         return {path: path.read_bytes() for path in paths if path.is_file()}
 
     def escapes(self) -> list[str]:
-        """Every way out that the lists know, to a file and a folder beside, and to those of the system."""
+        """Yield every listed path to files and folders outside, and to system files."""
         wanted = [str(self.secret).lstrip("/"), "secret.md", "secrets", "etc/passwd", "etc"]
         own = [
             "link.md",
@@ -80,7 +80,7 @@ class Guarded:
         return own + known + [f"{self.work}/{each}" for each in known[::5]]
 
     def holds(self) -> None:
-        """Nothing of the secret is in the home, and nothing changed beside the folder."""
+        """Check that the home contains nothing of the secret and nothing outside changed."""
         assert self.outside() == self.before
         for path in self.home.root.rglob("*"):
             assert not path.is_file() or SECRET.encode() not in path.read_bytes(), path
@@ -99,7 +99,7 @@ def tool(toolset: Toolset, name: str) -> Tool:
 
 
 def answered(toolset: Toolset, name: str, desk: object, given: Mapping[str, object]) -> Reply | None:
-    """What a call answers, if it was not refused; neither gives anything away."""
+    """Return the reply of a call, or None if it was rejected; neither reveals anything."""
     answer = None
     try:
         told = answer = tool(toolset, name).call(desk, given)
@@ -110,8 +110,8 @@ def answered(toolset: Toolset, name: str, desk: object, given: Mapping[str, obje
     return answer
 
 
-def test_no_path_has_a_file_beside_indexed(guarded: Guarded) -> None:
-    """Each is refused as a file and as a folder; a trace tells no word of it, and nothing can be deleted."""
+def test_no_path_indexes_a_file_outside(guarded: Guarded) -> None:
+    """Each path is rejected as a file and as a folder, reveals nothing in a trace, and deletes nothing."""
     desk = TheoDesk(guarded.place)
     for number, path in enumerate(guarded.escapes()):
         assert answered(THEO, "index_file", desk, {"file_path": path}) is None, path
@@ -125,8 +125,8 @@ def test_no_path_has_a_file_beside_indexed(guarded: Guarded) -> None:
     assert desk.documents.stats().chunks == 0
 
 
-def test_no_name_of_a_memory_leads_out(guarded: Guarded) -> None:
-    """A title, a type or a tag that is a path becomes a file of the project's folder of memories, or is refused."""
+def test_no_memory_name_leads_outside(guarded: Guarded) -> None:
+    """A title, type or tag that is a path becomes a file in the project's memory folder, or is rejected."""
     desk = HistorianDesk(guarded.place)
     names = [*guarded.escapes()[:10], *guarded.escapes()[10::1499], *payloads.naughty()[::40]]
     written = 0
@@ -144,8 +144,8 @@ def test_no_name_of_a_memory_leads_out(guarded: Guarded) -> None:
     assert all(path.resolve().is_relative_to(guarded.work) for path in made - {guarded.work / "link.md"})
 
 
-def test_every_string_is_an_answer_of_the_document_tools(guarded: Guarded) -> None:
-    """As a path, a namespace or an id each is answered or refused in words."""
+def test_document_tools_answer_every_string(guarded: Guarded) -> None:
+    """Every string as a path, a namespace or an ID is answered or rejected with a message."""
     (guarded.work / "notes.md").write_text("# Herons\n\nThey wait.\n")
     desk = TheoDesk(guarded.place)
     for string in payloads.naughty()[::3]:
@@ -175,7 +175,7 @@ def history(tmp_path: Path) -> Iterator[History]:
 
 
 def ways(history: History) -> list[str]:
-    """Every way out of the archive that the lists know."""
+    """Yield every listed path out of the archive."""
     secret = str(history.home.root.parent / "secret.jsonl").lstrip("/")
     own = ["link.jsonl", "folder/secret.jsonl", "../../secret.jsonl", "../palaver.db", "claude-code/../../palaver.db"]
     known = [each.replace("{FILE}", target) for each in payloads.traversals() for target in (secret, "etc/passwd")]
@@ -183,8 +183,8 @@ def ways(history: History) -> list[str]:
 
 
 @pytest.mark.parametrize("erase", [False, True])
-def test_no_path_names_anything_to_forget(history: History, erase: bool) -> None:
-    """Each is answered as a name of nothing, alone and with lines behind it."""
+def test_no_path_selects_anything_to_delete(history: History, erase: bool) -> None:
+    """A path outside the archive selects nothing, alone and with lines."""
     for number, path in enumerate(ways(history)[erase::2]):
         selector = Selector(
             history.store, history.raw, DeletionRequest((path if number % 3 else f"{path}:1-2",), erase=erase)
@@ -193,8 +193,8 @@ def test_no_path_names_anything_to_forget(history: History, erase: bool) -> None
             selector.select()
 
 
-def test_forgetting_by_a_hostile_name_changes_nothing(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The command refuses each in words, as a name, a project, an agent or a date, with no stack and no change."""
+def test_deleting_by_a_hostile_name_changes_nothing(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command rejects each string as a name, project, agent or date, without traceback or change."""
     monkeypatch.setenv("PALAVER_HOME", str(history.home.root))
     before = history.dump(), history.archive_files()
     hostile = [*ways(history)[:5], *ways(history)[5::997], *payloads.naughty()[::50], *payloads.injections()[::20]]

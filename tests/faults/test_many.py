@@ -1,4 +1,4 @@
-"""Eight servers and the archiver over one home: nobody is told that something is locked, everybody finds everything."""
+"""Eight servers and the archiver share a home without lock errors, and each finds everything at once."""
 
 import json
 import random
@@ -23,22 +23,22 @@ SERVERS = 8
 TURNS = 15
 PALAVER = (sys.executable, "-m", "palaver")
 DEADLINE = 200.0
-"""Seconds after which the archiver cannot be expected to have seen a line; eight servers keep both cores busy."""
+"""Seconds within which the archiver sees a line while eight servers use both cores."""
 
 
 class Server:
-    """`palaver mcp` and its only client: a JSON object on a line, one request at a time."""
+    """`palaver mcp` with its only client: one JSON request per line at a time."""
 
     def __init__(self, process: "subprocess.Popen[bytes]") -> None:
         self._process, self._last = process, 0
 
     def initialize(self) -> None:
-        """Shake hands."""
+        """Perform the handshake."""
         about = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "0"}}
         self._ask("initialize", about)
 
     def call(self, tool: str, **arguments: object) -> str:
-        """All that the client is told, once it is no error."""
+        """Return the reply of a tool; raise if it is an error."""
         told = self._ask("tools/call", {"name": tool, "arguments": arguments})
         assert "error" not in told, told
         result = told["result"]
@@ -86,7 +86,7 @@ def watching(complaints: Path) -> Generator[None]:
 
 
 class Said:
-    """What was stored so far, by whichever process, and so can be found by every other."""
+    """Items stored so far by any process."""
 
     def __init__(self) -> None:
         self._words: list[str] = []
@@ -97,13 +97,13 @@ class Said:
             self._words.append(word)
 
     def lately(self, chance: random.Random) -> str:
-        """One of the last few, or the very last."""
+        """Return one of the newest items."""
         with self._lock:
             return chance.choice(self._words[-SERVERS:])
 
 
 def converse(server: Server, number: int, said: Said) -> None:
-    """Store, and look for what others stored a moment ago."""
+    """Store an item, and search for one that another process just stored."""
     chance = random.Random(number)
     server.initialize()
     for turn in range(TURNS):
@@ -118,7 +118,7 @@ def converse(server: Server, number: int, said: Said) -> None:
 
 
 def recalled(server: Server, query: str) -> list[str]:
-    """What the memories say that a query brings; the reply's own words, which repeat the query, are none of them."""
+    """Return the text of the recalled memories, without the reply's own words."""
     told = json.loads(server.call("theo_memory_recall", query=query))
     return [memory["content"] for memory in json.loads(told["content"][0]["text"])["data"]["memories"]]
 
@@ -131,7 +131,7 @@ def stored(home: Home, prompt: str) -> bool:
 
 
 def write(transcript: Path, home: Home, said: Said, done: threading.Event) -> int:
-    """Let a session grow; what the archiver has stored can be found. How many lines it was."""
+    """Append to a session while the archived lines can be found; return the number of lines."""
     number = 0
     while not done.is_set():
         word = f"typed{number}"
@@ -147,9 +147,7 @@ def write(transcript: Path, home: Home, said: Said, done: threading.Event) -> in
 
 
 def test_eight_servers_and_the_archiver(home: Path, tmp_path: Path) -> None:
-    """While all of them write, no client ever hears of a lock, and a memory or a line that one process stored is found
-    by every other with its next question.
-    """
+    """No client sees a lock, and each process finds what another one stored with its next query."""
     transcript = home / ".claude" / "projects" / "shop" / f"{ORIGINAL}.jsonl"
     transcript.parent.mkdir(parents=True)
     complaints, place, said, done = tmp_path / "complaints", Home(home / "palaver"), Said(), threading.Event()

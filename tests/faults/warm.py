@@ -1,4 +1,4 @@
-"""A process that has imported everything, so that a test can start and kill hundreds of processes in a minute."""
+"""Process with all imports done, so that a test can start and kill hundreds of processes per minute."""
 
 import json
 import subprocess
@@ -12,10 +12,10 @@ ROOT = Path(__file__).parents[2]
 
 
 class Warm:
-    """Starts tasks of `worker.py`, each in a process of its own, and ends them."""
+    """Starter of tasks of `worker.py`, each in a process of its own."""
 
     def __init__(self, complaints: Path) -> None:
-        """What the processes print on standard error goes to the file `complaints`."""
+        """Write the standard error of all processes to the file `complaints`."""
         self._complaints = complaints
         command = [sys.executable, "-m", "tests.faults.worker"]
         with complaints.open("ab") as stderr:
@@ -24,19 +24,19 @@ class Warm:
             )
 
     def start(self, task: str, *arguments: object) -> int:
-        """The number of a new process that does this."""
+        """Start a process for a task and return its number."""
         return int(self._ask("start", [task, *map(str, arguments)]))
 
     def kill(self, numbers: Sequence[int]) -> None:
-        """Kill these with SIGKILL, all before any of them is waited for."""
+        """Kill processes with SIGKILL before waiting for any of them."""
         self._ask("kill", list(numbers))
 
     def failed(self) -> list[int]:
-        """Those that ended by themselves and not well."""
+        """Return the processes that ended by themselves with an error."""
         return list(self._ask("failed", []))
 
     def complaints(self) -> str:
-        """What they said about it."""
+        """Return the standard error of the processes."""
         return self._complaints.read_text(errors="replace")[-4000:]
 
     def _ask(self, what: str, arguments: list[Any]) -> Any:

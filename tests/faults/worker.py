@@ -1,6 +1,6 @@
-"""Tasks that run until they are killed, each in a process forked from this one, which has imported everything.
+"""Tasks that run until they are killed, each in a process forked from this one.
 
-Every task reports what was acknowledged to it, one JSON list per line, in a file that no task but it writes.
+Every task writes its acknowledged results to a file of its own, one JSON list per line.
 """
 
 import json
@@ -32,13 +32,13 @@ from ..search.fake_embedder import FakeEmbedder
 
 PRELOADED: Final = (engine, hits, stage)
 PACE: Final = 0.05
-"""Seconds that a task rests after each thing it did: two cores are shared by all of them."""
+"""Seconds that a task pauses after each action, since all share two cores."""
 LONG_AGO: Final = 1_700_000_000
 WORDS: Final = "amber birch cedar delta ember flint grove heron ivory juniper kelp larch maple nectar opal pine".split()
 
 
 class Acks:
-    """What was acknowledged to one process: a file that only grows, a line in one write."""
+    """Append-only file of acknowledged results, one write per line."""
 
     def __init__(self, path: str) -> None:
         self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
@@ -48,7 +48,7 @@ class Acks:
 
 
 def archive(root: str, acks: str) -> None:
-    """All stages over the transcripts, again and again; each pass that ended is acknowledged."""
+    """Repeat ingest runs and acknowledge each one that ended."""
     home, told = Home(Path(root) / "home"), Acks(acks)
     with pipeline.Pipeline(home) as passes:
         for number in count():
@@ -59,7 +59,7 @@ def archive(root: str, acks: str) -> None:
 
 
 def keep(root: str, acks: str) -> None:
-    """Say something and archive it, again and again; it is acknowledged when the pass has ended."""
+    """Repeat writing and archiving a line; acknowledge it after the run."""
     chance, told, name = random.Random(acks), Acks(acks), Path(acks).stem
     for number in count():
         path, prompt = say(Path(root), chance, name, number)
@@ -70,7 +70,7 @@ def keep(root: str, acks: str) -> None:
 
 
 def remember(root: str, acks: str) -> None:
-    """Hold one thing after another to be true."""
+    """Store one memory after another."""
     chance, told, name = random.Random(acks), Acks(acks), Path(acks).stem
     with MemoryCore.open(Home(Path(root) / "home")) as core:
         for number in count():
@@ -91,8 +91,8 @@ def converse(root: str, acks: str) -> None:
 
 
 def say(root: Path, chance: random.Random, name: str, number: int) -> tuple[Path, str]:
-    """Add an exchange to one of four sessions. Two of them look as if they had gone quiet long ago, and are sealed
-    between two exchanges.
+    """Add an exchange to one of four sessions. Two of them look old, so that they are compressed between two
+    exchanges.
     """
     session, word = f"{name}-{chance.randrange(4)}", f"said{name}x{number}"
     path = root / "projects" / "shop" / f"{session}.jsonl"
@@ -104,7 +104,7 @@ def say(root: Path, chance: random.Random, name: str, number: int) -> tuple[Path
 
 
 def search(root: str, acks: str, others: str) -> None:
-    """Look for what was acknowledged last to others; the seconds of work for the first answer are acknowledged too."""
+    """Search for the newest acknowledged item, and report the CPU time of the first answer."""
     started, chance, told = time.process_time(), random.Random(acks), Acks(acks)
     with ArchiveSearch(Home(Path(root) / "home")) as asked:
         for number in count():
@@ -117,13 +117,13 @@ def search(root: str, acks: str, others: str) -> None:
 
 
 def latest(folder: Path) -> list[str]:
-    """The memory that each process acknowledged last."""
+    """Return the newest acknowledged memory of each process."""
     ends = [path.read_bytes().splitlines()[-1:] for path in folder.glob("remember*")]
     return [json.loads(line)[1] for (line,) in filter(None, ends)]
 
 
 RUNNING: Final = set[int]()
-"""Processes that were started and not waited for yet."""
+"""Processes that were started and not waited for."""
 TASKS: Final[dict[str, Callable[..., None]]] = {
     "archive": archive,
     "keep": keep,
@@ -134,7 +134,7 @@ TASKS: Final[dict[str, Callable[..., None]]] = {
 
 
 def start(task: str, *arguments: str) -> int:
-    """A new process; its number."""
+    """Start a process and return its number."""
     number = os.fork()
     if number:
         RUNNING.add(number)
@@ -161,7 +161,7 @@ def kill(*numbers: int) -> None:
 
 
 def failed() -> list[int]:
-    """Processes that ended by themselves, bar those that ended well."""
+    """Return the processes that ended by themselves with an error."""
     found: list[int] = []
     while True:
         try:
@@ -176,12 +176,12 @@ def failed() -> list[int]:
 
 
 def fake(_model: str = "", *, record: Path | None = None) -> FakeEmbedder:  # noqa: ARG001 - as `embedder.load`
-    """Instead of the model: what is tested is not what it says."""
+    """Replace the embedding model."""
     return FakeEmbedder()
 
 
 def serve() -> None:
-    """Do what standard input asks for until it ends."""
+    """Execute the commands on standard input until it ends."""
     for module in (pipeline, memory_core, archive_search):
         vars(module)["load"] = fake
     asked: dict[str, Callable[..., Any]] = {"start": start, "kill": kill, "failed": failed}

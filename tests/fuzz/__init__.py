@@ -1,1 +1,1 @@
-"""Is there any input at all that breaks what reads input first?"""
+"""Fuzz tests of the readers of input."""

@@ -1,6 +1,6 @@
-"""`python -m tests.fuzz.explore TARGET [SECONDS]`: look for what breaks a target, with atheris where it is installed.
+"""Fuzz a target with atheris: `python -m tests.fuzz.explore TARGET [SECONDS]`.
 
-What it finds belongs into `tests/fuzz/corpus`, as TARGET-WHAT, where `test_targets.py` tries it for ever.
+Add findings to `tests/fuzz/corpus` as TARGET-NAME; `test_targets.py` replays them.
 """
 
 import sys
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def main(name: str, seconds: str = "60") -> None:
-    """Explore until the time is over or something breaks."""
+    """Fuzz until the time is over or the target fails."""
     atheris: Any = import_module("atheris")
     with atheris.instrument_imports(include=["palaver"]):
         targets: Any = import_module(".targets", __package__)

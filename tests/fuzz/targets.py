@@ -1,4 +1,4 @@
-"""What is fuzzed: each takes any bytes and holds a promise to them."""
+"""Fuzz targets: each accepts any bytes and checks an invariant."""
 
 import io
 from collections.abc import Callable
@@ -27,7 +27,7 @@ TODAY: Final = date(2026, 3, 4)
 
 
 def read_lines(data: bytes) -> None:
-    """Every byte belongs to exactly one line, and each line is objects that can be written again, or a reason."""
+    """Check that every byte belongs to one line, and that each line is JSON objects or a named reason."""
     found = list(lines.split(io.BytesIO(data), limit=64))
     assert [line.number for line in found] == list(range(1, len(found) + 1))
     assert [0, *(line.end for line in found)] == [*(line.start for line in found), len(data)]
@@ -38,7 +38,7 @@ def read_lines(data: bytes) -> None:
 
 
 def read_records(data: bytes) -> None:
-    """Every format reads any lines, whoever wrote them, and each line has an outcome."""
+    """Check that every format parses any lines and accounts for each."""
     records = list(lines.head_records(data))
     for known in all_formats():
         known.recognises(records)
@@ -48,7 +48,7 @@ def read_records(data: bytes) -> None:
 
 
 def build_query(data: bytes) -> None:
-    """Any text is a query that is answered, alone and as every filter, or refused as the caller's mistake."""
+    """Check that any text is a valid query or a usage error, alone and with every filter."""
     text = data.decode(errors="replace")
     with suppress(InvalidInput):
         for concept in Query.parse(text).concepts:
@@ -58,7 +58,7 @@ def build_query(data: bytes) -> None:
 
 
 def redact(data: bytes) -> None:
-    """Redacting twice is redacting once, and what has no finding is as it was."""
+    """Check that redaction is idempotent and leaves text without findings unchanged."""
     text = data.decode(errors="replace")
     once = redactor().redact(text)
     assert once.findings or once.text == text
@@ -68,7 +68,7 @@ def redact(data: bytes) -> None:
 
 
 def read_date(data: bytes) -> None:
-    """Any text is an instant, a period whose days are in order, or refused as the caller's mistake."""
+    """Check that any text is an instant, an ordered date range, or a usage error."""
     text = data.decode(errors="replace")
     instant = parse_instant(text)
     if instant is not None:

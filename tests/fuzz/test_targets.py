@@ -26,7 +26,7 @@ PIECES: dict[str, list[str]] = {
 @settings(max_examples=150)
 @given(data=st.data())
 def test_no_input_breaks_it(name: str, data: st.DataObject) -> None:
-    """Whatever bytes come, and whatever is put together of what means something to it, its promise holds."""
+    """Arbitrary bytes and combinations of meaningful parts keep each invariant."""
     pieces = st.lists(st.sampled_from(PIECES[name]) | st.text(max_size=8), max_size=30)
     apart, together = pieces.map(" ".join), pieces.map("".join)
     drawn = data.draw(st.binary(max_size=300) | apart | together)
@@ -34,8 +34,8 @@ def test_no_input_breaks_it(name: str, data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("name", TARGETS)
-def test_what_broke_it_once(name: str) -> None:
-    """Every input that broke it is kept, and holds; there are some for each."""
+def test_known_findings(name: str) -> None:
+    """Every input of the corpus keeps the invariant; each target has some."""
     found = sorted(CORPUS.glob(f"{name}-*"))
     assert found
     for path in found:
@@ -44,8 +44,8 @@ def test_what_broke_it_once(name: str) -> None:
 
 @payloads.needed
 @pytest.mark.parametrize("name", TARGETS)
-def test_the_public_lists(name: str) -> None:
-    """Naughty strings and broken JSON are inputs too."""
+def test_public_lists(name: str) -> None:
+    """Hostile strings and broken JSON keep the invariants."""
     for string in payloads.naughty():
         TARGETS[name](string.encode())
     for data in payloads.json_files().values():
@@ -54,6 +54,6 @@ def test_the_public_lists(name: str) -> None:
 
 @pytest.mark.parametrize("name", TARGETS)
 @pytest.mark.parametrize("piece", ["(", "a", '"', "NOT ", "[", "{", "*", "-", "\\", "password=", "0"])
-def test_much_of_the_same(name: str, piece: str) -> None:
-    """Tens of thousands of the same neither crash it nor take long."""
+def test_repetitive_input(name: str, piece: str) -> None:
+    """Tens of thousands of repetitions neither crash nor slow down a target."""
     TARGETS[name](piece.encode() * 20_000)

@@ -1,1 +1,1 @@
-"""Does every embedding model agree with the packaged one?"""
+"""Tests of the extra `models`."""

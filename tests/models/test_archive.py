@@ -1,4 +1,4 @@
-"""An archive embedded with a model of the extra `models`, from transcript to hit."""
+"""Archives embedded with a model of the extra `models`."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -33,7 +33,7 @@ SAID = (
 
 
 def transcript(folder: Path) -> Path:
-    """A transcript of two exchanges."""
+    """Write a transcript of two exchanges."""
     path = folder / f"{SESSION}.jsonl"
     lines = [
         {
@@ -52,7 +52,7 @@ def transcript(folder: Path) -> Path:
 
 
 def test_any_sentence_transformers_model_embeds_an_archive(tmp_path: Path, model_folder: Path) -> None:
-    """With another model set, its vectors find what was said in other words."""
+    """The vectors of another model find paraphrases."""
     home = Home(tmp_path / "home")
     with Pipeline(home, str(model_folder)) as pipeline:
         report = pipeline.run(in_paths([transcript(tmp_path)]))
@@ -70,13 +70,13 @@ def test_any_sentence_transformers_model_embeds_an_archive(tmp_path: Path, model
 
 
 def asked(home: Home, model: str) -> Results:
-    """What is found in other words."""
+    """Return the hits of a paraphrase."""
     with ArchiveSearch(home, model) as layers:
         return layers.search(Query.parse("images cannot be sent to the server", mode="vector"))
 
 
 def fail_after_one(embed: Embed) -> Embed:
-    """An embedder that becomes unavailable after its first batch."""
+    """Return an embedder that fails after its first batch."""
     calls = count()
 
     def once(self: SentenceTransformerEmbedder, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -87,10 +87,10 @@ def fail_after_one(embed: Embed) -> Embed:
     return once
 
 
-def test_old_vectors_answer_until_all_are_made_anew(
+def test_old_vectors_are_used_until_all_are_renewed(
     tmp_path: Path, model_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Changing the model replaces the index's vectors at once, when every item has its new ones, and not before."""
+    """A new model is used once every item has its new vectors, and not before."""
     home = Home(tmp_path / "home")
     found = in_paths([transcript(tmp_path)])
     with Pipeline(home) as pipeline:

@@ -1,4 +1,4 @@
-"""Does any sentence-transformers model do, and does the packaged one agree with the model it was made of?"""
+"""Any sentence-transformers model works, and the packaged one agrees with its original."""
 
 import shutil
 from collections.abc import Iterator
@@ -92,14 +92,14 @@ LANGUAGES = (
 
 
 def written(template: str, thing: str) -> str:
-    """A template about one thing, in whatever spelling the template asks for."""
+    """Fill a template with a subject in the required spelling."""
     snake = thing.replace(" ", "_")
     spellings = {"snake": snake, "camel": thing.title().replace(" ", ""), "upper": snake.upper()}
     return template.format(thing, kebab=thing.replace(" ", "-"), **spellings)
 
 
 def varied() -> Iterator[str]:
-    """Prose, code, names, paths and errors about each thing, other languages, and long mixtures of all."""
+    """Yield prose, code, names, paths and errors, other languages, and long mixtures."""
     prose = [written(template, thing) for thing in THINGS for template in PROSE]
     code = [written(*pair) for pair in zip(cycle(CODE), THINGS, strict=False)]
     short = [written(*pair) for kind in (NAMES, PATHS, ERRORS) for pair in zip(cycle(kind), THINGS, strict=False)]
@@ -117,7 +117,7 @@ def original(model_folder: Path) -> SentenceTransformerEmbedder:
 
 
 def test_packaged_model_agrees_with_the_original(original: SentenceTransformerEmbedder) -> None:
-    """Over texts of every kind the packaged int8 model's vectors have a mean cosine of 0.985 to the float32 ones."""
+    """Over varied texts, the int8 vectors have a mean cosine of 0.985 to the float32 ones."""
     cosines = np.sum(PackagedEmbedder().embed(TEXTS) * original.embed(TEXTS), axis=1)
 
     assert len(set(TEXTS)) >= 200
@@ -126,7 +126,7 @@ def test_packaged_model_agrees_with_the_original(original: SentenceTransformerEm
 
 
 def test_folder_is_a_model(model_folder: Path) -> None:
-    """A folder that holds a model is loaded by its path: unit rows in the order of the texts, none for none."""
+    """A model is loaded from its folder and returns one unit row per text."""
     embedder = load(str(model_folder), threads=2)
 
     vectors = embedder.embed(["the first text", "", "lone \ud83d surrogate"])
@@ -140,15 +140,15 @@ def test_folder_is_a_model(model_folder: Path) -> None:
     assert embedder.embed([]).shape == (0, 384)
 
 
-def test_meaning_is_nearness(original: SentenceTransformerEmbedder) -> None:
-    """A paraphrase is nearer than a text about something else."""
+def test_paraphrases_are_near(original: SentenceTransformerEmbedder) -> None:
+    """A paraphrase is nearer than a text on another topic."""
     text, paraphrase, other = original.embed(["restart the server", "reboot the machine", "a blue wall"])
 
     assert text @ paraphrase > text @ other
 
 
-def test_unknown_name_is_told() -> None:
-    """A model that is not on this machine is not downloaded unasked; the error says how to ask."""
+def test_unknown_model_is_an_error() -> None:
+    """An unknown model is not downloaded; the error names the command that does."""
     with pytest.raises(ModelUnavailable, match="nobody/no-such-model") as raised:
         load("nobody/no-such-model").embed(["text"])
 
@@ -156,7 +156,7 @@ def test_unknown_name_is_told() -> None:
 
 
 def test_pickled_weights_are_refused(model_folder: Path, tmp_path: Path) -> None:
-    """Weights in any other format than safetensors are not opened: a pickle can run code."""
+    """Only safetensors weights are loaded, since a pickle can run code."""
     folder = tmp_path / "model"
     shutil.copytree(model_folder, folder)
     (folder / "model.safetensors").rename(folder / "pytorch_model.bin")

@@ -159,7 +159,7 @@ def test_rejected_batch_leaves_nothing_behind(backlog: Stage) -> None:
 
 
 def test_batch_fits_the_budget(backlog: Stage) -> None:
-    """A batch contains as many requests as the budget allows at their maximum cost; the difference is released later."""
+    """A batch has as many requests as the budget allows at maximum cost; the difference is released later."""
     backlog.provider.usually = lambda _: Sent(body=message(learned()))
     one = backlog.extractor().estimate().batch // 5
     cap = 0.0061
