@@ -113,7 +113,7 @@ class Ingest:
     def _excluded_sessions(self) -> int:
         """Return how many sessions were archived before the settings excluded them."""
         exclusion = self._boundaries.exclusion
-        return sum(map(exclusion.covers, self._store.sessions.places())) if exclusion else 0
+        return sum(map(exclusion.covers, self._store.sessions.folders())) if exclusion else 0
 
     def _ingest_files(
         self, jobs: Sequence[IngestJob], progress: Progress, stored: Callable[[], None], report: Pass

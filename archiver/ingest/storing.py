@@ -19,7 +19,7 @@ class StoredRecords:
 
     def descended(self, sources: Collection[int], session: Session) -> Collection[int]:
         """Return those of these sources whose sessions come from this one."""
-        return self._store.sessions.descended(sources, session)
+        return self._store.sessions.forked_from(session, sources)
 
 
 def store_reading(store: Store, source: Source, session: Session, reading: Reading) -> bool:
@@ -35,7 +35,9 @@ def store_reading(store: Store, source: Source, session: Session, reading: Readi
     store.sources.own(number_of_source, reading.records)
     moved = store.exchanges.replace(number, number_of_source, reading.first, reading.exchanges, reading.taken_over)
     if not reading.first or all(each.ended != session.ended for each in reading.exchanges):
-        store.sessions.date(number)  # what began or ended it may be there no more, as a prompt that was taken back
+        store.sessions.update_dates(
+            number
+        )  # what began or ended it may be there no more, as a prompt that was taken back
     store.repetitions.record(number_of_source, reading.repetitions, replace=reading.is_whole)
     anew = {*reading.preceded, number_of_source} if moved else {*reading.preceded}
     if anew:

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Self, TypeAlias, cast
@@ -216,6 +216,25 @@ class Database:
         self._reopen_if_changed()
         with translated_errors(self.path):
             self._connection.executemany(sql, values)
+
+    def insert(self, table: str, values: Mapping[str, Value]) -> int:
+        """Insert a row, given by column; return its row id."""
+        sql = f"INSERT INTO {table} ({', '.join(values)}) VALUES ({placeholders(values)})"
+        return self.run(sql, tuple(values.values()))
+
+    def update(self, table: str, key: str, number: int, values: Mapping[str, Value]) -> None:
+        """Update columns of the row whose column `key` is `number`."""
+        settings = ", ".join(f"{column} = ?" for column in values)
+        self.run(f"UPDATE {table} SET {settings} WHERE {key} = ?", (*values.values(), number))
+
+    def upsert(self, table: str, key: str, values: Mapping[str, Value]) -> None:
+        """Insert a row, given by column, or update the one with the same `key`, which names unique columns."""
+        updates = ", ".join(f"{column} = excluded.{column}" for column in values if column not in key.split(", "))
+        self.run(
+            f"""INSERT INTO {table} ({", ".join(values)}) VALUES ({placeholders(values)})
+                ON CONFLICT ({key}) DO UPDATE SET {updates}""",
+            tuple(values.values()),
+        )
 
     def rows(self, sql: str, values: tuple[Value, ...] = ()) -> list[Row]:
         """Return all rows of a query."""

@@ -1,35 +1,36 @@
-"""Sources: one row for each archived file, with how far it was read and what became of every line."""
+"""Sources: one row for each archived file, with the position of the parser and the outcome of every line."""
 
 import json
 import os
 from collections import Counter
 from collections.abc import Collection
 from pathlib import Path
-from typing import Final, cast
+from typing import Final, TypeAlias
 
 from msgspec import Struct, field
+from msgspec.structs import asdict, astuple
 
 from ...core.clock import now
 from ...core.conversation import UNINDEXED, Milliseconds, ResumePoint, SessionKind
 from ..redaction import VERSION
-from .database import AMONG, Database, Row, listed
+from .database import AMONG, Database, Row, Value, listed
 
-Place = tuple[int, int]
-"""A source's id and a line in its copy."""
+Place: TypeAlias = tuple[int, int]
+"""Id of a source, and a line of its copy."""
 
 DELETED: Final = "forgotten"
 """Outcome of a line that the user deleted."""
 
 
 class Source(Struct):
-    """A file of an agent and its copy in the archive.
+    """A file of an agent and its raw copy.
 
-    `size` counts bytes of the file, `parsed` and `pending` bytes of its content, which is more where the file is
-    compressed. Always `lines == sum(coverage.values())`; the `pending` bytes after `parsed` are a line still being
-    written.
-    `rules` is the version of the rules by which secrets were taken out of what it says.
-    `head` and `tail` are digests of the first and the last 4 KiB archived, by which an append is told from a rewrite.
-    `sums` are the packed checksums of the copy, empty where none were computed yet.
+    `size` counts bytes of the file; `parsed` and `pending` count bytes of its content, which is longer if the file is
+    compressed. The `pending` bytes after `parsed` are a line still being written.
+    `coverage` counts lines by outcome; `lines == sum(coverage.values())` always holds.
+    `rules` is the version of the redaction rules that were applied when the copy was parsed.
+    `head` and `tail` are digests of the first and the last 4 KiB archived, which tell an append from a rewrite.
+    `sums` are the packed checksums of the copy; empty if none have been computed.
     """
 
     agent: str
@@ -52,78 +53,72 @@ class Source(Struct):
     id: int | None = None
 
 
-_COLUMNS = (
-    "id, agent, path, archived, device, inode, mtime, size, head, tail, session, parsed, pending, lines, coverage, "
-    "resume, rules, sums"
-)
+_COLUMNS: Final = Source.__struct_fields__
+_SELECT: Final = f"SELECT {', '.join(_COLUMNS)} FROM source"
 
 
 class SourceTable:
-    """Reads and writes `Source` rows."""
+    """Reads and writes `Source` rows, the records that each source contains first, and problems with files."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
 
-    def by_path(self) -> dict[Path, Source]:
-        """Every current source; those replaced by a rewritten file are left out."""
-        rows = self._db.rows(f"SELECT {_COLUMNS} FROM source WHERE NOT superseded")
-        return {source.path: source for source in map(_source, rows)}
+    def load(self, number: int) -> Source:
+        """Return the source with this id. Raises `KeyError`."""
+        row = self._db.one(f"{_SELECT} WHERE id = ?", (number,))
+        if row is None:
+            raise KeyError(number)
+        return _source(row)
 
     def all(self) -> list[Source]:
-        """Every source, those replaced by a rewritten file included."""
-        return [_source(row) for row in self._db.rows(f"SELECT {_COLUMNS} FROM source ORDER BY id")]
+        """Return every source, including those superseded by a rewritten file."""
+        return [_source(row) for row in self._db.rows(f"{_SELECT} ORDER BY id")]
+
+    def by_path(self) -> dict[Path, Source]:
+        """Return every current source; those superseded by a rewritten file are left out."""
+        return {source.path: source for source in map(_source, self._db.rows(f"{_SELECT} WHERE NOT superseded"))}
+
+    def at(self, path: Path) -> Source | None:
+        """Return the current source of a path."""
+        row = self._db.one(f"{_SELECT} WHERE path = ? AND NOT superseded", (os.fsencode(path),))
+        return _source(row) if row else None
+
+    def by_archived(self, archived: str) -> Source | None:
+        """Return the source whose copy has this path below the archive folder, superseded ones included."""
+        row = self._db.one(f"{_SELECT} WHERE archived = ?", (archived,))
+        return _source(row) if row else None
 
     def of_session(self, native_id: str) -> list[Source]:
-        """The sources of a session, by the id that its agent gave it, and of the sub-agents that worked for it."""
+        """Return the sources of the session that its agent calls `native_id`, and of its sub-agents."""
         rows = self._db.rows(
-            f"""SELECT {_COLUMNS} FROM source WHERE session IN (
+            f"""{_SELECT} WHERE session IN (
                     SELECT id FROM session WHERE native_id = ? OR (parent_id = ? AND kind = ?)
                 ) ORDER BY id""",
             (native_id, native_id, SessionKind.SUBAGENT),
         )
         return [_source(row) for row in rows]
 
-    def load(self, number: int) -> Source:
-        """The source with this id, which must exist."""
-        row = self._db.one(f"SELECT {_COLUMNS} FROM source WHERE id = ?", (number,))
-        if row is None:
-            raise KeyError(number)
-        return _source(row)
-
-    def at(self, path: Path) -> Source | None:
-        """The current source of a path."""
-        row = self._db.one(f"SELECT {_COLUMNS} FROM source WHERE path = ? AND NOT superseded", (os.fsencode(path),))
-        return _source(row) if row else None
-
-    def by_archived(self, archived: str) -> Source | None:
-        """The source whose copy has this path below the archive folder, replaced ones included."""
-        row = self._db.one(f"SELECT {_COLUMNS} FROM source WHERE archived = ?", (archived,))
-        return _source(row) if row else None
-
     def save(self, source: Source) -> int:
-        """Insert a source without an id, or update the one it has; the id."""
+        """Insert a source without an id, or update the one with its id; return the id."""
         values = _values(source)
-        names = _COLUMNS.split(", ")[1:]
         if source.id is None:
-            marks = ",".join("?" * len(names))
-            source.id = self._db.run(f"INSERT INTO source ({', '.join(names)}) VALUES ({marks})", values)
+            source.id = self._db.insert("source", values)
         else:
-            settings = ", ".join(f"{name} = ?" for name in names)
-            self._db.run(f"UPDATE source SET {settings} WHERE id = ?", (*values, source.id))
+            self._db.update("source", "id", source.id, values)
         return source.id
 
     def supersede(self, source: Source) -> None:
-        """Keep a source's copy and rows, but let its path belong to a new source."""
+        """Free the path of a source for a new one; its copy and rows stay."""
         self._db.run("UPDATE source SET superseded = 1 WHERE id = ?", (source.id,))
 
     def outdated(self, *, marked: bool = False) -> list[Source]:
         """Return sources to read again, each after those that its session was forked from, then the oldest first.
 
-        These are the `marked` ones (`outdate`, `TombstoneTable.reread`); unless only they are wanted, also those that
-        other rules for secrets read, and those of sessions that are archived but not indexed.
+        These are the marked ones (`outdate`, `TombstoneTable.reread`). Without `marked`, they also include sources
+        that were read with other redaction rules, and indexed sources whose session the user wants unindexed.
         """
         rows = self._db.rows(
-            f"""SELECT {_COLUMNS} FROM source WHERE rules = '' OR NOT ? AND (rules <> ? OR
+            f"""{_SELECT} WHERE rules = '' OR NOT ? AND (rules <> ? OR
                     session IN (
                         SELECT s.id FROM session s LEFT JOIN session p
                         ON p.agent = s.agent AND p.native_id = s.parent_id AND s.parent_id <> ''
@@ -140,13 +135,27 @@ class SourceTable:
         )
         return [_source(row) for row in rows]
 
+    def outdate(self, sources: Collection[int] | None = None) -> None:
+        """Have the copies of these sources read again; of all sources by default."""
+        if sources is None:
+            self._db.run("UPDATE source SET rules = ''")
+        else:
+            self._db.run(f"UPDATE source SET rules = '' WHERE id {AMONG}", (listed(sources),))
+
+    def count_to_read(self) -> int:
+        """Count the undamaged copies marked to be read again."""
+        return self._db.number(
+            """SELECT count(*) FROM source WHERE rules = ''
+               AND id NOT IN (SELECT source FROM inspection WHERE fault <> '')"""
+        )
+
     def is_first(self, source: Source) -> bool:
-        """Whether no older source belongs to its session."""
+        """Return whether no older source belongs to the session of this one."""
         row = self._db.one("SELECT min(id) FROM source WHERE session = ?", (source.session,))
         return row is not None and row[0] == source.id
 
     def inspected(self, source: int, at: Milliseconds, fault: str) -> None:
-        """Record that a copy was verified; `fault` is what is wrong with it, empty for nothing.
+        """Record that a copy was verified; `fault` describes its damage, empty for none.
 
         Nothing is recorded for a source that was deleted meanwhile.
         """
@@ -157,12 +166,23 @@ class SourceTable:
 
         Due are copies last verified before `before`, and damaged ones last verified before `faulty`.
         """
-        rows = self._db.rows(
+        return self._db.numbers(
             """SELECT s.id FROM source s LEFT JOIN inspection i ON i.source = s.id
                WHERE i.at IS NULL OR i.at < iif(i.fault = '', ?, ?) ORDER BY i.at, s.id""",
             (before, faulty),
         )
-        return [cast(int, number) for (number,) in rows]
+
+    def faulty(self) -> list[tuple[str, str]]:
+        """Return the copies that were damaged when they were last verified: the archive path and the damage."""
+        rows = self._db.rows(
+            "SELECT archived, fault FROM inspection JOIN source ON id = source WHERE fault <> '' ORDER BY archived"
+        )
+        return [(name, fault) for name, fault in rows]
+
+    def inspection(self) -> tuple[int, Milliseconds | None]:
+        """Return how many copies have been verified, and when the least recently verified one was."""
+        [(count, oldest)] = self._db.rows("SELECT count(*), min(at) FROM inspection")
+        return count, oldest
 
     def keep_sums(self, source: int, sums: bytes = b"") -> None:
         """Store the checksums of a copy; by default none, before the copy is rewritten.
@@ -171,96 +191,67 @@ class SourceTable:
         """
         self._db.run("UPDATE source SET sums = ? WHERE id = ?", (sums, source))
 
-    def faulty(self) -> list[tuple[str, str]]:
-        """Return the copies that were damaged when they were last verified: the archive path and the damage."""
-        rows = self._db.rows(
-            "SELECT archived, fault FROM inspection JOIN source ON id = source WHERE fault <> '' ORDER BY archived"
-        )
-        return [(str(name), str(fault)) for name, fault in rows]
-
-    def inspection(self) -> tuple[int, Milliseconds | None]:
-        """Return how many copies have been verified, and when the least recently verified one was."""
-        row = self._db.one("SELECT count(*), min(at) FROM inspection")
-        return (cast(int, row[0]), cast("int | None", row[1])) if row else (0, None)
-
     def coverage(self) -> Counter[str]:
-        """All archived lines by outcome."""
+        """Return the number of all archived lines by outcome."""
         total: Counter[str] = Counter()
         for (text,) in self._db.rows("SELECT coverage FROM source"):
-            total.update(json.loads(str(text)))
+            total.update(json.loads(text))
         return total
 
     def unaccounted(self) -> list[tuple[str, int, int]]:
-        """The copies whose lines do not add up: name, lines, and how many of them have an outcome. None is expected."""
+        """Return the copies whose lines do not add up: name, lines, and lines with an outcome. None is expected."""
         rows = self._db.rows(
-            """SELECT archived, lines, told FROM (
-                   SELECT id, archived, lines, (SELECT total(value) FROM json_each(coverage)) AS told FROM source
-               ) WHERE lines != told ORDER BY id"""
+            """SELECT archived, lines, counted FROM (
+                   SELECT id, archived, lines, (SELECT total(value) FROM json_each(coverage)) AS counted FROM source
+               ) WHERE lines != counted ORDER BY id"""
         )
-        return [(str(name), cast(int, lines), int(cast(float, told))) for name, lines, told in rows]
+        return [(name, lines, int(counted)) for name, lines, counted in rows]
 
     def totals(self) -> tuple[int, int, int, int]:
-        """Files, bytes, lines, and bytes of lines still being written."""
-        row = self._db.one("SELECT count(*), total(size), total(lines), total(pending) FROM source")
-        files, size, lines, pending = cast("tuple[float, ...]", row)
-        return int(files), int(size), int(lines), int(pending)
-
-    def outdate(self, sources: Collection[int] | None = None) -> None:
-        """Have the copies of these sources read again; every copy where none is named."""
-        if sources is None:
-            self._db.run("UPDATE source SET rules = ''")
-        else:
-            self._db.run(f"UPDATE source SET rules = '' WHERE id {AMONG}", (listed(sources),))
-
-    def count_to_read(self) -> int:
-        """How many copies were to be read again and were not yet; not those that only newer rules would read again, nor
-        those that are damaged.
-        """
-        return self._db.number(
-            """SELECT count(*) FROM source WHERE rules = ''
-               AND id NOT IN (SELECT source FROM inspection WHERE fault <> '')"""
-        )
+        """Return the numbers of files, bytes, lines, and bytes of lines still being written."""
+        rows = self._db.rows("SELECT count(*), total(size), total(lines), total(pending) FROM source")
+        files, size, lines, pending = map(int, rows[0])
+        return files, size, lines, pending
 
     def archived_names(self) -> set[str]:
-        """The names of all copies, those of replaced sources included."""
-        return {str(row[0]) for row in self._db.rows("SELECT archived FROM source")}
+        """Return the names of all copies, including those of superseded sources."""
+        return {name for (name,) in self._db.rows("SELECT archived FROM source")}
+
+    def session_of(self, source: int) -> int | None:
+        """Return the number of the session that a source belongs to."""
+        row = self._db.one("SELECT session FROM source WHERE id = ?", (source,))
+        return row[0] if row else None
 
     def places(self, records: Collection[str]) -> dict[str, Place]:
-        """Where these record ids were first seen; unknown ones are left out."""
+        """Return where these record ids were first seen; unknown ids are left out."""
         rows = self._db.rows(f"SELECT id, source, line FROM record WHERE id {AMONG}", (listed(records),))
-        return {str(record): (cast(int, source), cast(int, line)) for record, source, line in rows}
+        return {record: (source, line) for record, source, line in rows}
 
     def records_of(self, source: int) -> dict[str, int]:
-        """The records that a source brought first, and the lines they stand on."""
-        rows = self._db.rows("SELECT id, line FROM record WHERE source = ?", (source,))
-        return {str(record): cast(int, line) for record, line in rows}
+        """Return the records that a source contained first, with their lines."""
+        return dict(self._db.rows("SELECT id, line FROM record WHERE source = ?", (source,)))
 
     def own(self, source: int, lines: dict[str, int]) -> None:
-        """This source brought these records first, on these lines."""
+        """Record that a source contained these records first, on these lines."""
         self._db.run_many(
             "INSERT OR IGNORE INTO record VALUES (?, ?, ?)", [(record, source, line) for record, line in lines.items()]
         )
 
     def disown(self, sources: Collection[int], records: Collection[str]) -> None:
-        """Others brought these records before these sources did."""
+        """Record that other sources contained these records before these sources."""
         self._db.run(f"DELETE FROM record WHERE id {AMONG} AND source {AMONG}", (listed(records), listed(sources)))
 
-    def session_of(self, source: int) -> int | None:
-        """The number of the session a source belongs to."""
-        row = self._db.one("SELECT session FROM source WHERE id = ?", (source,))
-        return cast("int | None", row[0]) if row else None
-
     def report(self, path: Path, reason: str | None) -> None:
-        """Remember why a file could not be read, or forget it when it could."""
+        """Record why a file could not be read; None deletes the record."""
         if reason is None:
             self._db.run("DELETE FROM problem WHERE path = ?", (os.fsencode(path),))
         else:
             self._db.run("INSERT OR REPLACE INTO problem VALUES (?, ?, ?)", (os.fsencode(path), reason, now()))
 
     def problems(self) -> list[tuple[Path, str]]:
-        """Files that could not be read at the last attempt."""
+        """Return the files that could not be read at the last attempt, with the reason."""
         rows = self._db.rows("SELECT path, reason FROM problem ORDER BY path")
-        return [(Path(os.fsdecode(cast(bytes, path))), str(reason)) for path, reason in rows]
+        return [(Path(os.fsdecode(path)), reason) for path, reason in rows]
 
 
 class ContainerTable:
@@ -279,49 +270,20 @@ class ContainerTable:
         self._db.run("INSERT OR REPLACE INTO container VALUES (?, ?)", (os.fsencode(path), state))
 
 
-def _values(source: Source) -> tuple[str | bytes | int | None, ...]:
-    resume = source.resume
-    return (
-        source.agent,
-        os.fsencode(source.path),
-        source.archived,
-        source.device,
-        source.inode,
-        source.mtime,
-        source.size,
-        source.head,
-        source.tail,
-        source.session,
-        source.parsed,
-        source.pending,
-        source.lines,
-        json.dumps(source.coverage),
-        json.dumps([resume.line, resume.byte, resume.ordinal, resume.coverage, resume.entitles]),
-        source.rules,
-        source.sums,
-    )
+def _values(source: Source) -> dict[str, Value]:
+    encoded = {
+        "path": os.fsencode(source.path),
+        "coverage": json.dumps(source.coverage),
+        "resume": json.dumps(astuple(source.resume)),
+    }
+    return {column: value for column, value in (asdict(source) | encoded).items() if column != "id"}
 
 
 def _source(row: Row) -> Source:
-    number, agent, path, archived, device, inode, mtime, size, head, tail, session, *read = row
-    parsed, pending, lines, coverage, resume, rules, sums = read
-    return Source(
-        id=cast(int, number),
-        agent=str(agent),
-        path=Path(os.fsdecode(cast(bytes, path))),
-        archived=str(archived),
-        device=cast(int, device),
-        inode=cast(int, inode),
-        mtime=cast(int, mtime),
-        size=cast(int, size),
-        head=cast(bytes, head),
-        tail=cast(bytes, tail),
-        session=cast("int | None", session),
-        parsed=cast(int, parsed),
-        pending=cast(int, pending),
-        lines=cast(int, lines),
-        coverage=json.loads(str(coverage)),
-        resume=ResumePoint(*json.loads(str(resume))),
-        rules=str(rules),
-        sums=cast(bytes, sums),
-    )
+    values = dict(zip(_COLUMNS, row, strict=True))
+    decoded = {
+        "path": Path(os.fsdecode(values["path"])),
+        "coverage": json.loads(values["coverage"]),
+        "resume": ResumePoint(*json.loads(values["resume"])),
+    }
+    return Source(**values | decoded)

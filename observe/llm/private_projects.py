@@ -43,7 +43,7 @@ class PrivateProjects:
         places = {
             place
             for native_id in {memory.session_id, name if space == "session" else ""} - {""}
-            for place in self._store.sessions.whereabouts(native_id)
+            for place in self._store.sessions.projects(native_id)
         }
         if any(self._matches(*place) for place in places):
             return True
@@ -55,7 +55,7 @@ class PrivateProjects:
     @cached_property
     def _namespaces_in_private_folders(self) -> set[str]:
         """Namespaces of all projects with a session in a private folder."""
-        return self._namespaces_of(place[0] for place in self._store.sessions.whereabouts() if self._matches(*place))
+        return self._namespaces_of(place[0] for place in self._store.sessions.projects() if self._matches(*place))
 
     def _namespaces_of(self, names: Iterable[str]) -> set[str]:
         """Return the namespaces of all projects with these names; several projects can share a name."""

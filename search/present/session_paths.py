@@ -46,7 +46,7 @@ class TranscriptPaths:
 
     def _session(self, start: str) -> str:
         """The id of the one session that begins so; empty where none does. Raises `InvalidInput` where several do."""
-        begun = self._store.sessions.beginning(encodable(start)) if len(start) >= _SHORTEST else []
+        begun = self._store.sessions.native_ids(encodable(start)) if len(start) >= _SHORTEST else []
         if len(begun) > 1:
             raise InvalidInput(f"{len(begun):,} sessions begin with {start}", hint="Give more characters of the id.")
         return begun[0] if begun else ""

@@ -187,7 +187,7 @@ class ZeroResultExplainer:
 
     def _written(self) -> dict[str, str]:
         """Projects and folders as they are written, by how they are indexed."""
-        return {label(each): each for place in self._store.sessions.whereabouts() for each in place}
+        return {label(each): each for place in self._store.sessions.projects() for each in place}
 
 
 def _only(field: str, name: str) -> Filters:

@@ -93,7 +93,7 @@ def _nearest(namespace: str, known: Iterable[str]) -> list[str] | None:
     """Projects that are called much like one that there is not; None where there is one, of which no memory tells."""
 
     with Store.open(Home.find().database) as store:
-        archived = {project_namespace(project or cwd) for project, cwd in store.sessions.whereabouts()}
+        archived = {project_namespace(project or cwd) for project, cwd in store.sessions.projects()}
     if namespace in archived:
         return None
     prefix = project_namespace("x").removesuffix("x")

@@ -35,7 +35,7 @@ def archived_as(project: str) -> str:
     if not home.has_database:
         return str(whole)
     with Store.open(home.database) as store:
-        places = store.sessions.whereabouts()
+        places = store.sessions.projects()
     inside = any(PurePath(cwd).is_relative_to(whole) for _, cwd in places if cwd)
     return whole.name if not inside and whole.name in {project for project, _ in places} else str(whole)
 
