@@ -1,8 +1,18 @@
 """What a look at the archive found: the values behind `doctor`, `fsck` and `rebuild`."""
 
 from pathlib import Path
+from typing import Final
 
 from msgspec import Struct, field
+
+from .amount import many
+
+RESTORE: Final = (
+    "Memories or observations that were stored last may be gone, as after palaver.db-wal was deleted or damaged. "
+    "Compare with a file in backups/, run `palaver archive`, then `palaver fsck --repair`: it stores memories again "
+    "that can be read in a damaged palaver.db-wal, and takes the database as it is."
+)
+"""Remedy for missing changes."""
 
 
 class Finding(Struct, frozen=True):
@@ -56,3 +66,8 @@ class Rebuilt(Struct, frozen=True):
     reread: int = 0
     recovered: int = 0
     problems: list[Finding] = field(default_factory=list[Finding])
+
+
+def missing_changes(count: int) -> str:
+    """Say how many acknowledged changes the database lacks."""
+    return f"{many(count, 'acknowledged change')} {'is' if count == 1 else 'are'} missing from the database"

@@ -1,7 +1,4 @@
-"""The whole pass: archive, parse, observe, embed, publish, compress. The one place where all stages meet.
-
-It stands in `observe`, the last folder that may see the others.
-"""
+"""Pipeline: ingest, publish, observe, embed, publish and compress, in this order."""
 
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -15,6 +12,7 @@ from ..archiver.ingest.parser_pool import ParserPool
 from ..archiver.ingest.transcripts import Transcript
 from ..archiver.reading.exclusion import Exclusion
 from ..archiver.store import ARCHIVER, LEARNER, Store
+from ..core.checkup import RESTORE, missing_changes
 from ..core.closing import Closing
 from ..core.errors import LeaseHeld, PalaverError, SourceUnreadable
 from ..core.home import Home
@@ -24,10 +22,11 @@ from ..search.index.draft import Draft
 from ..search.index.generation import Generations
 from ..search.index.indexer import Indexer
 from ..search.model.embedder import DEFAULT_MODEL, load
+from .deletion.erasure import erase_expired, finish, is_unfinished
 
 
 class Pipeline(Closing):
-    """All stages over one home. One process takes up at a time; a second raises `LeaseHeld`."""
+    """All stages over one home. One process ingests at a time; a second raises `LeaseHeld`."""
 
     def __init__(
         self,
@@ -37,10 +36,10 @@ class Pipeline(Closing):
         *,
         pool: ParserPool | None = None,
     ) -> None:
-        """Open the archive in this home, making it if there is none; `model` embeds, the packaged one by default.
+        """Open the archive of this home, creating it if there is none; `model` embeds, by default the packaged one.
 
-        Folders that match one of the patterns in `exclude` are left alone; raises `ConfigInvalid` for a bad pattern.
-        `pool` may have been started already.
+        Folders that match a pattern in `exclude` are left out; raises `ConfigInvalid` for an invalid pattern. `pool`
+        parses, and may have been started.
         """
         exclusion = Exclusion(exclude)
         self._home, self._model, self._exclusion = home, model, exclusion
@@ -93,14 +92,12 @@ class Pipeline(Closing):
         return result
 
     def _lost(self) -> list[SourceUnreadable]:
-        """Return tombstones that were lost with a damaged file, and changes that are missing."""
+        """Return what the database lost: tombstones in a damaged file, and acknowledged changes."""
         problems: list[SourceUnreadable] = []
         if self._store.tombstones.lost:
             hint = "Then run `palaver fsck --repair`: until then `palaver doctor` tells of it."
             problems.append(SourceUnreadable(self._home.archive, self._store.tombstones.damage, hint=hint))
         if missing := self._store.watermark.missing:
-            from .upkeep.fsck import RESTORE, missing_changes
-
             problems.append(SourceUnreadable(self._home.database, missing_changes(missing), hint=RESTORE))
         return problems
 
@@ -111,22 +108,19 @@ class Pipeline(Closing):
         """
         if not self._store.tombstones.exist():
             return []
-        from .deletion.erasure import erase_expired, finish, is_unfinished
-
         problems: list[SourceUnreadable] = []
         try:
             erase_expired(self._home, self._store)
             if is_unfinished(self._store):
                 problems += finish(self._home, self._store, self._exclusion, self._model, report).problems
         except (PalaverError, OSError) as error:
-            hint = "The next pass tries again; `palaver fsck` tells what is damaged."
+            hint = "The next run tries again. `palaver fsck` shows what is damaged."
             reason = f"deleted content could not be erased: {error}"
             problems.append(SourceUnreadable(self._home.archive, reason, hint=hint))
         return problems
 
     def _learn(self, result: Report, report: Reporter) -> None:
-        # The rules, and what reads documents, are loaded when they are needed: text is searchable that much sooner.
-        from .round import learn
+        from .learn import learn  # loads all rules; text can be searched that much sooner
 
         done = learn(self._home, self._store, self._indexer, report)
         result.observed, result.embedded, result.model = done.observed, done.embedded, done.model
@@ -137,5 +131,5 @@ class Pipeline(Closing):
         self._store.stages.note("publish")
 
     def close(self) -> None:
-        """Let go of everything that it opened."""
+        """Close the store."""
         self._close()

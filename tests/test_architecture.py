@@ -60,9 +60,8 @@ LAZY = set(
 LOCAL_IMPORTS: dict[str, int] = {
     "agents": 1,
     "archiver/files": 1,
-    "archiver/store": 1,
     "core": 5,
-    "observe": 6,
+    "observe": 1,
     "observe/llm": 1,
     "search": 15,
     "search/index": 19,
@@ -70,7 +69,6 @@ LOCAL_IMPORTS: dict[str, int] = {
     "search/present": 2,
     "search/query": 2,
     "search/rank": 3,
-    "templates": 1,
 }
 
 HEAVY = {"anthropic", "mcp", "onnxruntime", "sentence_transformers", "tantivy", "torch", "usearch"}

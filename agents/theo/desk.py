@@ -4,7 +4,7 @@ from functools import cached_property
 
 from ...archiver.store.project_table import plain_namespace
 from ...core.document import DocumentStats, IndexedDirectory
-from ...observe.background.rounds import Rounds
+from ...observe.background.background_indexer import BackgroundIndexer
 from ...observe.memory import MemoryCore
 from ...observe.traces import CodeTraces
 from ...search.document_library import DocumentLibrary
@@ -43,11 +43,11 @@ class TheoDesk:
     def embed_waiting(self, waiting: DocumentStats | IndexedDirectory) -> None:
         """Start background rounds if files or chunks wait, and the server has a background."""
         if self.place.background and (waiting.queued or waiting.unembedded):
-            self._rounds.wake()
+            self._background_indexer.wake()
 
     @cached_property
-    def _rounds(self) -> Rounds:
-        return Rounds(self.place.home, self.place.model)
+    def _background_indexer(self) -> BackgroundIndexer:
+        return BackgroundIndexer(self.place.home, self.place.model)
 
     @cached_property
     def traces(self) -> CodeTraces:

@@ -1,1 +1,1 @@
-"""When is something new?"""
+"""When do transcripts change?"""

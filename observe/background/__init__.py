@@ -1,1 +1,1 @@
-"""What does the background archiver do, and when?"""
+"""What runs while nobody waits for it?"""

@@ -20,7 +20,7 @@ from ...archiver.store import ARCHIVER, Source, Store
 from ...archiver.store.salvage import memories_in_logs, salvage
 from ...archiver.store.tombstone_file import KeyChanged, KeyLost
 from ...core.amount import many
-from ...core.checkup import Checkup, Finding
+from ...core.checkup import RESTORE, Checkup, Finding, missing_changes
 from ...core.errors import SourceUnreadable, StoreCorrupt, StoreMissing
 from ...core.home import Home
 from ...core.memory import MemoryState
@@ -37,11 +37,6 @@ FROM_COPIES: Final = "what was said comes back, memories do not, and what was fo
 RECOVER: Final = (
     "End every Palaver and agent, then run `palaver fsck --repair`: it saves every row that can still be read "
     "and keeps the damaged file."
-)
-RESTORE: Final = (
-    "Memories or observations that were stored last may be gone, as after palaver.db-wal was deleted or damaged. "
-    "Compare with a file in backups/, run `palaver archive`, then `palaver fsck --repair`: it stores memories again "
-    "that can be read in a damaged palaver.db-wal, and takes the database as it is."
 )
 TAKE_UP: Final = (
     "If a run was interrupted, run `palaver archive` as before. Otherwise `palaver rebuild --from-archive` reads them."
@@ -109,11 +104,6 @@ def _salvaged(home: Home, damage: str) -> Iterator[Finding]:
     if done.lost:
         remedy = "Restore them from a backup of your own, if there is one."
         yield Finding("memories", f"{_named(done.lost)} could not be read, and no backup has them", remedy)
-
-
-def missing_changes(count: int) -> str:
-    """Say how many acknowledged changes the database lacks."""
-    return f"{many(count, 'acknowledged change')} {'is' if count == 1 else 'are'} missing from the database"
 
 
 def _named(memories: Sequence[int]) -> str:

@@ -14,12 +14,12 @@ from ...archiver.store import ARCHIVER, State, Store
 from ...archiver.store.backups import Backups
 from ...archiver.store.tombstone_file import KeyLost
 from ...core.amount import many, size
-from ...core.checkup import Finding
+from ...core.checkup import RESTORE, Finding, missing_changes
 from ...core.clock import now, show_minute
 from ...core.errors import StoreCorrupt, StoreMissing
 from ...core.installation import upgrade_hint
 from ...core.report import Unsearched
-from .fsck import FROM_COPIES, RECOVER, RESTORE, TAKE_UP, missing_changes
+from .fsck import FROM_COPIES, RECOVER, TAKE_UP
 from .patient import ARCHIVE, Answer, Fact, Patient
 
 _SETTLED: Final = 60.0

@@ -27,7 +27,7 @@ from ...core.report import Pass
 from ...search.index.generation import Generations
 from ...search.index.indexer import Indexer
 from ...search.model.embedder import DEFAULT_MODEL, load
-from ..stage import observe_pending
+from ..observe_pending import observe_pending
 from .fsck import RECOVER, damage_of
 
 _PATIENCE: Final = 30.0

@@ -9,7 +9,7 @@ from typing import Final
 
 from ...archiver.redaction import VERSION as SECRETS
 from ...archiver.store import is_wal_safe, sqlite_version
-from ...archiver.watch.mounts import is_silent
+from ...archiver.watch.network_mounts import is_network_mount
 from ...core.amount import many, size
 from ...core.checkup import Finding
 from ...core.errors import ModelUnavailable
@@ -37,7 +37,7 @@ def folder(patient: Patient) -> Answer:
     if not root.is_dir():
         return
     free = shutil.disk_usage(root).free
-    silent = is_silent(root)
+    silent = is_network_mount(root)
     yield Fact("folder", f"{size(free)} free, {'on a network file system' if silent else 'on a local disk'}")
     if not os.access(root, os.W_OK):
         remedy = f"Let yourself write: `chmod -R u+w {root}`, as its owner."

@@ -19,7 +19,7 @@ from palaver.archiver.ingest.transcripts import in_paths
 from palaver.core.home import Home
 from palaver.core.memory import Memory
 from palaver.core.query import Query
-from palaver.observe import pipeline, stage
+from palaver.observe import observe_pending, pipeline
 from palaver.observe.memory import MemoryCore, memory_core
 from palaver.search import archive_search
 from palaver.search.archive_search import ArchiveSearch
@@ -30,7 +30,7 @@ from ..archiver.formats.claude_code.claude_lines import written
 from ..archiver.history import talk
 from ..search.fake_embedder import FakeEmbedder
 
-PRELOADED: Final = (engine, hits, stage)
+PRELOADED: Final = (engine, hits, observe_pending)
 PACE: Final = 0.05
 """Seconds that a task pauses after each action, since all share two cores."""
 LONG_AGO: Final = 1_700_000_000

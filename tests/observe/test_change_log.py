@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from palaver.archiver.store import Entity
 from palaver.core.progress import silent
-from palaver.observe.stage import observe_pending
+from palaver.observe.observe_pending import observe_pending
 from palaver.search.index import indexed_texts
 
 from ..archiver.formats.claude_code.claude_lines import replied, said, text, written

@@ -6,13 +6,12 @@ import pytest
 
 from palaver.archiver.store import Queued, Store
 from palaver.core.home import Home
-from palaver.observe.background.catching_up import Caught, catch_up
-from palaver.observe.background.learning import Learning
+from palaver.observe.background.index_schedule import IndexSchedule
+from palaver.observe.background.index_worker import WorkerResult, update_index
 from palaver.observe.pipeline import Pipeline
 from palaver.search.document_library import DocumentLibrary
 
-from ..archiver.watch.test_watching import Times
-from .background.test_learning import Hand
+from .background.test_index_schedule import ScriptedWorker, Time
 
 
 @pytest.fixture
@@ -50,22 +49,22 @@ def test_a_pass_reads_what_waits(place: Home) -> None:
 
 def test_the_background_archiver_reads_what_waits(place: Home) -> None:
     """In the process that catches up."""
-    assert catch_up(place, None, settle=True).embedded == 1
+    assert update_index(place, None, settle=True).embedded == 1
     assert is_done(place)
 
 
 def test_a_file_that_waits_begins_a_round(place: Home) -> None:
     """Even where nothing else changed; what failed waits no more."""
-    hand, times = Hand(), Times()
+    worker = ScriptedWorker()
     with Store.open(place.database) as store:
-        learning = Learning(store, hand, lambda: "chosen", times)
-        learning.round()
-        assert hand.begun == [False]
+        schedule = IndexSchedule(store, worker, lambda: "chosen", Time())
+        schedule.step()
+        assert worker.started == [False]
 
         with store.transaction():
             for file in store.documents.queued(9):
                 store.documents.settle(file, "broken")
-        hand.result = Caught(seq=store.changes.last())
-        hand.begun.clear()
-        learning.round()
-        assert hand.begun == []
+        worker.next = WorkerResult(seq=store.changes.last())
+        worker.started.clear()
+        schedule.step()
+        assert worker.started == []

@@ -16,8 +16,8 @@ from palaver.observe.extraction.preferences import preference_candidates
 from palaver.observe.llm.model_errors import BudgetExhausted
 from palaver.observe.llm.model_extractor import ModelExtractor
 from palaver.observe.llm.model_stats import load_dead_letters, load_stats
+from palaver.observe.observe_pending import observe_pending
 from palaver.observe.pipeline import Pipeline
-from palaver.observe.stage import observe_pending
 from palaver.templates.json_output import to_json
 from palaver.templates.prompts import ExtractionPrompts
 from palaver.templates.quote import line

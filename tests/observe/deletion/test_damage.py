@@ -13,14 +13,14 @@ from palaver.archiver.deletion.deletions import UNDO_PERIOD, Deletions
 from palaver.archiver.ingest.ingest import Ingest
 from palaver.archiver.ingest.transcripts import in_paths
 from palaver.archiver.store import State, Store
-from palaver.archiver.watch.events import FileEvents
+from palaver.archiver.watch.file_events import FileEvents
 from palaver.core import ids
 from palaver.core.deletion import DeletionRequest, DeletionResult
 from palaver.core.home import Home
 from palaver.core.report import Report
 from palaver.observe import pipeline
-from palaver.observe.background import watching
-from palaver.observe.background.watching import Watcher
+from palaver.observe.background import background_archiver
+from palaver.observe.background.background_archiver import BackgroundArchiver
 from palaver.observe.deletion import erasure
 from palaver.observe.deletion.deleter import Deleter
 from palaver.observe.pipeline import Pipeline
@@ -120,8 +120,8 @@ def test_an_erasure_that_fails_is_told_and_archiving_goes_on(history: History, m
     def fails(*_: object) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(erasure, "erase_expired", fails)
-    monkeypatch.setattr(watching, "erase_expired", fails)
+    monkeypatch.setattr(pipeline, "erase_expired", fails)
+    monkeypatch.setattr(background_archiver, "erase_expired", fails)
     history.write(talk("new", session=FORK), FORK, at=5)
 
     [problem] = archive(history).ingested.problems
@@ -131,7 +131,7 @@ def test_an_erasure_that_fails_is_told_and_archiving_goes_on(history: History, m
     with Store.open(history.home.database) as store:
         assert [stage.name for stage in store.stages.all() if stage.fails] == ["archive"]
         heard: list[str] = []
-        watcher = Watcher(history.home, FileEvents(poll=True), lambda event, _: heard.append(event))
+        watcher = BackgroundArchiver(history.home, FileEvents(poll=True), lambda event, _: heard.append(event))
         watcher._erase(store)
     assert heard == ["failed"]
 

@@ -15,7 +15,7 @@ from palaver.core.observation import Evidence, Observation, ObservationType
 from palaver.observe import rules
 from palaver.observe.extraction.observation_writer import keep, summarise
 from palaver.observe.extraction.repetition import fingerprint
-from palaver.observe.stage import observe_pending
+from palaver.observe.observe_pending import observe_pending
 
 from ...search.history import History, Said
 

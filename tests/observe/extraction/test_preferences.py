@@ -15,7 +15,7 @@ from palaver.observe.extraction.preferences import (
     states_preference,
 )
 from palaver.observe.memory import MemoryCore
-from palaver.observe.stage import observe_pending
+from palaver.observe.observe_pending import observe_pending
 
 from ...search.fake_embedder import FakeEmbedder
 from ...search.history import History, Said

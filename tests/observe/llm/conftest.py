@@ -13,7 +13,7 @@ from palaver.core.progress import silent
 from palaver.core.spending import Extraction
 from palaver.observe.llm.model_extractor import ModelExtractor
 from palaver.observe.llm.provider import Anthropic
-from palaver.observe.stage import observe_pending
+from palaver.observe.observe_pending import observe_pending
 from palaver.templates.prompts import ExtractionPrompts
 from palaver.templates.render import Renderer
 

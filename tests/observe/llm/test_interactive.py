@@ -12,8 +12,8 @@ from palaver.core.progress import silent
 from palaver.core.recursion import OWN_PROMPT_MARK
 from palaver.observe.llm.job_queue import ATTEMPTS_MAX
 from palaver.observe.llm.model_errors import BudgetExhausted, ModelBusy, ModelRefused
+from palaver.observe.observe_pending import observe_pending
 from palaver.observe.rules import VERSION
-from palaver.observe.stage import observe_pending
 
 from .conftest import ANSWER, Stage, asked
 from .server import Sent, failing, honest, learned, message, observation, passages

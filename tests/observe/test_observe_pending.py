@@ -3,9 +3,9 @@
 import pytest
 
 from palaver.core.conversation import Exchange, Session
-from palaver.observe import rules, stage
+from palaver.observe import rules
+from palaver.observe.observe_pending import observe_pending
 from palaver.observe.rules.verification import VerifiedObservations
-from palaver.observe.stage import observe_pending
 
 from ..search.history import History, Said, learned
 
@@ -28,7 +28,7 @@ def test_everything_is_observed_once(told: History) -> None:
     """Every exchange is observed, batch after batch, and none a second time."""
     heard: list[tuple[int, int]] = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(stage, "_BATCH", 2)
+        patch.setattr("palaver.observe.observe_pending._BATCH", 2)
         assert observe_pending(told.store, lambda done, total: heard.append((done, total))) == 5
 
     assert heard == [(0, 5), (2, 5), (4, 5), (5, 5)]
@@ -90,7 +90,7 @@ def test_what_changes_meanwhile_is_observed_once_more(told: History, monkeypatch
 
 def test_it_can_be_enough(told: History, monkeypatch: pytest.MonkeyPatch) -> None:
     """Told that it is enough, it ends with the batch in hand, and goes on there the next time."""
-    monkeypatch.setattr(stage, "_BATCH", 2)
+    monkeypatch.setattr("palaver.observe.observe_pending._BATCH", 2)
     answers = iter([False, True])
 
     assert observe_pending(told.store, silent, lambda: next(answers)) == 2

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from palaver.archiver.watch import mounts
-from palaver.archiver.watch.mounts import is_silent
+from palaver.archiver.watch import network_mounts
+from palaver.archiver.watch.network_mounts import is_network_mount
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux says of which kind a file system is")
 
@@ -27,7 +27,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ]
     table = tmp_path / "mountinfo"
     table.write_text("\n".join(rows))
-    monkeypatch.setattr(mounts, "_MOUNTS", table)
+    monkeypatch.setattr(network_mounts, "_MOUNTS", table)
     return tmp_path
 
 
@@ -46,18 +46,18 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 )
 def test_the_innermost_mount_decides(place: Path, folder: str, silent: bool) -> None:
     """Network and FUSE file systems are silent; of nested mounts the innermost counts, of stacked ones the last."""
-    assert is_silent(place / folder) is silent
+    assert is_network_mount(place / folder) is silent
 
 
 def test_a_link_is_followed(place: Path) -> None:
     """A link lies where it leads to."""
     (place / "link").symlink_to(place / "net")
 
-    assert is_silent(place / "link" / "folder")
+    assert is_network_mount(place / "link" / "folder")
 
 
 def test_without_a_table_events_are_trusted(place: Path) -> None:
     """Where the system does not say what is mounted, nothing is taken for silent."""
     (place / "mountinfo").unlink()
 
-    assert not is_silent(place / "net")
+    assert not is_network_mount(place / "net")

@@ -7,8 +7,8 @@ import pytest
 from palaver.archiver.copies.verification import BUDGET, CopyVerifier
 from palaver.core.clock import now
 from palaver.core.report import VerifiedCopies
-from palaver.observe.background import catching_up, learning
-from palaver.observe.background.catching_up import catch_up
+from palaver.observe.background import index_schedule, index_worker
+from palaver.observe.background.index_worker import update_index
 from palaver.search.index.generation import Generations
 from palaver.search.index.indexer import Indexer
 from palaver.search.model.embedder import load
@@ -27,9 +27,9 @@ def test_changes_during_verification_cause_another_round(history: History, monke
         history.ingest()
         return VerifiedCopies(checked=1)
 
-    monkeypatch.setattr(catching_up, "verify_due", verified)
+    monkeypatch.setattr(index_worker, "verify_due", verified)
 
-    caught = catch_up(history.home, None, settle=True)
+    caught = update_index(history.home, None, settle=True)
 
     assert history.store.changes.last() > seen[0]
     assert (caught.seq, caught.lag, caught.left, caught.verified.checked) == (seen[0], 0, False, 1)
@@ -45,16 +45,16 @@ def test_each_hourly_round_verifies_copies(history: History, monkeypatch: pytest
 
     def later(seconds: float) -> None:
         at = now() + round(seconds * 1000)
-        monkeypatch.setattr(catching_up, "now", lambda: at)
-        catching_up.verify_due(history.home, history.store, indexer)
+        monkeypatch.setattr(index_worker, "now", lambda: at)
+        index_worker.verify_due(history.home, history.store, indexer)
 
     monkeypatch.setattr(CopyVerifier, "run", run)
     indexer = Indexer(history.store, Generations(history.home.index), load())
 
     later(0)
-    later(learning._IDLE / 2)
+    later(index_schedule._IDLE / 2)
     assert len(begun) == 1
-    later(learning._IDLE - 10 * BUDGET)
+    later(index_schedule._IDLE - 10 * BUDGET)
     assert len(begun) == 2
 
 
@@ -62,8 +62,8 @@ def test_an_index_of_another_version_is_made_anew(history: History) -> None:
     """The first round after an upgrade makes it, however little changed, and says so; the next one has no reason to."""
     history.write(talk("first"))
     history.ingest()
-    catch_up(history.home, None, settle=True)
+    update_index(history.home, None, settle=True)
     outdate(history.home.index)
 
-    assert catch_up(history.home, None, settle=False).reindexed
-    assert not catch_up(history.home, None, settle=True).reindexed
+    assert update_index(history.home, None, settle=False).reindexed
+    assert not update_index(history.home, None, settle=True).reindexed

@@ -1,4 +1,4 @@
-"""The extraction stage: exchanges that were not looked at yet become observations."""
+"""Extraction of observations from exchanges that were not observed yet."""
 
 from collections.abc import Callable
 
@@ -12,15 +12,15 @@ from .rules.verification import VerifiedObservations
 _BATCH = 200
 
 
-def observe_pending(store: Store, progress: Progress, enough: Callable[[], bool] = never) -> int:
-    """Observe every exchange that is new, grew, or was seen by other rules, until it is `enough`; how many there were.
+def observe_pending(store: Store, progress: Progress, should_stop: Callable[[], bool] = never) -> int:
+    """Observe every exchange that is new, grew, or was observed by other rules. Return how many there were.
 
-    An exchange that another process changes meanwhile is observed once more. Sessions of which something went, or came
-    from another, are summed up anew.
+    Stops early when `should_stop`. An exchange that another process changes meanwhile is observed again. Sessions that
+    lost observations or got some from another session are summarised again.
     """
     done, total = 0, store.exchanges.count_unobserved(rules.VERSION)
     sessions: dict[int, Session] = {}
-    while not enough():
+    while not should_stop():
         before = store.changes.last()
         batch = store.exchanges.unobserved(rules.VERSION, _BATCH)
         if not batch:

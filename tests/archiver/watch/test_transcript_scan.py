@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from palaver.archiver.ingest.transcripts import Transcript, near
-from palaver.archiver.watch.scanning import Scan
+from palaver.archiver.watch.transcript_scan import TranscriptScan
 
 from ..formats.claude_code.claude_lines import written
 from ..history import talk
@@ -32,9 +32,9 @@ def session(projects: Path, number: int = 1, folder: str = "shop") -> Path:
     return path
 
 
-def looked(scan: Scan) -> list[Path]:
+def looked(scan: TranscriptScan) -> list[Path]:
     """What a look finds, which is kept."""
-    seen = scan.look()
+    seen = scan.all()
     scan.keep(seen)
     return [each.transcript.path for each in seen]
 
@@ -42,7 +42,7 @@ def looked(scan: Scan) -> list[Path]:
 def test_only_what_changed(projects: Path) -> None:
     """A transcript is found once as it is, and again when it grew, shrank, was touched or replaced."""
     one, two = session(projects, 1), session(projects, 2)
-    scan = Scan()
+    scan = TranscriptScan()
 
     assert looked(scan) == [one, two]
     assert looked(scan) == []
@@ -60,8 +60,8 @@ def test_only_what_changed(projects: Path) -> None:
 def test_what_is_not_kept_is_found_again(projects: Path) -> None:
     """What could not be taken up counts as new at the next look, and so does what is forgotten."""
     one, two = session(projects, 1), session(projects, 2)
-    scan = Scan()
-    seen = scan.look()
+    scan = TranscriptScan()
+    seen = scan.all()
     scan.keep(seen[1:])
 
     assert looked(scan) == [one]
@@ -74,7 +74,7 @@ def test_what_is_not_kept_is_found_again(projects: Path) -> None:
 def test_a_file_that_comes_back_is_new(projects: Path) -> None:
     """What was deleted is not remembered."""
     one = session(projects)
-    scan = Scan()
+    scan = TranscriptScan()
     looked(scan)
     kept = one.with_suffix(".kept")
     one.rename(kept)
@@ -88,14 +88,14 @@ def test_a_file_that_comes_back_is_new(projects: Path) -> None:
 def test_a_hint_is_followed(projects: Path) -> None:
     """Files that are known are looked at alone; for an unknown one everything has to be looked at."""
     one, two = session(projects, 1), session(projects, 2)
-    scan = Scan()
+    scan = TranscriptScan()
     looked(scan)
     os.utime(one, ns=(0, 0))
     os.utime(two, ns=(0, 0))
 
-    seen, explained = scan.look_at([one])
+    seen, explained = scan.some([one])
     assert ([each.transcript.path for each in seen], explained) == ([one], True)
-    assert scan.look_at([one, projects / "other"])[1] is False
+    assert scan.some([one, projects / "other"])[1] is False
 
 
 def test_each_folder_is_looked_into_once(projects: Path) -> None:
@@ -106,11 +106,11 @@ def test_each_folder_is_looked_into_once(projects: Path) -> None:
         looked_into.append(folder)
         return near(folder)
 
-    scan = Scan(near=counted)
+    scan = TranscriptScan(near=counted)
     looked(scan)
     new = [session(projects, number) for number in range(9)]
 
-    seen, explained = scan.look_at(new)
+    seen, explained = scan.some(new)
 
     assert ({each.transcript.path for each in seen}, explained) == ({*new}, True)
     assert looked_into == [projects / "shop"]
@@ -122,13 +122,13 @@ def test_many_new_folders_are_left_to_a_whole_look(projects: Path) -> None:
     def never(folder: Path) -> Iterator[Transcript]:
         raise AssertionError(folder)
 
-    scan = Scan(near=never)
+    scan = TranscriptScan(near=never)
     known = session(projects)
     looked(scan)
     os.utime(known, ns=(0, 0))
     new = [session(projects, 2, folder=f"shop{number}") for number in range(100)]
 
-    seen, explained = scan.look_at([known, *new])
+    seen, explained = scan.some([known, *new])
 
     assert ([each.transcript.path for each in seen], explained) == ([known], False)
     assert set(looked(scan)) == {known, *new}
@@ -139,16 +139,15 @@ def test_folders(projects: Path, tmp_path: Path) -> None:
     session(projects)
     away = session(tmp_path / "away", 2)
     (projects / "linked.jsonl").symlink_to(away)
-    scan = Scan()
-    scan.look()
+    scan = TranscriptScan()
+    scan.all()
 
     assert {folder.path for folder in scan.folders()} == {projects, away.parent}
-    before = scan.roots()
-    assert {folder.path for folder in before} == {projects}
+    before = scan.folders()
     projects.rename(tmp_path / "gone")
-    assert scan.roots() == set()
     projects.mkdir()
-    assert scan.roots() not in (before, set())
+    assert {folder.path for folder in scan.folders()} == {projects, away.parent}
+    assert scan.folders() != before
 
 
 def test_a_name_that_is_no_text(projects: Path) -> None:
@@ -157,4 +156,4 @@ def test_a_name_that_is_no_text(projects: Path) -> None:
     path.parent.mkdir()
     path.write_bytes(written(talk("word")))
 
-    assert looked(Scan()) == [path]
+    assert looked(TranscriptScan()) == [path]

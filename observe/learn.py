@@ -1,6 +1,6 @@
-"""One round of learning: what was taken up is read, cleaned, observed and embedded, as far as that is not done yet.
+"""Learning from what was ingested: read queued documents, redact, observe and embed what is not done yet.
 
-A pass and the background archiver do it alike; when what was learned is published, each decides for itself.
+Both an ingest run and the index worker call it. Each decides for itself when to publish.
 """
 
 from collections.abc import Callable
@@ -20,38 +20,36 @@ from ..search.index.indexer import Indexer
 from . import rules
 from .memory.feedback import Feedback
 from .memory.memory_redaction import MemoryRedactor, redact_stored_memories
-from .stage import observe_pending
+from .observe_pending import observe_pending
 
 
-class Round(Struct, frozen=True):
-    """How many exchanges were observed, how many were left `unobserved` when that was done, how many items embedded.
-
-    `model` is why meaning cannot be searched, if so.
-    """
+class Learned(Struct, frozen=True):
+    """Counts of observed exchanges, exchanges that could not be observed, and embedded items."""
 
     observed: int
     unobserved: int
     embedded: int
     model: ModelUnavailable | None
+    """The reason why semantic search is not available, if so."""
 
 
 def learn(
-    home: Home, store: Store, indexer: Indexer, report: Reporter = silent, enough: Callable[[], bool] = never
-) -> Round:
-    """Learn from all that was taken up, or until it is `enough`. Whoever calls it holds the learner's lease."""
+    home: Home, store: Store, indexer: Indexer, report: Reporter = silent, should_stop: Callable[[], bool] = never
+) -> Learned:
+    """Learn from everything that was ingested, until done or `should_stop`. The caller holds the learner's lease."""
     redactor = Redactor(home.key())
-    Intake(store, redactor).work_off(partial(report, "Reading"), enough)
+    Intake(store, redactor).work_off(partial(report, "Reading"), should_stop)
     if store.memories.outdated(VERSION, 1):
         redact_stored_memories(store, redactor, partial(report, "Redacting"))
     if store.memories.select(MemoryFilter(), limit=1):
         Feedback(store, MemoryRedactor(redactor), now).decay()
-    observed = observe_pending(store, partial(report, "Observing"), enough)
+    observed = observe_pending(store, partial(report, "Observing"), should_stop)
     unobserved = store.exchanges.count_unobserved(rules.VERSION)
     store.stages.note("observe")
     embedded, missing = 0, None
     try:
-        embedded = indexer.embed(partial(report, "Embedding"), enough)
+        embedded = indexer.embed(partial(report, "Embedding"), should_stop)
     except ModelUnavailable as problem:
         missing = problem
     store.stages.note("embed", [missing] if missing else [])
-    return Round(observed, unobserved, embedded, missing)
+    return Learned(observed, unobserved, embedded, missing)

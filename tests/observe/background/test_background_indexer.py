@@ -6,8 +6,8 @@ import pytest
 
 from palaver.archiver.store import LEARNER, Store
 from palaver.core.home import Home
-from palaver.observe.background import rounds
-from palaver.observe.background.rounds import Rounds
+from palaver.observe.background import background_indexer
+from palaver.observe.background.background_indexer import BackgroundIndexer
 from palaver.search import document_library
 from palaver.search.document_library import DocumentLibrary
 from palaver.search.index.generation import Generations
@@ -36,7 +36,7 @@ def test_waiting_chunks_are_embedded_and_published(
         indexed = documents.index_directory(tmp_path / "docs")
         assert indexed.queued or indexed.unembedded
 
-        background = Rounds(home, None)
+        background = BackgroundIndexer(home, None)
         background.wake()
         background.join(LONG)
 
@@ -51,8 +51,8 @@ def test_rounds_wait_for_another_learner(
     documents: DocumentLibrary, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """While another process observes and embeds, a round ends without work and is tried again."""
-    monkeypatch.setattr(rounds, "_AGAIN", 0.01)
-    home, background = Home(tmp_path / "home"), Rounds(Home(tmp_path / "home"), None)
+    monkeypatch.setattr(background_indexer, "_RETRY", 0.01)
+    home, background = Home(tmp_path / "home"), BackgroundIndexer(Home(tmp_path / "home"), None)
     with documents:
         documents.index_directory(tmp_path / "docs")
         with Store.open(home.database) as store, store.leases.hold(LEARNER):

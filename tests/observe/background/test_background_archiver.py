@@ -20,13 +20,13 @@ import pytest
 from palaver.archiver.deletion.deletions import UNDO_PERIOD
 from palaver.archiver.store import ARCHIVER, State, Store
 from palaver.archiver.store.tombstone_file import KeyLost
-from palaver.archiver.watch.events import FileEvents
-from palaver.archiver.watch.watching import Watch
+from palaver.archiver.watch.file_events import FileEvents
+from palaver.archiver.watch.transcript_watcher import TranscriptWatcher
 from palaver.core.deletion import DeletionRequest
 from palaver.core.errors import LeaseHeld, PalaverError, StoreMissing
 from palaver.core.home import Home
 from palaver.core.query import Query
-from palaver.observe.background.watching import Watcher
+from palaver.observe.background.background_archiver import BackgroundArchiver
 from palaver.observe.deletion.deleter import Deleter
 from palaver.observe.upkeep.status import status_of
 from palaver.search.archive_search import ArchiveSearch
@@ -143,7 +143,7 @@ def test_a_line_is_found_while_it_is_news(projects: Path, place: Home) -> None:
     """
     write(projects, "before")
     with watching() as archiver:
-        told(archiver, "archived")
+        told(archiver, "ingested")
         until(lambda: found(place, "before"))
         with ArchiveSearch(place) as layers:
 
@@ -171,7 +171,7 @@ def test_a_line_is_found_while_it_is_news(projects: Path, place: Home) -> None:
         assert archiver.returncode == 0
     assert status_of(place).watcher is None
     log = place.log.read_text()
-    assert "archived files=1" in log
+    assert "ingested files=1" in log
     assert "stopped" in log
     assert "copper" not in log
 
@@ -220,13 +220,13 @@ def test_only_one(projects: Path, place: Home) -> None:
     """A second archiver says who is at it and ends; all other commands work while one runs, and Ctrl-C ends it."""
     write(projects, "before")
     with watching() as archiver:
-        told(archiver, "archived")
+        told(archiver, "ingested")
 
         again = subprocess.run(
             [sys.executable, "-m", "palaver", "watch"], capture_output=True, text=True, check=False, timeout=DEADLINE
         )
         assert again.returncode == 1
-        assert f"runs already: process {archiver.pid} " in again.stderr
+        assert f"already running: process {archiver.pid} " in again.stderr
         assert "palaver status" in again.stderr
         other = write(projects, "elsewhere", number=2)
         moved = other.rename(projects.parent / other.name)
@@ -273,7 +273,7 @@ def test_a_home_that_cannot_be_made(projects: Path, place: Home, monkeypatch: py
         assert f"{below.root} cannot be made" in row["problem"]
         assert row["again_in"] >= 1
         place.root.unlink()
-        told(archiver, "archived")
+        told(archiver, "ingested")
 
         assert found(below, "one")
 
@@ -285,7 +285,7 @@ def test_a_full_disk(projects: Path, place: Home) -> None:
 
     write(projects, "one")
     with watching() as archiver:
-        told(archiver, "archived")
+        told(archiver, "ingested")
         resource.prlimit(archiver.pid, resource.RLIMIT_FSIZE, (100, resource.RLIM_INFINITY))
         write(projects, "two")
         row = told(archiver, "failed")
@@ -302,10 +302,10 @@ def test_the_home_is_taken_away(projects: Path, place: Home, tmp_path: Path) -> 
     """When the whole archive is moved away under it, it begins a new one."""
     write(projects, "one")
     with watching() as archiver:
-        told(archiver, "archived")
+        told(archiver, "ingested")
         place.root.rename(tmp_path / "moved")
         told(archiver, "failed")
-        told(archiver, "archived")
+        told(archiver, "ingested")
 
         assert prompts(place) == ["one?"]
 
@@ -366,8 +366,8 @@ def test_what_fails_is_told_once_with_what_to_do(place: Home, monkeypatch: pytes
         if len(heard) > 5:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(Watch, "round", take_up)
-    archiver = Watcher(place, FileEvents(poll=True), tell, wait=wait)
+    monkeypatch.setattr(TranscriptWatcher, "step", take_up)
+    archiver = BackgroundArchiver(place, FileEvents(poll=True), tell, wait=wait)
     with pytest.raises(KeyboardInterrupt):
         archiver.run()
 
@@ -379,7 +379,7 @@ def test_settings_count_as_soon_as_they_are_written(projects: Path, place: Home)
     """Folders excluded while it runs are left alone from then on, and nonsense changes nothing."""
     write(projects, "use it")
     with watching() as archiver:
-        told(archiver, "archived")
+        told(archiver, "ingested")
         place.config.write_text('exclude = ["/home/demo/shop"]\n')
         assert told(archiver, "settings")["exclude"] == 1
         place.config.write_text("exclude = 5\n")

@@ -1,0 +1,117 @@
+"""Events of the operating system for changed files. They are hints: a regular scan finds what they miss."""
+
+import time
+from collections.abc import Callable, Collection, Generator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Protocol
+
+from msgspec import Struct
+
+from .network_mounts import is_network_mount
+from .transcript_scan import WatchedFolder
+
+if TYPE_CHECKING:
+    from watchfiles.main import FileChange
+
+_WAIT: Final = 1.0
+"""Seconds that one wait lasts at most."""
+_DEBOUNCE_MS: Final = 250
+_STEP_MS: Final = 100
+_RETRY: Final = 60.0
+"""Seconds until the next attempt to listen after listening failed."""
+
+
+class Changes(Struct, frozen=True):
+    """Files and folders that changed; `lost` when others may have changed too."""
+
+    paths: frozenset[Path] = frozenset()
+    lost: bool = False
+
+
+class Events(Protocol):
+    """A source of hints."""
+
+    @property
+    def deaf(self) -> str:
+        """The reason why changes may go unnoticed at the moment; empty if there is none."""
+        ...
+
+    def follow(self, folders: Collection[WatchedFolder]) -> None:
+        """Listen at these folders and no others."""
+        ...
+
+    def wait(self) -> Changes:
+        """Wait for changes, at most a second."""
+        ...
+
+    def close(self) -> None:
+        """Stop listening."""
+        ...
+
+
+class FileEvents:
+    """Events of the operating system. Folders without events make it `deaf`, and are no error."""
+
+    def __init__(self, *, poll: bool = False, clock: Callable[[], float] = time.monotonic) -> None:
+        """With `poll`, listen to nothing."""
+        self._poll, self._clock = poll, clock
+        self._folders: frozenset[WatchedFolder] = frozenset()
+        self._events: Generator[set[FileChange]] | None = None
+        self._on_network = False
+        self._failure, self._retry_at = "", 0.0
+
+    @property
+    def deaf(self) -> str:
+        """See `Events.deaf`."""
+        if self._poll:
+            return "asked to poll"
+        return self._failure or ("a folder on a network file system" if self._on_network else "")
+
+    def follow(self, folders: Collection[WatchedFolder]) -> None:
+        """See `Events.follow`."""
+        if frozenset(folders) != self._folders:
+            self.close()
+            self._folders, self._retry_at = frozenset(folders), 0.0
+
+    def wait(self) -> Changes:
+        """See `Events.wait`."""
+        if self._events is None and not self._poll and self._clock() >= self._retry_at:
+            self._listen()
+        if self._events is None:
+            time.sleep(_WAIT)
+            return Changes()
+        try:
+            changes = next(self._events)
+        # The library raises such errors for a name that is not UTF-8, too, and its thread has ended then.
+        except (RuntimeError, OSError) as error:
+            self.close()
+            self._failure, self._retry_at = f"{type(error).__name__}: {error}", self._clock() + _RETRY
+            return Changes(lost=True)
+        self._failure = ""
+        return Changes(frozenset(Path(path) for _, path in changes))
+
+    def close(self) -> None:
+        """See `Events.close`."""
+        if self._events is not None:
+            self._events.close()
+        self._events = None
+
+    def _listen(self) -> None:
+        from watchfiles import watch
+
+        local = [folder.path for folder in self._folders if not is_network_mount(folder.path)]
+        self._on_network = len(local) < len(self._folders)
+        if not local:
+            self._retry_at = self._clock() + _RETRY
+            return
+        self._events = watch(
+            *local,
+            watch_filter=None,
+            debounce=_DEBOUNCE_MS,
+            step=_STEP_MS,
+            rust_timeout=round(_WAIT * 1000),
+            yield_on_timeout=True,
+            force_polling=False,
+            # Else it would silently skip every folder that it cannot listen to, for whatever reason.
+            ignore_permission_denied=False,
+        )

@@ -1,0 +1,36 @@
+"""File systems that report no events for what other machines write to them."""
+
+import os
+import sys
+from pathlib import Path
+from typing import Final
+
+_MOUNTS: Final = Path("/proc/self/mountinfo")
+_NETWORK: Final = frozenset(
+    "9p afs beegfs ceph cifs fuse glusterfs gpfs lustre ncpfs nfs nfs4 prl_fs smb3 smbfs vboxsf virtiofs vmhgfs".split()
+)
+"""Kinds of file systems whose files another machine, or for `fuse` another program, may change."""
+
+
+def is_network_mount(path: Path) -> bool:
+    """Return whether files below a folder can change without an event.
+
+    Only Linux names the kind of each file system. Elsewhere the regular scan finds what events miss.
+    """
+    if sys.platform != "linux":
+        return False
+    try:
+        real, lines = os.fsencode(path.resolve()), _MOUNTS.read_bytes().splitlines()
+    except (OSError, RuntimeError):
+        return False
+    kind, longest = "", -1
+    for line in lines:
+        mount, _, system = line.partition(b" - ")  # proc(5): the number of fields before the dash varies
+        fields = mount.split(b" ")
+        if len(fields) < 5:
+            continue
+        point = fields[4].decode("unicode_escape").encode("latin-1").rstrip(b"/")  # blanks are written in octal
+        # Of several mounts on one folder the last one counts.
+        if (real + b"/").startswith(point + b"/") and len(point) >= longest:
+            kind, longest = system.split(b" ")[0].decode("ascii", "replace"), len(point)
+    return kind.partition(".")[0] in _NETWORK

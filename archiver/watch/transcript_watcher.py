@@ -1,0 +1,116 @@
+"""Ingest of transcripts while agents write them. Events are hints; the regular scan finds every change."""
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+from ...core.errors import LeaseHeld
+from ...core.report import Compression, Pass
+from ..copies.compressor import CopyCompressor
+from ..copies.raw import RawArchive
+from ..ingest.ingest import Ingest
+from ..reading.exclusion import Exclusion
+from ..store import ARCHIVER, Store
+from .file_events import Changes, Events
+from .transcript_scan import ScannedTranscript, TranscriptScan, WatchedFolder
+
+SCAN: Final = 15.0
+"""Seconds between two full scans."""
+_POLL: Final = 1.0
+"""Seconds between two full scans while changes can happen without an event."""
+_SHARE: Final = 20
+"""Times the duration of a full scan until the next one at least, so that a slow folder costs little."""
+_EVENT_SHARE: Final = 4
+"""The same after an event that only a full scan can explain."""
+_RETRY: Final = 60.0
+"""Seconds until files that could not be read are tried again."""
+_RECHECK: Final = 3600.0
+"""Seconds until every transcript is compared with the archive itself."""
+_PATIENCE: Final = 0.5
+"""Seconds to wait for another process that ingests."""
+_COMPRESSION: Final = 1.0
+"""Seconds of compression at a time."""
+
+
+class TranscriptWatcher:
+    """Ingests the transcripts of this user into one store as they change."""
+
+    def __init__(
+        self,
+        store: Store,
+        raw: RawArchive,
+        scan: TranscriptScan,
+        events: Events,
+        clock: Callable[[], float] = time.monotonic,
+        exclusion: Exclusion | None = None,
+    ) -> None:
+        self._store, self._raw, self._scan, self._events, self._clock = store, raw, scan, events, clock
+        self._ingest, self._compressor = Ingest(store, raw, exclusion), CopyCompressor(store, raw)
+        self._folders = frozenset[WatchedFolder]()
+        self._failed = list[ScannedTranscript]()
+        self._next_scan = self._earliest_scan = self._next_retry = 0.0
+        self._next_recheck = clock() + _RECHECK
+
+    def apply_settings(self, exclusion: Exclusion) -> None:
+        """Continue with other settings, and scan everything again."""
+        self._ingest = Ingest(self._store, self._raw, exclusion)
+        self._scan.forget()
+        self._next_scan = 0.0
+
+    def step(self) -> Pass | None:
+        """Wait at most a second for a change, and ingest what changed; None if nothing did."""
+        changes = self._events.wait() if self._next_scan else Changes()
+        changed = self._changed(changes)
+        return self._run(changed) if changed else None
+
+    def compress(self) -> Compression | None:
+        """Compress some copies that did not change for long; None while another process ingests."""
+        try:
+            with self._store.leases.hold(ARCHIVER):
+                return self._compressor.run(budget=_COMPRESSION)
+        except LeaseHeld:
+            return None
+
+    def _changed(self, changes: Changes) -> list[ScannedTranscript]:
+        if changes.lost or self._clock() >= self._next_scan:
+            return self._scan_all()
+        if not changes.paths:
+            return []
+        changed, explained = self._scan.some(changes.paths)
+        if not explained:
+            self._next_scan = min(self._next_scan, self._earliest_scan)
+            if self._clock() >= self._next_scan:
+                return self._scan_all()
+        return changed
+
+    def _scan_all(self) -> list[ScannedTranscript]:
+        start = self._clock()
+        if start >= self._next_recheck:
+            self._scan.forget()
+            self._next_recheck = start + _RECHECK
+        if start >= self._next_retry:
+            self._scan.forget(each.transcript.path for each in self._failed)
+            self._failed, self._next_retry = [], start + _RETRY
+        changed = self._scan.all()
+        end = self._clock()
+        self._earliest_scan = end + _EVENT_SHARE * (end - start)
+        self._next_scan = end + max(_POLL if self._events.deaf else SCAN, _SHARE * (end - start))
+        folders = self._scan.folders()
+        if folders != self._folders:
+            self._folders = folders
+            self._events.follow(folders)
+            self._next_scan = end  # nothing reports what is written before listening begins
+        return changed
+
+    def _run(self, changed: list[ScannedTranscript]) -> Pass | None:
+        try:
+            with self._store.leases.hold(ARCHIVER, _PATIENCE):
+                report = self._ingest.run(each.transcript for each in changed)
+        except LeaseHeld:
+            self._next_scan = self._clock() + _POLL
+            return None
+        self._scan.keep(changed)
+        failed = {problem.path for problem in report.problems}
+        self._failed += [each for each in changed if each.transcript.path in failed]
+        self._store.stages.note("archive", report.problems)
+        return report

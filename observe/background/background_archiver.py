@@ -1,0 +1,180 @@
+"""Background archiver: ingests what agents write within seconds, and has it indexed soon after.
+
+It ingests in this process. An index worker observes, embeds and publishes, so that a new line never waits for that.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Final
+
+from ...archiver.copies.raw import RawArchive
+from ...archiver.reading.exclusion import Exclusion
+from ...archiver.store import ARCHIVER, WATCHER, Store
+from ...archiver.watch.file_events import Events
+from ...archiver.watch.transcript_scan import TranscriptScan
+from ...archiver.watch.transcript_watcher import TranscriptWatcher
+from ...core.config import Config
+from ...core.errors import LeaseHeld, PalaverError
+from ...core.home import Home
+from ...core.report import Pass
+from ...search.index.generation import Generations
+from ..deletion.erasure import erase_expired, finish, is_unfinished
+from .index_schedule import IndexSchedule
+from .index_worker import IndexWorker, WorkerResult
+
+_MAINTENANCE: Final = 3600.0
+"""Seconds between two searches for copies to compress and for deleted data that can no longer be restored."""
+_HEARTBEAT: Final = 60.0
+"""Seconds between two notes that the archiver runs."""
+_PATIENCE: Final = 60.0
+"""Seconds to wait at the start for another process that ingests."""
+_RETRY: Final = (1.0, 60.0)
+"""Seconds until the first retry after a failure, and the longest time until a later one."""
+
+Listener = Callable[[str, Mapping[str, object]], None]
+"""Receives the name of each event and its numbers, never any archived content."""
+
+
+class BackgroundArchiver:
+    """Archives until interrupted. Only one can run for a home; a second raises `LeaseHeld`."""
+
+    def __init__(
+        self,
+        home: Home,
+        events: Events,
+        listener: Listener,
+        settings: Callable[[], Config] = Config,
+        clock: Callable[[], float] = time.monotonic,
+        wait: Callable[[float], None] = time.sleep,
+    ) -> None:
+        """`settings` returns the current settings and is called in each step. Raises `ConfigInvalid`."""
+        self._home, self._events, self._listener = home, events, listener
+        self._settings, self._clock, self._wait = settings, clock, wait
+        self._excluded = settings().exclude
+        self._exclusion = Exclusion(self._excluded)
+        self._scan, self._worker = TranscriptScan(), IndexWorker(home)
+        self._retry = _RETRY[0]
+        self._next_heartbeat = self._next_maintenance = 0.0
+        self._is_only = False
+        self._failures = dict[str, str]()
+        """The last reported failure of each stage that fails."""
+
+    def run(self) -> None:
+        """Archive until interrupted. Failures such as a full disk are reported and tried again."""
+        try:
+            while True:
+                try:
+                    self._watch()
+                except (PalaverError, OSError) as problem:
+                    if isinstance(problem, LeaseHeld) and not self._is_only:
+                        raise
+                    self._report_failure("watch", problem, self._retry)
+                    self._wait(self._retry)
+                    self._retry = min(self._retry * 2, _RETRY[1])
+        finally:
+            self._worker.stop()
+            self._events.close()
+
+    def _watch(self) -> None:
+        self._is_only = False
+        self._home.make()
+        self._scan.forget()
+        with Store.create(self._home.database) as store, store.leases.hold(WATCHER, patience=1.0):
+            self._is_only = True
+            raw = RawArchive(self._home.archive)
+            self._erase(store, _PATIENCE)
+            watcher = TranscriptWatcher(store, raw, self._scan, self._events, self._clock, self._exclusion)
+            schedule = IndexSchedule(store, self._worker, self._model, self._clock)
+            if "watch" not in self._failures:
+                self._listener("watching", {})
+            while True:
+                self._step(store, watcher, schedule)
+                self._retry = _RETRY[0]
+                if self._failures.pop("watch", None):
+                    self._listener("watching", {})
+
+    def _step(self, store: Store, watcher: TranscriptWatcher, schedule: IndexSchedule) -> None:
+        self._home.check()
+        self._apply_settings(watcher)
+        ingested = watcher.step()
+        if ingested is not None:
+            self._report_ingest(ingested)
+        result = schedule.step()
+        if result is not None:
+            self._report_index(store, result, schedule.next_in)
+        now = self._clock()
+        if now >= self._next_heartbeat:
+            self._next_heartbeat = now + _HEARTBEAT
+            store.stages.note("watch")
+            Generations(self._home.index).sweep()
+        if now >= self._next_maintenance and schedule.quiet:
+            self._maintain(store, watcher, now)
+
+    def _model(self) -> str | None:
+        return self._settings().model
+
+    def _apply_settings(self, watcher: TranscriptWatcher) -> None:
+        excluded = self._settings().exclude
+        if excluded != self._excluded:
+            self._excluded, self._exclusion = excluded, Exclusion(excluded)
+            watcher.apply_settings(self._exclusion)
+            self._listener("settings", {"exclude": len(excluded)})
+
+    def _maintain(self, store: Store, watcher: TranscriptWatcher, now: float) -> None:
+        done = watcher.compress()
+        if done is None:
+            return
+        if not done.waiting:
+            self._next_maintenance = now + _MAINTENANCE
+            self._erase(store)
+        if done.compressed or done.problems:
+            self._listener("compressed", {"files": done.compressed, "problems": len(done.problems)})
+        store.stages.note("compress", done.problems)
+
+    def _erase(self, store: Store, patience: float = 0.0) -> None:
+        """Erase deleted data that can no longer be restored, and finish what an interrupted process left.
+
+        Waits for the next time if another process ingests or builds an index, and after a failure, which is reported.
+        """
+        if not store.tombstones.exist():
+            return
+        try:
+            with suppress(LeaseHeld), store.leases.hold(ARCHIVER, patience):
+                erase_expired(self._home, store)
+                unfinished = is_unfinished(store)
+                problems = finish(self._home, store, self._exclusion, self._model()).problems if unfinished else ()
+                failing = {f"erase {problem.path}": problem for problem in problems}
+                for stage in [each for each in self._failures if each.startswith("erase") and each not in failing]:
+                    del self._failures[stage]
+                for stage, problem in failing.items():
+                    self._report_failure(stage, problem, _MAINTENANCE)
+        except (PalaverError, OSError) as problem:
+            self._report_failure("erase", problem, _MAINTENANCE)
+
+    def _report_failure(self, stage: str, problem: PalaverError | OSError, again_in: float) -> None:
+        """Report a failure and its remedy, unless it is the one that was reported last for this stage."""
+        message = problem.told if isinstance(problem, PalaverError) else str(problem)
+        if self._failures.get(stage) != message:
+            self._failures[stage] = message
+            self._listener("failed", {"problem": message, "again_in": round(again_in)})
+
+    def _report_ingest(self, done: Pass) -> None:
+        if done.changed or done.problems:
+            numbers = {"files": done.changed, "lines": done.lines, "exchanges": done.exchanges}
+            self._listener("ingested", {**numbers, "problems": len(done.problems)})
+
+    def _report_index(self, store: Store, result: WorkerResult | PalaverError, again_in: float) -> None:
+        store.stages.note("learn", [result] if isinstance(result, PalaverError) else [])
+        if isinstance(result, PalaverError):
+            self._report_failure("learn", result, again_in)
+            return
+        self._failures.pop("learn", None)
+        if result.observed or result.embedded:
+            numbers = {"observed": result.observed, "embedded": result.embedded, "behind": result.lag}
+            self._listener("indexed", numbers)
+        if result.reindexed:
+            self._listener("reindexed", {"made_by": "another version of Palaver"})
+        if result.verified.repaired or result.verified.damaged:
+            done = result.verified
+            self._listener("verified", {"copies": done.checked, "repaired": done.repaired, "damaged": done.damaged})

@@ -1,0 +1,63 @@
+"""Indexing in the background of a server, which replies at once after it queued documents."""
+
+import logging
+import threading
+import time
+from typing import Final
+
+from ...core.errors import PalaverError
+from ...core.home import Home
+from .index_worker import IndexWorker
+
+_RETRY: Final = 5.0
+"""Seconds until the next attempt while another process holds the learner's lease."""
+
+
+class BackgroundIndexer:
+    """Runs index workers in a daemon thread until nothing is left to do. They end soon after this process."""
+
+    def __init__(self, home: Home, model: str | None) -> None:
+        """`model` is the name of the embedding model; None is the packaged one."""
+        self._worker, self._model = IndexWorker(home), model
+        self._lock = threading.Lock()
+        self._wanted = False
+        self._thread: threading.Thread | None = None
+
+    def wake(self) -> None:
+        """Have everything that waits now indexed by a worker that starts after this call. Return at once."""
+        with self._lock:
+            self._wanted = True
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="background-indexer", daemon=True)
+                self._thread.start()
+
+    def join(self, timeout: float | None = None) -> None:
+        """Wait at most `timeout` seconds until nothing is left to do."""
+        if (thread := self._thread) is not None:
+            thread.join(timeout)
+
+    def _run(self) -> None:
+        while self._is_wanted():
+            while self._index():
+                pass
+
+    def _is_wanted(self) -> bool:
+        with self._lock:
+            wanted, self._wanted = self._wanted, False
+            if not wanted:
+                self._thread = None
+        return wanted
+
+    def _index(self) -> bool:
+        """Run one worker. Return whether another is needed."""
+        try:
+            self._worker.start(self._model, settle=True)
+            result = self._worker.wait()
+        except OSError as error:
+            result = PalaverError(f"no process can be started: {error}")
+        if isinstance(result, PalaverError):
+            logging.getLogger(__name__).warning("Background indexing failed: %s", result)
+            return False
+        if result.left and not result.seq:  # another process holds the lease
+            time.sleep(_RETRY)
+        return result.left

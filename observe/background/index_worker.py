@@ -1,0 +1,188 @@
+"""Index worker: a process that observes, embeds and publishes while the caller continues.
+
+It ends when nothing is left to do, and its memory with it. It may be killed at any time. If the caller is killed, it
+publishes what it has and ends.
+"""
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct, field, json
+
+from ...archiver.copies.raw import RawArchive
+from ...archiver.copies.verification import CopyVerifier
+from ...archiver.store import LEARNER, Store
+from ...core.clock import now
+from ...core.errors import IndexDamaged, LeaseHeld, PalaverError, StoreCorrupt
+from ...core.home import Home
+from ...core.progress import never
+from ...core.report import VerifiedCopies
+from ...search.index.generation import Generations
+from ...search.index.indexer import Indexer
+from ...search.model.embedder import DEFAULT_MODEL, load
+from .. import rules
+from ..learn import learn
+
+_LONGEST: Final = 60.0
+"""Seconds after which a worker stops after the current batch, so that its results are published."""
+_BEHIND: Final = 300
+"""Changes that an index may be behind while more arrive; they are searched all the same, in memory."""
+_VERIFY_COPIES: Final = 50 * 60 * 1000
+_VERIFY_INDEX: Final = 24 * 3600 * 1000
+"""Milliseconds between two checks for damage: of some raw copies, and of the whole index and database.
+
+Idle workers start an hour apart, and each is to check some copies, however long the check before took.
+"""
+_ORPHANED: Final = 60.0
+"""Seconds that a worker outlives its caller: one that is killed every few seconds would never have an index."""
+_NICE: Final = 10
+"""Niceness of a worker: the user's programs and ingest come first."""
+
+
+class WorkerResult(Struct, frozen=True):
+    """Work of one index worker."""
+
+    observed: int = 0
+    embedded: int = 0
+    seq: int = 0
+    """The last change that was considered."""
+    lag: int = 0
+    """How many changes the index is behind."""
+    left: bool = False
+    """Whether the worker stopped before everything was done."""
+    verified: VerifiedCopies = field(default_factory=VerifiedCopies)
+    reindexed: bool = False
+    """Whether an index of another version of Palaver was rebuilt."""
+
+
+def update_index(
+    home: Home, model: str | None, *, settle: bool, should_stop: Callable[[], bool] = never
+) -> WorkerResult:
+    """Observe, embed and publish what is new. With `settle`, publish even the last few changes, and check for damage.
+
+    Stops early, and publishes its results, after a minute or when `should_stop`. Raises `LeaseHeld`.
+    """
+    end = time.monotonic() + _LONGEST
+
+    def is_late() -> bool:
+        return should_stop() or time.monotonic() > end
+
+    with Store.open(home.database) as store, store.leases.hold(LEARNER):
+        generations = Generations(home.index)
+        embedder = load(model or DEFAULT_MODEL)
+        outdated, indexer = generations.is_outdated, Indexer(store, generations, embedder)
+        _publish(store, indexer, 1 if outdated else _BEHIND)
+        done = learn(home, store, indexer, should_stop=is_late)
+        _publish(store, indexer, 1 if settle else _BEHIND)
+        # Changes that arrive from here on are not in `seq`, so another worker follows. Exchanges that cannot be
+        # observed do not count as left: else there would always be another.
+        seq, lag = store.changes.last(), indexer.lag
+        left = is_late() or store.exchanges.count_unobserved(rules.VERSION) > done.unobserved
+        verified = verify_due(home, store, indexer) if settle and not left else VerifiedCopies()
+        reindexed = outdated and not generations.is_outdated
+        return WorkerResult(done.observed, done.embedded, seq, lag, left, verified, reindexed)
+
+
+def verify_due(home: Home, store: Store, indexer: Indexer) -> VerifiedCopies:
+    """Verify what is due: some raw copies each hour, the index and the database each day."""
+    last = {stage.name: stage.succeeded or 0 for stage in store.stages.all()}
+    verified = VerifiedCopies()
+    if last.get("verify-copies", 0) < now() - _VERIFY_COPIES:
+        verified = CopyVerifier(store, RawArchive(home.archive)).run()
+        store.stages.note("verify-copies")
+    if last.get("verify", 0) < now() - _VERIFY_INDEX:
+        generations = Generations(home.index)
+        try:
+            current = generations.current()
+            if current is not None:
+                generations.verify(current)
+        except IndexDamaged:
+            indexer.rebuild()
+            verified.repaired += 1
+        damage = store.integrity.damage()
+        store.stages.note("verify", [StoreCorrupt(each, hint="Run `palaver doctor`.") for each in damage[:1]])
+        store.back_up()
+    return verified
+
+
+def _publish(store: Store, indexer: Indexer, behind: int) -> None:
+    if indexer.lag >= behind:
+        indexer.publish()
+        store.stages.note("publish")
+
+
+class IndexWorker:
+    """The index worker of one home, started again and again; one at a time."""
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def busy(self) -> bool:
+        """Whether a worker was started whose result was not returned yet."""
+        return self._process is not None
+
+    def start(self, model: str | None, *, settle: bool) -> None:
+        """Start a worker. Raises `OSError` if no process can be started."""
+        # In a process group of its own, so that Ctrl-C reaches only the caller. It inherits no lock.
+        command = [sys.executable, "-P", "-m", __name__, str(self._home.root), model or "", "settle" * settle]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, process_group=0)
+
+    def result(self) -> WorkerResult | PalaverError | None:
+        """Return what the worker did, or why it failed; None while it runs."""
+        return None if self._process is None or self._process.poll() is None else self.wait()
+
+    def wait(self) -> WorkerResult | PalaverError:
+        """Wait until the worker ends. Return what it did, or why it failed."""
+        assert self._process is not None
+        process, self._process = self._process, None
+        assert process.stdout is not None
+        output = process.stdout.read()  # `communicate` would close stdin first, and the worker would stop early
+        process.communicate()
+        if process.returncode == 0:
+            return json.decode(output, type=WorkerResult)
+        reason = output.decode("utf-8", "replace") or f"the index worker exited with status {process.returncode}"
+        return PalaverError(reason, hint="See standard error of `palaver watch`.")
+
+    def stop(self) -> None:
+        """Kill the worker. The next one continues its work."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
+            self._process = None
+
+
+def serve(home: Home, model: str | None, *, settle: bool) -> None:
+    """Run as an index worker; write the result to standard output."""
+    os.nice(_NICE)
+    orphaned = threading.Event()
+    threading.Thread(target=_exit_when_orphaned, args=(sys.stdin.fileno(), orphaned), daemon=True).start()
+    try:
+        result = update_index(home, model, settle=settle, should_stop=orphaned.is_set)
+    except LeaseHeld:
+        result = WorkerResult(left=True)
+    except PalaverError as problem:
+        sys.stdout.write(str(problem))
+        sys.exit(1)
+    if orphaned.is_set():
+        os._exit(0)
+    sys.stdout.write(json.encode(result).decode())
+
+
+def _exit_when_orphaned(caller: int, orphaned: threading.Event) -> None:
+    os.read(caller, 1)  # not through a file object: the interpreter cannot exit while a thread reads from one
+    orphaned.set()
+    time.sleep(_ORPHANED)
+    os._exit(1)
+
+
+if __name__ == "__main__":
+    _root, _model, _settle = sys.argv[1:]
+    serve(Home(Path(_root)), _model or None, settle=bool(_settle))

@@ -1,0 +1,279 @@
+"""Every line is ingested within one scan interval, even if events are lost."""
+
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+import pytest
+
+from palaver.archiver.copies.raw import Copied, RawArchive
+from palaver.archiver.store import ARCHIVER, Source, Store
+from palaver.archiver.watch.file_events import Changes
+from palaver.archiver.watch.transcript_scan import TranscriptScan, WatchedFolder
+from palaver.archiver.watch.transcript_watcher import SCAN, TranscriptWatcher
+from palaver.core.errors import SourceUnreadable
+from palaver.core.home import Home
+
+from ..formats.claude_code.claude_lines import written
+from ..history import talk
+
+NUMBER = "11111111-0000-4000-8000-00000000000"
+
+
+class ScriptedEvents:
+    """Events that a test sets; by default none arrive."""
+
+    def __init__(self) -> None:
+        self.deaf = ""
+        self.followed: list[set[Path]] = []
+        self.closed = 0
+        self.next = Changes()
+
+    def follow(self, folders: Collection[WatchedFolder]) -> None:
+        self.followed.append({folder.path for folder in folders})
+
+    def wait(self) -> Changes:
+        heard, self.next = self.next, Changes()
+        return heard
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+class World:
+    """A user's folder and the archive that watches it."""
+
+    def __init__(self, root: Path, store: Store, home: Home) -> None:
+        self.projects, self.store = root / ".claude" / "projects", store
+        self.now, self.events = 1_000.0, ScriptedEvents()
+        self.watch = TranscriptWatcher(store, RawArchive(home.archive), TranscriptScan(), self.events, self._clock)
+
+    def _clock(self) -> float:
+        return self.now
+
+    def pass_by(self, seconds: float) -> None:
+        self.now += seconds
+
+    def path(self, number: int, folder: str = "shop") -> Path:
+        return self.projects / folder / f"{NUMBER}{number}.jsonl"
+
+    def write(self, word: str, number: int = 1, folder: str = "shop") -> Path:
+        """Add an exchange to a session."""
+        path = self.path(number, folder)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("ab") as file:
+            file.write(written(talk(word, session=path.stem)))
+        return path
+
+    def prompts(self) -> list[str]:
+        keys = self.store.items.all_keys()
+        return [each.exchange.prompt for each in self.store.exchanges.load(keys).values()] if keys else []
+
+    def settle(self) -> None:
+        """Scan, listen, and scan again."""
+        for _ in range(3):
+            self.watch.step()
+
+    def after(self, seconds: float) -> list[str]:
+        """Return the prompts that are stored after so many seconds."""
+        self.pass_by(seconds)
+        self.watch.step()
+        return self.prompts()
+
+
+@pytest.fixture
+def world(home: Path, tmp_path: Path) -> Iterator[World]:
+    place = Home(tmp_path / "palaver")
+    place.make()
+    (home / ".claude" / "projects").mkdir(parents=True)
+    with Store.create(place.database) as store:
+        yield World(home, store, place)
+
+
+def test_the_first_step_scans_everything(world: World) -> None:
+    """Lines from before the start are ingested at once, and their folders are followed."""
+    world.write("before")
+
+    world.watch.step()
+
+    assert world.prompts() == ["before?"]
+    assert world.events.followed == [{world.projects}]
+
+
+def test_a_second_scan_follows_when_listening_begins(world: World) -> None:
+    """Lines that were written between the first scan and the start of listening are ingested."""
+    world.watch.step()
+    world.write("between")
+
+    world.watch.step()
+
+    assert world.prompts() == ["between?"]
+
+
+def test_an_event_causes_no_full_scan(world: World) -> None:
+    """An event of a known file ingests that file and no other."""
+    path = world.write("one")
+    other = world.write("other", 2)
+    world.settle()
+    world.write("two")
+    world.write("unseen", 2)
+    world.events.next = Changes(frozenset({path}))
+
+    assert world.after(0.1) == ["one?", "other?", "two?"]
+    world.events.next = Changes(frozenset({other}))
+    assert world.after(0.1) == ["one?", "other?", "two?", "unseen?"]
+
+
+def test_a_new_folder_is_searched(world: World) -> None:
+    """The event of a new folder finds the files that are in it."""
+    world.settle()
+    path = world.write("new", folder="fresh")
+    world.events.next = Changes(frozenset({path.parent}))
+
+    assert world.after(0.1) == ["new?"]
+
+
+def test_a_new_file_waits_for_no_full_scan(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If a full scan takes seconds, a file in a new folder is ingested at once all the same."""
+    scan = TranscriptScan.all
+
+    def slow(self: TranscriptScan) -> object:
+        world.pass_by(5.0)
+        return scan(self)
+
+    monkeypatch.setattr(TranscriptScan, "all", slow)
+    world.settle()
+    fresh = world.projects / "fresh"
+    fresh.mkdir()
+    world.events.next = Changes(frozenset({fresh}))
+    assert world.after(0.1) == []
+    world.events.next = Changes(frozenset({world.write("new", folder="fresh")}))
+
+    assert world.after(0.3) == ["new?"]
+
+
+def test_lines_are_ingested_without_events(world: World) -> None:
+    """If every event is lost, lines in known and new files are ingested within one scan interval."""
+    world.write("one")
+    world.settle()
+    world.write("two")
+    world.write("three", 2, "fresh")
+
+    assert world.after(SCAN - 1) == ["one?"]
+    assert sorted(world.after(1.1)) == ["one?", "three?", "two?"]
+
+
+@pytest.mark.parametrize("reason", ["watch limit reached", "a network"])
+def test_deaf_events_cause_a_scan_each_second(world: World, reason: str) -> None:
+    """While changes may go unnoticed, everything is scanned each second."""
+    world.settle()
+    world.events.deaf = reason
+    world.after(SCAN)
+    world.write("one")
+
+    assert world.after(1.1) == ["one?"]
+
+
+def test_lost_events_cause_a_full_scan(world: World) -> None:
+    """When listening failed, everything is scanned at once."""
+    world.settle()
+    world.write("one")
+    world.events.next = Changes(lost=True)
+
+    assert world.after(0.1) == ["one?"]
+
+
+def test_a_recreated_folder_is_followed_again(world: World) -> None:
+    """A folder that was deleted and made again is scanned and followed within one scan interval."""
+    world.write("one")
+    world.settle()
+    world.projects.rename(world.projects.with_name("moved"))
+    assert world.after(SCAN) == ["one?"]
+    world.write("two", 2)
+
+    assert world.after(SCAN) == ["one?", "two?"]
+    assert world.events.followed == [{world.projects}, set(), {world.projects}]
+    world.write("three", 3)
+    assert "three?" in world.after(1.0)
+
+
+def test_the_folder_of_a_new_agent_is_followed(world: World, home: Path) -> None:
+    """The folder of an agent that is installed later is followed within one scan interval."""
+    world.settle()
+    (home / ".codex" / "sessions").mkdir(parents=True)
+
+    world.after(SCAN)
+
+    assert world.events.followed[-1] == {world.projects, home / ".codex" / "sessions"}
+
+
+def test_the_target_of_a_link_is_followed(world: World, tmp_path: Path) -> None:
+    """The folder of a linked file is followed, and its events ingest the file."""
+    away = tmp_path / "away"
+    away.mkdir()
+    path = away / f"{NUMBER}1.jsonl"
+    (world.projects / path.name).symlink_to(path)
+    path.write_bytes(written(talk("one", session=path.stem)))
+    world.settle()
+    assert world.events.followed[-1] == {world.projects, away}
+    path.write_bytes(written(talk("one", "two", session=path.stem)))
+    world.events.next = Changes(frozenset({path}))
+
+    assert world.after(0.1) == ["one?", "two?"]
+
+
+def test_a_line_waits_for_another_process(world: World) -> None:
+    """A line that arrives while another process ingests is ingested a second later."""
+    path = world.write("one")
+    world.settle()
+    world.write("two")
+    world.events.next = Changes(frozenset({path}))
+    with world.store.leases.hold(ARCHIVER):
+        assert world.after(0.1) == ["one?"]
+
+    assert world.after(1.1) == ["one?", "two?"]
+
+
+def test_an_unreadable_file_is_tried_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An unreadable file is reported, does not stop the others, and is tried again after a minute."""
+    path = world.write("one")
+    world.write("other", 2)
+    copy = RawArchive.copy
+
+    def refused(
+        self: RawArchive, source: Path, archived: str, known: Source | None = None, *, rewrite: bool = False
+    ) -> Copied:
+        if source == path:
+            raise SourceUnreadable(source, "permission denied")
+        return copy(self, source, archived, known, rewrite=rewrite)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RawArchive, "copy", refused)
+        world.settle()
+    assert world.prompts() == ["other?"]
+    [state] = [each for each in world.store.stages.all() if each.name == "archive"]
+    assert state.fails
+    assert state.problem == f"{path}: permission denied"
+
+    assert world.after(SCAN + 1) == ["other?"]
+    assert sorted(world.after(61)) == ["one?", "other?"]
+
+
+def test_unrelated_events_cause_few_scans(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Events of files that are no transcripts cause few full scans if a scan is slow."""
+    scans = 0
+    scan = TranscriptScan.all
+
+    def counted(self: TranscriptScan) -> object:
+        nonlocal scans
+        scans += 1
+        world.pass_by(1.0)  # as a scan of very many files
+        return scan(self)
+
+    monkeypatch.setattr(TranscriptScan, "all", counted)
+    world.settle()
+    scans = 0
+    for _ in range(100):
+        world.events.next = Changes(frozenset({world.projects / "noise"}))
+        world.after(0.1)
+
+    assert scans <= 3
