@@ -1,1 +1,1 @@
-"""Benchmarks: how well Palaver finds, and how fast. Not tests: they measure, and print tables."""
+"""Benchmarks of retrieval quality, speed and memory. They measure and print; they are not tests."""

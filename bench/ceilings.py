@@ -1,6 +1,6 @@
-"""`python -m bench.ceilings`: how much memory archiver and server need at most, and how much room an index takes.
+"""Measure peak memory of archiver and server, and the size of an index: `python -m bench.ceilings`.
 
-The archiver takes up sessions larger than any we have seen; the others are measured on the 98 real ones.
+The archiver runs over very large synthetic sessions; the other figures use the 98 real sessions.
 """
 
 import argparse
@@ -33,13 +33,13 @@ from .speed.process import PALAVER, Client, Place, run
 from .table import table, write_section
 
 _CEILING = 600
-"""Megabytes of resident memory, stated in README.md, as all ceilings here."""
+"""Megabytes of resident memory; README.md states all limits."""
 _SERVER, _SEARCHED = 120, 250
-"""Megabytes of a server before and after the first search for meaning."""
+"""Megabytes of a server before and after the first semantic search."""
 _INDEX = 1.5
-"""Bytes of an index for each byte of the compressed archive."""
+"""Bytes of an index per byte of the compressed archive."""
 _READ = 100
-"""Milliseconds in which 100 lines in the middle of a session of 100 MB are read."""
+"""Milliseconds to read 100 lines in the middle of a session of 100 MB."""
 _READING_HEAD = ["100 lines from the middle of", "uncompressed", "compressed", "aim"]
 _LONG_AGO = 1_700_000_000
 _SESSION = "33333333-0000-4000-8000-000000000003"
@@ -47,7 +47,7 @@ _WORDS = "archive index lease store line query token frame cache branch deploy i
 
 
 class Case(Struct, frozen=True):
-    """A made-up session: what it is, its size in megabytes, and one line of that many megabytes in its middle."""
+    """Synthetic session: name, size in megabytes, and size of one long line in its middle."""
 
     name: str
     size: int
@@ -58,7 +58,7 @@ CASES = (Case("a session of 500 MB", 500), Case("a session of 100 MB with a line
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure, print, and with `--write` keep the table in RESULTS.md."""
+    """Measure and print; `--write` updates RESULTS.md."""
     parser = argparse.ArgumentParser(prog="python -m bench.ceilings", description=__doc__)
     parser.add_argument("--write", action="store_true", help="keep the table in bench/RESULTS.md")
     parser.add_argument("--reading", action="store_true", help="only measure reading from the middle of a session")
@@ -84,7 +84,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def measure(case: Case) -> tuple[float, float]:
-    """Seconds and peak megabytes of archiving this session in a fresh home, all stages."""
+    """Return seconds and peak megabytes of archiving a session in a fresh home, all stages."""
     with tempfile.TemporaryDirectory() as folder:
         place = Place(Path(folder) / "home" / "palaver", Path(folder) / "user" / ".claude")
         place.home.parent.mkdir()
@@ -100,7 +100,7 @@ def measure(case: Case) -> tuple[float, float]:
 
 
 def footprint() -> list[list[str]]:
-    """What a server and the index of the real sessions take; raises `SetMissing`."""
+    """Return memory of a server and size of the index of the real sessions; raises `SetMissing`."""
     with tempfile.TemporaryDirectory() as folder:
         place = Place(Path(folder) / "home" / "palaver", Path(folder) / "user" / ".claude")
         place.home.parent.mkdir()
@@ -137,7 +137,7 @@ def reading() -> list[list[str]]:
 
 
 def _reading(home: Home) -> float:
-    """The median of milliseconds, once warm, at places of their own."""
+    """Return the median in milliseconds at different places, after a warm-up."""
     with ArchiveSearch(home) as layers, Store.open(home.database) as store:
         [source] = store.sources.all()
         times: list[float] = []
@@ -149,7 +149,7 @@ def _reading(home: Home) -> float:
 
 
 def serving(place: Place) -> tuple[float, float]:
-    """Peak megabytes of a server that has listed its tools and searched for words, and then for meaning too."""
+    """Return peak megabytes of a server after text search, and after semantic search."""
     command, pipe = (*PALAVER, "mcp"), subprocess.PIPE
     with subprocess.Popen(command, env=place.environment, stdin=pipe, stdout=pipe) as program:
         assert program.stdin
@@ -168,7 +168,7 @@ def serving(place: Place) -> tuple[float, float]:
 
 
 def _peak(number: int) -> float:
-    """Megabytes of resident memory that a process had at most; Linux only."""
+    """Return the peak resident memory of a process in megabytes; Linux only."""
     status = Path(f"/proc/{number}/status").read_text()
     found = re.search(r"VmHWM:\s+(\d+) kB", status)
     assert found
@@ -176,7 +176,7 @@ def _peak(number: int) -> float:
 
 
 def sizes(home: Home) -> tuple[int, int]:
-    """Bytes of the published index, and of the archive once all of it is compressed."""
+    """Return the bytes of the published index and of the compressed archive."""
     with Store.open(home.database) as store:
         CopyCompressor(store, RawArchive(home.archive)).run(budget=float("inf"))
     generation = Generations(home.index).current()
@@ -186,8 +186,8 @@ def sizes(home: Home) -> tuple[int, int]:
 
 
 def session(case: Case, *, single: bool = False) -> Iterator[bytes]:
-    """The lines of a session of this size: each exchange asks, works with thirty tools, and answers; a `single` one
-    is asked once and works on.
+    """Yield the lines of a session of a given size, with thirty tool calls per exchange; a `single` one has one
+    prompt.
     """
     chance, size, number, long = random.Random(1), 0, 0, case.line
     while size < case.size * 1_000_000:

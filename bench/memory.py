@@ -1,7 +1,7 @@
-"""`python -m bench.memory`: the memory core over 100,000 memories, and a graph of 10,000.
+"""Measure the memory core with 100,000 memories and a graph of 10,000: `python -m bench.memory`.
 
-Texts are made of a vocabulary in which a few words are frequent and most are rare; vectors are random around clusters,
-but what is stored and recalled while the clock runs is embedded by the packaged model.
+Texts follow a word frequency distribution; vectors are random around clusters. The packaged model embeds what is stored
+and recalled during the measurement.
 """
 
 import argparse
@@ -31,16 +31,16 @@ from .table import table, write_section
 
 MEMORIES, NODES, RUNS = 100_000, 10_000, 60
 _TOKENS = 36
-"""Of one text: the model takes each made-up word apart into about three."""
+"""Words per text; the model splits each synthetic word into about three tokens."""
 _WORDS, _CLUSTERS, _AT_A_TIME = 20_000, 400, 2_000
 _TYPES = ("preference", "decision", "pattern", "fact", "session")
 _NAMESPACES = ("global", *(f"project:p{number}" for number in range(9)))
 Row = tuple[str, float, float, float, float, str]
-"""A measure: its name, least, median and 95th percentile of seconds, median of processor seconds, and its aim."""
+"""Name, minimum, median and 95th percentile of seconds, median CPU seconds, and aim of a measure."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure, print, and with `--write` keep the table in RESULTS.md."""
+    """Measure and print; `--write` updates RESULTS.md."""
     parser = argparse.ArgumentParser(prog="python -m bench.memory", description=__doc__)
     parser.add_argument("--write", action="store_true", help="keep the table in bench/RESULTS.md")
     parser.add_argument("--memories", type=int, default=MEMORIES, help="how many are held")
@@ -59,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def measures(home: Home, count: int) -> Iterator[Row]:
-    """All measures over a home that is filled first."""
+    """Yield all measures of a home that is filled first."""
     chance = random.Random(7)
     home.make()
     with Store.create(home.database) as store:
@@ -116,7 +116,7 @@ def _row(name: str, do: Callable[[int], object], aim: str) -> Row:
 
 
 def _text(chance: random.Random) -> str:
-    """Twelve words, of which the frequent ones come often."""
+    """Return twelve words drawn by frequency."""
     return " ".join(f"word{int(_WORDS * chance.random() ** 3)}" for _ in range(12))
 
 
@@ -145,7 +145,7 @@ def _memory(chance: random.Random) -> Memory:
 
 
 def _entangle(store: Store, nodes: int, chance: random.Random) -> None:
-    """Three edges from each of the first memories to others of them."""
+    """Add three edges from each of the first memories to others of them."""
     keys = store.items.all_keys()[:nodes]
     with store.transaction():
         for key in keys:

@@ -1,8 +1,4 @@
-"""`python -m bench.observations`: what the rules make of real sessions, and whether a session is found by that alone.
-
-Archives the 98 sessions in a throw-away home and asks it the questions for observations alone; then looks at what was
-learned there.
-"""
+"""Measure the observations of real sessions and retrieval by observations alone: `python -m bench.observations`."""
 
 import argparse
 import hashlib
@@ -36,20 +32,20 @@ from .table import table, write_section
 LABELS = PROJECT / "tests" / "observe" / "rules" / "labelled.json"
 NOTHING = "nothing"
 Row = tuple[str, str, str]
-"""A measure, its value, its aim."""
+"""Measure, value, aim."""
 
 
 class Archive(Struct, frozen=True):
-    """What was said and learned, by the native id of its session."""
+    """Exchanges and observations by the native ID of their session."""
 
     exchanges: dict[str, list[StoredExchange]]
     observations: dict[str, list[StoredObservation]]
     confirmed: set[int]
-    """Exchanges that say what was known before."""
+    """Exchanges that repeat known observations."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure, print, and with `--write` keep the tables in RESULTS.md."""
+    """Measure and print; `--write` updates RESULTS.md."""
     parser = argparse.ArgumentParser(prog="python -m bench.observations", description=__doc__)
     parser.add_argument("--write", action="store_true", help="keep the tables in bench/RESULTS.md")
     chosen = parser.parse_args(arguments)
@@ -77,7 +73,7 @@ def _measured() -> str:
 
 
 def archived(paths: Sequence[Path], folder: Path) -> Archive:
-    """Archive transcripts in a fresh home and read back what was said and learned."""
+    """Archive transcripts in a fresh home and load exchanges and observations."""
     home = Home(folder)
     with Pipeline(home) as pipeline:
         pipeline.run(in_paths(paths))
@@ -96,7 +92,7 @@ def archived(paths: Sequence[Path], folder: Path) -> Archive:
 
 
 def _finding(corpus: Corpus, home: Home) -> Iterator[Row]:
-    """The archive itself, asked for observations alone."""
+    """Return an engine that searches observations only."""
     asked = tuple(question for question in corpus.questions if {"intent", "code"} & set(question.kinds))
     found = run("observations", lambda _: Observed(home), replace(corpus, questions=asked))
     for kind, aim in (("intent", 0.90), ("code", 0.85)):
@@ -105,13 +101,13 @@ def _finding(corpus: Corpus, home: Home) -> Iterator[Row]:
 
 
 class Observed(Searcher):
-    """Sessions by the observations that an archive made of them."""
+    """Engine that finds sessions by their observations."""
 
     def __init__(self, home: Home) -> None:
         self._layers = ArchiveSearch(home)
 
     def search(self, query: str, limit: int, project: str | None) -> Sequence[Ranked]:
-        """Sessions, each at most once, best first."""
+        """Return items, each at most once, best first."""
         projects = (project,) if project else ()
         wanted = Query.parse(query, limit=min(limit, LIMIT_MAX), projects=projects, kinds=("observation",))
         best: dict[str, float] = {}
@@ -150,7 +146,7 @@ def _speed(archive: Archive) -> Iterator[Row]:
 
 
 def _judged(archives: Sequence[Archive]) -> list[Row]:
-    """Types and junk against the labels of a person. An exchange with two labels could be called either."""
+    """Compare types and noise with the labels. An exchange with two labels matches either."""
     rows = orjson.loads(LABELS.read_bytes())
     labelled = {(row["session"], *row["lines"]): row["types"] for row in rows}
     halves = {half: _Tally() for half in ("tune", "held")}
@@ -182,7 +178,7 @@ def _of(one: StoredObservation, stored: StoredExchange) -> bool:
 
 
 def half_of(session: str) -> str:
-    """`tune` or `held`, fixed for ever by the session."""
+    """Return the split of a session, `tune` or `held`."""
     return "held" if hashlib.sha256(session.encode()).digest()[0] >> 4 & 1 else "tune"
 
 
@@ -196,7 +192,7 @@ class _Tally(Struct):
     missed: int = 0
 
     def count(self, labels: Sequence[str], found: Sequence[Observation]) -> None:
-        """Count one exchange; its first observation is the one that tells what it was about."""
+        """Count one exchange; its first observation is the main one."""
         self.exchanges += 1
         self.observations += len(found)
         if not found:

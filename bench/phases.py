@@ -1,6 +1,4 @@
-"""A search taken apart: how long each part takes by itself. In a search they follow each other as here, but that the
-query is embedded while words are looked for.
-"""
+"""Time each phase of a search separately. In a search, the query is embedded during the text search."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -26,9 +24,9 @@ _WARM_UP = 5
 
 
 def phases(store: Store, home: Home, embedder: Embedder, queries: Sequence[Query]) -> Mapping[str, list[Took]]:
-    """What each phase took for each query, which has one concept; filters count to the engine that they are put to.
+    """Return the time of each phase for each query of one concept; filters count to the engine that applies them.
 
-    The last queries are asked first, to warm up, and again.
+    The last queries run first as a warm-up, and again at the end.
     """
     engine = Engine(store, Generations(home.index), embedder)
     hits, choices, renderer = Hits(store, engine), Representatives(store, engine), Renderer()

@@ -1,4 +1,4 @@
-"""Where the development sets lie: `PALAVER_SHARED`, or the folder `shared` beside the project."""
+"""Location of the development sets: `PALAVER_SHARED`, or the folder `shared` beside the repository."""
 
 import os
 import tarfile
@@ -8,11 +8,11 @@ PROJECT = Path(__file__).parents[1]
 
 
 class SetMissing(Exception):
-    """A development set that is not on this machine."""
+    """Development set that is not available on this machine."""
 
 
 def find(*parts: str) -> Path:
-    """The path of a set's file, such as `find("locomo", "locomo-dev5.json")`; raises `SetMissing`."""
+    """Return the path of a file, such as `find("locomo", "locomo-dev5.json")`; raises `SetMissing`."""
     root = Path(os.environ.get("PALAVER_SHARED") or PROJECT.parent / "shared")
     path = root.joinpath("bench", *parts)
     if not path.exists():
@@ -21,12 +21,12 @@ def find(*parts: str) -> Path:
 
 
 def transcripts() -> Path:
-    """The archive of the 98 real coding sessions; raises `SetMissing`."""
+    """Return the archive of the 98 real coding sessions; raises `SetMissing`."""
     return find("coding-sessions", "transcripts.tar.gz")
 
 
 def samples() -> Path:
-    """The folder of samples in many agents' formats; raises `SetMissing`."""
+    """Return the folder of samples in many formats; raises `SetMissing`."""
     path = find().parent / "samples"
     if not path.is_dir():
         raise SetMissing(f"samples is not in {path.parent}; set PALAVER_SHARED to the folder that has it")

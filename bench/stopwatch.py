@@ -1,4 +1,4 @@
-"""How long something takes: by the clock, and of the processor, which tells of our work alone where other work runs."""
+"""Wall time and CPU time."""
 
 import os
 import time
@@ -9,14 +9,14 @@ from typing import NamedTuple
 
 
 class Took(NamedTuple):
-    """Seconds by the clock, and of the processor in all threads of this process."""
+    """Seconds of wall time, and of CPU time in all threads of this process."""
 
     wall: float
     processor: float
 
 
 def took(work: Callable[[], object]) -> Took:
-    """Do it, and say how long it took."""
+    """Run a function and return its times."""
     started, begun = time.perf_counter(), time.process_time()
     work()
     return Took(time.perf_counter() - started, time.process_time() - begun)
@@ -24,12 +24,12 @@ def took(work: Callable[[], object]) -> Took:
 
 @contextmanager
 def stopwatch(taken: defaultdict[str, list[Took]], name: str) -> Generator[None]:
-    """Add what is done under it to what was taken under this name."""
+    """Add the times of the block to a named entry."""
     started, begun = time.perf_counter(), time.process_time()
     yield
     taken[name].append(Took(time.perf_counter() - started, time.process_time() - begun))
 
 
 def crowd() -> str:
-    """How busy the machine was during the last minutes."""
+    """Return the load of the machine during the last minutes."""
     return f"{os.getloadavg()[1]:.1f} processes were running or waiting on {os.cpu_count()} processors"

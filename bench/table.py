@@ -1,4 +1,4 @@
-"""Tables in markdown, and the file they are kept in."""
+"""Markdown tables, and the file that contains them."""
 
 import re
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ _HEADING = "# Results\n\nWritten by the benchmarks themselves; `bench/README.md`
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A markdown table whose columns line up when read as plain text; the first column is aligned left."""
+    """Return a Markdown table with aligned columns, the first one to the left."""
     widths = [max(len(row[column]) for row in (header, *rows)) for column in range(len(header))]
     rule = ["-" * widths[0], *("-" * (width - 1) + ":" for width in widths[1:])]
     return "\n".join(_line(row, widths) for row in (header, rule, *rows))
@@ -22,7 +22,7 @@ def _line(row: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def write_section(title: str, body: str) -> None:
-    """Put `body` under the level-two heading `title` of RESULTS.md and leave every other section as it is."""
+    """Replace the section with the level-two heading `title` in RESULTS.md."""
     text = RESULTS.read_text(encoding="utf-8") if RESULTS.exists() else _HEADING
     sections = [part for part in re.split(r"(?m)^(?=## )", text) if part.partition("\n")[0] != f"## {title}"]
     head, others = sections[0], [*sections[1:], f"## {title}\n\n{body}\n"]

@@ -1,1 +1,1 @@
-"""How well is it found? Development sets, three honest baselines and Palaver, in one run."""
+"""Retrieval quality: development sets, three baselines and Palaver in one run."""

@@ -1,5 +1,5 @@
-"""`python -m bench.retrieval`: every development set, every engine, one table per set; `--ablate`: what each part of
-the ranking adds.
+"""Compare engines on the development sets: `python -m bench.retrieval`. `--ablate` removes one part of the ranking at
+a time.
 """
 
 import argparse
@@ -44,7 +44,7 @@ ENGINES: Mapping[str, Engine] = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure, print, and with `--write` keep the tables in RESULTS.md. Missing sets are named and left out."""
+    """Measure and print; `--write` updates RESULTS.md. Missing sets are named and skipped."""
     parser = argparse.ArgumentParser(prog="python -m bench.retrieval", description=__doc__)
     parser.add_argument("--set", dest="sets", action="append", choices=[*SETS], help="only this set; may be repeated")
     parser.add_argument("--engine", dest="engines", action="append", choices=[*ENGINES], help="likewise")

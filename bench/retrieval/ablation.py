@@ -1,4 +1,4 @@
-"""What each part of the ranking adds: everything is found once, and ranked again without one part at a time."""
+"""Ablation: search once, and rank without one part at a time."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -30,7 +30,7 @@ from ..table import table
 from .corpus import DEPTH, Corpus, Question
 
 _SHOWN = ("paraphrase", "question", "queries", "all")
-"""The kinds of questions that are shown, of those that a set has."""
+"""Kinds of questions in the table."""
 _HALVES = ("tune", "held")
 
 
@@ -40,12 +40,12 @@ class Housed(Protocol):
     home: Home
 
     def item_of(self, store: Store, key: int) -> str | None:
-        """The item that an event belongs to; None where it is gone."""
+        """Return the item of an event, or None if it was deleted."""
         ...
 
 
 class Found(NamedTuple):
-    """What both engines found for one question, and what looks at it closely."""
+    """Findings of both engines for one question, and the scorers of the re-ranking."""
 
     matches: TextMatches
     nears: VectorMatches
@@ -54,9 +54,7 @@ class Found(NamedTuple):
 
 
 class Findings(Struct, frozen=True):
-    """What was found for one question: in all entries; before the words of what meaning alone found were added; and
-    without the entries that tell an exchange together with what was said before it.
-    """
+    """Findings for one question: of all entries, before text scores were completed, and without context entries."""
 
     every: Found
     unworded: Found
@@ -64,10 +62,10 @@ class Findings(Struct, frozen=True):
 
 
 class Words(Protocol):
-    """Finds the best entries by words, of some items alone where they are given."""
+    """Text search over all entries, or over given items."""
 
     def __call__(self, limit: int, among: Sequence[int] | None = None, /) -> TextMatches:
-        """No more than `limit` of them."""
+        """Return at most `limit` findings."""
         ...
 
 
@@ -75,7 +73,7 @@ Ranking: TypeAlias = Callable[[Findings], tuple[Found, Weights]]
 
 
 def rankings() -> Mapping[str, Ranking]:
-    """Every ranking by what it lacks."""
+    """Return each ranking by the part that it lacks."""
     without = {f"no {name.replace('_', ' ')}": Weights()._replace(**{name: 0.0}) for name in Weights._fields}
     return {
         "nothing": lambda found: (found.every, Weights()),
@@ -89,7 +87,7 @@ def rankings() -> Mapping[str, Ranking]:
 
 
 def ablation(corpus: Corpus, housed: Housed, embedder: Embedder) -> str:
-    """A table for one corpus: a row for each ranking, a column for each kind of question and half."""
+    """Return a table for one corpus: a row per ranking, a column per kind of question and split."""
     kinds = [kind for kind in _SHOWN if any(kind in question.kinds for question in corpus.questions)]
     asked = [question for question in corpus.questions if question.gains]
     with Store.open(housed.home.database) as store:
@@ -107,7 +105,7 @@ def ablation(corpus: Corpus, housed: Housed, embedder: Embedder) -> str:
 
 
 def findings(store: Store, home: Home, asked: Sequence[Question], embedder: Embedder) -> Iterator[Findings]:
-    """What is found for each question."""
+    """Return the findings of each question."""
     view = Snapshot(store, Generations(home.index), embedder)
     alone = TextIndex.make()
     alone.apply([], _first(indexed_texts.entries(store, store.items.all_keys())))
@@ -138,7 +136,7 @@ def _searched(
 def _both(
     wording: AnalyzedQuery, words: Words, meaning: Callable[[Numbers], VectorMatches], closely: tuple[Compare, Together]
 ) -> tuple[Found, Found]:
-    """What both engines find, before and after the words of what meaning alone found are added."""
+    """Return the findings of both engines, before and after text scores are completed."""
     matches = words(BROUGHT)
     nears = meaning(matches.event)
     worded = matches if len(matches) < BROUGHT else completed(wording, matches, nears, words)
@@ -146,9 +144,7 @@ def _both(
 
 
 def _first(entries: Iterator[TextEntry]) -> Iterator[TextEntry]:
-    """Without the entries that tell a short exchange together with what was said before: they follow its own, and
-    stand on the same lines.
-    """
+    """Remove context entries: they follow the entry of their exchange and have the same lines."""
     last: tuple[int, int, int] | None = None
     for entry in entries:
         place = (entry.key, entry.start_line, entry.end_line)
@@ -162,7 +158,7 @@ def _weighted(weights: Weights) -> Ranking:
 
 
 def _in_proportion(found: Found) -> Found:
-    """With fractions whose powers are what was found."""
+    """Undo the exponent of the text scores."""
     matches = found.matches
     power = np.where(matches.in_code, 1 / 3, 2 / 3)
     return found._replace(matches=replace(matches, fraction=matches.fraction**power))
@@ -195,7 +191,7 @@ def _events(found: Sequence[Findings]) -> set[int]:
 
 
 def _ranked(found: Found, weights: Weights, items: Mapping[int, str | None]) -> list[str]:
-    """The first items, each once."""
+    """Return the first items, each once."""
     order = dict.fromkeys(items[event.key] for event in gather(*found, weights))
     return [item for item in order if item is not None][:DEPTH]
 

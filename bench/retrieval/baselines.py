@@ -1,4 +1,4 @@
-"""Three engines to be measured against. They share no ranking code with the product."""
+"""Three baseline engines that share no ranking code with Palaver."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -15,7 +15,7 @@ _RRF_K = 60
 
 
 def best_per_item(passages: Iterable[tuple[str, float]], limit: int) -> list[Ranked]:
-    """The first `limit` items of (item, score) pairs that come best first, each once."""
+    """Return the first `limit` distinct items of (item, score) pairs in order."""
     best: dict[str, float] = {}
     for item, score in passages:
         best.setdefault(item, score)
@@ -25,7 +25,7 @@ def best_per_item(passages: Iterable[tuple[str, float]], limit: int) -> list[Ran
 
 
 class Words:
-    """Plain Tantivy BM25 over the passages: default tokenizer, any word may match, nothing else."""
+    """Tantivy BM25 over the passages with the default tokenizer; any word may match."""
 
     def __init__(self, corpus: Corpus) -> None:
         schema = tantivy.SchemaBuilder()
@@ -65,7 +65,7 @@ class Words:
 
 
 class Meaning:
-    """Exact cosine between the query's vector and every passage's, with the packaged model."""
+    """Exact cosine between query and passages, with the packaged model."""
 
     def __init__(self, corpus: Corpus, embedder: Embedder) -> None:
         self._embedder = embedder
@@ -81,7 +81,7 @@ class Meaning:
 
 
 class Fused:
-    """Plain reciprocal rank fusion of other engines' rankings."""
+    """Reciprocal rank fusion of other engines' rankings."""
 
     def __init__(self, engines: Sequence[Searcher]) -> None:
         self._engines = engines

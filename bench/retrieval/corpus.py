@@ -1,4 +1,4 @@
-"""What is searched and what is asked: the values that every development set is read into."""
+"""Values that every development set is loaded into: passages, questions, corpora."""
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
@@ -8,14 +8,14 @@ from typing import NamedTuple, Protocol, TypeAlias
 from msgspec import Struct
 
 Metric: TypeAlias = Callable[[Sequence[str], Mapping[str, float]], float]
-"""Item ids in ranked order and the gains of the relevant ones -> a number from 0 to 1."""
+"""Function of ranked item IDs and gains of the relevant items that returns a number from 0 to 1."""
 
 DEPTH = 100
-"""How many items an engine is asked for; a relevant item further down counts as not found."""
+"""Number of items requested from an engine; later ones count as not found."""
 
 
 class Passage(Struct, frozen=True):
-    """A stretch of text. Several passages may belong to one item; an item ranks as its best passage does."""
+    """Part of an item's text. An item ranks by its best passage."""
 
     item: str
     text: str
@@ -23,7 +23,7 @@ class Passage(Struct, frozen=True):
 
 
 class Question(Struct, frozen=True):
-    """One query. `gains` maps each relevant item to its gain; empty where the right answer is nothing.
+    """One query. `gains` maps relevant items to their gain; it is empty if no answer exists.
 
     `kinds` are the rows in which it counts, from narrow to wide.
     """
@@ -36,7 +36,7 @@ class Question(Struct, frozen=True):
 
     @property
     def half(self) -> str:
-        """`tune` or `held`: fixed for ever by the id, so that what is tuned on one half is judged on the other."""
+        """Return the split, `tune` or `held`, by a hash of the ID."""
         return "held" if hashlib.sha256(self.id.encode()).digest()[0] & 1 else "tune"
 
 
@@ -57,17 +57,17 @@ class Corpus(Struct, frozen=True, eq=False):
 
 
 class Ranked(NamedTuple):
-    """An item and the score that ordered it; higher is better, comparable within one engine only."""
+    """Item with the score that ordered it; comparable within one engine only."""
 
     item: str
     score: float
 
 
 class Searcher(Protocol):
-    """An engine that has read a corpus."""
+    """Engine that has indexed a corpus."""
 
     def search(self, query: str, limit: int, project: str | None) -> Sequence[Ranked]:
-        """Items, each at most once, best first; none when the engine thinks that nothing answers the query."""
+        """Return items, each at most once, best first."""
         ...
 
 

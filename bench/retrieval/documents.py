@@ -1,4 +1,4 @@
-"""Palaver's documents as an engine, through the interface that its tools call."""
+"""Palaver's document search as an engine."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,13 +11,13 @@ from .rooms import Rooms
 
 
 class OurDocuments(Searcher):
-    """A corpus of files in a fresh home: each passage is a file, indexed as a folder of them is, and an item its files.
+    """Corpus of files in a fresh home: each passage is a file of a folder, and an item is its files.
 
-    A file is found as its best chunk is.
+    A file ranks by its best chunk.
     """
 
     def __init__(self, corpus: Corpus, kept: Path | None = None) -> None:
-        """`kept` is where homes are kept: one that is there is searched as it is."""
+        """Create the engine; `kept` is a folder of homes that are reused."""
         self._rooms = Rooms(corpus, kept)
         self.home, root = self._rooms.home, self._rooms.root
         self._items = {f"{number:06}{corpus.suffix}": passage.item for number, passage in enumerate(corpus.passages)}
@@ -29,12 +29,12 @@ class OurDocuments(Searcher):
             self._documents.index_directory(root / "files", async_mode=False)
 
     def item_of(self, store: Store, key: int) -> str | None:
-        """The item that a chunk belongs to; None where it is gone."""
+        """Return the item of an event, or None if it was deleted."""
         held = store.documents.load([key]).get(key)
         return self._items[held.source_file.name] if held else None
 
     def search(self, query: str, limit: int, project: str | None) -> Sequence[Ranked]:  # noqa: ARG002 - one project
-        """Items, each at most once, best first."""
+        """Return items, each at most once, best first."""
         best: dict[str, float] = {}
         for found in self._documents.search(query, limit=limit):
             best.setdefault(self._items[found.held.source_file.name], found.score)

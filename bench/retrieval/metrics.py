@@ -1,6 +1,6 @@
-"""How good a ranking is, and how sure we can be that one engine beats another.
+"""Metrics of rankings, and confidence intervals of their differences.
 
-Rankings are item ids, best first, each at most once. Gains map the relevant ids to how relevant they are.
+A ranking is a list of item IDs, best first. Gains map relevant IDs to their relevance.
 """
 
 import math
@@ -14,17 +14,17 @@ Gains = Mapping[str, float]
 
 
 def hit_at(depth: int) -> Callable[[Ranking, Gains], float]:
-    """1 when any relevant item is among the first `depth`."""
+    """Return 1 if a relevant item is among the first `depth`, else 0."""
     return lambda ranking, gains: float(any(item in gains for item in ranking[:depth]))
 
 
 def recall_at(depth: int) -> Callable[[Ranking, Gains], float]:
-    """The share of the relevant items that is among the first `depth`."""
+    """Return the share of relevant items among the first `depth`."""
     return lambda ranking, gains: sum(item in gains for item in ranking[:depth]) / len(gains)
 
 
 def reciprocal_rank(depth: int) -> Callable[[Ranking, Gains], float]:
-    """One divided by the rank of the first relevant item, 0 when it is not among the first `depth`."""
+    """Return one divided by the rank of the first relevant item within `depth`, else 0."""
 
     def metric(ranking: Ranking, gains: Gains) -> float:
         return next((1 / rank for rank, item in enumerate(ranking[:depth], 1) if item in gains), 0.0)
@@ -33,7 +33,7 @@ def reciprocal_rank(depth: int) -> Callable[[Ranking, Gains], float]:
 
 
 def ndcg_at(depth: int) -> Callable[[Ranking, Gains], float]:
-    """Discounted gain of the first `depth`, divided by that of the best possible order."""
+    """Return the discounted gain of the first `depth`, divided by that of the ideal order."""
 
     def metric(ranking: Ranking, gains: Gains) -> float:
         got = [gains.get(item, 0.0) for item in ranking[:depth]]
@@ -48,15 +48,15 @@ def _discounted(gains: Sequence[float]) -> float:
 
 
 def separation(answerable: Sequence[float], negatives: Sequence[float]) -> float:
-    """The chance that an answerable query's top score is above a negative's, ties counting half (the AUC)."""
+    """Return the probability that an answerable query scores above a negative (AUC); ties count half."""
     above, equal = np.greater.outer(answerable, negatives), np.equal.outer(answerable, negatives)
     return float((above + 0.5 * equal).mean())
 
 
 def silenced(answerable: Sequence[tuple[float, float]], negatives: Sequence[float], price: float) -> float:
-    """The largest share of negatives that a score floor can answer with nothing at an average cost of `price`.
+    """Return the largest share of negatives that a score threshold rejects at an average cost of `price`.
 
-    `answerable` holds (top score, value of the answer); everything that scores below the floor loses its value.
+    `answerable` contains pairs of top score and value of the answer; scores below the threshold lose their value.
     """
     budget = price * len(answerable) + 1e-9
     floor, spent = -math.inf, 0.0
@@ -71,7 +71,7 @@ def silenced(answerable: Sequence[tuple[float, float]], negatives: Sequence[floa
 
 
 def interval(differences: Sequence[float], *, resamples: int = 10_000) -> tuple[float, float]:
-    """The 95 % interval of the mean of paired differences, by bootstrap over questions with a fixed seed."""
+    """Return the 95 % bootstrap interval of the mean of paired differences, with a fixed seed."""
     values: npt.NDArray[np.float64] = np.asarray(differences, dtype=np.float64)
     drawn = np.random.default_rng(0).integers(0, len(values), (resamples, len(values)))
     low, high = np.percentile(values[drawn].mean(axis=1), [2.5, 97.5])

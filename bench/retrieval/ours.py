@@ -1,4 +1,4 @@
-"""Palaver itself as an engine, through its public interface."""
+"""Palaver as an engine, through its public interface."""
 
 import tarfile
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ class Ours(Searcher):
     """
 
     def __init__(self, corpus: Corpus, kept: Path | None = None) -> None:
-        """`kept` is where homes are kept: one that is there is searched as it is."""
+        """Create the engine; `kept` is a folder of homes that are reused."""
         self._rooms = Rooms(corpus, kept)
         self.home = self._rooms.home
         self._items = [passage.item for passage in corpus.passages] if corpus.transcripts is None else None
@@ -34,7 +34,7 @@ class Ours(Searcher):
         self._layers = ArchiveSearch(self.home)
 
     def _told(self, corpus: Corpus) -> list[Transcript]:
-        """What is to be archived; passages are stored at once."""
+        """Yield what is archived; passages are stored at once."""
         if corpus.transcripts is not None:
             return in_paths([_unpacked(corpus.transcripts, self._rooms.root / "history")])
         with Store.open(self.home.database) as store:
@@ -42,7 +42,7 @@ class Ours(Searcher):
         return []
 
     def item_of(self, store: Store, key: int) -> str | None:
-        """The item that an event belongs to; None where it is gone."""
+        """Return the item of an event, or None if it was deleted."""
         stored = store.exchanges.load([key]).get(key)
         if stored is None:
             return None
@@ -51,7 +51,7 @@ class Ours(Searcher):
         return store.sessions.load(stored.session).native_id
 
     def search(self, query: str, limit: int, project: str | None) -> Sequence[Ranked]:
-        """Items, each at most once, best first."""
+        """Return items, each at most once, best first."""
         wanted = Query.parse(query, limit=min(limit, LIMIT_MAX), projects=(project,) if project else ())
         best: dict[str, float] = {}
         for hit in self._layers.search(wanted).hits:
@@ -69,7 +69,7 @@ def _unpacked(archive: Path, folder: Path) -> Path:
 
 
 def _store(store: Store, passages: Sequence[Passage]) -> None:
-    """Each passage as an exchange whose line is its place in the corpus."""
+    """Store each passage as an exchange whose line is its position in the corpus."""
     numbered = enumerate(passages, 1)
     with store.transaction():
         for project, of_one in groupby(numbered, key=lambda pair: pair[1].project):

@@ -1,4 +1,4 @@
-"""What the runs over one corpus say, as markdown."""
+"""Results of the runs over one corpus as Markdown."""
 
 from collections.abc import Sequence
 from statistics import fmean
@@ -14,7 +14,7 @@ _PRICE = 0.01
 
 
 def report(corpus: Corpus, runs: Sequence[Run]) -> str:
-    """All tables of one corpus; the last run is compared with the first."""
+    """Return all tables of one corpus, comparing the last run with the first."""
     kinds = list(dict.fromkeys(kind for question in corpus.questions if question.gains for kind in question.kinds))
     kinds.sort(key=lambda kind: (kind == "all", kind in {"queries", "questions"}))
     asked = sum(bool(question.gains) for question in corpus.questions)
@@ -28,7 +28,7 @@ def report(corpus: Corpus, runs: Sequence[Run]) -> str:
 
 
 def times(reports: Sequence[tuple[Corpus, Sequence[Run]]]) -> str:
-    """Seconds to build and milliseconds a query, for every corpus and engine."""
+    """Return seconds to build and milliseconds per query of every corpus and engine."""
     engines = [run.engine for run in reports[0][1]]
     rows = [[corpus.name, *map(_time, runs)] for corpus, runs in reports]
     return table(["build, then median query", *engines], rows)
@@ -62,7 +62,7 @@ def _difference(corpus: Corpus, runs: Sequence[Run], kinds: Sequence[str]) -> st
 
 
 def _refusal(corpus: Corpus, runs: Sequence[Run]) -> str:
-    """How well the first score tells a question that has no answer from one that has, and what is answered at all."""
+    """Return how well the first score separates questions with and without an answer."""
     metric = "hit@5"
     told: list[list[str]] = []
     refused: list[list[str]] = []
@@ -81,5 +81,5 @@ def _refusal(corpus: Corpus, runs: Sequence[Run]) -> str:
 
 
 def _refused(run: Run, kind: str, half: str) -> float:
-    """The share of the questions of a kind that an engine gave no answer to; each can cost at most its hit."""
+    """Return the share of questions of a kind without any result."""
     return fmean(top == float("-inf") for top in run.tops(kind, half))

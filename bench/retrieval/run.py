@@ -1,4 +1,4 @@
-"""One engine over one corpus: what it answered, how good that was, and how long it took."""
+"""Run of one engine over one corpus: answers, metrics and times."""
 
 import math
 import statistics
@@ -11,7 +11,7 @@ from .corpus import DEPTH, Corpus, Engine, Question, Ranked
 
 
 class Answer(Struct, frozen=True):
-    """A question, the score of the first item (minus infinity when there was none), and each metric's value."""
+    """Question with the score of the first item (minus infinity if there is none) and each metric."""
 
     question: Question
     top: float
@@ -19,7 +19,7 @@ class Answer(Struct, frozen=True):
 
 
 class Run(Struct, frozen=True):
-    """An engine's answers to all questions of a corpus, in their order. Times are in seconds."""
+    """Answers of an engine to all questions of a corpus. Times are in seconds."""
 
     engine: str
     answers: tuple[Answer, ...]
@@ -28,11 +28,11 @@ class Run(Struct, frozen=True):
     """Median over the questions."""
 
     def values(self, metric: str, kind: str, half: str) -> list[float]:
-        """A metric's value for each question of a kind, in `tune`, `held` or `all` of them."""
+        """Return a metric for each question of a kind, in `tune`, `held` or `all`."""
         return [answer.values[metric] for answer in self._of(kind, half)]
 
     def tops(self, kind: str, half: str = "all") -> list[float]:
-        """The first score for each question of a kind, in `tune`, `held` or `all` of them."""
+        """Return the first score of each question of a kind, in `tune`, `held` or `all`."""
         return [answer.top for answer in self._of(kind, half)]
 
     def _of(self, kind: str, half: str) -> list[Answer]:
@@ -42,7 +42,7 @@ class Run(Struct, frozen=True):
 
 
 def run(name: str, engine: Engine, corpus: Corpus) -> Run:
-    """Build an engine over a corpus and ask it everything."""
+    """Build an engine over a corpus and ask all questions."""
     started = time.perf_counter()
     searcher = engine(corpus)
     build = time.perf_counter() - started

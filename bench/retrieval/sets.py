@@ -1,4 +1,4 @@
-"""The development sets. Each loader raises `SetMissing` when its files are not on this machine."""
+"""Development sets. Each loader raises `SetMissing` if its files are not available."""
 
 import re
 import tarfile
@@ -26,7 +26,7 @@ _GAINS: Mapping[str, Metric] = {"nDCG@10": ndcg_at(10), "recall@10": recall_at(1
 
 
 def coding_sessions() -> Corpus:
-    """98 real sessions of a coding agent; the right answer is the session."""
+    """Load 98 real sessions of a coding agent; the correct result is the session."""
     archive = shared.transcripts()
     passages: list[Passage] = []
     with tarfile.open(archive) as tar:
@@ -52,10 +52,9 @@ _LOCOMO_KINDS = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop
 
 
 def locomo() -> Corpus:
-    """Five long dialogues; the right answers are the turns that hold the evidence, searched within the dialogue.
+    """Load five long dialogues; the correct results are the turns with the evidence, within the dialogue.
 
-    Category 5 (adversarial: the answer is not in the dialogue) is left out, as are questions whose evidence names no
-    turn that exists.
+    Category 5 (no answer in the dialogue) and questions without an existing evidence turn are excluded.
     """
     dialogues = _json(shared.find("locomo", "locomo-dev5.json"))
     passages = [passage for dialogue in dialogues for passage in _turns(dialogue)]
@@ -83,7 +82,7 @@ def _recalled(dialogue: Mapping[str, Any], known: set[str]) -> Iterator[Question
 
 
 def cosqa() -> Corpus:
-    """Web queries and 6,267 Python functions; the right answer is the function that was judged to answer the query."""
+    """Load web queries and 6,267 Python functions; the correct result is the function judged to answer the query."""
     functions: Mapping[str, int] = _json(shared.find("cosqa", "code_idx_map.txt"))
     passages = tuple(Passage(str(number), code, "") for code, number in functions.items())
     questions = tuple(
@@ -97,7 +96,7 @@ _ABSTRACTS = 1400
 
 
 def cranfield() -> Corpus:
-    """1,400 abstracts on aerodynamics with graded relevance; judged codes 1 (best) to 4 become gains 4 to 1."""
+    """Load 1,400 abstracts on aerodynamics with graded relevance; codes 1 (best) to 4 become gains 4 to 1."""
     passages = tuple(
         Passage(number, " ".join(re.sub(r"(?m)^\.[TABW]$", " ", body).split()), "")
         for number, body in _numbered(shared.find("cranfield", "cran.all.1400"))
@@ -118,7 +117,7 @@ def cranfield() -> Corpus:
 
 
 def _numbered(path: Path) -> list[tuple[str, str]]:
-    """The (number, body) pairs of a file whose entries start with a line `.I <number>`."""
+    """Yield (number, body) pairs of a file whose entries start with `.I <number>`."""
     parts = re.split(r"(?m)^\.I (\d+)\s*$", path.read_text(encoding="utf-8", errors="replace"))
     return [(str(int(number)), body) for number, body in zip(parts[1::2], parts[2::2], strict=True)]
 

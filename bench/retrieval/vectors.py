@@ -1,4 +1,4 @@
-"""The packaged model's vectors, kept between runs because ranking is tuned far more often than the model changes."""
+"""Vectors of the packaged model, cached between runs."""
 
 import hashlib
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ CACHE = PROJECT / "bench" / ".cache"
 
 
 def embedded(embedder: Embedder, texts: Sequence[str]) -> npt.NDArray[np.float32]:
-    """The texts' vectors, one row each; from the cache when this model embedded these very texts before."""
+    """Return one vector per text, from the cache if the model and the texts are unchanged."""
     key = hashlib.sha256("\0".join((embedder.name, *texts)).encode()).hexdigest()[:32]
     path = CACHE / f"{key}.npy"
     if not path.exists():

@@ -13,14 +13,14 @@ import orjson
 Json: TypeAlias = "str | float | bool | list[Json] | dict[str, Json] | None"
 
 SIZE = 1500
-"""Characters in a window. Pieces are packed until the next would not fit; longer pieces are cut."""
+"""Maximum characters of a window. Pieces are packed; longer pieces are split."""
 
 _CALL = 300
 _ERROR = 1500
 
 
 def windows(lines: Iterable[bytes]) -> Iterator[str]:
-    """Windows of at most `SIZE` characters over a transcript's lines, without overlap; each prompt begins a new one."""
+    """Yield windows of at most `SIZE` characters without overlap; each prompt starts a new one."""
     held, length = list[str](), 0
     for piece, begins in _pieces(lines):
         for start in range(0, len(piece), SIZE):
@@ -35,7 +35,7 @@ def windows(lines: Iterable[bytes]) -> Iterator[str]:
 
 
 def _pieces(lines: Iterable[bytes]) -> Iterator[tuple[str, bool]]:
-    """Pieces of readable text, and whether each begins an exchange."""
+    """Yield pieces of readable text, and whether each starts an exchange."""
     for line in lines:
         try:
             record = orjson.loads(line)

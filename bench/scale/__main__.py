@@ -1,4 +1,4 @@
-"""`python -m bench.scale`: build and ask made-up archives, each ten times the one before."""
+"""Build and search synthetic archives of growing size: `python -m bench.scale`."""
 
 import argparse
 import sys
@@ -17,7 +17,7 @@ _SOME = 0.1
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure, print, and with `--write` keep the table in RESULTS.md."""
+    """Measure and print; `--write` updates RESULTS.md."""
     parser = argparse.ArgumentParser(prog="python -m bench.scale", description=__doc__)
     parser.add_argument("--items", type=int, nargs="+", default=[10_000, 100_000], help="the sizes, in order")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="keep archives here, and ask those that are there")
@@ -51,7 +51,7 @@ def _line(rows: Sequence[Row]) -> list[str]:
 
 
 def _growth(before: Row, after: Row) -> str:
-    """Nothing for shares, and for what takes no time at all."""
+    """Return the growth factor, or an empty text for shares and zero times."""
     if not before.unit or before.figures[-1] < _SOME:
         return ""
     return f"{after.figures[-1] / before.figures[-1]:.1f} x"

@@ -1,6 +1,4 @@
-"""Made-up archives of any size: words as rare as they are said, vectors that spread as real ones do, and everything a
-filter can ask for.
-"""
+"""Synthetic archives of any size with realistic word frequencies, vectors and filter values."""
 
 from collections.abc import Callable, Iterator
 from itertools import cycle, islice
@@ -18,44 +16,42 @@ from palaver.core.query import Filters
 from .material import Material
 
 VERSION = 1
-"""Raised with every change that makes other archives."""
+"""Version of the generator; raise it with every change of its output."""
 DAY = 86_400_000
 _START = 1_700_000_000_000
 _TYPES = tuple(ObservationType)
 _PER_SESSION = 50
 _PROJECTS, _CONCEPTS, _FILES, DAYS = 20, 30, 20, 400
 _TOKENS = 10, 210
-"""The fewest and the most of a text, whose signs are drawn alone: prompts and observations of real sessions have 110 on
-average.
-"""
+"""Minimum and maximum tokens of a text; real prompts and observations average 110."""
 _SPREAD = 0.6
-"""Of the way between two vectors, by which a third is moved: so noise points where vectors do differ."""
+"""Share of the difference of two vectors that is added to a third as noise."""
 
 
 class Asked(Struct, frozen=True):
-    """A question and what it is asked with."""
+    """Question with its vector and filters."""
 
     words: str
     filters: Filters
 
 
 class Maker:
-    """Writes items, the same every time: one half exchanges, the other half observations of them, a vector each."""
+    """Deterministic writer of items: half exchanges, half their observations, each with a vector."""
 
     def __init__(self, material: Material, model: str) -> None:
-        """`model` is the name under which the vectors are stored."""
+        """Create a writer; `model` is the name under which vectors are stored."""
         self._random = np.random.default_rng(7)
         self._material, self._model = material, model
 
     def fill(self, store: Store, items: int, progress: Callable[[int], None]) -> None:
-        """Write so many items."""
+        """Write a number of items."""
         for number in range(-(-items // (2 * _PER_SESSION))):
             with store.transaction():
                 self.session(store, number)
             progress(min(items, (number + 1) * 2 * _PER_SESSION))
 
     def questions(self, count: int) -> Iterator[Asked]:
-        """What is asked, in turn, with filters of every kind, no two alike."""
+        """Yield questions in turn, with different filters of every kind."""
         for words in islice(cycle(self._material.questions), count):
             pick: list[int] = self._random.integers(0, 1 << 30, size=4).tolist()
             after = int(self._random.integers(0, DAYS // 2))

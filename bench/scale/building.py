@@ -1,4 +1,4 @@
-"""Building made-up archives, which takes longest: one that was kept is asked again."""
+"""Build synthetic archives, and reuse kept ones."""
 
 import shutil
 from collections.abc import Callable, Sequence
@@ -23,7 +23,7 @@ _BUILT = "built.json"
 
 
 class Made(Struct, frozen=True):
-    """What an archive was made as. Only one that would be made alike today is asked again."""
+    """Parameters of an archive; only one with equal parameters is reused."""
 
     items: int
     model: str
@@ -33,7 +33,7 @@ class Made(Struct, frozen=True):
 
 
 class Built(Struct, frozen=True):
-    """What is kept beside an archive."""
+    """Record stored beside an archive."""
 
     made: Made
     rows: list[Row]
@@ -42,7 +42,7 @@ class Built(Struct, frozen=True):
 def build(
     folder: Path, items: int, progress: Callable[[int], None], material: Material, embedder: Embedder
 ) -> Sequence[Row]:
-    """Have an archive of so many items in `folder / "home"`, and what making it took, now or when it was made."""
+    """Return an archive of a given size in `folder / "home"` with the cost of building it."""
     made, path, home = Made(items, embedder.name), folder / _BUILT, Home(folder / "home")
     known = _known(path)
     if known is None or known.made != made:
@@ -80,7 +80,7 @@ def _build(
 
 
 def published(home: Home) -> Generation:
-    """The index of a home that has one."""
+    """Return the published index of a home."""
     generation = Generations(home.index).current()
     assert generation is not None
     return generation

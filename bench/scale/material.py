@@ -1,4 +1,4 @@
-"""What made-up archives are made of: words as often as they are said, vectors, and questions."""
+"""Material of synthetic archives: word frequencies, vectors and questions."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -21,7 +21,7 @@ _WORDS, _TEXTS, _LENGTH = 5_000, 200, 12
 
 
 class Material(Struct, frozen=True, eq=False):
-    """`shares` says for each word how often it or one before it is said, up to 1. `vectors` has shape (n, width)."""
+    """Words with cumulative frequencies `shares`, and `vectors` of shape (n, width)."""
 
     words: Sequence[str]
     shares: Shares
@@ -30,7 +30,7 @@ class Material(Struct, frozen=True, eq=False):
 
     @classmethod
     def real(cls, embedder: Embedder) -> "Material":
-        """That of the 98 sessions, with all that is asked about them; raises `SetMissing`."""
+        """Load the material of the 98 sessions; raises `SetMissing`."""
         corpus = coding_sessions()
         texts = [passage.text for passage in corpus.passages]
         every = max(1, len(texts) // _VECTORS)
@@ -40,7 +40,7 @@ class Material(Struct, frozen=True, eq=False):
 
     @classmethod
     def invented(cls, embedder: Embedder) -> "Material":
-        """A little of it for any machine: numbered words, each as rare as its number is high."""
+        """Return a small synthetic material with numbered words."""
         random = np.random.default_rng(7)
         drawn = random.zipf(1.3, size=(_TEXTS, _LENGTH)) % _WORDS
         texts = [" ".join(f"w{rank}" for rank in row) for row in drawn.tolist()]

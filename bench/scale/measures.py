@@ -1,4 +1,4 @@
-"""What a live session costs in an archive that is there, and what a search does, part by part."""
+"""Cost of a live session, and of each phase of a search, in an existing archive."""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -37,7 +37,7 @@ _T = TypeVar("_T")
 
 
 def live(folder: Path, material: Material, embedder: Embedder) -> Iterator[Row]:
-    """Go on as a live session does: another one of fifty exchanges with what was learned from them. It stays there."""
+    """Add a session of fifty exchanges with observations, and leave it there."""
     home = Home(folder / "home")
     with Store.open(home.database) as store:
         with store.transaction():
@@ -48,7 +48,7 @@ def live(folder: Path, material: Material, embedder: Embedder) -> Iterator[Row]:
 
 
 def ask(folder: Path, questions: int, material: Material, embedder: Embedder) -> Iterator[Row]:
-    """Ask so many questions, at least ten: as a whole, part by part, and compared with an exact scan."""
+    """Run at least ten questions: as a whole, phase by phase, and compared with an exact scan."""
     home, asked = Home(folder / "home"), list(Maker(material, embedder.name).questions(questions))
     with Store.open(home.database) as store:
         yield from _searched(home, store, embedder, asked)
@@ -79,7 +79,7 @@ def _searched(home: Home, store: Store, embedder: Embedder, questions: Sequence[
 
 
 def _recall(home: Home, view: Snapshot, embedder: Embedder, questions: Sequence[Asked]) -> Iterator[Row]:
-    """What share of the nearest of an exact scan is found, under filters that keep less and less."""
+    """Return the share of the nearest items of an exact scan that is found, under stricter and stricter filters."""
     index = published(home)
     text = TextIndex.open(index.text)
     every = VectorIndex([replace(Segment.open(path), graph=None) for path in index.vectors.iterdir()])
@@ -102,7 +102,7 @@ def _alike(queries: Sequence[Query]) -> list[Query]:
 
 
 def _each(ask: Callable[[_T], object], questions: Sequence[_T]) -> list[Took]:
-    """What each question took but the last few, which warm up."""
+    """Return the time of each question except the warm-up ones."""
     for question in questions[-_WARM_UP:]:
         ask(question)
     return [took(partial(ask, question)) for question in questions[:-_WARM_UP]]

@@ -1,4 +1,4 @@
-"""The steps of measuring one archive, each in a process of its own, so that the peak of its memory is its own."""
+"""Steps of measuring one archive, each in a process of its own with its own peak of memory."""
 
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -17,11 +17,11 @@ from .row import Row
 
 _QUESTIONS = 200
 Step: TypeAlias = Callable[[Path, int], Sequence[Row]]
-"""Gets the archive's folder and the number of its items; raises `SetMissing`."""
+"""Function of the archive's folder and its number of items; raises `SetMissing`."""
 
 
 def run(steps: Sequence[Step], folder: Path, items: int) -> list[Row]:
-    """All rows of these steps."""
+    """Return all rows of these steps."""
     rows: list[Row] = []
     for step in steps:
         with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
@@ -30,19 +30,19 @@ def run(steps: Sequence[Step], folder: Path, items: int) -> list[Row]:
 
 
 def building(folder: Path, items: int) -> Sequence[Row]:
-    """Have the archive."""
+    """Build the archive."""
     embedder = load()
     return _shown(items, build(folder, items, partial(_progress, items), Material.real(embedder), embedder))
 
 
 def living(folder: Path, items: int) -> Sequence[Row]:
-    """Go on with it."""
+    """Add a live session."""
     embedder = load()
     return _shown(items, live(folder, Material.real(embedder), embedder))
 
 
 def asking(folder: Path, items: int) -> Sequence[Row]:
-    """Search it."""
+    """Search the archive."""
     embedder = load()
     return _shown(items, ask(folder, _QUESTIONS, Material.real(embedder), embedder))
 

@@ -1,1 +1,1 @@
-"""How fast is it? The real command line, as ratios to bare work measured in the same run."""
+"""Speed of the real command line as ratios to bare work in the same run."""

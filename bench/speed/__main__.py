@@ -1,4 +1,4 @@
-"""`python -m bench.speed`: the real command line over 98 real sessions, as ratios to bare work in the same run."""
+"""Measure the command line over 98 real sessions as ratios to bare work: `python -m bench.speed`."""
 
 import argparse
 import sys
@@ -10,7 +10,7 @@ from .measures import Measure, measures
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure, print, and with `--write` keep the table in RESULTS.md. A missing set is named."""
+    """Measure and print; `--write` updates RESULTS.md. A missing set is named."""
     parser = argparse.ArgumentParser(prog="python -m bench.speed", description=__doc__)
     parser.add_argument("--write", action="store_true", help="keep the table in bench/RESULTS.md")
     chosen = parser.parse_args(arguments)

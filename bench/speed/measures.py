@@ -1,4 +1,4 @@
-"""Each measure: what Palaver takes, and what the bare work under it takes in the same run."""
+"""Measures of Palaver, each with the bare work under it in the same run."""
 
 import sys
 import tempfile
@@ -27,7 +27,7 @@ from .process import PALAVER, Place, compile_modules, paired, run, server, until
 
 _WARM, _INGESTS = 200, 7
 _LONG_AGO = 1_000_000_000_000
-"""An instant, in milliseconds, before anybody could talk to an agent."""
+"""Instant in milliseconds before all sessions."""
 _BARE = """import orjson, sys
 for name in sys.argv[1:]:
     for line in open(name, "rb"):
@@ -40,7 +40,7 @@ _PYTHON = (sys.executable, "-c")
 
 
 class Measure(Struct, frozen=True):
-    """One row. Seconds, or megabytes where `unit` says so; `bare` is None where there is nothing to compare with."""
+    """One row in seconds, or megabytes if `unit` says so; `bare` is None if there is no baseline."""
 
     name: str
     ours: float
@@ -48,11 +48,11 @@ class Measure(Struct, frozen=True):
     against: str = ""
     unit: str = "s"
     aim: str = ""
-    """What we want to stay below: a ratio (`5 x`) or a time (`15 ms`)."""
+    """Aim: a ratio (`5 x`) or a time (`15 ms`)."""
 
 
 def measures() -> Iterator[Measure]:
-    """All measures, in an order in which each finds what it needs; raises `SetMissing`."""
+    """Yield all measures in the order of their dependencies; raises `SetMissing`."""
     archive, queries = shared.transcripts(), _queries()
     compile_modules()
     with tempfile.TemporaryDirectory() as folder:
@@ -78,7 +78,7 @@ def _start(place: Place) -> Iterator[Measure]:
 
 
 def ingest(place: Place, files: Sequence[Path]) -> Iterator[Measure]:
-    """`palaver up` over these files, which lie in the place's history: first runs and one with nothing new."""
+    """Measure `palaver up` over these files: first runs and one without changes."""
     size = sum(file.stat().st_size for file in files) / 1e6
     what = f"a program that reads the same {size:.0f} MB and parses each line with orjson"
     searchable, bare = paired(lambda: _searchable(place), _runs(place, (*_PYTHON, _BARE, *map(str, files))), _INGESTS)
@@ -96,7 +96,7 @@ def ingest(place: Place, files: Sequence[Path]) -> Iterator[Measure]:
 
 
 def _searchable(place: Place) -> float:
-    """Seconds until `palaver up` has made all of the place's history searchable by text in another home."""
+    """Return the seconds until `palaver up` has made the history searchable in another home."""
     with tempfile.TemporaryDirectory() as folder:
         elsewhere = Place(Path(folder) / "home" / "palaver", place.history)
         elsewhere.home.parent.mkdir()
@@ -104,7 +104,7 @@ def _searchable(place: Place) -> float:
 
 
 def _inside(place: Place) -> float:
-    """Seconds until all of the place's history is searchable by text in another home."""
+    """Return the seconds until this process has made the history searchable in another home."""
     with tempfile.TemporaryDirectory() as folder, Pipeline(Home(Path(folder) / "home")) as pipeline:
         return pipeline.run(in_paths([place.history])).searchable
 
@@ -140,7 +140,7 @@ def _server(place: Place) -> Iterator[Measure]:
 
 
 def warm_search(place: Place, queries: Sequence[str]) -> Iterator[Measure]:
-    """Queries, two or more, to an archive that is open already: in this process and over MCP."""
+    """Time two or more queries to an open archive, in this process and over MCP."""
     with ArchiveSearch(Home(place.home)) as layers:
         inside = _each(lambda query: layers.search(Query.parse(query)), queries)
     with server(place) as client:
@@ -154,9 +154,7 @@ def warm_search(place: Place, queries: Sequence[str]) -> Iterator[Measure]:
 
 
 def parts(place: Place, queries: Sequence[str]) -> Iterator[Measure]:
-    """A search in an archive that is open already, taken apart: without a filter, and within a range of dates that
-    nobody asked for before.
-    """
+    """Time the phases of a search in an open archive: without a filter, and with a new date range."""
     home, model = Home(place.home), load()
     plain = [Query.parse(query) for query in queries]
     dated = [replace(one, filters=Filters(after=_LONG_AGO + number)) for number, one in enumerate(plain)]
@@ -171,14 +169,14 @@ def _call(query: str) -> dict[str, object]:
 
 
 def _each(search: Callable[[str], object], queries: Sequence[str]) -> list[float]:
-    """Seconds for each query, after a few that warm up."""
+    """Return the seconds of each query, after a warm-up."""
     for query in queries[:5]:
         search(query)
     return [_timed(search, query) for query in queries]
 
 
 def _bare_search(place: Place) -> Callable[[str], object]:
-    """Any of the query's words in the body field of the published index, first ten hits, no more."""
+    """Search any of the query's words in the body field of the published index, first ten hits."""
     published = Generations(Home(place.home).index).current()
     assert published is not None
     index = tantivy.Index.open(str(published.text))

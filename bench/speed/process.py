@@ -1,4 +1,4 @@
-"""Running programs and measuring them from outside."""
+"""Run programs and measure them from outside."""
 
 import compileall
 import os
@@ -20,33 +20,33 @@ import palaver
 PALAVER = (sys.executable, "-m", "palaver")
 COLD_RUNS = 9
 _OFTEN = 0.005
-"""Seconds between two looks at how far a program is."""
+"""Polling interval in seconds."""
 
 
 class Finished(Struct, frozen=True):
-    """A program that ended well: wall seconds and peak resident memory in megabytes."""
+    """Finished program: wall seconds and peak resident memory in megabytes."""
 
     seconds: float
     peak: float
 
 
 class Place(Struct, frozen=True):
-    """A throw-away home, and an agent's history for `palaver up` to find. Nothing else of this user is seen."""
+    """Temporary home and history of an agent; nothing else of the user is visible."""
 
     home: Path
     history: Path
 
     @property
     def environment(self) -> dict[str, str]:
-        """The environment of every program that is measured."""
+        """Return the environment of every measured program."""
         own = {"HOME": str(self.home.parent), "PALAVER_HOME": str(self.home), "CLAUDE_CONFIG_DIR": str(self.history)}
         others = dict.fromkeys(("CODEX_HOME", "COPILOT_HOME", "PI_CODING_AGENT_DIR"), str(self.home.parent / "none"))
         return {**os.environ, **others, **own}
 
 
 def compile_modules() -> None:
-    """Compile what an editable install only links to, as pip compiles what it installs: Python would compile it anew at
-    each start where the environment forbids keeping it, a fifth of a cold search.
+    """Compile the modules of an editable install, as pip does for installed ones; without it, a cold search takes a
+    fifth longer.
     """
     for folder in Path(palaver.__path__[0]).iterdir():
         if folder.is_dir():
@@ -54,7 +54,7 @@ def compile_modules() -> None:
 
 
 def run(command: Sequence[str], place: Place) -> Finished:
-    """Run a program to its end; raises RuntimeError with its complaint when it fails."""
+    """Run a program to its end; raises `RuntimeError` if it fails."""
     with tempfile.TemporaryFile() as complaint:
         started = time.perf_counter()
         program = subprocess.Popen(command, env=place.environment, stdout=subprocess.DEVNULL, stderr=complaint)
@@ -69,7 +69,7 @@ def run(command: Sequence[str], place: Place) -> Finished:
 
 
 def until(command: Sequence[str], place: Place, reached: Callable[[], bool]) -> float:
-    """Seconds until a program has reached something; it is killed then. Raises RuntimeError when it ends before."""
+    """Return the seconds until a program reaches a condition, and kill it. Raises `RuntimeError` if it ends before."""
     started = time.perf_counter()
     with subprocess.Popen(
         command, env=place.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
@@ -84,32 +84,32 @@ def until(command: Sequence[str], place: Place, reached: Callable[[], bool]) -> 
 
 
 def _wait(number: int) -> tuple[int, float]:
-    """A child's status and peak memory at its end."""
+    """Return exit status and peak memory of a child."""
     _, status, usage = os.wait4(number, 0)
     return status, usage.ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10)
 
 
 def paired(ours: Callable[[], float], bare: Callable[[], float], runs: int = COLD_RUNS) -> tuple[float, float]:
-    """Median seconds of both, taken in turns so that a busy moment of the machine hits both alike."""
+    """Return the median seconds of two functions, run in turns."""
     pairs = [(ours(), bare()) for _ in range(runs)]
     return median(pair[0] for pair in pairs), median(pair[1] for pair in pairs)
 
 
 class Client:
-    """The least that speaks the Model Context Protocol: one JSON object per line, one request at a time."""
+    """Minimal MCP client: one JSON object per line, one request at a time."""
 
     def __init__(self, sending: IO[bytes], receiving: IO[bytes]) -> None:
         self._sending, self._receiving = sending, receiving
         self._last = 0
 
     def initialize(self) -> None:
-        """Shake hands."""
+        """Perform the handshake."""
         about = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "bench", "version": "0"}}
         self.request("initialize", about)
         self._send({"method": "notifications/initialized"})
 
     def request(self, method: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The result of a request; raises RuntimeError for an error or a server that has gone."""
+        """Return the result of a request; raises `RuntimeError` for an error or a closed server."""
         self._last += 1
         self._send({"id": self._last, "method": method, "params": params})
         for line in self._receiving:
@@ -128,7 +128,7 @@ class Client:
 
 @contextmanager
 def server(place: Place) -> Generator[Client]:
-    """`palaver mcp`, started now and ended by closing its input."""
+    """Start `palaver mcp`, and end it by closing its input."""
     command = (*PALAVER, "mcp")
     with subprocess.Popen(
         command, env=place.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
