@@ -8,7 +8,7 @@ from functools import partial
 
 from msgspec import Struct
 
-from ..archiver.documents import Intake
+from ..archiver.documents.document_ingest import DocumentIngest
 from ..archiver.redaction import VERSION, Redactor
 from ..archiver.store import Store
 from ..core.clock import now
@@ -38,7 +38,7 @@ def learn(
 ) -> Learned:
     """Learn from everything that was ingested, until done or `should_stop`. The caller holds the learner's lease."""
     redactor = Redactor(home.key())
-    Intake(store, redactor).work_off(partial(report, "Reading"), should_stop)
+    DocumentIngest(store, redactor).index_queued(partial(report, "Reading"), should_stop)
     if store.memories.outdated(VERSION, 1):
         redact_stored_memories(store, redactor, partial(report, "Redacting"))
     if store.memories.select(MemoryFilter(), limit=1):

@@ -9,7 +9,8 @@ from typing import Final, Self
 
 from msgspec.structs import replace
 
-from ..archiver.documents import Intake, Roots
+from ..archiver.documents.document_ingest import DocumentIngest
+from ..archiver.documents.document_roots import DocumentRoots
 from ..archiver.redaction import Redactor
 from ..archiver.store import Store
 from ..core import ids
@@ -45,10 +46,10 @@ class DocumentLibrary(Closing):
     """
 
     def __init__(
-        self, store: Store, generations: Generations, embedder: Embedder, redactor: Redactor, roots: Roots
+        self, store: Store, generations: Generations, embedder: Embedder, redactor: Redactor, roots: DocumentRoots
     ) -> None:
         self._store, self._roots = store, roots
-        self._intake = Intake(store, redactor)
+        self._intake = DocumentIngest(store, redactor)
         self._finder = DocumentFinder(store, generations, embedder)
         self._indexer, self._model = Indexer(store, generations, embedder), embedder.name
         self._close = ExitStack()
@@ -61,7 +62,7 @@ class DocumentLibrary(Closing):
         Palaver's own home.
         """
         home.prepare()
-        allowed = Roots(roots, without=(home.root,))
+        allowed = DocumentRoots(roots, without=(home.root,))
         store = Store.create(home.database)
         embedder = load(model or DEFAULT_MODEL)
         documents = cls(store, Generations(home.index), embedder, Redactor(home.key()), allowed)
@@ -94,14 +95,14 @@ class DocumentLibrary(Closing):
         archive`. Both queues are in the database. Without it everything is read, embedded and published on return.
         """
         end = time.monotonic() + _PATIENCE
-        enough: Callable[[], bool] = (lambda: time.monotonic() > end) if async_mode else never
+        should_stop: Callable[[], bool] = (lambda: time.monotonic() > end) if async_mode else never
         done = self._intake.index_directory(
             Path(path),
             checked_namespace(namespace),
             self._roots,
             recursive=recursive,
             progress=_of_stage(report, "Reading"),
-            enough=enough,
+            should_stop=should_stop,
         )
         if not async_mode:
             self._finish(report)
@@ -110,7 +111,7 @@ class DocumentLibrary(Closing):
 
     def work_off(self, report: Reporter = silent) -> IndexedDirectory:
         """Read what was queued, whoever queued it, embed it and publish."""
-        done = self._intake.work_off(_of_stage(report, "Reading"))
+        done = self._intake.index_queued(_of_stage(report, "Reading"))
         self._finish(report)
         done.unembedded = self._store.documents.count_unembedded(self._model)
         return done

@@ -39,7 +39,7 @@ def test_a_folder_is_indexed_found_listed_and_forgotten(folder: Path) -> None:
     told = palaver("index", "docs", "--namespace", "pots", code=1).stdout
     assert told.splitlines() == [
         "Indexed 2 files in 2 chunks in namespace pots.",
-        f"Not indexed: {folder / 'bad.pdf'}: it is damaged, or no PDF. Open it in a viewer and save it anew.",
+        f"Not indexed: {folder / 'bad.pdf'}: damaged, or not a PDF. Open it in a viewer and save it again.",
     ]
     (folder / "bad.pdf").unlink()
     assert palaver("index", "docs", "--namespace", "pots").stdout == (
@@ -73,8 +73,8 @@ def test_json_carries_the_numbers(folder: Path) -> None:
         "failed": [
             {
                 "file": str(folder / "bad.pdf"),
-                "error": "it is damaged, or no PDF",
-                "hint": "Open it in a viewer and save it anew.",
+                "error": "damaged, or not a PDF",
+                "hint": "Open it in a viewer and save it again.",
             }
         ],
     }

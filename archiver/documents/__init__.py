@@ -1,7 +1,1 @@
-"""Documents: what do files say that no agent wrote? Opened without being led out of a folder, cut into chunks."""
-
-from .formats import SUFFIXES, DocumentFormat, format_of
-from .intake import Intake
-from .roots import Roots, Walk
-
-__all__ = ["SUFFIXES", "DocumentFormat", "Intake", "Roots", "Walk", "format_of"]
+"""Documents: files that no agent wrote, read from allowed folders only and split into chunks for the search."""

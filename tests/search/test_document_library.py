@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from palaver.archiver.documents import Roots
+from palaver.archiver.documents.document_roots import DocumentRoots
 from palaver.archiver.redaction import Redactor
 from palaver.archiver.store import Store
 from palaver.core.document import ChunkKind, DocumentFilter, HeldChunk
@@ -52,7 +52,7 @@ def documents(store: Store, generations: Generations, folder: Path) -> DocumentL
 
 
 def opened(store: Store, generations: Generations, folder: Path, *, missing: bool = False) -> DocumentLibrary:
-    redactor, roots = Redactor(b"k" * 32), Roots([folder])
+    redactor, roots = Redactor(b"k" * 32), DocumentRoots([folder])
     return DocumentLibrary(store, generations, FakeEmbedder(missing=missing), redactor, roots)
 
 

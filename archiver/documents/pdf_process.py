@@ -1,6 +1,6 @@
-"""The process that parses a PDF from standard input: a JSON list of pages, or of one text that says why not.
+"""Process that parses a PDF from standard input; prints a JSON list of pages, or the reason for a failure as text.
 
-It is run by its path and imports nothing of ours, so that it starts fast and knows nothing.
+It is run by its path and imports nothing of Palaver, so that it starts fast and has no access to data.
 """
 
 import json
@@ -18,46 +18,47 @@ _MEMORY: Final = 1 << 30
 _SECONDS: Final = 20
 _PAGES: Final = 2_000
 _CHARACTERS: Final = 5_000_000
+_DAMAGED, _TOO_LARGE = "damaged, or not a PDF", "too much time or memory needed"
 
 
 def texts(data: bytes) -> list[str] | str:
-    """The text of each page, as far as the limits reach; or why there is none."""
+    """Return the text of each page within the limits, or the reason why there is none."""
     from pypdf import PdfReader
 
     try:
         reader = PdfReader(BytesIO(data))
         if reader.is_encrypted and not reader.decrypt(""):
-            return "it is encrypted"
+            return "encrypted"
         count = min(len(reader.pages), _PAGES)
     except MemoryError:
-        return "it takes too much time or memory to read"
-    except Exception:  # noqa: BLE001 - the edge of this process; any error may come of a damaged file
-        return "it is damaged, or no PDF"
+        return _TOO_LARGE
+    except Exception:  # noqa: BLE001 - a damaged file may cause any error
+        return _DAMAGED
     return _pages(reader, count)
 
 
 def _pages(reader: "PdfReader", count: int) -> list[str] | str:
-    """A page that cannot be read is empty; a file of which none can is damaged."""
+    """Return the pages; an unreadable one is empty."""
     found: list[str] = []
-    left, failed = _CHARACTERS, 0
+    left, failed = _CHARACTERS, False
     for number in range(count):
         try:
             text = reader.pages[number].extract_text()
         except MemoryError:
-            return "it takes too much time or memory to read"
-        except Exception:  # noqa: BLE001
-            text, failed = "", failed + 1
+            return _TOO_LARGE
+        except Exception:  # noqa: BLE001 - a damaged page may cause any error
+            text, failed = "", True
         found.append(text[:left])
         left -= len(found[-1])
         if not left:
             break
     if any(page.strip() for page in found):
         return found
-    return "it is damaged, or no PDF" if failed else "it holds no text"
+    return _DAMAGED if failed else "no text"
 
 
-def _limit() -> None:
-    # Some systems know a limit and refuse to set it.
+def _set_limits() -> None:
+    # Some systems have a limit on memory but refuse to set it.
     with suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
     resource.setrlimit(resource.RLIMIT_CPU, (_SECONDS, _SECONDS))
@@ -65,6 +66,6 @@ def _limit() -> None:
 
 
 if __name__ == "__main__":
-    _limit()
+    _set_limits()
     logging.disable()
     sys.stdout.write(json.dumps(texts(sys.stdin.buffer.read())))

@@ -4,7 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from palaver.archiver.documents import Intake, Roots
+from palaver.archiver.documents.document_ingest import DocumentIngest
+from palaver.archiver.documents.document_roots import DocumentRoots
 from palaver.archiver.redaction import Redactor
 from palaver.archiver.store import Store
 
@@ -13,14 +14,15 @@ from ... import fuse
 PROGRAM = """
 import sys
 from pathlib import Path
-from palaver.archiver.documents import Intake, Roots
+from palaver.archiver.documents.document_ingest import DocumentIngest
+from palaver.archiver.documents.document_roots import DocumentRoots
 from palaver.archiver.redaction import Redactor
 from palaver.archiver.store import Store
 from tests.fuse import fused
 database, folder, at = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
 with Store.create(database) as store:
-    intake = Intake(store, Redactor(b"k" * 32))
-    print(fused(lambda: intake.index_directory(folder, "docs", Roots([folder])), at))
+    intake = DocumentIngest(store, Redactor(b"k" * 32))
+    print(fused(lambda: intake.index_directory(folder, "docs", DocumentRoots([folder])), at))
 """
 FILES, SECTIONS = 40, 5
 
@@ -62,5 +64,5 @@ def test_processes_do_not_disturb_each_other(tmp_path: Path) -> None:
     assert counted(database) == (FILES, {SECTIONS})
     with Store.open(database) as store:
         assert len(store.items.all_keys()) == FILES * SECTIONS
-        again = Intake(store, Redactor(b"k" * 32)).index_directory(folder, "docs", Roots([folder]))
+        again = DocumentIngest(store, Redactor(b"k" * 32)).index_directory(folder, "docs", DocumentRoots([folder]))
     assert (again.indexed, again.unchanged) == (0, FILES)

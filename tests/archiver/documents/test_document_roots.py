@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from palaver.archiver.documents import Roots, Walk, roots
-from palaver.archiver.documents.roots import read
+from palaver.archiver.documents import document_roots
+from palaver.archiver.documents.document_roots import DocumentRoots, FolderWalk, read
 from palaver.core.errors import DocumentNotFound, DocumentOutsideRoots, DocumentUnreadable, PalaverError
 
 from ...shared import SHARED
@@ -29,18 +29,18 @@ def root(tmp_path: Path) -> Path:
 
 def test_a_file_below_a_root_is_read(root: Path) -> None:
     """However it is named, and with the time of its last change."""
-    path, found = Roots([root]).find(root / "deep" / ".." / "deep" / "a.md")
+    path, found = DocumentRoots([root]).find(root / "deep" / ".." / "deep" / "a.md")
     os.utime(path, (5, 5))
 
     assert (path, found) == (root / "deep" / "a.md", root)
-    assert read(path, found) == roots.Read(b"inside", 5_000)
+    assert read(path, found) == document_roots.DocumentFile(b"inside", 5_000)
 
 
 @pytest.mark.parametrize("name", ["../outside/secret.md", "../outside", "..", "/etc/passwd", "/", "../outside/none.md"])
 def test_what_lies_outside_is_refused(root: Path, name: str) -> None:
     """Be it there or not: nothing can be probed."""
     with pytest.raises(DocumentOutsideRoots):
-        Roots([root]).find(root / name)
+        DocumentRoots([root]).find(root / name)
 
 
 def test_a_sibling_with_the_same_beginning_lies_outside(root: Path) -> None:
@@ -49,7 +49,7 @@ def test_a_sibling_with_the_same_beginning_lies_outside(root: Path) -> None:
     beside.mkdir()
 
     with pytest.raises(DocumentOutsideRoots):
-        Roots([root]).find(beside)
+        DocumentRoots([root]).find(beside)
 
 
 def test_a_link_is_followed_inside_and_not_out(root: Path) -> None:
@@ -58,17 +58,17 @@ def test_a_link_is_followed_inside_and_not_out(root: Path) -> None:
     (root / "out.md").symlink_to(root.parent / "outside" / "secret.md")
     (root / "loop.md").symlink_to(root / "loop.md")
 
-    assert Roots([root]).find(root / "in.md")[0] == root / "deep" / "a.md"
+    assert DocumentRoots([root]).find(root / "in.md")[0] == root / "deep" / "a.md"
     with pytest.raises(DocumentOutsideRoots):
-        Roots([root]).find(root / "out.md")
+        DocumentRoots([root]).find(root / "out.md")
     with pytest.raises((DocumentNotFound, DocumentOutsideRoots)):
-        Roots([root]).find(root / "loop.md")
+        DocumentRoots([root]).find(root / "loop.md")
 
 
 @pytest.mark.parametrize("swapped", ["deep", "deep/a.md"])
 def test_a_link_that_takes_a_place_after_the_check_is_not_followed(root: Path, swapped: str) -> None:
     """Neither as a folder on the way nor as the file (CVE-2025-53109)."""
-    path, found = Roots([root]).find(root / "deep" / "a.md")
+    path, found = DocumentRoots([root]).find(root / "deep" / "a.md")
     (root.parent / "outside" / "a.md").write_text("canary")
     (root / swapped).rename(root / "moved")
     (root / swapped).symlink_to(root.parent / "outside" / ("a.md" if swapped.endswith("md") else ""))
@@ -90,12 +90,12 @@ def test_what_is_no_regular_file_is_refused(root: Path) -> None:
 def test_the_system_is_left_alone(path: str) -> None:
     """Even where the whole disk is a root."""
     with pytest.raises((DocumentOutsideRoots, DocumentNotFound)):
-        Roots([Path("/")]).find(Path(path))
+        DocumentRoots([Path("/")]).find(Path(path))
 
 
 def test_a_file_that_is_too_large_is_refused(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before it is read."""
-    monkeypatch.setattr(roots, "BYTES_MAX", 5)
+    monkeypatch.setattr(document_roots, "BYTES_MAX", 5)
 
     with pytest.raises(DocumentUnreadable, match="larger than"):
         read(root / "deep" / "a.md", root)
@@ -104,7 +104,7 @@ def test_a_file_that_is_too_large_is_refused(root: Path, monkeypatch: pytest.Mon
 def test_folders_that_are_left_out_are_refused(root: Path) -> None:
     """Palaver's own home is no document."""
     with pytest.raises(DocumentOutsideRoots):
-        Roots([root], without=[root / "deep"]).find(root / "deep" / "a.md")
+        DocumentRoots([root], without=[root / "deep"]).find(root / "deep" / "a.md")
 
 
 def test_a_walk_finds_regular_files_alone(root: Path) -> None:
@@ -118,10 +118,10 @@ def test_a_walk_finds_regular_files_alone(root: Path) -> None:
     (root / "way").symlink_to(root.parent / "outside")
     os.mkfifo(root / "pipe.md")
 
-    found = list(Walk(root).files(recursive=True, without=[root / "left"]))
+    found = list(FolderWalk(root).files(recursive=True, without=[root / "left"]))
 
     assert [path.relative_to(root).as_posix() for path in found] == ["deep/a.md", "deep/kept/b.md"]
-    assert list(Walk(root / "deep").files(recursive=False)) == [root / "deep" / "a.md"]
+    assert list(FolderWalk(root / "deep").files(recursive=False)) == [root / "deep" / "a.md"]
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
@@ -130,7 +130,7 @@ def test_a_folder_that_may_not_be_looked_into_is_told(root: Path) -> None:
     closed = [root / "closed", root / "deep" / "closed", root / "next" / "closed"]
     for folder in closed:
         folder.mkdir(mode=0, parents=True)
-    walk = Walk(root)
+    walk = FolderWalk(root)
 
     assert list(walk.files(recursive=True)) == [root / "deep" / "a.md"]
     assert sorted(problem.path for problem in walk.problems) == closed
@@ -146,7 +146,7 @@ def payloads() -> Iterator[str]:
 @pytest.mark.skipif(not PAYLOADS.exists(), reason="no payloads")
 def test_no_payload_leads_out(root: Path) -> None:
     """Thousands of known ways to name a file elsewhere."""
-    allowed, tried = Roots([root]), 0
+    allowed, tried = DocumentRoots([root]), 0
     for payload in payloads():
         for name in (payload, payload.replace("{FILE}", "outside/secret.md")):
             tried += 1
@@ -164,9 +164,9 @@ def test_nothing_in_a_home_is_a_document(root: Path) -> None:
     home = root / "deep" / "home"
     home.mkdir()
     (home / "notes.md").write_text("# Notes")
-    before = {path.name for path in Walk(root).files(recursive=True)}
+    before = {path.name for path in FolderWalk(root).files(recursive=True)}
     (home / "redaction.key").touch()
 
-    assert {path.name for path in Walk(root).files(recursive=True)} == before - {"notes.md"}
+    assert {path.name for path in FolderWalk(root).files(recursive=True)} == before - {"notes.md"}
     with pytest.raises(DocumentOutsideRoots):
-        Roots([root]).find(home / "notes.md")
+        DocumentRoots([root]).find(home / "notes.md")

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from palaver.archiver.documents.python import chunks
+from palaver.archiver.documents.python_chunks import chunks
 from palaver.core import tokens
 from palaver.core.document import Chunk, ChunkKind
 

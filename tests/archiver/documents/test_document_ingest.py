@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from palaver.archiver.documents import Intake, Roots
+from palaver.archiver.documents.document_ingest import DocumentIngest
+from palaver.archiver.documents.document_roots import DocumentRoots
 from palaver.archiver.store import Store
 from palaver.core.document import DocumentFilter
 from palaver.core.errors import DocumentNotFound, DocumentUnreadable, UnsupportedDocument
@@ -26,10 +27,10 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 @pytest.fixture
-def intake(store: Store) -> Intake:
+def intake(store: Store) -> DocumentIngest:
     from palaver.archiver.redaction import Redactor
 
-    return Intake(store, Redactor(b"k" * 32))
+    return DocumentIngest(store, Redactor(b"k" * 32))
 
 
 @pytest.fixture
@@ -50,35 +51,35 @@ def said(store: Store) -> list[str]:
     return [held.chunk.text for held in store.documents.select(DocumentFilter())]
 
 
-def test_a_folder_is_taken_up(store: Store, intake: Intake, folder: Path) -> None:
+def test_a_folder_is_taken_up(store: Store, intake: DocumentIngest, folder: Path) -> None:
     """Every file of a known kind, whatever the case of its suffix; one failure stops nothing."""
-    done = intake.index_directory(folder, "docs", Roots([folder]))
+    done = intake.index_directory(folder, "docs", DocumentRoots([folder]))
 
     assert (done.indexed, done.chunks, done.unchanged, done.queued) == (3, 4, 0, 0)
-    assert [(failed.file, failed.error) for failed in done.failed] == [(folder / "bad.pdf", "it is damaged, or no PDF")]
+    assert [(failed.file, failed.error) for failed in done.failed] == [(folder / "bad.pdf", "damaged, or not a PDF")]
     assert said(store) == ["# A\nAlpha.", "# B\nBeta.", "def find():\n    return 1", "Gamma."]
     assert store.documents.count_by("kind") == {"document": 3, "code": 1}
 
 
-def test_without_recursion_only_the_folder_itself_is(intake: Intake, folder: Path) -> None:
+def test_without_recursion_only_the_folder_itself_is(intake: DocumentIngest, folder: Path) -> None:
     """Its folders are left alone."""
-    assert intake.index_directory(folder, "docs", Roots([folder]), recursive=False).indexed == 2
+    assert intake.index_directory(folder, "docs", DocumentRoots([folder]), recursive=False).indexed == 2
 
 
-def test_what_did_not_change_is_passed_over(store: Store, intake: Intake, folder: Path) -> None:
+def test_what_did_not_change_is_passed_over(store: Store, intake: DocumentIngest, folder: Path) -> None:
     """Told by the bytes, not by the date, and nothing is logged for an index."""
-    intake.index_directory(folder, "docs", Roots([folder]))
+    intake.index_directory(folder, "docs", DocumentRoots([folder]))
     (folder / "a.md").touch()
     before = store.changes.last()
 
-    done = intake.index_directory(folder, "docs", Roots([folder]))
+    done = intake.index_directory(folder, "docs", DocumentRoots([folder]))
 
     assert (done.indexed, done.unchanged, store.changes.last()) == (0, 3, before)
 
 
-def test_a_changed_file_replaces_its_chunks(store: Store, intake: Intake, folder: Path) -> None:
+def test_a_changed_file_replaces_its_chunks(store: Store, intake: DocumentIngest, folder: Path) -> None:
     """A chunk that says the same as before keeps its id, where it stands now."""
-    roots = Roots([folder])
+    roots = DocumentRoots([folder])
     first = intake.index_file(folder / "a.md", "docs", roots)
     (folder / "a.md").write_text("New.\n\n# B\nBeta.\n")
 
@@ -90,9 +91,9 @@ def test_a_changed_file_replaces_its_chunks(store: Store, intake: Intake, folder
     assert [held.chunk.start_line for held in store.documents.select(DocumentFilter())] == [1, 3]
 
 
-def test_equal_chunks_of_one_file_all_stand(intake: Intake, folder: Path) -> None:
+def test_equal_chunks_of_one_file_all_stand(intake: DocumentIngest, folder: Path) -> None:
     """Also after one of them is gone."""
-    roots = Roots([folder])
+    roots = DocumentRoots([folder])
     (folder / "a.md").write_text("# A\nsame\n# A\nsame\n# A\nsame\n")
     three = intake.index_file(folder / "a.md", "docs", roots)
     (folder / "a.md").write_text("# A\nsame\n# A\nsame\n")
@@ -103,17 +104,17 @@ def test_equal_chunks_of_one_file_all_stand(intake: Intake, folder: Path) -> Non
     assert two.chunk_ids == three.chunk_ids[:2]
 
 
-def test_one_file_may_be_kept_under_two_namespaces(store: Store, intake: Intake, folder: Path) -> None:
+def test_one_file_may_be_kept_under_two_namespaces(store: Store, intake: DocumentIngest, folder: Path) -> None:
     """Neither disturbs the other."""
     for namespace in ("one", "two"):
-        intake.index_file(folder / "b.py", namespace, Roots([folder]))
+        intake.index_file(folder / "b.py", namespace, DocumentRoots([folder]))
 
     assert store.documents.count_by("namespace") == {"one": 1, "two": 1}
 
 
-def test_a_file_that_is_gone_from_its_folder_goes(store: Store, intake: Intake, folder: Path) -> None:
+def test_a_file_that_is_gone_from_its_folder_goes(store: Store, intake: DocumentIngest, folder: Path) -> None:
     """When the folder is indexed again, under that namespace alone."""
-    roots = Roots([folder])
+    roots = DocumentRoots([folder])
     for namespace in ("one", "two"):
         intake.index_directory(folder, namespace, roots)
     (folder / "sub" / "c.TXT").unlink()
@@ -124,50 +125,50 @@ def test_a_file_that_is_gone_from_its_folder_goes(store: Store, intake: Intake, 
     assert store.documents.count_by("namespace") == {"two": 4, "one": 3}
 
 
-def test_secrets_are_taken_out_before_anything_is_cut(store: Store, intake: Intake, folder: Path) -> None:
+def test_secrets_are_taken_out_before_anything_is_cut(store: Store, intake: DocumentIngest, folder: Path) -> None:
     """A token across the place of a cut is in no chunk, not even in part."""
     for place in range(960, 1_010, 7):
         (folder / "a.md").write_text(f"{'x ' * (place // 2)}\nexport GITHUB_TOKEN={TOKEN}\n{'y ' * 300}")
-        intake.index_file(folder / "a.md", "docs", Roots([folder]))
+        intake.index_file(folder / "a.md", "docs", DocumentRoots([folder]))
 
         assert TOKEN[:16] not in "".join(said(store))
         assert "[secret:github" in "".join(said(store))
 
 
-def test_what_was_queued_is_worked_off_by_whoever_comes(store: Store, intake: Intake, folder: Path) -> None:
+def test_what_was_queued_is_worked_off_by_whoever_comes(store: Store, intake: DocumentIngest, folder: Path) -> None:
     """The queue lies in the database; what cannot be read stands there with its reason until it can."""
-    queued = intake.index_directory(folder, "docs", Roots([folder]), enough=lambda: True)
+    queued = intake.index_directory(folder, "docs", DocumentRoots([folder]), should_stop=lambda: True)
     assert (queued.indexed, queued.queued, said(store)) == (0, 4, [])
 
-    begun = intake.work_off(enough=iter([False, True]).__next__)
+    begun = intake.index_queued(should_stop=iter([False, True]).__next__)
     assert (begun.indexed, begun.queued) == (1, 3)
 
-    done = intake.work_off(enough=never)
+    done = intake.index_queued(should_stop=never)
     assert (done.indexed, done.queued, len(done.failed)) == (2, 0, 1)
-    assert [failed.error for failed in store.documents.failed()] == ["it is damaged, or no PDF"]
+    assert [failed.error for failed in store.documents.failed()] == ["damaged, or not a PDF"]
 
     (folder / "bad.pdf").unlink()
     (folder / "bad.pdf").with_suffix(".txt").write_text("whole")
-    assert intake.index_directory(folder, "docs", Roots([folder]), enough=lambda: True).queued == 4
-    assert intake.work_off().unchanged == 3
+    assert intake.index_directory(folder, "docs", DocumentRoots([folder]), should_stop=lambda: True).queued == 4
+    assert intake.index_queued().unchanged == 3
 
 
-def test_a_queued_file_is_opened_as_carefully_as_any(store: Store, intake: Intake, folder: Path) -> None:
+def test_a_queued_file_is_opened_as_carefully_as_any(store: Store, intake: DocumentIngest, folder: Path) -> None:
     """A link that takes its place meanwhile leads nowhere."""
     (folder.parent / "secret.md").write_text("canary")
-    intake.index_directory(folder, "docs", Roots([folder]), enough=lambda: True)
+    intake.index_directory(folder, "docs", DocumentRoots([folder]), should_stop=lambda: True)
     (folder / "a.md").unlink()
     (folder / "a.md").symlink_to(folder.parent / "secret.md")
 
-    done = intake.work_off()
+    done = intake.index_queued()
 
     assert [failed.file.name for failed in done.failed] == ["a.md", "bad.pdf"]
     assert "canary" not in "".join(said(store))
 
 
-def test_encodings_are_told_by_their_marks(store: Store, intake: Intake, folder: Path) -> None:
+def test_encodings_are_told_by_their_marks(store: Store, intake: DocumentIngest, folder: Path) -> None:
     """UTF-8 with and without a mark, UTF-16 with one, Latin-1 else, and what Python says of itself."""
-    roots = Roots([folder])
+    roots = DocumentRoots([folder])
     (folder / "a.md").write_bytes("é\r\nzwei".encode("utf-8-sig"))
     (folder / "sub" / "c.TXT").write_bytes("ü".encode("utf-16"))
     (folder / "b.py").write_bytes("# coding: latin-1\nx = 'é'\n".encode("latin-1"))
@@ -179,37 +180,37 @@ def test_encodings_are_told_by_their_marks(store: Store, intake: Intake, folder:
 
 
 @pytest.mark.parametrize("data", [b"\xff\xfe\xff", b"\xe9\x01\x02\x03", b"a\0b"])
-def test_what_is_no_text_is_told(intake: Intake, folder: Path, data: bytes) -> None:
+def test_what_is_no_text_is_told(intake: DocumentIngest, folder: Path, data: bytes) -> None:
     """Bytes with null or many control characters are refused, whatever the name."""
     (folder / "a.md").write_bytes(data)
 
     with pytest.raises(DocumentUnreadable, match="text"):
-        intake.index_file(folder / "a.md", "docs", Roots([folder]))
+        intake.index_file(folder / "a.md", "docs", DocumentRoots([folder]))
 
 
-def test_each_mistake_has_its_own_error(intake: Intake, folder: Path) -> None:
+def test_each_mistake_has_its_own_error(intake: DocumentIngest, folder: Path) -> None:
     """A kind that is not taken up, a file that is not there, a folder where a file is wanted and the reverse."""
-    roots = Roots([folder])
+    roots = DocumentRoots([folder])
     (folder / "image.png").touch()
     with pytest.raises(UnsupportedDocument, match=r"Unsupported file type: \.png"):
         intake.index_file(folder / "image.png", "docs", roots)
     for name in ("none.md", "nodocs", "none.png"):
         with pytest.raises(DocumentNotFound, match="File not found: "):
             intake.index_file(folder / name, "docs", roots)
-    with pytest.raises(DocumentUnreadable, match="it is no folder"):
+    with pytest.raises(DocumentUnreadable, match="not a folder"):
         intake.index_directory(folder / "a.md", "docs", roots)
     for name in ("folder.md", "folder"):
         (folder / name).mkdir()
-        with pytest.raises(DocumentUnreadable, match="it is a folder"):
+        with pytest.raises(DocumentUnreadable, match="a folder, not a file"):
             intake.index_file(folder / name, "docs", roots)
 
 
-def test_names_may_be_any_bytes(store: Store, intake: Intake, folder: Path) -> None:
+def test_names_may_be_any_bytes(store: Store, intake: DocumentIngest, folder: Path) -> None:
     """Such as those of another encoding."""
     path = folder / "caf\udce9.md"
     path.write_text("Coffee.")
 
-    intake.index_directory(folder, "docs", Roots([folder]))
+    intake.index_directory(folder, "docs", DocumentRoots([folder]))
 
     assert path in [file.source_file for file in store.documents.files()]
 
@@ -217,20 +218,21 @@ def test_names_may_be_any_bytes(store: Store, intake: Intake, folder: Path) -> N
 UNREADABLE = """
 import sys
 from pathlib import Path
-from palaver.archiver.documents import Intake, Roots
+from palaver.archiver.documents.document_ingest import DocumentIngest
+from palaver.archiver.documents.document_roots import DocumentRoots
 from palaver.archiver.redaction import Redactor
 from palaver.archiver.store import Store
 from palaver.core.errors import DocumentUnreadable
 folder = Path(sys.argv[1])
 with Store.create(folder.parent.parent / "home.db") as store:
-    intake = Intake(store, Redactor(b"k" * 32))
+    intake = DocumentIngest(store, Redactor(b"k" * 32))
     try:
-        intake.index_directory(folder, "docs", Roots([folder.parent]))
+        intake.index_directory(folder, "docs", DocumentRoots([folder.parent]))
     except DocumentUnreadable as error:
         print(error.path.name, error.reason)
     folder.chmod(0o700)
     (folder / "locked").chmod(0)
-    done = intake.index_directory(folder, "docs", Roots([folder.parent]))
+    done = intake.index_directory(folder, "docs", DocumentRoots([folder.parent]))
     print(done.indexed, [failed.file.name for failed in done.failed])
     (folder / "locked").chmod(0o700)
 """

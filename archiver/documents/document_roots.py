@@ -1,7 +1,7 @@
-"""Roots: the folders from which documents may be taken up, and how nobody is followed out of them.
+"""Roots: the folders from which documents may be indexed.
 
-A path is resolved first, must then lie in a root, and is opened folder by folder without following a link: who puts a
-link in its place meanwhile gains nothing (CVE-2025-53109 and 53110 are what happens otherwise).
+A path is resolved first, must then be in a root, and is opened folder by folder without following links. So replacing a
+folder by a link meanwhile has no effect (see CVE-2025-53109 and CVE-2025-53110).
 """
 
 import errno
@@ -18,34 +18,33 @@ from ...core.errors import DocumentNotFound, DocumentOutsideRoots, DocumentUnrea
 from ...core.home import MARKERS, is_home
 
 BYTES_MAX: Final = 64 << 20
-"""A larger file is refused."""
+"""Larger files are refused."""
 _SYSTEM: Final = tuple(map(Path, ("/proc", "/sys", "/dev")))
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-_NOT_OURS: Final = {"__pycache__", "node_modules", "site-packages"}
-"""Folders whose files nobody here wrote. Those with a hidden name are skipped too, and environments, and homes."""
-_MOVED: Final = {errno.ELOOP, errno.ENOTDIR}
+_GENERATED: Final = {"__pycache__", "node_modules", "site-packages"}
+"""Folders of generated or foreign files. Hidden folders, virtual environments and Palaver homes are skipped too."""
 
 
-class Read(Struct, frozen=True):
-    """A file's bytes and when it was last changed, in milliseconds."""
+class DocumentFile(Struct, frozen=True):
+    """Content of a file and the time of its last change in milliseconds."""
 
     data: bytes
     at: int
 
 
-class Walk(Struct):
-    """The files of a folder that were found so far, and the folders that could not be looked into."""
+class FolderWalk(Struct):
+    """Search of a folder for documents, with the folders that could not be read."""
 
     folder: Path
     problems: list[DocumentUnreadable] = field(default_factory=list[DocumentUnreadable])
     _ahead: dict[Path, None] = field(default_factory=dict[Path, None])
-    """Folders that were found and not looked into yet."""
+    """Folders that were found and not read yet."""
 
     def files(self, *, recursive: bool, without: Sequence[Path] = ()) -> Iterator[Path]:
-        """Yield every regular file, in order of name. Links are not followed, and hidden files are skipped."""
+        """Yield every regular file, sorted by name. Links and hidden files are skipped."""
         try:
             yield from self._walk(recursive, without)
-        except OSError as error:  # `os.fwalk` reports no folder that it cannot even open
+        except OSError as error:  # `os.fwalk` does not report a folder that it cannot open
             self._note(error)
 
     def _walk(self, recursive: bool, without: Sequence[Path]) -> Iterator[Path]:
@@ -56,30 +55,32 @@ class Walk(Struct):
                 folders.clear()
                 continue
             yield from (place / name for name in sorted(files) if _is_document(name, descriptor))
-            kept = sorted(name for name in folders if name not in _NOT_OURS and not name.startswith("."))
+            kept = sorted(name for name in folders if name not in _GENERATED and not name.startswith("."))
             folders[:] = [name for name in kept if recursive and place / name not in (*without, *_SYSTEM)]
             self._ahead.update(dict.fromkeys(place / name for name in folders))
 
     def _note(self, error: OSError) -> None:
-        # Folders are opened by name alone, the deepest first.
+        # The error has only the last part of the path; the deepest folders are opened first.
         name = os.fsdecode(error.filename or "")
         path = next((path for path in reversed(self._ahead) if path.name == name), self.folder)
         self._ahead.pop(path, None)
-        self.problems.append(DocumentUnreadable(path, error.strerror or str(error), hint="Check the rights of it."))
+        self.problems.append(DocumentUnreadable(path, error.strerror or str(error), hint="Check its permissions."))
 
 
-class Roots:
-    """Says which paths may be read, and reads them."""
+class DocumentRoots:
+    """Folders from which documents may be read."""
 
     def __init__(self, folders: Sequence[Path], without: Sequence[Path] = ()) -> None:
-        """`without` are folders that nothing is taken up from, such as Palaver's own home."""
+        """`without` are folders from which nothing is indexed, such as Palaver's own home."""
         self._folders = tuple(folder.resolve() for folder in folders)
         self.without = tuple(folder.resolve() for folder in without)
 
     def find(self, path: Path) -> tuple[Path, Path]:
-        """The path without any link, and its root; raises `DocumentNotFound` or `DocumentOutsideRoots`.
+        """Return a path without links, and its root. Does not reveal whether anything exists outside the roots.
 
-        What lies outside is never looked at, so nothing can be probed: whether it is there is not told.
+        Raises:
+            DocumentNotFound: Nothing exists at the path.
+            DocumentOutsideRoots: The path is in no root.
         """
         try:
             plain = path.expanduser().resolve()
@@ -87,7 +88,7 @@ class Roots:
             raise DocumentNotFound(path) from None
         excluded = any(plain.is_relative_to(folder) for folder in (*self.without, *_SYSTEM))
         if excluded or any(map(is_home, (plain, *plain.parents))):
-            raise DocumentOutsideRoots(path, hint="Nothing is taken up from the system's folders or Palaver's own.")
+            raise DocumentOutsideRoots(path, hint="System folders and Palaver's own folders are not indexed.")
         inside = [folder for folder in self._folders if plain.is_relative_to(folder)]
         if not inside:
             raise DocumentOutsideRoots(path)
@@ -98,37 +99,37 @@ class Roots:
         return plain, max(inside, key=lambda folder: len(folder.parts))
 
 
-def read(path: Path, root: Path) -> Read:
-    """A file below a root, neither of which is a link any more; raises `DocumentUnreadable` and those of `find`."""
+def read(path: Path, root: Path) -> DocumentFile:
+    """Return a file below a root; neither path has links. Raises `DocumentUnreadable` and the errors of `find`."""
     with _opened(path, root) as descriptor:
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode):
-            raise DocumentUnreadable(path, "it is not a regular file")
+            raise DocumentUnreadable(path, "not a regular file")
         if found.st_size > BYTES_MAX:
-            raise DocumentUnreadable(path, f"it is larger than {BYTES_MAX >> 20} MiB", hint="Index it in parts.")
+            raise DocumentUnreadable(path, f"larger than {BYTES_MAX >> 20} MiB", hint="Index it in parts.")
         with open(descriptor, "rb", closefd=False) as file:
-            return Read(file.read(BYTES_MAX), found.st_mtime_ns // 1_000_000)
+            return DocumentFile(file.read(BYTES_MAX), found.st_mtime_ns // 1_000_000)
 
 
 @contextmanager
 def _opened(path: Path, root: Path) -> Generator[int]:
-    """A descriptor of the file, reached without following a link."""
+    """Open a file without following a link."""
     *folders, name = path.relative_to(root).parts
     try:
         with ExitStack() as opened:
             at = opened.enter_context(_open(root, _FOLDER))
             for folder in folders:
                 at = opened.enter_context(_open(folder, _FOLDER | os.O_NOFOLLOW, at))
-            # Not blocking: what became a pipe meanwhile would never open.
+            # Not blocking: a pipe in place of the file would never open.
             flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
             yield opened.enter_context(_open(name, flags, at))
     except OSError as error:
         if error.errno == errno.ENOENT:
             raise DocumentNotFound(path) from None
-        if error.errno in _MOVED:
+        if error.errno in {errno.ELOOP, errno.ENOTDIR}:
             raise DocumentOutsideRoots(path) from None
         reason = error.strerror or str(error)
-        raise DocumentUnreadable(path, reason, hint="Check the rights of the file.") from error
+        raise DocumentUnreadable(path, reason, hint="Check the permissions of the file.") from error
 
 
 @contextmanager

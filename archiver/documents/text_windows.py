@@ -1,23 +1,23 @@
-"""Windows: long text in stretches that overlap, cut where a paragraph, a line or a sentence ends."""
+"""Overlapping windows of long text, cut at the end of a paragraph, a line or a sentence."""
 
 import re
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 SIZE: Final = 1_000
-"""Characters in a window, about."""
+"""Approximate characters of a window."""
 OVERLAP: Final = 200
-"""Characters that a window repeats of the one before, at most, so that a sentence at a cut stands whole in one."""
+"""Maximum characters that a window repeats of the one before, so that a sentence at a cut is whole in one of them."""
 _LATE: Final = 0.5
-"""From which share of a window on the end of a paragraph is a better place to cut than the last line that fits.
+"""Share of a window after which the end of a paragraph is a better cut than the last line that fits.
 
-Lines that are longer than this share are cut into sentences, so that no window is a heading alone.
+Longer lines than this share are split into sentences, so that no window is only a heading.
 """
 _SENTENCE: Final = re.compile(r".+?(?:[.!?\u2026]\s+|[\u3002\uff01\uff1f]|$)", re.DOTALL)
 
 
-class Window(NamedTuple):
-    """A stretch of text and the lines it stands on, 1-based and inclusive."""
+class TextWindow(NamedTuple):
+    """A stretch of text and its lines, 1-based and inclusive."""
 
     text: str
     start_line: int
@@ -27,15 +27,15 @@ class Window(NamedTuple):
 class _Row(NamedTuple):
     line: int
     text: str
-    whole: bool = True
+    complete: bool = True
     """False for a sentence of a long line, which the next row continues."""
 
 
-def windows(text: str, first_line: int = 1, size: int = SIZE, overlap: int = OVERLAP) -> Iterator[Window]:
-    """The text in windows; none where it is blank. Every character that is not blank stands in one at least."""
+def windows(text: str, first_line: int = 1, size: int = SIZE, overlap: int = OVERLAP) -> Iterator[TextWindow]:
+    """Yield a text in windows; none if it is blank. Every non-blank character is in at least one."""
     longest = int(_LATE * size)
     rows = [
-        row for line, told in enumerate(text.split("\n"), first_line) for row in _rows(line, told, longest, overlap)
+        row for line, whole in enumerate(text.split("\n"), first_line) for row in _rows(line, whole, longest, overlap)
     ]
     start = 0
     while start < len(rows):
@@ -44,14 +44,14 @@ def windows(text: str, first_line: int = 1, size: int = SIZE, overlap: int = OVE
             yield window
         if end == len(rows):
             return
-        # What is repeated must leave room for what comes next, or the next window would bring nothing new.
+        # The overlap must leave room for new rows.
         start = next(place for place in range(_back(rows, end, overlap), end + 1) if _end(rows, place, size) > end)
 
 
 def _rows(line: int, text: str, longest: int, overlap: int) -> Iterator[_Row]:
-    """Yield a line, or the sentences of one with more than `longest` characters.
+    """Yield a line, or the sentences of a line with more than `longest` characters.
 
-    A sentence that is too long to be repeated in an overlap is cut at blanks where there are some.
+    A sentence that is too long to be repeated in an overlap is split at spaces, if it has any.
     """
     if len(text) <= longest:
         yield _Row(line, text)
@@ -61,14 +61,14 @@ def _rows(line: int, text: str, longest: int, overlap: int) -> Iterator[_Row]:
         rest: str = sentence
         while len(rest) > piece:
             cut = rest.rfind(" ", piece // 2, piece) + 1 or piece
-            yield _Row(line, rest[:cut], whole=False)
+            yield _Row(line, rest[:cut], complete=False)
             rest = rest[cut:]
-        yield _Row(line, rest, whole=False)
+        yield _Row(line, rest, complete=False)
     yield _Row(line, "")
 
 
 def _end(rows: Sequence[_Row], start: int, size: int) -> int:
-    """The row after the last one that goes into the window which begins here."""
+    """Return the end of the window that begins at a row."""
     length, end = 0, start
     while end < len(rows) and (end == start or length + len(rows[end].text) <= size):
         length += len(rows[end].text) + 1
@@ -86,7 +86,7 @@ def _end(rows: Sequence[_Row], start: int, size: int) -> int:
 
 
 def _back(rows: Sequence[_Row], end: int, overlap: int) -> int:
-    """The row where the next window begins."""
+    """Return the row where the next window begins."""
     length, start = 0, end
     while start and length + len(rows[start - 1].text) < overlap:
         start -= 1
@@ -94,10 +94,10 @@ def _back(rows: Sequence[_Row], end: int, overlap: int) -> int:
     return start
 
 
-def _window(rows: Sequence[_Row]) -> Window | None:
+def _window(rows: Sequence[_Row]) -> TextWindow | None:
     full = [place for place, row in enumerate(rows) if row.text.strip()]
     if not full:
         return None
-    told = rows[full[0] : full[-1] + 1]
-    text = "".join(row.text + ("\n" if row.whole else "") for row in told)
-    return Window(text.rstrip(), told[0].line, told[-1].line)
+    kept = rows[full[0] : full[-1] + 1]
+    text = "".join(row.text + ("\n" if row.complete else "") for row in kept)
+    return TextWindow(text.rstrip(), kept[0].line, kept[-1].line)

@@ -1,6 +1,6 @@
 """Markdown, by headings."""
 
-from palaver.archiver.documents.markdown import chunks
+from palaver.archiver.documents.markdown_chunks import chunks
 
 
 def told(text: str) -> list[tuple[str, str, int, int]]:

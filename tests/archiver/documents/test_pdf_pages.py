@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from palaver.archiver.documents import pdf
+from palaver.archiver.documents import pdf_pages
 from palaver.core.errors import DocumentUnreadable
 
 from ...shared import SHARED
@@ -42,7 +42,7 @@ def saying(*pages: str) -> bytes:
 
 def test_each_page_is_a_chunk() -> None:
     """Numbered from 1; an empty page has none."""
-    found = pdf.chunks(pdf.texts(saying("First things", "", "Third things"), HERE))
+    found = pdf_pages.chunks(pdf_pages.texts(saying("First things", "", "Third things"), HERE))
 
     assert [(one.page, one.text) for one in found] == [(1, "First things"), (3, "Third things")]
 
@@ -50,8 +50,8 @@ def test_each_page_is_a_chunk() -> None:
 @pytest.mark.parametrize("data", [b"", b"%PDF-1.4", b"no pdf at all", saying("x")[:200]], ids=len)
 def test_damage_is_told(data: bytes) -> None:
     """It is an error of this file, with what to do."""
-    with pytest.raises(DocumentUnreadable, match="it is damaged, or no PDF") as error:
-        pdf.texts(data, HERE)
+    with pytest.raises(DocumentUnreadable, match="damaged, or not a PDF") as error:
+        pdf_pages.texts(data, HERE)
 
     assert error.value.hint
 
@@ -59,7 +59,7 @@ def test_damage_is_told(data: bytes) -> None:
 def test_a_pdf_without_text_is_told() -> None:
     """A scan is not silently an empty document."""
     with pytest.raises(DocumentUnreadable, match="no text") as error:
-        pdf.texts(saying(""), HERE)
+        pdf_pages.texts(saying(""), HERE)
 
     assert "scanned" in error.value.hint
 
@@ -70,28 +70,28 @@ def test_a_bomb_costs_little() -> None:
     bomb = b"".join(packer.compress(b" " * (1 << 24)) for _ in range(24)) + packer.flush()
 
     with pytest.raises(DocumentUnreadable):
-        pdf.texts(made([bomb], b"/Filter/FlateDecode"), HERE)
+        pdf_pages.texts(made([bomb], b"/Filter/FlateDecode"), HERE)
 
 
 def test_a_parser_that_does_not_end_is_ended(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """After its time is up."""
     forever = tmp_path / "forever.py"
     forever.write_text("while True: pass")
-    monkeypatch.setattr(pdf, "_CHILD", forever)
-    monkeypatch.setattr(pdf, "_SECONDS", 0.3)
+    monkeypatch.setattr(pdf_pages, "_PROCESS", forever)
+    monkeypatch.setattr(pdf_pages, "_SECONDS", 0.3)
 
     with pytest.raises(DocumentUnreadable, match="too much time"):
-        pdf.texts(b"", HERE)
+        pdf_pages.texts(b"", HERE)
 
 
 def test_a_parser_that_dies_is_told_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Be it by the limit of its own time."""
     dying = tmp_path / "dying.py"
     dying.write_text("import os, signal; os.kill(os.getpid(), signal.SIGXCPU)")
-    monkeypatch.setattr(pdf, "_CHILD", dying)
+    monkeypatch.setattr(pdf_pages, "_PROCESS", dying)
 
     with pytest.raises(DocumentUnreadable, match="too much time"):
-        pdf.texts(b"", HERE)
+        pdf_pages.texts(b"", HERE)
 
 
 @pytest.mark.skipif(not SAMPLES.exists(), reason="no samples")
@@ -100,8 +100,8 @@ def test_a_parser_that_dies_is_told_of(monkeypatch: pytest.MonkeyPatch, tmp_path
     [
         ("minimal-document.pdf", "Lorem ipsum"),
         ("pdflatex-4-pages.pdf", "some text without a meaning"),
-        ("aes-256.pdf", "it is encrypted"),
-        ("libreoffice-writer-password.pdf", "it is encrypted"),
+        ("aes-256.pdf", "encrypted"),
+        ("libreoffice-writer-password.pdf", "encrypted"),
         ("zen_of_python_corrupted.pdf", "Beautiful"),
         ("issue-1113-evil-xobjects.pdf", "damaged"),
         ("imagemagick-lzw.pdf", "no text"),
@@ -116,7 +116,7 @@ def test_real_files(name: str, outcome: str) -> None:
         data = file.read()
 
     try:
-        told = "\n".join(pdf.texts(data, HERE))
+        told = "\n".join(pdf_pages.texts(data, HERE))
     except DocumentUnreadable as problem:
         told = problem.reason
     assert outcome in told

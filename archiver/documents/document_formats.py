@@ -1,0 +1,86 @@
+"""Kinds of documents: how each is decoded and split into chunks."""
+
+import codecs
+import io
+import re
+import tokenize
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from ...core.document import Chunk
+from ...core.errors import DocumentUnreadable, UnsupportedDocument
+from . import markdown_chunks, pdf_pages, python_chunks
+from .text_windows import windows
+
+VERSION: Final = 2
+"""Increase it when a change of this package gives a file other chunks, so that files are indexed again."""
+
+_CONTROL: Final = re.compile(r"[\x01-\x08\x0e-\x1f\x7f]")
+_CONTROLS_MAX: Final = 0.01
+"""Maximum share of control characters in a text: nearly any bytes can be decoded as Windows-1252."""
+
+
+class DocumentFormat(NamedTuple):
+    """A kind of document: bytes become texts (one, or one per page), and texts become chunks."""
+
+    language: str
+    texts: Callable[[bytes, Path], Sequence[str]]
+    chunks: Callable[[Sequence[str]], list[Chunk]]
+
+
+def format_of(path: Path) -> DocumentFormat:
+    """Return the format of a file, by its suffix. Raises `UnsupportedDocument`."""
+    known = _FORMATS.get(path.suffix.lower())
+    if known is None:
+        raise UnsupportedDocument(path, SUFFIXES)
+    return known
+
+
+def _decode(data: bytes, path: Path) -> list[str]:
+    """Decode UTF-8, UTF-16 with a byte order mark, or Windows-1252. Raises `DocumentUnreadable`."""
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return [_text(data, "utf-16", path)]
+    try:
+        data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return [_text(data, "cp1252", path)]
+    return [_text(data, "utf-8-sig", path)]
+
+
+def _decode_python(data: bytes, path: Path) -> list[str]:
+    """Decode Python source, which declares its encoding in the first lines. Raises `DocumentUnreadable`."""
+    try:
+        encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+    except SyntaxError as error:
+        raise DocumentUnreadable(path, str(error), hint="Save it as UTF-8.") from None
+    return [_text(data, encoding, path)]
+
+
+def _text(data: bytes, encoding: str, path: Path) -> str:
+    try:
+        text = data.decode(encoding)
+    except (UnicodeDecodeError, LookupError) as error:
+        name = encoding.removesuffix("-sig").upper()
+        raise DocumentUnreadable(path, f"not {name} text", hint="Save it as UTF-8.") from error
+    if "\0" in text or len(_CONTROL.findall(text)) > _CONTROLS_MAX * len(text):
+        raise DocumentUnreadable(path, "not text", hint="The file is binary, although its name says text.")
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _plain_chunks(text: str) -> list[Chunk]:
+    return [Chunk(piece, start_line=start, end_line=end) for piece, start, end in windows(text)]
+
+
+def _of_text(chunks: Callable[[str], list[Chunk]]) -> Callable[[Sequence[str]], list[Chunk]]:
+    return lambda texts: [chunk for text in texts for chunk in chunks(text)]
+
+
+_FORMATS: Final = {
+    ".md": DocumentFormat("markdown", _decode, _of_text(markdown_chunks.chunks)),
+    ".markdown": DocumentFormat("markdown", _decode, _of_text(markdown_chunks.chunks)),
+    ".txt": DocumentFormat("text", _decode, _of_text(_plain_chunks)),
+    ".py": DocumentFormat("python", _decode_python, _of_text(python_chunks.chunks)),
+    ".pdf": DocumentFormat("pdf", pdf_pages.texts, pdf_pages.chunks),
+}
+SUFFIXES: Final = tuple(_FORMATS)

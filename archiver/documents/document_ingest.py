@@ -1,0 +1,156 @@
+"""Ingest of documents: files become chunks in the store. An unchanged file costs one read."""
+
+from collections.abc import Callable, Iterator
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+
+from ...core import ids
+from ...core.document import DocumentFilter, FailedFile, IndexedDirectory, IndexedFile
+from ...core.errors import DocumentNotFound, DocumentOutsideRoots, DocumentUnreadable
+from ...core.progress import Progress, never, silent
+from ...core.text import without_ansi
+from ..redaction import VERSION as REDACTION_VERSION
+from ..redaction import Redactor
+from ..store import Document, Queued, Store
+from .document_formats import SUFFIXES, VERSION, format_of
+from .document_roots import DocumentRoots, FolderWalk, read
+
+_PART: Final = 50
+"""Files read from the queue at once."""
+
+
+class DocumentIngest:
+    """Indexes files, each atomically, so that it may be interrupted at any time."""
+
+    def __init__(self, store: Store, redactor: Redactor) -> None:
+        self._store, self._redactor = store, redactor
+
+    def index_file(self, path: Path, namespace: str, roots: DocumentRoots) -> IndexedFile:
+        """Index one file.
+
+        Raises:
+            InvalidInput: The path does not exist, is not allowed or has an unknown suffix.
+            DocumentUnreadable: The file cannot be read.
+        """
+        plain, root = roots.find(path)
+        if plain.is_dir():
+            raise DocumentUnreadable(plain, "a folder, not a file", hint="Index it as a directory.")
+        format_of(path)
+        return self._index(Queued(plain, namespace, root))
+
+    def index_directory(
+        self,
+        folder: Path,
+        namespace: str,
+        roots: DocumentRoots,
+        *,
+        recursive: bool = True,
+        progress: Progress = silent,
+        should_stop: Callable[[], bool] = never,
+    ) -> IndexedDirectory:
+        """Index every file with a known suffix in a folder; queue the rest once `should_stop` returns True.
+
+        Unreadable files are reported and skipped. Chunks of files that no longer exist are deleted. Raises
+        `DocumentUnreadable` for the folder itself.
+        """
+        plain, root = roots.find(folder)
+        if not plain.is_dir():
+            raise DocumentUnreadable(plain, "not a folder", hint="Index it as a file.")
+        done, walk = IndexedDirectory(), FolderWalk(plain)
+        found = [
+            Queued(path, namespace, root)
+            for path in walk.files(recursive=recursive, without=roots.without)
+            if path.suffix.lower() in SUFFIXES
+        ]
+        if unreadable := next((problem for problem in walk.problems if problem.path == plain), None):
+            raise unreadable
+        done.failed += [FailedFile(problem.path, problem.reason, problem.hint) for problem in walk.problems]
+        for place, file in enumerate(found):
+            if should_stop():
+                with self._store.transaction():
+                    self._store.documents.queue(found[place:])
+                done.queued = len(found) - place
+                break
+            progress(place, len(found))
+            self._attempt(file, done)
+        else:
+            progress(len(found), len(found))
+        done.gone = self._delete_gone(plain, namespace, recursive=recursive)
+        return done
+
+    def index_queued(self, progress: Progress = silent, should_stop: Callable[[], bool] = never) -> IndexedDirectory:
+        """Index queued files until `should_stop` returns True. Unreadable files are stored with the reason."""
+        done, total = IndexedDirectory(), self._store.documents.count_queued()
+        for place, file in enumerate(self._queued()):
+            if should_stop():
+                break
+            progress(place, total)
+            failed = self._attempt(file, done)
+            with self._store.transaction():
+                self._store.documents.settle(file, *((failed.error, failed.hint) if failed else ()))
+        done.queued = self._store.documents.count_queued()
+        if total:
+            progress(total - done.queued, total)
+        return done
+
+    def _queued(self) -> Iterator[Queued]:
+        while part := self._store.documents.queued(_PART):
+            yield from part
+
+    def _attempt(self, file: Queued, done: IndexedDirectory) -> FailedFile | None:
+        """Index a file and count it; return the failure if it is unreadable."""
+        try:
+            indexed = self._index(file)
+        except (DocumentUnreadable, DocumentNotFound, DocumentOutsideRoots) as problem:
+            reason = problem.reason if isinstance(problem, DocumentUnreadable) else str(problem)
+            failed = FailedFile(file.path, reason, problem.hint)
+            done.failed.append(failed)
+            return failed
+        if indexed.unchanged:
+            done.unchanged += 1
+        else:
+            done.indexed += 1
+            done.chunks += len(indexed.chunk_ids)
+        return None
+
+    def _index(self, file: Queued) -> IndexedFile:
+        known, content = format_of(file.path), read(file.path, file.root)
+        digest = sha256(f"{VERSION} {REDACTION_VERSION}\n".encode() + content.data).digest()
+        documents = self._store.documents
+        if documents.digest(file.path, file.namespace) == digest:
+            keys = documents.keys_of(file.path, file.namespace)
+            return IndexedFile(file.path, file.namespace, _ids(keys), unchanged=True)
+        # Secrets are redacted before anything is cut.
+        texts = [without_ansi(text).replace("\0", "") for text in known.texts(content.data, file.path)]
+        chunks = known.chunks([self._redactor.redact(text).text for text in texts])
+        document = Document(file.path, file.namespace, known.language, digest, content.at)
+        with self._store.transaction():
+            keys = documents.replace(document, chunks)
+            documents.settle(file)
+        return IndexedFile(file.path, file.namespace, _ids(keys))
+
+    def _delete_gone(self, folder: Path, namespace: str, *, recursive: bool) -> int:
+        wanted = DocumentFilter(namespaces=(namespace,), under=folder)
+        gone = [
+            held.source_file
+            for held in self._store.documents.files(wanted)
+            if (recursive or held.source_file.parent == folder) and _is_gone(held.source_file)
+        ]
+        if gone:
+            with self._store.transaction():
+                self._store.documents.delete(DocumentFilter(namespaces=(namespace,), source_files=tuple(gone)))
+        return len(gone)
+
+
+def _ids(keys: list[int]) -> tuple[str, ...]:
+    return tuple(ids.show("chunk", key) for key in keys)
+
+
+def _is_gone(path: Path) -> bool:
+    """Return whether a file no longer exists; False if that cannot be determined."""
+    try:
+        path.lstat()
+    except OSError as error:
+        return isinstance(error, FileNotFoundError | NotADirectoryError)
+    return False

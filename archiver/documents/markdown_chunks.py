@@ -1,0 +1,57 @@
+"""Chunks of Markdown: one or more per section, with the path of the headings above."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
+from ...core.document import Chunk
+from ..files.clipping import one_line
+from .text_windows import windows
+
+_HEADER = 120
+
+
+class _Heading(NamedTuple):
+    level: int
+    title: str
+    line: int
+    """Line, counted from 0."""
+
+
+def chunks(text: str) -> list[Chunk]:
+    """Return the chunks of a text. A heading that is followed only by deeper headings appears in their paths."""
+    rows = text.split("\n")
+    headings = list(_headings(rows))
+    found: list[Chunk] = []
+    above: list[_Heading] = []
+    for place, heading in enumerate([None, *headings]):
+        start = heading.line if heading else 0
+        end = headings[place].line if place < len(headings) else len(rows)
+        if heading is not None:
+            above = [*(each for each in above if each.level < heading.level), heading]
+            deeper = place < len(headings) and headings[place].level > heading.level
+            if deeper and not any(row.strip() for row in rows[start + 1 : end]):
+                continue
+        path = " > ".join(each.title for each in above)
+        for piece, first, last in windows("\n".join(rows[start:end]), start + 1):
+            found.append(Chunk(piece, start_line=first, end_line=last, header_path=path))
+    return found
+
+
+def _headings(rows: list[str]) -> Iterator[_Heading]:
+    """Yield the headings according to CommonMark, except those in quotes and lists."""
+    from markdown_it import MarkdownIt
+
+    parser = MarkdownIt("commonmark").disable(["inline"])
+    tokens = parser.parse("\n".join(_without_front_matter(rows)))
+    for token, content in pairwise(tokens):
+        if token.type == "heading_open" and token.level == 0 and token.map is not None:
+            yield _Heading(int(token.tag[1]), one_line(content.content, _HEADER) or "-", token.map[0])
+
+
+def _without_front_matter(rows: list[str]) -> list[str]:
+    """Return the rows with front matter blanked, because CommonMark reads its last row as a heading."""
+    if rows[0].rstrip() != "---":
+        return rows
+    end = next((place for place, row in enumerate(rows[1:], 1) if row.rstrip() in {"---", "..."}), 0)
+    return [""] * (end + 1) + rows[end + 1 :] if end else rows

@@ -1,0 +1,126 @@
+"""Chunks of Python source: functions, classes and methods."""
+
+import ast
+import re
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, NamedTuple, TypeAlias
+
+from ...core import tokens
+from ...core.document import Chunk, ChunkKind
+
+_TOKENS: Final = 512
+"""Larger units are split: a class into its methods, a function into blocks."""
+_BLOCK: Final = 100
+"""Maximum lines of a block."""
+_CHARACTERS: Final = 4_000
+"""Maximum characters of a chunk; one line may be longer, such as literal data."""
+_SIGNATURE: Final = 300
+_TOP = re.compile(r"(?:async[ \t]+def|def|class)[ \t]+(\w+)")
+
+_Definition: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+
+
+class _Unit(NamedTuple):
+    """A stretch of lines, counted from 0, without the end."""
+
+    start: int
+    end: int
+    unit: str
+    name: str
+    signature: str
+    inside: "tuple[_Unit, ...]" = ()
+
+
+def chunks(text: str) -> list[Chunk]:
+    """Return the chunks of a module. Invalid source is split where lines without indentation begin definitions."""
+    rows = text.split("\n")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about escapes and the like in foreign code
+            units = list(_definitions(ast.parse(text).body, rows, ""))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        units = _top_level(rows)
+    whole = _with_gaps(units, _Unit(0, len(rows), "module", "", ""))
+    return [chunk for unit in whole for chunk in _chunks(unit, rows)]
+
+
+def _definitions(body: Iterable[ast.stmt], rows: Sequence[str], owner: str) -> Iterator[_Unit]:
+    """Yield the definitions in a body, with their decorators and the comments above."""
+    for node in body:
+        if not isinstance(node, _Definition):
+            continue
+        first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)]) - 1
+        while first and rows[first - 1].lstrip().startswith("#"):
+            first -= 1
+        end = node.end_lineno or node.lineno
+        name = f"{owner}.{node.name}" if owner else node.name
+        signature = _signature(rows[node.lineno - 1 : node.body[0].lineno])
+        if isinstance(node, ast.ClassDef):
+            unit = _Unit(first, end, "class", name, signature)
+            yield unit._replace(inside=tuple(_with_gaps(list(_definitions(node.body, rows, name)), unit)))
+        else:
+            yield _Unit(first, end, "method" if owner else "function", name, signature)
+
+
+def _top_level(rows: Sequence[str]) -> list[_Unit]:
+    """Return what looks like a definition without indentation, each up to the next."""
+    found = [(place, match) for place, row in enumerate(rows) if (match := _TOP.match(row))]
+    ends = [*(place for place, _ in found[1:]), len(rows)]
+    return [
+        _Unit(place, end, "class" if row[0].startswith("class") else "function", row[1], _signature(rows[place:end]))
+        for (place, row), end in zip(found, ends, strict=False)
+    ]
+
+
+def _with_gaps(units: Sequence[_Unit], whole: _Unit) -> list[_Unit]:
+    """Return the units of a whole, with the stretches in between as parts of the whole."""
+    found: list[_Unit] = []
+    start = whole.start
+    for unit in units:
+        if unit.start > start:
+            found.append(whole._replace(start=start, end=unit.start))
+        # An apparent comment above may be the end of a string in the previous unit.
+        found.append(unit._replace(start=max(unit.start, start)))
+        start = max(start, unit.end)
+    return [*found, whole._replace(start=start)] if start < whole.end else found
+
+
+def _chunks(unit: _Unit, rows: Sequence[str]) -> Iterator[Chunk]:
+    if len(unit.inside) > 1 and tokens.count("\n".join(rows[unit.start : unit.end])) > _TOKENS:
+        for inside in unit.inside:
+            yield from _chunks(inside, rows)
+        return
+    for start, end in _blocks(unit, rows):
+        first = next((place for place in range(start, end) if rows[place].strip()), None)
+        if first is None:
+            continue
+        text = "\n".join(rows[first:end]).rstrip()
+        last = first + text.count("\n") + 1
+        for cut in range(0, len(text), _CHARACTERS):
+            piece = text[cut : cut + _CHARACTERS]
+            kind, name = unit.unit, unit.name
+            yield Chunk(piece, ChunkKind.CODE, first + 1, last, unit=kind, name=name, signature=unit.signature)
+
+
+def _blocks(unit: _Unit, rows: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """Yield the whole unit, or blocks of at least one line within the limits."""
+    start, size = unit.start, 0
+    for place in range(unit.start, unit.end):
+        count = tokens.count(rows[place]) + 1
+        if place > start and (size + count > _TOKENS or place - start == _BLOCK):
+            yield start, place
+            start, size = place, 0
+        size += count
+    yield start, unit.end
+
+
+def _signature(rows: Sequence[str]) -> str:
+    """Return a declaration in one line, up to the colon that ends it."""
+    signature, depth = "", 0
+    for character in " ".join(" ".join(rows).split()):
+        depth += (character in "([{") - (character in ")]}")
+        if (character == ":" and depth <= 0) or len(signature) >= _SIGNATURE:
+            break
+        signature += character
+    return signature.strip()
