@@ -154,7 +154,7 @@ def test_archiving_without_any_history_says_what_to_do(home: Path) -> None:
     result = palaver("archive")
 
     assert (result.exit_code, result.stdout) == (1, "")
-    assert result.stderr.startswith("palaver: no agent's history was found for this user\nName a folder")
+    assert result.stderr.startswith("palaver: no agent history found\nName a folder")
     assert not (home / "palaver").exists()
 
 
@@ -579,7 +579,7 @@ def test_control_c_loses_nothing(tmp_path: Path) -> None:
 
     assert (process.returncode, told.count(b"\n")) == (130, 1)
     assert b". Searchable after" in told
-    assert b"palaver: stopped. Nothing is lost; run the same command to go on." in shown
+    assert b"palaver: stopped. Nothing is lost; run the same command to resume." in shown
     assert b"Traceback" not in shown
     state = answer("status")
     assert (state["exchanges"], state["unobserved"]) == (3000, 0)
@@ -614,7 +614,7 @@ def test_titles_are_whole_in_json_wherever_it_goes() -> None:
     for key, title in shown.items():
         assert whole[key].startswith(title.removesuffix("…"))
         assert not whole[key].endswith("…")
-    assert "In a pipe" in palaver("search", "--help").stdout
+    assert "when piped" in palaver("search", "--help").stdout
 
 
 @pytest.mark.parametrize(
@@ -655,8 +655,8 @@ REFUSED = [
     ("21 IDs given, 1 to 20 allowed", ["show", *["obs-12"] * 21]),
     ("File not found: /etc/passwd\n`palaver show ID` prints the path of a hit", ["read", "/etc/passwd"]),
     ("File not found: ../palaver.db", ["read", "../palaver.db"]),
-    ("Invalid line range: 0: lines count from 1, and the first comes first", ["read", PATH, "0"]),
-    ("Invalid line range: 9-4: lines count from 1, and the first comes first", ["read", PATH, "9-4"]),
+    ("Invalid line range: 0: the first line must be >= 1 and <= the last", ["read", PATH, "0"]),
+    ("Invalid line range: 9-4: the first line must be >= 1 and <= the last", ["read", PATH, "9-4"]),
     ("Invalid line range: startLine 900 is past the last line", ["read", PATH, "900-"]),
     ("4-x is not a line range; use 12, 12-40 or 12-", ["read", PATH, "4-x"]),
     ("No such command 'find'. Did you mean `palaver search`?", ["find"]),
@@ -697,7 +697,7 @@ def test_an_archive_that_holds_nothing_says_so(home: Path, monkeypatch: pytest.M
         pass
     told = palaver("search", "sqlite")
 
-    assert (told.exit_code, told.stdout) == (0, "Nothing is archived yet: run `palaver up`, then search again.\n")
+    assert (told.exit_code, told.stdout) == (0, "Nothing is archived yet. Run `palaver up`, then search again.\n")
 
     (home / "none").mkdir()
     (home / "none" / "agent-a1.jsonl").write_bytes(b'{"type": "us')
@@ -768,12 +768,12 @@ def test_raw_lines_are_the_agents_own(archived: Home) -> None:
 
 
 def test_raw_lines_are_no_json() -> None:
-    """`--raw` and `--json` exclude each other, said in JSON because it was asked for."""
+    """`--raw` and `--json` cannot be combined, said in JSON because it was asked for."""
     result = palaver("read", PATH, "--raw", "--json")
 
     assert (result.exit_code, json.loads(result.stdout)["error"]["message"]) == (
         2,
-        "--raw and --json exclude each other",
+        "--raw and --json cannot be combined",
     )
 
 

@@ -118,8 +118,8 @@ def test_what_is_not_there_is_said(folder: Path) -> None:
     palaver("index", str(folder / "guide.md"))
 
     assert palaver("documents", "forget", "elsewhere", code=2).stderr == (
-        "palaver: Nothing of that was indexed.\nSee `palaver documents list`.\n"
+        "palaver: Nothing matches.\nSee `palaver documents list`.\n"
     )
     told = json.loads(palaver("documents", "forget", "elsewhere", "--json", code=2).stdout)
-    assert told["error"]["message"] == "Nothing of that was indexed."
+    assert told["error"]["message"] == "Nothing matches."
     assert "Name files or folders" in palaver("documents", "forget", code=2).stderr

@@ -153,7 +153,7 @@ def test_a_wrong_value_ends_alike_whoever_refuses_it() -> None:
 def test_a_wrong_call_is_told_in_one_style() -> None:
     """What click refuses reads like what the core refuses: what is wrong, and how it is called."""
     assert palaver("read").stderr == (
-        "palaver: Missing argument 'PATH'\nUsage: main read [OPTIONS] PATH [LINES] (`main read --help` says more)\n"
+        "palaver: Missing argument 'PATH'\nUsage: main read [OPTIONS] PATH [LINES] (see `main read --help`)\n"
     )
     group = palaver("memories")
     assert (group.exit_code, group.stderr.splitlines()[0]) == (2, "Usage: main memories [OPTIONS] COMMAND [ARGS]...")
@@ -186,7 +186,7 @@ def test_only_what_goes_on_is_said_to(typed: list[str], goes_on: bool, capsys: p
     for words in (typed, [*typed, "--json"]):
         assert tell(KeyboardInterrupt(), words) == 130
         said = "".join(capsys.readouterr())
-        assert ("stopped" in said, "run the same command to go on" in said) == (True, goes_on)
+        assert ("stopped" in said, "run the same command to resume" in said) == (True, goes_on)
 
 
 @pytest.mark.parametrize("typed", ["--yes", "--eras", "--forc", "--erase-no"])

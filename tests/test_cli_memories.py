@@ -153,7 +153,7 @@ def test_what_a_session_should_know_fits_its_budget(core: MemoryCore) -> None:
     assert said.index("Golden Rules") < said.index("Always use type hints") < said.index("Chose FastAPI")
     assert "Django" not in said
     small = palaver("context", "--budget", "60")
-    assert (small.stdout, small.stderr) == ("", "Nothing fits into 60 tokens; left out: 2. Give a larger --budget.\n")
+    assert (small.stdout, small.stderr) == ("", "No memory fits into 60 tokens; 2 left out. Use a larger --budget.\n")
     counted = told("context")
     assert (counted["memory_count"], counted["golden_rule_count"]) == (2, 1)
     assert counted["token_estimate"] <= 4000
@@ -304,7 +304,7 @@ def test_a_project_that_there_is_not_is_named(tmp_path: Path, home: Path) -> Non
     with Store.open(home / "palaver" / "palaver.db") as store, store.transaction():
         store.sessions.save(Session("codex", "1", project="seed-library"))
     palaver("remember", "Prefer tabs", "--project", "tide-clock")
-    both = "No project is called tide-clokc; there are seed-library, tide-clock.\n"
+    both = "Unknown project 'tide-clokc'. Did you mean seed-library or tide-clock?\n"
     assert palaver("context", "--project", "tide-clokc").output == both
     palaver("remember", "Ask before a release", "--type", "decision")
     everywhere = palaver("context", "--project", "tide-clokc")
@@ -340,13 +340,13 @@ def test_a_person_hears_why_there_is_no_context(tmp_path: Path, monkeypatch: pyt
     assert [each.stderr.splitlines() for each in told] == [
         [],
         [
-            f"No memories are held for project:{tmp_path.name}.",
-            "They are held for: project:shop. `palaver remember TEXT` holds one.",
+            f"No memories for project:{tmp_path.name}.",
+            "Namespaces with memories: project:shop. Store one with `palaver remember TEXT`.",
         ],
         [
-            "Memories are held for project:kitchen, but none that is trusted and that a session begins with.",
-            "It begins with rules, preferences, decisions and patterns; `palaver recall WORDS` finds other things.",
-            "Files that came with a repository are left out until you trust them: `palaver mnemonics allow`.",
+            "No memory of project:kitchen is both trusted and relevant for a new session.",
+            "Sessions start with rules, preferences, decisions and patterns; search others with `palaver recall WORDS`.",
+            "Memory files of a repository are omitted until you trust them: `palaver mnemonics allow`.",
         ],
         ["no archive at /no/such/home", "Run `palaver up` to make one."],
     ]
@@ -417,7 +417,7 @@ def test_secrets_are_told_of_when_they_are_taken_out(monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize(
     ("given", "heard"),
-    [({"input": "{}"}, ""), ({"stdin": subprocess.DEVNULL}, "No memories are held for project:")],
+    [({"input": "{}"}, ""), ({"stdin": subprocess.DEVNULL}, "No memories for project:")],
     ids=["hook", "script"],
 )
 def test_a_hook_is_told_apart_from_a_script(given: dict[str, Any], heard: str, tmp_path: Path) -> None:

@@ -173,7 +173,7 @@ def test_it_can_be_stopped_at_any_time(home: Home, provider: FakeProvider) -> No
         _, said = running.communicate(timeout=200)
 
     assert running.returncode == 130
-    assert said == "\npalaver: stopped. Nothing is lost; run the same command to go on.\n"
+    assert said == "\npalaver: stopped. Nothing is lost; run the same command to resume.\n"
     total = answer("observe", "--estimate")["exchanges"]
     assert answer("observe")["learned"] + answer("observe")["learned"] == total
     assert sum(row["unanswered"] for row in answer("stats")["spent"]) == 1
@@ -183,11 +183,11 @@ def test_it_can_be_stopped_at_any_time(home: Home, provider: FakeProvider) -> No
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (("--estimate", "--revive"), "--estimate and --revive exclude each other."),
-        (("--dead-letters", "--revive"), "--dead-letters and --revive exclude each other."),
-        (("--estimate", "--preferences"), "--estimate and --preferences exclude each other."),
-        (("--preferences", "--only-outdated"), "--only-outdated does not go with --preferences."),
-        (("--dead-letters", "--only-outdated"), "--only-outdated does not go with --dead-letters."),
+        (("--estimate", "--revive"), "--estimate and --revive cannot be combined."),
+        (("--dead-letters", "--revive"), "--dead-letters and --revive cannot be combined."),
+        (("--estimate", "--preferences"), "--estimate and --preferences cannot be combined."),
+        (("--preferences", "--only-outdated"), "--only-outdated cannot be combined with --preferences."),
+        (("--dead-letters", "--only-outdated"), "--only-outdated cannot be combined with --dead-letters."),
     ],
 )
 @pytest.mark.usefixtures("home")

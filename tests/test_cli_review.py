@@ -69,7 +69,7 @@ def test_what_waits_is_shown_with_its_source(waiting: list[str]) -> None:
     shown = palaver("memories", "review").stdout
     assert f"{waiting[0]}  Preference for project:" in shown
     assert f"Source: you said it in session {SESSION}" in shown
-    assert "Nothing is stored yet" in palaver("observe", "--preferences").stdout
+    assert "None is stored yet" in palaver("observe", "--preferences").stdout
     assert answer("memories", "list", "--all")["total"] == 1
 
 
@@ -85,7 +85,7 @@ def test_only_what_is_approved_is_stored_and_what_is_declined_never_returns(wait
     assert done == {"approved": {first: done["approved"][first], proven: proven}, "declined": [second]}
 
     assert palaver("memories", "review").stdout == "Nothing waits for a review.\n"
-    assert "No new lasting preference" in palaver("observe", "--preferences").stdout
+    assert "No new preference" in palaver("observe", "--preferences").stdout
     stored = answer("memories", "list")["memories"]
     assert {each["content"]: each["type"] for each in stored} == {
         RULES[0]: "preference",

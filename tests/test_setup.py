@@ -93,7 +93,7 @@ def test_what_cannot_be_started(unit: Path, tmp_path: Path, monkeypatch: pytest.
     shown = service("--yes")
 
     assert shown.exit_code == 1
-    assert f"{unit} is written, but not started: systemctl --user daemon-reload ended with 1" in shown.stderr
+    assert f"{unit} was written, but not started: systemctl --user daemon-reload exited with 1" in shown.stderr
     assert "systemctl --user enable palaver.service" in shown.stderr
     assert unit.exists()
     told = service("--yes", "--json")
@@ -133,7 +133,7 @@ def test_removing(unit: Path, calls: Path) -> None:
     assert not unit.exists()
     assert calls.read_text().splitlines() == ["--user disable --now palaver.service", "--user daemon-reload"]
     assert "removed" in removed.stdout
-    assert "no service" in again.stdout
+    assert "No service" in again.stdout
     assert json.loads(service("--remove", "--json").stdout) == {"path": str(unit), "removed": False}
 
 
@@ -144,7 +144,7 @@ def test_what_never_ran_is_not_said_to_be_stopped(unit: Path, monkeypatch: pytes
     removed = service("--remove")
 
     assert removed.exit_code == 0
-    assert removed.stdout == f"Removed {unit}; nothing was stopped: systemctl: No such file or directory\n"
+    assert removed.stdout == f"Removed {unit}, but could not stop the service: systemctl: No such file or directory\n"
     assert not unit.exists()
 
 

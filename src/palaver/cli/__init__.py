@@ -1,3 +1,3 @@
-"""The command line: `palaver <command>`."""
+"""Command line interface: `palaver COMMAND`."""
 
 from .commands import main as main

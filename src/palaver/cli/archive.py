@@ -1,4 +1,4 @@
-"""`palaver up` and `palaver archive`: one whole pass."""
+"""`palaver up` and `palaver archive`: ingest transcripts."""
 
 import re
 import sys
@@ -24,21 +24,21 @@ from .output import print_json, print_page, progress_bars, renderer
 from .program import command_of, server_of
 
 _PATIENCE: Final = 30.0
-"""Seconds to wait while another process takes transcripts up, as the background archiver does now and then."""
+"""Seconds to wait for another process that is ingesting, such as the background archiver."""
 
-_IN_MADE_UP: Final = '"sqlite or json files"'
+_DEMO_QUERY: Final = '"sqlite or json files"'
 _WORDS: Final = 6
 _WORD: Final = re.compile(r"\w+")
-"""Nothing in it means anything to a shell."""
+"""Words have no characters that a shell interprets."""
 
 
 @click.command()
 @as_json
 def up(*, as_json: bool) -> None:
-    """Find this user's agents, archive their history, make it searchable, and say what to do next.
+    """Archive all your agents' history, index it, and suggest next steps.
 
-    Running it again takes up what is new. Where no history is found, a small made-up one is archived instead, in a
-    home of its own.
+    Run it again to ingest new transcripts. Without any agent history, it loads a small sample archive into a home of
+    its own.
     """
     home = Home.find()
     with _parser_pool(home) as pool:
@@ -55,7 +55,7 @@ def up(*, as_json: bool) -> None:
         complete = _archive(home, found, skipped, pool, as_json=as_json)
     if not as_json:
         click.echo()
-        about = _IN_MADE_UP if demo else _newest(home)
+        about = _DEMO_QUERY if demo else _newest(home)
         print_page(
             renderer().render("next_steps", command=command_of(home), server=server_of(home), about=about, own=own)
         )
@@ -64,9 +64,7 @@ def up(*, as_json: bool) -> None:
 
 
 def _newest(home: Home) -> str:
-    """Words to search for that something has, as the shell takes them: those that the newest title begins with; empty
-    where there is none of several words.
-    """
+    """Return the first words of the newest title as a quoted search; empty if no title has several words."""
 
     with Store.open(home.database) as store:
         sessions = sorted(store.sessions.all().values(), key=lambda each: each.ended or each.started or 0, reverse=True)
@@ -81,22 +79,22 @@ def _newest(home: Home) -> str:
 @click.argument("paths", nargs=-1, callback=not_empty)
 @as_json
 def archive(paths: Sequence[str], *, as_json: bool) -> None:
-    """Archive files or folders of transcripts, or every known agent's when none is named.
+    """Archive files or folders of transcripts; without PATHS, those of all known agents.
 
-    Only what changed is read again. It can be stopped at any time.
+    Only changed files are read. The command can be interrupted at any time.
     """
     home = Home.find()
     with _parser_pool(home) as pool:
         for path in paths:
             if not Path(path).exists():
-                raise InvalidInput(f"{path}: No such file or directory", hint="Name a transcript, or a folder of them.")
+                raise InvalidInput(f"{path}: No such file or directory", hint="Name a transcript or a folder.")
         skipped = Unsearched()
         found = in_paths([Path(path) for path in paths], skipped) if paths else of_this_user(skipped)
         if found and not paths:
             refuse_demo(home)
         if not found and home.is_new:
-            hint = "Name a folder of transcripts, or try a made-up history with `palaver up`."
-            raise PalaverError("no agent's history was found for this user", hint=hint)
+            hint = "Name a folder of transcripts, or run `palaver up` to try demo data."
+            raise PalaverError("no agent history found", hint=hint)
         complete = _archive(home, found, skipped, pool, as_json=as_json)
     if not complete:
         sys.exit(1)
@@ -111,7 +109,7 @@ def _parser_pool(home: Home) -> ParserPool:
 
 
 def _archive(home: Home, found: Sequence[Transcript], skipped: Unsearched, pool: ParserPool, *, as_json: bool) -> bool:
-    """Run all stages and say what they did; whether every file could be read and every stage ran."""
+    """Run all stages and print a report. Return whether every file could be read and every stage ran."""
 
     config = Config.read(home.config)
     pipeline_of = Pipeline(home, config.model, config.exclude, pool=pool)

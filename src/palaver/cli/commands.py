@@ -1,4 +1,4 @@
-"""The commands, each loaded when it is asked for: `palaver --help` needs none of them."""
+"""Table of commands. Each is imported when it is called, so that `palaver --help` imports none."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ SECTIONS: Final = {
     "Ingest": {
         "up": ("archive", "Archive all your agents' history and index it."),
         "archive": ("archive", "Archive files or folders of transcripts."),
-        "watch": ("watch", "Archive what agents write as they write it."),
+        "watch": ("watch", "Archive transcripts as agents write them."),
         "setup": ("setup", "Run Palaver as a background service."),
-        "index": ("documents", "Make documents and code searchable."),
+        "index": ("documents", "Index documents and code for search."),
         "documents": ("documents", "List and forget indexed documents."),
     },
     "Search": {
@@ -33,7 +33,7 @@ SECTIONS: Final = {
         "read": ("search", "Layer 3: read the conversation itself."),
         "timeline": ("search", "Show the entries before and after a hit."),
     },
-    "Memory": {
+    "Memories": {
         "remember": ("remember", "Store a memory."),
         "recall": ("memories", "Search memories."),
         "memories": ("memories", "List, show, edit and undo memories."),
@@ -41,9 +41,9 @@ SECTIONS: Final = {
         "context": ("context", "Print the memories for a new session."),
         "observe": ("observe", "Extract observations, by rules or a model."),
     },
-    "Integration": {
+    "Agent integration": {
         "mcp": ("mcp", "Serve tools to an agent."),
-        "toolsets": ("mcp", "List what `mcp --toolset` can serve."),
+        "toolsets": ("mcp", "List the toolsets of `palaver mcp`."),
     },
     "Maintenance": {
         "status": ("status", "Show what is archived and indexed."),
@@ -57,13 +57,13 @@ SECTIONS: Final = {
         "forget": ("forget", "Delete conversations or memories."),
     },
     "Help": {
-        "help": ("shell", "Show how to call a command."),
-        "completion": ("shell", "Print the completion script of your shell."),
+        "help": ("shell", "Show help for a command."),
+        "completion": ("shell", "Print the completion script for a shell."),
     },
 }
-"""Every command by its heading in the help: its module here, which has a function of that name, and its summary.
+"""Commands by heading: name, module (which has a function of that name), and summary.
 
-The summary is here and not beside the function, so that listing the commands imports none of their modules.
+The summaries are here, so that `palaver --help` imports no command.
 """
 
 COMMANDS: Final = {name: module for section in SECTIONS.values() for name, (module, _) in section.items()}
@@ -76,14 +76,14 @@ _SYNONYMS: Final = {
     "import": "archive", "ingest": "archive", "sync": "archive",
     "init": "up", "install": "setup", "serve": "mcp", "reindex": "rebuild",
 }  # fmt: skip
-"""Commands of other tools, and what they are called here."""
+"""Commands of other tools, and their names here."""
 
 _SIMILARITY: Final = 0.75
 """Least `difflib` ratio of a suggestion: 0.67 makes `redact` of `recent`; 0.83 is one swap in six letters."""
 
 
 class Commands(click.Group):
-    """Loads a command when it is called, and has every failure told by `failures`."""
+    """Click group that imports a command when it is called, and reports every failure with `failures`."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - the signature is click's
         return list(COMMANDS)
@@ -103,7 +103,7 @@ class Commands(click.Group):
             raise click.UsageError(_unknown(error.command_name), ctx) from None
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Complete the name of a command without loading any."""
+        """Complete the name of a command without importing any."""
         from click.shell_completion import CompletionItem
 
         about = {name: text for section in SECTIONS.values() for name, (_, text) in section.items()}
@@ -163,14 +163,14 @@ class Commands(click.Group):
 
 
 def _unknown(name: str) -> str:
-    """Return the message for a command that does not exist, with the one that may be meant."""
+    """Return the message for an unknown command, with the nearest command."""
     close = [_SYNONYMS[name]] if name in _SYNONYMS else get_close_matches(name, COMMANDS, cutoff=_SIMILARITY)
     guess = f" Did you mean {' or '.join(f'`palaver {each}`' for each in close)}?" if close else ""
     return f"No such command '{name}'.{guess}"
 
 
 def _open_closed() -> None:
-    """Have a stream that was closed beforehand (`>&-`) lead nowhere, or a file would get its number and its words."""
+    """Replace closed streams (`>&-`) by /dev/null; otherwise the next opened file would get their descriptors."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""`palaver context`: what a new session should know."""
+"""`palaver context`: memories for a new session."""
 
 import os
 import stat
@@ -24,19 +24,19 @@ from .output import complain, print_json, renderer
 from .project_option import folder_of, in_project, namespace_of
 
 _FEW: Final = 3
-"""So many projects are all named where one is asked for that there is not."""
+"""Number of projects up to which all are listed for an unknown name."""
 
 
 @click.command()
 @in_project
-@click.option("--query", default="", metavar="WORDS", help="What the session is about.")
-@click.option("--budget", type=int, default=4000, show_default=True, metavar="TOKENS", help="Never more than this.")
+@click.option("--query", default="", metavar="WORDS", help="Topic of the session.")
+@click.option("--budget", type=int, default=4000, show_default=True, metavar="TOKENS", help="Maximum tokens.")
 @as_json
 def context(*, project: str | None, query: str, budget: int, as_json: bool) -> None:
-    """Print what a new session in this folder should know: golden rules, preferences, decisions.
+    """Print the memories for a new session in this folder: golden rules, preferences, decisions.
 
-    Prints nothing if nothing is relevant; the reason goes to stderr (except in hooks). Little trusted memories, and
-    what agents stored for every project without your approval, are left out.
+    Prints nothing if nothing is relevant; the reason goes to stderr (except in hooks). Low-confidence memories, and
+    global memories of agents without your approval, are omitted.
     """
 
     near: list[str] | None = None
@@ -70,27 +70,27 @@ def context(*, project: str | None, query: str, budget: int, as_json: bool) -> N
         print_json(told if near is None else {**told, "unknown": {"project": project, "nearest": near}})
         return
     if near is not None:
-        there = f"; there {'is' if len(near) == 1 else 'are'} {', '.join(near)}" if near else ""
-        complain(f"No project is called {project}{there}.")
+        there = f". Did you mean {' or '.join(near)}?" if near else "."
+        complain(f"Unknown project '{project}'{there}")
     if text:
         click.echo(text, nl=False)
     elif chosen.left_out:
-        complain(f"Nothing fits into {budget} tokens; left out: {chosen.left_out}. Give a larger --budget.")
+        complain(f"No memory fits into {budget} tokens; {chosen.left_out} left out. Use a larger --budget.")
     elif near is not None:
         return
     elif namespace in known:
         _hint(
-            f"Memories are held for {namespace}, but none that is trusted and that a session begins with.",
-            "It begins with rules, preferences, decisions and patterns; `palaver recall WORDS` finds other things.",
-            "Files that came with a repository are left out until you trust them: `palaver mnemonics allow`.",
+            f"No memory of {namespace} is both trusted and relevant for a new session.",
+            "Sessions start with rules, preferences, decisions and patterns; search others with `palaver recall WORDS`.",
+            "Memory files of a repository are omitted until you trust them: `palaver mnemonics allow`.",
         )
     else:
-        others = f"They are held for: {', '.join(list(known)[:5])}." if known else "None is held at all yet."
-        _hint(f"No memories are held for {namespace}.", f"{others} `palaver remember TEXT` holds one.")
+        others = f"Namespaces with memories: {', '.join(list(known)[:5])}." if known else "No memories stored yet."
+        _hint(f"No memories for {namespace}.", f"{others} Store one with `palaver remember TEXT`.")
 
 
 def _nearest(namespace: str, known: Iterable[str]) -> list[str] | None:
-    """Projects that are called much like one that there is not; None where there is one, of which no memory tells."""
+    """Return names of similar projects for an unknown one; None if the project exists but has no memories."""
 
     with Store.open(Home.find().database) as store:
         archived = {project_namespace(project or cwd) for project, cwd in store.sessions.projects()}
@@ -102,13 +102,13 @@ def _nearest(namespace: str, known: Iterable[str]) -> list[str] | None:
 
 
 def _hint(*rows: str) -> None:
-    """Tell why there is nothing; an agent's hook, which reads this at each start, must not be told."""
+    """Print the reason for an empty result, unless a hook of an agent runs this command."""
     if sys.stderr.isatty() or not _is_hook():
         complain(*rows)
 
 
 def _is_hook() -> bool:
-    """Whether an agent runs this by itself: it tells its hooks what happened through a pipe or a socket."""
+    """Return whether an agent runs this command: hooks have a pipe or a socket as standard input."""
     try:
         mode = os.fstat(sys.stdin.fileno()).st_mode
     except (AttributeError, OSError, ValueError):  # closed, or no file

@@ -1,4 +1,4 @@
-"""`palaver index` and `palaver documents`: files that a person has taken up, beside what agents wrote."""
+"""`palaver index` and `palaver documents`: index files of the user."""
 
 import sys
 from collections.abc import Sequence
@@ -23,22 +23,22 @@ from palaver.templates.json_output import to_json
 from .options import as_json, not_empty
 from .output import print_json, print_page, progress_bars, renderer
 
-namespaced = click.option("--namespace", metavar="NAME", help="Under which name they are kept.")
+namespaced = click.option("--namespace", metavar="NAME", help="Only this namespace.")
 
 
 @click.command()
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...", callback=not_empty)
 @click.option(
-    "--namespace", default=DEFAULT_NAMESPACE, show_default=True, metavar="NAME", help="A name to keep them under."
+    "--namespace", default=DEFAULT_NAMESPACE, show_default=True, metavar="NAME", help="Namespace to index them in."
 )
-@click.option("--flat", is_flag=True, help="Leave the folders inside a folder alone.")
+@click.option("--flat", is_flag=True, help="Do not index subfolders.")
 @as_json
 def index(paths: Sequence[str], *, namespace: str, flat: bool, as_json: bool) -> None:
-    """Make files, or all files of folders, searchable: Markdown, text, Python and PDF.
+    """Index files or folders of Markdown, text, Python and PDF documents for search.
 
-    `palaver search` finds them among everything else; --project NAME keeps to a namespace. A file that did not change
-    is passed over, one that did replaces what it said before, and one that is gone from its folder goes. Links, hidden
-    files and installed packages are left alone. Secrets are taken out first. It can be stopped at any time.
+    `palaver search` finds them with everything else; --project NAME restricts it to a namespace. Unchanged files are
+    skipped, changed files replaced, and deleted files removed. Links, hidden files and installed packages are ignored.
+    Secrets are redacted. The command can be interrupted at any time.
     """
 
     done, places, wrong = IndexedDirectory(), [Path(path).expanduser() for path in paths], 0
@@ -71,13 +71,13 @@ def index(paths: Sequence[str], *, namespace: str, flat: bool, as_json: bool) ->
 
 @click.group()
 def documents() -> None:
-    """Look after what `palaver index` took up: `list`, `forget`."""
+    """List and forget documents that `palaver index` added."""
 
 
-@documents.command(name="list", short_help="Every file that is held.")
+@documents.command(name="list", short_help="List indexed files.")
 @as_json
 def list_(*, as_json: bool) -> None:
-    """Every file that is held, with its chunks; those that wait to be read, and those that could not be."""
+    """List indexed files with their chunks, queued files, and files that could not be read."""
     with _held() as held:
         stats = held.stats()
     if as_json:
@@ -86,12 +86,12 @@ def list_(*, as_json: bool) -> None:
         print_page(renderer().render("documents", stats=stats))
 
 
-@documents.command(short_help="Take files out again.")
+@documents.command(short_help="Remove files from the index.")
 @click.argument("paths", nargs=-1, metavar="[PATH...]", callback=not_empty)
 @namespaced
 @as_json
 def forget(paths: Sequence[str], *, namespace: str | None, as_json: bool) -> None:
-    """Take files, folders or a whole namespace out again. The files themselves are not touched."""
+    """Remove files, folders or a whole namespace from the index. The files themselves stay."""
     if not paths and namespace is None:
         raise click.UsageError("Name files or folders, or a --namespace.")
     with _held() as held:
@@ -100,11 +100,11 @@ def forget(paths: Sequence[str], *, namespace: str | None, as_json: bool) -> Non
         else:
             gone = held.delete_namespace(str(namespace))
     if not gone:
-        raise InvalidInput("Nothing of that was indexed.", hint="See `palaver documents list`.")
+        raise InvalidInput("Nothing matches.", hint="See `palaver documents list`.")
     if as_json:
         print_json({"deleted_chunks": gone})
     else:
-        click.echo(f"Removed {many(gone, 'chunk')}; the files themselves were not touched.")
+        click.echo(f"Removed {many(gone, 'chunk')}; the files themselves are unchanged.")
 
 
 def _add_file(done: IndexedDirectory, indexed: IndexedFile) -> None:
@@ -123,7 +123,7 @@ def _add(done: IndexedDirectory, more: IndexedDirectory) -> None:
 
 
 def _documents(places: Sequence[Path]) -> DocumentLibrary:
-    """The documents of this home. Whoever names a path at a shell may have it read: it is a root of its own."""
+    """Return the document library. Paths given on the command line may always be read."""
 
     home = Home.find()
     roots = [place if place.is_dir() else place.absolute().resolve().parent for place in places]

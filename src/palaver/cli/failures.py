@@ -1,4 +1,4 @@
-"""What a command says when it fails: what happened and what to do next, in words or, where asked for, as JSON."""
+"""Error messages of commands, as text or JSON: what happened, and what to do next."""
 
 import os
 import re
@@ -16,24 +16,26 @@ from .output import complain, print_json
 
 INTERRUPTED: Final = 130
 FAILURES: Final = (PalaverError, click.ClickException, click.Abort, OSError, KeyboardInterrupt)
-"""What a command may end with. Anything else is a fault of ours and shows where."""
+"""Expected errors. Any other error is a bug and shows a traceback."""
 
 _GOING_ON: Final = {"up", "archive", "index", "observe", "rebuild"}
-"""The commands that go on where they were stopped."""
-_STOPPED: Final = "Nothing is lost; run the same command to go on."
+"""Commands that resume after an interrupt."""
+_STOPPED: Final = "Nothing is lost; run the same command to resume."
 _IRREVERSIBLE: Final = {"--erase", "--erase-now", "--force"}
-"""No typing error is guessed to be one of these."""
+"""Options that are never suggested for a mistyped one."""
 _INSTEAD: Final = {
     "forget": "Memories are forgotten at once by id; anything else shows a preview, which --confirm TOKEN confirms",
     "search": "To search for it: palaver search '\"{}\"'",
 }
-"""What an option that there is not may have been meant as, where no other is spelled like it."""
+"""Advice for an unknown option of a command, if no similar one exists."""
 _HUMPS: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 class Failure(NamedTuple):
-    """What went wrong. `kind` is the error's name in `core/errors.py` as words (`store_missing`), or `failed`,
-    `system`, `usage` or `interrupted`; `code` is what the command ends with.
+    """Failure of a command.
+
+    `kind` is the class in `core/errors.py` in snake case (`store_missing`), or `failed`, `system`, `usage` or
+    `interrupted`. `code` is the exit status.
     """
 
     kind: str
@@ -43,10 +45,9 @@ class Failure(NamedTuple):
 
 
 def tell(error: BaseException, typed: Sequence[str]) -> int:
-    """Say what went wrong to whoever typed these words, and give back what to end with.
+    """Print the error message and return the exit status; `typed` are the arguments of the command.
 
-    JSON goes to standard output, where its reader waits; words go to standard error. A reader who has seen enough, as
-    `head` has, is no failure.
+    JSON goes to standard output, text to standard error. A closed pipe, as by `head`, is no failure.
     """
     if isinstance(error, BrokenPipeError):
         _drop_output()
@@ -61,11 +62,11 @@ def tell(error: BaseException, typed: Sequence[str]) -> int:
         told = {"kind": failure.kind, "message": line(failure.message), "hint": line(failure.hint)}
         try:
             print_json({"error": told})
-        except OSError:  # as where the output is a full disk, which may be what failed
+        except OSError:  # for example a full disk, which may be the reason of the failure
             _drop_output()
             complain(f"palaver: {failure.message}", failure.hint)
     elif isinstance(error, click.exceptions.NoArgsIsHelpError):
-        error.show()  # nothing is wrong: who types no more than a group asks what it has
+        error.show()  # a group without a command shows its help
     elif isinstance(error, (KeyboardInterrupt, click.Abort)):
         click.echo(f"\npalaver: stopped. {failure.hint}".rstrip(), err=True)
     else:
@@ -74,11 +75,11 @@ def tell(error: BaseException, typed: Sequence[str]) -> int:
 
 
 def failure_of(error: BaseException) -> Failure:
-    """What an error means to the person or program that called."""
+    """Return the failure for an error."""
     match error:
         case PalaverError():
             kind = "failed" if type(error) is PalaverError else _HUMPS.sub("_", type(error).__name__).lower()
-            # A value is wrong in the same way whether click refuses it or the core does.
+            # Invalid values have the same status, whether click or the core rejects them.
             return Failure(kind, str(error), error.hint, 2 if isinstance(error, InvalidInput) else 1)
         case click.NoSuchOption():
             return Failure("usage", _no_option(error), _usage(error.ctx), error.exit_code)
@@ -86,10 +87,9 @@ def failure_of(error: BaseException) -> Failure:
             return Failure("usage", error.format_message().removesuffix("."), _usage(error.ctx), error.exit_code)
         case click.ClickException():
             return Failure("failed", error.format_message(), "", error.exit_code)
-        case KeyboardInterrupt() | click.Abort():  # click makes the latter of Ctrl-C or no more input at a prompt
+        case KeyboardInterrupt() | click.Abort():  # click raises Abort for Ctrl-C, or at the end of input
             return Failure("interrupted", "stopped", "", INTERRUPTED)
         case OSError():
-            # A full disk, a folder whose rights were taken away: the person can help, a stack dump cannot.
             told = error.strerror or str(error)
             return Failure("system", f"{error.filename}: {told}" if error.filename else told, "", 1)
         case _:
@@ -97,11 +97,11 @@ def failure_of(error: BaseException) -> Failure:
 
 
 def _is_unwritable() -> bool:
-    """Whether standard output takes nothing more. What is left of what it was given goes nowhere then."""
+    """Return whether standard output cannot be written, and drop its remaining content in that case."""
     try:
         sys.stdout.flush()
-        os.write(sys.stdout.fileno(), b"")  # what is longer than the buffer was lost when it was written
-    except UnsupportedOperation:  # it is no file
+        os.write(sys.stdout.fileno(), b"")  # raises if the buffer was written before
+    except UnsupportedOperation:  # not a file
         return False
     except OSError:
         _drop_output()
@@ -110,12 +110,12 @@ def _is_unwritable() -> bool:
 
 
 def _drop_output() -> None:
-    """Have what is still buffered go nowhere: it must not fail again when Python closes the stream."""
+    """Discard buffered output, so that Python does not fail again when it closes the stream."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _no_option(error: click.NoSuchOption) -> str:
-    """That there is no such option, and what may have been meant."""
+    """Return the message for an unknown option, with similar ones."""
     safe = [option for option in error.possibilities or () if option not in _IRREVERSIBLE]
     guessed = click.NoSuchOption(error.option_name, error.message, safe).format_message()
     context = error.ctx
@@ -126,14 +126,14 @@ def _no_option(error: click.NoSuchOption) -> str:
 
 
 def _usage(context: click.Context | None) -> str:
-    """How a command is called."""
+    """Return the usage of a command."""
     asked = f"`{context.command_path if context else 'palaver'} --help`"
     if context is None or isinstance(context.command, click.Group):
-        return f"{asked} says how to call it."
-    return f"{' '.join(context.get_usage().split())} ({asked} says more)"
+        return f"Try {asked}."
+    return f"{' '.join(context.get_usage().split())} (see {asked})"
 
 
 def _asks_for_json(typed: Sequence[str]) -> bool:
-    """Whether --json is among the options; what follows a bare `--` is none."""
+    """Return whether --json is among the options before a bare `--`."""
     words = list(typed)
     return "--json" in (words[: words.index("--")] if "--" in words else words)

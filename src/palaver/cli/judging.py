@@ -1,4 +1,4 @@
-"""Who says whether two memories disagree: rules, and a language model where a person configured one."""
+"""Judge of contradictions between memories: a language model, if one is configured."""
 
 from palaver.archiver.store import Store
 from palaver.core.config import Config
@@ -12,7 +12,7 @@ from .provider import provider_of, why_off
 
 
 def judging(home: Home, config: Config) -> JudgeFactory | None:
-    """What makes the judge that asks a model; None while that is not wanted, or there is no key or budget for it."""
+    """Return the factory of the model judge; None if it is switched off, or without a key or budget."""
     if not config.llm_judge or why_off(config):
         return None
 

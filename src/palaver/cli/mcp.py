@@ -1,4 +1,4 @@
-"""`palaver mcp` and `palaver toolsets`: tools for an agent."""
+"""`palaver mcp` and `palaver toolsets`: serve tools to agents."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     default="conversation",
     show_default=True,
     metavar="NAME[,NAME...]",
-    help="Which tools; `palaver toolsets` lists them.",
+    help="Toolsets to serve; see `palaver toolsets`.",
 )
-@click.option("--prefix", is_flag=True, help="Begin each tool's name with its toolset's, as in theo_search.")
+@click.option("--prefix", is_flag=True, help="Prefix the names of tools with their toolset, as in theo_search.")
 def mcp(*, toolset: str, prefix: bool) -> None:
-    """Serve the three layers, or other tools, to an agent over MCP, on standard input and output.
+    """Serve search, or other toolsets, to an agent over MCP on standard input and output.
 
-    Agents start this themselves once they were told to; `palaver up` prints the command for Claude Code.
+    Agents start this command themselves; `palaver up` prints how to add it to Claude Code.
     """
     # The SDK loads for seconds, and the thread that waits for stdin cannot be interrupted, so Ctrl-C ends the process
     # outright. That loses nothing: whatever was stored was stored in a transaction.
@@ -51,7 +51,10 @@ def mcp(*, toolset: str, prefix: bool) -> None:
     from palaver.templates.render import Renderer
 
     if sys.stdin.isatty():
-        click.echo("This talks to agents, not to people: it waits for MCP on standard input. Ctrl-C ends it.", err=True)
+        click.echo(
+            "Waiting for an MCP client on standard input; agents start this command themselves. Ctrl-C ends it.",
+            err=True,
+        )
     home = Home.find()
     config = Config.read(home.config)
     roots = usual_roots(config.document_roots)
@@ -67,7 +70,7 @@ def _end(_number: int, _frame: FrameType | None) -> None:
 @click.command()
 @as_json
 def toolsets(*, as_json: bool) -> None:
-    """List the toolsets that `palaver mcp --toolset` can serve: their tools, and what they cost every session."""
+    """List the toolsets of `palaver mcp --toolset`: their tools, and their token cost per session."""
     from palaver.agents.surface import TOOLSETS, toolset_of
 
     found = [toolset_of(name) for name in TOOLSETS]

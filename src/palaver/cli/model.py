@@ -1,4 +1,4 @@
-"""`palaver model`: which embedding model gives meaning."""
+"""`palaver model`: show or change the embedding model."""
 
 import click
 from msgspec.structs import replace
@@ -15,7 +15,7 @@ from .output import print_json
 @as_json
 @click.pass_context
 def model(ctx: click.Context, *, as_json: bool) -> None:
-    """Say which embedding model gives meaning to what is searched, or `use` another."""
+    """Show the embedding model, or change it with `use`."""
 
     if ctx.invoked_subcommand is not None:
         return
@@ -30,10 +30,10 @@ def model(ctx: click.Context, *, as_json: bool) -> None:
 @click.argument("name")
 @as_json
 def use_model(name: str, *, as_json: bool) -> None:
-    """Take another model from now on.
+    """Change the embedding model.
 
-    NAME is one that sentence-transformers knows and may download, the whole path of a folder, or `packaged`. The old
-    vectors answer until `palaver archive` has made all new ones.
+    NAME is a sentence-transformers model, which may be downloaded, the full path of a folder, or `packaged`. Run
+    `palaver archive` afterwards; until it has finished, the old vectors are searched.
     """
 
     home = Home.find()

@@ -1,4 +1,4 @@
-"""`palaver observe` and `palaver stats`: what a language model learned, and what it cost."""
+"""`palaver observe` and `palaver stats`: extract observations, and show costs."""
 
 import sys
 from functools import partial
@@ -29,20 +29,20 @@ from .review import preference_fields
 
 
 @click.command()
-@click.option("--estimate", is_flag=True, help="Say what asking would cost, and send nothing.")
-@click.option("--only-outdated", is_flag=True, help="Ask again only where another prompt or model answered.")
-@click.option("--dead-letters", is_flag=True, help="Show the requests that were given up, and why.")
-@click.option("--revive", is_flag=True, help="Try the requests again that were given up.")
-@click.option("--preferences", is_flag=True, help="List lasting preferences that you stated; stores none.")
+@click.option("--estimate", is_flag=True, help="Estimate the cost, and send nothing.")
+@click.option("--only-outdated", is_flag=True, help="Only exchanges that an older prompt or model answered.")
+@click.option("--dead-letters", is_flag=True, help="Show failed requests and the reasons.")
+@click.option("--revive", is_flag=True, help="Retry failed requests.")
+@click.option("--preferences", is_flag=True, help="List preferences you stated; stores none.")
 @as_json
 def observe(
     *, estimate: bool, only_outdated: bool, dead_letters: bool, revive: bool, preferences: bool, as_json: bool
 ) -> None:
-    """Learn from what was archived.
+    """Extract observations from archived conversations.
 
-    The rules cost nothing and need no network. A language model is asked only when the variable ANTHROPIC_API_KEY is
-    set and config.toml has a budget, such as `budget_month = 5.00` (dollars): the newest sessions at once, the others
-    in batches for half the price. It can be stopped at any time.
+    The rules cost nothing and need no network. A language model is only called if ANTHROPIC_API_KEY is set and
+    config.toml has a budget, such as `budget_month = 5.00` (dollars). The newest sessions are sent at once, others in
+    batches for half the price. The command can be interrupted at any time.
     """
     given = {
         "--estimate": estimate,
@@ -52,9 +52,9 @@ def observe(
     }
     asked = [name for name, wanted in given.items() if wanted]
     if len(asked) > 1:
-        raise click.UsageError(f"{' and '.join(asked)} exclude each other.")
+        raise click.UsageError(f"{' and '.join(asked)} cannot be combined.")
     if only_outdated and (dead_letters or preferences):
-        raise click.UsageError(f"--only-outdated does not go with {asked[0]}.")
+        raise click.UsageError(f"--only-outdated cannot be combined with {asked[0]}.")
 
     home = Home.find()
     config = Config.read(home.config)
@@ -72,7 +72,7 @@ def observe(
 @click.command()
 @as_json
 def stats(*, as_json: bool) -> None:
-    """Say what language models were paid, what is left of each budget, and what the layers save."""
+    """Show the costs of language models, the budgets left, and the tokens that observations save."""
 
     home = Home.find()
     found = load_stats(home, Config.read(home.config))
@@ -103,7 +103,7 @@ def _run(home: Home, store: Store, config: Config, *, outdated: bool, revive: bo
 
 
 def _broke_off(result: Extraction) -> bool:
-    """A budget that is used up is as planned; everything else that stops a run is not."""
+    """Return whether an error other than an exhausted budget stopped the run."""
 
     return result.stopped is not None and not isinstance(result.stopped, BudgetExhausted)
 
@@ -116,13 +116,13 @@ def _show_preferences(store: Store, *, as_json: bool) -> None:
     elif found:
         for each in found:
             click.echo(f"{each.id}  {line(each.memory.namespace)}  {line(each.memory.content)}")
-        click.echo("Nothing is stored yet. Approve or decline them with `palaver memories review`.")
+        click.echo("None is stored yet. Approve or decline them with `palaver memories review`.")
     else:
-        click.echo("No new lasting preference found. `palaver remember TEXT` stores one.")
+        click.echo("No new preferences found. Store one with `palaver remember TEXT`.")
 
 
 def _publish(home: Home, config: Config, report: Reporter) -> None:
-    """Embed and index what is new. Whoever archives at this moment does it for us."""
+    """Embed and index new observations, unless another process is doing so."""
 
     try:
         with Pipeline(home, config.model, config.exclude) as pipeline:

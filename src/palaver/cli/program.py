@@ -1,4 +1,4 @@
-"""How this very program is called again: from this shell, and by an agent."""
+"""Commands that run this installation of Palaver, from this shell or from an agent."""
 
 import os
 import shlex
@@ -10,7 +10,7 @@ from palaver.core.home import Home
 
 
 def command_of(home: Home) -> str:
-    """What to type into this shell to run this very program on that home."""
+    """Return the shell command that runs Palaver on a home."""
 
     called = Path(sys.argv[0])
     found = which(called.name)
@@ -24,21 +24,21 @@ def command_of(home: Home) -> str:
 
 
 def server_of(home: Home) -> str:
-    """What to add to `claude mcp add NAME`, which runs it from anywhere and without this shell's settings.
+    """Return the arguments of `claude mcp add NAME` that run the server from any folder and environment.
 
-    Options stand after the name: `-e` takes every word up to the `--` for a setting.
+    Options follow the name, because `-e` takes every word up to `--` as a setting.
     """
     option = ["-e", *_setting(home)] if _setting(home) else []
     return " ".join((*option, "--", shlex.join([*program_words(), "mcp"])))
 
 
 def program_words() -> list[str]:
-    """What runs this very program from anywhere."""
+    """Return the command that runs Palaver from any folder."""
     called = Path(sys.argv[0]).absolute()
     return [sys.executable, "-m", "palaver"] if called.name == "__main__.py" else [str(called)]
 
 
 def _setting(home: Home) -> list[str]:
-    """The variable that leads to that home, where nothing else does."""
+    """Return the environment variable that selects a home, unless it is the default one."""
     usual = not os.environ.get("PALAVER_HOME") and home == Home.find()
     return [] if usual else [f"PALAVER_HOME={shlex.quote(str(home.root))}"]

@@ -1,4 +1,4 @@
-"""The language model that may be asked: only with a key and a budget, which a person gave."""
+"""Access to the language model, which needs an API key and a budget."""
 
 import os
 from collections.abc import Callable
@@ -12,7 +12,7 @@ _KEY: Final = "ANTHROPIC_API_KEY"
 
 
 def why_off(config: Config) -> str:
-    """Why no model may be asked; empty when one may."""
+    """Return the reason why no model may be called; empty if one may."""
 
     key, budget = os.environ.get(_KEY), Budget.of(config).limits
     if not key and not budget:
@@ -23,8 +23,9 @@ def why_off(config: Config) -> str:
 
 
 def provider_of(config: Config, *seconds: float) -> Callable[[], Provider]:
-    """What opens the way to the model when a call is due. `seconds` is how long one may take, a stage's usual time
-    where it is left out.
+    """Return a function that opens the connection to the model.
+
+    `seconds` limits a call; the default depends on the stage.
     """
 
     def opened() -> Provider:

@@ -1,4 +1,4 @@
-"""`palaver redact`: which secrets were taken out of what is archived."""
+"""`palaver redact`: list redacted secrets."""
 
 import click
 
@@ -11,13 +11,13 @@ from .output import print_json, print_page, renderer
 
 
 @click.command()
-@click.option("--report", is_flag=True, help="Say what was taken out; this is what the command does anyway.")
+@click.option("--report", is_flag=True, help="List redacted secrets (the default).")
 @as_json
 def redact(*, report: bool, as_json: bool) -> None:  # noqa: ARG001 - spelled out in scripts
-    """Say which kinds of secrets stood where, never the secrets themselves.
+    """List redacted secrets by kind and place, never the secrets themselves.
 
-    Every text is redacted before it is stored; equal secrets have equal placeholders. When newer rules come with an
-    update, `palaver archive` reads everything again by them.
+    Every text is redacted before it is stored. Equal secrets have equal placeholders. After an update with newer rules,
+    `palaver archive` parses everything again.
     """
 
     with Store.open(Home.find().database) as store:

@@ -22,7 +22,7 @@ from .project_option import archived_as
 
 
 def _filters(command: Callable[..., None]) -> Callable[..., None]:
-    """What a search can be narrowed by."""
+    """Add the filter options to a command."""
     for option in reversed(_FILTERS):
         command = option(command)
     return command
@@ -30,30 +30,42 @@ def _filters(command: Callable[..., None]) -> Callable[..., None]:
 
 _FILTERS = (
     date_option(
-        "--after", "--since", "after", help="Not before: 2026-03-01, yesterday, last tuesday, 3 weeks ago, march."
+        "--after", "--since", "after", help="First date: 2026-03-01, yesterday, last tuesday, 3 weeks ago, march."
     ),
-    date_option("--before", "--until", "before", last=True, help="Not after; that day or month included."),
+    date_option("--before", "--until", "before", last=True, help="Last date, included."),
     click.option(
-        "--project", "projects", multiple=True, metavar="NAME", help="This project: its name or folder, or `.`."
-    ),
-    click.option("--type", "types", multiple=True, metavar="TYPE", help="This type: decision, bug-fix, config, ..."),
-    click.option("--concept", "concepts", multiple=True, metavar="WORD", help="What is tagged with this."),
-    click.option("--file", "files", multiple=True, metavar="FILE", help="What touched this file, folder/ or pattern."),
-    click.option("--session", "sessions", multiple=True, metavar="ID", help="This session; its id may be cut short."),
-    click.option("--branch", "branches", multiple=True, metavar="NAME", help="What was said on this branch."),
-    click.option(
-        "--agent", "agents", multiple=True, metavar="NAME", help="Said to this agent: claude-code, codex, ..."
+        "--project", "projects", multiple=True, metavar="NAME", help="Only this project: name, folder, or `.`."
     ),
     click.option(
-        "--kind", "kinds", multiple=True, metavar="KIND", help="observation, exchange, memory, document, code."
+        "--type", "types", multiple=True, metavar="TYPE", help="Only this type: decision, bug-fix, config, ..."
+    ),
+    click.option("--concept", "concepts", multiple=True, metavar="WORD", help="Only entries with this tag."),
+    click.option(
+        "--file",
+        "files",
+        multiple=True,
+        metavar="FILE",
+        help="Only entries that read or modified FILE; folder/ and globs work.",
     ),
     click.option(
-        "--origin", "origins", multiple=True, metavar="WHO", help="Whose word it is: human, assistant, tool, ..."
+        "--session",
+        "sessions",
+        multiple=True,
+        metavar="ID",
+        help="Only this session; the beginning of its ID suffices.",
     ),
-    click.option("--role", "roles", multiple=True, metavar="WHO", help="Only what these said: human, assistant, tool."),
+    click.option("--branch", "branches", multiple=True, metavar="NAME", help="Only this git branch."),
+    click.option("--agent", "agents", multiple=True, metavar="NAME", help="Only this agent: claude-code, codex, ..."),
+    click.option(
+        "--kind", "kinds", multiple=True, metavar="KIND", help="Only this kind: observation, exchange, memory, ..."
+    ),
+    click.option(
+        "--origin", "origins", multiple=True, metavar="WHO", help="Only this source: human, assistant, tool, ..."
+    ),
+    click.option("--role", "roles", multiple=True, metavar="WHO", help="Only texts by: human, assistant, tool."),
 )
 _budget = click.option(
-    "--budget", type=click.IntRange(500), default=10_000, show_default=True, metavar="N", help="Tokens at most."
+    "--budget", type=click.IntRange(500), default=10_000, show_default=True, metavar="N", help="Maximum tokens."
 )
 
 
@@ -64,23 +76,23 @@ _budget = click.option(
     type=click.Choice(["both", "text", "vector"]),
     default="both",
     show_default=True,
-    help="By words (text), by meaning (vector), or by both.",
+    help="Search text, vectors (semantic), or both.",
 )
-@click.option("-n", "--limit", type=int, default=10, show_default=True, metavar="N", help="1 to 50 results.")
+@click.option("-n", "--limit", type=int, default=10, show_default=True, metavar="N", help="Maximum results, 1 to 50.")
 @_filters
-@click.option("--all-of", is_flag=True, help="Each argument is a concept; find conversations that have all (2 to 5).")
+@click.option("--all-of", is_flag=True, help="Find conversations with all arguments (2 to 5).")
 @click.option(
     "--by",
     type=click.Choice(["event", "session"]),
     default="event",
     show_default=True,
-    help="One result for each of these.",
+    help="Unit of a result.",
 )
-@click.option("--weak", is_flag=True, help="Show what is not clearly relevant too.")
-@click.option("--cursor", default="", metavar="CURSOR", help="Go on where the page before ended.")
-@click.option("--facts", is_flag=True, help="Show the facts of every hit.")
-@click.option("--snippets", is_flag=True, help="Show where each hit was found, with the words marked.")
-@click.option("--explain", is_flag=True, help="Show what every score is made of.")
+@click.option("--weak", is_flag=True, help="Include hits below the relevance threshold.")
+@click.option("--cursor", default="", metavar="CURSOR", help="Continue from the previous page.")
+@click.option("--facts", is_flag=True, help="Show the facts of each hit.")
+@click.option("--snippets", is_flag=True, help="Show the matching text of each hit.")
+@click.option("--explain", is_flag=True, help="Explain scores.")
 @_budget
 @as_json
 def search(
@@ -94,21 +106,19 @@ def search(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Layer 1: find what was decided, fixed or learned. One line for each hit.
+    """Layer 1: search, one line per hit.
 
-    WORDS are a question or keywords; "words in quotes" must stand so, whatever their endings (in a sentence, if
-    they stand anywhere), and instal* is every word that begins so. What tools printed without failing is archived, but
-    not searched. Without words the newest is shown of what the filters leave. Filters can be
-    repeated: any of the values will do.
+    WORDS are a question or keywords. Phrases in quotes must match exactly (except for word endings), and instal*
+    matches every word with this beginning. Output of successful tool calls is archived but not indexed. Without words,
+    the newest entries that match the filters are listed. Filters can be repeated: any of their values may match.
 
-    At a terminal titles are whole. In a pipe, where agents read, they are cut to about 30 tokens a hit; --json has them
-    whole there, too. What --budget has no room for is left out: of `found` results --json then gives `total`, and
-    `next` is the cursor of the others.
+    On a terminal, titles are shown in full; when piped they are truncated to about 30 tokens a hit. --json always has
+    full titles. With --json, `total` of the `found` results fit --budget, and `next` is the cursor of the others.
     """
-    # Starting a thread for each processor is slow; NumPy does so for large matrices, of which there are none.
+    # NumPy would start a thread per core, which takes time and does not speed up small matrices.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if all_of and not 2 <= len(query) <= 5:
-        raise click.UsageError("--all-of takes 2 to 5 concepts, each an argument of its own.")
+        raise click.UsageError("--all-of takes 2 to 5 concepts, one per argument.")
     wanted = _wanted(list(query) if all_of else _typed(query), options)
     with _open_layers() as layers:
         page = None if as_json else renderer(budget)
@@ -116,25 +126,30 @@ def search(
     if page is None:
         print_json(results_json(results, explain=explain, budget=budget))
     elif not results.hits and _holds_nothing():
-        click.echo("Nothing is archived yet: run `palaver up`, then search again.")
+        click.echo("Nothing is archived yet. Run `palaver up`, then search again.")
     else:
         print_page(page.search(results, facts=facts, snippets=snippets, explain=explain))
 
 
 def _holds_nothing() -> bool:
-    """Return whether nothing was ever stored, as after a first pass on a full disk; files without exchanges count."""
+    """Return whether nothing was ever stored, as after a first run on a full disk."""
 
     with Store.open(Home.find().database) as store:
         return not (store.changes.last() or store.sources.totals()[0])
 
 
 def _typed(words: Sequence[str]) -> str:
-    """The words as one question. What the shell took quotes from was meant as a phrase among others."""
+    """Return the words as one query; an argument with blanks, from which the shell took the quotes, is a phrase."""
     return " ".join(f'"{word}"' if len(words) > 1 and " " in word and '"' not in word else word for word in words)
 
 
 def _wanted(query: str | list[str], options: dict[str, Any]) -> Query:
-    """The query; raises `InvalidInput`, or a usage error where there is nothing to search for."""
+    """Return the query.
+
+    Raises:
+        InvalidInput: if a value is invalid.
+        UsageError: without words and filters.
+    """
 
     options["projects"] = list(map(archived_as, options["projects"]))
     if query:
@@ -142,17 +157,25 @@ def _wanted(query: str | list[str], options: dict[str, Any]) -> Query:
     del options["mode"], options["weak"]
     wanted = Query.newest(**options)
     if not wanted.filters:
-        raise click.UsageError("Missing argument 'WORDS...'. Say what to search for, or give a filter.")
+        raise click.UsageError("Missing argument 'WORDS...'. Give words or a filter.")
     return wanted
 
 
 @click.command()
 @click.argument("id", metavar="ID")
-@click.option("-n", "--around", type=click.IntRange(0, 25), default=3, show_default=True, metavar="N", help="Each way.")
+@click.option(
+    "-n",
+    "--around",
+    type=click.IntRange(0, 25),
+    default=3,
+    show_default=True,
+    metavar="N",
+    help="Entries before and after.",
+)
 @_budget
 @as_json
 def timeline(*, id: str, around: int, budget: int, as_json: bool) -> None:  # noqa: A002 - click's name for the argument
-    """What was said and learned just before and after a hit, by the ID that `search` gave. One line for each."""
+    """Show the entries before and after a hit, one line each. ID comes from `search`."""
     with _open_layers() as layers:
         found = layers.timeline(id, around)
     if as_json:
@@ -166,9 +189,9 @@ def timeline(*, id: str, around: int, budget: int, as_json: bool) -> None:  # no
 @_budget
 @as_json
 def show(ids: Sequence[str], *, budget: int, as_json: bool) -> None:
-    """Layer 2: everything known about some hits, by the IDs that `search` gave. Up to 20 at once.
+    """Layer 2: show all details of hits by the IDs that `search` printed, up to 20 at once.
 
-    Of IDs that nothing has it is said so; the others are shown all the same.
+    Unknown IDs are reported; the others are shown.
     """
     with _open_layers() as layers:
         details, unknown = layers.look_up(ids)
@@ -190,19 +213,19 @@ def show(ids: Sequence[str], *, budget: int, as_json: bool) -> None:
 @click.argument("path")
 @click.argument("lines", default="", metavar="[LINES]")
 @click.option(
-    "--raw", is_flag=True, help="Print the archived lines byte for byte; at a terminal without control characters."
+    "--raw", is_flag=True, help="Print the archived lines byte for byte (a terminal gets no control characters)."
 )
 @_budget
 @as_json
 def read(path: str, lines: str, *, raw: bool, budget: int, as_json: bool) -> None:
-    """Layer 3: the conversation itself.
+    """Layer 3: read the conversation itself.
 
-    PATH is what `show` gave, the path that the agent had, or the id of a session, of which the first 6 characters will
-    do. The ID of a hit stands for its conversation, from the line on that it begins with. LINES is 12, 12-40 or 12-;
-    without it all are read. What is too long for one answer is cut, and the answer says where to go on.
+    PATH is a path that `show` printed, the agent's own path, a session ID (or its first 6 characters), or the ID of a
+    hit. LINES is 12, 12-40 or 12-; the default is all lines, or those from a hit on. A truncated reply names the line
+    to continue with.
     """
     if raw and as_json:
-        raise click.UsageError("--raw and --json exclude each other.")
+        raise click.UsageError("--raw and --json cannot be combined.")
     start, end = _line_range(lines or "1-")
     with _open_layers() as layers:
         path, first = layers.place(path)
@@ -220,7 +243,11 @@ def read(path: str, lines: str, *, raw: bool, budget: int, as_json: bool) -> Non
 
 
 def _open_layers() -> ArchiveSearch:
-    """The three layers over this home; raises `OnlyMadeUp` where nothing but the made-up history is there."""
+    """Return the search over this home.
+
+    Raises:
+        DemoOnly: if only demo data is archived.
+    """
 
     home = Home.find()
     refuse_demo_only(home, "search WORDS")
@@ -235,5 +262,5 @@ def _line_range(text: str) -> tuple[int, int | None]:
     except ValueError:
         raise click.BadParameter(f"{text} is not a line range; use 12, 12-40 or 12-", param_hint="LINES") from None
     if first < 1 or (last is not None and last < first):
-        raise InvalidLineRange(f"{text}: lines count from 1, and the first comes first")
+        raise InvalidLineRange(f"{text}: the first line must be >= 1 and <= the last")
     return first, last

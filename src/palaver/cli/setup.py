@@ -1,4 +1,4 @@
-"""`palaver setup`: what starts Palaver by itself."""
+"""`palaver setup`: run Palaver as a background service."""
 
 import os
 import shlex
@@ -24,38 +24,38 @@ _CARRIED: Final = (
     "PALAVER_HOME CLAUDE_CONFIG_DIR CODEX_HOME COPILOT_HOME GEMINI_CLI_HOME KIMI_CODE_HOME KIMI_SHARE_DIR OPENCODE_DB "
     "PI_CODING_AGENT_DIR XDG_CONFIG_HOME XDG_DATA_HOME"
 ).split()
-"""Where this shell's settings say that Palaver and the agents keep their data; a service does not see them."""
+"""Environment variables for the folders of Palaver and the agents; a service does not inherit them."""
 
 
 class _Service(Struct, frozen=True):
-    """A file that describes the archiver to what starts it, and the commands that start and stop it."""
+    """Service file of systemd or launchd, and the commands that start and stop it."""
 
     path: Path
     text: str
     start: tuple[tuple[str, ...], ...]
     stop: tuple[tuple[str, ...], ...]
     forget: tuple[tuple[str, ...], ...] = ()
-    """Commands for when the file is gone."""
+    """Commands to run after the file is removed."""
 
 
 @click.group()
 def setup() -> None:
-    """Have Palaver started by itself."""
+    """Run Palaver as a background service."""
 
 
-@setup.command("service", short_help="Run `palaver watch` in the background from now on.")
+@setup.command("service", short_help="Install `palaver watch` as a background service.")
 @click.option("--print", "only_print", is_flag=True, help="Print the file and do nothing else.")
 @click.option("--remove", is_flag=True, help="Stop the service and remove its file.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @as_json
 def service(*, only_print: bool, remove: bool, yes: bool, as_json: bool) -> None:
-    """Run `palaver watch` in the background from now on, as a service of this user.
+    """Install `palaver watch` as a background service of this user.
 
-    Shows the systemd unit or the launchd agent, and asks at a terminal before it is written and started; elsewhere it
-    takes --yes. Your archive stays where it is when the service is removed.
+    Shows the systemd unit or launchd agent and asks for confirmation; without a terminal, --yes is required. Removing
+    the service keeps the archive.
     """
     if remove and only_print:
-        raise click.UsageError("--print and --remove exclude each other.")
+        raise click.UsageError("--print and --remove cannot be combined.")
     known = _service()
     if only_print and not as_json:
         click.echo(known.text, nl=False)
@@ -71,11 +71,13 @@ def service(*, only_print: bool, remove: bool, yes: bool, as_json: bool) -> None
         elif as_json:
             print_json({"path": str(known.path), "text": known.text, "started": False})
         else:
-            click.echo("Nothing was written or started. `palaver setup service --yes` does it without asking.")
+            click.echo(
+                "Nothing was written or started. Run `palaver setup service --yes` to install it without confirmation."
+            )
 
 
 def _agreed() -> bool:
-    """Whether somebody at a terminal says yes: whoever only looks, from a script or an agent, changes nothing."""
+    """Return whether the user at a terminal confirms; always False without a terminal."""
     return sys.stdin.isatty() and click.confirm("Write this file and start the service?", default=True, err=True)
 
 
@@ -86,11 +88,11 @@ def _install(known: _Service, *, as_json: bool) -> None:
     problem = _run(known.start)
     if problem:
         commands = " && ".join(map(shlex.join, known.start))
-        raise PalaverError(f"{known.path} is written, but not started: {problem}", hint=f"Start it with: {commands}")
+        raise PalaverError(f"{known.path} was written, but not started: {problem}", hint=f"Start it with: {commands}")
     if as_json:
         print_json({"path": str(known.path), "started": True})
     else:
-        click.echo("Started; it starts again whenever you log in. `palaver status` shows what it does.")
+        click.echo("Started; it starts automatically when you log in. See its state with `palaver status`.")
 
 
 def _remove(known: _Service, *, as_json: bool) -> None:
@@ -102,19 +104,19 @@ def _remove(known: _Service, *, as_json: bool) -> None:
     if as_json:
         print_json({"path": str(known.path), "removed": there})
     else:
-        removed = "Removed {}; nothing was stopped: {}" if problem else "Stopped, and removed {}."
-        click.echo((removed if there else "There is no service: {}").format(known.path, problem))
+        removed = "Removed {}, but could not stop the service: {}" if problem else "Stopped and removed {}."
+        click.echo((removed if there else "No service installed: {}").format(known.path, problem))
 
 
 def _run(commands: Sequence[tuple[str, ...]]) -> str:
-    """What went wrong; empty where nothing did."""
+    """Run the commands and return an error message; empty on success."""
     for command in commands:
         try:
             done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
         except OSError as error:
             return f"{command[0]}: {error.strerror}"
         if done.returncode:
-            return done.stderr.strip() or f"{shlex.join(command)} ended with {done.returncode}"
+            return done.stderr.strip() or f"{shlex.join(command)} exited with {done.returncode}"
     return ""
 
 

@@ -1,4 +1,4 @@
-"""`palaver status`: what is archived, and how far the index is."""
+"""`palaver status`: contents of the archive and state of the index."""
 
 import click
 
@@ -14,7 +14,7 @@ from .output import print_json, print_page, renderer
 @click.command()
 @as_json
 def status(*, as_json: bool) -> None:
-    """Say what is archived, what became of every line, and how far the index is."""
+    """Show what is archived and indexed, and the outcome of every line."""
 
     home = Home.find()
     refuse_demo_only(home, "status")
