@@ -1,1 +1,1 @@
-"""What do all of us mean by an id, a line range, a setting, an error?"""
+"""Values and settings that all packages share: ids, line ranges, errors, configuration."""

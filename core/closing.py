@@ -1,4 +1,4 @@
-"""Closing: what is opened in a `with` is let go of at its end."""
+"""Base class of context managers that are closed at the end of a `with` block."""
 
 from abc import ABC, abstractmethod
 from types import TracebackType
@@ -6,11 +6,11 @@ from typing import Self
 
 
 class Closing(ABC):
-    """Something that holds what has to be let go of."""
+    """Context manager with a `close` method."""
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of it."""
+        """Release all resources."""
 
     def __enter__(self) -> Self:
         return self

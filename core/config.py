@@ -1,4 +1,4 @@
-"""Settings: `config.toml` in the home. Reading it creates nothing."""
+"""Settings in `config.toml` of the home. Reading them creates nothing."""
 
 import json
 import re
@@ -16,36 +16,40 @@ _MODEL = re.compile(r"""\s*(?:model|"model"|'model')\s*=""")
 
 
 class Config(Struct, frozen=True):
-    """What a person can set. Every setting has a default that needs no file."""
+    """Settings of the user. Each has a default."""
 
     model: str | None = None
-    """The embedding model: a name sentence-transformers knows, or a folder. None for the packaged one."""
+    """Embedding model: a name known to sentence-transformers, or a folder. None for the packaged one."""
     llm_model: str = "claude-haiku-5-5"
-    """The language model that `palaver observe` asks, once there are a key and a budget."""
+    """Language model for `palaver observe`; called only with an API key and a budget."""
     llm_url: str | None = None
-    """Where it is asked: any server that speaks the Messages API. None for Anthropic's own."""
+    """Server with the Messages API. None for Anthropic's."""
     llm_price: tuple[float, float] | None = None
-    """Dollars for a million tokens in and out, for a model that the price table does not know. 0 for one's own."""
+    """US dollars per million input and output tokens, for models without a listed price; 0 for your own."""
     budget_run: float | None = None
-    """Dollars that one run of `palaver observe` may cost. No call is made while all four budgets are unset."""
+    """US dollars for one run of `palaver observe`. Without any budget no call is made."""
     budget_hour: float | None = None
-    """Dollars within any 60 minutes."""
+    """US dollars within any 60 minutes."""
     budget_day: float | None = None
-    """Dollars within any 24 hours."""
+    """US dollars within any 24 hours."""
     budget_month: float | None = None
-    """Dollars within a calendar month in UTC, as bills are made."""
+    """US dollars within a calendar month in UTC."""
     llm_judge: bool = False
-    """Whether the language model is asked, within the budgets, if two memories disagree where rules cannot tell."""
+    """Ask the language model, within the budgets, about contradictions that rules cannot decide."""
     exclude: tuple[str, ...] = ()
-    """Folders that are not archived: shell patterns for whole paths, or for bare names at any depth."""
+    """Folders not to archive: shell patterns for full paths, or for names at any depth."""
     document_roots: tuple[str, ...] = ()
-    """Folders from which agents may have documents indexed, beside the one they work in and the user's home."""
+    """Folders of which agents may index documents, besides their working folder and the user's home."""
     private_projects: tuple[str, ...] = ()
-    """Projects, by name or folder, of which nothing is ever sent to a language model."""
+    """Projects, by name or folder, that are never sent to a language model."""
 
     @classmethod
     def read(cls, path: Path) -> "Config":
-        """The settings in a file, or the defaults where there is none; raises `ConfigInvalid`."""
+        """Return the settings in a file; defaults if there is none.
+
+        Raises:
+            ConfigInvalid: if the file is invalid or unreadable.
+        """
         try:
             text = path.read_text("utf-8")
         except (FileNotFoundError, NotADirectoryError):
@@ -71,7 +75,11 @@ class Config(Struct, frozen=True):
         return cls(**_checked(path, values))
 
     def write(self, path: Path) -> None:
-        """Replace the embedding model in the file at once; all other lines stay. Raises `OSError`."""
+        """Replace the embedding model in the file atomically; other lines stay.
+
+        Raises:
+            OSError: if it cannot be written.
+        """
         told = path.read_text("utf-8").splitlines() if path.exists() else []
         kept = [line for line in told if not _MODEL.match(line)]
         if self.model is not None:
@@ -117,7 +125,7 @@ def _texts(value: object) -> tuple[str, ...]:
 
 
 def _places(value: object) -> tuple[str, ...]:
-    """Names, and folders as others name them: whole, and without a slash at the end."""
+    """Return names, and folders as absolute paths without a trailing slash."""
     return tuple(_place(text) for text in _texts(value))
 
 
@@ -157,9 +165,9 @@ _READERS: Final[Mapping[str, tuple[Callable[[object], object], str, str]]] = {
     "document_roots": (_texts, "a list of texts", '["/a/folder"]'),
     "private_projects": (_places, "a list of texts", '["NAME", "/a/folder"]'),
 }
-"""For each setting what reads it, what it must be, and an example."""
+"""Reader, description and example of each setting."""
 
 
 def _quoted(text: str) -> str:
-    """The text as a basic string of TOML, whose escapes are those of JSON and which refuses a bare DEL as well."""
+    """Return a basic TOML string. Its escapes are those of JSON, and DEL is escaped as well."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

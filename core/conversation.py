@@ -1,7 +1,7 @@
-"""What was said: the values that every transcript format is read into.
+"""Conversations: the values that every transcript format is parsed into.
 
-Times are integers, milliseconds since 1970-01-01T00:00Z. Lines are 1-based and inclusive and refer to the
-*archived* copy of a transcript; bytes are half-open offsets into the same copy.
+Times are milliseconds since 1970-01-01T00:00Z. Lines are 1-based, inclusive, and refer to the archived raw copy. Bytes
+are half-open offsets into the same copy.
 """
 
 from enum import StrEnum
@@ -15,20 +15,20 @@ Milliseconds: TypeAlias = Annotated[int, INSTANT]
 
 
 class Speaker(StrEnum):
-    """Who produced a turn. Only `human` was typed by a person."""
+    """Author of a turn. Only `human` was typed by a user."""
 
     HUMAN = "human"
     ASSISTANT = "assistant"
     TOOL = "tool"
     HOST = "host"
-    """The agent's own program: injected reminders, caveats, compaction summaries, a sub-agent's task."""
+    """The agent program: injected reminders, caveats, compaction summaries, a sub-agent's task."""
 
 
 class Kind(StrEnum):
-    """What a turn is."""
+    """Kinds of turns."""
 
     PROMPT = "prompt"
-    """What a person typed, or the task that a parent agent gave a sub-agent (speaker `host`)."""
+    """Input of a user, or the task that a parent agent gave a sub-agent (speaker `host`)."""
     PROSE = "prose"
     THINKING = "thinking"
     CALL = "call"
@@ -39,10 +39,10 @@ class Kind(StrEnum):
 
 
 class Turn(NamedTuple):
-    """One piece of a conversation: a prompt, a paragraph, a tool call or its result.
+    """One part of a conversation: a prompt, a paragraph, a tool call or its result.
 
-    `text` is what is worth showing and finding, already free of NUL, lone surrogates and ANSI colours, and may be
-    shortened; the archived line is the whole truth. `group` is equal for all turns of one assistant reply.
+    `text` has no NUL, lone surrogates or ANSI escapes, and may be shortened; the archived line is complete. `group` is
+    equal for all turns of one assistant reply.
     """
 
     line: int
@@ -51,7 +51,7 @@ class Turn(NamedTuple):
     text: str
     at: Milliseconds | None = None
     record: str = ""
-    """The agent's own id of this line (a UUID for Claude Code); empty when there is none."""
+    """The agent's id of this line (a UUID for Claude Code); empty if there is none."""
     group: str = ""
     tool: str = ""
     call: str = ""
@@ -59,15 +59,15 @@ class Turn(NamedTuple):
     reads: tuple[str, ...] = ()
     writes: tuple[str, ...] = ()
     active: bool = True
-    """False on a branch that the person rewound and left."""
+    """False on a branch that the user went back from."""
 
 
 class Fact(StrEnum):
-    """What a note tells about the session as a whole. Later notes replace earlier ones unless said otherwise."""
+    """Kinds of notes about a session. Later notes replace earlier ones unless stated otherwise."""
 
     SESSION = "session"
     PARENT = "parent"
-    """The session that sent a sub-agent out, or that a fork was made from, which said first what the fork repeats."""
+    """Session that started a sub-agent, or that a fork repeats."""
     AGENT_ID = "agent-id"
     CWD = "cwd"
     BRANCH = "branch"
@@ -80,30 +80,32 @@ class Fact(StrEnum):
     USAGE = "usage"
     """`value` is "<message id> <input tokens> <output tokens>"; the last one per message id counts."""
     REWOUND = "rewound"
-    """The person went back and asked anew on this line: the turns from line `value` up to it were left behind. An
-    empty `value` means that they begin before the place where reading began."""
+    """The user went back and asked again on this line: the turns from line `value` up to it were abandoned.
+
+    An empty `value` means that they begin before the first line read.
+    """
 
 
 class Note(Struct, frozen=True):
-    """Something a line says about the session rather than in the conversation."""
+    """Statement of a line about the session rather than the conversation."""
 
     line: int
     fact: Fact
     value: str
     rank: int = 0
     about: str = ""
-    """For titles: the record id the title belongs to, when the line names one (it may live in another file)."""
+    """For titles: id of the record with this title, if named; it may be in another file."""
 
 
 class Skipped(Struct, frozen=True):
-    """A line that yields nothing, and the named reason why."""
+    """Line without content for the archive, and the reason."""
 
     line: int
     reason: str
 
 
 class Span(Struct, frozen=True):
-    """A stretch of an archived file: lines 1-based inclusive, bytes half-open."""
+    """Range of an archived file: lines 1-based inclusive, bytes half-open."""
 
     start_line: int
     end_line: int
@@ -112,10 +114,10 @@ class Span(Struct, frozen=True):
 
 
 class Exchange(Struct, frozen=True):
-    """One thing a person asked and everything that followed until the next thing they asked.
+    """One prompt of the user and everything until the next prompt.
 
-    `ordinal` counts from 0 within one file. `tokens_in` and `tokens_out` are what the agent's own model used for it, as
-    far as the agent said; those found in a cache count as tokens in.
+    `ordinal` counts from 0 within one file. `tokens_in` and `tokens_out` are the agent's own usage, as far as it is
+    known; cached tokens count as input.
     """
 
     ordinal: int
@@ -130,12 +132,12 @@ class Exchange(Struct, frozen=True):
 
     @property
     def prompt(self) -> str:
-        """What was asked; empty when the transcript starts without a prompt."""
+        """Text of the prompts; empty if the transcript starts without one."""
         return "\n\n".join(turn.text for turn in self.turns if turn.kind is Kind.PROMPT)
 
     @property
     def answer(self) -> str:
-        """The last prose the assistant wrote; empty when it only used tools."""
+        """Last prose of the assistant; empty if it only used tools."""
         prose = [turn for turn in self.turns if turn.kind is Kind.PROSE]
         if not prose:
             return ""
@@ -144,28 +146,28 @@ class Exchange(Struct, frozen=True):
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """Files read, in first-seen order."""
+        """Files read, in order of first use."""
         return tuple(dict.fromkeys(path for turn in self.turns for path in turn.reads))
 
     @property
     def writes(self) -> tuple[str, ...]:
-        """Files modified, in first-seen order."""
+        """Files modified, in order of first use."""
         return tuple(dict.fromkeys(path for turn in self.turns for path in turn.writes))
 
 
 class SessionKind(StrEnum):
-    """How a transcript came to be."""
+    """Origin of a transcript."""
 
     MAIN = "main"
     SUBAGENT = "subagent"
 
 
 UNINDEXED: Final = "unindexed"
-"""The link of a session that its person wants in the copies alone, with its sub-agents and all that goes on from it."""
+"""Link of a session that is archived but not indexed, together with its sub-agents and continuations."""
 
 
 class Session(Struct):
-    """What is known of a session so far. Filled note by note while its lines are read."""
+    """Properties of a session, filled note by note while its lines are parsed."""
 
     agent: str
     native_id: str

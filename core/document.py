@@ -1,4 +1,4 @@
-"""Documents: files that a person or an agent had taken up, in chunks that can be found one by one."""
+"""Documents: indexed files, in chunks that are found separately."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -16,18 +16,18 @@ _NAMESPACE_MAX = 200
 
 
 class ChunkKind(StrEnum):
-    """What a chunk is: prose for people, or a unit of code. Equals `Hit.kind`."""
+    """Prose, or a unit of code. The values are those of `Hit.kind`."""
 
     DOCUMENT = "document"
     CODE = "code"
 
 
 class Chunk(Struct, frozen=True):
-    """One stretch of a document, without identity.
+    """Part of a document, without identity.
 
-    Lines are 1-based and inclusive, 0 where the format has none; `page` counts from 1, 0 where there are no pages.
-    `header_path` are the headings above it, as in `Setup > Linux`. `unit` says what a unit of code is (`function`,
-    `class`, `method`, `module`), `name` what it is called (`Store.open`) and `signature` how it is declared.
+    Lines are 1-based and inclusive, 0 if the format has none; `page` counts from 1, 0 without pages. `header_path` has
+    the headings above it, as in `Setup > Linux`. `unit` is the kind of a unit of code (`function`, `class`, `method`,
+    `module`), `name` its name (`Store.open`) and `signature` its declaration.
     """
 
     text: str
@@ -42,7 +42,7 @@ class Chunk(Struct, frozen=True):
 
 
 class HeldChunk(Struct, frozen=True):
-    """A stored chunk. `index` counts from 0 within its document; `at` is when the file was last changed."""
+    """Stored chunk. `index` counts from 0 within its document; `at` is the modification time of the file."""
 
     key: int
     chunk: Chunk
@@ -54,14 +54,14 @@ class HeldChunk(Struct, frozen=True):
 
     @property
     def id(self) -> str:
-        """How people and agents name it."""
+        """Public id, as in `chunk_7`."""
         return ids.show("chunk", self.key)
 
 
 class DocumentFilter(Struct, frozen=True):
-    """What a chunk must satisfy. Different filters combine with AND, the values of one with OR; empty means no filter.
+    """Conditions for chunks: AND between different filters, OR between the values of one; empty means no filter.
 
-    `source_files` are whole paths, `under` is a folder. `languages` are those of `DocumentFormat`, such as `python`.
+    `source_files` are full paths, `under` is a folder. `languages` are those of `DocumentFormat`, such as `python`.
     """
 
     namespaces: tuple[str, ...] = ()
@@ -71,7 +71,7 @@ class DocumentFilter(Struct, frozen=True):
     languages: tuple[str, ...] = ()
 
     def admits(self, held: HeldChunk) -> bool:
-        """Whether a chunk satisfies all of it."""
+        """Return whether a chunk meets all conditions."""
         return (
             (not self.namespaces or held.namespace in self.namespaces)
             and (not self.kinds or held.chunk.kind in self.kinds)
@@ -82,7 +82,7 @@ class DocumentFilter(Struct, frozen=True):
 
 
 class IndexedFile(Struct, frozen=True):
-    """What became of one file. `unchanged` says that it was known as it is, so that its chunks are those of before."""
+    """Result of indexing one file. An `unchanged` file keeps its chunks."""
 
     source_file: Path
     namespace: str
@@ -91,7 +91,7 @@ class IndexedFile(Struct, frozen=True):
 
 
 class FailedFile(Struct, frozen=True):
-    """A file that could not be taken up, and why. The others were."""
+    """File that could not be indexed, and the reason."""
 
     file: Path
     error: str
@@ -99,7 +99,7 @@ class FailedFile(Struct, frozen=True):
 
 
 class HeldFile(Struct, frozen=True):
-    """A file as it is held: its chunks, and when it was last changed."""
+    """Indexed file: its chunks and its modification time."""
 
     source_file: Path
     namespace: str
@@ -109,9 +109,11 @@ class HeldFile(Struct, frozen=True):
 
 
 class IndexedDirectory(Struct):
-    """What became of a folder. `indexed` files were new or changed and have `chunks` chunks now, `unchanged` ones were
-    passed over, `queued` ones wait for the background archiver or the next command, `gone` ones were deleted with
-    their files. `unembedded` chunks are found by words at once and by meaning once they are embedded.
+    """Result of indexing a folder.
+
+    `indexed` files were new or changed and now have `chunks` chunks. `unchanged` files were skipped, `queued` ones wait
+    for the background archiver or the next command, `gone` ones were deleted. `unembedded` chunks are found by text
+    search only, until they are embedded.
     """
 
     indexed: int = 0
@@ -124,9 +126,10 @@ class IndexedDirectory(Struct):
 
 
 class DocumentStats(Struct, frozen=True):
-    """Statistics of indexed files. `queued` files wait to be read; `failed` ones could not be read from the queue.
+    """Statistics of indexed files.
 
-    `unembedded` chunks wait for the embedder. `namespaces` and `kinds` count chunks, the most first.
+    `queued` files wait to be read; `failed` ones could not be read. `unembedded` chunks wait for the embedder.
+    `namespaces` and `kinds` count chunks, the most frequent first.
     """
 
     files: tuple[HeldFile, ...]
@@ -138,7 +141,7 @@ class DocumentStats(Struct, frozen=True):
 
     @property
     def chunks(self) -> int:
-        """How many chunks there are."""
+        """Number of all chunks."""
         return sum(self.namespaces.values())
 
     @property
@@ -148,10 +151,10 @@ class DocumentStats(Struct, frozen=True):
 
 
 def checked_namespace(namespace: str) -> str:
-    """Return a namespace for documents: any short line, such as `docs`; that of a project as memories have it.
+    """Return a namespace for documents: any short line, such as `docs`, or that of a project.
 
     Raises:
-        InvalidInput: for any other.
+        InvalidInput: for any other text.
     """
     if namespace.startswith(PROJECT):
         return named_namespace(namespace)

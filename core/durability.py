@@ -1,4 +1,4 @@
-"""Durability: what was written stays written when the power goes."""
+"""Durability: writes that survive a power failure."""
 
 import io
 import os
@@ -10,13 +10,13 @@ from zlib import crc32
 
 
 def sync(file: IO[bytes] | io.TextIOWrapper) -> None:
-    """Bring what was written to a file to the disk."""
+    """Flush a file to the disk."""
     file.flush()
     os.fsync(file.fileno())
 
 
 def sync_path(path: Path) -> None:
-    """The same for a closed file; for a folder, make the names in it as durable as the files they name."""
+    """Flush a closed file to the disk; for a folder, the names in it."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
@@ -25,21 +25,22 @@ def sync_path(path: Path) -> None:
 
 
 def with_checksum(line: bytes) -> bytes:
-    """Return a line with its CRC-32 and a line end, as small files hold it."""
+    """Return a line with its CRC-32 and a line end, the format of small files."""
     return b"%s %08x\n" % (line, crc32(line))
 
 
 def without_checksum(line: bytes) -> bytes | None:
-    """Return what `with_checksum` was given; None where the line is damaged."""
+    """Return the line that `with_checksum` was given; None if it is damaged."""
     content = line.rstrip(b"\n").rpartition(b" ")[0]
     return content if line.rstrip(b"\n") + b"\n" == with_checksum(content) else None
 
 
 @contextmanager
 def replacing(path: Path) -> Generator[BinaryIO]:
-    """A file to write, its owner's alone, that then stands where another stood, at once and durably.
+    """Yield a file, readable only by its owner, that atomically and durably replaces `path` at the end.
 
-    What stood there stays where it cannot be written: raises `OSError`.
+    Raises:
+        OSError: if it cannot be written; the previous file stays.
     """
     beside = path.with_name(f"{path.name}.new")
     try:

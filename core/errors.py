@@ -1,4 +1,4 @@
-"""Every error that Palaver raises on purpose.
+"""Errors that Palaver raises on purpose.
 
 ::
 
@@ -18,34 +18,34 @@
     │   ├── InvalidMemoryType
     │   ├── InvalidNamespace
     │   ├── MemoryNotFound
-    │   ├── MemoryProtected    a golden rule, which only `force` removes
-    │   ├── NothingToUndo      no edit is left that could be taken back
+    │   ├── MemoryProtected    a golden rule; only `force` changes it
+    │   ├── NothingToUndo      no edit is left to undo
     │   ├── DocumentNotFound
     │   ├── UnsupportedDocument
     │   └── DocumentOutsideRoots
-    ├── ChangedMeanwhile        what was planned is not what is there any more; nothing was done
-    ├── SourceUnreadable        a transcript could not be read; the others go on
-    │   └── CopyDamaged         a part of an archived copy is not what was written
-    │       └── CopyGone        a copy is not there any more
-    ├── DocumentUnreadable      a file that was to be indexed could not be read; the others go on
-    ├── MnemonicsUnusable       a project's files of memories cannot be read or written
-    ├── ConfigInvalid           config.toml or the environment says something impossible
-    ├── StoreError              the database said no
+    ├── ChangedMeanwhile        another process changed a planned item; nothing was done
+    ├── SourceUnreadable        a file could not be read; others are not affected
+    │   └── CopyDamaged         a part of a raw copy is damaged
+    │       └── CopyGone        a raw copy is missing
+    ├── DocumentUnreadable      a document could not be read; others are not affected
+    ├── MnemonicsUnusable       memory files of a project cannot be read or written
+    ├── ConfigInvalid           invalid value in config.toml or the environment
+    ├── StoreError              database error
     │   ├── StoreMissing
-    │   │   └── DemoOnly      only demo data is archived
+    │   │   └── DemoOnly        only demo data is archived
     │   ├── StoreReadOnly
     │   ├── StoreBusy
     │   ├── StoreCorrupt
-    │   ├── ValueRefused        what was read holds something that the database cannot
+    │   ├── ValueRefused        the database cannot store a value
     │   └── StoreFromFuture
-    ├── IndexDamaged            a derived index failed its checks; it can be rebuilt
-    ├── IndexUnwritable         a new index could not be written; the one before stays
+    ├── IndexDamaged            the index is damaged; it can be rebuilt
+    ├── IndexUnwritable         a new index cannot be written; the previous one stays
     ├── LeaseHeld               another process is writing
     ├── ModelUnavailable        the embedding model cannot be loaded
-    ├── ServerNotReady          a surface cannot open what its tools work with
-    └── TemplateInvalid         a template of the user does not render
+    ├── ServerNotReady          a server cannot open the archive
+    └── TemplateInvalid         a user's template does not render
 
-Context rides on the exception as attributes; each surface words it for its own readers.
+Attributes of an exception have its context; each interface words the message for its readers.
 """
 
 from collections.abc import Sequence
@@ -55,7 +55,7 @@ from .ids import EXAMPLES
 
 
 class PalaverError(Exception):
-    """Base of the tree. `hint` says what the caller can do next."""
+    """Base class. `hint` tells what the caller can do next."""
 
     hint: str = ""
 
@@ -66,30 +66,30 @@ class PalaverError(Exception):
 
     @property
     def told(self) -> str:
-        """What happened and what to do next, as sentences."""
+        """Message and hint as sentences."""
         return f"{self}. {self.hint}".rstrip()
 
 
 class InvalidInput(PalaverError):
-    """The call itself is wrong; the message says how to correct it."""
+    """Invalid call; the message and hint tell how to correct it."""
 
 
 class QueryTooShort(InvalidInput):
-    """A query or concept of fewer than two characters."""
+    """Query or concept of fewer than two characters."""
 
     def __init__(self) -> None:
         super().__init__("Query too short", hint="Use at least 2 characters.")
 
 
 class QueryNotText(InvalidInput):
-    """A query that is neither text nor a list of texts."""
+    """Query that is neither a text nor a list of texts."""
 
     def __init__(self) -> None:
         super().__init__("Query must be string or array", hint="Use a string, or an array of 2-5 strings.")
 
 
 class ConceptCount(InvalidInput):
-    """A list of concepts that is not two to five long."""
+    """List of concepts that does not have two to five entries."""
 
     def __init__(self, count: int) -> None:
         self.count = count
@@ -97,7 +97,7 @@ class ConceptCount(InvalidInput):
 
 
 class FilterNotAllowed(InvalidInput):
-    """A filter that only a single-concept search can apply."""
+    """Filter that only a search for a single concept accepts."""
 
     hint = "Search one concept with these filters, or several without them."
 
@@ -107,7 +107,7 @@ class FilterNotAllowed(InvalidInput):
 
 
 class InvalidDate(InvalidInput):
-    """A date that is not a real calendar date in ISO form."""
+    """Text that is no date."""
 
     hint = "Use YYYY-MM-DD format."
 
@@ -117,7 +117,7 @@ class InvalidDate(InvalidInput):
 
 
 class InvalidLimit(InvalidInput):
-    """A number of results outside 1-50."""
+    """Number of results outside 1-50."""
 
     hint = "Ask for 1 to 50 results."
 
@@ -127,7 +127,7 @@ class InvalidLimit(InvalidInput):
 
 
 class UnknownType(InvalidInput):
-    """An observation type that does not exist."""
+    """Unknown observation type."""
 
     def __init__(self, name: str, known: Sequence[str]) -> None:
         self.name = name
@@ -135,19 +135,19 @@ class UnknownType(InvalidInput):
 
 
 class UnknownIds(InvalidInput):
-    """Ids that no stored item has. Those that are `gone` can have been given to what was forgotten or made anew."""
+    """Ids that no stored item has. Those that are `gone` may have existed before."""
 
     def __init__(self, ids: Sequence[str], gone: Sequence[str] = ()) -> None:
         self.ids, self.gone = tuple(ids), tuple(gone)
-        one = "is not here, or no more: it may be forgotten, or told anew under another ID. Search for it."
-        several = "are not here, or no more: they may be forgotten, or told anew under other IDs. Search for them."
-        anew = f"{', '.join(gone)} {one if len(gone) == 1 else several}"
+        one = "no longer exists; it may have been deleted or re-extracted under a new ID. Search for it."
+        several = "no longer exist; they may have been deleted or re-extracted under new IDs. Search for them."
+        missing = f"{', '.join(gone)} {one if len(gone) == 1 else several}"
         known = f"Take IDs from search results; they look like {EXAMPLES}."
-        super().__init__(f"Unknown ID: {', '.join(ids)}", hint=anew if gone else known)
+        super().__init__(f"Unknown ID: {', '.join(ids)}", hint=missing if gone else known)
 
 
 class TooManyIds(InvalidInput):
-    """More ids than one request may name, or none."""
+    """More ids than one request may have, or none."""
 
     hint = "Split into multiple requests if needed."
 
@@ -157,9 +157,9 @@ class TooManyIds(InvalidInput):
 
 
 class PathOutsideArchive(InvalidInput):
-    """A path that names no file inside the archive. One answer for all reasons, so that nothing can be probed."""
+    """Path that is no file inside the archive. All reasons have the same message, so that nothing can be probed."""
 
-    hint = "`palaver show ID` prints the path of a hit; its ID will do, or 6 characters or more of a session's."
+    hint = "Use a path printed by `palaver show ID`, an ID, or at least 6 characters of a session ID."
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -167,7 +167,7 @@ class PathOutsideArchive(InvalidInput):
 
 
 class InvalidLineRange(InvalidInput):
-    """A line range that starts before 1, ends before it starts, or lies past the end of the file."""
+    """Line range that starts before 1, ends before it starts, or is past the end of the file."""
 
     hint = "Check line numbers."
 
@@ -177,7 +177,7 @@ class InvalidLineRange(InvalidInput):
 
 
 class InvalidMemoryType(InvalidInput):
-    """A memory type that cannot be stored, or that the surface does not know."""
+    """Memory type that cannot be stored, or that a toolset does not know."""
 
     def __init__(self, name: str, *, hint: str) -> None:
         self.name = name
@@ -185,7 +185,7 @@ class InvalidMemoryType(InvalidInput):
 
 
 class InvalidNamespace(InvalidInput):
-    """A namespace that is not one of the forms."""
+    """Namespace in an unknown form."""
 
     hint = "Use default, global or project:NAME; a name has letters, digits, _ and -."
 
@@ -195,9 +195,9 @@ class InvalidNamespace(InvalidInput):
 
 
 class MemoryNotFound(InvalidInput):
-    """An id that no memory has."""
+    """Id that no memory has."""
 
-    hint = "Find its id, as in mem_7, with recall, or list the memories."
+    hint = "Find its id, such as mem_7, with recall, or list the memories."
 
     def __init__(self, memory_id: str) -> None:
         self.memory_id = memory_id
@@ -205,9 +205,9 @@ class MemoryNotFound(InvalidInput):
 
 
 class MemoryProtected(InvalidInput):
-    """A golden rule that would have been changed or removed without being asked twice."""
+    """Golden rule that would be changed or deleted without `force`."""
 
-    hint = "Say so with force if you mean it."
+    hint = "Use force to change it anyway."
 
     def __init__(self, memory_id: str) -> None:
         self.memory_id = memory_id
@@ -215,9 +215,9 @@ class MemoryProtected(InvalidInput):
 
 
 class DocumentNotFound(InvalidInput):
-    """A file or folder to index that is not there."""
+    """Missing file or folder to index."""
 
-    hint = "Check the path; a relative one starts in the folder that Palaver was started in."
+    hint = "Check the path; relative paths start in the folder that Palaver was started in."
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -225,7 +225,7 @@ class DocumentNotFound(InvalidInput):
 
 
 class UnsupportedDocument(InvalidInput):
-    """A file of a kind that is not taken up."""
+    """File of an unsupported type."""
 
     def __init__(self, path: Path, known: Sequence[str]) -> None:
         self.path = path
@@ -233,7 +233,7 @@ class UnsupportedDocument(InvalidInput):
 
 
 class DocumentOutsideRoots(InvalidInput):
-    """A path that leads out of the folders from which documents may be taken up, itself or through a link."""
+    """Path outside the folders that may be indexed, by itself or through a link."""
 
     hint = "Index it with `palaver index PATH`, or name its folder in document_roots in config.toml."
 
@@ -243,9 +243,9 @@ class DocumentOutsideRoots(InvalidInput):
 
 
 class DocumentUnreadable(PalaverError):
-    """A document that cannot be read: its rights, its encoding, its size, or what is in it."""
+    """Document that cannot be read: permissions, encoding, size or content."""
 
-    hint = "See whether another program can open it."
+    hint = "Check that another program can open it."
 
     def __init__(self, path: Path, reason: str, *, hint: str = "") -> None:
         self.path, self.reason = path, reason
@@ -253,9 +253,9 @@ class DocumentUnreadable(PalaverError):
 
 
 class MnemonicsUnusable(PalaverError):
-    """A file or folder of a project's memories that cannot be read, written or deleted. It is as it was."""
+    """Memory file or folder of a project that cannot be read, written or deleted. It is unchanged."""
 
-    hint = "See whether you may write there, and whether it is a link."
+    hint = "Check the permissions, and whether it is a link."
 
     def __init__(self, path: str, reason: str, *, hint: str = "") -> None:
         self.path, self.reason = path, reason
@@ -263,25 +263,25 @@ class MnemonicsUnusable(PalaverError):
 
 
 class NothingToUndo(InvalidInput):
-    """A memory that says what it said at first."""
+    """Memory without an edit to undo."""
 
     def __init__(self, memory_id: str) -> None:
         self.memory_id = memory_id
-        hint = f"It says what it said at first. What happened to it: `palaver memories history {memory_id}`."
+        hint = f"It was never edited. See `palaver memories history {memory_id}`."
         super().__init__(f"Nothing to undo: {memory_id}", hint=hint)
 
 
 class ChangedMeanwhile(PalaverError):
-    """Another process changed something of what was planned. Nothing was done."""
+    """Another process changed some of the planned items. Nothing was done."""
 
     hint = "Run the command again for a new preview."
 
     def __init__(self) -> None:
-        super().__init__("Something of it changed just now")
+        super().__init__("Another process changed some of the items")
 
 
 class SourceUnreadable(PalaverError):
-    """A file or folder that cannot be read. Nothing already archived is touched."""
+    """File or folder that cannot be read. The archive is unchanged."""
 
     def __init__(self, path: Path, reason: str, *, hint: str = "") -> None:
         self.path, self.reason = path, reason
@@ -289,40 +289,40 @@ class SourceUnreadable(PalaverError):
 
 
 class CopyDamaged(SourceUnreadable):
-    """A part of a copy in the archive is not what was written there; all other lines of it can be read."""
+    """Damaged part of a raw copy; its other lines can be read."""
 
-    hint = "All other lines can be read: name them with `palaver read PATH LINES`."
+    hint = "Read the other lines with `palaver read PATH LINES`."
 
 
 class CopyGone(CopyDamaged):
-    """A copy that was made is not in the archive any more."""
+    """Raw copy that is missing from the archive."""
 
-    hint = "Run `palaver fsck --repair`: it copies anew what the agent still has. Otherwise restore a backup of it."
+    hint = "Run `palaver fsck --repair` to copy it from the agent's file, or restore a backup."
 
     def __init__(self, path: Path) -> None:
-        super().__init__(path, "the copy is gone from the archive")
+        super().__init__(path, "the raw copy is missing from the archive")
 
 
 class ConfigInvalid(PalaverError):
-    """A setting that cannot be used."""
+    """Invalid setting."""
 
 
 class StoreError(PalaverError):
-    """The database could not do what was asked."""
+    """Database error."""
 
 
 class StoreMissing(StoreError):
-    """There is no archive in this home yet, or its database is gone while the `copies` are there."""
+    """Home without an archive; with `copies`, raw copies without their database."""
 
     def __init__(self, path: Path, *, copies: bool = False) -> None:
         self.path, self.copies = path, copies
         if copies:
             hint = (
-                "Put a backup of palaver.db there, or run `palaver rebuild --from-archive`: it reads every copy again."
+                "Restore a backup of palaver.db, or run `palaver rebuild --from-archive` to parse the raw copies again."
             )
-            super().__init__(f"the database in {path} is gone, but the archived copies are there", hint=hint)
+            super().__init__(f"the database in {path} is missing, but its raw copies exist", hint=hint)
         else:
-            super().__init__(f"no archive at {path}", hint="Run `palaver up` to make one.")
+            super().__init__(f"no archive at {path}", hint="Run `palaver up` to create one.")
 
 
 class DemoOnly(StoreMissing):
@@ -334,41 +334,41 @@ class DemoOnly(StoreMissing):
 
 
 class StoreReadOnly(StoreError):
-    """The home may only be read by who asks for something that has to be written; nothing of it was touched."""
+    """Read-only home, for an operation that has to write. Nothing was changed."""
 
-    def __init__(self, path: Path, why: str = "this has to be written down") -> None:
-        hint = f"Searching and reading go on. To write, let yourself: `chmod -R u+w {path}`, as its owner."
-        super().__init__(f"{path} may only be read, and {why}", hint=hint)
+    def __init__(self, path: Path, why: str = "this operation has to write") -> None:
+        hint = f"Search and read still work. To allow writing, run `chmod -R u+w {path}` as its owner."
+        super().__init__(f"{path} is read-only, and {why}", hint=hint)
 
 
 class StoreBusy(StoreError):
-    """Another process kept the database locked for longer than the waiting time."""
+    """Database that another process locked for longer than the timeout."""
 
 
 class StoreCorrupt(StoreError):
-    """SQLite's own integrity check failed. Nothing is moved or deleted on our side."""
+    """Database that fails SQLite's integrity check. Nothing is moved or deleted."""
 
 
 class ValueRefused(StoreError):
-    """A value that no column can hold, such as an integer of more than 64 bits."""
+    """Value that no column can hold, such as an integer of more than 64 bits."""
 
 
 class StoreFromFuture(StoreError):
-    """The database was written by a newer Palaver."""
+    """Database of a newer version of Palaver."""
 
 
 class IndexDamaged(PalaverError):
-    """A file of an index generation is missing or is not what the manifest says."""
+    """File of an index generation that is missing or differs from the manifest."""
 
     def __init__(self, path: Path, reason: str) -> None:
         self.path, self.reason = path, reason
-        super().__init__(f"{path}: {reason}", hint="Run `palaver rebuild` to make the index anew.")
+        super().__init__(f"{path}: {reason}", hint="Run `palaver rebuild` to rebuild the index.")
 
 
 class IndexUnwritable(PalaverError):
-    """There is no room for a new index, or no right to write it. The one before stays in use."""
+    """New index that cannot be written: disk full, or no permission. The previous one stays in use."""
 
-    hint = "Nothing is lost, and search goes on without it. Free some space, then run `palaver archive`."
+    hint = "Nothing is lost, and search still works. Free some space, then run `palaver archive`."
 
     def __init__(self, reason: str) -> None:
         self.reason = reason
@@ -376,15 +376,15 @@ class IndexUnwritable(PalaverError):
 
 
 class LeaseHeld(PalaverError):
-    """Another process holds the writer's lease."""
+    """Lease that another process holds."""
 
 
 class ModelUnavailable(PalaverError):
-    """The embedding model is missing, damaged, or its library is not installed."""
+    """Embedding model that is missing or damaged, or whose library is not installed."""
 
 
 class ServerNotReady(PalaverError):
-    """What a surface's tools work with cannot be opened; `reason` is why. The next call tries again."""
+    """Archive that the tools of a server cannot open, because of `reason`. The next call tries again."""
 
     def __init__(self, reason: PalaverError) -> None:
         self.reason = reason
@@ -392,4 +392,4 @@ class ServerNotReady(PalaverError):
 
 
 class TemplateInvalid(PalaverError):
-    """A user's template that does not parse or render."""
+    """User's template that does not parse or render."""

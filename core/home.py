@@ -1,4 +1,4 @@
-"""Where everything lies: one folder, moved by one variable."""
+"""The home: one folder with all data, set by PALAVER_HOME."""
 
 import os
 import sys
@@ -13,21 +13,23 @@ from .errors import ConfigInvalid, StoreMissing, StoreReadOnly
 TOMBSTONE_FILE: Final = ".forgotten"
 """Name of the tombstone file. Files with longer names are left from interrupted writes."""
 MARKERS: Final = frozenset({"palaver.db", "redaction.key"})
-"""Files by which any folder is recognised as a home; nothing in a home is ever archived."""
+"""Files that identify a folder as a home; nothing in a home is ever archived."""
 _KEY_BYTES: Final = 32
 DEMO: Final = Path(__file__).parents[1] / "archiver" / "demo"
 """Packaged sample transcripts, for users who have none yet."""
 
 
 class Home(Struct, frozen=True):
-    """The folder that holds all of Palaver's data. Making this value touches nothing on disk."""
+    """Folder with all of Palaver's data. Creating this value does not touch the disk."""
 
     root: Path
 
     @classmethod
     def find(cls) -> "Home":
-        """`PALAVER_HOME` if set, else the platform's data directory; raises `ConfigInvalid` for what is no whole path
-        of a folder.
+        """Return the home: `PALAVER_HOME` if set, else the platform's data directory.
+
+        Raises:
+            ConfigInvalid: if the variable is no absolute path of a folder.
         """
         named = os.environ.get("PALAVER_HOME")
         if named is None or named == "":
@@ -44,17 +46,17 @@ class Home(Struct, frozen=True):
 
     @property
     def database(self) -> Path:
-        """The one file that holds everything parsed, learned and remembered."""
+        """Database with everything parsed, extracted and remembered."""
         return self.root / "palaver.db"
 
     @property
     def archive(self) -> Path:
-        """Byte-exact copies of what the agents wrote."""
+        """Raw archive: byte-exact copies of transcripts."""
         return self.root / "archive"
 
     @property
     def has_database(self) -> bool:
-        """Whether there is a database; one of no bytes holds nothing, not even that it is new."""
+        """True if there is a database with content."""
         try:
             return self.database.stat().st_size > 0
         except (FileNotFoundError, NotADirectoryError):
@@ -62,40 +64,40 @@ class Home(Struct, frozen=True):
 
     @property
     def is_lost(self) -> bool:
-        """Whether the copies are there and their database is not."""
+        """True if raw copies exist, but their database does not."""
         # Asked for again, because another process may just have made the one, and then the other.
         return not self.has_database and self.has_copies and not self.has_database
 
     @property
     def is_new(self) -> bool:
-        """Whether nothing was ever archived here."""
+        """True if nothing was ever archived here."""
         return not self.has_database and not self.is_lost
 
     @property
     def is_read_only(self) -> bool:
-        """Whether it is there, and its folder or its database may not be written to."""
+        """True if the folder exists, and it or its database is not writable."""
         if not os.access(self.root, os.W_OK):
             return self.root.is_dir()
         return os.access(self.database, os.F_OK) and not os.access(self.database, os.W_OK)
 
     @property
     def has_copies(self) -> bool:
-        """Whether anything was archived here, even if its database is gone."""
+        """True if there are raw copies, even without a database."""
         return any(path.is_file() for path in self.archive.glob("[!.]*/**/*"))
 
     @property
     def tombstone_file(self) -> Path:
-        """The file with the tombstones of deletions, beside the copies, so that it outlives the database."""
+        """Tombstones of deletions, beside the raw copies, so that they survive a lost database."""
         return self.archive / TOMBSTONE_FILE
 
     @property
     def numbers(self) -> Path:
-        """Up to where ids were given; beside the copies, too."""
+        """Highest ids issued, so that a rebuilt database never reuses one."""
         return self.archive / ".given"
 
     @property
     def changes(self) -> Path:
-        """The number of the last committed change, beside the copies."""
+        """Number of the last committed change."""
         return self.archive / ".changes"
 
     @property
@@ -105,35 +107,34 @@ class Home(Struct, frozen=True):
 
     @property
     def index(self) -> Path:
-        """Derived; may be deleted at any time."""
+        """Search index; derived, may be deleted at any time."""
         return self.root / "index"
 
     @property
     def log(self) -> Path:
-        """What the background archiver did lately: numbers and problems, never what was said."""
+        """Log of the background archiver: numbers and problems, never text of conversations."""
         return self.root / "watch.log"
 
     @property
     def config(self) -> Path:
-        """The settings; need not exist."""
+        """Settings file; optional."""
         return self.root / "config.toml"
 
     @property
     def templates(self) -> Path:
-        """The user's own templates, each replacing the packaged one of the same name."""
+        """User's templates, each replacing the packaged one of the same name."""
         return self.root / "templates"
 
     @property
     def key_file(self) -> Path:
-        """What no backup may lack: without it, what was forgotten is not known again."""
+        """Key for the hashes of deleted items; include it in every backup."""
         return self.root / "redaction.key"
 
     def key(self) -> bytes:
-        """32 random bytes, made once for the whole archive: they tell placeholders of secrets apart, and what was
-        forgotten is known by them.
+        """Return the 32 random bytes of the archive's key, created once, for hashes of secrets and deleted items.
 
-        Who has them can try guesses on a placeholder. Losing them gives the same secrets other placeholders, and where
-        something was forgotten nothing is archived until they are restored: `KeyLost`.
+        With the key, guesses for a redacted secret can be tested. Without it, secrets get new placeholders, and nothing
+        is archived after a deletion until it is restored (`KeyLost`).
         """
         path = self.key_file
         try:
@@ -146,24 +147,26 @@ class Home(Struct, frozen=True):
         return path.read_bytes()
 
     def check(self) -> None:
-        """Raises `StoreMissing` where there is no database."""
+        """Raise `StoreMissing` if there is no database."""
         if not self.has_database:
             raise StoreMissing(self.root, copies=self.has_copies)
 
     def check_not_lost(self) -> None:
-        """Raises `StoreMissing` where a database is gone: a new one would not tell that there was another."""
+        """Raise `StoreMissing` if the database of existing raw copies is missing."""
         if self.is_lost:
             raise StoreMissing(self.root, copies=True)
 
     def check_writable(self) -> None:
-        """Raises `StoreReadOnly` where it may only be read."""
+        """Raise `StoreReadOnly` if the home is read-only."""
         if self.is_read_only:
             raise StoreReadOnly(self.root)
 
     def make(self) -> None:
-        """Create the folder, closed to everyone else; raises `ConfigInvalid` where that is impossible.
+        """Create the folder, accessible only to its owner.
 
-        What its owner may only read stays so: raises `StoreReadOnly`.
+        Raises:
+            ConfigInvalid: if it cannot be created.
+            StoreReadOnly: if it is read-only.
         """
         self.check_writable()
         try:
@@ -177,18 +180,18 @@ class Home(Struct, frozen=True):
             ) from None
 
     def prepare(self) -> None:
-        """`make` it for those who read and write, unless it is there and may only be read: then it is left as it is."""
+        """Create the folder, unless it exists and is read-only."""
         if not self.is_read_only:
             self.make()
 
 
 def is_home(folder: Path) -> bool:
-    """Return whether a folder is a home, of this user or of anybody; False for one that may not be read."""
+    """Return whether a folder is a home of any user; False if it may not be read."""
     return any(os.access(folder / name, os.F_OK) for name in MARKERS)
 
 
 def home_of(path: Path) -> Path | None:
-    """Return the home that a path is, or in whose archive it is; None for any other path."""
+    """Return the home that contains a path in its archive, or that the path is; None for other paths."""
     if is_home(path):
         return path
     return next(

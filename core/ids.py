@@ -1,7 +1,7 @@
-"""Ids that people and agents pass around: a prefix that tells the kind, and the item's key in the archive.
+"""Public ids: a prefix for the kind of an item, and its key in the archive.
 
-Decimal keys because they are the cheapest to read for a language model: about one token per three digits.
-Ids are opaque to callers and are always resolved by look-up, never by their shape.
+Keys are decimal, because language models read these at the lowest cost: about one token per three digits. Callers treat
+ids as opaque; they are resolved by look-up.
 """
 
 PREFIXES = {"observation": "obs-", "exchange": "ex-", "memory": "mem_", "chunk": "chunk_"}
@@ -15,7 +15,7 @@ def show(kind: str, key: int) -> str:
 
 
 def plain(public: str) -> str:
-    """An id as `show` writes it, also where it was typed as `OBS-24`, `obs_24` or `obs-024`; empty for what is none."""
+    """Return an id in the form of `show`, also for `OBS-24`, `obs_24` or `obs-024`; empty for other text."""
     name, _, digits = public.strip().lower().replace("_", "-").rpartition("-")
     if name not in _SPOKEN or not (digits.isdecimal() and digits.isascii()):
         return ""
@@ -23,12 +23,12 @@ def plain(public: str) -> str:
 
 
 def key(public: str, kind: str = "") -> int | None:
-    """The key inside a public id, or None where there cannot be one; nor is there where it is not of the `kind`."""
+    """Return the key in a public id; None for other text, or for an id of another `kind`."""
     shown = plain(public)
     digits = shown.removeprefix(PREFIXES[kind]) if kind else shown.replace("_", "-").rpartition("-")[2]
     return int(digits) if digits.isdecimal() and len(digits) < 19 else None
 
 
 def bare(typed: str) -> int | None:
-    """The key that a number without a prefix would be; None for anything else."""
+    """Return the key for a number without a prefix; None for other text."""
     return int(typed) if typed.isascii() and typed.isdecimal() and len(typed) < 19 else None

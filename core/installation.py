@@ -1,4 +1,4 @@
-"""Install commands for the environment that Palaver runs in."""
+"""Installation: commands that install something into the environment that Palaver runs in."""
 
 import shlex
 import sys

@@ -1,4 +1,4 @@
-"""A memo: what was made of the same thing before, so that it is made once."""
+"""Bounded cache of computed values."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -8,10 +8,9 @@ Value = TypeVar("Value")
 
 
 class Memo(dict[Key, Value]):
-    """Values by what they were made of. It never holds more than `most`: where another comes to a full one, all go.
+    """Values by their arguments, at most `most`; a full cache is emptied.
 
-    What comes again and again is soon there anew, and nothing is spent on which was asked for last, as `lru_cache`
-    does. It holds no function: the method of whoever holds the memo would keep both until garbage is collected.
+    Unlike `lru_cache` it keeps no reference to a bound method, so its owner is freed without garbage collection.
     """
 
     def __init__(self, most: int) -> None:
@@ -19,7 +18,7 @@ class Memo(dict[Key, Value]):
         self._most = most
 
     def made(self, key: Key, make: Callable[[Key], Value]) -> Value:
-        """What was made of this before, or else is made now and kept."""
+        """Return the cached value for a key, or compute and cache it."""
         if key not in self:
             value = make(key)
             if len(self) >= self._most:

@@ -1,4 +1,4 @@
-"""Projects: the root folder of a project, and its identity among others of the same name."""
+"""Projects: root folder, and identity among projects of the same name."""
 
 import re
 from pathlib import Path
@@ -6,16 +6,16 @@ from typing import Final
 from urllib.parse import urlsplit
 
 MNEMONICS: Final = ".mnemonics"
-"""The folder in which a project keeps memories as files."""
+"""Folder of a project's memory files."""
 WORKTREE: Final = re.compile(r"[/\\]\.(?:claude[/\\])?worktrees[/\\].*")
-"""The end of a path that agents give to their worktrees of a repository."""
+"""End of the paths that agents give to worktrees of a repository."""
 _CONFIG_MAX: Final = 1_000_000
 _SCP: Final = re.compile(r"(?:[^@/:]+@)?(?P<host>[^@/:]{2,}):(?P<path>.+)")
-"""`git@host:path`, as git and ssh write an address; a single letter before the colon is a drive."""
+"""Address `git@host:path`, as git and ssh write it; a single letter before the colon is a drive."""
 
 
 def root_of(folder: Path) -> Path:
-    """Return the nearest folder, upwards, that holds memories or a repository; the folder itself where none does."""
+    """Return the nearest parent folder with memory files or a repository; the folder itself without any."""
     here = Path(WORKTREE.sub("", str(folder))) if not folder.exists() else folder
     here = here.resolve()
     return next((each for each in (here, *here.parents) if _marked(each)), here)
@@ -35,7 +35,7 @@ def identity_of(root: Path) -> str:
 
 
 def main_worktree(root: Path) -> Path:
-    """Return the folder that names a project: of a worktree, the one of its repository."""
+    """Return the folder that names a project: for a worktree, that of its repository."""
     git = _git_folder(root)
     return git.parent if git is not None and git.name == ".git" else root
 
@@ -45,7 +45,7 @@ def _marked(folder: Path) -> bool:
 
 
 def _git_folder(root: Path) -> Path | None:
-    """Return the folder that all worktrees of a repository share; None where the project is no repository."""
+    """Return the folder that all worktrees of a repository share; None without a repository."""
     dot = root / ".git"
     if dot.is_dir():
         return dot
@@ -85,7 +85,7 @@ def _plain(url: str, root: Path) -> str:
 
 
 def _read(file: Path) -> str:
-    """Return the text of a small regular file; empty where there is none."""
+    """Return the text of a small regular file; empty if there is none."""
     try:
         if not file.is_file() or file.stat().st_size > _CONFIG_MAX:
             return ""

@@ -1,7 +1,6 @@
-"""Recursion: the signs by which Palaver knows its own words when they come back to it in a transcript.
+"""Recursion guard: recognise Palaver's own text in transcripts.
 
-What it answered, asked or was asked to extract is no new knowledge: found again as such, it would crowd out what it was
-made from.
+Its replies and prompts are no new knowledge, and would displace their sources in search results.
 """
 
 import re
@@ -9,7 +8,7 @@ from enum import StrEnum
 from functools import lru_cache
 
 OWN_PROMPT_MARK = "[palaver: own prompt]"
-"""Every prompt that Palaver itself sends to a model or an agent begins with this."""
+"""Beginning of every prompt that Palaver sends to a model or an agent."""
 
 _NAME = "palaver"
 _TOOL = re.compile(r"(?:mcp_+)?(?:plugin_)?palaver(?:_palaver)?[_./:-]+\w")
@@ -26,44 +25,44 @@ _FENCE = "recalled"
 
 
 class Own(StrEnum):
-    """Why a line is Palaver's own: the reason under which it is counted."""
+    """Reason why a line is Palaver's own; skipped lines are counted by it."""
 
     FOLDER = "own-folder"
-    """Said while an agent worked in the folder that holds Palaver's data."""
+    """Written while an agent worked in the folder with Palaver's data."""
     RUN = "own-run"
-    """Said in a conversation that Palaver led itself, or in one that did nothing but ask it."""
+    """Part of a conversation that Palaver started, or that did nothing but ask Palaver."""
     TOOL = "own-tool"
-    """A call of one of Palaver's tools, or what it answered."""
+    """Call of one of Palaver's tools, or its result."""
     RECALLED = "own-recalled"
-    """Nothing but text that Palaver gave back, wherever it was put."""
+    """Nothing but text that Palaver returned."""
 
 
 def is_suspect(text: str, tool: str) -> bool:
-    """Whether what was said with a tool, or without one, may carry a sign at all. Nearly nothing does."""
+    """Return whether a text or the name of its tool may contain a mark of Palaver; hardly any does."""
     return _NAME in text or _FENCE in text or _NAME in tool
 
 
 def is_own_prompt(text: str) -> bool:
-    """Whether a prompt is one that Palaver sent."""
+    """Return whether Palaver sent this prompt."""
     return text.startswith(OWN_PROMPT_MARK)
 
 
 @lru_cache(maxsize=1024)
 def is_own_tool(name: str) -> bool:
-    """Whether a tool is of Palaver's server, under any of the names that agents give to the tools of servers."""
+    """Return whether a tool belongs to Palaver's server, under any of the names that agents use."""
     return _TOOL.match(name) is not None
 
 
 def is_own_command(command: str) -> bool:
-    """Whether a shell command does nothing but ask Palaver for something it keeps."""
+    """Return whether a shell command does nothing but query Palaver."""
     return "palaver" in command and _COMMAND.match(command) is not None
 
 
 def without_recalled(text: str, *, shortened: bool) -> str:
-    """Return the text without what is between the two markers of a reply; unchanged where there are none.
+    """Return the text without the parts between the markers of a reply.
 
-    Of a `shortened` text one marker may be lost: then it is cut from its beginning, or to its end. Both markers of a
-    reply carry the same random number, so quoted text that has a marker ends nothing.
+    A `shortened` text may have lost one marker; then it is cut from its beginning, or to its end. Both markers of a
+    reply have the same random number, so a marker in quoted text has no effect.
     """
     if _FENCE not in text:
         return text

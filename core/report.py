@@ -1,4 +1,4 @@
-"""What a pass over the transcripts did, and how the archive is: the values behind `up`, `archive` and `status`."""
+"""Reports of ingest runs and the state of the archive, for `up`, `archive` and `status`."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -17,11 +17,11 @@ class Unsearched(Struct):
 
 
 class Pass(Struct):
-    """What one pass saw and took up. `lines` and `exchanges` were read; old ones that grew are read again.
+    """Result of reading transcripts in an ingest run.
 
-    `foreign` of the files seen were written by no known agent and left alone, and `excluded` ones by the settings.
-    `still_archived` sessions were archived before the settings excluded them.
-    `reread` copies were read again by newer rules for secrets, and `outdated` ones wait for that.
+    `lines` and `exchanges` were parsed; exchanges that grew are parsed again. Of the files seen, `foreign` ones have an
+    unknown format, and `excluded` ones are excluded by the settings. `still_archived` sessions were archived before.
+    `reread` raw copies were parsed again with newer rules, `outdated` ones are left for the next run.
     """
 
     seen: int = 0
@@ -38,7 +38,7 @@ class Pass(Struct):
 
 
 class Compression(Struct):
-    """Copies that were compressed, their bytes before and after, and how many wait for the next run."""
+    """Raw copies that were compressed, their bytes before and after, and those left for the next run."""
 
     compressed: int = 0
     before: int = 0
@@ -65,10 +65,10 @@ class ExportedFile(Struct, frozen=True):
 
 
 class Exported(Struct):
-    """What was given back below a folder; `present` of the files were there already, with the same bytes.
+    """Result of an export to a folder; `present` files existed already with the same content.
 
-    Copies of `unverified` ones have no checksums yet. `warnings` are about exported copies, `problems` about those that
-    were not exported.
+    The raw copies of `unverified` files have no checksums yet. `warnings` are about exported copies, `problems` about
+    others.
     """
 
     folder: Path
@@ -80,10 +80,10 @@ class Exported(Struct):
 
 
 class Report(Struct):
-    """What all stages did. Times are seconds from the start; `model` is why meaning cannot be searched, if so.
+    """Result of all stages. Times are seconds from the start.
 
-    With `elsewhere` another process observes and embeds at this moment, and this pass left that to it. With `reindexed`
-    another version of Palaver had made the index, and it was made anew.
+    `model` is the reason why semantic search is unavailable, if it is. `elsewhere` is True if another process observes
+    and embeds at the moment, `reindexed` if the index of another version was rebuilt.
     """
 
     ingested: Pass = field(default_factory=Pass)
@@ -98,7 +98,7 @@ class Report(Struct):
 
 
 class StageState(Struct, frozen=True):
-    """A stage, its last success, and its last problem with the time of that; None and empty where there was none."""
+    """State of a stage: its last success, and its last problem with the time; None and empty if there was none."""
 
     name: str
     succeeded: Milliseconds | None
@@ -107,12 +107,12 @@ class StageState(Struct, frozen=True):
 
     @property
     def fails(self) -> bool:
-        """Whether it has not succeeded since its last problem."""
+        """True if the stage has not succeeded since its last problem."""
         return self.failed is not None and (self.succeeded is None or self.succeeded < self.failed)
 
 
 class Holder(Struct, frozen=True):
-    """Who holds a lease at this moment, and since when."""
+    """Process that holds a lease, and the start of the lease."""
 
     who: str
     since: Milliseconds
@@ -141,15 +141,15 @@ class KindCount(NamedTuple):
 
 
 class Status(Struct, frozen=True):
-    """How the archive is. Always `lines == parsed + repeated + sum(skipped.values())`, in the whole and in every copy.
+    """State of the archive.
 
-    `pending_bytes` belong to last lines that are still being written. `index_lag` counts changes that the published
-    index does not hold yet (they are searched all the same); `index` says in words how it is. `unaccounted` names the
-    copies of which that is not true, with their lines and how many are accounted for. `problems` are files that could
-    not be read at the last attempt, and why. `refused` facts were not kept, because no line bears them out. `watcher`
-    is the background archiver where one runs; `stages` tell when each part of the work last succeeded. `verified`
-    copies were verified, each at `verified_since` or later; `damaged` copies have the reason.
-    `given_up` requests to a language model will not be tried again by themselves.
+    Always `lines == parsed + repeated + sum(skipped.values())`, in total and in every raw copy.
+
+    `pending_bytes` belong to incomplete last lines. `index_lag` counts changes that are not in the published index
+    (they are still searched); `index` describes the index. `unaccounted` are raw copies that violate the sum.
+    `problems` are files that could not be read at the last attempt. `refused` facts have no evidence. `watcher` is the
+    background archiver, if it runs. `compared` raw copies were verified at `compared_since` or later; `damaged` ones
+    failed. `given_up` requests to a language model are not retried automatically.
     """
 
     home: Path
@@ -179,7 +179,7 @@ class Status(Struct, frozen=True):
 
 
 class SessionSecrets(Struct, frozen=True):
-    """The secrets that were taken out of one copy: how often each kind stood there. Never the secrets themselves."""
+    """Number of redacted secrets in one raw copy by kind, never the secrets themselves."""
 
     session_id: str
     project: str
@@ -188,11 +188,10 @@ class SessionSecrets(Struct, frozen=True):
 
 
 class Secrets(Struct, frozen=True):
-    """The secrets that were taken out of the whole archive.
+    """Redacted secrets of the whole archive.
 
-    `kinds` says for each kind how many different secrets there are, and how often they stood somewhere. `outdated`
-    copies were read by older rules; the next pass reads them again. `memories` says by
-    id how often each kind stood there.
+    `kinds` counts different secrets and occurrences. `outdated` raw copies were parsed with older rules. `memories`
+    counts occurrences by the id of a memory.
     """
 
     version: str

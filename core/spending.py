@@ -1,7 +1,4 @@
-"""What asking a language model costs: the values behind `palaver observe` and `palaver stats`.
-
-Amounts of money are in billionths of a US dollar.
-"""
+"""Costs of language models, for `palaver observe` and `palaver stats`. Amounts are in billionths of a US dollar."""
 
 from msgspec import Struct, field
 
@@ -10,7 +7,7 @@ from .errors import PalaverError
 
 
 class Usage(Struct, frozen=True):
-    """Tokens of one call or of many, as the provider counted them. `tokens_in` leaves out those of the cache."""
+    """Tokens of one or more calls, as the provider counted them. `tokens_in` excludes cached tokens."""
 
     tokens_in: int = 0
     cache_written: int = 0
@@ -19,7 +16,7 @@ class Usage(Struct, frozen=True):
 
 
 class Spent(Struct, frozen=True):
-    """What one model was used for. `unanswered` of the `calls` may have been charged although no answer was kept."""
+    """Calls to one model for one purpose. `unanswered` calls may have been charged although no answer was received."""
 
     model: str
     reason: str
@@ -30,9 +27,9 @@ class Spent(Struct, frozen=True):
 
 
 class Estimate(Struct, frozen=True):
-    """What looking at `exchanges` would cost: about `cost` one by one, about half of it (`batch`) in batches.
+    """Estimated cost of sending `exchanges`: `cost` for single calls, `batch` for batches.
 
-    `skipped` exchanges say too little to be asked about, `private` ones belong to projects that are never sent.
+    `skipped` exchanges have too little text; `private` ones belong to projects that are never sent.
     """
 
     model: str
@@ -47,10 +44,10 @@ class Estimate(Struct, frozen=True):
 
 
 class Extraction(Struct):
-    """What one run of the language model stage did.
+    """Result of one run of the language model stage.
 
-    `learned` exchanges got observations, in `nothing` nothing was worth keeping; `refused` counts facts without proof.
-    `stopped` is why it ended before everything was asked, if it did.
+    `learned` exchanges got observations, `nothing` counts those without; `refused` facts have no evidence. `stopped` is
+    the error that ended the run early.
     """
 
     asked: int = 0
@@ -68,7 +65,7 @@ class Extraction(Struct):
 
 
 class DeadLetter(Struct, frozen=True):
-    """A request that was given up: about which lines, why, and the last reply as it came."""
+    """Request that failed permanently: its lines, the reason, and the last reply."""
 
     id: str
     path: str
@@ -80,10 +77,10 @@ class DeadLetter(Struct, frozen=True):
 
 
 class ReadingCosts(Struct, frozen=True):
-    """What the last `exchanges` that taught something cost to read, in estimated tokens.
+    """Estimated tokens for reading the last `exchanges` with observations.
 
-    `told` is what layer 2 prints of them, all `observations` together. `said` is what the person and the agent said in
-    them; `kept` is all that is kept of them, with thinking, calls and shortened results.
+    As observations in layer 2, as prompts and answers only, or as full transcripts with thinking, calls and shortened
+    results.
     """
 
     exchanges: int = 0
@@ -94,10 +91,7 @@ class ReadingCosts(Struct, frozen=True):
 
 
 class Stats(Struct, frozen=True):
-    """What was spent and what is left of it; what observations cost to read beside what they were made from.
-
-    `left` is what each budget still allows.
-    """
+    """Costs so far, the rest of each budget, and the reading costs of observations and transcripts."""
 
     spent: list[Spent] = field(default_factory=list[Spent])
     left: dict[str, NanoDollars] = field(default_factory=dict[str, int])

@@ -1,1 +1,1 @@
-"""How is it shown?"""
+"""Presentation: values of core as Markdown for agents and users, and as JSON."""

@@ -1,4 +1,4 @@
-"""The prompts that Palaver sends to a language model."""
+"""Prompts that Palaver sends to a language model."""
 
 from collections.abc import Sequence
 from hashlib import sha256
@@ -11,47 +11,55 @@ _SYSTEM, _REQUEST = "observe_system", "observe_request"
 
 
 class Shown(Protocol):
-    """What is shown of an exchange: passages with a line, a voice and a text, and how many were left out where."""
+    """Excerpt of an exchange: passages with line, speaker and text, and the number and place of those left out."""
 
     @property
-    def passages(self) -> Sequence[object]: ...
+    def passages(self) -> Sequence[object]:
+        """Passages in order."""
+        ...
+
     @property
-    def gap(self) -> int: ...
+    def gap(self) -> int:
+        """Index of the first passage after the gap."""
+        ...
+
     @property
-    def left_out(self) -> int: ...
+    def left_out(self) -> int:
+        """Number of passages left out."""
+        ...
 
 
 class ExtractionPrompts:
-    """Asks what was learned in an exchange. A person's own templates replace ours like any other."""
+    """Prompts that ask for the observations of an exchange. Users can replace their templates."""
 
     def __init__(self, renderer: Renderer) -> None:
         self._renderer = renderer
 
     @property
     def version(self) -> str:
-        """Another one for every change of a template, so that nobody has to remember to raise it."""
-        told = "\0".join(self._renderer.source(name) for name in (_SYSTEM, _REQUEST))
-        return sha256(told.encode()).hexdigest()[:8]
+        """Version that changes with every change of a template."""
+        sources = "\0".join(self._renderer.source(name) for name in (_SYSTEM, _REQUEST))
+        return sha256(sources.encode()).hexdigest()[:8]
 
     def system(self) -> str:
-        """What the model is told each time."""
+        """Return the system prompt."""
         return self._renderer.fill(_SYSTEM, mark=OWN_PROMPT_MARK)
 
     def request(self, shown: Shown, nonce: str, known: Sequence[str]) -> str:
-        """One exchange as quoted data. Its text is indented, so that no line of it stands where ours do."""
+        """Return the prompt for an exchange as quoted data, indented so that it cannot imitate our lines."""
         return self._renderer.fill(_REQUEST, mark=OWN_PROMPT_MARK, shown=shown, nonce=nonce, known=known)
 
 
 class JudgingPrompts:
-    """Asks how one of two memories stands to the other, for as many pairs as there are."""
+    """Prompts that ask how pairs of memories relate."""
 
     def __init__(self, renderer: Renderer) -> None:
         self._renderer = renderer
 
     def system(self) -> str:
-        """What the model is told each time."""
+        """Return the system prompt."""
         return self._renderer.fill("judge_system", mark=OWN_PROMPT_MARK)
 
     def request(self, pairs: Sequence[tuple[str, str]], nonce: str) -> str:
-        """The pairs as quoted data, the older memory of each first. Their text is indented, as that of exchanges is."""
+        """Return the prompt for pairs as quoted data, the older memory first. Texts are indented."""
         return self._renderer.fill("judge_request", mark=OWN_PROMPT_MARK, pairs=pairs, nonce=nonce)

@@ -1,6 +1,6 @@
-"""Quote stored text as data: it cannot act as layout, markup, tool syntax or a remote image.
+"""Quoting: stored text as data that cannot act as layout, markup, tool syntax or a remote image.
 
-Where it begins and ends is told by a marker with a random number, which no stored text can know (`render.py`).
+A marker with a random number, which no stored text can know, encloses it (`render.py`).
 """
 
 import re
@@ -11,28 +11,28 @@ from ..core.tokens import count
 from .truncation import CHARS_PER_TOKEN, largest_fitting
 
 _BREAKS = re.compile(r"\r\n|[\r\x0b\x0c\x85\u2028\u2029]")
-# Controls, soft and zero-width signs (the two joiners that scripts and emoji need stay), direction overrides, tags and
-# variation selectors that can carry a hidden message, private noncharacters.
+# Control characters, soft hyphens and zero-width characters (except the two joiners, which scripts and emoji need),
+# direction overrides, tags and variation selectors that can carry a hidden message, private noncharacters.
 UNSEEN = re.compile(
     "[\x00-\x08\x0e-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\U000e0000-\U000e0fff]"
 )
-# Tags of tool syntax and of roles, which a host could take for its own: escaped in code too. They are written in small
-# letters, so types of a program, such as `List<User>`, stay.
+# Tags of tool syntax and roles, which a host could interpret: escaped in code, too. They are in lower case, so types of
+# a program, such as `List<User>`, stay.
 _HOST_TAG = re.compile(
     r"<(?=/?(?:[\w-]+:)?(?:invoke|parameters?|functions?|tools?|system|function[-_]\w+|tool[-_]\w+|system[-_]\w+|user|"
     r"human|assistant|developer|model|thinking)\b|\||/?SYS>)|\[(?=/?INST\b)"
 )
 _TAG = re.compile(rf"{_HOST_TAG.pattern}|<(?=[/!?]?[A-Za-z])")
 _ESCAPED = {"<": "&lt;", "[": "&#91;"}
-# A target elsewhere, by address or by reference, from which a viewer would load an image.
+# A remote target, by address or by reference, from which a viewer would load an image.
 _TARGET = re.compile(r"\]\(\s*<?(?:[a-z][a-z0-9+.-]*:)?//|\]\[", re.IGNORECASE)
 _CODE_SPAN = re.compile(r"(?<!`)(`{1,9})(?!`)([^\n]{1,200}?)(?<!`)\1(?!`)")
 _FENCE = re.compile(r"\s*(`{3,}|~{3,})(.*)")
 _BOLD = re.compile(r"(?<!\w)\*\*(?=\S)|(?<=\S)\*\*(?!\w)")
 """`**` at the edge of a word; between two words it is an operator, as in `2**3`."""
 _LOOSE = " ,;:.(-–—"
-"""What leads to words that were cut off."""
+"""Characters to remove at the end of a truncated text."""
 _LAYOUT = re.compile(
     r"\s*(?:#{1,6}(?:\s|$)|(?:=+|-{2,}|[*_]{3,})\s*$|\[Sidechain |"
     r"\*\*(?:User|Assistant|Task|ID|Type|Score|Title|Facts|Concepts|Files|Path|Evidence):\*\*)"
@@ -40,17 +40,17 @@ _LAYOUT = re.compile(
 
 
 def clean(text: str) -> str:
-    """Return the text without control, direction and invisible signs; every kind of line break becomes a newline."""
+    """Return the text without control, direction and invisible characters. All line breaks become newlines."""
     return UNSEEN.sub("", _BREAKS.sub("\n", without_ansi(readable(text))))
 
 
 def inert(text: str) -> str:
-    """Return cleaned text in which nothing is tool syntax, a role tag or a remote image. Other markup stays."""
+    """Return cleaned text without tool syntax, role tags or remote images. Other markup stays."""
     return _defused(clean(text), _HOST_TAG)
 
 
 def line(text: str) -> str:
-    """Return the text on one line, with no tags outside code spans, for headings, bullets and table rows."""
+    """Return the text on one line, without tags outside code spans, for headings, bullets and table rows."""
     return _prose(" ".join(clean(text).split()))
 
 
@@ -60,13 +60,13 @@ def code(text: str) -> str:
 
 
 def _defused(text: str, tag: re.Pattern[str]) -> str:
-    """Return the text with tags escaped and with a blank in what would be an image: `! [` is a sign and a link."""
+    """Return the text with escaped tags, and with a blank in image syntax: `! [` is text and a link."""
     shown = tag.sub(lambda found: _ESCAPED[found[0]], text)
     return shown.replace("![", "! [") if tag is _TAG or _TARGET.search(text) else shown
 
 
 def _prose(row: str) -> str:
-    """Return a line of prose without tags; in its code spans only those of tool syntax and roles are escaped."""
+    """Return a line of prose without tags; in code spans only those of tool syntax and roles are escaped."""
     shown, end = "", 0
     for span in _CODE_SPAN.finditer(row):
         shown += _defused(row[end : span.start()], _TAG) + _defused(span[0], _HOST_TAG)
@@ -75,8 +75,9 @@ def _prose(row: str) -> str:
 
 
 def brief(text: str, tokens: int) -> str:
-    """The text on one line and at most about `tokens` long, as many of its words as fit; of one that is too long for
-    half of the room as many letters.
+    """Return the text on one line, truncated at a word to about `tokens`.
+
+    A word that takes more than half of the limit is truncated itself.
     """
     whole = line(text)
     if count(whole) <= tokens:
@@ -90,7 +91,7 @@ def brief(text: str, tokens: int) -> str:
 
 
 def marked(text: str, words: Sequence[str], before: str, after: str) -> str:
-    """Return the text on one line with these whole words between two marks. Bold marks of the text itself go."""
+    """Return the text on one line with whole words between two marks. Bold marks of the text are removed."""
     shown = _BOLD.sub("", line(text))
     wanted = sorted({line(word) for word in words} - {""}, key=len, reverse=True)
     if not wanted:
@@ -99,14 +100,14 @@ def marked(text: str, words: Sequence[str], before: str, after: str) -> str:
 
 
 def _whole(word: str) -> str:
-    """Where blanks tell words apart. Of other scripts any pair of signs may be found."""
+    """Return a pattern for a whole word; for scripts without blanks, for any occurrence."""
     return rf"(?<![^\W_]){re.escape(word)}(?![^\W_])" if word.isascii() else re.escape(word)
 
 
 def block(text: str, *, is_code: bool = False) -> str:
-    """Return the text on as many lines as it has; escape tags outside code, and lines that imitate our layout.
+    """Return the text on its lines, with tags outside code and lines that imitate our layout escaped.
 
-    A fence that the text leaves open is closed. `is_code` is for tool calls and their output, which have no fences.
+    An open code fence is closed. `is_code` is for tool calls and their output, which have no fences.
     """
     shown: list[str] = []
     fence = ""

@@ -1,4 +1,4 @@
-"""Units: how the background archiver is described to what starts programs for a user, systemd or launchd."""
+"""Service files: the background archiver for systemd or launchd."""
 
 import plistlib
 from collections.abc import Mapping, Sequence
@@ -6,18 +6,18 @@ from typing import Final
 
 NAME = "palaver"
 _REFUSED: Final = frozenset("\"'\\$")
-"""What systemd takes in an argument, but not in the name of the program it starts."""
+"""Characters that systemd accepts in an argument, but not in the name of a program."""
 _BY_SHELL: Final = ("/bin/sh", "-c", 'exec "$0" "$@"')
 
 
 def systemd_unit(command: Sequence[str], environment: Mapping[str, str]) -> str:
-    """A unit for `systemctl --user`; see systemd.service(5) and systemd.exec(5)."""
+    """Return a unit for `systemctl --user`; see systemd.service(5) and systemd.exec(5)."""
     if _REFUSED.intersection(command[0]):
         command = [*_BY_SHELL, *command]
     words = [_quoted(word).replace("$", "$$") for word in command]
     settings = "".join(f"Environment={_quoted(f'{name}={value}')}\n" for name, value in environment.items())
     return f"""[Unit]
-Description=Palaver archives what you and your coding agents say
+Description=Palaver archives conversations with coding agents
 
 [Service]
 Type=exec
@@ -34,7 +34,7 @@ WantedBy=default.target
 
 
 def launchd_agent(command: Sequence[str], environment: Mapping[str, str]) -> str:
-    """A property list for `launchctl`; see launchd.plist(5)."""
+    """Return a property list for `launchctl`; see launchd.plist(5)."""
     agent = {
         "Label": NAME,
         "ProgramArguments": list(command),
@@ -49,7 +49,7 @@ def launchd_agent(command: Sequence[str], environment: Mapping[str, str]) -> str
 
 
 def _quoted(word: str) -> str:
-    """A word as systemd reads it back, whatever bytes its name holds."""
+    """Return a word in quotes of systemd; bytes that are not UTF-8 are kept."""
     data = word.encode("utf-8", "surrogateescape")
     return '"' + "".join(_escaped(byte) for byte in data) + '"'
 

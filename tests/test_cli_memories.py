@@ -345,7 +345,7 @@ def test_a_person_hears_why_there_is_no_context(tmp_path: Path, monkeypatch: pyt
         ],
         [
             "No memory of project:kitchen is both trusted and relevant for a new session.",
-            "Sessions start with rules, preferences, decisions and patterns; search others with `palaver recall WORDS`.",
+            "Sessions start with rules, preferences, decisions and patterns; find others with `palaver recall WORDS`.",
             "Memory files of a repository are omitted until you trust them: `palaver mnemonics allow`.",
         ],
         ["no archive at /no/such/home", "Run `palaver up` to make one."],

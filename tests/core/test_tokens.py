@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from palaver.core import tokens
-from palaver.core.tokens import count, price, tally, together
+from palaver.core.tokens import count
 
 # text, o200k_base count, count of Anthropic's published tokenizer
 KNOWN = [
@@ -58,14 +58,6 @@ def test_texts_on_lines_of_their_own_add_up(first: str, second: str) -> None:
     assert abs(count(f"{first}\n{second}") - count(first) - count(second)) <= 3
 
 
-@given(st.lists(st.text(st.sampled_from("aZé7_ .\t(🚀检\u2028"), max_size=20), min_size=1, max_size=5))
-def test_what_lines_are_made_of_adds_up_exactly(lines: list[str]) -> None:
-    """Lines that were tallied apart cost to the token what the text costs that they make."""
-    parts = [*map(tally, lines), tally("\n" * (len(lines) - 1))]
-
-    assert price(together(parts)) == count("\n".join(lines))
-
-
 SIGNS = st.text(st.sampled_from("aBcDE0123456789 \n\t\r\x1c\xa0\u2003\u3000.,;)_-\u00e9\u0663\u6211"), max_size=60)
 
 
@@ -73,5 +65,6 @@ SIGNS = st.text(st.sampled_from("aBcDE0123456789 \n\t\r\x1c\xa0\u2003\u3000.,;)_
 def test_a_text_is_counted_word_by_word(text: str) -> None:
     """Nothing that is counted within words reaches over a blank, whatever blanks there are."""
     whole = [len(pattern.findall(text)) for pattern, _ in tokens._WORDS]  # pyright: ignore[reportPrivateUsage]
+    words = [tokens._counts(word) for word in text.split()]  # pyright: ignore[reportPrivateUsage]
 
-    assert [*tally(text)[: len(whole)]] == whole
+    assert [sum(row) for row in zip(*words, strict=True)] == (whole if words else [])

@@ -65,7 +65,6 @@ def up(*, as_json: bool) -> None:
 
 def _newest(home: Home) -> str:
     """Return the first words of the newest title as a quoted search; empty if no title has several words."""
-
     with Store.open(home.database) as store:
         sessions = sorted(store.sessions.all().values(), key=lambda each: each.ended or each.started or 0, reverse=True)
     for session in sessions:
@@ -110,7 +109,6 @@ def _parser_pool(home: Home) -> ParserPool:
 
 def _archive(home: Home, found: Sequence[Transcript], skipped: Unsearched, pool: ParserPool, *, as_json: bool) -> bool:
     """Run all stages and print a report. Return whether every file could be read and every stage ran."""
-
     config = Config.read(home.config)
     pipeline_of = Pipeline(home, config.model, config.exclude, pool=pool)
     with pipeline_of as pipeline, progress_bars() as reporter:

@@ -86,9 +86,11 @@ class Commands(click.Group):
     """Click group that imports a command when it is called, and reports every failure with `failures`."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - the signature is click's
+        """Return the names of all commands, in the order of the help."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """Import a command and return it; None for an unknown name."""
         if cmd_name not in COMMANDS:
             return None
         module = import_module(f".{COMMANDS[cmd_name]}", __package__)
@@ -97,6 +99,7 @@ class Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command of the arguments; suggest the nearest one for a typo."""
         try:
             return super().resolve_command(ctx, args)
         except click.NoSuchCommand as error:
@@ -111,6 +114,7 @@ class Commands(click.Group):
         return found + click.Command.shell_complete(self, ctx, incomplete)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """Write the commands by heading."""
         width = max(map(len, COMMANDS))
         for heading, section in SECTIONS.items():
             with formatter.section(heading):
@@ -124,6 +128,7 @@ class Commands(click.Group):
         standalone_mode: bool = True,
         **extra: Any,
     ) -> Any:
+        """Run the command line; see `click.BaseCommand.main`."""
         _open_closed()
         try:
             done = super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
@@ -136,6 +141,7 @@ class Commands(click.Group):
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
+        """Parse the arguments; report usage errors."""
         typed = list(args)
         try:
             context = super().make_context(info_name, args, parent, **extra)
@@ -147,6 +153,7 @@ class Commands(click.Group):
         return context
 
     def invoke(self, ctx: click.Context) -> Any:
+        """Run a command; report its failure."""
         os.umask(0o077)  # whatever is made, here and by what is started from here, is nobody else's to read
         # What was archived can hold any character; a terminal that knows fewer shows `?` for the others.
         for stream in (sys.stdout, sys.stderr):

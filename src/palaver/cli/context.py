@@ -38,7 +38,6 @@ def context(*, project: str | None, query: str, budget: int, as_json: bool) -> N
     Prints nothing if nothing is relevant; the reason goes to stderr (except in hooks). Low-confidence memories, and
     global memories of agents without your approval, are omitted.
     """
-
     near: list[str] | None = None
     text = ""
 
@@ -81,7 +80,7 @@ def context(*, project: str | None, query: str, budget: int, as_json: bool) -> N
     elif namespace in known:
         _hint(
             f"No memory of {namespace} is both trusted and relevant for a new session.",
-            "Sessions start with rules, preferences, decisions and patterns; search others with `palaver recall WORDS`.",
+            "Sessions start with rules, preferences, decisions and patterns; find others with `palaver recall WORDS`.",
             "Memory files of a repository are omitted until you trust them: `palaver mnemonics allow`.",
         )
     else:
@@ -91,7 +90,6 @@ def context(*, project: str | None, query: str, budget: int, as_json: bool) -> N
 
 def _nearest(namespace: str, known: Iterable[str]) -> list[str] | None:
     """Return names of similar projects for an unknown one; None if the project exists but has no memories."""
-
     with Store.open(Home.find().database) as store:
         archived = {project_namespace(project or cwd) for project, cwd in store.sessions.projects()}
     if namespace in archived:

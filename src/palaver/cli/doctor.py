@@ -24,7 +24,6 @@ def doctor(*, as_json: bool) -> None:
     Only looks, and works on a home that is broken. Ends with 0 when all is well, and with 1 when there is something
     to do. `palaver fsck` compares every byte, which takes longer.
     """
-
     home = Home.find()
     refuse_demo_only(home, "doctor")
     none = is_demo(home)

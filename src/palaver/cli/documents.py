@@ -40,7 +40,6 @@ def index(paths: Sequence[str], *, namespace: str, flat: bool, as_json: bool) ->
     skipped, changed files replaced, and deleted files removed. Links, hidden files and installed packages are ignored.
     Secrets are redacted. The command can be interrupted at any time.
     """
-
     done, places, wrong = IndexedDirectory(), [Path(path).expanduser() for path in paths], 0
     with _documents(places) as documents, progress_bars() as report:
         for place in places:
@@ -124,7 +123,6 @@ def _add(done: IndexedDirectory, more: IndexedDirectory) -> None:
 
 def _documents(places: Sequence[Path]) -> DocumentLibrary:
     """Return the document library. Paths given on the command line may always be read."""
-
     home = Home.find()
     roots = [place if place.is_dir() else place.absolute().resolve().parent for place in places]
     return DocumentLibrary.open(home, roots, Config.read(home.config).model)

@@ -31,7 +31,6 @@ def export(what: Sequence[str], *, everything: bool, as_json: bool) -> None:
     as it lay below its agent's own folder. Every file is read back and compared; none that is there already is
     replaced.
     """
-
     if len(what) not in ({1} if everything else {1, 2}):
         raise click.UsageError("Give a FOLDER with --all." if everything else "Give WHAT to export, and a FOLDER.")
     to_output = not everything and what[1:] in {(), ("-",)}

@@ -167,7 +167,6 @@ def _confirmation(token: str) -> str:
 
 def _manage(undo: int | None, erase_now: int | None, *, as_json: bool) -> None:
     """Undo, erase or list past deletions."""
-
     with _deleter() as deleter, progress_bars() as reporter:
         restored = deleter.undo(undo, reporter) if undo is not None else RestoreResult()
         erased = deleter.erase(erase_now, reporter) if erase_now is not None else None

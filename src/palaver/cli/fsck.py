@@ -21,7 +21,6 @@ def fsck(*, repair: bool, as_json: bool) -> None:
     Takes as long as reading everything once. Nothing is changed without --repair, and nothing that was said is ever
     deleted. Ends with 0 when all is well, and with 1 when something is left to do.
     """
-
     home = Home.find()
     config = Config.read(home.config)
     with progress_bars() as report:

@@ -36,7 +36,6 @@ def recall(
     query: Sequence[str], *, limit: int, types: Sequence[str], tags: Sequence[str], project: str | None, as_json: bool
 ) -> None:
     """Find what is held about something, the best first. Only memories are searched; `palaver search` searches all."""
-
     words = redacted(" ".join(query), Home.find())
     with memory_core() as core:
         where = (namespace_of(core, project),) if project else ()
@@ -88,7 +87,6 @@ def list_memories(
     as_json: bool,
 ) -> None:
     """List memories, the newest first."""
-
     states = tuple(MemoryState) if every else STORED
     with memory_core() as core:
         where = (namespace_of(core, project),) if project else ()
@@ -120,7 +118,6 @@ def show_memory(memory_id: str, *, as_json: bool) -> None:
 @as_json
 def edit_memory(memory_id: str, *, as_json: bool) -> None:
     """Edit a memory's text in your editor (VISUAL or EDITOR). Leave it as it is, or empty, to change nothing."""
-
     taken = False
     with memory_core() as core:
         held = core.get(memory_id, forgotten=False)
@@ -171,7 +168,6 @@ def undo(memory_ids: Sequence[str], *, as_json: bool) -> None:
 
 def _told(undone: UndoneChange) -> tuple[str, str]:
     """What was taken back, in a word and in words."""
-
     held = undone.stored
     [(event, changed, said)] = changes(held, [undone.event])
     if event.kind is EventKind.RESTORED:

@@ -36,7 +36,6 @@ def mnemonics() -> None:
 @as_json
 def list_allowed(*, as_json: bool) -> None:
     """List the allowed folders."""
-
     home = Home.find()
     home.check()
     with Store.open(home.database) as store:
@@ -55,7 +54,6 @@ def list_allowed(*, as_json: bool) -> None:
 @as_json
 def allow(path: str, *, yes: bool, as_json: bool) -> None:
     """Trust the memory files of the project in PATH, also those to come."""
-
     home, folder = Home.find(), _of(path)
     if not folder.path.is_dir():
         raise InvalidInput(f"No folder {folder.path}", hint="Give the folder of a project that has one.")
@@ -86,7 +84,6 @@ def allow(path: str, *, yes: bool, as_json: bool) -> None:
 @as_json
 def disallow(path: str, *, as_json: bool) -> None:
     """Stop trusting the memory files of the project in PATH."""
-
     home = Home.find()
     home.check()
     project = _of(path)
@@ -105,6 +102,5 @@ def disallow(path: str, *, as_json: bool) -> None:
 
 def _of(path: str) -> Folder:
     """Return the memory files of the project that a path lies in."""
-
     place = Path(path).expanduser()
     return Folder(root_of(place.parent if place.name == MNEMONICS else place))

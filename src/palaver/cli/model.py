@@ -16,7 +16,6 @@ from .output import print_json
 @click.pass_context
 def model(ctx: click.Context, *, as_json: bool) -> None:
     """Show the embedding model, or change it with `use`."""
-
     if ctx.invoked_subcommand is not None:
         return
     chosen = Config.read(Home.find().config).model
@@ -35,7 +34,6 @@ def use_model(name: str, *, as_json: bool) -> None:
     NAME is a sentence-transformers model, which may be downloaded, the full path of a folder, or `packaged`. Run
     `palaver archive` afterwards; until it has finished, the old vectors are searched.
     """
-
     home = Home.find()
     chosen = None if name in {"packaged", DEFAULT_MODEL} else name
     dimension = load(chosen or DEFAULT_MODEL, download=True).dimension

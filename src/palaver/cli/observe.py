@@ -73,7 +73,6 @@ def observe(
 @as_json
 def stats(*, as_json: bool) -> None:
     """Show the costs of language models, the budgets left, and the tokens that observations save."""
-
     home = Home.find()
     found = load_stats(home, Config.read(home.config))
     if as_json:
@@ -104,7 +103,6 @@ def _run(home: Home, store: Store, config: Config, *, outdated: bool, revive: bo
 
 def _broke_off(result: Extraction) -> bool:
     """Return whether an error other than an exhausted budget stopped the run."""
-
     return result.stopped is not None and not isinstance(result.stopped, BudgetExhausted)
 
 
@@ -123,7 +121,6 @@ def _show_preferences(store: Store, *, as_json: bool) -> None:
 
 def _publish(home: Home, config: Config, report: Reporter) -> None:
     """Embed and index new observations, unless another process is doing so."""
-
     try:
         with Pipeline(home, config.model, config.exclude) as pipeline:
             pipeline.run((), report)

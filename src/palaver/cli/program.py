@@ -11,7 +11,6 @@ from palaver.core.home import Home
 
 def command_of(home: Home) -> str:
     """Return the shell command that runs Palaver on a home."""
-
     called = Path(sys.argv[0])
     found = which(called.name)
     if called.name == "__main__.py":

@@ -13,7 +13,6 @@ _KEY: Final = "ANTHROPIC_API_KEY"
 
 def why_off(config: Config) -> str:
     """Return the reason why no model may be called; empty if one may."""
-
     key, budget = os.environ.get(_KEY), Budget.of(config).limits
     if not key and not budget:
         return f"neither {_KEY} nor a budget in config.toml is set"

@@ -24,7 +24,6 @@ def rebuild(*, from_archive: bool, as_json: bool) -> None:
     learned. What was forgotten stays so: its marks stand in a file beside the copies as well. It can be stopped at any
     time.
     """
-
     home = Home.find()
     config = Config.read(home.config)
     with progress_bars() as report:

@@ -19,7 +19,6 @@ def redact(*, report: bool, as_json: bool) -> None:  # noqa: ARG001 - spelled ou
     Every text is redacted before it is stored. Equal secrets have equal placeholders. After an update with newer rules,
     `palaver archive` parses everything again.
     """
-
     with Store.open(Home.find().database) as store:
         found = secrets_in(store)
     if as_json:

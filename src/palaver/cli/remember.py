@@ -45,7 +45,6 @@ def remember(
     Every agent and `palaver search` find it at once. Memories that it replaces or contradicts are listed. Secrets are
     redacted first.
     """
-
     memory = Memory(
         " ".join(text),
         kind,
@@ -74,7 +73,6 @@ def remember(
 
 def _tell(done: RememberResult) -> None:
     """Print what became of a memory, and how to settle what disagrees."""
-
     if done.duplicate:
         click.echo(f"Held already as {done.stored.id}: {line(done.stored.memory.content)}")
         if done.stored.state is MemoryState.SUPERSEDED:

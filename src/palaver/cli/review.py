@@ -32,7 +32,6 @@ class Waiting(Struct, frozen=True):
 
     def shown(self) -> str:
         """Return it as text for a terminal."""
-
         told = {name: line(str(value)) for name, value in self.fields.items()}
         if self.fields["kind"] == "preference":
             what, said = (
@@ -55,7 +54,6 @@ def review(*, approve: Sequence[str], decline: Sequence[str], as_json: bool) -> 
     An approved preference is stored; an approved proven memory becomes a golden rule. What you decline is never
     proposed again. At a terminal each proposal is shown with its source and asked about.
     """
-
     home = Home.find()
     home.check()
     with MemoryCore.open(home, Config.read(home.config).model) as core:
@@ -75,7 +73,6 @@ def review(*, approve: Sequence[str], decline: Sequence[str], as_json: bool) -> 
 
 def waiting_in(store: Store, core: MemoryCore) -> dict[str, Waiting]:
     """Return what waits for a review, by id: preferences first."""
-
     found = [_preference(store, core, each) for each in preference_candidates(store)]
     found += [_proven(core, held) for held in core.feedback.approvable()]
     return {each.fields["id"]: each for each in found}

@@ -133,7 +133,6 @@ def search(
 
 def _holds_nothing() -> bool:
     """Return whether nothing was ever stored, as after a first run on a full disk."""
-
     with Store.open(Home.find().database) as store:
         return not (store.changes.last() or store.sources.totals()[0])
 
@@ -150,7 +149,6 @@ def _wanted(query: str | list[str], options: dict[str, Any]) -> Query:
         InvalidInput: if a value is invalid.
         UsageError: without words and filters.
     """
-
     options["projects"] = list(map(archived_as, options["projects"]))
     if query:
         return Query.parse(query, **options)
@@ -248,7 +246,6 @@ def _open_layers() -> ArchiveSearch:
     Raises:
         DemoOnly: if only demo data is archived.
     """
-
     home = Home.find()
     refuse_demo_only(home, "search WORDS")
     return ArchiveSearch(home, Config.read(home.config).model)

@@ -15,7 +15,6 @@ from .output import print_json, print_page, renderer
 @as_json
 def status(*, as_json: bool) -> None:
     """Show what is archived and indexed, and the outcome of every line."""
-
     home = Home.find()
     refuse_demo_only(home, "status")
     found = status_of(home, Config.read(home.config).model)

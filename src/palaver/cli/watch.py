@@ -39,7 +39,6 @@ def watch(*, poll: bool, as_json: bool) -> None:
     other commands work meanwhile. `palaver setup service` starts it for you, and `palaver status` shows what it does.
     Folders on network file systems are scanned every second, because they send no change notifications.
     """
-
     home = Home.find()
     refuse_demo(home)
     _open_log(home)
@@ -85,7 +84,6 @@ def _listener(home: Home, *, as_json: bool) -> Callable[[str, Mapping[str, objec
 
 def _settings(home: Home) -> Callable[[], Config]:
     """Return a function that reads the settings; while they are invalid, it returns the last valid ones."""
-
     state, last = _state(home.config), Config.read(home.config)
 
     def read() -> Config:
