@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from ...core.durability import sync, sync_path
 from ...core.errors import CopyDamaged, PathOutsideArchive, SourceUnreadable
-from ..files.compression import shown
+from ..files.compression import as_lines
 from ..store import Source
 from .checksums import checksums_of, continued, verify
 from .compressed_file import CompressedFile
@@ -159,14 +159,14 @@ class RawArchive:
         copy = Copy(self.root, archived)
         with copy.open() as file:
             state = (copy.path if copy.path.exists() else copy.compressed_path).stat()
-            return _copied(state, file, copy.size(), checksums_of(file))
+            return _copied(state, _ends(file, copy.size()), copy.size(), checksums_of(file))
 
     def open(self, archived: str) -> BinaryIO:
         """Open the content of a copy as lines; what the agent compressed is decompressed.
 
         Raises `OSError`, and `CopyDamaged` here or where the damage is read.
         """
-        return shown(self.open_raw(archived), self.root / archived)
+        return as_lines(self.open_raw(archived), self.root / archived)
 
     def open_raw(self, archived: str) -> BinaryIO:
         """Open the exact bytes that the agent wrote; raises like `open`."""
@@ -280,7 +280,7 @@ def _still_compressed(source: BinaryIO, copy: Copy, known: Source | None) -> Cop
             raise CopyDamaged(copy.compressed_path, file.format_damage())
         if state.st_size <= file.table.size:
             sums = known.sums if known else checksums_of(file)
-            return _copied(state, _original(source, file, file.table.size), file.table.size, sums)
+            return _copied(state, _original_ends(source, file, file.table.size), file.table.size, sums)
     copy.decompress()
     return None
 
@@ -298,7 +298,7 @@ def _append(source: BinaryIO, path: Path, known: Source | None) -> Copied:
             sums.add(piece)
         size = copy.tell()
         sync(copy)
-        return _copied(state, _original(source, copy, size), size, sums.pack())
+        return _copied(state, _original_ends(source, copy, size), size, sums.pack())
 
 
 def _is_erased_from(ours: bytes, theirs: bytes) -> bool:
@@ -309,24 +309,33 @@ def _is_erased_from(ours: bytes, theirs: bytes) -> bool:
     return len(mine) == len(other) and all(a == b or not a.strip(b" \t") for a, b in zip(mine, other, strict=True))
 
 
-def _original(source: BinaryIO, copy: BinaryIO, size: int) -> BinaryIO:
-    """Return the agent's file, unless it is shorter than the copy: the copy may have lost erased lines."""
-    return source if os.fstat(source.fileno()).st_size >= size else copy
+def _copied(state: os.stat_result, ends: tuple[bytes, bytes], size: int, sums: bytes) -> Copied:
+    return Copied(Stat(state.st_dev, state.st_ino, state.st_mtime_ns, size), *ends, sums)
 
 
-def _copied(state: os.stat_result, file: BinaryIO, size: int, sums: bytes) -> Copied:
-    return Copied(Stat(state.st_dev, state.st_ino, state.st_mtime_ns, size), *_ends(file, size), sums)
+def _original_ends(source: BinaryIO, copy: BinaryIO, size: int) -> tuple[bytes, bytes]:
+    """Return the ends of the agent's file where the copy only lacks erased lines, and else those of the copy.
+
+    A file that was rewritten while it was copied differs from its copy, which the next run must notice.
+    """
+    probe = min(size, _PROBE)
+    head, tail = ((_read(copy, start, probe), _read(source, start, probe)) for start in (0, size - probe))
+    return _digest(head[_is_erased_from(*head)]), _digest(tail[_is_erased_from(*tail)])
 
 
 def _ends(file: BinaryIO, size: int) -> tuple[bytes, bytes]:
     """Return the digests of the first and the last 4 KiB of the first `size` bytes of a file."""
     probe = min(size, _PROBE)
-    return _digest(file, 0, probe), _digest(file, size - probe, probe)
+    return _digest(_read(file, 0, probe)), _digest(_read(file, size - probe, probe))
 
 
-def _digest(file: BinaryIO, start: int, length: int) -> bytes:
+def _read(file: BinaryIO, start: int, length: int) -> bytes:
     file.seek(start)
-    return hashlib.blake2b(file.read(length), digest_size=16).digest()
+    return file.read(length)
+
+
+def _digest(data: bytes) -> bytes:
+    return hashlib.blake2b(data, digest_size=16).digest()
 
 
 def _start_of(file: BinaryIO, line: int, near: tuple[int, int]) -> int:

@@ -10,10 +10,10 @@ from typing import BinaryIO, Final
 
 from ...core.durability import sync, sync_path
 from ...core.errors import CopyDamaged
-from ..files.compression import DOCUMENT, SUFFIX, shown
+from ..files.compression import DOCUMENT, SUFFIX, as_lines
 from ..files.json_document import without_records
 from ..files.lines import blanked
-from ..files.packed import repack
+from ..files.zstd_file import compress_lines
 from ..store import Source, Store
 from .checksums import damaged_blocks, updated, verify
 from .raw_copy import UNFINISHED, Copy
@@ -89,7 +89,7 @@ def erase_lines(copy: Copy, lines: Collection[int], openings: Collection[int] = 
         if suffix == DOCUMENT:
             target.write(without_records(source.read(), gone).ljust(size))
         elif suffix == SUFFIX:
-            repack(_without(shown(source, copy.path), gone), target, size)
+            compress_lines(_without(as_lines(source, copy.path), gone), target, size)
         else:
             target.writelines(_without(source, gone))
 

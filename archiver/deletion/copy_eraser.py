@@ -13,7 +13,7 @@ from ...core.progress import Progress, silent
 from ..copies.raw import RawArchive, unreadable
 from ..copies.raw_copy import Copy
 from ..copies.rewriting import erase_lines, remove, remove_leftovers, updating_checksums
-from ..files.compression import DOCUMENT, SUFFIX, shown
+from ..files.compression import DOCUMENT, SUFFIX, as_lines
 from ..files.lines import is_blanked, split
 from ..formats.registry import all_formats
 from ..store import Source, State, Store
@@ -80,7 +80,7 @@ class CopyEraser:
         agent, path = (source.agent, source.path) if source else (copy.archived.partition("/")[0], copy.path)
         if copy.format_damage():
             copy.decompress()
-        with shown(copy.open(), copy.path) as file:
+        with as_lines(copy.open(), copy.path) as file:
             gone = self.suppressed.lines(path, split(file), blanked=False)
         if gone or source is None or repeats_others(source):
             with reading_copy(self._raw, copy.archived) as file:
@@ -89,7 +89,7 @@ class CopyEraser:
             if gone:
                 with updating_checksums(self._store, copy, source, in_place=_keeps_offsets(copy)):
                     erase_lines(copy, gone, {exchange.span.start_line for exchange in parsed.exchanges})
-        with shown(copy.open(), copy.path) as file:
+        with as_lines(copy.open(), copy.path) as file:
             lines = split(file)
             first = next(lines, None)
             return first is not None and all(is_blanked(line.data) for line in chain([first], lines))

@@ -17,7 +17,7 @@ from ..copies.raw_copy import COMPRESSED_SUFFIX, Copy
 from ..files.compression import opened
 from ..files.lines import REPEATED, split
 from ..formats.registry import by_agent
-from ..reading.parsing import Parsed, parse
+from ..reading.parsing import ParsedLines, parse
 from ..redaction import Redactor
 from ..store import Source, Store
 from ..store.source_table import DELETED
@@ -148,6 +148,6 @@ def reading_original(source: Source) -> Generator[BinaryIO]:
     yield io.BytesIO(b"".join(lines))
 
 
-def parse_copy(file: BinaryIO, agent: str, key: bytes) -> Parsed:
+def parse_copy(file: BinaryIO, agent: str, key: bytes) -> ParsedLines:
     """Parse the content of a copy, lines that repeat other copies included."""
     return parse(by_agent(agent), Session(agent, ""), ResumePoint(), file, Redactor(key))

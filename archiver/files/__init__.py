@@ -1,1 +1,1 @@
-"""How are the files that agents write opened as numbered lines?"""
+"""Opening of the files that agents write, as numbered lines."""

@@ -1,4 +1,4 @@
-"""Text as people and indexes want it: without terminal colours and NUL, and no longer than asked for."""
+"""Text without terminal colours, and clipped to a length."""
 
 import re
 from typing import Final
@@ -6,25 +6,25 @@ from typing import Final
 from ...core.text import without_ansi
 
 MARGIN: Final = 1000
-"""Characters beyond a cut that stay until it is known whether a secret lies across it."""
+"""Characters that stay on both sides of a cut until secrets are redacted."""
 CUT: Final = "\0"
-"""Stands around the number in a text that waits to be trimmed; no other text holds it."""
+"""Encloses the number in a clipped text that is not trimmed yet; no other text contains it."""
 
-# Line ends on both sides, because many secrets are known by what stands behind them.
+# Line ends on both sides, because many secrets are recognised by what follows them.
 _CUT = re.compile(rf"\n{CUT}(\d{{1,15}}){CUT}\n?")
 _PLAN = re.compile(r"\s*implement the following plan:?\s*", re.IGNORECASE)
 _HEADING = re.compile(r"^#{1,3}\s+(.+?)\s*$", re.MULTILINE)
 
 
 def clean(text: str) -> str:
-    """The text without ANSI sequences, NUL characters and surrounding blank space."""
+    """Return the text without ANSI sequences, NUL characters and surrounding whitespace."""
     return without_ansi(text).replace("\0", "").strip()
 
 
 def clip(text: str, limit: int | None) -> str:
-    """The text, or its head and its tail when it has more than `limit` characters; None for no limit.
+    """Return the text, or its head and tail if it has more than `limit` characters; None for no limit.
 
-    What is longer keeps a margin around the cut until `trim` makes it: a secret must not be cut before it is known.
+    A margin stays around the cut until `trim` removes it, so that no secret is cut before it is redacted.
     """
     if limit is None or len(text) <= limit:
         return text
@@ -35,7 +35,7 @@ def clip(text: str, limit: int | None) -> str:
 
 
 def trim(text: str) -> str:
-    """A clipped text at its final length; every other text as it is."""
+    """Return a clipped text at its final length, and any other text unchanged."""
     at = text.find(CUT)
     cut = _CUT.match(text, at - 1) if at > 0 else None
     if cut is None:
@@ -53,17 +53,17 @@ def _gapped(head: str, left_out: int, tail: str) -> str:
 
 
 def one_line(text: str, limit: int | None = None) -> str:
-    """The text with every run of blank space as one space, cut at `limit` characters."""
+    """Return the text with single spaces only, cut at `limit` characters."""
     line = " ".join(text.split())
     return line if limit is None or len(line) <= limit else line[: limit - 1].rstrip() + "…"
 
 
 def plan_in(prompt: str) -> str | None:
-    """The plan that a prompt hands over, in markdown; None where it does not. Claude Code words the opening."""
+    """Return the Markdown plan after Claude Code's opening words in a prompt; None if there is none."""
     opening = _PLAN.match(prompt)
     return prompt[opening.end() :] if opening else None
 
 
 def heading_of(markdown: str) -> re.Match[str] | None:
-    """The first heading of one of the three upper levels; its words are group 1."""
+    """Return the first heading of level 1 to 3; group 1 is its text."""
     return _HEADING.search(markdown)

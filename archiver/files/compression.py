@@ -1,32 +1,30 @@
-"""What agents keep compressed or as one document, read as the lines it holds."""
+"""Opening of files as lines, even if they are compressed or one JSON document."""
 
 import io
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from .json_document import unfolded
+from .json_document import document_lines
+from .zstd_file import DecompressedFile
 
 SUFFIX: Final = ".zst"
 DOCUMENT: Final = ".json"
 BUFFER: Final = 1 << 18
-"""Lines of a transcript are long: with Python's own 8 KiB, cutting them takes more than twice as long."""
+"""Size of the read buffer: with Python's 8 KiB, splitting long lines takes more than twice as long."""
 
 
 def opened(path: Path) -> BinaryIO:
-    """The lines of a file: decompressed when its name ends in `.zst`, one a record when in `.json`; raises `OSError`.
+    """Open the lines of a file: decompressed if its name ends in `.zst`, one record a line if in `.json`.
 
-    A compressed file that is damaged or cut short ends where it can no longer be read. Its bytes stay archived as
-    they are.
+    A damaged compressed file ends where it can no longer be read. Raises `OSError`.
     """
-    return shown(path.open("rb", BUFFER), path)
+    return as_lines(path.open("rb", BUFFER), path)
 
 
-def shown(file: BinaryIO, path: Path) -> BinaryIO:
-    """The lines of an open file, by the name that the agent gave it."""
+def as_lines(file: BinaryIO, path: Path) -> BinaryIO:
+    """Return the lines of an open file, by the suffix of its path."""
     if path.suffix == DOCUMENT:
-        return unfolded(file)
+        return document_lines(file)
     if path.suffix == SUFFIX:
-        from .packed import Unpacked  # of processes that help to parse, most never need it
-
-        return io.BufferedReader(Unpacked(file, path))
+        return io.BufferedReader(DecompressedFile(file, path))
     return file

@@ -1,4 +1,4 @@
-"""Documents: a conversation that is one JSON value rather than lines, read as one record per line."""
+"""Conversations in one JSON document, read as one record a line."""
 
 import io
 import json
@@ -10,14 +10,14 @@ import orjson
 from .lines import blanked_record
 
 LIMIT = 256 * 1024 * 1024
-"""Bytes of the largest document that is read; of a larger one only the copy is kept."""
+"""Bytes of the largest document that is read; a larger one is only copied."""
 
 
-def unfolded(file: BinaryIO) -> BinaryIO:
-    """A document as lines: first what it says of itself, then every object of its lists, list by list.
+def document_lines(file: BinaryIO) -> BinaryIO:
+    """Return a document as lines: its plain fields on the first, then each element of its lists of objects.
 
-    A document that is itself a list is its elements. One that is damaged, or too large, is a single line without an
-    end, as every line is that is still being written.
+    A document that is a list becomes one line an element. A damaged or oversized one becomes a single line without an
+    end, like a line that is still being written.
     """
     with file:
         data = file.read(LIMIT + 1)
@@ -30,9 +30,9 @@ def unfolded(file: BinaryIO) -> BinaryIO:
 
 
 def without_records(data: bytes, gone: Mapping[int, bool]) -> bytes:
-    """A document in which those of its records are blanked that stand on these lines when it is unfolded.
+    """Return a document in which the records on these lines (see `document_lines`) are blanked.
 
-    True where an exchange began there.
+    A line maps to True if an exchange began there.
     """
     number = 1
 
@@ -55,10 +55,10 @@ def without_records(data: bytes, gone: Mapping[int, bool]) -> bytes:
 
 
 def line(value: object) -> bytes:
-    """A JSON value on one line, with its end. Lone surrogates stay as the escapes that they were."""
+    """Return a JSON value on one line, with its end. Lone surrogates stay escaped."""
     try:
         return orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE)
-    except TypeError:  # a lone surrogate, or nested more deeply or a larger number than orjson writes
+    except TypeError:  # orjson writes no lone surrogates, deep nesting or large numbers
         return json.dumps(value, separators=(",", ":")).encode() + b"\n"
 
 

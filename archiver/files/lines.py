@@ -1,6 +1,6 @@
-"""Lines: a transcript as numbered stretches of bytes, and the records that stand in each.
+"""Lines of a transcript, with numbers and byte ranges, and the JSON records on each.
 
-Lines end at `\\n` bytes and nowhere else, so numbers and offsets agree with every other tool that counts lines.
+Only the line feed ends a line, so numbers and offsets agree with other tools.
 """
 
 import io
@@ -14,11 +14,11 @@ from typing import Any, BinaryIO, Final, NamedTuple, TypeAlias, cast
 import orjson
 
 LIMIT = 32 * 1024 * 1024
-"""Bytes of the longest line that is read; of a longer one only the offsets are known."""
+"""Bytes of the longest line that is read; of a longer one only the offsets are kept."""
 
 HEAD_BYTES = 256 * 1024
 HEAD_LINES = 50
-"""How much of a file tells what it is; a line that begins in these bytes is read to its end."""
+"""Part of a file by which its format is recognised; a line that begins there is read to its end."""
 
 _BOM = b"\xef\xbb\xbf"
 _PIECE = 1 << 18
@@ -30,11 +30,11 @@ Record: TypeAlias = dict[str, Any]
 
 PARSED: Final = "parsed"
 REPEATED: Final = "repeated"
-"""Outcome of a line that this or another file brought before, as forks and resumed sessions do."""
+"""Outcome of a line whose record is on an earlier line, as in forks and resumed sessions."""
 
 
 class Reason(StrEnum):
-    """Why a line holds no record."""
+    """Reason why a line has no record."""
 
     BLANK = "blank"
     CUT_SHORT = "cut-short"
@@ -45,20 +45,20 @@ class Reason(StrEnum):
 
 
 class Line(NamedTuple):
-    """One line: its 1-based number, its half-open byte range with the line end, and its content without it."""
+    """One line: its number from 1, its half-open byte range with the line end, and its content without it."""
 
     number: int
     start: int
     end: int
     data: bytes
     complete: bool
-    """False for a last line without `\\n`, which may still be being written."""
+    """False for a last line without a line feed, which may be unfinished."""
     oversized: bool
     """True when the line is longer than the limit; `data` is empty then."""
 
 
 def split(file: BinaryIO, *, start_byte: int = 0, start_line: int = 1, limit: int = LIMIT) -> Iterator[Line]:
-    """The lines of a file from a byte offset on, holding at most one line of `limit` bytes and what is read ahead."""
+    """Yield the lines of a file from a byte offset on; at most one line of `limit` bytes is in memory."""
     file.seek(start_byte)
     start, number = start_byte, start_line
     while data := file.readline(limit + 1):
@@ -66,18 +66,18 @@ def split(file: BinaryIO, *, start_byte: int = 0, start_line: int = 1, limit: in
         oversized = len(data) > limit and not complete
         end = start + len(data)
         if oversized:
-            rest, complete = _passed(file)
+            rest, complete = _skip_line(file)
             data, end = b"", end + rest
         elif start == 0:
             data = data.removeprefix(_BOM)
         yield Line(number, start, end, data.removesuffix(b"\n").removesuffix(b"\r"), complete, oversized)
         if not complete:
-            return  # what its agent writes meanwhile is the rest of this line
+            return  # what the agent writes meanwhile belongs to this line
         start, number = end, number + 1
 
 
-def _passed(file: BinaryIO) -> tuple[int, bool]:
-    """Pass over the rest of a line: how many bytes it had, and whether it has an end."""
+def _skip_line(file: BinaryIO) -> tuple[int, bool]:
+    """Skip the rest of a line. Return how many bytes it had, and whether it has an end."""
     size = 0
     while piece := file.readline(_PIECE):
         size += len(piece)
@@ -87,48 +87,48 @@ def _passed(file: BinaryIO) -> tuple[int, bool]:
 
 
 def blanked(length: int, *, opens: bool) -> bytes:
-    """What stands where a line of this many bytes was erased; the first one of an exchange is told from the others."""
+    """Return the replacement of an erased line of this length; the first line of an exchange has its own."""
     return (b"\t" if opens else b" ").ljust(length)[:length]
 
 
 def blanked_record(*, opens: bool) -> Record:
-    """What stands in a document where a record was erased."""
+    """Return the replacement of an erased record of a document."""
     return {"": 1} if opens else {}
 
 
 def is_blanked(data: bytes) -> bool:
-    """Whether an erased line stood here: agents write no line of spaces, and no empty record."""
+    """Return whether this line was erased: agents write no line of spaces and no empty record."""
     return data == b"{}" or opens_blanked(data) or (data[:2] == b"  " and not data.strip(b" "))
 
 
 def opens_blanked(data: bytes) -> bool:
-    """Whether the first line of an erased exchange stood here."""
+    """Return whether this was the first line of an erased exchange."""
     return data == b'{"":1}' or (data[:2] == b"\t " and not data.strip())
 
 
 def head(file: BinaryIO) -> bytes:
-    """The first lines of a file, whole, as far as they tell what it is."""
+    """Return the first lines of a file, by which its format is recognised."""
     start = file.read(HEAD_BYTES)
     return start if start.endswith(b"\n") else start + file.readline(LIMIT)
 
 
 def head_records(head: bytes) -> Iterator[Record]:
-    """The records in the first lines of a file, as far as they can be read, each when it is asked for."""
+    """Yield the records in the first lines of a file, as far as they can be read."""
     lines = io.BytesIO(head.removeprefix(_BOM))
     decoded = map(decode, islice((line for line in lines if line.strip()), HEAD_LINES))
     return (record for found in decoded if isinstance(found, list) for record in found)
 
 
 def records(line: Line) -> list[Record] | Reason:
-    """The objects on a line: one, several when objects are glued together, or the reason why there is none."""
+    """Return the objects on a line, which are several if objects are joined; otherwise the reason for having none."""
     return Reason.OVERSIZED if line.oversized else decode(line.data)
 
 
 def decode(data: bytes) -> list[Record] | Reason:
-    """The objects in some bytes, in order.
+    """Return the objects in a line's bytes, in order.
 
-    What strict JSON forbids is repaired: lone surrogates and invalid UTF-8 become U+FFFD, NUL bytes and control
-    characters are tolerated, and a whole object glued to another one, or to a cut-off one, is recovered.
+    Invalid JSON is repaired: lone surrogates and invalid UTF-8 become U+FFFD, NUL bytes and control characters are
+    accepted, and a whole object after another one, even a truncated one, is recovered.
     """
     try:
         value = orjson.loads(data)
@@ -144,7 +144,7 @@ def _recover(data: bytes) -> list[Record] | Reason:
     try:
         values, fault = _values(text, 0)
         if fault is not None:
-            values += _glued_tail(text, fault)
+            values += _joined_tail(text, fault)
         repaired = [_repaired(value) for value in values]
     except RecursionError:
         return Reason.TOO_DEEP
@@ -157,7 +157,7 @@ def _recover(data: bytes) -> list[Record] | Reason:
 
 
 def _values(text: str, at: int) -> tuple[list[object], json.JSONDecodeError | None]:
-    """Values that stand one after another, and the fault that ended them unless the text did."""
+    """Return consecutive values, and the error after them unless they reach the end of the text."""
     values: list[object] = []
     while at < len(text):
         try:
@@ -169,10 +169,10 @@ def _values(text: str, at: int) -> tuple[list[object], json.JSONDecodeError | No
     return values, None
 
 
-def _glued_tail(text: str, fault: json.JSONDecodeError) -> list[object]:
-    """Whole objects after a record that was cut off without a line end.
+def _joined_tail(text: str, fault: json.JSONDecodeError) -> list[object]:
+    """Return the objects after a record that was truncated without a line end.
 
-    They count only when they reach the end of the line: what a cut-off record contains is no record itself.
+    They count only if they reach the end of the line: an object inside a truncated record is no record itself.
     """
     if _is_cut(text, fault):
         return []

@@ -1,1 +1,1 @@
-"""How do transcripts come into the archive?"""
+"""Ingest of transcripts into the archive."""

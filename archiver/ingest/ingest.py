@@ -24,9 +24,9 @@ from ..formats import ContainedSession, ContainerFormat
 from ..formats.folders import is_gone, is_open
 from ..reading.exclusion import Exclusion
 from ..reading.parsing import parse
-from ..reading.source_reader import Boundaries, Reading
+from ..reading.source_reader import IngestFilters, SourceReader
 from ..redaction import Redactor
-from ..redaction.transcript_redactor import Discretion
+from ..redaction.transcript_redactor import TranscriptRedactor
 from ..store import Source, Store
 from ..store.source_table import DELETED
 from .container_extraction import ContainerExtractor
@@ -53,7 +53,7 @@ class _Ingested(Struct, frozen=True):
     job: IngestJob
     source: Source
     session: Session
-    reading: Reading
+    reading: SourceReader
 
 
 class Ingest:
@@ -67,8 +67,8 @@ class Ingest:
         home = Home(raw.root.parent)
         self._key = home.key()
         self._deleted = SuppressionList(store, self._key)
-        self._boundaries = Boundaries(home.root, Redactor(self._key), exclusion or Exclusion(), self._deleted)
-        self._discretion = Discretion(self._boundaries.redactor)
+        self._filters = IngestFilters(home.root, Redactor(self._key), exclusion or Exclusion(), self._deleted)
+        self._redactor = TranscriptRedactor(self._filters.redactor)
         self._eraser: CopyEraser | None = None
         self._unstored: list[_Ingested] = []
         self._stored_at = 0.0
@@ -86,11 +86,11 @@ class Ingest:
         Copies whose rules are outdated are read again for `budget` seconds; without a budget, all that are marked for
         it. `stored` is called from time to time, when the store has more than before.
         """
-        report, boundaries = Pass(still_archived=self._excluded_sessions()), self._boundaries
+        report, filters = Pass(still_archived=self._excluded_sessions()), self._filters
         erased = self._store.tombstones.exist(erased=True)
         self._eraser = CopyEraser(self._store, self._raw) if erased else None
         found = {each.path: each for each in transcripts}.values()
-        planner = JobPlanner(self._store, self._raw, boundaries.redactor, boundaries.exclusion, self._deleted)
+        planner = JobPlanner(self._store, self._raw, filters.redactor, filters.exclusion, self._deleted)
         jobs = planner.jobs((each for each in found if each.held_by is None), report)
         drop_checksums(self._store, (job.continued for job in jobs if job.rewritten))
         if self._eraser:
@@ -107,12 +107,12 @@ class Ingest:
         self._keep_problems(report.problems)
         if self._eraser:
             report.problems += self._eraser.finish()
-        Rereading(self._store, self._raw, boundaries).run(report, progress, budget)
+        Rereading(self._store, self._raw, filters).run(report, progress, budget)
         return report
 
     def _excluded_sessions(self) -> int:
         """Return how many sessions were archived before the settings excluded them."""
-        exclusion = self._boundaries.exclusion
+        exclusion = self._filters.exclusion
         return sum(map(exclusion.covers, self._store.sessions.folders())) if exclusion else 0
 
     def _ingest_files(
@@ -154,7 +154,7 @@ class Ingest:
     ) -> None:
         """Ingest each session of a container like a transcript of its own."""
         erased = self._eraser.suppressed if self._eraser else None
-        extractor = ContainerExtractor(self._store, self._raw.root, names, self._boundaries.redactor, erased)
+        extractor = ContainerExtractor(self._store, self._raw.root, names, self._filters.redactor, erased)
         problem: SourceUnreadable | None = None
         state = 0
         try:
@@ -208,16 +208,16 @@ class Ingest:
     def _read(self, job: IngestJob, source: Source, file: ParsedFile | None, report: Pass) -> _Ingested:
         """Read a copy without writing, so that nobody waits for the parser."""
         with self._raw.open(source.archived) as copy:
-            session = file[0] if file else self._discretion.session(job.format.identify(job.path, lines.head(copy)))
+            session = file[0] if file else self._redactor.session(job.format.identify(job.path, lines.head(copy)))
             parsed = file[1] if file else None
             if any(each.session.native_id == session.native_id for each in self._unstored):
                 self._store_all(report)
             session = self._stored_session(session)
             if parsed is None:
-                parsed = parse(job.format, session, source.resume, copy, self._boundaries.redactor)
+                parsed = parse(job.format, session, source.resume, copy, self._filters.redactor)
             if any(not each.reading.records.keys().isdisjoint(parsed.records) for each in self._unstored):
                 self._store_all(report)
-            reading = Reading(job.format, session, source, StoredRecords(self._store), self._boundaries)
+            reading = SourceReader(job.format, session, source, StoredRecords(self._store), self._filters)
             reading.run(copy, parsed)
         return _Ingested(job, source, session, reading)
 

@@ -32,11 +32,11 @@ class IngestJob(Struct, frozen=True):
     continued: Source | None = None
     replaced: Source | None = None
     rewritten: bool = False
-    """Whether lines that were read before may be in other places."""
+    """True if lines that were read before may be in other places."""
 
     @property
     def is_new(self) -> bool:
-        """Whether nothing of the transcript was ingested before."""
+        """True if nothing of the transcript was ingested before."""
         return self.continued is None and self.replaced is None
 
     def source(self, copied: Copied) -> Source:

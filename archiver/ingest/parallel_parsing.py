@@ -15,12 +15,12 @@ from ..copies.raw import Copied
 from ..files.compression import opened
 from ..files.lines import head
 from ..formats import TranscriptFormat
-from ..reading.parsing import Parsed, parse
+from ..reading.parsing import ParsedLines, parse
 from ..redaction import Redactor
-from ..redaction.transcript_redactor import Discretion
+from ..redaction.transcript_redactor import TranscriptRedactor
 from .parser_pool import ParserPool
 
-ParsedFile: TypeAlias = tuple[Session, Parsed]
+ParsedFile: TypeAlias = tuple[Session, ParsedLines]
 _T = TypeVar("_T")
 _BATCH: Final = 64 << 20
 """Bytes of files that may be parsed before the first of them is stored."""
@@ -42,7 +42,7 @@ class ParseTask(Struct, frozen=True):
         redactor = Redactor(self.key)
         try:
             with opened(self.root / self.archived) as file:
-                session = Discretion(redactor).session(self.format.identify(self.path, head(file)))
+                session = TranscriptRedactor(redactor).session(self.format.identify(self.path, head(file)))
                 return session, parse(self.format, session, ResumePoint(), file, redactor)
         except (OSError, PalaverError):
             return None

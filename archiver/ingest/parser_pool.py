@@ -26,7 +26,7 @@ class ParserPool(Closing):
 
     @property
     def size(self) -> int:
-        """How many processes the pool may have."""
+        """Number of processes that the pool may have."""
         return processors() - 1
 
     def start(self) -> None:

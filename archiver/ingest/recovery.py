@@ -13,8 +13,8 @@ from ..copies.verification import copies_without_row
 from ..files import lines
 from ..formats import TranscriptFormat
 from ..formats.registry import all_formats
-from ..reading.source_reader import Boundaries, Reading
-from ..redaction.transcript_redactor import Discretion
+from ..reading.source_reader import IngestFilters, SourceReader
+from ..redaction.transcript_redactor import TranscriptRedactor
 from ..store import Source, Store
 from .storing import StoredRecords, store_reading
 
@@ -22,8 +22,8 @@ from .storing import StoredRecords, store_reading
 class Recovery:
     """Ingest of copies without a row. Requires the archiver's lease; can be interrupted between two copies."""
 
-    def __init__(self, store: Store, raw: RawArchive, boundaries: Boundaries) -> None:
-        self._store, self._raw, self._boundaries = store, raw, boundaries
+    def __init__(self, store: Store, raw: RawArchive, filters: IngestFilters) -> None:
+        self._store, self._raw, self._filters = store, raw, filters
 
     def run(self, progress: Progress = silent) -> Pass:
         """Ingest every copy without a row, oldest first, so that originals precede their forks."""
@@ -46,7 +46,7 @@ class Recovery:
         source = self._raw.describe(archived).source(known.agent, path, archived)
         with self._raw.open(archived) as file:
             session = self._session(source, known, lines.head(file))
-            reading = Reading(known, session, source, StoredRecords(self._store), self._boundaries)
+            reading = SourceReader(known, session, source, StoredRecords(self._store), self._filters)
             reading.run(file)
         with self._store.transaction():
             store_reading(self._store, source, session, reading)
@@ -63,7 +63,7 @@ class Recovery:
         return known
 
     def _session(self, source: Source, known: TranscriptFormat, head: bytes) -> Session:
-        session = Discretion(self._boundaries.redactor).session(known.identify(source.path, head))
+        session = TranscriptRedactor(self._filters.redactor).session(known.identify(source.path, head))
         number = self._store.sessions.find(session.agent, session.native_id)
         session = session if number is None else self._store.sessions.load(number)
         if self._store.sessions.is_unindexed(session.agent, session.parent_id):

@@ -1,9 +1,9 @@
-"""Storing: what was read of one source becomes rows. Within the caller's transaction."""
+"""Storing of one source after it was read, in the caller's transaction."""
 
 from collections.abc import Collection, Mapping, Sequence
 
 from ...core.conversation import Note, Session
-from ..reading.source_reader import Reading, entitle
+from ..reading.source_reader import SourceReader, apply_title
 from ..store import Place, Source, Store
 
 
@@ -22,37 +22,36 @@ class StoredRecords:
         return self._store.sessions.forked_from(session, sources)
 
 
-def store_reading(store: Store, source: Source, session: Session, reading: Reading) -> bool:
-    """Save a source, its session and its exchanges; those that say the same as before, here or in a fork, keep their
-    keys.
+def store_reading(store: Store, source: Source, session: Session, reading: SourceReader) -> bool:
+    """Save a source, its session and its exchanges. Exchanges that did not change, here or in a fork, keep their keys.
 
-    Whether other sources are to be read again: what they say was said here before them, or counts anew here.
+    Return whether other sources must be read again, because some of their lines belong to this one or no longer do.
     """
     number = source.session = store.sessions.save(session)
     number_of_source = store.sources.save(source)
-    if reading.preceded:
-        store.sources.disown(reading.preceded, reading.records)
+    if reading.later_sources:
+        store.sources.disown(reading.later_sources, reading.records)
     store.sources.own(number_of_source, reading.records)
-    moved = store.exchanges.replace(number, number_of_source, reading.first, reading.exchanges, reading.taken_over)
+    moved = store.exchanges.replace(number, number_of_source, reading.first, reading.exchanges, reading.moved)
     if not reading.first or all(each.ended != session.ended for each in reading.exchanges):
         store.sessions.update_dates(
             number
         )  # what began or ended it may be there no more, as a prompt that was taken back
     store.repetitions.record(number_of_source, reading.repetitions, replace=reading.is_whole)
-    anew = {*reading.preceded, number_of_source} if moved else {*reading.preceded}
+    anew = {*reading.later_sources, number_of_source} if moved else {*reading.later_sources}
     if anew:
-        store.sources.outdate(reading.preceded)
+        store.sources.outdate(reading.later_sources)
         store.repetitions.outdate(anew)
-    _entitle(store, reading.titles)
+    _apply_titles(store, reading.titles)
     return bool(anew)
 
 
-def _entitle(store: Store, titles: Sequence[Note]) -> None:
-    """Give titles to the sessions that hold the records they name; those of unknown records tell nothing."""
+def _apply_titles(store: Store, titles: Sequence[Note]) -> None:
+    """Apply titles to the sessions that have the records they name; ignore titles of unknown records."""
     places = store.sources.places({title.about for title in titles})
     for title in titles:
         number = store.sources.session_of(places[title.about][0]) if title.about in places else None
         if number is not None:
             session = store.sessions.load(number)
-            entitle(session, title)
+            apply_title(session, title)
             store.sessions.save(session)

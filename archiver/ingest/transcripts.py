@@ -1,4 +1,4 @@
-"""Transcripts: where this machine keeps them."""
+"""Search for transcripts on this machine."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -19,10 +19,10 @@ _CONTAINERS = (".db", ".vscdb", ".zip")
 
 
 class Transcript(Struct, frozen=True):
-    """A file that is a transcript or, without a `format`, may be one: then its content has to tell.
+    """A file that is a transcript or, without a `format`, may be one by its content.
 
-    One that is its own `root` is a folder that may not be looked into.
-    `found` is where it was found below `root`; `path` is the same with all links followed.
+    `found` is its path below `root`; `path` is the same with all links followed. If `path` equals `root`, it is a
+    folder that this user may not read.
     """
 
     path: Path
@@ -30,24 +30,24 @@ class Transcript(Struct, frozen=True):
     root: Path
     format: TranscriptFormat | None = None
     held_by: ContainerFormat | None = None
-    """The format of a container, whose conversations are the transcripts."""
+    """Format of the container, if this is one whose sessions are the transcripts."""
 
     def recognise(self) -> TranscriptFormat | None:
-        """The format; None when no known agent wrote the file. Raises `OSError`."""
+        """Return the format; None if no known agent wrote the file. Raises `OSError`."""
         if self.format is not None:
             return self.format
         known = _recognised(self.path)
         return known if known is not None and known.may_be_transcript(self.found, self.root) else None
 
     def archived(self, known: TranscriptFormat) -> str:
-        """The name that its copy should have when it is in this format."""
+        """Return the preferred name of its raw copy in this format."""
         return f"{known.agent}/{known.archive_name(self.found.absolute(), self.root.absolute())}"
 
 
 def of_this_user(skipped: Unsearched | None = None) -> list[Transcript]:
-    """Return every transcript in the folders where the known agents keep theirs; `skipped` collects what is left out.
+    """Return every transcript of the known agents in this user's folders; `skipped` collects what is left out.
 
-    A folder that is closed to this user stands for all that is in it: ingesting it reports that, and the others go on.
+    A folder that this user may not read is returned itself, so that an ingest run reports it.
     """
     return [each for known in all_formats() for each in _kept(known, skipped)] + [
         each for known in container_formats() for each in _contained(known)
@@ -55,7 +55,7 @@ def of_this_user(skipped: Unsearched | None = None) -> list[Transcript]:
 
 
 def roots(known: TranscriptFormat) -> list[Path]:
-    """The folders of this machine in which an agent keeps transcripts; none where they are closed to this user."""
+    """Return the folders in which an agent keeps transcripts; none if this user may not read them."""
     try:
         return known.roots()
     except PermissionError:
@@ -81,17 +81,14 @@ def _contained(known: ContainerFormat) -> Iterator[Transcript]:
 
 
 def _closed(path: Path) -> Transcript:
-    """The folder that keeps everybody from what lies at a path."""
+    """Return the unreadable folder above a path."""
     above = reversed(path.parents)
     closed = next((each for each in above if folders.is_closed(each) and not os.access(each, os.X_OK)), path)
     return Transcript(closed, closed, closed)
 
 
 def near(folder: Path) -> Iterator[Transcript]:
-    """The transcripts of this user in a folder, by its path with all links followed; it costs what the folder holds.
-
-    None for the very root of an agent: what is in there is everything.
-    """
+    """Yield this user's transcripts in a folder, given by its resolved path; none for the root folder of an agent."""
     for known in all_formats():
         for root in roots(known):
             real = root.resolve()
@@ -102,10 +99,10 @@ def near(folder: Path) -> Iterator[Transcript]:
 
 
 def in_paths(paths: Sequence[Path], skipped: Unsearched | None = None) -> list[Transcript]:
-    """Return the transcripts among these files, and what may be one in these folders; `skipped` collects the rest.
+    """Return the transcripts among these files and possible transcripts in these folders.
 
-    Raises `SourceUnreadable` for a path that does not exist, may not be read, holds no transcript of a known agent, or
-    belongs to a Palaver home.
+    `skipped` collects what is left out. Raises `SourceUnreadable` for a path that does not exist, cannot be read,
+    contains no transcript of a known agent, or belongs to a Palaver home.
     """
     found: list[Transcript] = []
     for path in paths:
@@ -123,7 +120,7 @@ def _in_folder(folder: Path, skipped: Unsearched | None) -> Iterator[Transcript]
     try:
         next(folder.iterdir(), None)
     except PermissionError:
-        raise SourceUnreadable(folder, "permission denied", hint=f"Check the rights of {folder}.") from None
+        raise SourceUnreadable(folder, "permission denied", hint=f"Check the permissions of {folder}.") from None
     kinds = (*_KINDS, *_CONTAINERS)
     for path in folders.files(folder, lambda name: name.lower().endswith(kinds), skipped=skipped):
         if (holder := _holder(path)) is not None:
@@ -133,7 +130,7 @@ def _in_folder(folder: Path, skipped: Unsearched | None) -> Iterator[Transcript]
 
 
 def _holder(path: Path) -> ContainerFormat | None:
-    """The format that keeps conversations in a file; None where it is no container, or cannot be read."""
+    """Return the format of a container; None if the file is no container or cannot be read."""
     try:
         return next((known for known in container_formats() if known.is_container(path)), None)
     except OSError:
@@ -159,7 +156,7 @@ def _file(path: Path) -> Transcript:
 
 
 def _real(path: Path) -> Path:
-    """Return a path with all links resolved; unlike `Path.resolve` it does not fail on a loop of links."""
+    """Return a path with all links resolved; unlike `Path.resolve`, accept a loop of links."""
     return Path(os.path.realpath(path))
 
 

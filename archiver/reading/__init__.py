@@ -1,1 +1,1 @@
-"""Which exchanges are new in a source, and what happens to each of its lines?"""
+"""Reading of one raw copy: its new exchanges, and an outcome for each line."""

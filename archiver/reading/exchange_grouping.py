@@ -1,4 +1,4 @@
-"""Exchanges: the stream of events cut where a person asks the next thing."""
+"""Grouping of a transcript's events into exchanges, each of which begins with a prompt of the user."""
 
 from collections.abc import Iterable, Iterator
 
@@ -10,56 +10,56 @@ from ..files.lines import Line, opens_blanked
 from ..formats import TranscriptReader
 
 
-def group(
+def group_exchanges(
     reader: TranscriptReader, lines: Iterable[Line], *, first_ordinal: int = 0
 ) -> Iterator[Exchange | Note | Skipped]:
-    """The exchanges of a transcript, with its notes and skipped lines in between.
+    """Yield the exchanges of a transcript, with its notes and skipped lines in between.
 
-    An exchange comes once the next one opens or the lines end, after the notes and skipped lines of its own lines.
-    A prompt opens one, unless it is glued to something said on the same line; an exchange ends where the next one
-    starts. What was said before the first prompt is an exchange without a prompt or, when it is only injected text,
-    the beginning of the first. One that was erased keeps its ordinal and its lines. The last exchange may grow: reading
-    again from its first line, with its ordinal, gives what reading everything would have given.
+    A prompt opens an exchange, unless the same line has other turns before it. The exchange ends where the next one
+    begins, and is yielded then, after the notes and skipped lines of its lines. Turns before the first prompt are an
+    exchange of their own; injected text alone belongs to the first one. An erased exchange keeps its ordinal.
+
+    The last exchange may grow. Reading again from its first line, with its ordinal, gives the same exchanges.
     """
-    ruler, draft, ordinal = _Ruler(lines), _Draft(), first_ordinal
-    for event in reader.read(ruler):
+    tracker, draft, ordinal = _LineTracker(lines), _Draft(), first_ordinal
+    for event in reader.read(tracker):
         if isinstance(event, Note):
             draft.note(event)
             yield event
         elif isinstance(event, Skipped):
-            if event.line in ruler.blanked:
-                if draft.speaks:
-                    yield draft.close(ordinal, event.line - 1, ruler.starts[event.line])
-                ordinal, draft = ordinal + draft.counts, _Draft(erased=True)
+            if event.line in tracker.blanked:
+                if draft.has_conversation:
+                    yield draft.close(ordinal, event.line - 1, tracker.starts[event.line])
+                ordinal, draft = ordinal + draft.has_ordinal, _Draft(erased=True)
             yield event
-        elif ruler.opens(event) and not draft.holds(event.line):
-            if draft.speaks:
-                yield draft.close(ordinal, event.line - 1, ruler.starts[event.line])
-            if draft.counts:
+        elif tracker.opens(event) and not draft.holds(event.line):
+            if draft.has_conversation:
+                yield draft.close(ordinal, event.line - 1, tracker.starts[event.line])
+            if draft.has_ordinal:
                 ordinal, draft = ordinal + 1, _Draft()
-                ruler.forget_before(event.line)
-            draft.open(event, ruler.starts[event.line])
+                tracker.drop_before(event.line)
+            draft.open(event, tracker.starts[event.line])
         else:
-            draft.add(event, ruler.starts[event.line])
-    if draft.speaks:
-        yield draft.close(ordinal, ruler.last_line, ruler.end_byte)
+            draft.add(event, tracker.starts[event.line])
+    if draft.has_conversation:
+        yield draft.close(ordinal, tracker.last_line, tracker.end_byte)
 
 
-def left_behind(exchange: Exchange, first: int, end: int) -> Exchange:
-    """The exchange with its turns on lines `first` up to but without `end` marked as left behind by a rewind."""
+def mark_rewound(exchange: Exchange, first: int, end: int) -> Exchange:
+    """Return the exchange with its turns on lines `first` to `end` (exclusive) marked as inactive after a rewind."""
     turns = tuple(turn._replace(active=turn.active and not first <= turn.line < end) for turn in exchange.turns)
     return replace(exchange, turns=turns)
 
 
-class _Ruler:
-    """Lines on their way to the reader, with the places where they start."""
+class _LineTracker:
+    """Lines on their way to the reader, and the bytes at which they start."""
 
     def __init__(self, lines: Iterable[Line]) -> None:
         self._lines = lines
         self._reading = 0
         self.starts: dict[int, int] = {}
         self.blanked: set[int] = set()
-        """Lines on which an exchange began that was erased."""
+        """Lines on which an erased exchange began."""
         self.last_line = self.end_byte = 0
 
     def __iter__(self) -> Iterator[Line]:
@@ -73,15 +73,15 @@ class _Ruler:
         self._reading = 0
 
     def opens(self, turn: Turn) -> bool:
-        """Whether a turn starts an exchange: a prompt, unless the reader held it back and its line is long past."""
+        """Return whether a turn is a prompt on the current line; a reader may yield a prompt of an earlier one."""
         return turn.kind is Kind.PROMPT and turn.line == self._reading
 
-    def forget_before(self, line: int) -> None:
+    def drop_before(self, line: int) -> None:
         self.starts = {number: start for number, start in self.starts.items() if number >= line}
 
 
 class _Draft(Struct):
-    """The exchange being read."""
+    """Exchange that is being read."""
 
     opened: bool = False
     erased: bool = False
@@ -93,14 +93,14 @@ class _Draft(Struct):
     usage: dict[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
 
     @property
-    def speaks(self) -> bool:
-        """Whether there is conversation in it, and not only injected text."""
+    def has_conversation(self) -> bool:
+        """True if the exchange has more than injected text."""
         return self.opened or any(turn.kind is not Kind.INJECTED for turn in self.turns)
 
     @property
-    def counts(self) -> bool:
-        """Whether it has an ordinal of its own: what was erased keeps it."""
-        return self.speaks or self.erased
+    def has_ordinal(self) -> bool:
+        """True if the exchange has an ordinal of its own; an erased one has, too."""
+        return self.has_conversation or self.erased
 
     def add(self, turn: Turn, start_byte: int) -> None:
         if not self.turns or turn.line < self.start_line:
@@ -108,7 +108,7 @@ class _Draft(Struct):
         self.turns.append(turn)
 
     def note(self, note: Note) -> None:
-        """The first place named is where the exchange began; the last count of a reply's tokens is the whole."""
+        """Keep the first folder and branch, and the last token count of each reply, which is its total."""
         if note.fact is Fact.CWD:
             self.cwd = self.cwd or note.value
         elif note.fact is Fact.BRANCH:
@@ -118,7 +118,7 @@ class _Draft(Struct):
             self.usage[reply] = int(given), int(made)
 
     def holds(self, line: int) -> bool:
-        """Whether something on this line is in it already: a line is never shared by two exchanges."""
+        """Return whether the exchange has a turn on this line: two exchanges never share a line."""
         return any(turn.line == line for turn in self.turns)
 
     def open(self, prompt: Turn, start_byte: int) -> None:

@@ -1,27 +1,30 @@
-"""Exclusion: folders and projects that the settings keep out of the archive."""
+"""Exclusion from the index: folders that the settings exclude, and exchanges that the user excludes in a prompt."""
 
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from ...core.conversation import Exchange, Fact, Kind, Session, Speaker
 from ...core.errors import ConfigInvalid
+from ..redaction.private_spans import Unindexed, opt_out_in
+from .parsing import ParsedLines
 
 
 class Exclusion:
-    """Knows excluded folders by patterns of a shell, in which `*` also stands for slashes.
+    """Folders that are excluded by shell patterns, in which `*` also matches slashes.
 
-    A pattern that begins with `/` or `~` names folders by their whole path, every other one by their bare name, at any
-    depth. Everything below a folder is excluded with it. Upper and lower case differ.
+    A pattern that begins with `/` or `~` matches whole paths; any other matches names at any depth. Everything below
+    an excluded folder is excluded, too. Patterns are case-sensitive.
     """
 
     def __init__(self, patterns: Sequence[str] = ()) -> None:
-        """Raises `ConfigInvalid` for a pattern that could never match."""
+        """Raise `ConfigInvalid` for a pattern that could never match."""
         self._names = [pattern.rstrip("/\\") for pattern in patterns if not _is_whole(pattern)]
         self._paths = [str(Path(pattern).expanduser()) for pattern in patterns if _is_whole(pattern)]
         for name in self._names:
             if not name or "/" in name or "\\" in name:
                 raise ConfigInvalid(
-                    f"exclude: {name!r} is neither a name nor a whole path",
+                    f"exclude: {name!r} is neither a name nor an absolute path",
                     hint='Write a bare name such as "secret-*", or a path that begins with / or ~.',
                 )
 
@@ -29,7 +32,7 @@ class Exclusion:
         return bool(self._names or self._paths)
 
     def covers(self, folder: str) -> bool:
-        """Whether a folder, written as the agent's system writes paths, or one that it lies in is excluded."""
+        """Return whether a folder or one above it is excluded; Windows paths are understood on every system."""
         if not self or not folder:
             return False
         parts = folder.replace("\\", "/").rstrip("/").split("/")
@@ -41,3 +44,32 @@ class Exclusion:
 
 def _is_whole(pattern: str) -> bool:
     return pattern.startswith(("/", "~")) or pattern[1:3] in {":\\", ":/"}
+
+
+def remove_excluded(found: ParsedLines, session: Session, exclusion: Exclusion) -> None:
+    """Remove excluded exchanges, and count their lines under the reason."""
+    folder = session.cwd or next((note.value for note in found.notes if note.fact is Fact.CWD), "")
+    kept: list[Exchange] = []
+    for exchange in found.exchanges:
+        reason = Unindexed.EXCLUDED if exclusion.covers(exchange.cwd or folder) else _opt_out(exchange)
+        if reason is None:
+            kept.append(exchange)
+        else:
+            found.count_as(reason, {turn.line for turn in exchange.turns})
+    found.exchanges = kept
+
+
+def remove_all(found: ParsedLines) -> None:
+    """Remove everything of a session that the user excluded, and count its lines."""
+    found.count_as(Unindexed.SESSION, range(found.start.line, found.start.line + len(found.outcomes)))
+    found.exchanges, found.notes = [], []
+
+
+def is_excluded(exchange: Exchange) -> bool:
+    """Return whether the user excluded this exchange, or its session, in a prompt."""
+    return _opt_out(exchange) is not None
+
+
+def _opt_out(exchange: Exchange) -> Unindexed | None:
+    prompts = (turn for turn in exchange.turns if turn.kind is Kind.PROMPT and turn.speaker is Speaker.HUMAN)
+    return next(filter(None, (opt_out_in(turn.text) for turn in prompts)), None)

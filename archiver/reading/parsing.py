@@ -1,4 +1,4 @@
-"""Parsing: what the lines of one archived file say, without its secrets, before anybody asks what of it is new."""
+"""Parsing: the exchanges, notes and outcomes of a file's lines, without secrets and without asking a store."""
 
 import io
 from collections.abc import Collection, Iterable, Iterator
@@ -11,16 +11,16 @@ from ...core.conversation import Exchange, Fact, Kind, Note, ResumePoint, Sessio
 from ..files.lines import PARSED, REPEATED, Line, decode, split
 from ..formats import Event, TranscriptFormat, TranscriptReader
 from ..redaction import Redactor
-from ..redaction.private_spans import Unindexed, asked_for
-from ..redaction.transcript_redactor import Discretion
-from .exchange_grouping import group
+from ..redaction.private_spans import Unindexed, opt_out_in
+from ..redaction.transcript_redactor import TranscriptRedactor
+from .exchange_grouping import group_exchanges
 
 
-class Parsed(Struct):
-    """The lines of a file from `start` on.
+class ParsedLines(Struct):
+    """Lines of a file from `start` on.
 
-    `outcomes` has one entry a line, `records` maps the ids of its records to lines. `pending` bytes after `end` are a
-    last line that is still being written. `unindexed` is true when the person asked to keep the session out.
+    `outcomes` has one entry a line, `records` the lines of records by id. `pending` is the number of bytes of a last
+    line that is still being written, after `end`. `unindexed` is true if the user excluded the session in a prompt.
     """
 
     start: ResumePoint
@@ -32,6 +32,12 @@ class Parsed(Struct):
     exchanges: list[Exchange] = field(default_factory=list[Exchange])
     records: dict[str, int] = field(default_factory=dict[str, int])
 
+    def count_as(self, reason: str, lines: Iterable[int]) -> None:
+        """Change the outcome of these lines, unless it is another one than `parsed`."""
+        for line in lines:
+            if self.outcomes[line - self.start.line] == PARSED:
+                self.outcomes[line - self.start.line] = reason
+
 
 def parse(
     known: TranscriptFormat,
@@ -39,15 +45,16 @@ def parse(
     start: ResumePoint,
     file: BinaryIO,
     redactor: Redactor,
-    repeated: Collection[str] = frozenset(),
-) -> Parsed:
-    """Read to the end. Turns of records that are `repeated`, or come again, are only counted.
+    repeated: Collection[str] = (),
+) -> ParsedLines:
+    """Parse a file to its end, except a last line that is still being written.
 
-    A last line that is still being written is left for the next time.
+    Turns of records that are `repeated`, or that come a second time, are only counted.
     """
-    found = Parsed(start, start.byte)
+    found = ParsedLines(start, start.byte)
     lines = _counted(split(file, start_byte=start.byte, start_line=start.line), found)
-    for event in group(_Fresh(known.reader(session), found, repeated), lines, first_ordinal=start.ordinal):
+    reader = _RepetitionFilter(known.reader(session), found, repeated)
+    for event in group_exchanges(reader, lines, first_ordinal=start.ordinal):
         match event:
             case Exchange():
                 found.exchanges.append(event)
@@ -55,7 +62,7 @@ def parse(
                 found.notes.append(event)
             case Skipped(line, reason):
                 found.outcomes[line - start.line] = reason
-    _keep_secrets(found, Discretion(redactor))
+    _redact(found, TranscriptRedactor(redactor))
     return found
 
 
@@ -68,15 +75,15 @@ def folder_in(known: TranscriptFormat, path: Path, head: bytes) -> str:
     )
 
 
-def _keep_secrets(found: Parsed, discretion: Discretion) -> None:
-    records = discretion.records(found.records)
-    found.exchanges = discretion.exchanges(found.exchanges, records.keys() & found.records.keys())
+def _redact(found: ParsedLines, redactor: TranscriptRedactor) -> None:
+    records = redactor.records(found.records)
+    found.exchanges = redactor.exchanges(found.exchanges, records.keys() & found.records.keys())
     found.records = records
-    found.notes = discretion.notes(found.notes)
-    found.outcomes = discretion.reasons(found.outcomes)
+    found.notes = redactor.notes(found.notes)
+    found.outcomes = redactor.outcomes(found.outcomes)
 
 
-def _counted(lines: Iterable[Line], found: Parsed) -> Iterator[Line]:
+def _counted(lines: Iterable[Line], found: ParsedLines) -> Iterator[Line]:
     for line in lines:
         if not line.complete and not (line.data and isinstance(decode(line.data), list)):
             found.pending = line.end - line.start
@@ -86,25 +93,25 @@ def _counted(lines: Iterable[Line], found: Parsed) -> Iterator[Line]:
         yield line
 
 
-class _Fresh(TranscriptReader):
-    """A reader that says of repeated turns only that they are: who repeats a prompt does not go back to it."""
+class _RepetitionFilter(TranscriptReader):
+    """Reader that skips repeated turns, and rewinds on their lines: a repeated prompt is not a rewind."""
 
-    def __init__(self, reader: TranscriptReader, found: Parsed, repeated: Collection[str]) -> None:
-        self._reader, self._found, self._elsewhere = reader, found, repeated
+    def __init__(self, reader: TranscriptReader, found: ParsedLines, repeated: Collection[str]) -> None:
+        self._reader, self._found, self._repeated = reader, found, repeated
 
     def read(self, lines: Iterable[Line]) -> Iterator[Event]:
-        repeated = 0
+        repeated_line = 0
         for event in self._reader.read(lines):
             if isinstance(event, Turn) and event.speaker is Speaker.HUMAN and event.kind is Kind.PROMPT:
-                self._found.unindexed |= asked_for(event.text) is Unindexed.SESSION
+                self._found.unindexed |= opt_out_in(event.text) is Unindexed.SESSION
             if isinstance(event, Turn) and self._is_repeated(event):
-                repeated = event.line
+                repeated_line = event.line
                 yield Skipped(event.line, REPEATED)
-            elif not (isinstance(event, Note) and event.fact is Fact.REWOUND and event.line == repeated):
+            elif not (isinstance(event, Note) and event.fact is Fact.REWOUND and event.line == repeated_line):
                 yield event
 
     def _is_repeated(self, turn: Turn) -> bool:
-        """Whether the turn's record is known from another line, here or elsewhere."""
+        """Return whether the turn's record was seen on another line, here or elsewhere."""
         if not turn.record:
             return False
-        return turn.record in self._elsewhere or self._found.records.setdefault(turn.record, turn.line) != turn.line
+        return turn.record in self._repeated or self._found.records.setdefault(turn.record, turn.line) != turn.line

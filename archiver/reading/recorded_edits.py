@@ -1,7 +1,7 @@
-"""What an agent wrote into a file: the lines of a call that were not there before, whichever agent made it.
+"""Edits recorded in a transcript: the lines that a tool call added to a file, for every agent.
 
-Agents differ in the names of their tools, but all of them name the file and say either the whole new text, or the old
-and the new, or a patch. Looked for in the archived line itself, because what the store keeps of a call is shortened.
+Agents differ in the names of their tools. All of them name the file, and record the whole new text, the old and the
+new text, or a patch. The raw line is searched, because the store shortens calls.
 """
 
 from collections.abc import Iterator
@@ -30,12 +30,12 @@ _DEPTH = 12
 
 
 def written_lines(call: bytes, path: str, result: bytes = b"") -> frozenset[str]:
-    """The lines, without blanks around them, that a call wrote into the file `path`; `call` and `result` are archived.
+    """Return the lines, stripped, that a call added to the file `path`; `call` and `result` are raw lines.
 
-    A result that shows a difference is believed before the call: it knows the whole of a line of which the call names
-    a part, and what stood in a file that the call wrote anew.
+    A diff in the result is preferred: it has whole lines where the call has parts, and the earlier content of a file
+    that the call replaced.
     """
-    texts = [*_differences(_record(result), path, _DEPTH)] or [
+    texts = [*_diffs(_record(result), path, _DEPTH)] or [
         text for new, old in _changes(_record(call), path, _DEPTH) for text in _added(new, old)
     ]
     return frozenset(text.strip() for text in texts if text.strip())
@@ -48,8 +48,8 @@ def _record(line: bytes) -> object:
         return None
 
 
-def _differences(value: object, path: str, depth: int) -> Iterator[str]:
-    """The added lines of every difference of the file, from anywhere in a record."""
+def _diffs(value: object, path: str, depth: int) -> Iterator[str]:
+    """Yield the added lines of every diff of the file, at any depth of a record."""
     if depth == 0 or not isinstance(value, dict):
         return
     fields = cast("dict[str, Any]", value)
@@ -57,10 +57,10 @@ def _differences(value: object, path: str, depth: int) -> Iterator[str]:
     if isinstance(hunks, list) and any(fields.get(name) == path for name in _PATHS):
         for hunk in cast("list[object]", hunks):
             rows = cast("dict[str, Any]", hunk).get("lines") if isinstance(hunk, dict) else None
-            told = cast("list[object]", rows) if isinstance(rows, list) else []
-            yield from (row[1:] for row in told if isinstance(row, str) and row.startswith("+"))
+            added = cast("list[object]", rows) if isinstance(rows, list) else []
+            yield from (row[1:] for row in added if isinstance(row, str) and row.startswith("+"))
     for below in fields.values():
-        yield from _differences(below, path, depth - 1)
+        yield from _diffs(below, path, depth - 1)
 
 
 def _added(new: str, old: str) -> Iterator[str]:
@@ -69,13 +69,13 @@ def _added(new: str, old: str) -> Iterator[str]:
 
 
 def _changes(value: object, path: str, depth: int) -> Iterator[tuple[str, str]]:
-    """Each new text with the old one that it replaced, from anywhere in a record."""
+    """Yield each new text with the text that it replaced, at any depth of a record."""
     if depth == 0:
         return
     if isinstance(value, dict):
         fields = cast("dict[str, Any]", value)
         if any(fields.get(name) == path for name in _PATHS):
-            yield from _said(fields)
+            yield from _edits(fields)
         for below in fields.values():
             yield from _changes(below, path, depth - 1)
     elif isinstance(value, list):
@@ -91,7 +91,7 @@ def _changes(value: object, path: str, depth: int) -> Iterator[tuple[str, str]]:
             yield from _patched(value, path)
 
 
-def _said(fields: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def _edits(fields: dict[str, Any]) -> Iterator[tuple[str, str]]:
     edits = fields.get("edits")
     for edit in [fields, *(cast("list[object]", edits) if isinstance(edits, list) else [])]:
         if isinstance(edit, dict):
@@ -101,7 +101,7 @@ def _said(fields: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _patched(patch: str, path: str) -> Iterator[tuple[str, str]]:
-    """The added lines of a patch's part that is about this file."""
+    """Yield the lines that a patch adds to this file."""
     inside = False
     for row in patch.splitlines():
         if row.startswith("*** "):

@@ -1,4 +1,4 @@
-"""Disclosures: which kinds of secrets stood where, told by the placeholders that took their places."""
+"""Report of redacted secrets, by kind and place, counted from their placeholders."""
 
 from collections import Counter, defaultdict
 
@@ -6,18 +6,18 @@ import orjson
 
 from ...core.memory import Memory
 from ...core.report import KindCount, Secrets, SessionSecrets
-from ..redaction import VERSION, Finding, placed
+from ..redaction import VERSION, FoundSecret, placeholders_in
 from ..store import Store
 
 _KEYS = orjson.OPT_NON_STR_KEYS
 
 
 def secrets_in(store: Store) -> Secrets:
-    """What was taken out of everything that is stored."""
-    everywhere: Counter[Finding] = Counter()
+    """Count the secrets that were redacted from everything that is stored."""
+    everywhere: Counter[FoundSecret] = Counter()
     by_source: defaultdict[int, Counter[str]] = defaultdict(Counter)
     for source, exchange in store.exchanges.holding("[secret:"):
-        found = [finding for turn in exchange.turns for finding in placed(turn.text)]
+        found = [finding for turn in exchange.turns for finding in placeholders_in(turn.text)]
         everywhere.update(found)
         by_source[source].update(finding.kind for finding in found)
     memories = {held.id: found for held in store.memories.all() if (found := secrets_of(held.memory))}
@@ -33,18 +33,18 @@ def secrets_in(store: Store) -> Secrets:
     return Secrets(VERSION, kinds, sessions, len(store.sources.outdated()), held)
 
 
-def secrets_of(memory: Memory) -> list[Finding]:
-    """What was taken out of a memory, each time it stood there."""
+def secrets_of(memory: Memory) -> list[FoundSecret]:
+    """Return each secret that was redacted from a memory, once for each place."""
     texts = memory.content, memory.title, *memory.tags, orjson.dumps(memory.metadata, option=_KEYS).decode()
-    return placed("\n".join((*texts, memory.project, memory.level, memory.source, memory.session_id)))
+    return placeholders_in("\n".join((*texts, memory.project, memory.level, memory.source, memory.session_id)))
 
 
 def kinds_of(memory: Memory) -> list[str]:
-    """The kinds of secrets that were taken out of a memory, such as `github-pat`."""
+    """Return the kinds of secrets that were redacted from a memory, such as `github-pat`."""
     return list(_counted(secrets_of(memory)))
 
 
-def _counted(found: list[Finding]) -> dict[str, int]:
+def _counted(found: list[FoundSecret]) -> dict[str, int]:
     return dict(Counter(finding.kind for finding in found).most_common())
 
 

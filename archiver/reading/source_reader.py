@@ -1,4 +1,4 @@
-"""Reading one archived file: what is new in it, what it tells of its session, and an account of every line."""
+"""Reading of one raw copy: its new exchanges, the facts of its session, and an outcome for each line."""
 
 import re
 from collections import Counter
@@ -17,26 +17,25 @@ from ..formats import TranscriptFormat
 from ..redaction import Redactor
 from ..store import Place, Repetition, Source
 from ..store.source_table import DELETED
-from .exchange_grouping import left_behind
-from .exclusion import Exclusion
-from .own_output import leave_out
-from .parsing import Parsed, parse
-from .withholding import withhold, withhold_all
+from .exchange_grouping import mark_rewound
+from .exclusion import Exclusion, remove_all, remove_excluded
+from .own_output import remove_own_output
+from .parsing import ParsedLines, parse
 
 _TITLE_LENGTH = 80
 _PICTURES = ("[image", "[picture")
-"""How readers begin a line that stands for a picture."""
+"""Beginnings of lines that represent a picture."""
 
 
-class Elsewhere(Protocol):
-    """What was read before."""
+class KnownRecords(Protocol):
+    """Records and sessions that were stored before."""
 
     def places(self, records: Collection[str]) -> Mapping[str, Place]:
-        """Where record ids were first seen, as far as they are known."""
+        """Return where the known ones among these record ids were first seen."""
         ...
 
     def descended(self, sources: Collection[int], session: Session) -> Collection[int]:
-        """Which of these sources are of sessions that come from this one."""
+        """Return those of these sources whose sessions come from this one."""
         ...
 
 
@@ -54,7 +53,7 @@ class Suppression(Protocol):
         ...
 
 
-class Boundaries(Struct, frozen=True):
+class IngestFilters(Struct, frozen=True):
     """Content that is not ingested: Palaver's own files, secrets, excluded folders, deleted lines."""
 
     home: Path
@@ -63,11 +62,10 @@ class Boundaries(Struct, frozen=True):
     suppression: Suppression | None = None
 
 
-class Reading:
-    """One pass over a source's new lines.
+class SourceReader:
+    """Reader of the new lines of one source.
 
-    Afterwards `exchanges` holds what they say, from ordinal `first` on; the source counts every line, the session
-    knows what its notes told, and `records` maps new record ids to lines.
+    `run` updates the source, which counts every line by outcome, and the session, which takes facts from notes.
     """
 
     def __init__(
@@ -75,75 +73,75 @@ class Reading:
         known: TranscriptFormat,
         session: Session,
         source: Source,
-        elsewhere: Elsewhere,
-        boundaries: Boundaries,
+        known_records: KnownRecords,
+        filters: IngestFilters,
     ) -> None:
         self._format, self._session, self._source = known, session, source
-        self._elsewhere, self._boundaries = elsewhere, boundaries
-        self._found = Parsed(source.resume, source.resume.byte)
-        self._entitling: int | None = None
+        self._known_records, self._filters = known_records, filters
+        self._found = ParsedLines(source.resume, source.resume.byte)
+        self._title_exchange: int | None = None
         self.titles: list[Note] = []
-        """Titles that name a record, which may belong to another session."""
+        """Titles of the session that has the record they name, which may be another one."""
         self.repetitions: list[Repetition] = []
-        """Lines that say again what another file said first."""
-        self.preceded: Collection[int] = ()
-        """Sources that were read before, and repeat what is said here: their sessions come from this one."""
-        self.taken_over: list[Repetition] = []
-        """The lines of theirs that are said here first."""
+        """Lines that repeat a record of another source."""
+        self.later_sources: Collection[int] = ()
+        """Sources that repeat records of this one but were read before it."""
+        self.moved: list[Repetition] = []
+        """Lines of later sources whose records belong to this source."""
 
     @property
     def first(self) -> int:
-        """The ordinal of the first exchange that was read."""
+        """Ordinal of the first exchange that was read."""
         return self._found.start.ordinal
 
     @property
     def is_whole(self) -> bool:
-        """Whether it began at the first line."""
+        """True if reading began at the first line."""
         return self._found.start.line == 1
 
     @property
     def lines(self) -> int:
-        """How many lines were read."""
+        """Number of lines that were read."""
         return len(self._found.outcomes)
 
     @property
     def exchanges(self) -> list[Exchange]:
-        """What was read."""
+        """Exchanges that were read, from ordinal `first` on."""
         return self._found.exchanges
 
     @property
     def records(self) -> dict[str, int]:
-        """The new record ids, and the lines they stand on."""
+        """Lines of the new records, by record id."""
         return self._found.records
 
-    def run(self, file: BinaryIO, parsed: Parsed | None = None) -> None:
-        """Read to the end, or take what somebody `parsed` from the source's resume point on."""
+    def run(self, file: BinaryIO, parsed: ParsedLines | None = None) -> None:
+        """Read from the source's resume point to the end of the file, unless that was `parsed` before."""
         self._found = parsed or self._parse(file, self._source.resume)
-        elsewhere = self._known_elsewhere()
-        if self._reaches_back(elsewhere) or (self._is_unindexed and not self.is_whole):
+        earlier = self._earlier_records()
+        if self._reaches_back(earlier) or (self._is_unindexed and not self.is_whole):
             self._found = self._parse(file, ResumePoint())
-            elsewhere = self._known_elsewhere()
-        if elsewhere:
+            earlier = self._earlier_records()
+        if earlier:
             lines = self.records
-            self._found = self._parse(file, self._found.start, elsewhere.keys())
+            self._found = self._parse(file, self._found.start, earlier)
             self.repetitions = [
-                Repetition(*place, lines[record]) for record, place in elsewhere.items() if place[0] != self._source.id
+                Repetition(*place, lines[record]) for record, place in earlier.items() if place[0] != self._source.id
             ]
         self._drop_deleted(file)
-        self._leave_out()
+        self._exclude()
         for note in self._found.notes:
-            self._note(note)
+            self._apply(note)
         self._describe()
-        self._account()
-        if self._is_unindexed or self._is_forgotten:
+        self._count()
+        if self._is_unindexed or self._only_repeats:
             self.repetitions = []
 
-    def _parse(self, file: BinaryIO, start: ResumePoint, repeated: Collection[str] = frozenset()) -> Parsed:
-        return parse(self._format, self._session, start, file, self._boundaries.redactor, repeated)
+    def _parse(self, file: BinaryIO, start: ResumePoint, repeated: Collection[str] = ()) -> ParsedLines:
+        return parse(self._format, self._session, start, file, self._filters.redactor, repeated)
 
     @property
-    def _is_forgotten(self) -> bool:
-        """Whether only what it repeats is left of it."""
+    def _only_repeats(self) -> bool:
+        """True if only repeated lines are left after a deletion."""
         return self._source.coverage.keys() == {DELETED, REPEATED}
 
     @property
@@ -151,8 +149,8 @@ class Reading:
         return self._found.unindexed or UNINDEXED in self._session.links
 
     def _drop_deleted(self, file: BinaryIO) -> None:
-        """Drop lines that the user deleted, in whichever file they are."""
-        found, suppression = self._found, self._boundaries.suppression
+        """Drop the lines that the user deleted."""
+        found, suppression = self._found, self._filters.suppression
         if not suppression:
             return
         rows = split(file, start_byte=found.start.byte, start_line=found.start.line)
@@ -168,44 +166,44 @@ class Reading:
         erased = suppression.records(found.records, erased=True)
         found.records = {record: line for record, line in found.records.items() if line not in erased}
 
-    def _leave_out(self) -> None:
-        """What nobody said, and what nobody else may know."""
-        leave_out(self._found, self._session, self._boundaries.home)
-        withhold(self._found, self._session, self._boundaries.exclusion)
+    def _exclude(self) -> None:
+        """Remove Palaver's own output and what the user excluded."""
+        remove_own_output(self._found, self._session, self._filters.home)
+        remove_excluded(self._found, self._session, self._filters.exclusion)
         if self._is_unindexed:
-            withhold_all(self._found)
+            remove_all(self._found)
             self._session.links[UNINDEXED] = "yes"
             self._session.title, self._session.title_rank = "", -1
             self._source.resume = ResumePoint()
 
-    def _known_elsewhere(self) -> dict[str, Place]:
-        """Records that stood on another line before. Asked once for all: most files share nothing with others.
+    def _earlier_records(self) -> dict[str, Place]:
+        """Return the records that were seen on an earlier line, here or in another source, with that line.
 
-        One on the lines that are read anew is none: a prompt that was queued twice may be told from another line now.
+        Lines that are read again do not count: a prompt that was queued twice may come from another line now.
         """
-        places, own = self._elsewhere.places(self.records), (self._source.id, self._found.start.line)
+        places, own = self._known_records.places(self.records), (self._source.id, self._found.start.line)
         others = {source for source, _ in places.values()} - {self._source.id}
-        self.preceded = self._elsewhere.descended(others, self._session) if others else ()
-        self.taken_over = [Repetition(*at, self.records[each]) for each, at in places.items() if at[0] in self.preceded]
+        self.later_sources = self._known_records.descended(others, self._session) if others else ()
+        self.moved = [Repetition(*at, self.records[each]) for each, at in places.items() if at[0] in self.later_sources]
         return {
             record: place
             for record, place in places.items()
-            if place[0] not in self.preceded and (place[0] != own[0] or place < own)
+            if place[0] not in self.later_sources and (place[0] != own[0] or place < own)
         }
 
-    def _reaches_back(self, elsewhere: Mapping[str, Place]) -> bool:
-        """Whether the lines repeat, or go back to, some that stand before the place where reading began."""
+    def _reaches_back(self, earlier: Mapping[str, Place]) -> bool:
+        """Return whether the lines repeat, or rewind to, lines before the resume point."""
         return any(note.fact is Fact.REWOUND and not note.value for note in self._found.notes) or any(
-            source == self._source.id for source, _ in elsewhere.values()
+            source == self._source.id for source, _ in earlier.values()
         )
 
-    def _note(self, note: Note) -> None:
+    def _apply(self, note: Note) -> None:
         session = self._session
         match note.fact:
             case Fact.TITLE if note.about:
                 self.titles.append(note)
             case Fact.TITLE:
-                entitle(session, note)
+                apply_title(session, note)
             case Fact.CWD:
                 session.cwd = session.cwd or note.value
             case Fact.BRANCH:
@@ -220,12 +218,12 @@ class Reading:
                 session.links[str(note.fact)] = note.value
             case Fact.REWOUND:
                 first = int(note.value)
-                self._found.exchanges = [left_behind(exchange, first, note.line) for exchange in self.exchanges]
+                self._found.exchanges = [mark_rewound(exchange, first, note.line) for exchange in self.exchanges]
             case _:
                 pass
 
     def _describe(self) -> None:
-        """What follows from the exchanges: the session's time, project and, without a better one, title."""
+        """Derive the session's dates, project and, if it has no better one, title from the exchanges."""
         session = self._session
         times = [at for exchange in self.exchanges for at in (exchange.started, exchange.ended) if at is not None]
         session.started = min([*times, *([session.started] if session.started is not None else [])], default=None)
@@ -234,20 +232,20 @@ class Reading:
         if self._source.resume.entitles and session.title_rank == 0:
             session.title, session.title_rank = "", -1
         if session.title_rank < 0:
-            self._entitle()
+            self._set_title()
 
-    def _entitle(self) -> None:
-        """Call the session by the first prompt."""
+    def _set_title(self) -> None:
+        """Use the first prompt as the title."""
         for exchange in self.exchanges:
             prompts = (title_of(turn.text) for turn in exchange.turns if turn.kind is Kind.PROMPT)
             title = next(filter(None, prompts), "")
             if title:
                 self._session.title, self._session.title_rank = title, 0
-                self._entitling = exchange.ordinal
+                self._title_exchange = exchange.ordinal
                 return
 
-    def _account(self) -> None:
-        """Count the lines, and remember where to go on: at the start of the last exchange, which may still grow."""
+    def _count(self) -> None:
+        """Count the lines, and resume next time at the start of the last exchange, which may still grow."""
         source, found, start = self._source, self._found, self._found.start
         source.lines = start.line - 1 + self.lines
         source.coverage = dict(Counter(start.coverage) + Counter(found.outcomes))
@@ -255,27 +253,27 @@ class Reading:
         if self.exchanges:
             last = self.exchanges[-1]
             before = Counter(start.coverage) + Counter(found.outcomes[: last.span.start_line - start.line])
-            entitles = last.ordinal == self._entitling
+            entitles = last.ordinal == self._title_exchange
             source.resume = ResumePoint(
                 last.span.start_line, last.span.start_byte, last.ordinal, dict(before), entitles
             )
 
 
-def entitle(session: Session, note: Note) -> None:
-    """Give the session a title unless it has one of a higher rank."""
+def apply_title(session: Session, note: Note) -> None:
+    """Set the session's title, unless it has one of higher rank."""
     if note.rank >= session.title_rank:
         session.title, session.title_rank = one_line(note.value, _TITLE_LENGTH), note.rank
 
 
 def title_of(prompt: str) -> str:
-    """A prompt in one line without its pictures; of a plan that was agreed on, its heading: every plan begins alike."""
+    """Return a prompt as one line without its pictures; of an agreed plan, its heading, as all plans begin alike."""
     heading = heading_of(plan_in(prompt) or "")
     words = heading[1] if heading else "\n".join(row for row in prompt.splitlines() if not row.startswith(_PICTURES))
     return one_line(words, _TITLE_LENGTH)
 
 
 def project_of(cwd: str) -> str:
-    """The name of the project a folder belongs to: its last part, or that of the repository a worktree is of."""
+    """Return the last part of a folder's path, or of its repository's if the folder is a worktree."""
     parts = [part for part in re.split(r"[/\\]+", WORKTREE.sub("", cwd)) if part]
     return parts[-1] if parts else ""
 

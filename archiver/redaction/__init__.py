@@ -1,6 +1,6 @@
-"""Which parts of a text are secrets, and what stands in their place?"""
+"""Recognition and redaction of secrets and private spans."""
 
-from .redactor import Finding, Redacted, Redactor, placed
+from .redactor import FoundSecret, Redacted, Redactor, placeholders_in
 from .rules import VERSION
 
-__all__ = ["VERSION", "Finding", "Redacted", "Redactor", "placed"]
+__all__ = ["VERSION", "FoundSecret", "Redacted", "Redactor", "placeholders_in"]

@@ -1,13 +1,13 @@
 """Secrets that only their names give away: settings, variables, arguments, elements."""
 
 from .credentials import NAMED_ONLY, STAND_IN
-from .rule import Allowed, Rule
+from .rule import AllowList, Rule
 
 OPENING = (
     r"(?:api|app|access|account|auth|client|consumer|deploy|encryption|master|private|secret|session|shared|signing"
     r"|storage|webhook)"
 )
-"""What stands before `key` where that is a secret, in a setting and in a sentence."""
+"""Words before `key` in the name of a secret."""
 NUMBER = r"(?:[_-]?\d{1,2})?"
 
 # `pass` and `pwd` are words and commands too; `auth` ends other words.
@@ -39,7 +39,7 @@ _BARE_SIGN = rf"{_NAMED}[:=][ \t]*{_BARE_BEGIN}(?:{_BARE_REST}|[;,&])+[ \t]*(?:$
 # What stands behind such names in programs and prose.
 _NO_PASSWORD = (
     STAND_IN,
-    Allowed(
+    AllowList(
         patterns=(
             r"^\$",
             r"^[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+$",  # the name of a variable
@@ -53,14 +53,14 @@ _NO_PASSWORD = (
 NO_KEY = (
     *_NO_PASSWORD,
     NAMED_ONLY,
-    Allowed(
+    AllowList(
         patterns=(
             r"^[a-z]+\d?(?:[.:/_-][a-z]+\d?)+$",
             r"^(?:[A-Z]{0,5}[a-z]{2,}){2,}\d?(?:[A-Z]*[a-z]{2,})*[A-Z]*$|^[A-Z]+\d?$|^OAuth\d$",
             r"^[A-Z]\w+(?:Key|Token|Secret|Password|Credentials?)(?:Types?)?$",
         )
     ),
-    Allowed(
+    AllowList(
         target="match", patterns=(r"(?i)^\W?(?:page|next|prev|start|end|cursor|continu|sync|[be]os|pad|unk|sep|cls)",)
     ),
 )
@@ -74,7 +74,7 @@ _PATH = (
 )
 """A path. A key in base64, which has `/` as well, is of digits and of letters in both cases, has no other sign, and
 what stands between slashes is long and no word."""
-NOT_BARE = Allowed(
+NOT_BARE = AllowList(
     patterns=(
         r"^(?:[\w$]+\.)+[A-Za-z_$][\w$]*$",  # an attribute, the name of a file
         *_PATH,
@@ -83,7 +83,7 @@ NOT_BARE = Allowed(
         r"^.{1,5}$",
     )
 )
-"""What programs and settings have behind such names without quotes."""
+"""Unquoted values in programs and settings that are no secrets."""
 
 ASSIGNMENTS: tuple[Rule, ...] = (
     Rule(
@@ -140,7 +140,7 @@ ASSIGNMENTS: tuple[Rule, ...] = (
         entropy=3.5,
         allowed=(
             STAND_IN,
-            Allowed(patterns=("^[^0-9]+$|^[^a-z]+$|^[^A-Z]+$", rf"^{_WITHIN}{_FOLDER}/{_WITHIN}{_FOLDER}(?:/|$)")),
+            AllowList(patterns=("^[^0-9]+$|^[^a-z]+$|^[^A-Z]+$", rf"^{_WITHIN}{_FOLDER}/{_WITHIN}{_FOLDER}(?:/|$)")),
         ),
     ),
 )

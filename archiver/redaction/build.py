@@ -1,7 +1,7 @@
-"""Makes `gitleaks.json` from gitleaks' own configuration: ``python -m palaver.archiver.redaction.build TOML``.
+"""Build `gitleaks.json` from the configuration of gitleaks: ``python -m palaver.archiver.redaction.build TOML``.
 
-The same file makes the same bytes. What a text without a file name cannot use is left out: rules and exceptions that
-ask for a path alone, and what `LEFT_OUT` names.
+The same input gives the same bytes. Rules and exceptions that only match paths are omitted, and the rules in
+`OMITTED`.
 """
 
 import hashlib
@@ -14,19 +14,19 @@ from typing import Any
 
 from .rules import GITLEAKS
 
-LEFT_OUT = {
-    "curl-auth-user": "its exceptions speak for every password that begins with an x; credentials.py takes them",
-    "hashicorp-tf-password": "means nothing outside its files; assignments.py covers what it finds",
-    "jwt": "credentials.py also takes the alphabet of base64url in headers",
-    "microsoft-teams-webhook": "tokens.py takes webhooks of all services",
-    "private-key": "takes all prose and code between two mentions of a key; credentials.py takes keys, cut ones too",
-    "slack-webhook-url": "tokens.py takes webhooks of all services",
-    "telegram-bot-api-token": "tokens.py takes it without the name of the service",
-    "kubernetes-secret-yaml": "takes the first value alone, and no numbered lines; blocks.py takes all",
+OMITTED = {
+    "curl-auth-user": "its exceptions allow every password that begins with x; credentials.py finds them",
+    "hashicorp-tf-password": "only useful in its own files; assignments.py finds the same",
+    "jwt": "credentials.py also matches base64url in headers",
+    "microsoft-teams-webhook": "tokens.py finds webhooks of all services",
+    "private-key": "matches all text between two mentions of a key; credentials.py finds keys, also truncated ones",
+    "slack-webhook-url": "tokens.py finds webhooks of all services",
+    "telegram-bot-api-token": "tokens.py finds it without the name of the service",
+    "kubernetes-secret-yaml": "finds only the first value, and none on numbered lines; blocks.py finds all",
 }
 
 _NAMES = "(?:access|auth|api|credential|creds|key|passwd|password|secret|token)"
-SHARPER = {
+KEYWORDS = {
     "1password-secret-key": [r"a3\-[a-z0-9]{6}\-"],
     "authress-service-client-access-key": [r"\.acc[_-]"],
     "linear-client-secret": [r"linear[ \t\w.-]*[\s'\"]*[?=>:|,]"],
@@ -38,27 +38,27 @@ SHARPER = {
     "twilio-api-key": ["sk[0-9a-f]{6}"],
     "vault-service-token": [r"hvs\.", r"\bs\.[a-z0-9]{6}"],
 }
-"""Signs in place of keywords of gitleaks that stand in every second text; whatever the rule matches has them too."""
+"""Patterns in place of keywords that many texts contain. Every match of the rule contains one."""
 
 NARROWER = {
-    # Any commit hash, in every text that has the company's name in it.
+    # Matches any commit hash in every text with the name of the company.
     "sourcegraph-access-token": ("|[a-fA-F0-9]{40})", ")"),
 }
-"""Parts of a pattern that take too much where no file name narrows them, and what stands in their place."""
+"""Parts of a pattern that match too much without a file name, and their replacements."""
 
 EXCEPTED = {
-    # Names in programs; all that the rule found in 60 MB of source code was of these forms.
+    # Names in programs: everything that the rule found in 60 MB of source code had these forms.
     "generic-api-key": {
         "patterns": [
             r"^_?[A-Za-z]+\d{0,2}[A-Za-z]*(?:\.[A-Za-z_]+)+$",
             r"^(?:\w+\.)*[A-Z]\w*(?:Private|Public|Secret)Key$",
             r"=[a-z]$",
             r"^\w+=[A-Za-z_]+$",
-            r"^[a-f0-9]{8}-(?:[a-f0-9]{4}-){3}[a-f0-9]{12}$",  # behind `key`; other rules take it behind `api_key`
+            r"^[a-f0-9]{8}-(?:[a-f0-9]{4}-){3}[a-f0-9]{12}$",  # after `key`; other rules find it after `api_key`
         ]
     },
 }
-"""Further exceptions of our own."""
+"""Additional exceptions."""
 
 _END = r"""(?:[\x60'"\s;]|\\[nr]|$)"""
 _OUR_END = r"""(?:[\x60'"\s;,)\]}<]|\\|\.\s|\.?$)"""
@@ -67,10 +67,10 @@ _LITERAL = re.compile(r"\w[\w-]{19,}")
 
 
 def main(source: Path, target: Path = GITLEAKS) -> None:
-    """Write `target` from gitleaks' TOML `source`; raises KeyError and ValueError where that is not what it was."""
+    """Write `target` from the TOML file `source`. Raise KeyError or ValueError if its structure changed."""
     content = source.read_bytes()
     config = tomllib.loads(content.decode())
-    kept = [rule for rule in config["rules"] if "regex" in rule and rule["id"] not in LEFT_OUT]
+    kept = [rule for rule in config["rules"] if "regex" in rule and rule["id"] not in OMITTED]
     data = {
         "source": "https://github.com/gitleaks/gitleaks, config/gitleaks.toml",
         "version": config["minVersion"],
@@ -89,13 +89,13 @@ def _rule(rule: dict[str, Any]) -> dict[str, Any]:
     made = {
         "kind": rule["id"],
         "pattern": _pattern(rule),
-        "signs": SHARPER.get(rule["id"]) or [re.escape(word) for word in rule["keywords"]],
+        "keywords": KEYWORDS.get(rule["id"]) or [re.escape(word) for word in rule["keywords"]],
     }
     if group := rule.get("secretGroup"):
         made["group"] = group
     if entropy := rule.get("entropy"):
         made["entropy"] = entropy
-    allowed = [_allowed(one) for one in rule.get("allowlists", []) if _asks_for_no_path(one)]
+    allowed = [_allowed(one) for one in rule.get("allowlists", []) if _has_no_path(one)]
     if rule["id"] in EXCEPTED:
         allowed.append(EXCEPTED[rule["id"]])
     if allowed:
@@ -104,28 +104,28 @@ def _rule(rule: dict[str, Any]) -> dict[str, Any]:
 
 
 def _pattern(rule: dict[str, Any]) -> str:
-    pattern = _hidden(rule["regex"])
+    pattern = _masked(rule["regex"])
     if rule["id"] in NARROWER:
         wide, narrow = NARROWER[rule["id"]]
         if pattern.count(wide) != 1:
             raise ValueError(f"{rule['id']} has changed: {pattern}")
         pattern = pattern.replace(wide, narrow)
-    # A group with a name, or one that repeats, is a part of the secret.
+    # A named or repeated group is a part of the secret.
     pattern = re.sub(r"\(\?P<\w+>|\((?=[^?()][^()]*\)\{)", "(?:", pattern)
-    # Conversations hold prose, and programs within JSON: a secret also ends at `.`, `)` or an escaped quote.
+    # Conversations contain prose, and programs within JSON: a secret may also end at `.`, `)` or an escaped quote.
     pattern = pattern.replace(_END, _OUR_END)
-    # What may stand before a name decides nothing, and costs most of the time.
+    # A prefix before the name changes no result and takes most of the time.
     return "(?i)" + pattern.removeprefix(_PREFIX) if pattern.startswith(_PREFIX) else pattern
 
 
-def _asks_for_no_path(allowed: dict[str, Any]) -> bool:
+def _has_no_path(allowed: dict[str, Any]) -> bool:
     return "paths" not in allowed or ("regexes" in allowed and allowed.get("condition", "OR") == "OR")
 
 
 def _allowed(allowed: dict[str, Any]) -> dict[str, Any]:
     made: dict[str, Any] = {}
     if patterns := allowed.get("regexes"):
-        made["patterns"] = [_hidden(pattern) for pattern in patterns]
+        made["patterns"] = [_masked(pattern) for pattern in patterns]
     if words := allowed.get("stopwords"):
         made["words"] = words
     if target := allowed.get("regexTarget"):
@@ -133,8 +133,8 @@ def _allowed(allowed: dict[str, Any]) -> dict[str, Any]:
     return made
 
 
-def _hidden(pattern: str) -> str:
-    """The same pattern, but for a literal secret one that no scanner takes for a secret."""
+def _masked(pattern: str) -> str:
+    """Return the pattern so that other scanners do not report a literal secret in it."""
     return f"[{pattern[0]}]{pattern[1:]}" if _LITERAL.fullmatch(pattern) else pattern
 
 

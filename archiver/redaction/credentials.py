@@ -1,6 +1,6 @@
 """Secrets that show themselves by their form: keys, tokens, hashes, URLs and headers."""
 
-from .rule import Allowed, Rule
+from .rule import AllowList, Rule
 
 # What may stand between two lines of a key: blank space, also as escapes in a string; quotes, signs that join or
 # quote strings and lines; the line numbers that agents' tools print.
@@ -18,7 +18,7 @@ passphrase key apikey credentials? value string text bearer basic user invalid w
 new old
 """
 
-STAND_IN = Allowed(
+STAND_IN = AllowList(
     patterns=(
         r"^[<\[({].*[>\])}]$",  # <token>, {token}, [token]
         r"^\$\w|\$[A-Z_]{3}|[$#%]\{|\$\(|\{\w*\}|\{\{|<%|%\w*%|%[sdv]$",  # filled in later
@@ -30,7 +30,7 @@ STAND_IN = Allowed(
 )
 """Values that say of themselves that they are none: templates, masks, examples."""
 
-NAMED_ONLY = Allowed(patterns=(r"^[A-Za-z_.:/-]+$",))
+NAMED_ONLY = AllowList(patterns=(r"^[A-Za-z_.:/-]+$",))
 """Letters without a digit: a name in a program or a word, where random characters would be expected."""
 
 CREDENTIALS: tuple[Rule, ...] = (
@@ -67,7 +67,7 @@ CREDENTIALS: tuple[Rule, ...] = (
         "url-credentials",
         r"(?i)\b[a-z][a-z0-9+.-]{1,30}://[^\s:/\"'`<>\\]{0,100}:([^\s/\"'`<>\\]{3,200})@[\w\[.-]",
         (r"://[^\s:/]*:[^\s/]*@",),
-        allowed=(STAND_IN, Allowed(patterns=(r"^\d{1,5}[,;]",))),
+        allowed=(STAND_IN, AllowList(patterns=(r"^\d{1,5}[,;]",))),
     ),
     Rule(
         "url-credentials",
@@ -96,7 +96,7 @@ CREDENTIALS: tuple[Rule, ...] = (
         "authorization",
         r"(?i)\bauthorization\\?[\"'`]?[ \t]{0,5}[:=,][ \t]{0,5}\\?[\"'`]?basic[ \t]{1,5}([a-z0-9+/]{8,}={0,2})",
         (r"basic[ \t]",),
-        allowed=(STAND_IN, Allowed(patterns=("^[a-z]+$|^[A-Z]+$|^[A-Z]?[a-z]+(?:[A-Z][a-z]+)*$",))),
+        allowed=(STAND_IN, AllowList(patterns=("^[a-z]+$|^[A-Z]+$|^[A-Z]?[a-z]+(?:[A-Z][a-z]+)*$",))),
     ),
     Rule(
         "curl-auth-user",

@@ -2,7 +2,7 @@
 
 from .assignments import ENDING, NO_KEY, NOT_BARE, NUMBER, OPENING
 from .credentials import STAND_IN
-from .rule import Allowed, Rule
+from .rule import AllowList, Rule
 
 # German, Dutch, Swedish, Spanish, Portuguese, French, Polish, Russian, Chinese, Japanese and Korean as well.
 _FOREIGN = (
@@ -15,7 +15,7 @@ _CLOSED = r"[ \t\"'`*\\\]]*"
 _LINK = r"(?:=|:|：|->|=>|→|(?:is|was|ist|war|lautet|es|est|é|è|jest|är|to)[ \t:]|是|为|為|は|(?:은|는|이|가)[ \t:])"
 _OPEN = r"[ \t\"'`*\\]*"
 _WORDS = r"(?:[ \t]+[A-Za-zÀ-ɏ'@.-]+)"
-"""What stands between: the password for anna on staging is …"""
+"""Words between name and value: the password for anna on staging is …"""
 
 _CHARACTER = r"[!#$%*+./0-9:=?@A-Z^_a-z~-]"
 _LAST = r"[!#$%+/0-9=?@A-Z^_a-z~-]"
@@ -36,7 +36,7 @@ _VALUE = (
 _NAMED = rf"(?:{ENDING}|credentials?|pw|passcode|{_FOREIGN})[\"'`\]\\ \t0-9_*-]*"
 _SIGN = rf"{_NAMED}{_LINK}{_OPEN}(?:{_CHARACTER}|[;,&])*{_TELLING}"
 
-NO_SECRET = Allowed(
+NO_SECRET = AllowList(
     patterns=(
         r"^[!#%+~]?[A-Za-z_./:@?=&-]+[!?]*$|^[^A-Za-z]+$",  # a word, a number, a date
         r"^.{1,5}$",
@@ -47,7 +47,7 @@ NO_SECRET = Allowed(
         r"[%?#].*=|^#|^[%?=]",
     )
 )
-NO_RANDOM = Allowed(
+NO_RANDOM = AllowList(
     patterns=(
         r"^(?:[A-Z]*[a-z]{2,}\d{0,5})+[A-Z]?$|^(?:Ed|X)\d{3,5}[A-Z]",  # the name of a class
         r"^(?:[A-Za-z]{2,}\d{0,4}|\d+)(?:[._:/-](?:[A-Za-z]{0,20}\d{0,4}|\d+[a-z]?))+$",  # words and numbers, joined
@@ -125,7 +125,7 @@ MENTIONS: tuple[Rule, ...] = (
             "-pw[ \t]",
             "pass:",
         ),
-        allowed=(STAND_IN, Allowed(patterns=(r"^[a-z_]+$|^\d{1,5}(?::\d+)*$|^[\w.-]+/",))),
+        allowed=(STAND_IN, AllowList(patterns=(r"^[a-z_]+$|^\d{1,5}(?::\d+)*$|^[\w.-]+/",))),
     ),
     Rule(
         "seed-phrase",  # 12 to 24 words of a wallet behind a name; those of BIP-39 have three to eight letters
@@ -135,6 +135,6 @@ MENTIONS: tuple[Rule, ...] = (
             r"(?:seed|mnemonic|phrase|words|니모닉|시드)[\"'`*)\]\\ \t]*(?:[:=(\[]|(?:is|are)[ \t:]|은|는)",
             r"(?:phrase|mnemonic)[ \t]",
         ),
-        allowed=(Allowed(patterns=(rf"^(?:\w+\W+(?:\d+\W+)?){{0,11}}(?:{_PROSE})\b",)),),
+        allowed=(AllowList(patterns=(rf"^(?:\w+\W+(?:\d+\W+)?){{0,11}}(?:{_PROSE})\b",)),),
     ),
 )

@@ -1,7 +1,7 @@
-"""Private spans and markers: what a person asked to keep out of everything but the copies.
+"""Private spans (`<private>…</private>`) and requests not to index, which keep text in the raw copies only.
 
-A span is `<private>…</private>`. Tags in backquotes are talk about tags. In what a person typed an unclosed span
-reaches to the end of the message; elsewhere, where programs and pages come along, only closed ones count.
+Tags in backquotes do not count. In a message of the user, an unclosed span reaches to the end. In other text, such as
+the output of programs, only closed spans count.
 """
 
 import re
@@ -22,18 +22,18 @@ _ONE = re.compile(rf"\b{_ASKED}(?:message|prompt|exchange)\b", re.IGNORECASE)
 
 
 class Unindexed(StrEnum):
-    """Why a line is in the copy alone: the reason under which it is counted."""
+    """Reason why a line is not indexed, under which it is counted."""
 
     SESSION = "unindexed-session"
-    """The person asked that of the whole session."""
+    """The user excluded the whole session."""
     EXCHANGE = "unindexed-exchange"
-    """The person asked that of what was said there."""
+    """The user excluded this exchange."""
     EXCLUDED = "excluded-folder"
-    """It was said in a folder that the settings exclude."""
+    """The settings exclude the folder."""
 
 
-def asked_for(prompt: str) -> Unindexed | None:
-    """What a person asked to keep out of the index, in plain words and not as a quotation or in code."""
+def opt_out_in(prompt: str) -> Unindexed | None:
+    """Return what a prompt asks to keep out of the index; None if nothing, or only in a quotation or in code."""
     if "ndex" not in prompt and "NDEX" not in prompt and "이 대화는" not in prompt:
         return None
     plain = _QUOTED.sub("", prompt)
@@ -42,8 +42,11 @@ def asked_for(prompt: str) -> Unindexed | None:
     return Unindexed.EXCHANGE if _ONE.search(plain) else None
 
 
-def typed(text: str, depth: int = 0) -> tuple[str, int]:
-    """What a person typed, without its private spans, and how many are open at its end, as `depth` are before it."""
+def redact_typed(text: str, depth: int = 0) -> tuple[str, int]:
+    """Return a message of the user without its private spans, and how many spans are open at its end.
+
+    `depth` spans are open before it.
+    """
     kept: list[str] = [PLACEHOLDER] if depth else []
     done = 0
     for tag in _TAG.finditer(text):
@@ -60,8 +63,8 @@ def typed(text: str, depth: int = 0) -> tuple[str, int]:
     return "".join(kept), depth
 
 
-def printed(text: str) -> str:
-    """What anybody else said, without closed spans; where its middle was left out, the missing tag counts as there."""
+def redact_printed(text: str) -> str:
+    """Return other text without closed spans. If its middle was clipped, a missing tag counts as being there."""
     head, _, rest = text.partition(CUT)
     number, _, tail = rest.partition(CUT)
     if not tail:
@@ -71,7 +74,7 @@ def printed(text: str) -> str:
 
 
 def _spans(text: str, depth: int = 0, *, goes_on: bool = False) -> list[tuple[int, int]]:
-    """Where the outermost spans stand; one that is never closed reaches to the last tag that closes one in it."""
+    """Return the outermost spans. An unclosed span reaches to its last closing tag, or with `goes_on` to the end."""
     spans: list[tuple[int, int]] = []
     start = end = 0
     for tag in _TAG.finditer(text):

@@ -7,8 +7,8 @@ from msgspec import Struct
 Target = Literal["secret", "match", "line"]
 
 
-class Allowed(Struct, frozen=True):
-    """What is no secret after all: `target` (see `Rule`) contains one of the patterns or, in any case, the words."""
+class AllowList(Struct, frozen=True):
+    """Exceptions: no secret if `target` (see `Rule`) matches one of the patterns, or one of the words in any case."""
 
     patterns: tuple[str, ...] = ()
     words: tuple[str, ...] = ()
@@ -16,18 +16,18 @@ class Allowed(Struct, frozen=True):
 
 
 class Rule(Struct, frozen=True):
-    """One kind of secret. All patterns are RE2's.
+    """One kind of secret. All patterns are RE2 syntax.
 
-    A text that has none of `signs` (matched in any case) cannot hold a secret of this kind. Of each match of `pattern`
-    the secret is the group with number `group`; with 0, the first group that took part, or the whole match. It counts
-    if its entropy is above `entropy` bits per character and no `allowed` speaks for the secret, the match or its line.
-    With `within`, `pattern` matches only inside the matches of `within`, such as each cell of a table.
+    A text without a match of `keywords` (in any case) has no secret of this kind. The secret is the group `group` of a
+    match of `pattern`; with 0, the first group that took part, or the whole match. It counts if its entropy is above
+    `entropy` bits per character and no `allowed` matches the secret, the match or its line. With `within`, `pattern`
+    is only searched inside the matches of `within`, for example in each cell of a table.
     """
 
     kind: str
     pattern: str
-    signs: tuple[str, ...]
+    keywords: tuple[str, ...]
     group: int = 0
     entropy: float = 0.0
-    allowed: tuple[Allowed, ...] = ()
+    allowed: tuple[AllowList, ...] = ()
     within: str = ""

@@ -1,4 +1,4 @@
-"""All rules that recognise secrets: those of gitleaks, read from `gitleaks.json`, and our own."""
+"""All rules for secrets: those of gitleaks, from `gitleaks.json`, and our own."""
 
 from collections.abc import Iterator
 from functools import cache
@@ -11,18 +11,18 @@ from .assignments import ASSIGNMENTS
 from .blocks import BLOCKS
 from .credentials import CREDENTIALS
 from .mentions import MENTIONS
-from .rule import Allowed, Rule
+from .rule import AllowList, Rule
 from .tokens import TOKENS
 
 VERSION = "6"
-"""Changes whenever any rule does, so that what was redacted by older rules can be told and redacted again."""
+"""Raise it when any rule changes, so that text that older rules redacted is redacted again."""
 
 GITLEAKS = Path(__file__).with_name("gitleaks.json")
 
 
 @cache
 def rules() -> tuple[Rule, ...]:
-    """Every rule; where findings overlap, the earlier rule names the kind."""
+    """Return every rule. If matches overlap, the earlier rule names the kind."""
     return (*CREDENTIALS, *_gitleaks(), *TOKENS, *ASSIGNMENTS, *BLOCKS, *MENTIONS)
 
 
@@ -33,13 +33,13 @@ def _gitleaks() -> Iterator[Rule]:
         yield Rule(
             kind=rule["kind"],
             pattern=rule["pattern"],
-            signs=tuple(rule["signs"]),
+            keywords=tuple(rule["keywords"]),
             group=rule.get("group", 0),
             entropy=rule.get("entropy", 0.0),
             allowed=(everywhere, *map(_allowed, rule.get("allowed", []))),
         )
 
 
-def _allowed(data: dict[str, Any]) -> Allowed:
+def _allowed(data: dict[str, Any]) -> AllowList:
     patterns, words = tuple(data.get("patterns", [])), tuple(data.get("words", []))
-    return Allowed(patterns, words, data.get("target", "secret"))
+    return AllowList(patterns, words, data.get("target", "secret"))

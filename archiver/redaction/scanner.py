@@ -1,4 +1,4 @@
-"""Where in a text are secrets? The rules, run by RE2, which no input can make slow."""
+"""Search for secrets in a text with RE2, which runs in linear time on any input."""
 
 import math
 from collections import Counter
@@ -7,99 +7,99 @@ from functools import cache, cached_property
 from importlib import import_module
 from typing import Protocol
 
-from .rule import Allowed, Rule
+from .rule import AllowList, Rule
 from .rules import rules
 
 NEAR = 200
-"""At most so many bytes before and after a match count as its line."""
+"""Bytes before and after a match that count as its line at most."""
 MEMORY = 1 << 20
-"""Bytes that one pattern may use; RE2's own default would allow 1.8 GB for all of them."""
-SIGNS_MEMORY = 32 << 20
-"""Bytes that the signs of all rules may use. With 8 MiB RE2 drops its states again and again, at twice the time."""
+"""Bytes that one pattern may use; RE2's default would allow 1.8 GB for all of them."""
+KEYWORD_MEMORY = 32 << 20
+"""Bytes that the keywords of all rules may use. With 8 MiB, RE2 drops cached states and takes twice the time."""
 
 _TAG = r"(?:<|u003c)[\\/]{0,3}private"
-"""What begins and ends private spans, also where escapes hide it."""
+"""Tags of private spans, also with escapes."""
 
 Span = tuple[int, int]
 Found = tuple[int, int, str]
 """Start and end in bytes, and the kind of secret."""
 
 
-class Match(Protocol):
-    """A match of RE2 in bytes."""
+class Re2Match(Protocol):
+    """Match of RE2 in bytes."""
 
     def span(self, group: int = 0) -> Span:
-        """Where the group stands; (-1, -1) if it took no part."""
+        """Return the span of a group; (-1, -1) if it took no part."""
         ...
 
 
-class Pattern(Protocol):
-    """A compiled pattern of RE2."""
+class Re2Pattern(Protocol):
+    """Compiled pattern of RE2."""
 
     groups: int
 
-    def search(self, text: bytes) -> Match | None:
-        """The first match."""
+    def search(self, text: bytes) -> Re2Match | None:
+        """Return the first match."""
         ...
 
-    def finditer(self, text: bytes, pos: int | None = None, endpos: int | None = None) -> Iterator[Match]:
+    def finditer(self, text: bytes, pos: int | None = None, endpos: int | None = None) -> Iterator[Re2Match]:
         """Return all matches between `pos` and `endpos`, none overlapping another."""
         ...
 
 
-def compiled(pattern: str, memory: int = MEMORY) -> Pattern:
-    """The pattern, ready to run; google-re2 has no types and is loaded when first needed."""
+def compiled(pattern: str, memory: int = MEMORY) -> Re2Pattern:
+    """Compile a pattern. google-re2 has no types, and is loaded on first use."""
     re2 = import_module("re2")
     options = re2.Options()
     options.max_mem = memory
     options.log_errors = False
-    made: Pattern = re2.compile(pattern, options)
+    made: Re2Pattern = re2.compile(pattern, options)
     return made
 
 
-class Signs:
-    """Which rules can match a text at all, and whether private spans may be in it."""
+class KeywordIndex:
+    """Index of the keywords of all rules: tells which rules can match a text."""
 
     def __init__(self, rules: tuple[Rule, ...]) -> None:
         re2 = import_module("re2")
         options = re2.Options()
         options.case_sensitive = False
         options.log_errors = False
-        options.max_mem = SIGNS_MEMORY
+        options.max_mem = KEYWORD_MEMORY
         self._set = re2.Set.SearchSet(options)
         self._rules = list[frozenset[int]]()
-        showing = dict[str, set[int]]()
+        by_keyword = dict[str, set[int]]()
         for number, rule in enumerate(rules):
-            for sign in rule.signs:
-                showing.setdefault(sign, set()).add(number)
-        for sign, numbers in showing.items():
-            self._set.Add(sign)
+            for keyword in rule.keywords:
+                by_keyword.setdefault(keyword, set()).add(number)
+        for keyword, numbers in by_keyword.items():
+            self._set.Add(keyword)
             self._rules.append(frozenset(numbers))
-        # Matches everything: where even that is not found, RE2 gave up, and every rule has to look for itself.
+        # Matches every text. If it does not, RE2 ran out of memory, and every rule has to be tried.
         self._set.Add("")
         self._rules.append(frozenset())
         self._all = range(len(rules))
         self._set.Compile()
-        # Twice as fast as the set, and never gives up. In order what begins alike stands together, and RE2 makes one
-        # beginning of it: it is ready in half the time.
-        self._any = compiled("(?i)" + "|".join(f"(?:{sign})" for sign in sorted((*showing, _TAG))), SIGNS_MEMORY)
+        # Twice as fast as the set, and never fails. Sorted keywords with common prefixes compile in half the time.
+        keywords = (f"(?:{keyword})" for keyword in sorted((*by_keyword, _TAG)))
+        self._any = compiled("(?i)" + "|".join(keywords), KEYWORD_MEMORY)
 
-    def shown(self, text: bytes) -> bool:
-        """Whether there is any sign or tag in the text."""
+    def has_any(self, text: bytes) -> bool:
+        """Return whether the text has any keyword, or a tag of a private span."""
         return self._any.search(text) is not None
 
     def rules(self, text: bytes) -> list[int]:
-        """The numbers of the rules that have a sign in the text, in order."""
-        if not self.shown(text):
+        """Return the numbers of the rules of which the text has a keyword, in order."""
+        if not self.has_any(text):
             return []
         found: list[int] | None = self._set.Match(text)
         if found is None:
             return list(self._all)
-        return sorted(set[int]().union(*(self._rules[sign] for sign in found)))
+        return sorted(set[int]().union(*(self._rules[keyword] for keyword in found)))
 
 
 class Detector:
-    """One rule at work; its patterns are compiled when they are first needed."""
+    """Matcher of one rule, which compiles its patterns on first use."""
 
     def __init__(self, rule: Rule) -> None:
         self.rule = rule
@@ -117,7 +117,7 @@ class Detector:
             return iter([(0, len(text))])
         return (match.span() for match in self._within.finditer(text))
 
-    def _secret(self, match: Match) -> Span:
+    def _secret(self, match: Re2Match) -> Span:
         if self.rule.group:
             return match.span(self.rule.group)
         groups = (match.span(group) for group in range(1, self._pattern.groups + 1))
@@ -133,40 +133,40 @@ class Detector:
         return True
 
     @cached_property
-    def _pattern(self) -> Pattern:
+    def _pattern(self) -> Re2Pattern:
         return compiled(self.rule.pattern)
 
     @cached_property
-    def _within(self) -> Pattern:
+    def _within(self) -> Re2Pattern:
         return compiled(self.rule.within)
 
     @cached_property
-    def _allowed(self) -> list[tuple[str, Pattern]]:
-        return [(allowed.target, speaking_for(allowed)) for allowed in self.rule.allowed]
+    def _allowed(self) -> list[tuple[str, Re2Pattern]]:
+        return [(allowed.target, allow_pattern(allowed)) for allowed in self.rule.allowed]
 
 
 @cache
-def speaking_for(allowed: Allowed) -> Pattern:
-    """One pattern for all that an exception names."""
+def allow_pattern(allowed: AllowList) -> Re2Pattern:
+    """Return one pattern for everything that an allow list names."""
     words = [f"(?i:{import_module('re2').escape(word)})" for word in allowed.words]
     return compiled("|".join([*(f"(?:{pattern})" for pattern in allowed.patterns), *words]))
 
 
 @cache
-def signs() -> Signs:
-    """The signs of all rules."""
-    return Signs(rules())
+def keyword_index() -> KeywordIndex:
+    """Return the keywords of all rules."""
+    return KeywordIndex(rules())
 
 
 @cache
 def detectors() -> tuple[Detector, ...]:
-    """One for each rule, in the rules' order."""
+    """Return a detector for each rule, in order."""
     return tuple(map(Detector, rules()))
 
 
 def scan(text: bytes) -> list[Found]:
-    """Every secret in UTF-8 `text`, by start. Overlapping finds are one, of the kind that the first rule gives."""
-    numbers = signs().rules(text)
+    """Return every secret in UTF-8 `text` by start. Overlapping matches are merged; the first rule names the kind."""
+    numbers = keyword_index().rules(text)
     if not numbers:
         return []
     found = sorted((span, number) for number in numbers for span in detectors()[number].find(text))
@@ -181,7 +181,7 @@ def scan(text: bytes) -> list[Found]:
 
 
 def entropy(secret: bytes) -> float:
-    """Shannon's, in bits per character."""
+    """Return the Shannon entropy in bits per character."""
     characters = secret.decode(errors="replace")
     return math.log2(len(characters)) - sum(count * math.log2(count) for count in Counter(characters).values()) / len(
         characters
@@ -189,7 +189,7 @@ def entropy(secret: bytes) -> float:
 
 
 def line(text: bytes, match: Span) -> Span:
-    """The lines that a match touches, as far as they are near it: a line may be a megabyte long."""
+    """Return the span of the lines of a match, cut to `NEAR` bytes around it: a line may have a megabyte."""
     start, end = match
     first = text.rfind(b"\n", max(0, start - NEAR), start) + 1
     last = text.find(b"\n", end, end + NEAR)

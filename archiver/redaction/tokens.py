@@ -1,7 +1,7 @@
 """Rules for tokens with a vendor's prefix, URLs that are secrets, and other secrets recognised by form alone."""
 
 from .credentials import BETWEEN, NAMED_ONLY
-from .rule import Allowed, Rule
+from .rule import AllowList, Rule
 
 PREFIXES = (
     r"sk-",  # OpenAI, Anthropic (sk-ant-oat01-), OpenRouter (sk-or-v1-), DeepSeek, Langfuse
@@ -32,11 +32,11 @@ PREFIXES = (
 """Prefixes of tokens. At least 20 random characters follow."""
 
 _BEFORE = r"(?:^|[^A-Za-z0-9]|\\[nrt])"
-_SHOWN = Allowed(patterns=(r"(?i)x{4}|\.{3}|example|your|placeholder|redacted|^T0+/B0+/",))
+_SHOWN = AllowList(patterns=(r"(?i)x{4}|\.{3}|example|your|placeholder|redacted|^T0+/B0+/",))
 """Stand-ins. Those of other rules are short words, which long random values contain by chance."""
-_WORDS = Allowed(patterns=(r"^[A-Za-z]+\d?[_.-](?:[A-Za-z]+\d{0,4}|\d{1,6})(?:[_.-](?:[A-Za-z]+\d{0,4}|\d{1,6}))*$",))
+_WORDS = AllowList(patterns=(r"^[A-Za-z]+\d?[_.-](?:[A-Za-z]+\d{0,4}|\d{1,6})(?:[_.-](?:[A-Za-z]+\d{0,4}|\d{1,6}))*$",))
 """Words and numbers joined by signs, such as the name of a class in a style sheet."""
-_PAGE = Allowed(patterns=(r"^(?:(?:[A-Za-z]+\d{0,4}|\d{1,6})(?:[/._?=&#-]+|$))+$",))
+_PAGE = AllowList(patterns=(r"^(?:(?:[A-Za-z]+\d{0,4}|\d{1,6})(?:[/._?=&#-]+|$))+$",))
 """Path of words and numbers, as of a page of documentation."""
 _PATH = r"[\w@%./~+-]"
 
@@ -86,7 +86,7 @@ TOKENS: tuple[Rule, ...] = (
         r"(\{[A-Za-z0-9+/]{20,}={1,2}\})",
         (r"[a-z0-9+/]={1,2}\}",),
         entropy=3.5,
-        allowed=(NAMED_ONLY, Allowed(patterns=(r"^\{[A-Za-z]+=",))),
+        allowed=(NAMED_ONLY, AllowList(patterns=(r"^\{[A-Za-z]+=",))),
     ),
     Rule(
         "private-key",

@@ -1,4 +1,4 @@
-"""Discretion: everything that was parsed, without secrets and private spans, before anybody else sees it."""
+"""Redaction of everything that was parsed from a transcript, before anything else sees it."""
 
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
@@ -11,27 +11,27 @@ from ..files.clipping import CUT, trim
 from . import Redactor, private_spans
 
 _NAMES_TOGETHER, _TEXTS_TOGETHER = 256, 16
-"""Turns that are looked through at once: most hold nothing to take out, and asking costs more than looking."""
+"""Turns that are checked together, because most have no secret and one check costs less than many."""
 _BETWEEN = "\n\0\n"
-"""Between names, so that no rule takes two of them for one."""
+"""Separator of names, so that no rule matches across two."""
 _REASON_LENGTH = 60
 _BARE = {Fact.USAGE, Fact.REWOUND}
-"""Facts that are numbers."""
+"""Facts that are numbers, and have no secrets."""
 
 
-class Discretion:
-    """Takes out secrets and private spans, and makes the cuts that had to wait for that."""
+class TranscriptRedactor:
+    """Redactor of secrets and private spans in transcripts. Clipped texts get their final length afterwards."""
 
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
 
     def exchanges(self, exchanges: Sequence[Exchange], known: AbstractSet[str] = frozenset()) -> list[Exchange]:
-        """The exchanges with what may be told of them. Names in `known` hold no secret."""
-        told = iter(self._turns([turn for exchange in exchanges for turn in exchange.turns], known))
+        """Return the exchanges redacted; names in `known` have no secret."""
+        turns = iter(self._turns([turn for exchange in exchanges for turn in exchange.turns], known))
         return [
             replace(
                 each,
-                turns=tuple(islice(told, len(each.turns))),
+                turns=tuple(islice(turns, len(each.turns))),
                 cwd=self.word(each.cwd),
                 branch=self.word(each.branch),
             )
@@ -39,14 +39,14 @@ class Discretion:
         ]
 
     def notes(self, notes: Sequence[Note]) -> list[Note]:
-        """The notes with what may be told of them."""
+        """Return the notes redacted."""
         return [
             note if note.fact in _BARE else replace(note, value=self.word(note.value), about=self.word(note.about))
             for note in notes
         ]
 
     def session(self, session: Session) -> Session:
-        """The session as far as it is known from names and first lines."""
+        """Return the session redacted."""
         return replace(
             session,
             native_id=self.word(session.native_id),
@@ -59,48 +59,48 @@ class Discretion:
         )
 
     def records(self, records: dict[str, int]) -> dict[str, int]:
-        """Ids of records, which an agent may have made from anything."""
-        if not self._names_secrets(_BETWEEN.join(records)):
+        """Return the record ids redacted; an agent may have made them from anything."""
+        if not self._has_secret(_BETWEEN.join(records)):
             return records
         return {self.word(record): line for record, line in records.items()}
 
-    def reasons(self, outcomes: Sequence[str]) -> list[str]:
-        """The outcomes of lines, some of which name what an agent wrote."""
-        told = {outcome: self.word(outcome)[:_REASON_LENGTH] for outcome in set(outcomes)}
-        return [told[outcome] for outcome in outcomes]
+    def outcomes(self, outcomes: Sequence[str]) -> list[str]:
+        """Return the outcomes of lines redacted; some quote the transcript."""
+        redacted = {outcome: self.word(outcome)[:_REASON_LENGTH] for outcome in set(outcomes)}
+        return [redacted[outcome] for outcome in outcomes]
 
     def word(self, text: str) -> str:
-        """A name, a title, a folder: short, and said again and again."""
-        return self._redactor.redact_name(private_spans.typed(text)[0] if "<" in text else text)
+        """Return a short text redacted, such as a name, a title or a folder; results are cached."""
+        return self._redactor.redact_name(private_spans.redact_typed(text)[0] if "<" in text else text)
 
     def _turns(self, turns: Sequence[Turn], known: AbstractSet[str]) -> Iterator[Turn]:
         named: list[Turn] = []
-        for portion in _portions(turns, _NAMES_TOGETHER):
-            names = _names(portion) - known
-            named += map(self._named, portion) if self._names_secrets(_BETWEEN.join(names)) else portion
-        return self._spoken(named)
+        for batch in _batches(turns, _NAMES_TOGETHER):
+            names = _names(batch) - known
+            named += map(self._redact_names, batch) if self._has_secret(_BETWEEN.join(names)) else batch
+        return self._redact_texts(named)
 
-    def _names_secrets(self, names: str) -> bool:
+    def _has_secret(self, names: str) -> bool:
         return bool(self._redactor.redact(names).findings)
 
-    def _named(self, turn: Turn) -> Turn:
+    def _redact_names(self, turn: Turn) -> Turn:
         tool, call, record, group = map(self.word, (turn.tool, turn.call, turn.record, turn.group))
         reads, writes = tuple(map(self.word, turn.reads)), tuple(map(self.word, turn.writes))
         return turn._replace(tool=tool, call=call, record=record, group=group, reads=reads, writes=writes)
 
-    def _spoken(self, turns: Sequence[Turn]) -> Iterator[Turn]:
+    def _redact_texts(self, turns: Sequence[Turn]) -> Iterator[Turn]:
         message = depth = 0
-        for portion in _portions(turns, _TEXTS_TOGETHER):
-            together = "\n".join([turn.text for turn in portion])
+        for batch in _batches(turns, _TEXTS_TOGETHER):
+            together = "\n".join([turn.text for turn in batch])
             plain = self._redactor.is_plain(together)
             if plain and not depth and CUT not in together:
-                yield from portion
+                yield from batch
                 continue
-            for turn in portion:
+            for turn in batch:
                 depth = depth if turn.line == message else 0
                 text = turn.text
                 if depth or not (plain or self._redactor.is_plain(text)):
-                    text, depth = _shown(turn.speaker, text, depth)
+                    text, depth = _without_private(turn.speaker, text, depth)
                     text = self._redactor.redact(text).text
                     message = turn.line
                 if CUT in text:
@@ -108,7 +108,7 @@ class Discretion:
                 yield turn if text is turn.text else turn._replace(text=text)
 
 
-def _portions(turns: Sequence[Turn], size: int) -> Iterator[Sequence[Turn]]:
+def _batches(turns: Sequence[Turn], size: int) -> Iterator[Sequence[Turn]]:
     return (turns[start : start + size] for start in range(0, len(turns), size))
 
 
@@ -121,10 +121,10 @@ def _names(turns: Sequence[Turn]) -> set[str]:
     return names
 
 
-def _shown(speaker: Speaker, text: str, depth: int) -> tuple[str, int]:
-    """A text without private spans, of which `depth` are open before it, and how many are after it."""
+def _without_private(speaker: Speaker, text: str, depth: int) -> tuple[str, int]:
+    """Return a text without private spans, and how many are open after it; `depth` are open before it."""
     if not depth and "private" not in text.lower():
         return text, 0
     if speaker is Speaker.HUMAN:
-        return private_spans.typed(text, depth)
-    return private_spans.printed(text), depth
+        return private_spans.redact_typed(text, depth)
+    return private_spans.redact_printed(text), depth

@@ -1,1 +1,1 @@
-"""When do transcripts change?"""
+"""Watching of transcripts while agents write them."""

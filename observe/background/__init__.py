@@ -1,1 +1,1 @@
-"""What runs while nobody waits for it?"""
+"""Work in the background: archiving and indexing."""

@@ -38,7 +38,7 @@ class IndexSchedule:
 
     @property
     def quiet(self) -> bool:
-        """Whether nothing changed for a while and nothing is left to index."""
+        """True if nothing changed for a while and nothing is left to index."""
         idle = not self._worker.busy and self._last == self._indexed
         return idle and self._clock() - self._changed_at >= _QUIET
 

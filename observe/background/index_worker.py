@@ -53,12 +53,12 @@ class WorkerResult(Struct, frozen=True):
     seq: int = 0
     """The last change that was considered."""
     lag: int = 0
-    """How many changes the index is behind."""
+    """Number of changes that the index is behind."""
     left: bool = False
-    """Whether the worker stopped before everything was done."""
+    """True if the worker stopped before everything was done."""
     verified: VerifiedCopies = field(default_factory=VerifiedCopies)
     reindexed: bool = False
-    """Whether an index of another version of Palaver was rebuilt."""
+    """True if an index of another version of Palaver was rebuilt."""
 
 
 def update_index(
@@ -126,7 +126,7 @@ class IndexWorker:
 
     @property
     def busy(self) -> bool:
-        """Whether a worker was started whose result was not returned yet."""
+        """True if a worker was started whose result was not returned yet."""
         return self._process is not None
 
     def start(self, model: str | None, *, settle: bool) -> None:

@@ -13,7 +13,7 @@ from ...archiver.copies.raw import RawArchive
 from ...archiver.copies.raw_copy import COMPRESSED_SUFFIX
 from ...archiver.deletion.deletion_plan import DeletionPlan
 from ...archiver.deletion.ownership import reading_copy
-from ...archiver.files.compression import SUFFIX, shown
+from ...archiver.files.compression import SUFFIX, as_lines
 from ...archiver.files.lines import split
 from ...archiver.store import Source, Store
 from ...core.conversation import Kind
@@ -90,7 +90,7 @@ def _contents(path: Path) -> Iterator[BinaryIO]:
         with CompressedFile(path) as compressed:
             yield compressed
     elif path.suffix == SUFFIX:
-        with shown(path.open("rb"), path) as packed:
+        with as_lines(path.open("rb"), path) as packed:
             yield packed
 
 

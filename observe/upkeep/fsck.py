@@ -14,7 +14,7 @@ from ...archiver.copies.verification import CopyVerifier, copies_without_row
 from ...archiver.deletion.suppression import SuppressionList
 from ...archiver.ingest.rereading import Rereading
 from ...archiver.reading.exclusion import Exclusion
-from ...archiver.reading.source_reader import Boundaries
+from ...archiver.reading.source_reader import IngestFilters
 from ...archiver.redaction import Redactor
 from ...archiver.store import ARCHIVER, Source, Store
 from ...archiver.store.salvage import memories_in_logs, salvage
@@ -223,9 +223,9 @@ class _Fsck:
         """Read the copies again whose rows are outdated."""
         key = self._home.key()
         suppression = SuppressionList(self._store, key)
-        boundaries = Boundaries(self._home.root, Redactor(key), self._exclusion, suppression)
+        filters = IngestFilters(self._home.root, Redactor(key), self._exclusion, suppression)
         tally = Pass()
-        Rereading(self._store, self._raw, boundaries).run(tally, partial(self._report, "Reading"), float("inf"))
+        Rereading(self._store, self._raw, filters).run(tally, partial(self._report, "Reading"), float("inf"))
         return tally
 
     def _learned(self) -> Iterator[Finding]:

@@ -15,7 +15,7 @@ from ...archiver.ingest.recovery import Recovery
 from ...archiver.ingest.rereading import Rereading
 from ...archiver.ingest.transcripts import Transcript
 from ...archiver.reading.exclusion import Exclusion
-from ...archiver.reading.source_reader import Boundaries
+from ...archiver.reading.source_reader import IngestFilters
 from ...archiver.redaction import Redactor
 from ...archiver.store import ARCHIVER, Store
 from ...core.amount import many
@@ -80,20 +80,20 @@ def _read_all(
 ) -> tuple[int, int, list[Finding]]:
     raw = RawArchive(home.archive)
     suppression = SuppressionList(store, home.key())
-    boundaries = Boundaries(home.root, Redactor(home.key()), exclusion, suppression)
+    filters = IngestFilters(home.root, Redactor(home.key()), exclusion, suppression)
     eraser = CopyEraser(store, raw)
     eraser.expect(copies_without_row(raw.root, store))
     again = Pass(problems=eraser.finish())
     with store.transaction():
         store.sources.outdate()
-    Rereading(store, raw, boundaries).run(again, partial(report, "Reading"), float("inf"))
+    Rereading(store, raw, filters).run(again, partial(report, "Reading"), float("inf"))
     known = store.sources.by_path()
-    redactor = boundaries.redactor
+    redactor = filters.redactor
     copied = [each for each in transcripts if each.path in known or _may_be_copied(each, home.archive, redactor)]
     taken = ingest.run(copied, partial(report, "Archiving"))
-    recovered = Recovery(store, raw, boundaries).run(partial(report, "Recovering"))
+    recovered = Recovery(store, raw, filters).run(partial(report, "Recovering"))
     # A fork that an agent still has may have come before what it was forked from.
-    Rereading(store, raw, boundaries).run(recovered, partial(report, "Reading"), float("inf"))
+    Rereading(store, raw, filters).run(recovered, partial(report, "Reading"), float("inf"))
     # What cannot be read is met by each of them, and told once.
     problems = list(dict.fromkeys(map(_finding, (*again.problems, *taken.problems, *recovered.problems))))
     if store.tombstones.lost:

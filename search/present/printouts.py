@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from ...archiver.copies.raw import RawArchive
 from ...archiver.files.clipping import one_line
-from ...archiver.redaction import placed
+from ...archiver.redaction import placeholders_in
 from ...archiver.store import Source, Store
 from ...core.conversation import Turn
 from ...core.errors import InvalidInput, SourceUnreadable
@@ -62,7 +62,7 @@ class Printouts:
         What stands in the place of a secret is not looked for: the copies have the secret itself.
         """
         words = {word for phrase in phrases for word in _words(phrase)}
-        if query.filters.roles or not words or any(map(placed, phrases)):
+        if query.filters.roles or not words or any(map(placeholders_in, phrases)):
             return ToolOutputMatches()
         patterns, rows = tuple(map(verbatim, phrases)), tuple(map(_row, phrases))
         wanted = _Wanted(query, patterns, tuple(words), rows, monotonic() + seconds)

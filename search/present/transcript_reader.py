@@ -10,10 +10,10 @@ from ...archiver.copies.raw import RawArchive
 from ...archiver.deletion.suppression import SuppressionList
 from ...archiver.files.lines import split
 from ...archiver.formats.registry import by_agent
-from ...archiver.reading.exchange_grouping import group
-from ...archiver.reading.withholding import is_withheld
+from ...archiver.reading.exchange_grouping import group_exchanges
+from ...archiver.reading.exclusion import is_excluded
 from ...archiver.redaction import Redactor
-from ...archiver.redaction.transcript_redactor import Discretion
+from ...archiver.redaction.transcript_redactor import TranscriptRedactor
 from ...archiver.store import Source, Store
 from ...archiver.store.exchange_table import ExchangeStart
 from ...archiver.store.source_table import DELETED
@@ -48,7 +48,12 @@ class TranscriptReader:
     def __init__(
         self, store: Store, raw: RawArchive, redactor: Redactor, suppression: SuppressionList | None = None
     ) -> None:
-        self._store, self._raw, self._discretion, self._suppression = store, raw, Discretion(redactor), suppression
+        self._store, self._raw, self._redactor, self._suppression = (
+            store,
+            raw,
+            TranscriptRedactor(redactor),
+            suppression,
+        )
 
     def read(self, path: str, start: int, end: int | None) -> TranscriptExcerpt:
         """The conversation on these lines (1-based, inclusive; to the last one without `end`).
@@ -62,7 +67,7 @@ class TranscriptReader:
         exchanges = list(self._exchanges(stretch, session, shorten=False)) if shown else []
         if _exceed_budget(exchanges):
             exchanges = list(self._exchanges(stretch, session, shorten=True))
-        exchanges = self._discretion.exchanges(exchanges)
+        exchanges = self._redactor.exchanges(exchanges)
         exchanges, next_line = _within_budget(exchanges)
         end_line = next_line - 1 if next_line else last
         return TranscriptExcerpt(
@@ -94,7 +99,7 @@ class TranscriptReader:
         if UNINDEXED in session.links:
             return []
         stretch = self._stretch(source, line, line)
-        return self._discretion.exchanges(list(self._exchanges(stretch, session, shorten=False)))
+        return self._redactor.exchanges(list(self._exchanges(stretch, session, shorten=False)))
 
     def raw(self, path: str, start: int, end: int | None) -> Iterator[bytes]:
         """The lines as the agent wrote them, line ends included."""
@@ -154,8 +159,8 @@ class TranscriptReader:
         with self._raw.open(source.archived) as file:
             lines = split(file, start_byte=near.start_byte, start_line=near.start_line)
             wanted = islice(lines, stretch.last - near.start_line + 1)
-            for event in group(reader, wanted, first_ordinal=near.ordinal):
-                if isinstance(event, Exchange) and not is_withheld(event):
+            for event in group_exchanges(reader, wanted, first_ordinal=near.ordinal):
+                if isinstance(event, Exchange) and not is_excluded(event):
                     said = (turn for turn in event.turns if stretch.start <= turn.line <= stretch.last)
                     turns = tuple(turn._replace(active=False) if turn.line in stretch.left else turn for turn in said)
                     if turns:

@@ -22,7 +22,7 @@ from palaver.archiver.deletion.suppression import SuppressionList
 from palaver.archiver.ingest import rereading
 from palaver.archiver.ingest.recovery import Recovery
 from palaver.archiver.reading.exclusion import Exclusion
-from palaver.archiver.reading.source_reader import Boundaries
+from palaver.archiver.reading.source_reader import IngestFilters
 from palaver.archiver.redaction import VERSION, Redactor
 from palaver.archiver.store import State, Store, source_table
 from palaver.archiver.store.database import Database
@@ -218,7 +218,7 @@ class World:
             path.unlink()
         history.store = Store.create_anew(history.home.database)
         key = history.home.key()
-        boundaries = Boundaries(history.home.root, Redactor(key), Exclusion(), SuppressionList(history.store, key))
+        boundaries = IngestFilters(history.home.root, Redactor(key), Exclusion(), SuppressionList(history.store, key))
         eraser = CopyEraser(history.store, history.raw)
         eraser.expect(archived_names(history.home.archive))
         assert not eraser.finish()

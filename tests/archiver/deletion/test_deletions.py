@@ -50,7 +50,7 @@ def newer_rules(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], None]]
 
 
 def _forget_rules() -> None:
-    scanner.signs.cache_clear()
+    scanner.keyword_index.cache_clear()
     scanner.detectors.cache_clear()
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from palaver.archiver.files.compression import opened
-from palaver.archiver.files.json_document import unfolded
+from palaver.archiver.files.json_document import document_lines
 from palaver.archiver.files.lines import records, split
 
 MESSAGES = [{"id": "a", "text": "Hi"}, {"id": "b", "text": "Hello"}]
@@ -26,7 +26,7 @@ JSON = st.recursive(
 
 
 def lines(data: bytes) -> list[object]:
-    return [json.loads(row) for row in unfolded(io.BytesIO(data)).read().splitlines()]
+    return [json.loads(row) for row in document_lines(io.BytesIO(data)).read().splitlines()]
 
 
 def test_what_a_document_says_of_itself_comes_before_its_messages() -> None:
@@ -47,7 +47,7 @@ def test_a_list_is_its_elements() -> None:
 @pytest.mark.parametrize("data", [b'{"messages": [{"id": "a"},\n{"id"', b"", b"{\n\n}}", b"[" * 100_000])
 def test_a_damaged_document_is_one_line_that_is_still_being_written(data: bytes) -> None:
     """Nobody can tell it from a document that its agent is just writing."""
-    found = list(split(unfolded(io.BytesIO(data))))
+    found = list(split(document_lines(io.BytesIO(data))))
 
     assert [line.complete for line in found] == [False] * bool(data)
 
@@ -62,7 +62,7 @@ def test_every_value_comes_back_as_it_was(value: object) -> None:
 
 def test_lone_surrogates_are_repaired_where_lines_are_read() -> None:
     """As in every other transcript."""
-    (line,) = split(unfolded(io.BytesIO(b'[{"text": "\\ud83d"}]')))
+    (line,) = split(document_lines(io.BytesIO(b'[{"text": "\\ud83d"}]')))
 
     assert records(line) == [{"text": "\ufffd"}]
 

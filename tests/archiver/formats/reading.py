@@ -8,7 +8,7 @@ import orjson
 
 from palaver.archiver.files.lines import HEAD_BYTES, Line, split
 from palaver.archiver.formats import Event, TranscriptFormat
-from palaver.archiver.reading.exchange_grouping import group
+from palaver.archiver.reading.exchange_grouping import group_exchanges
 from palaver.core.conversation import Exchange, Fact, Kind, Note, Session, Skipped, Turn
 
 
@@ -70,7 +70,9 @@ def exchanges(
     known: TranscriptFormat, data: bytes, start_line: int = 1, start_byte: int = 0, first: int = 0
 ) -> list[Exchange]:
     """The exchanges from a place on."""
-    found = group(known.reader(session(known, data)), lines(data, start_line, start_byte), first_ordinal=first)
+    found = group_exchanges(
+        known.reader(session(known, data)), lines(data, start_line, start_byte), first_ordinal=first
+    )
     return [event for event in found if isinstance(event, Exchange)]
 
 

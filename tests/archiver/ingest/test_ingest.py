@@ -906,7 +906,7 @@ def test_a_second_pass_looks_into_no_known_file(history: History, monkeypatch: p
 def test_somebody_may_follow(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who follows a pass hears of what was stored while it goes on, and finds it in the store."""
     monkeypatch.setattr(ingest, "_TRANSACTION", 2)
-    monkeypatch.setattr(ingest, "_LONGEST", math.inf)
+    monkeypatch.setattr(ingest, "_UNSTORED", math.inf)
     for number in range(5):
         history.write(talk(f"u{number}", session=f"s{number}"), f"s{number}", at=number)
     found = list[int]()

@@ -119,7 +119,7 @@ def test_an_archive_of_an_earlier_version_heals_by_itself(history: History, monk
     history.write([*forked("one", "two", session=FORK, origin=ORIGINAL), *talk("apart", session=FORK)], FORK, at=1)
     history.write(talk("one", "two", "on"), at=2)
     with monkeypatch.context() as earlier:
-        earlier.setattr(history.store.sessions, "descended", none)
+        earlier.setattr(history.store.sessions, "forked_from", none)
         history.ingest()
     assert (history.prompts(), history.prompts(FORK)) == (["on?"], ["one?", "two?", "apart?"])
     keys = {each.exchange.prompt: each.key for each in history.stored()}

@@ -1,7 +1,10 @@
 """Parsing by several processes gives what parsing by one process gives."""
 
+# pyright: reportPrivateUsage=false
+
 import os
 import signal
+import time
 from collections.abc import Iterator
 from concurrent.futures import Future
 from pathlib import Path
@@ -48,6 +51,9 @@ def test_other_processes_parse_the_same(history: History) -> None:
     with ParserPool() as pool:
         pool.submit(os.getpid).result(60)
         parser = ParallelParser(pool, tasks)
+        first = parser._submitted[next(iter(tasks))]
+        while not first.running() and not first.done():
+            time.sleep(0.001)
         parsed = {name: parser.take(name) for name in tasks}
 
     assert any(parsed.values())

@@ -46,9 +46,10 @@ def test_one_processor_is_left_to_the_caller(pool: ParserPool, monkeypatch: pyte
     """The pool has one process fewer than there are processors; on one processor it starts none."""
     assert pool.size == 2
     monkeypatch.setattr(parser_pool, "processors", lambda: 1)
+    before = set(multiprocessing.active_children())
     pool.start()
 
-    assert multiprocessing.active_children() == []
+    assert set(multiprocessing.active_children()) <= before
 
 
 def test_closing_ends_a_process_that_is_busy(pool: ParserPool) -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from palaver.archiver.files.lines import split
 from palaver.archiver.formats.claude_code.claude_code_format import ClaudeCode
-from palaver.archiver.reading.exchange_grouping import group, left_behind
+from palaver.archiver.reading.exchange_grouping import group_exchanges, mark_rewound
 from palaver.core.conversation import Exchange, Kind, Note, Session, SessionKind, Skipped
 
 from ..formats.claude_code.claude_lines import SESSION, queue, replied, result, said, text, tool, written
@@ -16,7 +16,9 @@ from ..formats.claude_code.claude_lines import SESSION, queue, replied, result, 
 
 def pieces(data: bytes, *, line: int = 1, byte: int = 0, ordinal: int = 0) -> list[Exchange | Note | Skipped]:
     reader = ClaudeCode().reader(Session("claude-code", SESSION))
-    return list(group(reader, split(io.BytesIO(data), start_line=line, start_byte=byte), first_ordinal=ordinal))
+    return list(
+        group_exchanges(reader, split(io.BytesIO(data), start_line=line, start_byte=byte), first_ordinal=ordinal)
+    )
 
 
 def exchanges(data: bytes, *, line: int = 1, byte: int = 0, ordinal: int = 0) -> list[Exchange]:
@@ -132,7 +134,7 @@ def test_the_task_of_a_sub_agent_opens_an_exchange() -> None:
     """A sub-agent's transcript is cut at the tasks it was given."""
     session = Session("claude-code", "agent-1", SessionKind.SUBAGENT)
     data = written([said("task", isSidechain=True), replied(text("report"), isSidechain=True)])
-    found = list(group(ClaudeCode().reader(session), split(io.BytesIO(data))))
+    found = list(group_exchanges(ClaudeCode().reader(session), split(io.BytesIO(data))))
 
     assert [piece.prompt for piece in found if isinstance(piece, Exchange)] == ["task"]
 
@@ -150,9 +152,9 @@ def test_what_was_left_behind_is_marked() -> None:
     """Turns between the earlier prompt and the later one are no longer active; the others are."""
     first, second = of(said("one"), replied(text("1")), said("two"), replied(text("2")))
 
-    assert [turn.active for turn in left_behind(first, 2, 3).turns] == [True, False]
-    assert [turn.active for turn in left_behind(second, 1, 4).turns] == [False, True]
-    assert left_behind(first, 3, 9) == first
+    assert [turn.active for turn in mark_rewound(first, 2, 3).turns] == [True, False]
+    assert [turn.active for turn in mark_rewound(second, 1, 4).turns] == [False, True]
+    assert mark_rewound(first, 3, 9) == first
 
 
 words = st.sampled_from(["one", "two", "three", "/go", "<bash-input>ls</bash-input>"])

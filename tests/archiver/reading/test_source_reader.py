@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from palaver.archiver.files.lines import PARSED, REPEATED
 from palaver.archiver.formats.claude_code.claude_code_format import ClaudeCode
 from palaver.archiver.reading.exclusion import Exclusion
-from palaver.archiver.reading.source_reader import Boundaries, Reading, entitle, project_of, title_of
+from palaver.archiver.reading.source_reader import IngestFilters, SourceReader, apply_title, project_of, title_of
 from palaver.archiver.redaction import Redactor
 from palaver.archiver.store import Place, Source
 from palaver.core.conversation import Fact, Note, ResumePoint, Session, SessionKind
@@ -18,7 +18,7 @@ from palaver.core.conversation import Fact, Note, ResumePoint, Session, SessionK
 from ..formats.claude_code.claude_lines import replied, said, text, written
 from ..history import FORK, ORIGINAL, talk
 
-BOUNDARIES = Boundaries(Path("/home/demo/palaver"), Redactor(b"k" * 32), Exclusion())
+BOUNDARIES = IngestFilters(Path("/home/demo/palaver"), Redactor(b"k" * 32), Exclusion())
 MODE = {"type": "mode", "mode": "normal", "sessionId": ORIGINAL}
 
 
@@ -61,7 +61,7 @@ class Read(Nothing):
         self.source = replace(source)
         self.asked: list[set[str]] = []
         self._known = places or {}
-        self.reading = Reading(ClaudeCode(), self.session, self.source, self, BOUNDARIES)
+        self.reading = SourceReader(ClaudeCode(), self.session, self.source, self, BOUNDARIES)
         self.reading.run(io.BytesIO(written(records)))
 
     def places(self, records: Collection[str]) -> Mapping[str, Place]:
@@ -117,7 +117,7 @@ def test_reading_stops_before_a_line_still_being_written() -> None:
     """The place where it stopped is the end of the last whole line."""
     data = written(talk("one"))
     source_, session = source(), Session("claude-code", ORIGINAL)
-    reading = Reading(ClaudeCode(), session, source_, Nothing(), BOUNDARIES)
+    reading = SourceReader(ClaudeCode(), session, source_, Nothing(), BOUNDARIES)
     reading.run(io.BytesIO(data + b'{"type":"user","mess'))
 
     assert (source_.lines, source_.parsed, source_.coverage) == (2, len(data), {PARSED: 2})
@@ -200,7 +200,7 @@ def test_the_best_title_wins() -> None:
 def test_a_long_title_is_cut() -> None:
     """Titles are one line of at most 80 characters."""
     session = Session("claude-code", ORIGINAL)
-    entitle(session, Note(1, Fact.TITLE, "a\n b" + "c" * 100))
+    apply_title(session, Note(1, Fact.TITLE, "a\n b" + "c" * 100))
 
     assert len(session.title) == 80
     assert session.title.startswith("a bccc")

@@ -58,7 +58,7 @@ def test_rules_are_converted(tmp_path: Path) -> None:
         {
             "kind": "one",
             "pattern": r"(?i)(?:one)=(\d+)",
-            "signs": [re.escape("o.e")],
+            "keywords": [re.escape("o.e")],
             "group": 1,
             "entropy": 2,
             "allowed": [{"patterns": ["EXAMPLE", "[a]bcdefghijklmnopqrst"], "words": ["word"], "target": "line"}],

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from palaver.archiver.files.clipping import clip, trim
-from palaver.archiver.redaction.private_spans import PLACEHOLDER, Unindexed, asked_for, printed, typed
+from palaver.archiver.redaction.private_spans import PLACEHOLDER, Unindexed, opt_out_in, redact_printed, redact_typed
 
 
 @pytest.mark.parametrize(
@@ -22,28 +22,28 @@ from palaver.archiver.redaction.private_spans import PLACEHOLDER, Unindexed, ask
 )
 def test_what_a_person_marks_is_left_out(text: str, shown: str, open_: int) -> None:
     """Spans are left out in any case, nested, and to the end where they are not closed."""
-    assert typed(text) == (shown, open_)
+    assert redact_typed(text) == (shown, open_)
 
 
 def test_a_span_goes_on_in_the_next_part_of_a_message() -> None:
     """What is open at the end of one part hides the next part up to where it is closed."""
-    assert typed("x</private> b", 1) == (f"{PLACEHOLDER} b", 0)
+    assert redact_typed("x</private> b", 1) == (f"{PLACEHOLDER} b", 0)
 
 
 def test_what_programs_print_is_hidden_only_where_it_is_closed() -> None:
     """A tag without its other half is text, unless the other half stood in what was cut out."""
     long = clip("a <private>" + "x" * 9000 + "</private> b", 300)
 
-    assert printed("a <private>x</private> b <private> c") == f"a {PLACEHOLDER} b <private> c"
-    assert "x" not in trim(printed(long)).replace("characters", "")
+    assert redact_printed("a <private>x</private> b <private> c") == f"a {PLACEHOLDER} b <private> c"
+    assert "x" not in trim(redact_printed(long)).replace("characters", "")
 
 
 @given(st.lists(st.sampled_from(["<private>", "</private>", "<PRIVATE>", "s", " ", "`"])).map("".join))
 def test_hiding_twice_changes_nothing(text: str) -> None:
     """What is shown has no span left, whatever the tags."""
-    shown, _ = typed(text)
+    shown, _ = redact_typed(text)
 
-    assert typed(shown)[0] == shown
+    assert redact_typed(shown)[0] == shown
 
 
 @pytest.mark.parametrize(
@@ -63,4 +63,4 @@ def test_hiding_twice_changes_nothing(text: str) -> None:
 )
 def test_markers_count_where_they_are_meant(prompt: str, asked: Unindexed | None) -> None:
     """A marker counts in plain words; quoted or in code it is what the person talks about."""
-    assert asked_for(prompt) == asked
+    assert opt_out_in(prompt) == asked

@@ -20,7 +20,7 @@ from palaver.archiver.redaction.rules import rules
 
 from .planted import HEX
 
-FINGERPRINT = "96d584a41cd503cd"
+FINGERPRINT = "5894915ceb191906"
 """Of the rules of this `VERSION`. When this changes, the version has to."""
 
 PRINTABLE = [each for each in printable if each not in "\x0b\x0c"]
@@ -38,10 +38,10 @@ def test_version_names_the_rules() -> None:
 @pytest.mark.parametrize("rule", rules(), ids=lambda rule: rule.kind)
 def test_rule_works(rule: Rule) -> None:
     """Each rule has signs, patterns that RE2 can run and a kind that fits into placeholders."""
-    assert rule.signs
+    assert rule.keywords
     assert re.fullmatch("[a-z0-9-]{1,64}", rule.kind)
     assert list(scanner.Detector(rule).find(b"")) == []
-    assert all(scanner.speaking_for(allowed) for allowed in rule.allowed)
+    assert all(scanner.allow_pattern(allowed) for allowed in rule.allowed)
 
 
 def spelled_for_python(pattern: str) -> str:
@@ -114,7 +114,7 @@ def test_signs_lose_nothing(number: int, rule: Rule) -> None:
     matched = [text for text in texts if pattern.search(text)]
 
     assert matched
-    assert all(number in scanner.signs().rules(text) for text in matched)
+    assert all(number in scanner.keyword_index().rules(text) for text in matched)
 
 
 def test_import_is_cheap() -> None:
@@ -147,7 +147,7 @@ def test_scan_without_signs(monkeypatch: pytest.MonkeyPatch) -> None:
         def Match(self, _: bytes) -> None:  # noqa: N802
             return None
 
-    monkeypatch.setattr(scanner.signs(), "_set", Exhausted())
+    monkeypatch.setattr(scanner.keyword_index(), "_set", Exhausted())
 
     assert [kind for _, _, kind in found] == ["digitalocean-pat"]
     assert scanner.scan(text) == found

@@ -3,7 +3,7 @@
 import pytest
 
 from palaver.archiver.redaction import scanner
-from palaver.archiver.redaction.rule import Allowed, Rule, Target
+from palaver.archiver.redaction.rule import AllowList, Rule, Target
 from palaver.archiver.redaction.scanner import Detector
 
 
@@ -33,14 +33,14 @@ def test_entropy_must_exceed() -> None:
 @pytest.mark.parametrize(("target", "kept"), [("secret", ["1", "2"]), ("match", ["1"]), ("line", [])])
 def test_exception_speaks_for_its_target(target: Target, kept: list[str]) -> None:
     """An exception is looked for in the secret, in the match, or in the line around it."""
-    rule = Rule("x", r"key\w*=(\d)", (), allowed=(Allowed(patterns=("board", "TEST"), target=target),))
+    rule = Rule("x", r"key\w*=(\d)", (), allowed=(AllowList(patterns=("board", "TEST"), target=target),))
 
     assert found(rule, "key=1 keyboard=2 TEST") == kept
 
 
 def test_words_are_found_in_any_case() -> None:
     """Words that speak for a secret are text, not patterns, in any case."""
-    rule = Rule("x", r"key=(\S+)", (), allowed=(Allowed(words=("a.c",)),))
+    rule = Rule("x", r"key=(\S+)", (), allowed=(AllowList(words=("a.c",)),))
 
     assert found(rule, "key=1A.C key=abc") == ["abc"]
 
@@ -58,7 +58,7 @@ def test_overlapping_finds_are_one(patterns: tuple[str, str], monkeypatch: pytes
     """Finds that overlap are one that reaches as far as any of them, of the first rule's kind."""
     made = tuple(Rule(kind, pattern, (pattern,)) for kind, pattern in zip("xy", patterns, strict=True))
     monkeypatch.setattr(scanner, "rules", lambda: made)
-    monkeypatch.setattr(scanner, "signs", lambda: scanner.Signs(made))
+    monkeypatch.setattr(scanner, "keyword_index", lambda: scanner.KeywordIndex(made))
     monkeypatch.setattr(scanner, "detectors", lambda: tuple(map(Detector, made)))
 
     assert scanner.scan(b"-abcde-") == [(1, 6, "x")]

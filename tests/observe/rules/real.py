@@ -5,7 +5,7 @@ from pathlib import Path
 
 from palaver.archiver.files.lines import split
 from palaver.archiver.formats.registry import recognise
-from palaver.archiver.reading.exchange_grouping import group
+from palaver.archiver.reading.exchange_grouping import group_exchanges
 from palaver.core.conversation import Exchange, Session
 
 
@@ -18,6 +18,6 @@ def real_exchanges(folder: Path) -> Iterator[tuple[Session, Exchange]]:
             if known is not None:
                 file.seek(0)
                 read = known.identify(path, head)
-                for event in group(known.reader(read), split(file)):
+                for event in group_exchanges(known.reader(read), split(file)):
                     if isinstance(event, Exchange):
                         yield read, event

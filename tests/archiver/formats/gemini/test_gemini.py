@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from palaver.archiver.copies.raw import RawArchive
-from palaver.archiver.files.json_document import unfolded
+from palaver.archiver.files.json_document import document_lines
 from palaver.archiver.formats import Event
 from palaver.archiver.formats.gemini.gemini_format import Gemini
 from palaver.archiver.formats.registry import all_formats, recognise
@@ -198,7 +198,7 @@ def document(*messages: object) -> bytes:
 def test_a_document_reads_as_its_lines_do() -> None:
     """A conversation that is copied into lines when it goes on says the same, in records of the same ids."""
     talk = (typed(1, "One"), replied(2, "1", thoughts=[]), typed(3, "Two"))
-    older = unfolded(io.BytesIO(document(*talk))).read()
+    older = document_lines(io.BytesIO(document(*talk))).read()
 
     assert recognise(older) is not None
     assert reading.exchanges(GEMINI, older) == reading.exchanges(GEMINI, written([HEADER, *talk]))

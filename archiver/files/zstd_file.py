@@ -1,4 +1,4 @@
-"""Packed files: what an agent itself compresses, by zstd."""
+"""Files that agents compress with zstd."""
 
 import io
 import logging
@@ -17,17 +17,17 @@ else:
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
-__all__ = ["Unpacked", "repack", "zstd"]
+__all__ = ["DecompressedFile", "compress_lines", "zstd"]
 
 _LEVEL: Final = 19
 _SKIPPED: Final = struct.Struct("<II")
 _SKIPPABLE: Final = 0x184D2A50
-"""Begins a frame that zstd passes over (RFC 8878, 3.1.2)."""
+"""First bytes of a frame that decoders skip (RFC 8878, 3.1.2)."""
 _log = logging.getLogger(__name__)
 
 
-def repack(lines: Iterable[bytes], target: BinaryIO, size: int) -> None:
-    """Compress lines into an empty file, and fill it up where it would be shorter than `size` bytes."""
+def compress_lines(lines: Iterable[bytes], target: BinaryIO, size: int) -> None:
+    """Compress lines into an empty file, and pad it to at least `size` bytes."""
     with zstd.ZstdFile(target, "wb", level=_LEVEL) as packed:
         packed.writelines(lines)
     missing = size - target.tell()
@@ -36,20 +36,23 @@ def repack(lines: Iterable[bytes], target: BinaryIO, size: int) -> None:
         target.write(_SKIPPED.pack(_SKIPPABLE, room) + bytes(room))
 
 
-class Unpacked(io.RawIOBase):
-    """What a packed file holds. One that is damaged or cut short ends where it can no longer be read."""
+class DecompressedFile(io.RawIOBase):
+    """Content of a compressed file. A damaged file ends where it can no longer be read."""
 
     def __init__(self, packed: BinaryIO, path: Path) -> None:
         self._packed, self._path = packed, path
         self._plain = zstd.ZstdFile(packed)
 
     def readable(self) -> bool:
+        """Return True."""
         return True
 
     def seekable(self) -> bool:
+        """Return True."""
         return True
 
     def readinto(self, buffer: "WriteableBuffer") -> int:
+        """Read decompressed bytes into a buffer. Return how many."""
         try:
             return self._plain.readinto(buffer)
         except (EOFError, zstd.ZstdError) as error:
@@ -57,15 +60,18 @@ class Unpacked(io.RawIOBase):
             return 0
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """Move to a decompressed offset."""
         try:
             return self._plain.seek(offset, whence)
         except (EOFError, zstd.ZstdError):
             return self._plain.tell()
 
     def tell(self) -> int:
+        """Return the decompressed offset."""
         return self._plain.tell()
 
     def close(self) -> None:
+        """Close this file and the compressed one."""
         if not self.closed:
             self._plain.close()
             self._packed.close()
