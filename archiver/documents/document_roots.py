@@ -37,34 +37,21 @@ class FolderWalk(Struct):
 
     folder: Path
     problems: list[DocumentUnreadable] = field(default_factory=list[DocumentUnreadable])
-    _ahead: dict[Path, None] = field(default_factory=dict[Path, None])
-    """Folders that were found and not read yet."""
 
     def files(self, *, recursive: bool, without: Sequence[Path] = ()) -> Iterator[Path]:
         """Yield every regular file, sorted by name. Links and hidden files are skipped."""
-        try:
-            yield from self._walk(recursive, without)
-        except OSError as error:  # `os.fwalk` does not report a folder that it cannot open
-            self._note(error)
-
-    def _walk(self, recursive: bool, without: Sequence[Path]) -> Iterator[Path]:
-        for top, folders, files, descriptor in os.fwalk(self.folder, onerror=self._note, follow_symlinks=False):
+        for top, folders, names in os.walk(self.folder, onerror=self._note):
             place = Path(top)
-            self._ahead.pop(place, None)
-            if not MARKERS.isdisjoint(files) or ("pyvenv.cfg" in files and place != self.folder):
+            if not MARKERS.isdisjoint(names) or ("pyvenv.cfg" in names and place != self.folder):
                 folders.clear()
                 continue
-            yield from (place / name for name in sorted(files) if _is_document(name, descriptor))
+            yield from filter(_is_document, (place / name for name in sorted(names)))
             kept = sorted(name for name in folders if name not in _GENERATED and not name.startswith("."))
             folders[:] = [name for name in kept if recursive and place / name not in (*without, *_SYSTEM)]
-            self._ahead.update(dict.fromkeys(place / name for name in folders))
 
     def _note(self, error: OSError) -> None:
-        # The error has only the last part of the path; the deepest folders are opened first.
-        name = os.fsdecode(error.filename or "")
-        path = next((path for path in reversed(self._ahead) if path.name == name), self.folder)
-        self._ahead.pop(path, None)
-        self.problems.append(DocumentUnreadable(path, error.strerror or str(error), hint="Check its permissions."))
+        reason = error.strerror or str(error)
+        self.problems.append(DocumentUnreadable(Path(error.filename), reason, hint="Check its permissions."))
 
 
 class DocumentRoots:
@@ -141,8 +128,8 @@ def _open(name: str | Path, flags: int, folder: int | None = None) -> Generator[
         os.close(descriptor)
 
 
-def _is_document(name: str, folder: int) -> bool:
+def _is_document(path: Path) -> bool:
     try:
-        return not name.startswith(".") and stat.S_ISREG(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
+        return not path.name.startswith(".") and stat.S_ISREG(path.lstat().st_mode)
     except OSError:
         return False

@@ -4,20 +4,19 @@ The id tells a changed message from a new one.
 """
 
 import hashlib
-from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from abc import abstractmethod
+from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar
 
 import orjson
 
 from ...core.conversation import Session
-from ...core.report import Unsearched
 from ..files.json_document import line
 from ..files.lines import Record, head_records
 from . import folders, json_export
+from .folder_format import FolderFormat
 from .json_values import first_string, instant, mapping
-from .record_reader import RecordReader
 from .transcript_format import ContainedSession
 
 _NAME_LENGTH = 150
@@ -65,14 +64,12 @@ def file_name(session_id: str) -> str:
     return f"{name[:_NAME_LENGTH]}~{fingerprint(session_id):x}.jsonl" if len(name) > _NAME_LENGTH else f"{name}.jsonl"
 
 
-class ExportFormat(ABC):
+class ExportFormat(FolderFormat):
     """Base of formats whose sessions come from a service's export, a JSON file that may be in a zip.
 
-    The user names an export; there are no folders and no transcripts outside of exports.
+    The user names an export: there are no folders of transcripts, and no transcripts outside of exports.
     """
 
-    agent: ClassVar[str]
-    reader_class: ClassVar[type[RecordReader]]
     service: ClassVar[str]
     """Host name of the service, under which the sessions of all its exports are known."""
     messages_field: ClassVar[str]
@@ -83,30 +80,6 @@ class ExportFormat(ABC):
     """Fields that identify a conversation without an id: title and time of creation."""
     time_fields: ClassVar[tuple[str, str]]
     """Fields with the times of the last change and of creation."""
-
-    def roots(self) -> list[Path]:
-        """Return nothing."""
-        return []
-
-    def transcripts(self, root: Path, skipped: Unsearched | None = None) -> Iterator[Path]:  # noqa: ARG002 - the protocol's signature
-        """Yield nothing."""
-        return iter(())
-
-    def may_be_transcript(self, path: Path, root: Path) -> bool:  # noqa: ARG002 - the protocol's signature
-        """Return False."""
-        return False
-
-    def matches_name(self, name: str) -> bool:  # noqa: ARG002 - the protocol's signature
-        """Return False."""
-        return False
-
-    def archive_name(self, path: Path, root: Path) -> str:
-        """Return the path below the root, made safe for any file system."""
-        return folders.archive_name(path, root)
-
-    def recognises(self, records: Sequence[Record]) -> bool:  # noqa: ARG002 - the protocol's signature
-        """Return False: exports are recognised as containers."""
-        return False
 
     def containers(self) -> Iterator[Path]:
         """Yield nothing: the user names an export."""
@@ -131,9 +104,11 @@ class ExportFormat(ABC):
         """Return the session named by the header, else by the file."""
         return Session(self.agent, first_string(header_of(head), *self.id_fields) or path.stem)
 
-    def reader(self, session: Session, *, shorten: bool = True) -> RecordReader:
-        """Return a reader for one conversation."""
-        return self.reader_class(session, shorten=shorten)
+    def _has_transcript_name(self, name: str) -> bool:  # noqa: ARG002 - the base's signature
+        return False
+
+    def _is_own(self, record: Record) -> bool:  # noqa: ARG002 - the base's signature
+        return False
 
     def _session(self, found: Record) -> ContainedSession:
         header = {name: value for name, value in found.items() if name != self.messages_field}
