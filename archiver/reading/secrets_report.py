@@ -16,7 +16,7 @@ def secrets_in(store: Store) -> Secrets:
     """Count the secrets that were redacted from everything that is stored."""
     everywhere: Counter[FoundSecret] = Counter()
     by_source: defaultdict[int, Counter[str]] = defaultdict(Counter)
-    for source, exchange in store.exchanges.holding("[secret:"):
+    for source, exchange in store.exchanges.containing("[secret:"):
         found = [finding for turn in exchange.turns for finding in placeholders_in(turn.text)]
         everywhere.update(found)
         by_source[source].update(finding.kind for finding in found)

@@ -50,7 +50,7 @@ class Store(Closing):
         self.repetitions = RepetitionTable(database)
         self.sessions = SessionTable(database)
         self.items = ItemTable(database)
-        self.observations = ObservationTable(database, self.changes)
+        self.observations = ObservationTable(database)
         self.confirmations = ConfirmationTable(database)
         self.summaries = SummaryTable(database, self.observations)
         self.exchanges = ExchangeTable(database, self.summaries, self.observations)

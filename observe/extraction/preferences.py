@@ -66,7 +66,7 @@ def preference_candidates(store: Store) -> Iterator[PreferenceCandidate]:
     Preferences that were ever stored are skipped, including deleted and declined ones.
     """
     known = {(held.memory.namespace, held.memory.content_hash) for held in store.memories.all()}
-    for stored in store.observations.by_people():
+    for stored in store.observations.human_decisions():
         for fact, proof in zip(stored.observation.facts, stored.observation.evidence, strict=False):
             if not states_preference(fact):
                 continue

@@ -149,7 +149,7 @@ class Hits:
     def _shown(
         self, choices: Sequence[Representative], wording: AnalyzedQuery, query: Query, *, snippets: bool
     ) -> tuple[Hit, ...]:
-        heads = self._store.exchanges.heads([choice.event.key for choice in choices])
+        heads = self._store.exchanges.locations([choice.event.key for choice in choices])
         bare = [choice.event.key for choice in choices if choice.learned is None and choice.held is None]
         whole = self._store.exchanges.load(bare)
         again = self._store.repetitions.of_exchanges([choice.event.key for choice in choices])

@@ -104,7 +104,7 @@ class TranscriptReader:
     def raw(self, path: str, start: int, end: int | None) -> Iterator[bytes]:
         """The lines as the agent wrote them, line ends included."""
         source, last = self._range(path, start, end)
-        near = self._store.exchanges.before(source.id or 0, start)
+        near = self._store.exchanges.start_before(source.id or 0, start)
         rows = self._raw.lines(source.archived, start, last, (near.start_line, near.start_byte))
         gone = self._gone(self._stretch(source, start, last))
         return (row for number, row in enumerate(rows, start) if number not in gone) if gone else rows
@@ -167,16 +167,16 @@ class TranscriptReader:
                         yield self._placed(stretch, replace(event, turns=turns))
 
     def _stretch(self, source: Source, start: int, last: int) -> _Stretch:
-        left = self._store.exchanges.left_behind(source.id or 0, start, last)
+        left = self._store.exchanges.rewound_lines(source.id or 0, start, last)
         return _Stretch(source, start, last, self._near(source, start), frozenset(left))
 
     def _near(self, source: Source, start: int) -> ExchangeStart:
         """Where to begin, so that what stands from line `start` on is understood: an exchange can be a whole day. One
         that is not stored may be kept back, which its prompt tells.
         """
-        first = self._store.exchanges.before(source.id or 0, start)
+        first = self._store.exchanges.start_before(source.id or 0, start)
         line = start - _LEAD
-        if line <= first.start_line or self._store.exchanges.around_line(source.id or 0, start) is None:
+        if line <= first.start_line or self._store.exchanges.header_at(source.id or 0, start) is None:
             return first
         byte = self._raw.start_of(source.archived, line, (first.start_line, first.start_byte))
         return first._replace(start_line=line, start_byte=byte)
@@ -186,7 +186,7 @@ class TranscriptReader:
 
         What is not stored, as Palaver's own words are not, is known by the lines read alone, and used nothing then.
         """
-        whole = self._store.exchanges.around_line(stretch.source.id or 0, exchange.turns[0].line)
+        whole = self._store.exchanges.header_at(stretch.source.id or 0, exchange.turns[0].line)
         if whole is not None:
             return replace(exchange, **whole._asdict())
         span = exchange.span

@@ -136,16 +136,16 @@ def test_a_line_leads_to_the_exchange_that_holds_it(store: Store, line: int, fou
     session, source = begun(store)
     store.exchanges.replace(session, source, 0, [exchange(0, "a"), exchange(1, "b")])
 
-    assert store.exchanges.before(source, line) == found
+    assert store.exchanges.start_before(source, line) == found
 
 
 def test_a_line_before_all_exchanges_leads_to_the_beginning(store: Store) -> None:
     """Where no exchange begins before it, reading starts with the file."""
     session, source = begun(store)
-    assert store.exchanges.before(source, 5) == (0, 1, 0)
+    assert store.exchanges.start_before(source, 5) == (0, 1, 0)
 
     store.exchanges.replace(session, source, 0, [exchange(1, "b")])
-    assert store.exchanges.before(source, 10) == (0, 1, 0)
+    assert store.exchanges.start_before(source, 10) == (0, 1, 0)
 
 
 def test_unknown_keys_are_left_out(store: Store) -> None:
