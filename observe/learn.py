@@ -39,7 +39,7 @@ def learn(
     """Learn from everything that was ingested, until done or `should_stop`. The caller holds the learner's lease."""
     redactor = Redactor(home.key())
     DocumentIngest(store, redactor).index_queued(partial(report, "Reading"), should_stop)
-    if store.memories.outdated(VERSION, 1):
+    if store.memories.to_redact(VERSION, 1):
         redact_stored_memories(store, redactor, partial(report, "Redacting"))
     if store.memories.select(MemoryFilter(), limit=1):
         Feedback(store, MemoryRedactor(redactor), now).decay()

@@ -1,37 +1,35 @@
-"""Memories: what is held to be true, item by item."""
+"""Memories: statements that the user or an agent stored, one row each."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
-from typing import TypeAlias, cast
+from typing import Any, Final
 
+import msgspec
 import orjson
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from ...core.conversation import Milliseconds
 from ...core.memory import GOLDEN_FROM, Memory, MemoryState, MemoryStats, StoredMemory
 from ...core.memory_filter import MemoryFilter, MemoryOrder
-from ...core.memory_types import GOLDEN_RULE, Family, family_of
+from ...core.memory_types import GOLDEN_RULE, family_of
 from ...core.origin import Origin
-from .database import AMONG, Database, Row, Value, listed
+from .database import AMONG, Database, Row, Value, listed, placeholders
 
-_SAID = (
-    "content, type, title, namespace, project, level, importance, tags, metadata, source, origin, session_id, path, "
-    "pinned, valid_from, valid_until"
-)
-_EARNED = "confidence, successes, failures, strikes, promoted_from"
-_NUMBERS = set(
-    "item importance pinned valid_from valid_until confidence successes failures strikes created updated accessed "
-    "accesses decayed".split()
-)
-"""Columns that are no text."""
-_COLUMNS = f"item, {_SAID}, {_EARNED}, state, created, updated, accessed, accesses, decayed"
+_MEMORY: Final = Memory.__struct_fields__
+_STATS: Final = MemoryStats.__struct_fields__
+_REST: Final = ("item", "state", "created", "updated", "accessed", "accesses", "decayed")
+_COLUMNS: Final = (*_MEMORY, *_STATS, *_REST)
+_SELECT: Final = f"SELECT {', '.join(_COLUMNS)} FROM memory"
 
-# The columns as SQLite keeps them, a group each.
-_Words: TypeAlias = tuple[str, str, str, str, str, str, float, str, str]
-_Terms: TypeAlias = tuple[str, str, str, str, int, int | None, int | None]
-_Earned: TypeAlias = tuple[float, int, int, int, str]
-_Times: TypeAlias = tuple[str, int, int, int | None, int, int | None]
+_ORDER: Final = {
+    MemoryOrder.CREATED: "created",
+    MemoryOrder.UPDATED: "updated",
+    MemoryOrder.ACCESSED: "accessed",
+    MemoryOrder.IMPORTANCE: "importance",
+    MemoryOrder.CONFIDENCE: "confidence",
+}
+_GOLDEN: Final = f"(type = '{GOLDEN_RULE}' OR confidence >= {GOLDEN_FROM})"
 
 
 class MemoryTable:
@@ -41,88 +39,80 @@ class MemoryTable:
         self._db = database
 
     def insert(self, memory: Memory, at: Milliseconds, rules: str = "") -> int:
-        """Hold a new memory; its key. `rules` is the version of those by which secrets were taken out of it."""
+        """Store a new memory, redacted with this version of the rules; return its key."""
         key = self._db.run("INSERT INTO item (kind, at) VALUES ('memory', ?)", (at,))
-        names = f"item, {_SAID}, family, hash, {_EARNED}, state, created, updated, rules"
-        values = (key, *_said(memory), *_claim(memory, ""), *_earned(MemoryStats()), MemoryState.ACTIVE, at, at, rules)
-        self._db.run(f"INSERT INTO memory ({names}) VALUES ({','.join('?' * len(values))})", values)
+        self._db.insert("memory", _new(key, memory, at) | {"rules": rules})
         self._tag(key, memory.tags)
         return key
 
-    def rewrite(self, held: StoredMemory) -> None:
-        """Make a stored memory what this one says and has earned. Its text is embedded anew where it changed."""
-        before = self.load([held.key])[held.key].memory
-        memory, stats = held.memory, held.stats
-        names = f"{_SAID}, family, hash, {_EARNED}, state, updated, accessed, accesses, decayed"
-        settings = ", ".join(f"{name} = ?" for name in names.split(", "))
-        reached = (held.state, held.updated, held.accessed, held.accesses, held.decayed)
-        values = (*_said(memory), *_claim(memory, stats.promoted_from), *_earned(stats), *reached)
-        self._db.run(f"UPDATE memory SET {settings} WHERE item = ?", (*values, held.key))
+    def rewrite(self, stored: StoredMemory) -> None:
+        """Replace a stored memory and its statistics. A changed text is embedded again."""
+        before, memory = self.load([stored.key])[stored.key].memory, stored.memory
+        rest = {name: getattr(stored, name) for name in ("state", "updated", "accessed", "accesses", "decayed")}
+        self._db.update("memory", "item", stored.key, _values(memory, stored.stats) | rest)
         if before.tags != memory.tags:
-            self._db.run("DELETE FROM memory_tag WHERE memory = ?", (held.key,))
-            self._tag(held.key, memory.tags)
+            self._db.run("DELETE FROM memory_tag WHERE memory = ?", (stored.key,))
+            self._tag(stored.key, memory.tags)
         if (before.title, before.content) != (memory.title, memory.content):
-            self._db.run("UPDATE item SET embedded = NULL WHERE key = ?", (held.key,))
+            self._db.run("UPDATE item SET embedded = NULL WHERE key = ?", (stored.key,))
 
-    def earn(self, key: int, stats: MemoryStats, decayed: Milliseconds | None = None) -> None:
-        """Write what a memory has earned. No index holds it, so nothing is logged."""
-        settings = ", ".join(f"{name} = ?" for name in _EARNED.split(", "))
-        values = (*_earned(stats), decayed, key)
-        self._db.run(f"UPDATE memory SET {settings}, decayed = coalesce(?, decayed) WHERE item = ?", values)
+    def save_stats(self, key: int, stats: MemoryStats, decayed: Milliseconds | None = None) -> None:
+        """Replace the statistics of a memory. They are not indexed, so nothing is logged."""
+        times: dict[str, Value] = {} if decayed is None else {"decayed": decayed}
+        self._db.update("memory", "item", key, asdict(stats) | times)
 
     def touch(self, keys: Iterable[int], at: Milliseconds) -> None:
-        """Count a recall of each. No index holds it, so nothing is logged."""
-        rows: list[tuple[Value, ...]] = [(at, key) for key in keys]
-        self._db.run_many("UPDATE memory SET accessed = ?, accesses = accesses + 1 WHERE item = ?", rows)
+        """Count a recall of each of these memories. Recalls are not indexed, so nothing is logged."""
+        self._db.run_many(
+            "UPDATE memory SET accessed = ?, accesses = accesses + 1 WHERE item = ?", [(at, key) for key in keys]
+        )
 
-    def load(self, keys: Sequence[int]) -> dict[int, StoredMemory]:
-        """The memories with these keys, whatever their state; unknown keys are left out."""
-        rows = self._db.rows_among(f"SELECT {_COLUMNS} FROM memory WHERE item {AMONG}", keys)
-        return {held.key: held for held in map(_held, rows)}
-
-    def all(self) -> list[StoredMemory]:
-        """Every memory, whatever its state, by key."""
-        return [_held(row) for row in self._db.rows(f"SELECT {_COLUMNS} FROM memory ORDER BY item")]
-
-    def outdated(self, rules: str, limit: int) -> list[int]:
-        """Memories that secrets were taken out of by other rules than these, by key."""
-        rows = self._db.rows("SELECT item FROM memory WHERE rules != ? ORDER BY item LIMIT ?", (rules, limit))
-        return [cast(int, row[0]) for row in rows]
-
-    def renewed(self, keys: Iterable[int], rules: str) -> None:
-        """Note that these rules took the secrets out of these memories."""
-        rows: list[tuple[Value, ...]] = [(rules, key) for key in keys]
-        self._db.run_many("UPDATE memory SET rules = ? WHERE item = ?", rows)
-
-    def erase(self, keys: Sequence[int]) -> None:
-        """Delete memories with their history and their edges."""
+    def delete(self, keys: Sequence[int]) -> None:
+        """Delete memories with their events and their edges."""
         self._db.run_many("DELETE FROM item WHERE key = ?", [(key,) for key in keys])
 
+    def load(self, keys: Sequence[int]) -> dict[int, StoredMemory]:
+        """Return the memories with these keys, in any state; unknown keys are left out."""
+        rows = self._db.rows_among(f"{_SELECT} WHERE item {AMONG}", keys)
+        return {stored.key: stored for stored in map(_stored, rows)}
+
+    def all(self) -> list[StoredMemory]:
+        """Return every memory, in any state, by key."""
+        return [_stored(row) for row in self._db.rows(f"{_SELECT} ORDER BY item")]
+
+    def to_redact(self, rules: str, limit: int) -> list[int]:
+        """Return the keys of memories that were not redacted with this version of the rules, ascending."""
+        return self._db.numbers("SELECT item FROM memory WHERE rules != ? ORDER BY item LIMIT ?", (rules, limit))
+
+    def mark_redacted(self, keys: Iterable[int], rules: str) -> None:
+        """Record that these memories were redacted with this version of the rules."""
+        self._db.run_many("UPDATE memory SET rules = ? WHERE item = ?", [(rules, key) for key in keys])
+
     def previews(self, keys: Sequence[int], length: int) -> dict[int, tuple[str, str]]:
-        """Type and the first characters of each memory's content."""
+        """Return the type and the first `length` characters of the content of each memory."""
         rows = self._db.rows(
             f"SELECT item, type, substr(content, 1, ?) FROM memory WHERE item {AMONG}", (length, listed(keys))
         )
-        return {cast(int, key): (str(name), str(text)) for key, name, text in rows}
+        return {key: (kind, text) for key, kind, text in rows}
 
-    def claimed(self, memory: Memory, promoted_from: str = "", *, superseded: bool = False) -> int | None:
-        """Return the active memory that says the same, in the same namespace and family; None for one kept in a file.
+    def find_same(self, memory: Memory, promoted_from: str = "", *, superseded: bool = False) -> int | None:
+        """Return the active memory with the same content, namespace and family; None for a memory kept in a file.
 
-        Where none does, and `superseded` ones are wanted, return such a one.
+        With `superseded`, return a superseded one if no active one exists.
         """
         if memory.path:
             return None
         row = self._db.one(
             """SELECT item FROM memory WHERE namespace = ? AND family = ? AND hash = ? AND path = ''
                AND (state = 'active' OR ? AND state = 'superseded') ORDER BY state, item DESC LIMIT 1""",
-            (memory.namespace, *_claim(memory, promoted_from), superseded),
+            (memory.namespace, family_of(promoted_from or memory.type), memory.content_hash, superseded),
         )
-        return cast(int, row[0]) if row else None
+        return row[0] if row else None
 
     def at_path(self, path: str) -> int | None:
-        """The active memory that is kept in this file."""
+        """Return the active memory that is kept in this file."""
         row = self._db.one("SELECT item FROM memory WHERE path = ? AND path != '' AND state = 'active'", (path,))
-        return cast(int, row[0]) if row else None
+        return row[0] if row else None
 
     def select(
         self,
@@ -133,17 +123,16 @@ class MemoryTable:
         limit: int = -1,
         offset: int = 0,
     ) -> list[StoredMemory]:
-        """The memories that satisfy a filter, in order; equal ones by age."""
+        """Return the memories that satisfy a filter, in order; equal ones by age."""
         where, values = _where(wanted)
         column, way = _ORDER[order], "DESC" if descending else "ASC"
         rows = self._db.rows(
-            f"SELECT {_COLUMNS} FROM memory WHERE {where} ORDER BY {column} {way}, item {way} LIMIT ? OFFSET ?",
-            (*values, limit, offset),
+            f"{_SELECT} WHERE {where} ORDER BY {column} {way}, item {way} LIMIT ? OFFSET ?", (*values, limit, offset)
         )
-        return [_held(row) for row in rows]
+        return [_stored(row) for row in rows]
 
     def count(self, wanted: MemoryFilter) -> int:
-        """How many memories satisfy a filter."""
+        """Count the memories that satisfy a filter."""
         where, values = _where(replace(wanted, valid_at=None))
         every = f"SELECT count(*) FROM memory WHERE {where}"
         if (at := wanted.valid_at) is None:
@@ -153,26 +142,17 @@ class MemoryTable:
         return self._db.number(f"SELECT ({every}) - ({invalid})", (*values, at, at, *values))
 
     def count_by(self, column: str, wanted: MemoryFilter) -> dict[str, int]:
-        """How many there are of each `namespace`, `type`, `level`, `project` or `state`, most first."""
+        """Count the memories of each `namespace`, `type`, `level`, `project` or `state`, the most frequent first."""
         assert column in {"namespace", "type", "level", "project", "state"}
         where, values = _where(wanted)
-        rows = self._db.rows(
-            f"SELECT {column}, count(*) FROM memory WHERE {where} GROUP BY {column} ORDER BY 2 DESC, 1", values
+        return dict(
+            self._db.rows(
+                f"SELECT {column}, count(*) FROM memory WHERE {where} GROUP BY {column} ORDER BY 2 DESC, 1", values
+            )
         )
-        return {str(name): cast(int, count) for name, count in rows}
 
     def _tag(self, key: int, tags: Sequence[str]) -> None:
         self._db.run_many("INSERT OR IGNORE INTO memory_tag VALUES (?, ?)", [(tag, key) for tag in tags])
-
-
-_ORDER = {
-    MemoryOrder.CREATED: "created",
-    MemoryOrder.UPDATED: "updated",
-    MemoryOrder.ACCESSED: "accessed",
-    MemoryOrder.IMPORTANCE: "importance",
-    MemoryOrder.CONFIDENCE: "confidence",
-}
-_GOLDEN = f"(type = '{GOLDEN_RULE}' OR confidence >= {GOLDEN_FROM})"
 
 
 def _where(wanted: MemoryFilter) -> tuple[str, tuple[Value, ...]]:
@@ -180,7 +160,7 @@ def _where(wanted: MemoryFilter) -> tuple[str, tuple[Value, ...]]:
     values: list[Value] = []
     for column, named in _named(wanted):
         if named:
-            clauses.append(f"{column} IN ({','.join('?' * len(named))})")
+            clauses.append(f"{column} IN ({placeholders(named)})")
             values += named
     for clause, needed, given in _limits(wanted):
         if needed:
@@ -199,8 +179,8 @@ def _named(wanted: MemoryFilter) -> tuple[tuple[str, tuple[str, ...]], ...]:
 
 
 def _limits(wanted: MemoryFilter) -> tuple[tuple[str, bool, tuple[Value, ...]], ...]:
-    """Each further clause, whether it is needed, and its values."""
-    tagged = f"item IN (SELECT memory FROM memory_tag WHERE tag IN ({','.join('?' * len(wanted.tags))}))"
+    """Return each further clause, whether it is needed, and its values."""
+    tagged = f"item IN (SELECT memory FROM memory_tag WHERE tag IN ({placeholders(wanted.tags)}))"
     valid, at = "(valid_until IS NULL OR valid_until > ?) AND (valid_from IS NULL OR valid_from <= ?)", wanted.valid_at
     golden = _GOLDEN if wanted.protected else f"NOT {_GOLDEN}"
     return (
@@ -215,100 +195,49 @@ def _limits(wanted: MemoryFilter) -> tuple[tuple[str, bool, tuple[Value, ...]], 
 
 
 def verified(row: Mapping[str, Value]) -> dict[str, Value] | None:
-    """Return a memory's columns, read from a damaged page; None where its content does not have its SHA-256.
+    """Return the columns of a memory from a damaged page; None unless the content matches its SHA-256.
 
-    Where another column cannot be decoded, all of them are those of a new memory with that content.
+    If another column cannot be decoded, all others are those of a new memory with that content.
     """
     content = row["content"]
     if not isinstance(content, str) or sha256(content.encode("utf-8", "surrogatepass")).hexdigest() != row["hash"]:
         return None
     with suppress(ValueError, TypeError):
-        if all(isinstance(value, str) != (name in _NUMBERS) for name, value in row.items()):
-            _held(tuple(row[name] for name in _COLUMNS.split(", ")))
-            return dict(row)
-    memory = Memory(content)
-    names = f"{_SAID}, family, hash, {_EARNED}, state, created, updated, rules, accesses, accessed, decayed".split(", ")
-    at = row["updated"] if isinstance(row["updated"], int) else 0
-    values = (
-        *_said(memory),
-        *_claim(memory, ""),
-        *_earned(MemoryStats()),
-        MemoryState.ACTIVE,
-        at,
-        at,
-        "",
-        0,
-        None,
-        None,
-    )
-    return {"item": row["item"], **dict(zip(names, values, strict=True))}
+        msgspec.convert(msgspec.to_builtins(decoded(row)), StoredMemory)
+        return dict(row)
+    updated = row["updated"]
+    return {**dict.fromkeys(row), **_new(row["item"], Memory(content), updated if isinstance(updated, int) else 0)}
 
 
 def decoded(row: Mapping[str, Value]) -> StoredMemory:
-    """Return the memory that these columns are, as `checked` gave them."""
-    return _held(tuple(row[name] for name in _COLUMNS.split(", ")))
+    """Build a memory from its columns."""
+    return _stored(tuple(row[name] for name in _COLUMNS))
 
 
-def _said(memory: Memory) -> tuple[Value, ...]:
-    return (
-        memory.content,
-        memory.type,
-        memory.title,
-        memory.namespace,
-        memory.project,
-        memory.level,
-        memory.importance,
-        orjson.dumps(memory.tags).decode(),
-        orjson.dumps(memory.metadata, option=orjson.OPT_NON_STR_KEYS).decode(),
-        memory.source,
-        memory.origin,
-        memory.session_id,
-        memory.path,
-        int(memory.pinned),
-        memory.valid_from,
-        memory.valid_until,
-    )
+def _new(key: Value, memory: Memory, at: Milliseconds) -> dict[str, Value]:
+    rest = {"item": key, "state": MemoryState.ACTIVE, "created": at, "updated": at, "accesses": 0, "rules": ""}
+    return _values(memory, MemoryStats()) | rest
 
 
-def _claim(memory: Memory, promoted_from: str) -> tuple[Family, str]:
-    return family_of(promoted_from or memory.type), memory.content_hash
+def _values(memory: Memory, stats: MemoryStats) -> dict[str, Value]:
+    encoded = {
+        "tags": orjson.dumps(memory.tags).decode(),
+        "metadata": orjson.dumps(memory.metadata, option=orjson.OPT_NON_STR_KEYS).decode(),
+        "family": family_of(stats.promoted_from or memory.type),
+        "hash": memory.content_hash,
+    }
+    return asdict(memory) | encoded | asdict(stats)
 
 
-def _earned(stats: MemoryStats) -> tuple[Value, ...]:
-    return stats.confidence, stats.successes, stats.failures, stats.strikes, stats.promoted_from
-
-
-def _held(row: Row) -> StoredMemory:
-    content, kind, title, namespace, project, level, importance, tags, metadata = cast("_Words", row[1:10])
-    source, origin, session_id, path, pinned, valid_from, valid_until = cast("_Terms", row[10:17])
-    confidence, successes, failures, strikes, promoted_from = cast("_Earned", row[17:22])
-    state, created, updated, accessed, accesses, decayed = cast("_Times", row[22:28])
-    memory = Memory(
-        content,
-        kind,
-        title,
-        namespace,
-        project,
-        level,
-        importance=importance,
-        tags=tuple(orjson.loads(tags)),
-        metadata=orjson.loads(metadata),
-        source=source,
-        origin=Origin(origin),
-        session_id=session_id,
-        path=path,
-        pinned=bool(pinned),
-        valid_from=valid_from,
-        valid_until=valid_until,
-    )
-    return StoredMemory(
-        key=cast(int, row[0]),
-        memory=memory,
-        stats=MemoryStats(confidence, successes, failures, strikes, promoted_from),
-        state=MemoryState(state),
-        created=created,
-        updated=updated,
-        accessed=accessed,
-        accesses=accesses,
-        decayed=decayed,
-    )
+def _stored(row: Row) -> StoredMemory:
+    values: dict[str, Any] = dict(zip(_COLUMNS, row, strict=True))
+    decoded = {
+        "tags": tuple(orjson.loads(values["tags"])),
+        "metadata": orjson.loads(values["metadata"]),
+        "origin": Origin(values["origin"]),
+        "pinned": bool(values["pinned"]),
+    }
+    memory = Memory(**{name: values[name] for name in _MEMORY} | decoded)
+    stats = MemoryStats(**{name: values[name] for name in _STATS})
+    key, state, *times = (values[name] for name in _REST)
+    return StoredMemory(key, memory, stats, MemoryState(state), *times)

@@ -195,7 +195,7 @@ class Deleter(Closing):
         def also(number: int) -> None:
             if erase:
                 edges = [edge for key in keys for edge in superseded_by(self._store, key)]
-                self._store.memories.erase(keys)
+                self._store.memories.delete(keys)
                 reinstate_targets(self._store, edges, now())
             else:
                 for memory in self._store.memories.load(keys).values():

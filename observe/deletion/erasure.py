@@ -50,7 +50,7 @@ def expire(store: Store, raw: RawArchive, number: int) -> None:
 
     def also() -> None:
         memories = store.memories.load(memories_of(store, number)).values()
-        store.memories.erase([each.key for each in memories if each.state is MemoryState.ARCHIVED])
+        store.memories.delete([each.key for each in memories if each.state is MemoryState.ARCHIVED])
 
     Deletions(store, raw).expire(number, also)
 

@@ -141,7 +141,7 @@ class Feedback:
             lowered = [decayed(each, used.get(each.key, 0), at) for each in stored]
             due = [after for before, after in zip(stored, lowered, strict=True) if after is not before]
             for each in due:
-                self._store.memories.earn(each.key, each.stats, each.decayed)
+                self._store.memories.save_stats(each.key, each.stats, each.decayed)
                 self._store.memory_events.add(MemoryEvent(each.key, EventKind.DECAYED, at))
         return due
 
@@ -157,7 +157,7 @@ class Feedback:
 
     def _write(self, before: StoredMemory, after: StoredMemory, at: Milliseconds, context: str = "") -> None:
         if before.memory.type == after.memory.type:
-            self._store.memories.earn(after.key, after.stats)
+            self._store.memories.save_stats(after.key, after.stats)
             return
         self._store.memories.rewrite(replace(after, updated=at))
         kind = EventKind.PROMOTED if after.memory.type == GOLDEN_RULE else EventKind.DEMOTED

@@ -88,12 +88,12 @@ def redact_stored_memories(
     own file in `.mnemonics` stays unchanged.
     """
     clean, end, found, done = MemoryRedactor(redactor), time.monotonic() + budget, 0, 0
-    while time.monotonic() < end and (keys := store.memories.outdated(VERSION, _BATCH)):
+    while time.monotonic() < end and (keys := store.memories.to_redact(VERSION, _BATCH)):
         with store.transaction():
             found += sum(_redact(store, clean, stored) for stored in store.memories.load(keys).values())
-            store.memories.renewed(keys, VERSION)
+            store.memories.mark_redacted(keys, VERSION)
         done += len(keys)
-        progress(done, done + len(store.memories.outdated(VERSION, _BATCH)))
+        progress(done, done + len(store.memories.to_redact(VERSION, _BATCH)))
     return found
 
 
@@ -123,7 +123,7 @@ def _redact(store: Store, redactor: MemoryRedactor, stored: StoredMemory) -> boo
 
 def _state(store: Store, stored: StoredMemory, memory: Memory) -> MemoryState:
     """Return the state of a redacted memory: of two that became equal one is forgotten, the protected one last."""
-    taken = store.memories.claimed(memory, stored.stats.promoted_from)
+    taken = store.memories.find_same(memory, stored.stats.promoted_from)
     if stored.state is not MemoryState.ACTIVE or taken in {None, stored.key}:
         return stored.state
     if not stored.protected or taken is None:

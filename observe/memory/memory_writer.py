@@ -87,13 +87,13 @@ class MemoryWriter:
 
     def _duplicate(self, memory: Memory) -> StoredMemory | None:
         """Return the valid memory with exactly this content, also a superseded one."""
-        key = self._store.memories.claimed(memory, superseded=True)
+        key = self._store.memories.find_same(memory, superseded=True)
         stored = self._load(key) if key is not None else None
         return stored if stored is not None and stored.is_valid_at(self._clock()) else None
 
     def _retire_expired(self, memory: Memory, at: Milliseconds) -> None:
         """Forget the expired memory with this content inside a transaction."""
-        key = self._store.memories.claimed(memory)
+        key = self._store.memories.find_same(memory)
         if key is not None:
             old = self._load(key)
             self._store.memories.rewrite(replace(old, state=MemoryState.ARCHIVED, updated=at))

@@ -115,7 +115,7 @@ def restore(store: Store, stored: StoredMemory, reason: str, at: Milliseconds) -
 def check_unique(store: Store, stored: StoredMemory) -> None:
     """Raise `InvalidInput` if another active memory has the same content or the same file."""
     memories = store.memories
-    other = memories.at_path(stored.memory.path) or memories.claimed(stored.memory, stored.stats.promoted_from)
+    other = memories.at_path(stored.memory.path) or memories.find_same(stored.memory, stored.stats.promoted_from)
     if other is not None and other != stored.key:
         taken = ids.show("memory", other)
         raise InvalidInput(f"The same is already stored as {taken}", hint=f"Edit {taken}, or forget it first.")

@@ -142,7 +142,7 @@ def test_what_was_looked_at_is_not_looked_at_again(holding: Holding) -> None:
     redact_stored_memories(holding.store, Redactor(KEY))
     holding.hold("The deploy key is in the vault.")
 
-    assert holding.store.memories.outdated(VERSION, 10) == []
+    assert holding.store.memories.to_redact(VERSION, 10) == []
     assert redact_stored_memories(holding.store, Redactor(KEY)) == 0
 
 

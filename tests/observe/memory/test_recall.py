@@ -103,4 +103,4 @@ def test_what_may_not_be_recalled_makes_nothing_relevant(
         assert stated.core.nearest(query, wanted)
     finally:
         with stated.store.transaction():
-            stated.store.memories.erase([key])
+            stated.store.memories.delete([key])

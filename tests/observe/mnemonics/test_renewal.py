@@ -34,7 +34,7 @@ def test_a_secret_leaves_the_memory_and_not_the_file(tmp_path: Path, monkeypatch
 
     with Store.open(home.database) as store:
         with store.transaction():
-            store.memories.renewed([match.stored.key], "earlier")
+            store.memories.mark_redacted([match.stored.key], "earlier")
         assert redact_stored_memories(store, Redactor(home.key())) == 1
     later = Mnemonics.open(home, tmp_path / "shop")
     [again] = later.recall("deploy key")
