@@ -1,67 +1,65 @@
-"""Integrity: what the rows say, held against each other, and the repairs that need nothing but rows."""
+"""Consistency checks of rows, and the repairs that need only rows."""
 
 from collections.abc import Collection, Iterable
-from typing import Final, cast
+from typing import Final
 
 from .change_log import ChangeTable, Entity
 from .database import AMONG, Database, listed
 from .observation_table import MODEL_PREFIX
 from .vector_table import TOKEN_BYTES
 
-_TOLD: Final = 20
-"""Problems of the file that are told; one is enough to act."""
+_MOST_PROBLEMS: Final = 20
+"""Most problems that SQLite reports; a repair is needed for one."""
 _PARSED: Final = (("exchange", "turns", "source"), ("source", "coverage", "id"), ("source", "resume", "id"))
-"""Columns that hold JSON, and the source from whose copy each row can be made again."""
+"""Table and column with JSON that was parsed from a copy, and the column with the source to read again."""
 _LEARNED: Final = ("facts", "concepts", "files_read", "files_modified", "evidence")
-"""Columns of an observation that hold JSON."""
+"""Columns of an observation that contain JSON."""
 _BODIES: Final = ("exchange", "observation", "memory", "chunk")
-_UNTAGGED: Final = "SELECT item, value FROM memory, json_each(memory.tags)"
-_TAGGED: Final = "SELECT memory, tag FROM memory_tag"
+_TAGS_OF_MEMORIES: Final = "SELECT item, value FROM memory, json_each(memory.tags)"
+_TAGS: Final = "SELECT memory, tag FROM memory_tag"
 
 
 class Integrity:
-    """Compares rows. Its repairs run inside a transaction of the caller."""
+    """Compares rows. Repairs run inside a transaction of the caller."""
 
     def __init__(self, database: Database, changes: ChangeTable) -> None:
         self._db, self._changes = database, changes
 
     def damage(self) -> list[str]:
-        """What SQLite finds wrong with its file, when it finds it twice; empty for a whole one."""
+        """Return what SQLite's integrity check finds wrong, if it does so twice; empty for a sound file."""
         return self._damage() and self._damage()
 
     def _damage(self) -> list[str]:
-        found = [str(row[0]) for row in self._db.rows(f"PRAGMA integrity_check({_TOLD})")]
+        found = [str(row[0]) for row in self._db.rows(f"PRAGMA integrity_check({_MOST_PROBLEMS})")]
         return [] if found == ["ok"] else found
 
     def is_readable(self) -> bool:
-        """A quick look at the file: whether every page can be read, without comparing indexes to their tables."""
+        """Return whether every page can be read, without comparing indexes to their tables."""
         return self._db.rows("PRAGMA quick_check(1)") == [("ok",)]
 
     def dangling(self) -> dict[str, int]:
-        """Rows that refer to rows which do not exist, by table."""
-        rows = self._db.rows('SELECT "table", count(*) FROM pragma_foreign_key_check GROUP BY 1')
-        return {str(table): cast(int, count) for table, count in rows}
+        """Count the rows that reference missing rows, by table."""
+        return dict(self._db.rows('SELECT "table", count(*) FROM pragma_foreign_key_check GROUP BY 1'))
 
     def bodiless(self) -> list[int]:
-        """Items of which nothing else is known: nothing can be found of them, and nothing is lost with them."""
+        """Return the items without content of any kind, which search cannot find."""
         bodies = " UNION ALL ".join(f"SELECT item FROM {table}" for table in _BODIES)
-        return self._keys(f"SELECT key FROM item WHERE key NOT IN ({bodies})")
+        return self._db.numbers(f"SELECT key FROM item WHERE key NOT IN ({bodies})")
 
     def unparsed(self) -> set[int]:
-        """Sources whose rows cannot be read back, or whose lines do not add up."""
-        asked = [
+        """Return sources with unreadable rows, or else those whose lines do not add up."""
+        queries = [
             f"SELECT {source} FROM {table} WHERE NOT json_valid(CAST({column} AS TEXT))"
             for table, column, source in _PARSED
         ]
-        unreadable = set(self._keys(" UNION ".join(asked)))
-        if unreadable:
-            return unreadable
-        return set(self._keys("SELECT id FROM source WHERE lines <> (SELECT total(value) FROM json_each(coverage))"))
+        return set(self._db.numbers(" UNION ".join(queries))) or set(
+            self._db.numbers("SELECT id FROM source WHERE lines <> (SELECT total(value) FROM json_each(coverage))")
+        )
 
     def misplaced(self) -> set[int]:
-        """Sources with records or exchanges on lines that they do not have."""
+        """Return sources with records or exchanges on lines that they do not have."""
         return set(
-            self._keys(
+            self._db.numbers(
                 """SELECT r.source FROM record r JOIN source s ON s.id = r.source WHERE r.line NOT BETWEEN 1 AND s.lines
                    UNION SELECT s.id FROM exchange e JOIN source s ON s.id = e.source
                    WHERE e.start_line < 1 OR e.end_line < e.start_line OR e.end_line > s.lines"""
@@ -69,29 +67,28 @@ class Integrity:
         )
 
     def unproven(self) -> list[int]:
-        """Observations that cannot be read back, or whose evidence lies on lines that their source does not have."""
+        """Return unreadable observations, or else those with evidence on lines that their source does not have."""
         broken = " OR ".join(f"NOT json_valid({column})" for column in _LEARNED)
-        unreadable = self._keys(f"SELECT item FROM observation WHERE {broken}")
-        return unreadable or self._keys(
+        return self._db.numbers(f"SELECT item FROM observation WHERE {broken}") or self._db.numbers(
             """SELECT DISTINCT o.item FROM observation o JOIN exchange e ON e.item = o.exchange
                JOIN source s ON s.id = e.source, json_each(o.evidence) AS one
                WHERE one.value ->> 0 < 1 OR one.value ->> 1 < one.value ->> 0 OR one.value ->> 1 > s.lines"""
         )
 
     def parts(self, model: str, keys: Collection[int]) -> dict[int, set[int]]:
-        """Which parts have vectors, of those of these items that this model has embedded."""
+        """Return the parts that have vectors, for each of these items that this model has embedded."""
         found: dict[int, set[int]] = {}
         for key, part in self._db.rows(
             f"""SELECT i.key, v.part FROM item i LEFT JOIN vector v ON v.item = i.key AND v.model = i.embedded
                WHERE i.embedded = ? AND i.key {AMONG}""",
             (model, listed(keys)),
         ):
-            found.setdefault(cast(int, key), set()).update([] if part is None else [cast(int, part)])
+            found.setdefault(key, set()).update([] if part is None else [part])
         return found
 
     def misshapen(self) -> list[int]:
-        """Items with vectors whose length is not that of most vectors of their model, or with a part of a token."""
-        return self._keys(
+        """Return items with vectors of another length than most of their model, or with incomplete token embeddings."""
+        return self._db.numbers(
             """WITH shape AS (SELECT model, length(data) AS size, count(*) AS many FROM vector GROUP BY 1, 2)
                SELECT item FROM token WHERE length(signs) % ?
                UNION SELECT v.item FROM vector v WHERE length(v.data) <> (
@@ -101,23 +98,23 @@ class Integrity:
         )
 
     def mistagged(self) -> int:
-        """How many tags of memories can be found and are not theirs, or are theirs and cannot be found."""
+        """Count the tags in which memories and the table of tags differ."""
         return self._db.number(
-            f"""SELECT (SELECT count(*) FROM ({_UNTAGGED} EXCEPT {_TAGGED}))
-                     + (SELECT count(*) FROM ({_TAGGED} EXCEPT {_UNTAGGED}))"""
+            f"""SELECT (SELECT count(*) FROM ({_TAGS_OF_MEMORIES} EXCEPT {_TAGS}))
+                     + (SELECT count(*) FROM ({_TAGS} EXCEPT {_TAGS_OF_MEMORIES}))"""
         )
 
     def retag(self) -> None:
-        """Make the tags that can be found those that the memories have."""
+        """Rebuild the table of tags from the memories."""
         self._db.run("DELETE FROM memory_tag")
-        self._db.run(f"INSERT OR IGNORE INTO memory_tag (memory, tag) {_UNTAGGED}")
+        self._db.run(f"INSERT OR IGNORE INTO memory_tag (memory, tag) {_TAGS_OF_MEMORIES}")
 
     def remove(self, keys: Iterable[int]) -> None:
-        """Remove items, with all that is known of them."""
+        """Delete items, and with them all rows that belong to them."""
         self._db.run_many("DELETE FROM item WHERE key = ?", [(key,) for key in keys])
 
     def reread(self, sources: Iterable[int]) -> None:
-        """Have the copies of these sources read again from their beginning, as `Sources.outdated` then says."""
+        """Have the copies of these sources read again from the start (`SourceTable.outdated`)."""
         for number in sources:
             self._db.run("DELETE FROM record WHERE source = ?", (number,))
             self._db.run(
@@ -127,21 +124,18 @@ class Integrity:
             )
 
     def unlearn(self, observations: Iterable[int]) -> None:
-        """Remove observations; what rules learned from their exchanges is learned again."""
-        doomed = list(observations)
+        """Delete observations; rules observe their exchanges again."""
+        deleted = list(observations)
         self._db.run_many(
             f"""UPDATE exchange SET observed = NULL WHERE observed NOT LIKE '{MODEL_PREFIX}%'
                 AND item = (SELECT exchange FROM observation WHERE item = ?)""",
-            [(item,) for item in doomed],
+            [(item,) for item in deleted],
         )
-        self.remove(doomed)
+        self.remove(deleted)
 
     def reembed(self, keys: Iterable[int]) -> None:
         """Have these items embedded again."""
-        doomed = list(keys)
-        self._db.run_many("DELETE FROM vector WHERE item = ?", [(key,) for key in doomed])
-        self._db.run_many("UPDATE item SET embedded = NULL WHERE key = ?", [(key,) for key in doomed])
-        self._changes.log(Entity.ITEM, doomed)
-
-    def _keys(self, sql: str, values: tuple[int, ...] = ()) -> list[int]:
-        return [cast(int, row[0]) for row in self._db.rows(sql, values) if row[0] is not None]
+        changed = list(keys)
+        self._db.run_many("DELETE FROM vector WHERE item = ?", [(key,) for key in changed])
+        self._db.run_many("UPDATE item SET embedded = NULL WHERE key = ?", [(key,) for key in changed])
+        self._changes.log(Entity.ITEM, changed)

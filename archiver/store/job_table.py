@@ -1,19 +1,18 @@
-"""Jobs: which exchanges a language model shall look at, how far each is, and the batches they were sent in."""
+"""Jobs: exchanges to be sent to a language model, their state, and the batches in which they were sent."""
 
 from collections.abc import Collection, Sequence
-from typing import cast
 
 from msgspec import Struct
 
 from ...core.conversation import Milliseconds
-from .database import AMONG, Database, Row, listed
+from .database import AMONG, Database, listed
 from .observation_table import MODEL_PREFIX, OPTED_OUT
 
 
 class Job(Struct, frozen=True):
-    """A job as it was claimed. `attempts` is the fence: whoever claims it later has a higher one.
+    """A claimed job.
 
-    `digest` is of what is asked: content, prompt and model.
+    `attempts` is the fence: each later claim has a higher number. `digest` identifies content, prompt and model.
     """
 
     exchange: int
@@ -22,7 +21,7 @@ class Job(Struct, frozen=True):
 
 
 class DeadJob(Struct, frozen=True):
-    """A job that was given up, why, and the last reply as it came."""
+    """A job that failed permanently, with the reason and the last reply."""
 
     exchange: int
     attempts: int
@@ -31,7 +30,7 @@ class DeadJob(Struct, frozen=True):
 
 
 class Batch(Struct, frozen=True):
-    """Jobs sent together since `at`. `name` is the provider's, None while nobody heard its answer."""
+    """Jobs sent together at `at`. `name` is the provider's id, None until its answer was received."""
 
     id: int
     token: str
@@ -43,33 +42,30 @@ _LIVE = "exchange = ? AND digest = ? AND attempts = ? AND state IN ('leased', 's
 
 
 class JobTable:
-    """Reads and writes jobs. Every method is one statement or two; the caller opens the transaction."""
+    """Reads and writes jobs. The caller opens the transaction."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
 
     def candidates(self, extractor: str, *, outdated: bool) -> list[int]:
-        """Exchanges that this extractor has not looked at, newest first.
+        """Return exchanges that no language model has observed, newest first.
 
-        With `outdated` only those that another prompt or model has looked at, else only those that none has.
+        With `outdated`, return those that another prompt or model than this extractor has observed.
         """
         kind = "e.observed LIKE ? AND e.observed <> ?" if outdated else "e.observed NOT LIKE ? AND e.observed <> ?"
-        rows = self._db.rows(
+        return self._db.numbers(
             f"""SELECT e.item FROM exchange e JOIN item i ON i.key = e.item
-                WHERE {kind} AND e.observed <> '{OPTED_OUT}' ORDER BY coalesce(i.at, 0) DESC, i.key DESC""",
-            (f"{MODEL_PREFIX}%", extractor),
+                WHERE {kind} AND e.observed <> ? ORDER BY coalesce(i.at, 0) DESC, i.key DESC""",
+            (f"{MODEL_PREFIX}%", extractor, OPTED_OUT),
         )
-        return [cast(int, row[0]) for row in rows]
 
     def newest_sessions(self, count: int) -> set[int]:
-        """The sessions that ended last."""
-        rows = self._db.rows(
-            "SELECT id FROM session ORDER BY coalesce(ended, started, 0) DESC, id DESC LIMIT ?", (count,)
-        )
-        return {cast(int, row[0]) for row in rows}
+        """Return the sessions that ended last."""
+        sql = "SELECT id FROM session ORDER BY coalesce(ended, started, 0) DESC, id DESC LIMIT ?"
+        return set(self._db.numbers(sql, (count,)))
 
     def put(self, exchange: int, digest: str) -> None:
-        """Ask for this exchange. What was asked in the same words before is not asked again."""
+        """Add a job for an exchange, unless it has one with the same digest."""
         self._db.run(
             """INSERT INTO job (exchange, digest, state, due) VALUES (?, ?, 'waiting', 0)
                ON CONFLICT (exchange) DO UPDATE SET digest = excluded.digest, state = 'waiting', attempts = 0, due = 0,
@@ -79,9 +75,9 @@ class JobTable:
         )
 
     def claim(self, at: Milliseconds, until: Milliseconds, limit: int, sessions: Collection[int] | None) -> list[Job]:
-        """Lease jobs that are due, those of the newest exchanges first; only of these sessions unless None.
+        """Lease due jobs until `until`, those of the newest exchanges first; only of these sessions unless None.
 
-        A job whose lease ran out is due too: whoever held it is gone.
+        A job whose lease expired is due, too, because its holder is gone.
         """
         chosen = "" if sessions is None else f"AND i.session {AMONG}"
         values = () if sessions is None else (listed(sessions),)
@@ -93,21 +89,20 @@ class JobTable:
                 RETURNING exchange, digest, attempts""",
             (until, at, *values, limit),
         )
-        return sorted(map(_job, rows), key=lambda job: -job.exchange)
+        return sorted((Job(*row) for row in rows), key=lambda job: -job.exchange)
 
     def unclaim(self, jobs: Sequence[Job]) -> None:
-        """Give back jobs that nothing was tried with."""
+        """Release claimed jobs that were not attempted."""
         self._db.run_many(
-            f"UPDATE job SET state = 'waiting', attempts = attempts - 1, due = 0 WHERE {_LIVE}",
-            [(job.exchange, job.digest, job.attempts) for job in jobs],
+            f"UPDATE job SET state = 'waiting', attempts = attempts - 1, due = 0 WHERE {_LIVE}", map(_fence, jobs)
         )
 
     def live(self, job: Job) -> bool:
-        """Whether it is still ours to finish."""
+        """Return whether nobody else claimed or finished a job since."""
         return self._db.one(f"SELECT 1 FROM job WHERE {_LIVE}", _fence(job)) is not None
 
     def finish(self, job: Job, outcome: str, refused: int) -> None:
-        """It is answered: `outcome` says how, `refused` counts facts that had no proof."""
+        """Record the outcome of an answered job; `refused` counts facts without evidence."""
         self._db.run(
             f"""UPDATE job SET state = 'done', batch = NULL, outcome = ?, refused = ?, reason = '', reply = ''
                 WHERE {_LIVE}""",
@@ -115,94 +110,87 @@ class JobTable:
         )
 
     def postpone(self, job: Job, due: Milliseconds, reason: str, reply: str) -> None:
-        """It failed; try again, not before `due`."""
+        """Record that a job failed and is to be tried again, not before `due`."""
         self._db.run(
             f"UPDATE job SET state = 'waiting', batch = NULL, due = ?, reason = ?, reply = ? WHERE {_LIVE}",
             (due, reason, reply, *_fence(job)),
         )
 
     def refund(self, job: Job) -> None:
-        """The attempt does not count."""
+        """Uncount the last attempt of a job."""
         self._db.run(
             "UPDATE job SET attempts = attempts - 1 WHERE exchange = ? AND digest = ? AND attempts = ?", _fence(job)
         )
 
     def bury(self, job: Job, reason: str, reply: str) -> None:
-        """It failed for good."""
+        """Record that a job failed permanently."""
         self._db.run(
             f"UPDATE job SET state = 'dead', batch = NULL, reason = ?, reply = ? WHERE {_LIVE}",
             (reason, reply, *_fence(job)),
         )
 
     def drop(self, job: Job) -> None:
-        """Forget it: what it asked about is no longer what stands there."""
+        """Delete a job whose exchange changed."""
         self._db.run(f"DELETE FROM job WHERE {_LIVE}", _fence(job))
 
     def dead(self) -> list[DeadJob]:
-        """What was given up, newest exchange first."""
+        """Return the permanently failed jobs, newest exchange first."""
         rows = self._db.rows(
             "SELECT exchange, attempts, reason, reply FROM job WHERE state = 'dead' ORDER BY exchange DESC"
         )
-        return [DeadJob(cast(int, row[0]), cast(int, row[1]), str(row[2]), str(row[3])) for row in rows]
+        return [DeadJob(*row) for row in rows]
 
     def revive(self) -> int:
-        """Let everything that was given up be tried again; how many there were."""
+        """Have all permanently failed jobs tried again; return their number."""
         count = self._db.number("SELECT count(*) FROM job WHERE state = 'dead'")
         self._db.run("UPDATE job SET state = 'waiting', attempts = 0, due = 0 WHERE state = 'dead'")
         return count
 
     def states(self) -> dict[str, int]:
-        """How many jobs are in each state; answered ones by how they were answered."""
-        rows = self._db.rows(
-            "SELECT CASE state WHEN 'done' THEN outcome ELSE state END, count(*) FROM job GROUP BY 1 ORDER BY 1"
-        )
-        return {str(name): cast(int, count) for name, count in rows}
+        """Count the jobs by state; answered jobs by outcome."""
+        sql = "SELECT CASE state WHEN 'done' THEN outcome ELSE state END, count(*) FROM job GROUP BY 1 ORDER BY 1"
+        return dict(self._db.rows(sql))
 
     def refused(self) -> int:
-        """Facts of all answers that had no proof."""
+        """Count the facts without evidence in all answers."""
         return self._db.number("SELECT sum(refused) FROM job")
 
     def due(self, at: Milliseconds) -> int:
-        """How many jobs could be claimed now."""
+        """Count the jobs that can be claimed."""
         return self._db.number("SELECT count(*) FROM job WHERE state IN ('waiting', 'leased') AND due <= ?", (at,))
 
     def intend(self, token: str, at: Milliseconds, jobs: Sequence[Job]) -> Batch:
-        """These jobs are about to be sent as a batch; its provider's name is not known yet."""
+        """Record a batch before it is sent; the provider's id is not known yet."""
         number = self._db.run("INSERT INTO batch (token, at, state) VALUES (?, ?, 'intended')", (token, at))
         self._db.run_many(
-            f"UPDATE job SET state = 'sent', batch = ? WHERE {_LIVE}",
-            [(number, job.exchange, job.digest, job.attempts) for job in jobs],
+            f"UPDATE job SET state = 'sent', batch = ? WHERE {_LIVE}", [(number, *_fence(job)) for job in jobs]
         )
         return Batch(number, token, None, at)
 
     def name_batch(self, batch: int, name: str) -> None:
-        """The provider took the batch and calls it so."""
+        """Record the provider's id of a batch."""
         self._db.run("UPDATE batch SET name = ?, state = 'sent' WHERE id = ?", (name, batch))
 
     def end_batch(self, batch: int) -> None:
-        """Every result was taken over, or there are none."""
+        """Record that all results of a batch were stored, or that it has none."""
         self._db.run("UPDATE batch SET state = 'ended' WHERE id = ?", (batch,))
 
     def open_batches(self) -> list[Batch]:
-        """Batches whose results are still to come, oldest first."""
+        """Return the batches that wait for results, oldest first."""
         rows = self._db.rows("SELECT id, token, name, at FROM batch WHERE state <> 'ended' ORDER BY id")
-        return [Batch(cast(int, row[0]), str(row[1]), cast("str | None", row[2]), cast(int, row[3])) for row in rows]
+        return [Batch(*row) for row in rows]
 
     def batch_names(self) -> set[str]:
-        """What the provider calls every batch of ours that it told us of."""
-        return {str(row[0]) for row in self._db.rows("SELECT name FROM batch WHERE name IS NOT NULL")}
+        """Return the provider's ids of all batches."""
+        return {name for (name,) in self._db.rows("SELECT name FROM batch WHERE name IS NOT NULL")}
 
     def of_batch(self, batch: int) -> list[Job]:
-        """The jobs of a batch that have no result yet."""
+        """Return the jobs of a batch that have no result yet."""
         rows = self._db.rows(
             "SELECT exchange, digest, attempts FROM job WHERE batch = ? AND state = 'sent' ORDER BY exchange", (batch,)
         )
-        return [_job(row) for row in rows]
+        return [Job(*row) for row in rows]
 
 
 def _fence(job: Job) -> tuple[int, str, int]:
     return job.exchange, job.digest, job.attempts
-
-
-def _job(row: Row) -> Job:
-    return Job(cast(int, row[0]), str(row[1]), cast(int, row[2]))
