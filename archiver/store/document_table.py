@@ -1,29 +1,29 @@
-"""Documents: files in chunks, each chunk an item; and the queue of files that wait to be read."""
+"""Documents: files in chunks, each chunk an item, and the queue of files to read."""
 
 import os
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import cast
+from typing import Any, Final
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from ...core.conversation import Milliseconds
 from ...core.document import Chunk, ChunkKind, DocumentFilter, FailedFile, HeldChunk, HeldFile
 from ...core.home import Home
 from ..redaction import Redactor
 from ..redaction.quick import name_may_hold
-from .database import AMONG, Database, Row, Value, listed
+from .database import AMONG, Database, Row, Value, listed, placeholders
 
-_CHUNK = "text, kind, start_line, end_line, page, header_path, unit, name, signature"
-_HELD = f"""SELECT item, path, namespace, language, ordinal, at, {_CHUNK}
+_CHUNK: Final = Chunk.__struct_fields__
+_SELECT: Final = f"""SELECT {", ".join(_CHUNK)}, item, path, namespace, language, ordinal, at
     FROM chunk c JOIN document d ON d.id = c.document"""
-_UNEMBEDDED = "FROM chunk JOIN item ON item.key = chunk.item WHERE item.embedded IS NOT ?"
+_UNEMBEDDED: Final = "FROM chunk JOIN item ON item.key = chunk.item WHERE item.embedded IS NOT ?"
 
 
 class Document(Struct, frozen=True):
-    """A file as it was when it was read. `digest` is of its bytes and of how they are read."""
+    """A file as of the time it was read. `digest` covers its bytes and the version of the parser."""
 
     path: Path
     namespace: str
@@ -33,7 +33,7 @@ class Document(Struct, frozen=True):
 
 
 class Queued(Struct, frozen=True):
-    """A file that waits to be read, and the folder that it must not lead out of."""
+    """A file to read, and the folder that it must be in after links are resolved."""
 
     path: Path
     namespace: str
@@ -41,28 +41,28 @@ class Queued(Struct, frozen=True):
 
 
 class DocumentTable:
-    """Reads and writes documents, their chunks, and what waits. What an index holds is logged with every write."""
+    """Reads and writes documents, their chunks, and the queue of files to read. Triggers log the changes."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
 
     def digest(self, path: Path, namespace: str) -> bytes:
-        """What `replace` was given last for this file; empty where it is not held whole."""
+        """Return the digest of the last `replace` for a file; empty if not all of its chunks are stored."""
         row = self._db.one(
             "SELECT digest FROM document WHERE path = ? AND namespace = ?", (os.fsencode(path), namespace)
         )
-        return cast(bytes, row[0]) if row else b""
+        return row[0] if row else b""
 
     def replace(self, document: Document, chunks: Sequence[Chunk]) -> list[int]:
-        """Make these the chunks of a document; their keys. A chunk that says the same as before keeps its key."""
+        """Replace the chunks of a document; return their keys. A chunk with equal content keeps its key."""
         number = self._save(document)
         before: dict[Chunk, list[tuple[int, int, Chunk]]] = {}
         for held in reversed(self._select("d.id = ?", (number,))):
-            before.setdefault(_unplaced(held.chunk), []).append((held.key, held.index, held.chunk))
+            before.setdefault(_without_place(held.chunk), []).append((held.key, held.index, held.chunk))
         kept: list[tuple[int, int, Chunk]] = []
         keys: list[int] = []
         for index, chunk in enumerate(chunks):
-            same = before.get(_unplaced(chunk))
+            same = before.get(_without_place(chunk))
             if same:
                 key, *known = same.pop()
                 if [index, chunk] != known:
@@ -75,56 +75,52 @@ class DocumentTable:
         return keys
 
     def load(self, keys: Sequence[int]) -> dict[int, HeldChunk]:
-        """The chunks with these keys; unknown keys are left out."""
-        rows = self._db.rows_among(f"{_HELD} WHERE c.item {AMONG} ORDER BY path, namespace, ordinal", keys)
+        """Return the chunks with these keys; unknown keys are left out."""
+        rows = self._db.rows_among(f"{_SELECT} WHERE c.item {AMONG} ORDER BY path, namespace, ordinal", keys)
         return {one.key: one for one in map(self._held, rows)}
 
     def select(self, wanted: DocumentFilter, limit: int = -1, offset: int = 0) -> list[HeldChunk]:
-        """The chunks that satisfy a filter, by file and place."""
+        """Return the chunks that satisfy a filter, by file and position."""
         where, values = _where(wanted)
         return self._select(where, values, limit, offset)
 
     def keys_of(self, path: Path, namespace: str) -> list[int]:
-        """The keys of a document's chunks, in order."""
-        rows = self._db.rows(
+        """Return the keys of the chunks of a document, in order."""
+        return self._db.numbers(
             """SELECT c.item FROM chunk c JOIN document d ON d.id = c.document
                WHERE d.path = ? AND d.namespace = ? ORDER BY c.ordinal""",
             (os.fsencode(path), namespace),
         )
-        return [cast(int, row[0]) for row in rows]
 
     def count_by(self, column: str) -> dict[str, int]:
-        """How many chunks there are of each `namespace` or `kind`, most first."""
+        """Count the chunks of each `namespace` or `kind`, the most frequent first."""
         assert column in {"namespace", "kind"}
         rows = self._db.rows(
             f"""SELECT {column}, count(*) FROM chunk c JOIN document d ON d.id = c.document
                 GROUP BY {column} ORDER BY 2 DESC, 1"""
         )
-        return {str(name): cast(int, count) for name, count in rows}
+        return dict(rows)
 
     def unembedded(self, model: str) -> list[int]:
         """Return the keys of the chunks that have no vectors of this model yet."""
-        return [cast(int, key) for (key,) in self._db.rows(f"SELECT item.key {_UNEMBEDDED}", (model,))]
+        return self._db.numbers(f"SELECT item.key {_UNEMBEDDED}", (model,))
 
     def count_unembedded(self, model: str) -> int:
         """Count the chunks that have no vectors of this model yet."""
         return self._db.number(f"SELECT count(*) {_UNEMBEDDED}", (model,))
 
     def files(self, wanted: DocumentFilter | None = None) -> list[HeldFile]:
-        """Every file in each namespace that it is held in, in order."""
+        """Return every file, once for each of its namespaces, in order."""
         where, values = _where(wanted or DocumentFilter())
         rows = self._db.rows(
             f"""SELECT path, namespace, language, (SELECT count(*) FROM chunk WHERE document = d.id), at
                 FROM document d WHERE {where} ORDER BY path, namespace""",
             values,
         )
-        return [
-            HeldFile(_path(path), str(namespace), str(language), cast(int, count), cast(int, at))
-            for path, namespace, language, count, at in rows
-        ]
+        return [HeldFile(_path(path), namespace, language, count, at) for path, namespace, language, count, at in rows]
 
     def delete_chunks(self, keys: Sequence[int]) -> list[int]:
-        """Delete those of these that are chunks; their keys. Their files are read anew when they are indexed again."""
+        """Delete those of these items that are chunks; return their keys. Indexing their files again restores them."""
         found = sorted(self.load(keys))
         self._db.run(
             f"UPDATE document SET digest = x'' WHERE id IN (SELECT document FROM chunk WHERE item {AMONG})",
@@ -135,39 +131,38 @@ class DocumentTable:
         return found
 
     def delete(self, wanted: DocumentFilter) -> int:
-        """Delete whole documents, and what waits of them, by file, folder or namespace; how many chunks they had."""
+        """Delete documents, stored or queued, by file, folder or namespace; return the number of their chunks."""
         assert not wanted.kinds
         where, values = _where(wanted)
-        rows = self._db.rows(f"SELECT c.item FROM chunk c JOIN document d ON d.id = c.document WHERE {where}", values)
-        self._delete(cast(int, row[0]) for row in rows)
+        keys = self._db.numbers(
+            f"SELECT c.item FROM chunk c JOIN document d ON d.id = c.document WHERE {where}", values
+        )
+        self._delete(keys)
         self._db.run(f"DELETE FROM document AS d WHERE {where}", values)
         self._db.run(f"DELETE FROM waiting_file AS d WHERE {where}", values)
-        return len(rows)
+        return len(keys)
 
     def queue(self, files: Iterable[Queued]) -> None:
-        """Have these files read later; one that waits already waits once."""
-        rows: list[tuple[Value, ...]] = [
-            (os.fsencode(file.path), file.namespace, os.fsencode(file.root)) for file in files
-        ]
+        """Queue files to be read later; a file that is already queued stays queued once."""
         self._db.run_many(
             """INSERT INTO waiting_file (path, namespace, root) VALUES (?, ?, ?)
                ON CONFLICT (path, namespace) DO UPDATE SET root = excluded.root, problem = '', hint = ''""",
-            rows,
+            [(os.fsencode(file.path), file.namespace, os.fsencode(file.root)) for file in files],
         )
 
     def queued(self, limit: int) -> list[Queued]:
-        """The files that wait, the first first; not those that failed."""
+        """Return queued files without those that failed, the oldest first."""
         rows = self._db.rows(
             "SELECT path, namespace, root FROM waiting_file WHERE problem = '' ORDER BY id LIMIT ?", (limit,)
         )
-        return [Queued(_path(path), str(namespace), _path(root)) for path, namespace, root in rows]
+        return [Queued(_path(path), namespace, _path(root)) for path, namespace, root in rows]
 
     def count_queued(self) -> int:
-        """How many files wait."""
+        """Count the queued files without those that failed."""
         return self._db.number("SELECT count(*) FROM waiting_file WHERE problem = ''")
 
     def settle(self, file: Queued, problem: str = "", hint: str = "") -> None:
-        """A file waits no longer: it was read, or it cannot be, which is kept until it is queued or read again."""
+        """Remove a file from the queue after it was read, or record the `problem` that prevents it."""
         place = (os.fsencode(file.path), file.namespace)
         if problem:
             self._db.run(
@@ -178,9 +173,9 @@ class DocumentTable:
             self._db.run("DELETE FROM waiting_file WHERE path = ? AND namespace = ?", place)
 
     def failed(self) -> list[FailedFile]:
-        """The files that waited and could not be read."""
+        """Return the queued files that could not be read."""
         rows = self._db.rows("SELECT path, problem, hint FROM waiting_file WHERE problem <> '' ORDER BY path")
-        return [FailedFile(_path(path), str(problem), str(hint)) for path, problem, hint in rows]
+        return [FailedFile(_path(path), problem, hint) for path, problem, hint in rows]
 
     def _save(self, document: Document) -> int:
         place = (os.fsencode(document.path), document.namespace)
@@ -194,30 +189,28 @@ class DocumentTable:
 
     def _insert(self, number: int, at: Milliseconds, index: int, chunk: Chunk) -> int:
         key = self._db.run("INSERT INTO item (kind, at) VALUES (?, ?)", (chunk.kind, at))
-        values = (key, number, index, *_values(chunk))
-        self._db.run(f"INSERT INTO chunk (item, document, ordinal, {_CHUNK}) VALUES ({_marks(values)})", values)
+        self._db.insert("chunk", {"item": key, "document": number, "ordinal": index} | asdict(chunk))
         return key
 
     def _move(self, kept: Iterable[tuple[int, int, Chunk]]) -> None:
-        """Give chunks the place in their document that they have now."""
-        rows: list[tuple[Value, ...]] = [
-            (index, chunk.start_line, chunk.end_line, chunk.page, key) for key, index, chunk in kept
-        ]
-        self._db.run_many("UPDATE chunk SET ordinal = ?, start_line = ?, end_line = ?, page = ? WHERE item = ?", rows)
+        """Update the positions of chunks in their document."""
+        self._db.run_many(
+            "UPDATE chunk SET ordinal = ?, start_line = ?, end_line = ?, page = ? WHERE item = ?",
+            ((index, chunk.start_line, chunk.end_line, chunk.page, key) for key, index, chunk in kept),
+        )
 
     def _delete(self, keys: Iterable[int]) -> None:
-        gone = list(keys)
-        self._db.run(f"DELETE FROM item WHERE key {AMONG}", (listed(gone),))
+        self._db.run(f"DELETE FROM item WHERE key {AMONG}", (listed(keys),))
 
     def _select(self, where: str, values: tuple[Value, ...], limit: int = -1, offset: int = 0) -> list[HeldChunk]:
         rows = self._db.rows(
-            f"{_HELD} WHERE {where} ORDER BY path, namespace, ordinal LIMIT ? OFFSET ?",
+            f"{_SELECT} WHERE {where} ORDER BY path, namespace, ordinal LIMIT ? OFFSET ?",
             (*values, limit, offset),
         )
         return [self._held(row) for row in rows]
 
     def shown(self, path: Path) -> Path:
-        """Return the path of a file without the secrets in its names: chunks, and so all replies, name it like this."""
+        """Return the path of a file without secrets in its names, as all chunks and replies have it."""
         if not name_may_hold(str(path)):
             return path
         return Path(self._redactor.redact_name(str(path)))
@@ -239,7 +232,7 @@ def _where(wanted: DocumentFilter) -> tuple[str, tuple[Value, ...]]:
         "d.path": tuple(map(os.fsencode, wanted.source_files)),
         "language": wanted.languages,
     }
-    clauses = [f"{column} IN ({_marks(given)})" for column, given in named.items() if given]
+    clauses = [f"{column} IN ({placeholders(given)})" for column, given in named.items() if given]
     values = tuple(value for given in named.values() for value in given)
     if wanted.under is not None:
         folder = os.fsencode(wanted.under).rstrip(b"/") + b"/"
@@ -248,12 +241,7 @@ def _where(wanted: DocumentFilter) -> tuple[str, tuple[Value, ...]]:
     return " AND ".join(clauses) or "1", values
 
 
-def _marks(values: Sequence[object]) -> str:
-    return ",".join("?" * len(values))
-
-
-def _unplaced(chunk: Chunk) -> Chunk:
-    """What a chunk says, wherever it stands."""
+def _without_place(chunk: Chunk) -> Chunk:
     return Chunk(
         chunk.text,
         chunk.kind,
@@ -264,17 +252,12 @@ def _unplaced(chunk: Chunk) -> Chunk:
     )
 
 
-def _values(chunk: Chunk) -> tuple[Value, ...]:
-    said = (chunk.header_path, chunk.unit, chunk.name, chunk.signature)
-    return (chunk.text, chunk.kind, chunk.start_line, chunk.end_line, chunk.page, *said)
-
-
 def _held(row: Row) -> HeldChunk:
-    key, index, at, start, end, page = (cast(int, row[place]) for place in (0, 4, 5, 8, 9, 10))
-    headers, unit, name, signature = (str(value) for value in row[11:15])
-    chunk = Chunk(str(row[6]), ChunkKind(str(row[7])), start, end, page, headers, unit, name, signature)
-    return HeldChunk(key, chunk, _path(row[1]), str(row[2]), str(row[3]), index, at)
+    *values, key, path, namespace, language, index, at = row
+    fields: dict[str, Any] = dict(zip(_CHUNK, values, strict=True))
+    fields["kind"] = ChunkKind(fields["kind"])
+    return HeldChunk(key, Chunk(**fields), _path(path), namespace, language, index, at)
 
 
-def _path(value: Value) -> Path:
-    return Path(os.fsdecode(cast(bytes, value)))
+def _path(value: bytes) -> Path:
+    return Path(os.fsdecode(value))

@@ -220,7 +220,7 @@ def _new(key: Value, memory: Memory, at: Milliseconds) -> dict[str, Value]:
 
 
 def _values(memory: Memory, stats: MemoryStats) -> dict[str, Value]:
-    encoded = {
+    encoded: dict[str, Value] = {
         "tags": orjson.dumps(memory.tags).decode(),
         "metadata": orjson.dumps(memory.metadata, option=orjson.OPT_NON_STR_KEYS).decode(),
         "family": family_of(stats.promoted_from or memory.type),
@@ -231,7 +231,7 @@ def _values(memory: Memory, stats: MemoryStats) -> dict[str, Value]:
 
 def _stored(row: Row) -> StoredMemory:
     values: dict[str, Any] = dict(zip(_COLUMNS, row, strict=True))
-    decoded = {
+    decoded: dict[str, Any] = {
         "tags": tuple(orjson.loads(values["tags"])),
         "metadata": orjson.loads(values["metadata"]),
         "origin": Origin(values["origin"]),

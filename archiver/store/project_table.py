@@ -1,4 +1,4 @@
-"""Projects: the namespace of each project, so that two of one name share no memories."""
+"""Projects: a namespace for each project, so that two projects with the same name share no memories."""
 
 from itertools import count
 from pathlib import Path
@@ -15,30 +15,30 @@ SELECT folder FROM (
     SELECT project, created FROM memory WHERE origin = 'human'
 ) WHERE folder LIKE '/%' GROUP BY folder ORDER BY min(at), folder
 """
-"""The folders that the user worked in, or stored a memory of, the first one first."""
+"""Folders that the user worked in or stored a memory of, the oldest first."""
 
 
 def plain_namespace(folder: Path) -> str:
-    """Return the namespace of a folder's project if no other project has its name; `global` for none."""
+    """Return the namespace of a folder's project, unless another project has its name; `global` without a project."""
     return project_namespace(str(main_worktree(root_of(folder))))
 
 
 class ProjectTable:
-    """Gives each project a namespace of its own.
+    """Assigns a namespace to each project.
 
-    The first project of a name has the plain name, `project:repo`; others of that name have a number, `project:repo-2`.
+    The first project with a name gets the plain namespace `project:repo`; others get a number, as `project:repo-2`.
     """
 
     def __init__(self, database: Database) -> None:
         self._db = database
 
     def namespace(self, folder: Path) -> str:
-        """Return the namespace of the project that a folder belongs to, without claiming it; `global` for none."""
+        """Return the namespace of the project that a folder belongs to, without claiming it; `global` without one."""
         root = root_of(folder)
         return self._known(root) or self._free(root)
 
     def claim(self, folder: Path) -> str:
-        """Return the same namespace, and reserve it for that project."""
+        """Return the namespace of the project that a folder belongs to, and reserve it for the project."""
         root = root_of(folder)
         identity = identity_of(root)
         if known := self._claimed(identity):
@@ -51,36 +51,36 @@ class ProjectTable:
         return namespace
 
     def of_session(self, session: Session) -> str:
-        """Return the namespace of the project that a session worked in; without a folder its name has to do."""
+        """Return the namespace of the project of a session, by its folder or else by its name."""
         return self.namespace(Path(session.cwd)) if session.cwd.startswith("/") else project_namespace(session.project)
 
     def namesakes(self, name: str) -> set[str]:
-        """Return the namespaces of all projects that are called so, numbered ones included."""
+        """Return the namespaces of all projects with a name, including numbered ones."""
         plain = project_namespace(name)
         rows = self._db.rows("SELECT namespace FROM project WHERE plain = ?", (plain,))
-        return {plain, *(str(row[0]) for row in rows)} - {"global"}
+        return {plain, *(namespace for (namespace,) in rows)} - {"global"}
 
     def _known(self, root: Path) -> str:
-        """Return the namespace that was claimed; a project that had no remote before keeps the one of its path."""
+        """Return the claimed namespace; a project that got a remote later keeps the namespace of its path."""
         return self._claimed(identity_of(root)) or self._claimed(str(main_worktree(root)))
 
     def _claimed(self, identity: str) -> str:
         row = self._db.one("SELECT namespace FROM project WHERE identity = ?", (identity,))
-        return str(row[0]) if row else ""
+        return row[0] if row else ""
 
     def _free(self, root: Path) -> str:
-        """Return the namespace that a project would get: the plain one if it is free and the project the first."""
+        """Return the namespace that a project would get: the plain one if it is free and the project is the first."""
         plain = plain_namespace(root)
         rows = self._db.rows("SELECT namespace, 1 FROM project UNION ALL SELECT DISTINCT namespace, 0 FROM memory")
-        taken = {str(namespace) for namespace, _ in rows}
+        taken = {namespace for namespace, _ in rows}
         claimed = (plain, 1) in rows
         if plain == "global" or (not claimed and self._first(plain) in {"", identity_of(root)}):
             return plain
         return next(name for number in count(2) if (name := f"{plain}-{number}") not in taken)
 
     def _first(self, plain: str) -> str:
-        """Return the identity of the first project of this name that the user worked in; empty where there is none."""
-        folders = [str(folder) for (folder,) in self._db.rows(_FOLDERS)]
+        """Return the identity of the first project with this name that the user worked in; empty for none."""
+        folders: list[str] = [folder for (folder,) in self._db.rows(_FOLDERS)]
         parts = {part for folder in folders for part in folder.split("/")}
         alike = {part for part in parts if project_namespace(part) == plain}
         for folder in folders:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Collection
-from typing import Final
+from typing import Any, Final
 
 from msgspec.structs import asdict
 
@@ -111,6 +111,7 @@ class SessionTable:
 
 
 def _session(row: Row) -> Session:
-    values = dict(zip(_COLUMNS, row, strict=False))
-    values |= {"models": json.loads(values["models"]), "links": json.loads(values["links"])}
-    return Session(**values | {"kind": SessionKind(values["kind"])})
+    values: dict[str, Any] = dict(zip(_COLUMNS, row, strict=False))
+    values["kind"] = SessionKind(values["kind"])
+    values["models"], values["links"] = json.loads(values["models"]), json.loads(values["links"])
+    return Session(**values)

@@ -5,7 +5,7 @@ import os
 from collections import Counter
 from collections.abc import Collection
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from msgspec import Struct, field
 from msgspec.structs import asdict, astuple
@@ -271,7 +271,7 @@ class ContainerTable:
 
 
 def _values(source: Source) -> dict[str, Value]:
-    encoded = {
+    encoded: dict[str, Value] = {
         "path": os.fsencode(source.path),
         "coverage": json.dumps(source.coverage),
         "resume": json.dumps(astuple(source.resume)),
@@ -280,8 +280,8 @@ def _values(source: Source) -> dict[str, Value]:
 
 
 def _source(row: Row) -> Source:
-    values = dict(zip(_COLUMNS, row, strict=True))
-    decoded = {
+    values: dict[str, Any] = dict(zip(_COLUMNS, row, strict=True))
+    decoded: dict[str, Any] = {
         "path": Path(os.fsdecode(values["path"])),
         "coverage": json.loads(values["coverage"]),
         "resume": ResumePoint(*json.loads(values["resume"])),
