@@ -1,24 +1,14 @@
-"""What a look at the archive found: the values behind `doctor`, `fsck` and `rebuild`."""
+"""Results of maintenance commands: `doctor`, `fsck` and `rebuild`."""
 
 from pathlib import Path
-from typing import Final
 
 from msgspec import Struct, field
 
-from .amount import many
 
-RESTORE: Final = (
-    "Memories or observations that were stored last may be gone, as after palaver.db-wal was deleted or damaged. "
-    "Compare with a file in backups/, run `palaver archive`, then `palaver fsck --repair`: it stores memories again "
-    "that can be read in a damaged palaver.db-wal, and takes the database as it is."
-)
-"""Remedy for missing changes."""
+class HealthProblem(Struct, frozen=True):
+    """Problem found in one part of a home: what is wrong, and what to do about it.
 
-
-class Finding(Struct, frozen=True):
-    """Something that is not as it should be: in which part, what it is, and the one thing to do about it.
-
-    `repaired` says that it was so and is no longer; `remedy` then tells what comes next, if anything does.
+    With `repaired` the problem is solved, and `remedy` says what follows, if anything.
     """
 
     part: str
@@ -27,37 +17,37 @@ class Finding(Struct, frozen=True):
     repaired: bool = False
 
 
-class Checkup(Struct, frozen=True):
-    """What `fsck` compared, by name and number, how a part is that is no fault of it, and all that it found."""
+class ConsistencyReport(Struct, frozen=True):
+    """Result of `fsck`: the number of items checked by kind, notes by part, and the problems found."""
 
     home: Path
-    compared: dict[str, int] = field(default_factory=dict[str, int])
+    checked: dict[str, int] = field(default_factory=dict[str, int])
     notes: dict[str, str] = field(default_factory=dict[str, str])
-    findings: list[Finding] = field(default_factory=list[Finding])
+    problems: list[HealthProblem] = field(default_factory=list[HealthProblem])
 
     @property
-    def sound(self) -> bool:
-        """Whether nothing is wrong any more."""
-        return all(finding.repaired for finding in self.findings)
+    def ok(self) -> bool:
+        """Whether no problem is left."""
+        return all(problem.repaired for problem in self.problems)
 
 
-class Diagnosis(Struct, frozen=True):
-    """How everything is, part by part in a few words, and what is not well."""
+class HealthReport(Struct, frozen=True):
+    """Result of `doctor`: one fact by label, and the problems found."""
 
     home: Path
     facts: dict[str, str] = field(default_factory=dict[str, str])
-    findings: list[Finding] = field(default_factory=list[Finding])
+    problems: list[HealthProblem] = field(default_factory=list[HealthProblem])
 
     @property
     def healthy(self) -> bool:
-        """Whether there is nothing to do."""
-        return not self.findings
+        """Whether there is no problem."""
+        return not self.problems
 
 
-class Rebuilt(Struct, frozen=True):
-    """What was made anew: an index of so many entries and vectors and, from the copies, what they say.
+class RebuildReport(Struct, frozen=True):
+    """Result of `rebuild`: the new index with its number of entries and vectors, and the copies read for it.
 
-    `reread` copies were known and read again, `recovered` ones had no row; `problems` are copies that stay unread.
+    `reread` copies were parsed again, `recovered` copies had no database row. `problems` are copies not read.
     """
 
     generation: str
@@ -65,9 +55,4 @@ class Rebuilt(Struct, frozen=True):
     vectors: int
     reread: int = 0
     recovered: int = 0
-    problems: list[Finding] = field(default_factory=list[Finding])
-
-
-def missing_changes(count: int) -> str:
-    """Say how many acknowledged changes the database lacks."""
-    return f"{many(count, 'acknowledged change')} {'is' if count == 1 else 'are'} missing from the database"
+    problems: list[HealthProblem] = field(default_factory=list[HealthProblem])

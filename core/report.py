@@ -146,10 +146,11 @@ class Status(Struct, frozen=True):
     Always `lines == parsed + repeated + sum(skipped.values())`, in total and in every raw copy.
 
     `pending_bytes` belong to incomplete last lines. `index_lag` counts changes that are not in the published index
-    (they are still searched); `index` describes the index. `unaccounted` are raw copies that violate the sum.
-    `problems` are files that could not be read at the last attempt. `refused` facts have no evidence. `watcher` is the
-    background archiver, if it runs. `compared` raw copies were verified at `compared_since` or later; `damaged` ones
-    failed. `given_up` requests to a language model are not retried automatically.
+    (they are still searched); `index` describes the index, and `index_usable` is False if search does not use it.
+    `unaccounted` are raw copies that violate the sum. `problems` are files that could not be read at the last attempt.
+    `refused` facts have no evidence. `watcher` is the background archiver, if it runs. `verified` raw copies were
+    verified at `verified_since` or later; `damaged` ones failed. `given_up` requests to a language model are not
+    retried automatically.
     """
 
     home: Path
@@ -167,6 +168,7 @@ class Status(Struct, frozen=True):
     unembedded: int
     index: str
     index_lag: int
+    index_usable: bool
     unaccounted: list[LineCount]
     problems: list[FileProblem]
     refused: int = 0

@@ -12,7 +12,7 @@ from ..archiver.ingest.parser_pool import ParserPool
 from ..archiver.ingest.transcripts import Transcript
 from ..archiver.reading.exclusion import Exclusion
 from ..archiver.store import ARCHIVER, LEARNER, Store
-from ..core.checkup import RESTORE, missing_changes
+from ..archiver.store.watermark import LOSS_HINT
 from ..core.closing import Closing
 from ..core.errors import LeaseHeld, PalaverError, SourceUnreadable
 from ..core.home import Home
@@ -97,8 +97,8 @@ class Pipeline(Closing):
         if self._store.tombstones.lost:
             hint = "Then run `palaver fsck --repair`: until then `palaver doctor` tells of it."
             problems.append(SourceUnreadable(self._home.archive, self._store.tombstones.damage, hint=hint))
-        if missing := self._store.watermark.missing:
-            problems.append(SourceUnreadable(self._home.database, missing_changes(missing), hint=RESTORE))
+        if loss := self._store.watermark.loss:
+            problems.append(SourceUnreadable(self._home.database, loss, hint=LOSS_HINT))
         return problems
 
     def _finish_erasing(self, report: Reporter) -> list[SourceUnreadable]:

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple, cast, get_args, get_type_hints
 from msgspec import Struct
 
 from ..core.amount import DOLLAR, MONEY
-from ..core.checkup import Checkup, Diagnosis
+from ..core.checkup import ConsistencyReport, HealthReport
 from ..core.clock import show_day, show_instant
 from ..core.conversation import INSTANT, Exchange, Turn
 from ..core.deletion import DeletionResult, ErasureCheck
@@ -76,8 +76,8 @@ _SHAPES: Final[Mapping[type, Shape]] = {
     StoredMemory: Shape({"key", "decayed", "strikes"}, {"memory", "stats"}, {**_ID, "protected": "protected"}),
     Edge: Shape({"inferred"}, added={"source": "source_id", "target": "target_id"}),
     MemoryEvent: Shape({"memory"}),
-    Checkup: Shape(added={"sound": "sound"}),
-    Diagnosis: Shape(added={"healthy": "healthy"}),
+    ConsistencyReport: Shape(added={"ok": "ok"}),
+    HealthReport: Shape(added={"healthy": "healthy"}),
     ErasureCheck: Shape(added={"passed": "passed"}),
     DeletionResult: Shape(added={"done": lambda _: True}),
 }

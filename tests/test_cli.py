@@ -377,7 +377,7 @@ def test_an_upgrade_is_no_damage(home: Path) -> None:
     outdate(home / "palaver" / "index")
 
     assert (
-        "Index: of another version of Palaver, searched from the archive until `palaver archive` makes it anew\n"
+        "Index: written by another version of Palaver; search reads the archive until `palaver archive` rebuilds it\n"
         in palaver("status").stdout
     )
     assert answer("search", "tide")["total"] > 0

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from palaver.core.home import Home
-from palaver.observe.upkeep.fsck import fsck
+from palaver.observe.upkeep.consistency import check_consistency
 from palaver.search.index.generation import Generations
 
 from . import demo
@@ -73,7 +73,7 @@ def test_first_ingest_run(pristine: Path, tmp_path: Path, size: int) -> None:
     done = limited(resource.RLIM_INFINITY, "archive", str(projects), home=home.root)
 
     assert done.returncode == 0, done.stderr
-    assert fsck(home).findings == []
+    assert check_consistency(home).problems == []
     assert not list(home.index.glob("new-*"))
 
 
@@ -114,4 +114,4 @@ def test_existing_data_stays(pristine: Path, tmp_path: Path, command: tuple[str,
     assert Generations(home.index).name() == before
     assert not list(home.index.glob("new-*"))
     assert limited(resource.RLIM_INFINITY, *command, home=home.root).returncode == 0
-    assert fsck(home).sound
+    assert check_consistency(home).ok

@@ -10,9 +10,9 @@ from ...core.errors import CopyDamaged, SourceUnreadable
 from ...core.progress import Progress, silent
 from ...core.report import Compression
 from ..store import Source, Store
+from .copy_verification import CopyVerifier
 from .raw import RawArchive, unreadable
 from .raw_copy import UNFINISHED, Copy
-from .verification import CopyVerifier
 
 QUIET: Final = 7 * 24 * 3600 * 1000
 """Milliseconds without a change after which a copy is compressed. Most sessions are resumed within days; a copy that

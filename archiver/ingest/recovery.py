@@ -8,8 +8,8 @@ from ...core.conversation import UNINDEXED, Session
 from ...core.errors import SourceUnreadable
 from ...core.progress import Progress, silent
 from ...core.report import Pass
+from ..copies.copy_verification import copies_without_row
 from ..copies.raw import RawArchive, unreadable
-from ..copies.verification import copies_without_row
 from ..files import lines
 from ..formats import TranscriptFormat
 from ..formats.registry import all_formats

@@ -7,13 +7,21 @@ The file is written after each commit and not synced: after a power cut it may b
 import shutil
 from contextlib import suppress
 from pathlib import Path
+from typing import Final
 
+from ...core.amount import many
 from ...core.durability import with_checksum, without_checksum
 from ...core.home import Home
 from .backups import stamp
 from .change_log import ChangeTable
 from .database import Database
 from .sqlite import has_log
+
+LOSS_HINT: Final = (
+    "The last stored memories or observations may be lost, for example because palaver.db-wal was deleted or damaged. "
+    "Compare with a file in backups/, run `palaver archive`, then `palaver fsck --repair`: it restores memories from a "
+    "damaged palaver.db-wal, and accepts the database as it is."
+)
 
 
 class Watermark:
@@ -30,6 +38,14 @@ class Watermark:
         if self._lost_path.exists():
             return _read(self._lost_path) or 1
         return self._behind()
+
+    @property
+    def loss(self) -> str:
+        """Description of the missing changes; empty for none."""
+        count = self.missing
+        if not count:
+            return ""
+        return f"{many(count, 'acknowledged change is', 'acknowledged changes are')} missing from the database"
 
     def advance(self) -> None:
         """Write the number of the last change, after a commit. A recorded loss stays recorded."""

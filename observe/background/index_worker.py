@@ -15,8 +15,8 @@ from typing import Final
 
 from msgspec import Struct, field, json
 
+from ...archiver.copies.copy_verification import CopyVerifier
 from ...archiver.copies.raw import RawArchive
-from ...archiver.copies.verification import CopyVerifier
 from ...archiver.store import LEARNER, Store
 from ...core.clock import now
 from ...core.errors import IndexDamaged, LeaseHeld, PalaverError, StoreCorrupt

@@ -1,1 +1,1 @@
-"""Is everything well, and how is it made so?"""
+"""Maintenance of a home: health checks, consistency checks with repair, rebuilding, and the status of the archive."""

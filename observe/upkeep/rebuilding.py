@@ -1,13 +1,13 @@
-"""Rebuilding: the index made anew from the store, and the store from the copies."""
+"""Rebuilding of the index from the database, and of the database from the raw copies (`palaver rebuild`)."""
 
 from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final
 
+from ...archiver.copies.copy_verification import copies_without_row
 from ...archiver.copies.raw import RawArchive
 from ...archiver.copies.raw_copy import Copy
-from ...archiver.copies.verification import copies_without_row
 from ...archiver.deletion.copy_eraser import CopyEraser
 from ...archiver.deletion.suppression import SuppressionList
 from ...archiver.ingest.ingest import Ingest
@@ -19,7 +19,7 @@ from ...archiver.reading.source_reader import IngestFilters
 from ...archiver.redaction import Redactor
 from ...archiver.store import ARCHIVER, Store
 from ...core.amount import many
-from ...core.checkup import Finding, Rebuilt
+from ...core.checkup import HealthProblem, RebuildReport
 from ...core.errors import SourceUnreadable, StoreCorrupt
 from ...core.home import Home
 from ...core.progress import Reporter, silent
@@ -28,16 +28,19 @@ from ...search.index.generation import Generations
 from ...search.index.indexer import Indexer
 from ...search.model.embedder import DEFAULT_MODEL, load
 from ..observe_pending import observe_pending
-from .fsck import RECOVER, damage_of
+from .consistency import RECOVER_DATABASE, damage_of
 
 _PATIENCE: Final = 30.0
 """Seconds to wait for another process that writes."""
 
 
-def rebuild_index(home: Home, model: str | None = None, report: Reporter = silent) -> Rebuilt:
-    """Make the index anew from the store, without a model. Raises `StoreMissing`, `LeaseHeld`, `IndexUnwritable`."""
+def rebuild_index(home: Home, model: str | None = None, report: Reporter = silent) -> RebuildReport:
+    """Rebuild the index from the database, without loading a model.
+
+    Raises `StoreMissing`, `LeaseHeld` and `IndexUnwritable`.
+    """
     with Store.open(home.database) as store:
-        return _index(home, store, model, report)
+        return _rebuilt_index(home, store, model, report)
 
 
 def rebuild_from_archive(
@@ -46,65 +49,61 @@ def rebuild_from_archive(
     model: str | None = None,
     report: Reporter = silent,
     exclude: Sequence[str] = (),
-) -> Rebuilt:
-    """Read every copy again, those without a row among them, then make the index anew.
+) -> RebuildReport:
+    """Parse every copy again, also those without a row, then rebuild the index.
 
-    Without a database one is made; of `transcripts`, the files that agents still have, those that copies come from tell
-    so, and no other is taken up. What
-    was learned and embedded is kept where it still holds. A database that is damaged is left alone: raises
-    `StoreCorrupt`. Can be interrupted: the next pass goes on. `exclude` is that of `Pipeline`.
+    A missing database is created. `transcripts` are the files that agents still have: those with a copy tell its
+    original path, others are not ingested. Observations and vectors that still hold are kept. An interrupted rebuild
+    is continued by the next ingest run. `exclude` has the patterns of folders to leave out.
+
+    Raises `StoreCorrupt` and changes nothing if the database is damaged.
     """
     exclusion = Exclusion(exclude)
     if not home.has_copies:
         home.check()
     damage = damage_of(home) if home.has_database else []
     if damage:
-        raise StoreCorrupt(f"{home.database}: {damage[0]}", hint=RECOVER)
+        raise StoreCorrupt(f"{home.database}: {damage[0]}", hint=RECOVER_DATABASE)
     home.make()
     with Store.create_anew(home.database) as store:
         with store.leases.hold(ARCHIVER, _PATIENCE):
-            ingest = Ingest(store, RawArchive(home.archive), exclusion)
-            reread, recovered, problems = _read_all(home, store, ingest, exclusion, transcripts, report)
+            reread, recovered, problems = _parse_all(home, store, exclusion, transcripts, report)
         observe_pending(store, partial(report, "Observing"))
-        made = _index(home, store, model, report)
-    return Rebuilt(made.generation, made.entries, made.vectors, reread, recovered, problems)
+        made = _rebuilt_index(home, store, model, report)
+    return RebuildReport(made.generation, made.entries, made.vectors, reread, recovered, problems)
 
 
-def _read_all(
-    home: Home,
-    store: Store,
-    ingest: Ingest,
-    exclusion: Exclusion,
-    transcripts: Iterable[Transcript],
-    report: Reporter,
-) -> tuple[int, int, list[Finding]]:
-    raw = RawArchive(home.archive)
-    suppression = SuppressionList(store, home.key())
-    filters = IngestFilters(home.root, Redactor(home.key()), exclusion, suppression)
+def _parse_all(
+    home: Home, store: Store, exclusion: Exclusion, transcripts: Iterable[Transcript], report: Reporter
+) -> tuple[int, int, list[HealthProblem]]:
+    """Parse all copies; return the number parsed again, the number recovered without a row, and the problems."""
+    raw, redactor = RawArchive(home.archive), Redactor(home.key())
+    filters = IngestFilters(home.root, redactor, exclusion, SuppressionList(store, home.key()))
     eraser = CopyEraser(store, raw)
     eraser.expect(copies_without_row(raw.root, store))
     again = Pass(problems=eraser.finish())
     with store.transaction():
         store.sources.outdate()
-    Rereading(store, raw, filters).run(again, partial(report, "Reading"), float("inf"))
+    rereading = Rereading(store, raw, filters)
+    rereading.run(again, partial(report, "Reading"), float("inf"))
     known = store.sources.by_path()
-    redactor = filters.redactor
-    copied = [each for each in transcripts if each.path in known or _may_be_copied(each, home.archive, redactor)]
-    taken = ingest.run(copied, partial(report, "Archiving"))
+    copied = [each for each in transcripts if each.path in known or _may_have_copy(each, home.archive, redactor)]
+    ingested = Ingest(store, raw, exclusion).run(copied, partial(report, "Archiving"))
     recovered = Recovery(store, raw, filters).run(partial(report, "Recovering"))
-    # A fork that an agent still has may have come before what it was forked from.
-    Rereading(store, raw, filters).run(recovered, partial(report, "Reading"), float("inf"))
-    # What cannot be read is met by each of them, and told once.
-    problems = list(dict.fromkeys(map(_finding, (*again.problems, *taken.problems, *recovered.problems))))
-    if store.tombstones.lost:
-        lost = f"{many(store.tombstones.lost, 'record')} of deletions cannot be read: deleted content may be back"
-        problems.append(Finding("forgotten", lost, "Delete it again."))
+    # A fork may have been ingested before the session that it was forked from.
+    rereading.run(recovered, partial(report, "Reading"), float("inf"))
+    # A copy that cannot be read is reported by each step.
+    problems = list(dict.fromkeys(map(_problem, (*again.problems, *ingested.problems, *recovered.problems))))
+    if lost := store.tombstones.lost:
+        problem = f"{many(lost, 'deletion was', 'deletions were')} lost with damaged tombstones: the items are back"
+        problems.append(HealthProblem("deletions", problem, "Delete them again with `palaver forget`."))
     return again.reread, recovered.changed, problems
 
 
-def _may_be_copied(transcript: Transcript, archive: Path, redactor: Redactor) -> bool:
-    """Whether a copy stands where that of a file would; of what a container holds no more is known than whose it is.
-    What cannot be read is to be told of.
+def _may_have_copy(transcript: Transcript, archive: Path, redactor: Redactor) -> bool:
+    """Return whether a file may have a copy; true if it cannot be read, so that this is reported.
+
+    A container counts as copied if there are copies of its agent.
     """
     if transcript.held_by is not None:
         return (archive / transcript.held_by.agent).is_dir()
@@ -115,12 +114,12 @@ def _may_be_copied(transcript: Transcript, archive: Path, redactor: Redactor) ->
     return known is not None and Copy(archive, redactor.redact_name(transcript.archived(known))).exists()
 
 
-def _index(home: Home, store: Store, model: str | None, report: Reporter) -> Rebuilt:
+def _rebuilt_index(home: Home, store: Store, model: str | None, report: Reporter) -> RebuildReport:
     indexer = Indexer(store, Generations(home.index), load(model or DEFAULT_MODEL))
     made = indexer.rebuild(partial(report, "Rebuilding"), _PATIENCE)
     store.stages.note("publish")
-    return Rebuilt(made.folder.name, made.manifest.entries, made.manifest.vectors)
+    return RebuildReport(made.folder.name, made.manifest.entries, made.manifest.vectors)
 
 
-def _finding(problem: SourceUnreadable) -> Finding:
-    return Finding("copies", str(problem), problem.hint or "It was left as it is; everything else was read.")
+def _problem(problem: SourceUnreadable) -> HealthProblem:
+    return HealthProblem("copies", str(problem), problem.hint or "It was left as it is; all others were read.")

@@ -10,9 +10,9 @@ from click.testing import CliRunner
 
 from palaver.archiver.copies.checksums import BLOCK
 from palaver.archiver.copies.compressor import CopyCompressor
+from palaver.archiver.copies.copy_verification import CopyVerifier
 from palaver.archiver.copies.exporter import Exporter
 from palaver.archiver.copies.raw import RawArchive
-from palaver.archiver.copies.verification import CopyVerifier
 from palaver.archiver.ingest.ingest import Ingest
 from palaver.archiver.ingest.transcripts import in_paths
 from palaver.archiver.store import Store
@@ -21,7 +21,7 @@ from palaver.cli import main
 from palaver.core.deletion import DeletionRequest
 from palaver.core.home import Home
 from palaver.observe.deletion.deleter import Deleter
-from palaver.observe.upkeep.fsck import fsck
+from palaver.observe.upkeep.consistency import check_consistency
 
 from ..archiver.formats.claude_code.claude_lines import written
 from ..archiver.history import FORK, ORIGINAL, History, talk
@@ -53,8 +53,8 @@ class Place:
         return {path.name: path.read_bytes() for path in (self._whole / "projects").rglob("*.jsonl")}
 
     def is_sound(self, *, repair: bool = False) -> bool:
-        """Return whether `fsck` finds nothing except the missing index."""
-        findings = fsck(self.home, repair=repair).findings
+        """Whether `fsck` finds nothing to do, but for the index that was never built."""
+        findings = check_consistency(self.home, repair=repair).problems
         return all(each.repaired or each.part == "index" for each in findings)
 
     def exported(self) -> tuple[dict[str, bytes], int]:
@@ -162,7 +162,7 @@ def test_growing_copy_stays_damaged(place: Place) -> None:
 
     place.compress()
     assert place.verify() == 1
-    assert "bytes 65536-131071" in str(fsck(place.home).findings)
+    assert "bytes 65536-131071" in str(check_consistency(place.home).problems)
 
 
 @pytest.mark.parametrize("block", [0, 2])
@@ -183,7 +183,7 @@ def test_erasing_works_in_a_damaged_copy(place: Place, block: int) -> None:
     assert copy.read_bytes().count(b"long4" * 3) > 0
     for act in (lambda: None, place.compress, place.verify):
         act()
-        assert damage in str(fsck(place.home).findings)
+        assert damage in str(check_consistency(place.home).problems)
     data = bytearray(copy.read_bytes())
     data[block * BLOCK + 60_000] ^= 4
     copy.write_bytes(data)
@@ -218,13 +218,13 @@ def test_bytes_after_a_compressed_copy_are_removed(place: Place) -> None:
     sealed = place.home.archive / BLOBS["compressed"]
     sealed.write_bytes(sealed.read_bytes() + b"garbage")
 
-    assert "7 bytes after its end" in str(fsck(place.home).findings)
+    assert "7 bytes after its end" in str(check_consistency(place.home).problems)
     assert place.exported() == (place.said, 0)
     told = CliRunner().invoke(
         main, ["export", "--all", str(place.out / "again")], env={"PALAVER_HOME": str(place.home.root)}
     )
     assert told.exit_code == 1
-    assert "Exported, but damaged" in told.output
+    assert "Damaged: " in told.output
     assert "7 bytes after its end" in told.output
 
     assert place.is_sound(repair=True)

@@ -16,7 +16,7 @@ from palaver.core.home import Home
 from palaver.core.memory import Memory
 from palaver.core.query import Query
 from palaver.observe.pipeline import Pipeline
-from palaver.observe.upkeep.fsck import fsck
+from palaver.observe.upkeep.consistency import check_consistency
 from palaver.search.archive_search import ArchiveSearch
 from palaver.search.index.generation import Generations
 
@@ -104,10 +104,14 @@ def test_damage_of_the_database_is_detected_and_repaired(home: Home, seed: int) 
     how(home.database, draw.randrange(size), draw.randrange(8))
 
     search(home)
-    assert not fsck(home).sound
-    lost = {each.problem for each in fsck(home, repair=True).findings if not each.repaired and each.part == "memories"}
+    assert not check_consistency(home).ok
+    lost = {
+        each.problem
+        for each in check_consistency(home, repair=True).problems
+        if not each.repaired and each.part == "memories"
+    }
     assert len(held - memories(home)) <= len(lost) <= 1
-    assert fsck(home).sound
+    assert check_consistency(home).ok
     assert search(home) > 0
 
 
@@ -118,7 +122,7 @@ def test_memories_survive_damage_of_their_own_pages(home: Home, table: str, how:
     held = memories(home)
     for page in pages(home, table)[:3]:
         how(home.database, (page - 1) * PAGE + 1_000)
-    fsck(home, repair=True)
+    check_consistency(home, repair=True)
 
     assert len(held - memories(home)) <= 1
     if how is flip:
@@ -131,7 +135,7 @@ def test_without_a_backup_all_other_pages_are_saved(home: Home) -> None:
     held = memories(home)
     leaf = pages(home, "memory")[-1]
     zero(home.database, (leaf - 1) * PAGE)
-    [named] = [each.problem for each in fsck(home, repair=True).findings if each.part == "memories"]
+    [named] = [each.problem for each in check_consistency(home, repair=True).problems if each.part == "memories"]
 
     gone = held - memories(home)
     assert 0 < len(gone) == named.count("mem_") < MEMORIES / 2
@@ -148,10 +152,10 @@ def test_a_memory_with_one_damaged_column_can_be_read(home: Home, column: bytes)
     """The content comes from the damaged page; an undecodable column gets its default."""
     held = memories(home)
     flip(home.database, last_memory(home, column), 2)
-    fsck(home, repair=True)
+    check_consistency(home, repair=True)
 
     assert memories(home) == held
-    assert fsck(home).sound
+    assert check_consistency(home).ok
 
 
 @pytest.mark.parametrize("left", [1, 2_000, PAGE - 1])
@@ -163,9 +167,9 @@ def test_an_incomplete_last_page_is_damage(home: Home, left: int) -> None:
     for opened in (Store.open, Store.open_read_only):
         with pytest.raises(StoreCorrupt, match="last page is incomplete"):
             opened(home.database)
-    assert "last page is incomplete" in fsck(home).findings[0].problem
-    fsck(home, repair=True)
-    assert fsck(home).sound
+    assert "last page is incomplete" in check_consistency(home).problems[0].problem
+    check_consistency(home, repair=True)
+    assert check_consistency(home).ok
     assert memories(home) == held
 
 
@@ -191,11 +195,11 @@ def test_memories_behind_damage_in_the_log_are_stored_again(home: Home, tmp_path
         [problem] = pipeline.run(()).ingested.problems
     assert "missing from the database" in problem.reason
     assert "fsck --repair" in problem.hint
-    found = fsck(damaged, repair=True).findings
+    found = check_consistency(damaged, repair=True).problems
     assert any("write-ahead log" in each.problem for each in found)
     assert memories(damaged) == held
-    assert fsck(damaged).sound
-    fsck(damaged, repair=True)
+    assert check_consistency(damaged).ok
+    check_consistency(damaged, repair=True)
     with Store.open(damaged.database) as store:
         assert len(store.memories.all()) == len(held)
 
@@ -221,9 +225,9 @@ def test_damage_of_the_index_is_harmless(home: Home, seed: int) -> None:
     how(path, draw.randrange(path.stat().st_size), draw.randrange(8))
 
     assert search(home) > 0
-    assert not fsck(home).sound
-    assert fsck(home, repair=True).sound
-    assert fsck(home).sound
+    assert not check_consistency(home).ok
+    assert check_consistency(home, repair=True).ok
+    assert check_consistency(home).ok
 
 
 def test_a_damaged_database_is_not_backed_up(home: Home) -> None:
@@ -264,9 +268,9 @@ def test_a_deleted_log_is_reported(home: Home) -> None:
         store.memories.insert(Memory("Acknowledged, then lost with the log."), 4)
     home.database.write_bytes(held[0])
 
-    assert any("missing from the database" in each.problem for each in fsck(home).findings)
+    assert any("missing from the database" in each.problem for each in check_consistency(home).problems)
     with Store.open(home.database) as store, store.transaction():
         store.memories.insert(Memory("Another one, stored later."), 5)
-    assert any("missing from the database" in each.problem for each in fsck(home).findings)
-    fsck(home, repair=True)
-    assert not any("missing from the database" in each.problem for each in fsck(home).findings)
+    assert any("missing from the database" in each.problem for each in check_consistency(home).problems)
+    check_consistency(home, repair=True)
+    assert not any("missing from the database" in each.problem for each in check_consistency(home).problems)

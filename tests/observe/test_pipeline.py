@@ -14,8 +14,8 @@ from palaver.core.query import Query
 from palaver.core.report import Report
 from palaver.observe import pipeline
 from palaver.observe.pipeline import Pipeline
-from palaver.observe.upkeep import status
-from palaver.observe.upkeep.status import status_of
+from palaver.observe.upkeep import archive_status
+from palaver.observe.upkeep.archive_status import status_of
 from palaver.search import archive_search
 from palaver.search.archive_search import ArchiveSearch
 
@@ -55,7 +55,7 @@ def model(monkeypatch: pytest.MonkeyPatch) -> Model:
     """The embedder that every stage gets; another may be put in its place."""
 
     def use(embedder: FakeEmbedder) -> None:
-        for module in (pipeline, archive_search, status):
+        for module in (pipeline, archive_search, archive_status):
             monkeypatch.setattr(module, "load", embedder.load)
 
     use(FakeEmbedder())

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from palaver.core.checkup import Rebuilt
+from palaver.core.checkup import RebuildReport
 from palaver.core.clock import day_end, day_start
 from palaver.core.errors import CopyDamaged, TemplateInvalid
 from palaver.core.query import Filters, Query
@@ -359,6 +359,7 @@ def status(name: str) -> Status:
         unembedded=0,
         index="not built yet",
         index_lag=0,
+        index_usable=False,
         unaccounted=[LineCount(name, 3, 2)],
         problems=[FileProblem(Path(name), "permission denied")],
     )
@@ -606,18 +607,18 @@ def test_work_that_another_process_does_is_not_told_as_done(changed: int) -> Non
 
 def test_a_rebuilt_index_says_what_is_left() -> None:
     """Where entries have no vectors, the command that makes them."""
-    told = RENDERER.render("rebuilt", rebuilt=Rebuilt("gen-2", 2689, 0, reread=98))
+    told = RENDERER.render("rebuilt", rebuilt=RebuildReport("gen-2", 2689, 0, reread=98))
 
     assert "gen-2, 2,689 entries, 0 vectors." in told
     assert "Run `palaver archive` to embed the remaining entries" in told
-    assert "palaver archive" not in RENDERER.render("rebuilt", rebuilt=Rebuilt("gen-2", 5, 5))
+    assert "palaver archive" not in RENDERER.render("rebuilt", rebuilt=RebuildReport("gen-2", 5, 5))
 
 
 def test_what_is_none_is_left_out_of_how_the_archive_is() -> None:
     """A sum has no parts that are zero, and what was made anew is told without what was not."""
     told = RENDERER.render("status", status=replace(status("demo"), lines=7, parsed=7))
     assert "Lines: 7 = 7 parsed\n" in told
-    made = Rebuilt("gen-2", 5, 5, reread=0, recovered=3, problems=[])
+    made = RebuildReport("gen-2", 5, 5, reread=0, recovered=3, problems=[])
     assert "Re-parsed" not in RENDERER.render("rebuilt", rebuilt=made)
     assert "Recovered 3 raw copies that the database did not list." in RENDERER.render("rebuilt", rebuilt=made)
 

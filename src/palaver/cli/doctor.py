@@ -1,4 +1,4 @@
-"""`palaver doctor`: one screen that says whether everything is well, and the command that helps where it is not."""
+"""`palaver doctor`: check for problems and suggest fixes."""
 
 import sys
 
@@ -7,30 +7,35 @@ import click
 from palaver import __version__
 from palaver.archiver.ingest.transcripts import of_this_user
 from palaver.core.home import Home
-from palaver.observe.upkeep.doctor import diagnose
-from palaver.observe.upkeep.patient import Patient
+from palaver.observe.upkeep.health_check import diagnose
+from palaver.observe.upkeep.health_context import HealthContext
 
 from .demo import is_demo, refuse_demo_only
 from .options import as_json
-from .output import print_json, print_page, renderer
+from .output import print_json, print_page, progress_bars, renderer
 from .provider import why_off
 
 
 @click.command()
+@click.option("--deep", is_flag=True, help="Also verify checksums of all stored data.")
 @as_json
-def doctor(*, as_json: bool) -> None:
-    """Say on one screen whether everything is well: what is behind, what failed, and the command that repairs it.
+def doctor(*, deep: bool, as_json: bool) -> None:
+    """Check the archive, the index and background services, and suggest repairs.
 
-    Only looks, and works on a home that is broken. Ends with 0 when all is well, and with 1 when there is something
-    to do. `palaver fsck` compares every byte, which takes longer.
+    Changes nothing, and works on a damaged archive. With --deep, it verifies the database, the raw copies and the
+    index against their checksums, as `palaver fsck` does; that takes as long as reading everything once.
+
+    Exit status: 0 no problems, 1 problems found, 2 usage error.
     """
     home = Home.find()
     refuse_demo_only(home, "doctor")
-    none = is_demo(home)
-    found = diagnose(Patient(home, __version__, lambda skipped: [] if none else of_this_user(skipped), why_off))
+    demo = is_demo(home)
+    context = HealthContext(home, __version__, lambda skipped: [] if demo else of_this_user(skipped), why_off)
+    with progress_bars() as report:
+        found = diagnose(context, report if deep else None)
     if as_json:
         print_json(found)
     else:
-        print_page(renderer().render("doctor", diagnosis=found))
+        print_page(renderer().render("doctor", result=found))
     if not found.healthy:
         sys.exit(1)

@@ -1,4 +1,4 @@
-"""`palaver export`: the agents' own files, given back."""
+"""`palaver export`: write the agents' original files."""
 
 import sys
 from collections.abc import Sequence
@@ -20,30 +20,31 @@ from .output import complain, print_json, print_page, progress_bars, raw_output,
 
 @click.command()
 @click.argument("what", nargs=-1, metavar="[WHAT] [FOLDER]", callback=not_empty)
-@click.option("--all", "everything", is_flag=True, help="All that is archived, into FOLDER.")
+@click.option("--all", "everything", is_flag=True, help="Export everything into FOLDER.")
 @as_json
 def export(what: Sequence[str], *, everything: bool, as_json: bool) -> None:
-    """Get the agents' own files back, byte for byte, whether the agents still have them or not.
+    """Write the agents' original files, byte for byte, even if the agents deleted them.
 
-    WHAT is a path that `show` printed, the path that the agent had, or the id of a session (the first 6 characters will
-    do), which stands for all its files. Without FOLDER a single file goes to standard output, to a
-    terminal without control characters. In FOLDER each file lies
-    as it lay below its agent's own folder. Every file is read back and compared; none that is there already is
-    replaced.
+    WHAT is a path that `show` printed, the path that the agent used, or a session ID (at least its first 6
+    characters), which means all files of the session. Without FOLDER, a single file is written to standard output; on
+    a terminal, control characters are removed. In FOLDER, original paths are kept, one subfolder per agent. Every file
+    is verified; existing files are never replaced.
+
+    Exit status: 0 success, 1 some files were not exported or are damaged, 2 usage error.
     """
     if len(what) not in ({1} if everything else {1, 2}):
         raise click.UsageError("Give a FOLDER with --all." if everything else "Give WHAT to export, and a FOLDER.")
     to_output = not everything and what[1:] in {(), ("-",)}
     if to_output and as_json:
-        raise click.UsageError("--json tells about files; give a FOLDER for them.")
+        raise click.UsageError("--json needs a FOLDER.")
     home = Home.find()
     with Store.open(home.database) as store:
         raw = RawArchive(home.archive)
-        exporter, places = Exporter(store, raw), TranscriptPaths(store, raw)
+        exporter, paths = Exporter(store, raw), TranscriptPaths(store, raw)
         if to_output:
-            _print(places.sources(what[0]), exporter)
+            _print(paths.sources(what[0]), exporter)
             return
-        sources = store.sources.all() if everything else places.sources(what[0])
+        sources = store.sources.all() if everything else paths.sources(what[0])
         with progress_bars() as reporter:
             exported = exporter.export(sources, Path(what[-1]), partial(reporter, "Exporting"))
     if as_json:
@@ -57,7 +58,7 @@ def export(what: Sequence[str], *, everything: bool, as_json: bool) -> None:
 def _print(sources: Sequence[Source], exporter: Exporter) -> None:
     if len(sources) > 1:
         names = ", ".join(source.archived for source in sources[:3])
-        raise InvalidInput(f"It is {len(sources):,} files: {names}", hint="Give a FOLDER, or one of their paths.")
+        raise InvalidInput(f"It has {len(sources):,} files: {names}", hint="Give a FOLDER, or one of their paths.")
     exporter.write(sources[0], raw_output())
     if warning := exporter.warning(sources[0]):
         complain(f"{sources[0].archived}: {warning}. Run `palaver fsck --repair`.")

@@ -1,4 +1,4 @@
-"""`palaver fsck`: whether everything that is kept is whole and agrees, and its repair."""
+"""`palaver fsck`: verify checksums of all stored data and repair damage."""
 
 import sys
 
@@ -6,28 +6,29 @@ import click
 
 from palaver.core.config import Config
 from palaver.core.home import Home
-from palaver.observe.upkeep.fsck import fsck as check
+from palaver.observe.upkeep.consistency import check_consistency
 
 from .options import as_json
 from .output import print_json, print_page, progress_bars, renderer
 
 
 @click.command()
-@click.option("--repair", is_flag=True, help="Mend what is derived, and copy anew what an agent still has.")
+@click.option("--repair", is_flag=True, help="Repair derived data and re-copy transcripts that still exist.")
 @as_json
 def fsck(*, repair: bool, as_json: bool) -> None:
-    """Compare all that is kept, by content: the database, the copies with the agents' files, the index with both.
+    """Verify the database, the raw copies and the index, and that they agree.
 
-    Takes as long as reading everything once. Nothing is changed without --repair, and nothing that was said is ever
-    deleted. Ends with 0 when all is well, and with 1 when something is left to do.
+    Takes as long as reading everything once. Nothing is changed without --repair, and conversations are never deleted.
+
+    Exit status: 0 no problems left, 1 problems left, 2 usage error.
     """
     home = Home.find()
     config = Config.read(home.config)
     with progress_bars() as report:
-        found = check(home, config.model, config.exclude, repair=repair, report=report)
+        found = check_consistency(home, config.model, config.exclude, repair=repair, report=report)
     if as_json:
         print_json(found)
     else:
-        print_page(renderer().render("checkup", checkup=found))
-    if not found.sound:
+        print_page(renderer().render("consistency", result=found))
+    if not found.ok:
         sys.exit(1)

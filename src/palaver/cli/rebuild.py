@@ -1,4 +1,4 @@
-"""`palaver rebuild`: the index, or everything, made anew from what is kept."""
+"""`palaver rebuild`: rebuild the index, or parse all raw copies again."""
 
 import sys
 
@@ -14,15 +14,16 @@ from .output import print_json, print_page, progress_bars, renderer
 
 
 @click.command()
-@click.option("--from-archive", is_flag=True, help="Read every archived copy again, also without a database.")
+@click.option("--from-archive", is_flag=True, help="Parse all raw copies again; works without a database.")
 @as_json
 def rebuild(*, from_archive: bool, as_json: bool) -> None:
-    """Make the index anew from the database. Needs no network and no model, and search answers meanwhile.
+    """Rebuild the index from the database, without network or model. Search works meanwhile.
 
-    With --from-archive every copy is read again before that, and nothing that has no copy yet is taken up. So a lost
-    database comes back: what was said, and what rules learned from it, but neither memories nor what a language model
-    learned. What was forgotten stays so: its marks stand in a file beside the copies as well. It can be stopped at any
-    time.
+    With --from-archive, all raw copies are parsed again first, and no new file is ingested. This restores a lost
+    database: conversations and what rules learned from them, but not memories, nor what a language model learned.
+    Deleted items stay deleted. You can interrupt it at any time.
+
+    Exit status: 0 success, 1 some copies could not be read, 2 usage error.
     """
     home = Home.find()
     config = Config.read(home.config)

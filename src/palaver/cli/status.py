@@ -4,7 +4,7 @@ import click
 
 from palaver.core.config import Config
 from palaver.core.home import Home
-from palaver.observe.upkeep.status import status_of
+from palaver.observe.upkeep.archive_status import status_of
 
 from .demo import refuse_demo_only
 from .options import as_json

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 from palaver.archiver.copies.compressor import CopyCompressor
-from palaver.archiver.copies.verification import archived_names
+from palaver.archiver.copies.copy_verification import archived_names
 from palaver.archiver.deletion.copy_eraser import CopyEraser
 from palaver.archiver.deletion.deletions import Deletions
 from palaver.archiver.deletion.suppression import SuppressionList

@@ -8,9 +8,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from palaver.archiver.copies.compressor import CopyCompressor
+from palaver.archiver.copies.copy_verification import CopyVerifier
 from palaver.archiver.copies.exporter import Exporter
 from palaver.archiver.copies.raw_copy import Copy
-from palaver.archiver.copies.verification import CopyVerifier
 from palaver.archiver.deletion.copy_eraser import CopyEraser
 from palaver.archiver.deletion.deletions import UNDO_PERIOD, Deletions
 from palaver.archiver.ingest import rereading

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from palaver.archiver.copies.verification import CopyVerifier
+from palaver.archiver.copies.copy_verification import CopyVerifier
 from palaver.archiver.deletion.deletions import Deletions
 from palaver.archiver.files.compression import opened
 from palaver.core.deletion import DeletionRequest

@@ -28,7 +28,7 @@ from palaver.core.home import Home
 from palaver.core.query import Query
 from palaver.observe.background.background_archiver import BackgroundArchiver
 from palaver.observe.deletion.deleter import Deleter
-from palaver.observe.upkeep.status import status_of
+from palaver.observe.upkeep.archive_status import status_of
 from palaver.search.archive_search import ArchiveSearch
 from palaver.search.index.generation import Generations, Manifest
 

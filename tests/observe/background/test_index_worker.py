@@ -4,7 +4,7 @@
 
 import pytest
 
-from palaver.archiver.copies.verification import BUDGET, CopyVerifier
+from palaver.archiver.copies.copy_verification import BUDGET, CopyVerifier
 from palaver.core.clock import now
 from palaver.core.report import VerifiedCopies
 from palaver.observe.background import index_schedule, index_worker

@@ -10,8 +10,8 @@ from pathlib import Path
 import orjson
 import pytest
 
+from palaver.archiver.copies.copy_verification import archived_names
 from palaver.archiver.copies.raw import RawArchive
-from palaver.archiver.copies.verification import archived_names
 from palaver.archiver.ingest.transcripts import in_paths
 from palaver.archiver.store import State, Store
 from palaver.archiver.store.tombstone_file import (
@@ -29,9 +29,9 @@ from palaver.observe import pipeline
 from palaver.observe.deletion import erasure
 from palaver.observe.deletion.deleter import Deleter
 from palaver.observe.pipeline import Pipeline
-from palaver.observe.upkeep import fsck as checking
+from palaver.observe.upkeep import consistency as checking
 from palaver.observe.upkeep import rebuilding
-from palaver.observe.upkeep.fsck import fsck
+from palaver.observe.upkeep.consistency import check_consistency
 from palaver.observe.upkeep.rebuilding import rebuild_from_archive
 from palaver.search import archive_search
 
@@ -133,7 +133,7 @@ def test_a_lost_database_brings_nothing_back(history: History, erase: bool, rema
 
     assert (b"secret" in copies(history.home)) is not erase
     assert lines_of(copies(history.home)) == lines_of(before)
-    assert fsck(history.home).findings == []
+    assert check_consistency(history.home).problems == []
     with Deleter(history.home) as deleter:
         assert [each.until is None for each in deleter.history()] == [erase, erase]
 
@@ -301,12 +301,12 @@ def test_without_its_key_nothing_comes_back(history: History, damage: str) -> No
         assert "backup" in raised.value.hint
         with pytest.raises(KeyLost):
             forget(history.home, OTHER)
-    assert "forgotten" in {finding.part for finding in fsck(history.home).findings}
+    assert "forgotten" in {finding.part for finding in check_consistency(history.home).problems}
 
     history.home.key_file.write_bytes(key)
     archive(history)
     assert sorted(asked(history.home)) == ["branched?", "one?", "three?", "whole?"]
-    assert fsck(history.home).findings == []
+    assert check_consistency(history.home).problems == []
 
 
 def test_without_a_backup_of_the_key_there_is_a_way_on(history: History) -> None:
@@ -369,7 +369,7 @@ def test_a_damaged_header_hides_nothing(history: History, header: bytes) -> None
 
     assert sorted(asked(history.home)) == ["branched?", "one?", "three?"]
     assert TombstoneFile(register).header() not in {None, NEVER_WRITTEN}
-    [restored] = fsck(history.home).findings
+    [restored] = check_consistency(history.home).problems
     assert "missing from the database" in restored.problem
 
 
@@ -412,10 +412,10 @@ def test_a_damaged_line_is_told_until_somebody_answers(history: History) -> None
     assert "1 record of deletions cannot be read" in problem.problem
     assert "whole?" not in asked(history.home)
     for repair in (False, True):
-        [finding] = fsck(history.home, repair=repair).findings
+        [finding] = check_consistency(history.home, repair=repair).problems
         assert (finding.part, finding.repaired) == ("forgotten", repair)
         assert "Delete it again" in finding.problem
-    assert fsck(history.home).findings == []
+    assert check_consistency(history.home).problems == []
 
 
 def test_a_damaged_register_is_written_anew_from_the_tables(history: History) -> None:
@@ -426,13 +426,13 @@ def test_a_damaged_register_is_written_anew_from_the_tables(history: History) ->
     before = TombstoneFile(register).read()
     register.write_bytes(register.read_bytes()[:-9])
 
-    [finding] = fsck(history.home).findings
+    [finding] = check_consistency(history.home).problems
     assert finding.part == "forgotten"
     assert "--repair" in finding.remedy
-    fsck(history.home, repair=True)
+    check_consistency(history.home, repair=True)
 
     assert TombstoneFile(register).read() == before
-    assert fsck(history.home).findings == []
+    assert check_consistency(history.home).problems == []
 
 
 KILLED = """
@@ -465,6 +465,6 @@ def test_who_is_killed_between_register_and_commit_has_forgotten(history: Histor
     archive(history)
 
     assert "secret?" not in asked(history.home)
-    assert fsck(history.home).findings == []
+    assert check_consistency(history.home).problems == []
     with Store.open(history.home.database) as store:
         assert [each.state for each in store.tombstones.all()] == [State.KEPT]

@@ -1,1 +1,1 @@
-"""Is observe/upkeep true to its word?"""
+"""Tests of observe/upkeep."""

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from palaver.archiver.copies.copy_verification import archived_names
 from palaver.archiver.copies.raw_copy import Copy
-from palaver.archiver.copies.verification import archived_names
 from palaver.archiver.ingest.ingest import Ingest
 from palaver.archiver.ingest.transcripts import in_paths
 from palaver.archiver.reading.exclusion import Exclusion
@@ -18,9 +18,9 @@ from palaver.core.errors import StoreCorrupt, StoreMissing, UnknownIds
 from palaver.core.home import Home
 from palaver.core.memory import Memory
 from palaver.core.query import Mode, Query
-from palaver.observe.upkeep import fsck as checking
+from palaver.observe.upkeep import consistency as checking
 from palaver.observe.upkeep import rebuilding
-from palaver.observe.upkeep.fsck import fsck
+from palaver.observe.upkeep.consistency import check_consistency
 from palaver.observe.upkeep.rebuilding import rebuild_from_archive, rebuild_index
 from palaver.search.archive_search import ArchiveSearch
 from palaver.search.model.embedder import PackagedEmbedder
@@ -74,7 +74,9 @@ def test_an_index_is_made_anew(home: Home) -> None:
 
     made = rebuild_index(home, report=lambda stage, _done, _total: heard.append(stage))
 
-    assert (made.entries, made.vectors) == tuple(fsck(home).compared[name] for name in ("entries", "vectors"))
+    assert (made.entries, made.vectors) == tuple(
+        check_consistency(home).checked[name] for name in ("entries", "vectors")
+    )
     assert set(heard) == {"Rebuilding"}
     assert answers(home) == before
     shutil.rmtree(home.index)
@@ -121,7 +123,7 @@ def test_a_lost_database_comes_back(home: Home, pristine: Path, remain: bool) ->
 
     assert made.recovered == (0 if remain else len(archived_names(home.archive)))
     assert made.problems == []
-    assert fsck(home).findings == []
+    assert check_consistency(home).problems == []
     assert sorted(answers(home, Mode.TEXT)) == sorted(before)
     again = rebuild_from_archive(home, transcripts)
     assert (again.reread, again.recovered) == (len(archived_names(home.archive)), 0)
@@ -141,7 +143,7 @@ def test_what_has_no_copy_is_not_taken_up(home: Home, tmp_path: Path, without_da
     rebuild_from_archive(home, in_paths([other.folder]))
 
     assert sorted(archived_names(home.archive)) == before
-    assert fsck(home).findings == []
+    assert check_consistency(home).problems == []
 
 
 @pytest.mark.usefixtures("lexical")
@@ -225,7 +227,7 @@ def test_what_is_excluded_stays_so(tmp_path: Path) -> None:
         assert history.prompts() == ["one?"]
         with history.store.transaction():
             history.store._database.run("UPDATE source SET lines = lines + 1")
-        assert fsck(history.home, exclude=["secret-*"], repair=True).findings
+        assert check_consistency(history.home, exclude=["secret-*"], repair=True).problems
         assert history.prompts() == ["one?"]
 
 

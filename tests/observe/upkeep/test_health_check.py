@@ -1,4 +1,4 @@
-"""Does the doctor see what is wrong, name the command that helps, and touch nothing?"""
+"""The health check finds problems, names the remedy, and changes nothing."""
 
 import json
 import os
@@ -15,20 +15,21 @@ from palaver.archiver.copies.raw import RawArchive
 from palaver.archiver.deletion.deletions import UNDO_PERIOD
 from palaver.archiver.ingest.transcripts import Transcript, in_paths
 from palaver.archiver.store import ARCHIVER, WATCHER, State, Store
-from palaver.core.checkup import Diagnosis
+from palaver.core.checkup import HealthReport
 from palaver.core.clock import now
 from palaver.core.config import Config
 from palaver.core.deletion import DeletionRequest, DeletionSummary
 from palaver.core.home import Home
 from palaver.core.installation import upgrade_hint
+from palaver.core.progress import silent
 from palaver.core.report import Unsearched
 from palaver.observe.deletion.deleter import Deleter
 from palaver.observe.llm.model_errors import ReplyInvalid
 from palaver.observe.pipeline import Pipeline
-from palaver.observe.upkeep import holdings, surroundings
-from palaver.observe.upkeep.doctor import diagnose
-from palaver.observe.upkeep.patient import Patient
-from palaver.observe.upkeep.status import OUTDATED
+from palaver.observe.upkeep import archive_checks, environment_checks
+from palaver.observe.upkeep.archive_status import OUTDATED
+from palaver.observe.upkeep.health_check import diagnose
+from palaver.observe.upkeep.health_context import HealthContext
 
 from ... import demo
 from ...upgrade import outdate
@@ -59,8 +60,8 @@ def off(_config: Config) -> str:
     return "no budget"
 
 
-def looked_at(home: Home, transcripts: Callable[[Unsearched], list[Transcript]] = nothing) -> Diagnosis:
-    return diagnose(Patient(home, "1.2.3", transcripts, off))
+def checked(home: Home, transcripts: Callable[[Unsearched], list[Transcript]] = nothing) -> HealthReport:
+    return diagnose(HealthContext(home, "1.2.3", transcripts, off))
 
 
 def contents(home: Home) -> dict[str, bytes | None]:
@@ -70,43 +71,43 @@ def contents(home: Home) -> dict[str, bytes | None]:
 
 
 def test_a_healthy_home(home: Home) -> None:
-    """Of a home where all is well every part is told, in their order, and nothing is to be done."""
+    """A healthy home has a fact for each part, in order, and no problem."""
     before = contents(home)
 
-    found = looked_at(home)
+    found = checked(home)
 
-    assert found.findings == []
+    assert found.problems == []
     assert found.healthy
     assert list(found.facts) == [
         "versions",
         "folder",
-        "rights",
+        "permissions",
         "database",
         "backups",
         "archive",
         "index",
-        "learned",
+        "observations",
         "model",
         "last success",
         "watcher",
         "agents",
-        "language",
+        "language model",
     ]
     assert "palaver 1.2.3" in found.facts["versions"]
     assert contents(home) == before
 
 
-def test_a_home_that_may_only_be_read_is_told_of(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever wonders why nothing new is found hears it, and everything else is looked at all the same."""
+def test_a_read_only_home_is_a_problem(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The problem explains why nothing new is archived; all other checks still run."""
 
     def may_not(*_: object) -> bool:
         return False
 
     monkeypatch.setattr(os, "access", may_not)
 
-    [found] = looked_at(home).findings
+    [found] = checked(home).problems
 
-    assert found.problem == f"{home.root} may only be read: it is searched, and nothing new is archived"
+    assert found.problem == f"{home.root} is read-only: search works, but nothing new is archived"
     assert f"chmod -R u+w {home.root}" in found.remedy
 
 
@@ -229,53 +230,53 @@ WRONG: dict[Callable[[Home], None], tuple[str, str]] = {
     future_schema: ("database", upgrade_hint()),
     damaged_index: ("index", "palaver rebuild"),
     no_index: ("index", "palaver rebuild"),
-    readable_by_others: ("rights", "chmod"),
+    readable_by_others: ("permissions", "chmod"),
     wrong_setting: ("settings", "Settings:"),
     missing_model: ("model", ""),
     failed_stage: ("stages", "palaver archive"),
     unread_file: ("archive", "palaver archive"),
     unaccounted: ("archive", "fsck --repair"),
-    unobserved: ("learned", "palaver archive"),
-    unfinished_erasure: ("forgotten", "palaver archive"),
-    overdue_erasure: ("forgotten", "palaver archive"),
-    lost_key: ("forgotten", "Restore"),
+    unobserved: ("observations", "palaver archive"),
+    unfinished_erasure: ("deletions", "palaver archive"),
+    overdue_erasure: ("deletions", "palaver archive"),
+    lost_key: ("deletions", "Restore"),
     home_that_is_a_file: ("database", "palaver up"),
     no_home: ("database", "palaver up"),
 }
 
 
 @pytest.mark.parametrize("fault", WRONG, ids=lambda fault: str(fault.__name__))
-def test_what_is_wrong_is_told(home: Home, fault: Callable[[Home], None]) -> None:
-    """Each fault is a finding with the one thing to do; every other part is looked at all the same."""
+def test_every_fault_is_a_problem(home: Home, fault: Callable[[Home], None]) -> None:
+    """Each fault is a problem with a remedy; all other checks still run."""
     fault(home)
     before = contents(home)
 
-    found = looked_at(home)
+    found = checked(home)
 
     part, remedy = WRONG[fault]
     assert not found.healthy
-    assert any(part == each.part and remedy in each.remedy for each in found.findings), found.findings
-    assert all(each.remedy for each in found.findings)
-    assert {"versions", "model"} <= {*found.facts, *(each.part for each in found.findings)}
+    assert any(part == each.part and remedy in each.remedy for each in found.problems), found.problems
+    assert all(each.remedy for each in found.problems)
+    assert {"versions", "model"} <= {*found.facts, *(each.part for each in found.problems)}
     assert contents(home) == before
 
 
-def test_copies_that_are_being_made_are_no_finding(home: Home) -> None:
-    """Who takes transcripts up makes a copy first and its row then: until the end nobody says that one is missing."""
+def test_copies_of_a_running_ingest_are_no_problem(home: Home) -> None:
+    """An ingest run creates copies before their rows: until it ends, a missing row is no problem."""
     copy_without_a_row(home)
 
     with Store.open(home.database) as store, store.leases.hold(ARCHIVER):
-        assert looked_at(home).findings == []
+        assert checked(home).problems == []
 
 
-def test_wrong_settings_are_one_finding(home: Home) -> None:
-    """However many parts would heed them, settings that cannot be read are told once."""
+def test_invalid_settings_are_one_problem(home: Home) -> None:
+    """Invalid settings are reported once, however many checks read them."""
     wrong_setting(home)
 
-    assert [each.part for each in looked_at(home).findings] == ["settings"]
+    assert [each.part for each in checked(home).problems] == ["settings"]
 
 
-def test_kinds_of_skipped_lines_that_are_not_named_are_counted(home: Home) -> None:
+def test_other_kinds_of_skipped_lines_are_counted(home: Home) -> None:
     """Three kinds are named, and the lines of all others are counted."""
     skipped = {"five": 5, "four": 4, "three": 3, "two": 2, "one": 1}
     with Store.open(home.database) as store:
@@ -283,72 +284,72 @@ def test_kinds_of_skipped_lines_that_are_not_named_are_counted(home: Home) -> No
     execute(home, f"UPDATE source SET coverage = '{json.dumps(skipped)}', lines = 15 WHERE id = {source.id}")
     execute(home, f"UPDATE source SET coverage = '{{}}', lines = 0 WHERE id != {source.id}")
 
-    assert "skipped: 5 five, 4 four, 3 three and 3 of other kinds" in looked_at(home).facts["archive"]
+    assert "skipped: 5 five, 4 four, 3 three and 3 of other kinds" in checked(home).facts["archive"]
 
 
-def test_a_full_disk_is_told(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Little room, a network file system and an unsafe SQLite are told before they cost anything."""
-    monkeypatch.setattr(surroundings, "_LITTLE", 1 << 60)
-    monkeypatch.setattr(surroundings, "is_silent", bool)
-    monkeypatch.setattr(surroundings, "is_wal_safe", bool)
+def test_a_full_disk_is_a_problem(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Little space, a network file system and an unsafe SQLite are reported before they do harm."""
+    monkeypatch.setattr(environment_checks, "_LITTLE_SPACE", 1 << 60)
+    monkeypatch.setattr(environment_checks, "is_network_mount", bool)
+    monkeypatch.setattr(environment_checks, "is_wal_safe", bool)
 
-    assert [each.part for each in looked_at(home).findings] == ["versions", "folder", "folder"]
+    assert [each.part for each in checked(home).problems] == ["versions", "folder", "folder"]
 
 
-def test_an_older_schema_is_left_as_it_is(home: Home) -> None:
-    """A database of an earlier version is not brought up to date by looking at it."""
+def test_an_older_schema_is_not_migrated(home: Home) -> None:
+    """A health check does not migrate the database of an earlier version."""
     execute(home, "PRAGMA user_version = 1")
     before = contents(home)
 
-    found = looked_at(home)
+    found = checked(home)
 
     assert "schema 1 of" in found.facts["database"]
     assert found.healthy
     assert contents(home) == before
 
 
-def test_an_index_of_another_version_is_no_fault(home: Home) -> None:
-    """After an upgrade it is told what is searched meanwhile, and what makes the index anew; nothing is damaged."""
+def test_an_index_of_another_version_is_no_problem(home: Home) -> None:
+    """After an upgrade, the fact says what search uses meanwhile and which command rebuilds the index."""
     outdate(home.index)
 
-    found = looked_at(home)
+    found = checked(home)
 
     assert found.facts["index"] == OUTDATED
     assert "`palaver archive`" in OUTDATED
-    assert found.findings == []
+    assert found.problems == []
 
 
-def test_agents_that_are_not_archived(home: Home, pristine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files that changed a while ago and are not archived count; what was written just now does not."""
+def test_files_that_are_not_archived_are_a_problem(home: Home, pristine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files count if they changed a while ago; files written just now do not."""
     projects = shutil.copytree(pristine / "projects", home.root.parent / "projects")
 
     def transcripts(_: Unsearched) -> list[Transcript]:
         return [replace(each, format=each.recognise()) for each in in_paths([projects])]
 
-    found = looked_at(home, transcripts)
-    assert [(each.part, each.problem.partition(" of claude-code ")[2]) for each in found.findings] == [
+    found = checked(home, transcripts)
+    assert [(each.part, each.problem.partition(" claude-code files ")[2]) for each in found.problems] == [
         ("agents", "are not archived yet")
     ]
 
     for path in projects.rglob("*.jsonl"):
         os.utime(path)
-    assert looked_at(home, transcripts).healthy
-    monkeypatch.setattr(holdings, "_SETTLED", -60.0)
-    assert not looked_at(home, transcripts).healthy
+    assert checked(home, transcripts).healthy
+    monkeypatch.setattr(archive_checks, "_SETTLED", -60.0)
+    assert not checked(home, transcripts).healthy
 
 
-def test_why_copies_wait_is_not_guessed(home: Home) -> None:
-    """A rebuild that was stopped leaves what an update or an undoing leaves: copies to be read again."""
+def test_copies_that_wait_are_a_problem(home: Home) -> None:
+    """An interrupted rebuild, an update and an undone deletion leave copies to be parsed again."""
     with Store.open(home.database) as store, store.transaction():
         each = next(iter(store.sources.all()))
         store.tombstones.reread([each.id or 0])
 
-    [told] = [each.problem for each in looked_at(home).findings if "waits" in each.problem]
-    assert re.fullmatch(r"1 of \d+ cop(y|ies) waits to be read again", told)
+    [told] = [each.problem for each in checked(home).problems if "waits" in each.problem]
+    assert re.fullmatch(r"1 of \d+ cop(y|ies) waits to be parsed again", told)
 
 
-def test_a_damaged_copy_does_not_wait_to_be_read(home: Home) -> None:
-    """What no pass can read is told with what mends it, and once; the pass that met it says where it stands."""
+def test_a_damaged_copy_does_not_wait(home: Home) -> None:
+    """A copy that no ingest run can read is reported once, with the repair."""
     with Store.open(home.database) as store:
         gone = next(iter(store.sources.all()))
         RawArchive(home.archive).resolve(gone.archived).unlink()
@@ -357,17 +358,17 @@ def test_a_damaged_copy_does_not_wait_to_be_read(home: Home) -> None:
     with Pipeline(home) as pipeline:
         [problem] = pipeline.run(()).ingested.problems
 
-    told = [each for each in looked_at(home).findings if each.part == "copies"]
+    told = [each for each in checked(home).problems if each.part == "copies"]
     assert [(each.problem, "fsck --repair" in each.remedy) for each in told] == [(str(problem), True)]
     assert str(problem) == f"{home.archive / gone.archived}: the copy is gone from the archive"
 
 
 @pytest.mark.parametrize("passed", [False, True])
-def test_a_file_that_was_erased_is_no_finding(
+def test_an_erased_file_is_no_problem(
     home: Home, pristine: Path, monkeypatch: pytest.MonkeyPatch, *, passed: bool
 ) -> None:
-    """The agent's file of an erased session is counted as such, before a pass and after; one that grew is not."""
-    monkeypatch.setattr(holdings, "_SETTLED", -60.0)
+    """The agent's file of an erased session is counted as erased, unless it grew."""
+    monkeypatch.setattr(archive_checks, "_SETTLED", -60.0)
     path = next(iter(sorted((pristine / "projects").rglob("*.jsonl"))))
     told = [replace(each, format=each.recognise()) for each in in_paths([path])]
     with Deleter(home) as deleter:
@@ -377,26 +378,26 @@ def test_a_file_that_was_erased_is_no_finding(
         with Pipeline(home) as pipeline:
             pipeline.run(told)
 
-    found = looked_at(home, lambda _: told)
-    assert found.facts["agents"] == "claude-code 1 file, 1 of which was erased"
+    found = checked(home, lambda _: told)
+    assert found.facts["agents"] == "1 claude-code file, 1 of them erased from the archive"
     assert found.healthy
 
     before = path.read_bytes()
     path.write_bytes(before + b'{"type": "user", "timestamp": "2026-01-01T00:00:00Z"}\n')
     try:
-        assert [each.part for each in looked_at(home, lambda _: told).findings] == ["agents"]
+        assert [each.part for each in checked(home, lambda _: told).problems] == ["agents"]
     finally:
         path.write_bytes(before)
 
 
-def test_a_watcher_that_runs(home: Home) -> None:
-    """What the background archiver will do by itself is not asked of a person."""
+def test_a_running_watcher(home: Home) -> None:
+    """Work that the background archiver will do is no problem."""
     unobserved(home)
     stopped_rebuild(home)
     with Store.open(home.database) as store, store.leases.hold(WATCHER):
-        found = looked_at(home)
+        found = checked(home)
 
-    assert found.facts["watcher"].startswith("runs since")
+    assert found.facts["watcher"].startswith("running since")
     assert found.healthy
 
 
@@ -404,20 +405,59 @@ def test_a_watcher_that_runs(home: Home) -> None:
     ("exchanges", "vectors", "told"),
     [
         (0, 0, ""),
-        (0, 445, "445 vectors wait"),
-        (2, 0, "2 exchanges wait"),
-        (0, 1, "1 vector waits"),
-        (1, 1, "1 exchange and 1 vector wait"),
+        (0, 445, "445 entries not embedded yet"),
+        (2, 0, "2 exchanges not observed yet"),
+        (0, 1, "1 entry not embedded yet"),
+        (1, 1, "1 exchange not observed yet and 1 entry not embedded yet"),
     ],
 )
-def test_nothing_is_told_of_what_is_not_there(home: Home, exchanges: int, vectors: int, told: str) -> None:
-    """What waits is named by those of the two that wait, and not as none of the other."""
-    patient = Patient(home, "1.2.3", nothing, off)
-    assert patient.status is not None
-    status = replace(patient.status, unobserved=exchanges, unembedded=vectors)
-    patient.__dict__["status"] = status  # pyright: ignore[reportIndexIssue] - a cached property keeps it there
+def test_only_work_that_waits_is_named(home: Home, exchanges: int, vectors: int, told: str) -> None:
+    """Exchanges and entries are named only if some of them wait."""
+    context = HealthContext(home, "1.2.3", nothing, off)
+    assert context.status is not None
+    status = replace(context.status, unobserved=exchanges, unembedded=vectors)
+    context.__dict__["status"] = status  # pyright: ignore[reportIndexIssue] - a cached property keeps it there
 
-    found = diagnose(patient)
+    found = diagnose(context)
 
-    assert found.facts["learned"].partition("; ")[2] == told
-    assert [each.problem.partition(" for the next pass")[0] for each in found.findings] == ([told] if told else [])
+    assert found.facts["observations"].partition("; ")[2] == told.replace(" and ", "; ")
+    assert [each.problem for each in found.problems] == ([told] if told else [])
+
+
+def test_a_deep_check_verifies_every_copy(home: Home) -> None:
+    """`--deep` finds a flipped byte that no other check sees, and the next check still reports it."""
+    copy = next(home.archive.rglob("*.jsonl*"))
+    data = bytearray(copy.read_bytes())
+    data[100] ^= 1
+    copy.write_bytes(data)
+    assert checked(home).healthy
+
+    found = diagnose(HealthContext(home, "1.2.3", nothing, off), silent)
+
+    assert found.facts["checksums"].startswith("verified ")
+    [problem] = found.problems
+    assert problem.part == "copies"
+    assert str(home.archive) in problem.problem
+    assert "fsck --repair" in problem.remedy
+    assert [each.problem for each in checked(home).problems] == [problem.problem]
+
+
+def test_a_deep_check_of_a_healthy_home_finds_nothing(home: Home) -> None:
+    """It counts what was verified."""
+    found = diagnose(HealthContext(home, "1.2.3", nothing, off), silent)
+
+    assert found.healthy
+    assert re.fullmatch(
+        r"verified [\d,]+ sources, [\d,]+ copies, [\d,]+ entries, [\d,]+ vectors", found.facts["checksums"]
+    )
+
+
+@pytest.mark.parametrize("fault", [missing_database, damaged_database, no_home])
+def test_a_deep_check_works_on_a_broken_home(home: Home, fault: Callable[[Home], None]) -> None:
+    """Each problem is reported once."""
+    fault(home)
+
+    found = diagnose(HealthContext(home, "1.2.3", nothing, off), silent)
+
+    assert found.problems
+    assert len({(each.part, each.problem) for each in found.problems}) == len(found.problems)

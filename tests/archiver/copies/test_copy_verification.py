@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from palaver.archiver.copies import raw, verification
+from palaver.archiver.copies import copy_verification, raw
 from palaver.archiver.copies.compressor import CopyCompressor
+from palaver.archiver.copies.copy_verification import CopyVerifier
 from palaver.archiver.copies.raw_copy import Copy
 from palaver.archiver.copies.rewriting import remove_leftovers
-from palaver.archiver.copies.verification import CopyVerifier
 from palaver.archiver.store import ARCHIVER
 from palaver.archiver.store.source_table import SourceTable
 from palaver.core.clock import now
@@ -37,7 +37,7 @@ def history(tmp_path: Path) -> Iterator[History]:
         yield made
 
 
-def swept(history: History, budget: float = verification.BUDGET) -> VerifiedCopies:
+def swept(history: History, budget: float = copy_verification.BUDGET) -> VerifiedCopies:
     return CopyVerifier(history.store, history.raw).run(budget)
 
 
@@ -56,7 +56,7 @@ def test_each_copy_is_compared_once_a_week(history: History, monkeypatch: pytest
     assert swept(history) == VerifiedCopies()
     assert history.store.sources.inspection()[0] == 3
 
-    monkeypatch.setattr(verification, "now", lambda: now() + verification.RECHECK + 1)
+    monkeypatch.setattr(copy_verification, "now", lambda: now() + copy_verification.RECHECK + 1)
     assert swept(history) == VerifiedCopies(checked=3)
 
 
@@ -143,7 +143,7 @@ def test_what_cannot_be_mended_waits_for_the_others(history: History, monkeypatc
     assert swept(history) == VerifiedCopies(checked=3, damaged=1)
     history.write(talk("new", session=NEW), NEW)
     history.ingest()
-    monkeypatch.setattr(verification, "now", lambda: now() + verification.RECHECK_DAMAGED + 1)
+    monkeypatch.setattr(copy_verification, "now", lambda: now() + copy_verification.RECHECK_DAMAGED + 1)
 
     ticks = iter(range(100))
     assert CopyVerifier(history.store, history.raw).run(1.5, lambda: float(next(ticks))) == VerifiedCopies(checked=1)
@@ -160,13 +160,13 @@ def test_what_cannot_be_mended_is_told_until_it_is(history: History, monkeypatch
 
     assert swept(history) == VerifiedCopies(checked=3, damaged=1)
     assert swept(history) == VerifiedCopies()
-    monkeypatch.setattr(verification, "now", lambda: now() + verification.RECHECK_DAMAGED + 1)
+    monkeypatch.setattr(copy_verification, "now", lambda: now() + copy_verification.RECHECK_DAMAGED + 1)
     assert swept(history) == VerifiedCopies(checked=1, damaged=1)
     [(told, reason)] = history.store.sources.faulty()
     assert (told, bool(reason)) == (name, True)
 
     sealed.write_bytes(whole)
-    monkeypatch.setattr(verification, "now", lambda: now() + 2 * verification.RECHECK_DAMAGED + 2)
+    monkeypatch.setattr(copy_verification, "now", lambda: now() + 2 * copy_verification.RECHECK_DAMAGED + 2)
     assert swept(history) == VerifiedCopies(checked=1)
     assert history.store.sources.faulty() == []
 
@@ -174,7 +174,7 @@ def test_what_cannot_be_mended_is_told_until_it_is(history: History, monkeypatch
 def test_nobody_waits_for_it(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
     """While another process archives, whole copies are compared all the same; what looks damaged waits."""
     damage(history, ORIGINAL)
-    monkeypatch.setattr(verification, "_PATIENCE", 0.0)
+    monkeypatch.setattr(copy_verification, "_PATIENCE", 0.0)
     with history.store.leases.hold(ARCHIVER):
         assert swept(history) == VerifiedCopies(checked=3)
 

@@ -1,33 +1,28 @@
-"""The patient: what the doctor looks at, opened once for all parts, and the words in which each part answers."""
+"""Context of the health checks: what they inspect, opened once for all of them."""
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
-from typing import Final, NamedTuple
+from typing import Final
 
 from msgspec import Struct
 
 from ...archiver.ingest.transcripts import Transcript
 from ...archiver.store import Store
-from ...core.checkup import Finding
+from ...core.checkup import HealthProblem
 from ...core.config import Config
 from ...core.errors import PalaverError
 from ...core.home import Home
 from ...core.report import Status, Unsearched
 from ...search.index.generation import Generations
-from .status import state_of
+from .archive_status import state_of
 
+Answer = Iterable[tuple[str, str] | HealthProblem]
+"""Answer of a check: facts, each with its label, and problems."""
 ARCHIVE: Final = "Run `palaver archive`."
 
 
-class Fact(NamedTuple):
-    """How a part is, in a few words."""
-
-    name: str
-    told: str
-
-
-class Patient(Struct, frozen=True, dict=True):
-    """Subject of a diagnosis. `transcripts` finds the agents' files, `off` is why no language model may be asked."""
+class HealthContext(Struct, frozen=True, dict=True):
+    """Home to check. `transcripts` finds the agents' files; `off` says why no language model may be used, if so."""
 
     home: Home
     version: str
@@ -36,12 +31,12 @@ class Patient(Struct, frozen=True, dict=True):
 
     @cached_property
     def config(self) -> Config:
-        """The settings; raises `ConfigInvalid`."""
+        """Settings; raises `ConfigInvalid`."""
         return Config.read(self.home.config)
 
     @cached_property
     def store(self) -> Store | None:
-        """The store, to be read only; None where there is none that can be read, which `holdings.database` tells."""
+        """Store, opened read-only; None if it cannot be read, which `archive_checks.database` reports."""
         try:
             store = Store.open_read_only(self.home.database)
             seen, known = store.schema
@@ -51,14 +46,14 @@ class Patient(Struct, frozen=True, dict=True):
 
     @cached_property
     def status(self) -> Status | None:
-        """The state of the archive, where it can be read."""
+        """Status of the archive; None if the store cannot be read."""
         if self.store is None:
             return None
         return state_of(self.home, self.store, Generations(self.home.index), self.model)
 
     @property
     def key(self) -> bytes:
-        """The key of the archive, which is not made here: no bytes where it is gone."""
+        """Key of the archive; empty if it is missing."""
         try:
             return self.home.key_file.read_bytes()
         except FileNotFoundError:
@@ -66,12 +61,8 @@ class Patient(Struct, frozen=True, dict=True):
 
     @property
     def model(self) -> str | None:
-        """The model that the settings name; None, which is the packaged one, where they name none that can be read."""
+        """Embedding model of the settings; None for the packaged one, also if the settings are invalid."""
         try:
             return self.config.model
         except PalaverError:
             return None
-
-
-Answer = Iterable[Fact | Finding]
-"""What a part says: how it is, and what is not as it should be."""

@@ -1,4 +1,4 @@
-"""Does fsck find every fault by content, and mend what can be mended?"""
+"""The consistency check finds every fault by content, and repairs what can be repaired."""
 
 import os
 import shutil
@@ -8,8 +8,8 @@ from pathlib import Path
 import apsw
 import pytest
 
+from palaver.archiver.copies.copy_verification import archived_names
 from palaver.archiver.copies.raw_copy import Copy
-from palaver.archiver.copies.verification import archived_names
 from palaver.archiver.ingest.transcripts import in_paths
 from palaver.archiver.store import ARCHIVER, Store
 from palaver.core.errors import LeaseHeld, StoreMissing
@@ -17,9 +17,9 @@ from palaver.core.home import Home
 from palaver.core.memory import Memory
 from palaver.core.query import Query
 from palaver.observe.pipeline import Pipeline
-from palaver.observe.upkeep import fsck as module
-from palaver.observe.upkeep.fsck import fsck
-from palaver.observe.upkeep.status import OUTDATED
+from palaver.observe.upkeep import consistency as module
+from palaver.observe.upkeep.archive_status import OUTDATED
+from palaver.observe.upkeep.consistency import check_consistency
 from palaver.search.archive_search import ArchiveSearch
 from palaver.templates.render import Renderer
 
@@ -43,7 +43,7 @@ def pristine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture
 def home(pristine: Path, tmp_path: Path) -> Home:
-    """A copy of it; the agents' files lie where they lay, so they are only read."""
+    """A copy of the home; the agents' files are shared, so tests only read them."""
     shutil.copytree(pristine / "palaver", tmp_path / "palaver")
     return Home(tmp_path / "palaver")
 
@@ -54,7 +54,7 @@ def again(home: Home, projects: Path) -> None:
 
 
 def answers(home: Home) -> set[tuple[str, str]]:
-    """What is found, memories included."""
+    """Return what search finds, memories included."""
     with ArchiveSearch(home) as layers:
         return {(query, hit.title) for query in QUERIES for hit in layers.search(Query((query,))).hits}
 
@@ -71,41 +71,39 @@ def execute(home: Home, *statements: str) -> None:
 
 
 def a_copy(home: Home) -> Path:
-    """A copy in its plain form."""
+    """Return the path of a copy, uncompressed."""
     copy = Copy(home.archive, min(archived_names(home.archive)))
     copy.decompress()
     return copy.path
 
 
-def test_what_is_whole_is_left_alone(home: Home) -> None:
-    """Of an archive that is whole everything is compared, and nothing is written."""
-    found = fsck(home)
+def test_an_intact_archive_has_no_problem(home: Home) -> None:
+    """Every kind of data is checked."""
+    found = check_consistency(home)
 
-    assert found.findings == []
-    assert found.sound
-    assert all(found.compared[name] > 0 for name in ("sources", "copies", "entries", "vectors"))
+    assert found.problems == []
+    assert found.ok
+    assert all(found.checked[name] > 0 for name in ("sources", "copies", "entries", "vectors"))
 
 
-def test_an_index_of_another_version_is_no_fault(home: Home) -> None:
-    """After an upgrade it is said that the index is made anew by the next pass, and all else is compared; a repair does
-    so at once.
-    """
+def test_an_index_of_another_version_is_no_problem(home: Home) -> None:
+    """After an upgrade, a note says that the next ingest run rebuilds the index; a repair rebuilds it at once."""
     before = answers(home)
     outdate(home.index)
-    found = fsck(home)
-    shown = Renderer().render("checkup", checkup=found)
+    found = check_consistency(home)
+    shown = Renderer().render("consistency", result=found)
 
-    assert found.sound
-    assert found.findings == []
-    assert (found.compared["entries"], found.compared["copies"] > 0) == (0, True)
-    assert f"The index is {OUTDATED}." in shown
-    assert "Everything is whole" in shown
+    assert found.ok
+    assert found.problems == []
+    assert (found.checked["entries"], found.checked["copies"] > 0) == (0, True)
+    assert f"Note: the index is {OUTDATED}." in shown
+    assert "No problems found." in shown
 
-    [finding] = fsck(home, repair=True).findings
-    assert (finding.part, finding.repaired) == ("index", True)
-    found = fsck(home)
+    [problem] = check_consistency(home, repair=True).problems
+    assert (problem.part, problem.repaired) == ("index", True)
+    found = check_consistency(home)
     assert found.notes == {}
-    assert found.compared["entries"] > 0
+    assert found.checked["entries"] > 0
     assert answers(home) == before
 
 
@@ -132,31 +130,31 @@ ROWS = {
 
 
 @pytest.mark.parametrize("statement", ROWS.values(), ids=ROWS)
-def test_rows_are_mended(home: Home, pristine: Path, statement: str) -> None:
-    """Whatever is wrong in a row is found; what is derived is mended, and after a pass everything agrees again."""
+def test_wrong_rows_are_repaired(home: Home, pristine: Path, statement: str) -> None:
+    """A wrong row is found and repaired; after an ingest run everything is consistent again."""
     before = answers(home)
     execute(home, statement)
 
-    found = fsck(home)
-    assert not found.sound
-    assert all(finding.remedy.startswith(module.REPAIR) for finding in found.findings)
-    assert fsck(home).findings == found.findings
-    repaired = fsck(home, repair=True)
-    assert repaired.findings
-    assert repaired.sound
+    found = check_consistency(home)
+    assert not found.ok
+    assert all(problem.remedy.startswith(module.REPAIR) for problem in found.problems)
+    assert check_consistency(home).problems == found.problems
+    repaired = check_consistency(home, repair=True)
+    assert repaired.problems
+    assert repaired.ok
     again(home, pristine / "projects")
-    assert fsck(home).findings == []
+    assert check_consistency(home).problems == []
     assert answers(home) == before or "DELETE FROM item" in statement
 
 
-def test_what_refers_to_nothing_is_told(home: Home) -> None:
-    """Rows that SQLite should never have let be are told; nothing is guessed about them."""
+def test_a_dangling_reference_is_reported(home: Home) -> None:
+    """A reference to a row that does not exist is reported, not repaired."""
     execute(home, "PRAGMA foreign_keys=OFF", "DELETE FROM exchange WHERE item = 1")
 
-    found = fsck(home, repair=True)
+    found = check_consistency(home, repair=True)
 
-    assert not found.sound
-    assert "refer to what does not exist" in found.findings[0].problem
+    assert not found.ok
+    assert "refer to rows that do not exist" in found.problems[0].problem
 
 
 def truncated(path: Path) -> None:
@@ -176,34 +174,35 @@ def without_an_end(path: Path) -> None:
 DAMAGES = [truncated, flipped, without_an_end, Path.unlink]
 
 
-@pytest.mark.parametrize("sealed", [False, True], ids=["plain", "sealed"])
+@pytest.mark.parametrize("compressed", [False, True], ids=["uncompressed", "compressed"])
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: str(damage.__name__))
-def test_copies_are_copied_anew(home: Home, damage: Callable[[Path], None], sealed: bool) -> None:
-    """A damaged copy is copied once more from the agent's file, what is left of it is kept beside, and it counts as
-    damaged no longer. A compressed one that lost its table alone is made again from its own content.
+def test_damaged_copies_are_copied_again(home: Home, damage: Callable[[Path], None], compressed: bool) -> None:
+    """A damaged copy is made again from the agent's file, and kept under another name.
+
+    A compressed copy that lost only its table is restored from its own content.
     """
     path = a_copy(home)
     content = path.read_bytes()
     copy = Copy(home.archive, path.relative_to(home.archive).as_posix())
-    if sealed:
+    if compressed:
         copy.compress()
-    damage(copy.compressed_path if sealed else copy.path)
+    damage(copy.compressed_path if compressed else copy.path)
 
-    assert [finding.part for finding in fsck(home).findings] == ["copies"]
-    found = fsck(home, repair=True)
-    assert [finding.repaired for finding in found.findings] == [True]
-    kept = damage is not Path.unlink and not (sealed and damage is without_an_end)
-    assert [bool(finding.remedy) for finding in found.findings] == [kept]
+    assert [problem.part for problem in check_consistency(home).problems] == ["copies"]
+    found = check_consistency(home, repair=True)
+    assert [problem.repaired for problem in found.problems] == [True]
+    kept = damage is not Path.unlink and not (compressed and damage is without_an_end)
+    assert [bool(problem.remedy) for problem in found.problems] == [kept]
     assert path.read_bytes() == content
     with Store.open_read_only(home.database) as store:
         assert store.sources.faulty() == []
     assert len(list(home.archive.rglob("*.damaged"))) == kept
-    assert fsck(home).findings == []
+    assert check_consistency(home).problems == []
 
 
 @pytest.mark.parametrize("damage", DAMAGES[:2], ids=lambda damage: str(damage.__name__))
-def test_a_last_copy_is_never_touched(home: Home, tmp_path: Path, damage: Callable[[Path], None]) -> None:
-    """Where the agent's file is gone the damaged copy stays as it is, and is named with what can be done."""
+def test_the_last_copy_is_never_changed(home: Home, tmp_path: Path, damage: Callable[[Path], None]) -> None:
+    """Without the agent's file, the damaged copy stays as it is, and the remedy is a backup."""
     execute(home, f"UPDATE source SET path = CAST('{tmp_path}/gone/' || id AS BLOB)")
     path = a_copy(home)
     copy = Copy(home.archive, path.relative_to(home.archive).as_posix())
@@ -211,56 +210,56 @@ def test_a_last_copy_is_never_touched(home: Home, tmp_path: Path, damage: Callab
     damage(copy.compressed_path)
     left = copy.compressed_path.read_bytes()
 
-    found = fsck(home, repair=True)
+    found = check_consistency(home, repair=True)
 
-    [finding] = found.findings
-    assert not found.sound
-    assert str(path) in finding.problem
-    assert "backup" in finding.remedy
+    [problem] = found.problems
+    assert not found.ok
+    assert str(path) in problem.problem
+    assert "backup" in problem.remedy
     assert copy.compressed_path.read_bytes() == left
 
 
-def test_strange_copies_are_named_and_left(home: Home) -> None:
-    """A copy without a row is the last of something, perhaps: it is named and left alone."""
+def test_copies_without_a_row_are_reported(home: Home) -> None:
+    """A copy without a row may be the last copy: a repair leaves it alone."""
     stray = a_copy(home).with_name("stray.jsonl")
     stray.write_text("{}\n")
 
-    [finding] = fsck(home, repair=True).findings
+    [problem] = check_consistency(home, repair=True).problems
 
-    assert "rebuild --from-archive" in finding.remedy
+    assert "rebuild --from-archive" in problem.remedy
     assert stray.exists()
 
 
-def test_a_lost_database_is_told(home: Home) -> None:
-    """Without a database, but with copies, the way back is named; without both there is nothing to check."""
+def test_a_lost_database_is_reported(home: Home) -> None:
+    """With raw copies, the remedy restores the database; without them there is nothing to check."""
     for path in home.root.glob("palaver.db*"):
         path.unlink()
 
-    [finding] = fsck(home).findings
-    assert "rebuild --from-archive" in finding.remedy
+    [problem] = check_consistency(home).problems
+    assert "rebuild --from-archive" in problem.remedy
     shutil.rmtree(home.archive)
     with pytest.raises(StoreMissing):
-        fsck(home)
+        check_consistency(home)
 
 
 @pytest.mark.parametrize("place", [0, 5_000])
-def test_a_damaged_database_is_salvaged_only_when_asked(home: Home, place: int) -> None:
-    """Looking changes not a byte of a damaged database; a repair replaces it and keeps the damaged file."""
+def test_only_a_repair_salvages_a_damaged_database(home: Home, place: int) -> None:
+    """A check changes no byte of a damaged database; a repair replaces it and keeps the damaged file."""
     with home.database.open("r+b") as file:
         file.seek(place)
         file.write(b"\xde\xad\xbe\xef" * 5_000)
     before = home.database.read_bytes()
 
-    assert [finding.remedy for finding in fsck(home).findings] == [module.RECOVER]
+    assert [problem.remedy for problem in check_consistency(home).problems] == [module.RECOVER_DATABASE]
     assert home.database.read_bytes() == before
-    fsck(home, repair=True)
+    check_consistency(home, repair=True)
     [kept] = home.backups.glob("damaged-*.db")
     assert kept.read_bytes() == before
-    assert [each for each in fsck(home).findings if each.part == "database"] == []
+    assert [each for each in check_consistency(home).problems if each.part == "database"] == []
 
 
-def test_it_waits_for_nobody_for_ever(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While another process archives nothing is compared, because it would not be what it seems."""
+def test_a_running_ingest_stops_the_check(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While another process archives, the data is in motion and nothing is checked."""
     monkeypatch.setattr(module, "_PATIENCE", 0.0)
     with Store.open(home.database) as store, store.leases.hold(ARCHIVER), pytest.raises(LeaseHeld):
-        fsck(home)
+        check_consistency(home)

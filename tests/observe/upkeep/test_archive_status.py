@@ -1,4 +1,4 @@
-"""Does the status say how the archive is?"""
+"""The status counts what is archived and what waits for each stage."""
 
 import shutil
 from pathlib import Path
@@ -12,8 +12,8 @@ from palaver.archiver.store import Store
 from palaver.core.errors import StoreMissing
 from palaver.core.home import Home
 from palaver.core.observation import ObservationType
-from palaver.observe.upkeep import status
-from palaver.observe.upkeep.status import status_of
+from palaver.observe.upkeep import archive_status
+from palaver.observe.upkeep.archive_status import status_of
 
 from ...archiver.formats.claude_code.claude_lines import replied, said, text, written
 from ...search.fake_embedder import FakeEmbedder
@@ -22,7 +22,7 @@ from ...search.history import History, Said, learned
 
 @pytest.fixture(autouse=True)
 def _model(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(status, "load", FakeEmbedder().load)
+    monkeypatch.setattr(archive_status, "load", FakeEmbedder().load)
 
 
 @pytest.fixture
@@ -35,19 +35,20 @@ def history(tmp_path: Path) -> History:
 
 
 def test_no_archive(tmp_path: Path) -> None:
-    """Where there is no archive there is no status, and looking makes nothing."""
+    """Without an archive there is no status, and none is created."""
     with pytest.raises(StoreMissing):
         status_of(Home(tmp_path / "nothing"))
 
     assert not (tmp_path / "nothing").exists()
 
 
-def test_how_far_each_stage_is(history: History) -> None:
-    """What waits for each stage is counted, and goes down as it is done."""
+def test_progress_of_each_stage(history: History) -> None:
+    """Exchanges and entries that wait for a stage are counted, and the numbers decrease as they are processed."""
     state = status_of(Home(history.folder))
     assert (state.sessions, state.exchanges, state.observations) == (1, 2, {"decision": 1, "general": 1})
     assert (state.unobserved, state.unembedded) == (2, 4)
-    assert (state.index, state.index_lag) == ("not built yet, searched from the archive", history.store.changes.last())
+    assert state.index == "not built yet; search reads the archive until it is rebuilt"
+    assert (state.index_usable, state.index_lag) == (False, history.store.changes.last())
 
     history.embed()
     history.publish()
@@ -60,7 +61,7 @@ def test_how_far_each_stage_is(history: History) -> None:
 
 
 def test_a_damaged_index(history: History) -> None:
-    """A damaged index is called so, and everything counts as not in it."""
+    """A damaged index is reported as such, and contains no change."""
     history.publish()
     (history.folder / "index" / "CURRENT").write_text("gen-7")
     state = status_of(Home(history.folder))
@@ -70,7 +71,7 @@ def test_a_damaged_index(history: History) -> None:
 
 
 def test_an_index_of_another_archive(history: History, tmp_path: Path) -> None:
-    """An index that has seen more than the archive holds, as after restoring a backup, is called so."""
+    """An index of another archive, for example after restoring a backup, is reported as such."""
     history.publish()
     place = Home(tmp_path / "restored")
     place.make()
@@ -79,12 +80,12 @@ def test_an_index_of_another_archive(history: History, tmp_path: Path) -> None:
 
     state = status_of(place)
 
-    assert state.index == "of another archive, searched from this one until it is rebuilt"
+    assert state.index == "built from another archive; search reads the archive until it is rebuilt"
     assert state.index_lag == 0
 
 
 def test_every_line_is_accounted_for(tmp_path: Path) -> None:
-    """All lines are parsed, repeated or skipped for a named reason; what could not be read is named with its reason."""
+    """Lines are parsed, repeated or skipped for a reason; unreadable files are listed with the reason."""
     source, place = tmp_path / "source" / "-work-app", Home(tmp_path / "home")
     source.mkdir(parents=True)
     lines = written([said("a question", uuid="1"), replied(text("an answer"), uuid="2"), b"not json", b""])
@@ -109,8 +110,8 @@ def test_every_line_is_accounted_for(tmp_path: Path) -> None:
     assert reason
 
 
-def test_a_copy_whose_lines_do_not_add_up_is_named(history: History) -> None:
-    """The sums of every copy are checked, and not only those of all together."""
+def test_a_copy_whose_lines_do_not_add_up_is_listed(history: History) -> None:
+    """The sum is checked for each copy, not only in total."""
     history.say("two", Said("silver spoon"))
     good, bad = history.store.sources.all()
     with history.store.transaction():

@@ -1,4 +1,4 @@
-"""The state of the archive: what is kept, what became of every line, and how far each stage is."""
+"""Status of the archive (`palaver status`): sizes, the outcome of every line, and the progress of each stage."""
 
 from typing import Final
 
@@ -12,21 +12,21 @@ from ...search.index.generation import Generations, IndexOutdated
 from ...search.model.embedder import DEFAULT_MODEL, load
 from .. import rules
 
-OUTDATED: Final = "of another version of Palaver, searched from the archive until `palaver archive` makes it anew"
-"""How an index is after an upgrade that changed its form."""
+OUTDATED: Final = "written by another version of Palaver; search reads the archive until `palaver archive` rebuilds it"
+"""State of the index after an upgrade that changed its format."""
 
 
 def status_of(home: Home, model: str | None = None) -> Status:
-    """The state of the archive in this home; raises `StoreMissing`."""
+    """Return the status of the archive in a home; raises `StoreMissing`."""
     with Store.open(home.database) as store:
         return state_of(home, store, Generations(home.index), model)
 
 
 def state_of(home: Home, store: Store, generations: Generations, model: str | None = None) -> Status:
-    """The state of an archive that is open, perhaps only to be looked at."""
+    """Return the status of an open store, which may be read-only."""
     files, size, lines, pending = store.sources.totals()
     coverage = store.sources.coverage()
-    index, lag = _index(store, generations)
+    index, lag, usable = _index(store, generations)
     verified, since = store.sources.inspection()
     return Status(
         home=home.root,
@@ -44,6 +44,7 @@ def state_of(home: Home, store: Store, generations: Generations, model: str | No
         unembedded=store.vectors.count_unembedded(load(model or DEFAULT_MODEL).name),
         index=index,
         index_lag=lag,
+        index_usable=usable,
         unaccounted=[LineCount(*row) for row in store.sources.unaccounted()],
         problems=[FileProblem(*row) for row in store.sources.problems()],
         refused=store.observations.count_refused(),
@@ -56,17 +57,19 @@ def state_of(home: Home, store: Store, generations: Generations, model: str | No
     )
 
 
-def _index(store: Store, generations: Generations) -> tuple[str, int]:
+def _index(store: Store, generations: Generations) -> tuple[str, int, bool]:
+    """Return the state of the index in words, the number of changes it lacks, and whether search can use it."""
     last = store.changes.last()
+    fallback = "search reads the archive until it is rebuilt"
     try:
         current = generations.current()
     except IndexOutdated:
-        return OUTDATED, last
+        return OUTDATED, last, False
     except IndexDamaged as damage:
-        return f"damaged ({damage}), searched from the archive until it is rebuilt", last
+        return f"damaged ({damage}); {fallback}", last, False
     if current is None:
-        return "not built yet, searched from the archive", last
+        return f"not built yet; {fallback}", last, False
     if not current.manifest.is_of(store):
-        return "of another archive, searched from this one until it is rebuilt", last
+        return f"built from another archive; {fallback}", last, False
     entries, vectors = many(current.manifest.entries, "entry", "entries"), many(current.manifest.vectors, "vector")
-    return f"{current.folder.name}, {entries}, {vectors}", last - current.manifest.watermark
+    return f"{current.folder.name}, {entries}, {vectors}", last - current.manifest.watermark, True

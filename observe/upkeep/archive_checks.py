@@ -1,0 +1,181 @@
+"""Health checks of the archive: the database, the raw copies, the agents' files, and deletions."""
+
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Final
+
+from ...archiver.copies.copy_verification import copies_without_row
+from ...archiver.copies.raw import RawArchive, Stat
+from ...archiver.deletion.deletions import UNDO_PERIOD
+from ...archiver.deletion.suppression import SuppressionList
+from ...archiver.reading.exclusion import Exclusion
+from ...archiver.store import ARCHIVER, State, Store
+from ...archiver.store.backups import Backups
+from ...archiver.store.tombstone_file import KeyLost
+from ...archiver.store.watermark import LOSS_HINT
+from ...core.amount import many, size
+from ...core.checkup import HealthProblem
+from ...core.clock import now, show_minute
+from ...core.errors import StoreCorrupt, StoreMissing
+from ...core.installation import upgrade_hint
+from ...core.report import Unsearched
+from .consistency import RECOVER_COPIES, RECOVER_DATABASE, missing_database
+from .health_context import ARCHIVE, Answer, HealthContext
+
+_SETTLED: Final = 60.0
+"""Seconds after which a changed agent's file should have been archived, if anything archives at all."""
+_OVERDUE: Final = 2 * 3600 * 1000
+"""Milliseconds after which a deletion that cannot be undone should be erased; `palaver watch` does so every hour."""
+_REPAIR_COPY: Final = "Run `palaver fsck --repair`, which copies files again that still exist. Otherwise restore it."
+_NAMED: Final = 3
+"""Problems of one kind that are listed one by one."""
+
+
+def database(context: HealthContext) -> Answer:
+    """Check that the database is present, readable, and not behind what was acknowledged."""
+    path = context.home.database
+    try:
+        with Store.open_read_only(path) as store:
+            seen, known = store.schema
+            if seen > known:
+                problem = f"its schema {seen} is newer than schema {known} of this version of Palaver"
+                yield HealthProblem("database", problem, upgrade_hint())
+            elif not store.integrity.is_readable():
+                yield HealthProblem("database", f"{path} is damaged", RECOVER_DATABASE)
+            elif seen < known:
+                yield "database", f"schema {seen} of {known}; the next `palaver archive` migrates it"
+            else:
+                yield "database", f"{size(path.stat().st_size)}, schema {seen}"
+                backups = Backups(context.home).all()
+                newest = f", newest {backups[0].stem.removeprefix('palaver-')}" if backups else ""
+                yield "backups", f"{len(backups)} daily database backups{newest}" if backups else "none yet"
+                if loss := store.watermark.loss:
+                    yield HealthProblem("database", loss, LOSS_HINT)
+    except StoreMissing as missing:
+        empty = HealthProblem("database", "nothing is archived yet", "Run `palaver up`.")
+        yield missing_database(context.home, missing) if missing.copies else empty
+    except StoreCorrupt as damage:
+        yield HealthProblem("database", str(damage), RECOVER_DATABASE)
+
+
+def archive(context: HealthContext) -> Answer:
+    """Report what is archived, and check that every line is accounted for and every file was readable."""
+    status = context.status
+    if status is None:
+        return
+    kinds = list(status.skipped.items())
+    skipped = ", ".join(f"{count:,} {reason}" for reason, count in kinds[:3])
+    others = f" and {sum(count for _, count in kinds[3:]):,} of other kinds" if kinds[3:] else ""
+    files, lines, exchanges = many(status.files, "file"), many(status.lines, "line"), many(status.exchanges, "exchange")
+    yield "archive", f"{files}, {size(status.size)}, {lines}, {exchanges}; skipped: {skipped or 'none'}{others}"
+    for name, count, known in status.unaccounted:
+        problem = f"{name} has {many(count, 'line')}, of which {known:,} were parsed or skipped"
+        yield HealthProblem("archive", problem, "Run `palaver fsck --repair`.")
+    for path, reason in status.problems[:_NAMED]:
+        yield HealthProblem("archive", f"could not read {path}: {reason}", f"Make it readable. {ARCHIVE}")
+    if more := len(status.problems[_NAMED:]):
+        problem = f"could not read {many(more, 'more file')}"
+        yield HealthProblem("archive", problem, "Run `palaver status` to list them.")
+
+
+def copies(context: HealthContext) -> Answer:
+    """Report when the raw copies were last verified, and the damaged ones."""
+    status = context.status
+    if status is None or not (status.verified and status.verified_since):
+        return
+    yield "copies", f"{status.verified:,} of {status.files:,} verified since {show_minute(status.verified_since)} UTC"
+    for name, reason in status.damaged[:_NAMED]:
+        yield HealthProblem("copies", f"{context.home.archive / str(name)}: {reason}", _REPAIR_COPY)
+    if more := len(status.damaged[_NAMED:]):
+        yield HealthProblem("copies", f"{many(more, 'more copy is', 'more copies are')} damaged", _REPAIR_COPY)
+
+
+def copies_without_rows(context: HealthContext) -> Answer:
+    """Check that the database lists every copy; others cannot be searched."""
+    if context.store is None or context.store.leases.holder(ARCHIVER):
+        return  # an ingest run creates each copy before its row
+    if names := copies_without_row(context.home.archive, context.store):
+        problem = f"{many(len(names), 'copy is', 'copies are')} not in the database, such as {names[0]}"
+        yield HealthProblem("copies", problem, RECOVER_COPIES)
+
+
+def outdated_copies(context: HealthContext) -> Answer:
+    """Check that no copy waits to be parsed again, as after an interrupted rebuild or an update."""
+    status, store = context.status, context.store
+    if status is None or store is None or status.watcher or store.leases.holder(ARCHIVER):
+        return
+    if count := store.sources.count_to_read():
+        verb = "waits" if count == 1 else "wait"
+        problem = f"{count:,} of {many(status.files, 'copy', 'copies')} {verb} to be parsed again"
+        yield HealthProblem("copies", problem, ARCHIVE)
+
+
+def agents(context: HealthContext) -> Answer:
+    """Check that the agents' files are archived as they are now; containers are not opened."""
+    store = context.store
+    if store is None:
+        return
+    found, behind, new, erased = Counter[str](), Counter[str](), Counter[str](), Counter[str]()
+    known, refused = store.sources.by_path(), {path for path, _ in store.sources.problems()}
+    exclusion, raw = Exclusion(context.config.exclude), RawArchive(context.home.archive)
+    skipped = Unsearched()
+    for each in context.transcripts(skipped):
+        if each.format is None or each.held_by is not None or exclusion.covers(str(each.found.parent)):
+            continue
+        agent, source, state = each.format.agent, known.get(each.path), Stat.of(each.path)
+        found[agent] += 1
+        if source is None and each.path not in refused and _is_erased(context, store, each.path, state):
+            erased[agent] += 1
+            continue
+        late = source is None or not raw.is_unchanged(source, state)
+        if late and each.path not in refused and time.time() - state.mtime / 1e9 > _SETTLED:
+            behind[agent] += 1
+            new[agent] += source is None
+    counts = [many(count, f"{agent} file") for agent, count in found.items()]
+    if erased:
+        counts.append(f"{erased.total():,} of them erased from the archive")
+    yield "agents", ", ".join(counts) or "no files found"
+    if skipped.homes or skipped.links:
+        links = many(len(skipped.links), "directory link")
+        yield "skipped", f"{many(len(skipped.homes), 'Palaver home')}, {links} out of the searched folders"
+    for agent, count in behind.items():
+        be = "is" if count == 1 else "are"
+        state_of_files = "not archived yet" if new[agent] == count else "new or longer than their copies"
+        problem = f"{count:,} of {many(found[agent], f'{agent} file')} {be} {state_of_files}"
+        yield HealthProblem("agents", problem, f"{ARCHIVE} `palaver setup service` archives automatically.")
+
+
+def _is_erased(context: HealthContext, store: Store, path: Path, state: Stat) -> bool:
+    """Return whether an agent's file, of which nothing is archived, has only text that the user erased."""
+    if not store.tombstones.exist(erased=True):
+        return False
+    known = SuppressionList(store, context.key, erased=True)
+    return store.tombstones.is_emptied(known.file(path), state.mtime, state.size) or known.covers(path)
+
+
+def deletions(context: HealthContext) -> Answer:
+    """Check that deleted items are recognised again, and that erasures are complete."""
+    store = context.store
+    if store is None:
+        return
+    past = store.tombstones.all()
+    try:
+        store.tombstones.check(context.key)
+    except KeyLost as lost:
+        yield HealthProblem("deletions" if past else "key", str(lost), lost.hint)
+    if not past:
+        return
+    undoable = sum(each.state is State.KEPT for each in past)
+    yield "deletions", f"{len(past):,}; {undoable:,} can be undone" if undoable else f"{len(past):,}"
+    if unfinished := sum(each.state is State.ERASING for each in past):
+        waiting = list(store.tombstones.intended())
+        left = many(len(waiting), "copy", "copies")
+        where = f"; {left} may still contain erased text, such as {waiting[0]}" if waiting else ""
+        problem = f"{many(unfinished, 'erasure is', 'erasures are')} not finished{where}"
+        yield HealthProblem("deletions", problem, ARCHIVE)
+    if overdue := sum(each.state is State.KEPT and each.at < now() - UNDO_PERIOD - _OVERDUE for each in past):
+        problem = (
+            f"{many(overdue, 'deletion')} can no longer be undone, but {'is' if overdue == 1 else 'are'} not erased"
+        )
+        yield HealthProblem("deletions", problem, ARCHIVE)

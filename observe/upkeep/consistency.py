@@ -1,0 +1,323 @@
+"""Consistency check of a home with optional repair (`palaver fsck`, `palaver doctor --deep`).
+
+It verifies the content of the database, the raw copies and the index, and that they agree. A repair renews derived
+data and copies files again that agents still have. It never deletes conversations.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Final
+
+from ...archiver.copies.copy_verification import CopyVerifier, DamagedCopy, copies_without_row
+from ...archiver.copies.raw import RawArchive
+from ...archiver.copies.raw_copy import Copy
+from ...archiver.deletion.suppression import SuppressionList
+from ...archiver.ingest.rereading import Rereading
+from ...archiver.reading.exclusion import Exclusion
+from ...archiver.reading.source_reader import IngestFilters
+from ...archiver.redaction import Redactor
+from ...archiver.store import ARCHIVER, Store
+from ...archiver.store.salvage import memories_in_logs, salvage
+from ...archiver.store.tombstone_file import KeyChanged, KeyLost
+from ...archiver.store.watermark import LOSS_HINT
+from ...core.amount import many
+from ...core.checkup import ConsistencyReport, HealthProblem
+from ...core.errors import SourceUnreadable, StoreCorrupt, StoreMissing
+from ...core.home import Home
+from ...core.memory import MemoryState
+from ...core.progress import Reporter, silent
+from ...core.report import Pass
+from ...search.index.generation import Generations
+from ...search.index.index_check import IndexCheck, IndexDifferences
+from ...search.index.indexer import Indexer
+from ...search.model.embedder import DEFAULT_MODEL, load
+from .archive_status import OUTDATED
+
+REPAIR: Final = "Run `palaver fsck --repair`."
+RECOVER_DATABASE: Final = (
+    "Stop Palaver and all agents, then run `palaver fsck --repair`: it saves every readable row and keeps the damaged "
+    "file."
+)
+RECOVER_COPIES: Final = (
+    "If an ingest run was interrupted, run `palaver archive`. Otherwise run `palaver rebuild --from-archive`."
+)
+_NEXT_RUN: Final = "The next `palaver archive` creates them again."
+_REPORT: Final = "Please report this; search and read still work."
+_PATIENCE: Final = 30.0
+"""Seconds to wait for another process that archives."""
+
+
+def check_consistency(
+    home: Home,
+    model: str | None = None,
+    exclude: Sequence[str] = (),
+    *,
+    repair: bool = False,
+    report: Reporter = silent,
+) -> ConsistencyReport:
+    """Verify all stored data, and with `repair` repair what can be repaired.
+
+    Args:
+        home: The home to check.
+        model: The embedding model of the index, by default the packaged one. It is not loaded.
+        exclude: Patterns of folders that are left out when copies are parsed again.
+        repair: Whether to repair.
+        report: Hears the progress.
+
+    Raises:
+        StoreMissing: There is no archive.
+        StoreBusy: Another process keeps the database locked.
+        LeaseHeld: Another process archives.
+        ConfigInvalid: A pattern in `exclude` is invalid.
+    """
+    exclusion = Exclusion(exclude)
+    result = ConsistencyReport(home.root)
+    try:
+        damage = damage_of(home)
+    except StoreMissing as missing:
+        if not missing.copies:
+            raise
+        result.problems.append(missing_database(home, missing))
+        return result
+    if damage and not repair:
+        result.problems.append(HealthProblem("database", "; ".join(damage[:3]), RECOVER_DATABASE))
+        return result
+    if damage:
+        try:
+            result.problems.extend(_salvaged(home, damage[0]))
+        except StoreCorrupt as problem:
+            result.problems.append(HealthProblem("database", str(problem), problem.hint))
+            return result
+    with Store.open(home.database) as store, store.leases.hold(ARCHIVER, _PATIENCE):
+        check = _ConsistencyCheck(home, store, exclusion, model or DEFAULT_MODEL, result, report, repair=repair)
+        if damage:
+            check.parse_outdated()
+        check.run()
+    return result
+
+
+def damage_of(home: Home) -> list[str]:
+    """Return what SQLite finds wrong with the database, without writing to it; raises `StoreMissing`."""
+    try:
+        with Store.open_read_only(home.database) as store:
+            return store.integrity.damage()
+    except StoreCorrupt as problem:
+        return [str(problem)]
+
+
+def missing_database(home: Home, missing: StoreMissing) -> HealthProblem:
+    """Return the problem of an archive whose database is missing while its raw copies exist."""
+    kept = "it restores conversations but not memories; deleted items stay deleted."
+    remedy = f"{missing.hint.removesuffix('.')}; {kept}"
+    return HealthProblem("database", f"{home.database} is missing, but raw copies exist", remedy)
+
+
+def _salvaged(home: Home, damage: str) -> Iterator[HealthProblem]:
+    """Replace a damaged database by one with all readable rows, and report the others."""
+    done = salvage(home)
+    remedy = f"{many(done.rows, 'row was', 'rows were')} saved; the damaged file is {done.kept}."
+    yield HealthProblem("database", damage, remedy, repaired=True)
+    if done.restored:
+        counts = ", ".join(f"{count:,} of {table}" for table, count in done.restored.items())
+        yield HealthProblem(
+            "database", f"rows on damaged pages were restored from a backup: {counts}", "", repaired=True
+        )
+    if done.unverified:
+        problem = f"{_named(done.unverified)} were on a damaged page; their content is intact, other fields may not be"
+        yield HealthProblem("memories", problem, "Check them with `palaver show`.", repaired=True)
+    if done.unnamed:
+        problem = "memories stored after the newest backup may be lost: neither their table nor its index can be read"
+        yield HealthProblem("memories", problem, f"Look for them in {done.kept}.")
+    if done.lost:
+        problem = f"{_named(done.lost)} could not be read, and no backup has them"
+        yield HealthProblem("memories", problem, "Restore them from your own backup, if there is one.")
+
+
+def _named(memories: Sequence[int]) -> str:
+    return ", ".join(f"mem_{key}" for key in memories)
+
+
+class _ConsistencyCheck:
+    """Checks of one open store; runs under the archiver's lease."""
+
+    def __init__(
+        self,
+        home: Home,
+        store: Store,
+        exclusion: Exclusion,
+        model: str,
+        result: ConsistencyReport,
+        report: Reporter,
+        *,
+        repair: bool,
+    ) -> None:
+        self._home, self._store, self._exclusion, self._model = home, store, exclusion, model
+        self._result, self._report, self._repair = result, report, repair
+        self._raw = RawArchive(home.archive)
+        self._rows_usable = True
+        """Whether rows are good enough to compare copies and index with them."""
+
+    def run(self) -> None:
+        """Run all checks; skip copies and index if the rows are unusable."""
+        for check in (self._deletions, self._database, self._parsed, self._learned, self._memories):
+            self._result.problems.extend(check())
+        for check in (self._copies, self._index) if self._rows_usable else ():
+            self._result.problems.extend(check())
+
+    def parse_outdated(self) -> Pass:
+        """Parse copies again whose rows are outdated."""
+        key = self._home.key()
+        filters = IngestFilters(self._home.root, Redactor(key), self._exclusion, SuppressionList(self._store, key))
+        tally = Pass()
+        Rereading(self._store, self._raw, filters).run(tally, partial(self._report, "Reading"), float("inf"))
+        return tally
+
+    def _deletions(self) -> Iterator[HealthProblem]:
+        """Check that deleted items are recognised again, even if the database is lost."""
+        tombstones = self._store.tombstones
+        try:
+            tombstones.check(self._home.key())
+        except KeyChanged as changed:
+            yield self._accepted_key(changed)
+        except KeyLost as lost:
+            self._rows_usable = False
+            yield HealthProblem("deletions", str(lost), lost.hint)
+        if tombstones.damage:
+            yield self._repaired("deletions", tombstones.damage, tombstones.acknowledge_damage)
+        if tombstones.differs_from_file():
+            problem = "the file of deletions in the archive is damaged"
+            yield self._repaired("deletions", problem, tombstones.rewrite_file)
+
+    def _accepted_key(self, changed: KeyChanged) -> HealthProblem:
+        if self._repair:
+            with self._store.transaction():
+                self._store.tombstones.accept(self._home.key())
+                self._store.sources.outdate()
+        return HealthProblem("key", str(changed), _NEXT_RUN if self._repair else changed.hint, repaired=self._repair)
+
+    def _database(self) -> Iterator[HealthProblem]:
+        integrity, watermark = self._store.integrity, self._store.watermark
+        if loss := watermark.loss:
+            if self._repair:
+                yield from self._restored_memories()
+            yield self._repaired("database", loss, watermark.accept, LOSS_HINT)
+        for table, count in integrity.dangling().items():
+            verb = "refers" if count == 1 else "refer"
+            problem = f"{many(count, 'row')} of {table} {verb} to rows that do not exist"
+            yield HealthProblem("database", problem, _REPORT)
+        if self._store.reserved_ids.is_damaged:
+            problem = f"{self._home.numbers}, which records the IDs in use, is damaged"
+            yield self._repaired("database", problem, self._store.reserved_ids.renew)
+        if empty := integrity.bodiless():
+            problem = f"{many(len(empty), 'item is', 'items are')} empty"
+            yield self._repaired("database", problem, lambda: integrity.remove(empty))
+
+    def _restored_memories(self) -> Iterator[HealthProblem]:
+        """Store memories again, under new IDs, that only a kept write-ahead log has."""
+        known = {stored.memory.content_hash for stored in self._store.memories.all()}
+        with self._store.transaction():
+            found = [
+                self._store.memories.insert(stored.memory, stored.created)
+                for stored in memories_in_logs(self._home)
+                if stored.state is MemoryState.ACTIVE
+                and not stored.memory.path
+                and stored.memory.content_hash not in known
+            ]
+        if found:
+            problem = f"{many(len(found), 'memory was', 'memories were')} only in the damaged write-ahead log"
+            yield HealthProblem("memories", problem, f"Stored again as {_named(found)}.", repaired=True)
+
+    def _parsed(self) -> Iterator[HealthProblem]:
+        """Check that rows account for every line of the copies; otherwise parse the copies again."""
+        wrong = self._store.integrity.unparsed() or self._store.integrity.misplaced()
+        self._result.checked["sources"] = len(self._store.sources.all()) if not wrong else 0
+        if not wrong:
+            return
+        problem = f"{many(len(wrong), 'copy', 'copies')} do not match what was parsed from them"
+        if not self._repair:
+            self._rows_usable = False
+            yield HealthProblem("database", problem, REPAIR)
+            return
+        with self._store.transaction():
+            self._store.integrity.reread(wrong)
+        tally = self.parse_outdated()
+        left = self._store.integrity.unparsed() | self._store.integrity.misplaced()
+        for unread in tally.problems:
+            yield HealthProblem("copies", str(unread), unread.hint or "Restore this copy from a backup.")
+        yield HealthProblem("database", problem, _REPORT if left else "", repaired=not left)
+
+    def _learned(self) -> Iterator[HealthProblem]:
+        integrity = self._store.integrity
+        unproven, misshapen = integrity.unproven(), integrity.misshapen()
+        if unproven:
+            self._rows_usable &= self._repair
+            have = many(len(unproven), "observation has", "observations have")
+            problem = f"{have} evidence that is not in the copies"
+            yield self._repaired("observations", problem, lambda: integrity.unlearn(unproven), _NEXT_RUN)
+        if misshapen:
+            have = many(len(misshapen), "vector has", "vectors have")
+            yield self._repaired("vectors", f"{have} a wrong size", lambda: integrity.reembed(misshapen), _NEXT_RUN)
+
+    def _memories(self) -> Iterator[HealthProblem]:
+        if wrong := self._store.integrity.mistagged():
+            problem = f"{many(wrong, 'tag does', 'tags do')} not match their memories"
+            yield self._repaired("memories", problem, self._store.integrity.retag)
+
+    def _copies(self) -> Iterator[HealthProblem]:
+        verifier = CopyVerifier(self._store, self._raw)
+        self._result.checked["copies"] = len(self._store.sources.all())
+        for damaged in verifier.check_all(partial(self._report, "Copies")):
+            yield self._damaged_copy(damaged, verifier)
+        if names := copies_without_row(self._raw.root, self._store):
+            problem = f"{many(len(names), 'copy is', 'copies are')} not in the database, such as {names[0]}"
+            yield HealthProblem("copies", problem, RECOVER_COPIES)
+
+    def _damaged_copy(self, damaged: DamagedCopy, verifier: CopyVerifier) -> HealthProblem:
+        path, copy = self._raw.root / damaged.source.archived, Copy(self._raw.root, damaged.source.archived)
+        problem = f"{path}: {damaged.reason}"
+        if not self._repair:
+            return HealthProblem("copies", problem, f"{REPAIR} It copies files again that still exist.")
+        try:
+            if verifier.repair(damaged.source):
+                remedy = "The damaged file was kept beside the new copy." if copy.damaged_files() else ""
+                return HealthProblem("copies", problem, remedy, repaired=True)
+        except (SourceUnreadable, OSError):
+            pass
+        remedy = f"Restore {path} from a backup, if there is one. `palaver read` shows what is left of it."
+        return HealthProblem("copies", problem, remedy)
+
+    def _index(self) -> Iterator[HealthProblem]:
+        generations = Generations(self._home.index)
+        found = self._index_differences(generations)
+        yield from self._wrong_vectors(found)
+        wrong = left = found.differences
+        if generations.is_outdated and self._repair:
+            wrong = ["written by another version of Palaver"]
+        elif generations.is_outdated:
+            self._result.notes["index"] = OUTDATED
+        if wrong and self._repair:
+            # Vectors are read from rows, so the model is not needed.
+            Indexer(self._store, generations, load(self._model)).rebuild(partial(self._report, "Rebuilding"), _PATIENCE)
+            after = self._index_differences(generations)
+            left = after.differences
+            yield from self._wrong_vectors(after)
+        for problem in wrong:
+            remedy = _REPORT if self._repair else REPAIR
+            yield HealthProblem("index", problem, remedy if left else "", repaired=not left)
+
+    def _index_differences(self, generations: Generations) -> IndexDifferences:
+        found = IndexCheck(self._store, generations).run(partial(self._report, "Index"))
+        self._result.checked["entries"], self._result.checked["vectors"] = found.entries, found.vectors
+        return found
+
+    def _wrong_vectors(self, found: IndexDifferences) -> Iterator[HealthProblem]:
+        if wrong := found.ill_embedded:
+            problem = f"{many(len(wrong), 'entry has', 'entries have')} vectors of another text"
+            yield self._repaired("vectors", problem, lambda: self._store.integrity.reembed(wrong), _NEXT_RUN)
+
+    def _repaired(self, part: str, problem: str, repair: Callable[[], None], remedy: str = "") -> HealthProblem:
+        if not self._repair:
+            return HealthProblem(part, problem, REPAIR)
+        with self._store.transaction():
+            repair()
+        return HealthProblem(part, problem, remedy, repaired=True)

@@ -1,0 +1,78 @@
+"""Health check of a home (`palaver doctor`): independent checks that only read, each with facts and problems.
+
+A check that fails is reported as a problem, so that the health check also works on a broken home.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from ...core.checkup import HealthProblem, HealthReport
+from ...core.errors import ConfigInvalid, PalaverError
+from ...core.progress import Reporter
+from . import archive_checks, environment_checks, pipeline_checks
+from .consistency import check_consistency
+from .health_context import Answer, HealthContext
+
+CHECKS: Final[tuple[Callable[[HealthContext], Answer], ...]] = (
+    environment_checks.versions,
+    environment_checks.folder,
+    environment_checks.permissions,
+    archive_checks.database,
+    archive_checks.archive,
+    archive_checks.copies,
+    archive_checks.copies_without_rows,
+    archive_checks.outdated_copies,
+    pipeline_checks.index,
+    pipeline_checks.observations,
+    archive_checks.deletions,
+    environment_checks.model,
+    pipeline_checks.stages,
+    pipeline_checks.background,
+    archive_checks.agents,
+    environment_checks.language_model,
+    pipeline_checks.failed_requests,
+)
+"""All checks, in the order in which they are shown."""
+
+
+def diagnose(context: HealthContext, deep: Reporter | None = None) -> HealthReport:
+    """Run all checks. With `deep`, which hears the progress, also verify all stored data against its checksums."""
+    found = HealthReport(context.home.root)
+    # First, so that the other checks see its results.
+    verified = list(_answers(context, lambda _: _verified(context, deep), "checksums")) if deep else []
+    for check in CHECKS:
+        _add(found, list(_answers(context, check, check.__name__.replace("_", " "))))
+    _add(found, verified)
+    if context.store is not None:
+        context.store.close()
+    return found
+
+
+def _verified(context: HealthContext, report: Reporter) -> Answer:
+    done = check_consistency(context.home, context.model, context.config.exclude, report=report)
+    checked = ", ".join(f"{count:,} {kind}" for kind, count in done.checked.items())
+    yield "checksums", f"verified {checked}" if checked else "not verified"
+    yield from done.problems
+
+
+def _answers(
+    context: HealthContext, check: Callable[[HealthContext], Answer], label: str
+) -> Iterator[tuple[str, str] | HealthProblem]:
+    try:
+        yield from check(context)
+    except ConfigInvalid as problem:
+        yield HealthProblem("settings", str(problem), problem.hint)
+    except PalaverError as problem:
+        yield HealthProblem(label, str(problem), problem.hint)
+    except OSError as error:
+        reason = f"{error.filename or context.home.root}: {error.strerror or error}"
+        yield HealthProblem(label, reason, "Check its owner and permissions.")
+
+
+def _add(report: HealthReport, answers: list[tuple[str, str] | HealthProblem]) -> None:
+    known = {(each.part, each.problem) for each in report.problems}
+    for answer in answers:
+        if isinstance(answer, tuple):
+            report.facts[answer[0]] = answer[1]
+        elif (answer.part, answer.problem) not in known:
+            report.problems.append(answer)

@@ -1,0 +1,70 @@
+"""Health checks of the pipeline: the index, observations, the stages, and work in the background."""
+
+from typing import Final
+
+from ...core.amount import many
+from ...core.checkup import HealthProblem
+from ...core.clock import show_minute
+from .archive_status import OUTDATED
+from .health_context import ARCHIVE, Answer, HealthContext
+
+_BEHIND: Final = 5_000
+"""Changes that the index may be behind. Each process that searches reads them again when it starts."""
+
+
+def index(context: HealthContext) -> Answer:
+    """Check that the index is usable and up to date."""
+    status = context.status
+    if status is None:
+        return
+    behind = f"{many(status.index_lag, 'change')} not indexed yet"
+    lag = f", {behind} (still searched)" if status.index_lag and status.index_usable else ""
+    yield "index", status.index + lag
+    if status.index == OUTDATED:
+        return  # normal after an upgrade; the next ingest run rebuilds it
+    if status.index_lag and not status.index_usable:
+        yield HealthProblem("index", status.index, "Run `palaver rebuild`.")
+    elif status.index_lag > _BEHIND:
+        yield HealthProblem("index", behind, ARCHIVE)
+
+
+def observations(context: HealthContext) -> Answer:
+    """Check that no exchange waits to be observed, and no entry to be embedded."""
+    status = context.status
+    if status is None:
+        return
+    left = [f"{many(status.unobserved, 'exchange')} not observed yet"] * bool(status.unobserved)
+    left += [f"{many(status.unembedded, 'entry', 'entries')} not embedded yet"] * bool(status.unembedded)
+    yield "observations", "; ".join([f"{sum(status.observations.values()):,}", *left])
+    if left and not status.watcher:
+        yield HealthProblem("observations", " and ".join(left), ARCHIVE)
+
+
+def stages(context: HealthContext) -> Answer:
+    """Check that every stage succeeded the last time it ran."""
+    status = context.status
+    if status is None:
+        return
+    times = [f"{stage.name} {show_minute(stage.succeeded)}" for stage in status.stages if stage.succeeded]
+    yield "last success", f"{', '.join(times)} UTC" if times else "none yet"
+    for stage in status.stages:
+        if stage.fails:
+            problem = f"{stage.name} failed at {show_minute(stage.failed)} UTC: {stage.problem}"
+            yield HealthProblem("stages", problem, ARCHIVE)
+
+
+def background(context: HealthContext) -> Answer:
+    """Report whether the background archiver is running."""
+    if context.status is None:
+        return
+    watcher = context.status.watcher
+    since = f"running since {show_minute(watcher.since)} UTC" if watcher else ""
+    yield "watcher", since or "not running; `palaver setup service` starts it"
+
+
+def failed_requests(context: HealthContext) -> Answer:
+    """Check that no request to a language model failed for good."""
+    failed = len(context.store.jobs.dead()) if context.store else 0
+    if failed:
+        remedy = "Run `palaver observe --dead-letters` to see them, and `palaver observe --revive` to retry."
+        yield HealthProblem("language model", f"{many(failed, 'request')} failed permanently", remedy)
