@@ -146,7 +146,7 @@ def test_without_an_archive_the_first_step_is_named(arguments: list[str], home: 
     result = palaver(*arguments)
 
     assert (result.exit_code, result.stdout) == (1, "")
-    assert result.stderr == f"palaver: no archive at {home / 'palaver'}\nRun `palaver up` to make one.\n"
+    assert result.stderr == f"palaver: no archive at {home / 'palaver'}\nRun `palaver up` to create one.\n"
     assert not (home / "palaver").exists()
 
 
@@ -366,7 +366,7 @@ def test_a_home_that_may_only_be_read_is_read(home: Path) -> None:
 
     assert {(each.exit_code, each.stderr) for each in refused} == {(1, f"palaver: {told['message']}\n{told['hint']}\n")}
     assert told["kind"] == "store_read_only"
-    assert told["message"].startswith(f"{home / 'palaver'} may only be read")
+    assert told["message"].startswith(f"{home / 'palaver'} is read-only")
     assert "chmod -R u+w" in told["hint"]
 
 
@@ -475,7 +475,7 @@ def test_no_command_makes_a_new_database_beside_copies(
     result = palaver(*command.format(file=file).split())
 
     assert result.exit_code == 1
-    assert result.stderr.startswith(f"palaver: the database in {place.root} is gone, but the archived copies are there")
+    assert result.stderr.startswith(f"palaver: the database in {place.root} is missing, but its raw copies exist")
     assert "palaver rebuild --from-archive" in result.stderr
     assert not place.has_database
 
@@ -654,7 +654,7 @@ REFUSED = [
     ("'loud' is not one of", ["search", "tide", "--mode", "loud"]),
     ("Unknown ID: obs-999\nTake IDs from search results; they look like obs-24,", ["show", "obs-999"]),
     ("21 IDs given, 1 to 20 allowed", ["show", *["obs-12"] * 21]),
-    ("File not found: /etc/passwd\n`palaver show ID` prints the path of a hit", ["read", "/etc/passwd"]),
+    ("File not found: /etc/passwd\nUse a path printed by `palaver show ID`", ["read", "/etc/passwd"]),
     ("File not found: ../palaver.db", ["read", "../palaver.db"]),
     ("Invalid line range: 0: the first line must be >= 1 and <= the last", ["read", PATH, "0"]),
     ("Invalid line range: 9-4: the first line must be >= 1 and <= the last", ["read", PATH, "9-4"]),
@@ -1047,7 +1047,7 @@ runpy.run_module("palaver", run_name="__main__", alter_sys=True)
 @pytest.mark.parametrize("as_json", [False, True])
 def test_watch_says_what_its_numbers_count(as_json: bool, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """In words where a person reads them; the names in JSON stay what they are."""
-    teller = import_module("palaver.cli.watch")._teller(Home(home), as_json=as_json)
+    teller = import_module("palaver.cli.watch")._listener(Home(home), as_json=as_json)
     teller("archived", {"files": 1, "lines": 9, "exchanges": 3})
     teller("learned", {"observed": 3, "embedded": 4, "behind": 94})
     told, complained = capsys.readouterr()

@@ -104,7 +104,7 @@ def test_undoing_goes_back_step_by_step(core: MemoryCore) -> None:
     shown.append(palaver("memories", "history", "mem_1").stdout)
     assert ["archived" in each or "forgotten" not in each for each in shown] == [False] * 3
     refused = palaver("show", "mem_1", code=2).output
-    assert "mem_1 is not here, or no more: it may be forgotten" in refused
+    assert "mem_1 no longer exists" in refused
     assert "Did you mean" not in refused
     assert "Memory not found: mem_1" in palaver("memories", "edit", "mem_1", code=2).stderr
     restored = palaver("memories", "undo", "mem_1").stdout
@@ -348,7 +348,7 @@ def test_a_person_hears_why_there_is_no_context(tmp_path: Path, monkeypatch: pyt
             "Sessions start with rules, preferences, decisions and patterns; find others with `palaver recall WORDS`.",
             "Memory files of a repository are omitted until you trust them: `palaver mnemonics allow`.",
         ],
-        ["no archive at /no/such/home", "Run `palaver up` to make one."],
+        ["no archive at /no/such/home", "Run `palaver up` to create one."],
     ]
 
 

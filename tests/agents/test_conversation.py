@@ -272,10 +272,10 @@ def test_every_wrong_argument_is_named_at_once() -> None:
     [
         (InvalidInput("No", hint="Do so."), "No. Do so."),
         (LeaseHeld("busy"), "busy"),
-        (StoreMissing(Home.find().database), f"no archive at {Home.find().database}. Run `palaver up` to make one."),
+        (StoreMissing(Home.find().database), f"no archive at {Home.find().database}. Run `palaver up` to create one."),
         (
             IndexDamaged(Home.find().index, "torn"),
-            f"{Home.find().index}: torn. Run `palaver rebuild` to make the index anew.",
+            f"{Home.find().index}: torn. Run `palaver rebuild` to rebuild the index.",
         ),
     ],
 )

@@ -174,7 +174,7 @@ def test_the_archive_is_opened_at_the_first_call() -> None:
         for _ in range(2):
             result = await client.call_tool("search", {"query": "auth"})
             assert result.is_error
-            assert "Run `palaver up` to make one." in text(result)
+            assert "Run `palaver up` to create one." in text(result)
 
     in_process(talk, missing)
 

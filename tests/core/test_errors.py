@@ -103,7 +103,7 @@ def test_copies_without_a_database_are_no_missing_archive() -> None:
 
     missing = StoreMissing(Path("/x"), copies=True)
 
-    assert "copies are there" in str(missing)
+    assert "raw copies exist" in str(missing)
     assert "palaver rebuild --from-archive" in missing.hint
 
 
@@ -122,8 +122,8 @@ def test_a_hint_given_replaces_the_usual_one() -> None:
 @pytest.mark.parametrize(
     ("gone", "told"),
     [
-        (["obs-1"], "obs-1 is not here, or no more: it"),
-        (["ex-1", "obs-2"], "ex-1, obs-2 are not here, or no more: they"),
+        (["obs-1"], "obs-1 no longer exists; it"),
+        (["ex-1", "obs-2"], "ex-1, obs-2 no longer exist; they"),
     ],
 )
 def test_what_is_gone_is_counted(gone: list[str], told: str) -> None:

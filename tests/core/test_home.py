@@ -114,7 +114,7 @@ def test_a_home_that_may_only_be_read_stays_so(tmp_path: Path, monkeypatch: pyte
 
     monkeypatch.setattr(os, "access", may_not)
 
-    with pytest.raises(StoreReadOnly, match="may only be read"):
+    with pytest.raises(StoreReadOnly, match="is read-only"):
         home.make()
     home.prepare()
 
@@ -182,12 +182,12 @@ def test_copies_are_seen_without_a_database(tmp_path: Path) -> None:
 
     (home.archive / "claude-code" / "app" / "one.jsonl").write_bytes(b"x")
     assert home.has_copies
-    with pytest.raises(StoreMissing, match=r"the database in .* is gone") as missing:
+    with pytest.raises(StoreMissing, match=r"the database in .* is missing") as missing:
         home.check()
     assert "rebuild --from-archive" in missing.value.hint
 
     home.database.write_bytes(b"")
-    with pytest.raises(StoreMissing, match=r"the database in .* is gone"):
+    with pytest.raises(StoreMissing, match=r"the database in .* is missing"):
         home.check()
     home.database.write_bytes(b"x")
     home.check()

@@ -254,7 +254,7 @@ def test_a_file_beside_which_nothing_can_be_made_is_read(path: Path, monkeypatch
     with Store.create(path) as store:
         assert (store.is_read_only, store.sessions.count()) == (True, 1)
         assert sorted(path.parent.iterdir()) == before
-        with pytest.raises(StoreError, match="may only be read") as refused, store.transaction():
+        with pytest.raises(StoreError, match="is read-only") as refused, store.transaction():
             store.sessions.save(Session("codex", "two"))
         assert "chmod -R u+w" in refused.value.hint
 
