@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable
 from typing import Final
 
-from .change_log import ChangeTable, Entity
+from .change_log import ChangeLog, Entity
 from .database import AMONG, Database, listed
 from .observation_table import MODEL_PREFIX
 from .vector_table import TOKEN_BYTES
@@ -22,7 +22,7 @@ _TAGS: Final = "SELECT memory, tag FROM memory_tag"
 class Integrity:
     """Compares rows. Repairs run inside a transaction of the caller."""
 
-    def __init__(self, database: Database, changes: ChangeTable) -> None:
+    def __init__(self, database: Database, changes: ChangeLog) -> None:
         self._db, self._changes = database, changes
 
     def damage(self) -> list[str]:

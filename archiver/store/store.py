@@ -10,7 +10,7 @@ from ...core.errors import LeaseHeld, StoreCorrupt, StoreError
 from ...core.home import Home
 from . import watermark
 from .backups import Backups
-from .change_log import ChangeTable, PublicationTable
+from .change_log import ChangeLog, ChangeTable, PublicationTable
 from .confirmation_table import ConfirmationTable
 from .database import Database
 from .deleted_row_table import DeletedRowTable
@@ -44,7 +44,7 @@ class Store(Closing):
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self.changes = ChangeTable(database)
+        self.changes: ChangeLog = ChangeTable(database)
         self.sources = SourceTable(database)
         self.containers = ContainerTable(database)
         self.repetitions = RepetitionTable(database)

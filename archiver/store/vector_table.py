@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 
 from msgspec import Struct
 
-from .change_log import ChangeTable, Entity
+from .change_log import ChangeLog, Entity
 from .database import AMONG, Database, listed
 
 PARTS_MAX: Final = 256
@@ -46,7 +46,7 @@ class StoredVector(Struct, frozen=True):
 class VectorTable:
     """Reads and writes vectors by item and model."""
 
-    def __init__(self, database: Database, changes: ChangeTable) -> None:
+    def __init__(self, database: Database, changes: ChangeLog) -> None:
         self._db, self._changes = database, changes
 
     def unembedded(self, model: str, limit: int) -> list[int]:

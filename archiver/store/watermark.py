@@ -13,7 +13,7 @@ from ...core.amount import many
 from ...core.durability import with_checksum, without_checksum
 from ...core.home import Home
 from .backups import stamp
-from .change_log import ChangeTable
+from .change_log import ChangeLog
 from .database import Database
 from .sqlite import has_log
 
@@ -27,7 +27,7 @@ LOSS_HINT: Final = (
 class Watermark:
     """Watermark of one store, and the number of changes that the database lacks."""
 
-    def __init__(self, database: Database, changes: ChangeTable) -> None:
+    def __init__(self, database: Database, changes: ChangeLog) -> None:
         self._home, self._changes = Home(database.path.parent), changes
         self._path, self._lost_path = _paths(self._home)
         self._written = -1

@@ -1,0 +1,1 @@
+"""Contract tests: one suite for each seam, run on every implementation of its protocol."""

@@ -1,0 +1,135 @@
+"""Contract of `ChangeLog`, run on every kind of store that has one."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from palaver.archiver.store import ChangeLog, Entity, Store
+from palaver.core.conversation import Session
+from palaver.core.memory import Memory
+
+from ..archiver.store.said import begun, exchange
+
+OPENERS: dict[str, Callable[[Path], Store]] = {"sqlite": Store.create}
+"""Functions that create a store, or open it again, in a folder."""
+
+
+@pytest.fixture(params=OPENERS)
+def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Store]:
+    """Function that opens the same store again."""
+    return lambda: OPENERS[request.param](tmp_path / "palaver.db")
+
+
+@pytest.fixture
+def store(opened: Callable[[], Store]) -> Iterator[Store]:
+    """An empty store."""
+    with opened() as made:
+        yield made
+
+
+@pytest.fixture
+def log(store: Store) -> ChangeLog:
+    """Change log of the store."""
+    return store.changes
+
+
+def test_empty_log_has_no_entries(log: ChangeLog) -> None:
+    """The last number of an empty log is 0."""
+    assert (log.last(), log.since(0)) == (0, [])
+
+
+def test_numbers_rise_with_every_entry(log: ChangeLog) -> None:
+    """Each entry has a higher number than all entries before it."""
+    numbers = []
+    for item in (7, 3, 7):
+        log.log(Entity.ITEM, [item])
+        numbers.append(log.last())
+
+    assert numbers == sorted(set(numbers))
+    assert numbers[0] > 0
+
+
+def test_reader_gets_each_later_item_once_in_key_order(log: ChangeLog) -> None:
+    """A reader passes the last number that it has seen, and gets the items with later entries."""
+    log.log(Entity.ITEM, [5, 3])
+    watermark = log.last()
+    log.log(Entity.VECTOR, [3, 4])
+    log.log(Entity.ITEM, [3])
+
+    assert log.since(0) == [3, 4, 5]
+    assert log.since(watermark) == [3, 4]
+    assert log.since(log.last()) == []
+
+
+def test_reader_can_ask_for_one_kind_of_change(log: ChangeLog) -> None:
+    """Changes of vectors and of items are told apart."""
+    log.log(Entity.ITEM, [1, 2])
+    log.log(Entity.VECTOR, [2, 3])
+
+    assert log.since(0, [Entity.ITEM]) == [1, 2]
+    assert log.since(0, [Entity.VECTOR]) == [2, 3]
+
+
+def test_entry_is_part_of_the_transaction(store: Store, log: ChangeLog) -> None:
+    """A transaction that fails leaves neither its changes nor their entries."""
+
+    def fail() -> None:
+        with store.transaction():
+            store.memories.insert(Memory("Never stored."), 1)
+            log.log(Entity.VECTOR, [1])
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+
+    assert (log.since(0), store.items.all_keys()) == ([], [])
+
+
+def test_every_write_of_an_indexed_item_appends_an_entry(store: Store, log: ChangeLog) -> None:
+    """Nobody has to call `log` for inserts, updates and deletes of items."""
+    with store.transaction():
+        key = store.memories.insert(Memory("Heat the kiln."), 1)
+    assert log.since(0, [Entity.ITEM]) == [key]
+
+    watermark = log.last()
+    with store.transaction():
+        store.memories.delete([key])
+    assert log.since(watermark, [Entity.ITEM]) == [key]
+
+
+def test_change_of_a_session_appends_its_items(store: Store, log: ChangeLog) -> None:
+    """Index entries of exchanges contain columns of their session."""
+    with store.transaction():
+        session, source = begun(store)
+        store.exchanges.replace(session, source, 0, [exchange(0, "Why?"), exchange(1, "How?")])
+    keys, watermark = store.items.all_keys(), log.last()
+    with store.transaction():
+        store.sessions.save(Session("claude-code", "one", project="shop"))
+
+    assert log.since(watermark, [Entity.ITEM]) == keys
+
+
+def test_write_of_an_equal_value_appends_nothing(store: Store, log: ChangeLog) -> None:
+    """An index is not rebuilt for a write that changes nothing."""
+    with store.transaction():
+        session, source = begun(store)
+        store.exchanges.replace(session, source, 0, [exchange(0, "Why?")])
+    watermark = log.last()
+    with store.transaction():
+        store.exchanges.replace(session, source, 0, [exchange(0, "Why?")])
+
+    assert log.since(watermark) == []
+
+
+def test_numbers_and_entries_survive_reopening(opened: Callable[[], Store]) -> None:
+    """A watermark stays valid in another process."""
+    with opened() as store:
+        store.changes.log(Entity.ITEM, [1, 2])
+        watermark = store.changes.last()
+    with opened() as store:
+        store.changes.log(Entity.ITEM, [3])
+        log = store.changes
+
+        assert log.last() > watermark
+        assert log.since(watermark) == [3]
