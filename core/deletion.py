@@ -1,8 +1,14 @@
 """Values of a deletion: the request, the preview, the result and the list of past deletions."""
 
+from enum import StrEnum
+from typing import Final
+
 from msgspec import Struct, field
 
 from .conversation import Milliseconds
+
+UNDO_PERIOD: Final = 30 * 24 * 3600 * 1000
+"""Milliseconds during which a deletion can be undone."""
 
 
 class DeletionRequest(Struct, frozen=True):
@@ -185,21 +191,35 @@ class DeletionSummary(Struct, frozen=True):
     projects: tuple[str, ...] = ()
 
 
-class PastDeletion(Struct, frozen=True):
-    """A deletion in the list of deletions.
+class DeletionState(StrEnum):
+    """Progress of a deletion."""
+
+    KEPT = "kept"
+    """It can be undone."""
+    ERASING = "erasing"
+    """Its content is being removed from the archive."""
+    ERASED = "erased"
+    """Nothing of its content is left."""
+
+
+class Deletion(Struct, frozen=True):
+    """A deletion of the past.
 
     Attributes:
-        number: Number of the deletion.
+        id: Number, for undo.
         at: Moment of the deletion.
-        until: Last moment at which it can be undone; None for an erasure.
+        state: Progress.
         marks: Number of tombstones, two or three for each line.
-        finished: False while an erasure is not completed.
         summary: Counts; empty if the database was lost since.
     """
 
-    number: int
+    id: int
     at: Milliseconds
-    until: Milliseconds | None
+    state: DeletionState
     marks: int
-    finished: bool = True
     summary: DeletionSummary = DeletionSummary()
+
+    @property
+    def until(self) -> Milliseconds | None:
+        """Last moment at which it can be undone; None if it cannot."""
+        return self.at + UNDO_PERIOD if self.state is DeletionState.KEPT else None

@@ -18,7 +18,7 @@ from ..core.amount import DOLLAR, MONEY
 from ..core.checkup import ConsistencyReport, HealthReport
 from ..core.clock import show_day, show_instant
 from ..core.conversation import INSTANT, Exchange, Turn
-from ..core.deletion import DeletionResult, ErasureCheck
+from ..core.deletion import Deletion, DeletionResult, ErasureCheck
 from ..core.errors import SourceUnreadable
 from ..core.memory import Edge, MemoryEvent, StoredMemory
 from ..core.query import Grouping
@@ -79,6 +79,7 @@ _SHAPES: Final[Mapping[type, Shape]] = {
     ConsistencyReport: Shape(added={"ok": "ok"}),
     HealthReport: Shape(added={"healthy": "healthy"}),
     ErasureCheck: Shape(added={"passed": "passed"}),
+    Deletion: Shape(added={"until": lambda each: None if each.until is None else show_instant(each.until)}),
     DeletionResult: Shape(added={"done": lambda _: True}),
 }
 

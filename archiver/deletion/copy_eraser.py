@@ -7,6 +7,7 @@ new bytes of an agent are copied, their copies are recorded as well: erased line
 from collections.abc import Iterable
 from itertools import chain
 
+from ...core.deletion import DeletionState
 from ...core.errors import CopyDamaged, SourceUnreadable
 from ...core.home import Home
 from ...core.progress import Progress, silent
@@ -16,7 +17,7 @@ from ..copies.rewriting import erase_lines, remove, remove_leftovers, updating_c
 from ..files.compression import DOCUMENT, SUFFIX, as_lines
 from ..files.lines import is_blanked, split
 from ..formats.registry import all_formats
-from ..store import Source, State, Store
+from ..store import Source, Store
 from .ownership import parse_copy, reading_copy, repeats_others
 from .suppression import SuppressionList
 
@@ -31,7 +32,7 @@ class CopyEraser:
 
     def expect(self, copies: Iterable[str]) -> None:
         """Record that erased lines may be in these copies, or will be once they are written."""
-        erased = next((each.id for each in self._store.tombstones.all() if each.state is not State.KEPT), None)
+        erased = next((each.id for each in self._store.tombstones.all() if each.state is not DeletionState.KEPT), None)
         known, recorded = {each.agent for each in all_formats()}, self._store.tombstones.intended()
         expected = [name for name in copies if name not in recorded and name.partition("/")[0] in known]
         if erased is not None and expected:

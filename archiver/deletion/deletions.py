@@ -13,20 +13,17 @@ from msgspec.structs import replace
 
 from ...core.clock import now
 from ...core.conversation import UNINDEXED, Milliseconds
-from ...core.deletion import DeletionRequest, DeletionSummary
+from ...core.deletion import UNDO_PERIOD, Deletion, DeletionRequest, DeletionState, DeletionSummary
 from ...core.errors import ChangedMeanwhile, InvalidInput
 from ...core.home import Home
 from ...core.progress import Progress, silent
 from ..copies.raw import RawArchive
-from ..store import Deletion, State, Store
+from ..store import Store
 from ..store.source_table import DELETED
 from .deletion_plan import DeletionPlan, Planner
 from .ownership import repeats_others
 from .selector import Selector
-
-UNDO_PERIOD: Final = 30 * 24 * 3600 * 1000
-"""Milliseconds during which a deletion can be undone."""
-
+from .suppression import SuppressionList
 
 _NO_COUNTS: Final = DeletionSummary()
 
@@ -41,6 +38,7 @@ class Deletions:
     def __init__(self, store: Store, raw: RawArchive) -> None:
         self._store, self._raw = store, raw
         self._key = Home(raw.root.parent).key()
+        self._suppression = SuppressionList(store, self._key)
 
     def plan(self, request: DeletionRequest, progress: Progress = silent) -> DeletionPlan:
         """Return what a request would delete. Raises `InvalidInput` as `Selector` and `CopyDamaged` as `Planner`."""
@@ -77,7 +75,7 @@ class Deletions:
         with self._store.transaction():
             if selection.exchanges.keys() & set(self._store.changes.since(plan.seq)):
                 raise ChangedMeanwhile
-            state = State.ERASING if plan.erase else State.KEPT
+            state = DeletionState.ERASING if plan.erase else DeletionState.KEPT
             number = tombstones.begin(now(), state, plan.marks, _summary(plan, extra))
             if not plan.erase:
                 self._store.deleted_rows.keep(number, list(selection.exchanges))
@@ -93,13 +91,13 @@ class Deletions:
     def expired(self, at: Milliseconds) -> list[Deletion]:
         """Return the deletions that can no longer be undone and are not erased yet."""
         past = self._store.tombstones.all()
-        return [each for each in past if each.state is State.KEPT and each.at < at - UNDO_PERIOD]
+        return [each for each in past if each.state is DeletionState.KEPT and each.at < at - UNDO_PERIOD]
 
     def expire(self, number: int, also: Callable[[], None] = _nothing) -> None:
         """Begin to erase a deletion. `also` runs in the same transaction. Raises `InvalidInput` as `undo` does."""
         deletion = self._undoable(number)
         with self._store.transaction():
-            self._store.tombstones.become(deletion.id, State.ERASING)
+            self._store.tombstones.become(deletion.id, DeletionState.ERASING)
             copies = {source.archived: False for source in self._store.sources.all() if repeats_others(source)}
             self._store.tombstones.intend(deletion.id, copies)
             also()
@@ -120,9 +118,8 @@ class Deletions:
 
     def _undoable(self, number: int) -> Deletion:
         found = self._store.tombstones.load(number)
-        if found is None or found.state is not State.KEPT:
-            undone = self._store.tombstones.was_undone(number)
-            problem = "was erased" if found else "was undone before" if undone else "does not exist"
+        if found is None or found.state is not DeletionState.KEPT:
+            problem = "was erased" if found else "was undone or never existed"
             raise InvalidInput(f"Deletion {number} {problem}", hint="Run `palaver forget --list` to see all deletions.")
         return found
 
@@ -144,6 +141,8 @@ class Deletions:
         self._store.tombstones.intend(number, copies)
         for each in selection.sources | selection.lines.keys() | plan.repeats.keys():
             self._store.deleted_rows.erase(each, partial(plan.includes, sources[each]))
+        for source in map(sources.__getitem__, selection.sources):
+            self._store.tombstones.keep_emptied(self._suppression.file(source.path), source.mtime, source.size)
         self._store.tombstones.erase_rows(selection.sources, selection.sessions)
         self._store.tombstones.erase_calls(selection.exchanges.keys())
 
@@ -152,7 +151,7 @@ class Deletions:
         for number in self._store.tombstones.overtaken():
             deletion = self._store.tombstones.load(number)
             if deletion is not None and not deletion.summary.memories:
-                self._store.tombstones.become(number, State.ERASING)
+                self._store.tombstones.become(number, DeletionState.ERASING)
 
 
 def _summary(plan: DeletionPlan, extra: DeletionSummary) -> DeletionSummary:

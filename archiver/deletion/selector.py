@@ -11,12 +11,12 @@ from msgspec import Struct, field
 
 from ...core import ids
 from ...core.conversation import Session, SessionKind
-from ...core.deletion import DeletionRequest
+from ...core.deletion import DeletionRequest, DeletionState
 from ...core.errors import CopyDamaged, InvalidInput, InvalidLineRange, PathOutsideArchive
 from ...core.home import Home
 from ..copies.raw import RawArchive
 from ..files.lines import split
-from ..store import Source, State, Store
+from ..store import Source, Store
 from ..store.exchange_table import ExchangeOutline
 from ..store.source_table import DELETED
 from .ownership import Ownership, is_left, reading_copy
@@ -85,7 +85,7 @@ class Selector:
         with_sources = {source.session for source in self.sources.values()}
         self.sessions = {number: each for number, each in store.sessions.all().items() if number in with_sources}
         self._outlines = store.exchanges.outlines()
-        undoable = any(each.state is State.KEPT for each in store.tombstones.all())
+        undoable = any(each.state is DeletionState.KEPT for each in store.tombstones.all())
         self._partly_deleted = {each.session for each in every.values() if undoable and DELETED in each.coverage}
 
     def select(self) -> Selection:

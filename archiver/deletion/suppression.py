@@ -18,8 +18,7 @@ from typing import Final
 
 import orjson
 
-from ..files.compression import opened
-from ..files.lines import Line, is_blanked, split
+from ..files.lines import Line, is_blanked
 from ..store import Store
 
 _IDENTIFYING: Final = re.compile(rb"\d{10,}|\d\d:\d\d:\d\d|[0-9a-f]{8}-[0-9a-f]{4}-")
@@ -68,12 +67,6 @@ class SuppressionList:
             found |= {number for number, its in marks.items() if its & known}
             found |= {line.number for line in batch if blanked and is_blanked(line.data)}
         return found
-
-    def covers(self, path: Path) -> bool:
-        """Return whether an agent's file contains only deleted lines. Raises `OSError`."""
-        with opened(path) as file:
-            lines = list(split(file))
-        return bool(lines) and len(self.lines(path, lines)) == len(lines)
 
     def records(self, records: Mapping[str, int], *, erased: bool = False) -> set[int]:
         """Return the lines of the deleted records, or of the erased ones; `records` maps ids to lines."""

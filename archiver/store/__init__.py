@@ -19,7 +19,6 @@ from .repetition_table import Repetition
 from .source_table import Place, Source
 from .sqlite import is_wal_safe, sqlite_version
 from .store import Store
-from .tombstone_table import Deletion, State
 from .vector_table import Embedded, StoredVector
 
 __all__ = [
@@ -31,7 +30,6 @@ __all__ = [
     "ChangeLog",
     "Confirmation",
     "DeadJob",
-    "Deletion",
     "Document",
     "Edit",
     "Embedded",
@@ -44,7 +42,6 @@ __all__ = [
     "Queued",
     "Repetition",
     "Source",
-    "State",
     "Store",
     "StoredExchange",
     "StoredItem",

@@ -6,16 +6,14 @@ Its tombstones stay in every state. They are also written to a file beside the c
 
 import os
 from collections.abc import Collection, Mapping
-from enum import StrEnum
 from pathlib import Path
 from typing import Final, cast
 
 import msgspec
-from msgspec import Struct
 
 from ...core.amount import many
 from ...core.conversation import Milliseconds
-from ...core.deletion import DeletionSummary
+from ...core.deletion import Deletion, DeletionState, DeletionSummary
 from ...core.errors import StoreError
 from ...core.home import Home
 from .database import AMONG, Database, listed
@@ -23,24 +21,6 @@ from .stage_table import StageTable
 from .tombstone_file import NEVER_WRITTEN, FileHeader, KeyChanged, KeyLost, TombstoneFile, Tombstones, fingerprint
 
 _STAGE: Final = "forget"
-
-
-class State(StrEnum):
-    """Progress of a deletion."""
-
-    KEPT = "kept"
-    ERASING = "erasing"
-    ERASED = "erased"
-
-
-class Deletion(Struct, frozen=True):
-    """A deletion. `marks` is the number of its tombstones."""
-
-    id: int
-    at: Milliseconds
-    state: State
-    marks: int
-    summary: DeletionSummary = DeletionSummary()
 
 
 class TombstoneTable:
@@ -164,19 +144,19 @@ class TombstoneTable:
         self.lost = max(content.damaged - len(known.keys() - {each.number for each in content.deletions}), 0)
         copies = [str(name) for (name,) in self._db.rows("SELECT archived FROM source")]
         for each in content.deletions:
-            state = State(each.state)
-            if copies and state is State.ERASED:
-                state = State.ERASING  # the database is older than the erasure, so its rows have to go
+            state = DeletionState(each.state)
+            if copies and state is DeletionState.ERASED:
+                state = DeletionState.ERASING  # the database is older than the erasure, so its rows have to go
             same = known.get(each.number)
             if same is not None and same.at == each.at:
                 number = same.id
-                state = max(state, same.state, key=list(State).index)
+                state = max(state, same.state, key=list(DeletionState).index)
                 self.become(number, state)
             else:
                 sql = "INSERT INTO forgetting (id, at, state) VALUES (?, ?, ?)"
                 number = self._db.run(sql, (None if same else each.number, each.at, state))
             self._db.run_many("INSERT OR IGNORE INTO tombstone VALUES (?, ?)", [(mark, number) for mark in each.marks])
-            if state is State.ERASING:
+            if state is DeletionState.ERASING:
                 self.intend(number, dict.fromkeys(copies, False))
                 self._db.run("DELETE FROM forgotten_item")  # any of these rows may contain erased content
         if copies and content.deletions:
@@ -186,7 +166,7 @@ class TombstoneTable:
 
     # Deletions
 
-    def begin(self, at: Milliseconds, state: State, marks: Collection[int], summary: DeletionSummary) -> int:
+    def begin(self, at: Milliseconds, state: DeletionState, marks: Collection[int], summary: DeletionSummary) -> int:
         """Insert a deletion with its tombstones; return its number."""
         self._changed = True
         number = self._db.run(
@@ -196,11 +176,11 @@ class TombstoneTable:
         self._db.run_many("INSERT OR IGNORE INTO tombstone VALUES (?, ?)", [(mark, number) for mark in marks])
         return number
 
-    def become(self, number: int, state: State) -> None:
+    def become(self, number: int, state: DeletionState) -> None:
         """Change the state of a deletion. Content that undo needs goes when it can no longer be undone."""
         self._changed = True
         self._db.run("UPDATE forgetting SET state = ? WHERE id = ?", (state, number))
-        if state is not State.KEPT:
+        if state is not DeletionState.KEPT:
             self._db.run("DELETE FROM forgotten_item WHERE forgetting = ?", (number,))
             shown = "json_remove(told, '$.projects', '$.first', '$.last')"
             self._db.run(f"UPDATE forgetting SET told = {shown} WHERE id = ?", (number,))
@@ -233,7 +213,7 @@ class TombstoneTable:
             Deletion(
                 cast(int, number),
                 cast(int, at),
-                State(str(state)),
+                DeletionState(str(state)),
                 cast(int, marks),
                 msgspec.json.decode(str(summary), type=DeletionSummary),
             )
@@ -243,11 +223,6 @@ class TombstoneTable:
     def load(self, number: int) -> Deletion | None:
         """Return the deletion with this number, or None."""
         return next((each for each in self.all() if each.id == number), None)
-
-    def was_undone(self, number: int) -> bool:
-        """Return whether the deletion with this number was undone."""
-        given = self._db.number("SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'forgetting'")
-        return 0 < number <= given and self.load(number) is None
 
     def overtaken(self) -> list[int]:
         """Return the numbers of undoable deletions whose content was erased completely by later deletions."""

@@ -9,24 +9,25 @@ from msgspec import Struct
 
 from ...archiver.copies.raw import RawArchive
 from ...archiver.deletion.deletion_plan import DeletionPlan
-from ...archiver.deletion.deletions import UNDO_PERIOD, Deletions
+from ...archiver.deletion.deletions import Deletions
 from ...archiver.deletion.selector import in_project
 from ...archiver.ingest.ingest import Ingest
 from ...archiver.reading.exclusion import Exclusion
-from ...archiver.store import ARCHIVER, State, Store
+from ...archiver.store import ARCHIVER, Store
 from ...core import ids
 from ...core.amount import many
 from ...core.clock import now
 from ...core.closing import Closing
 from ...core.deletion import (
+    UNDO_PERIOD,
     DeletedCopy,
     DeletedMemory,
     DeletedSession,
+    Deletion,
     DeletionPreview,
     DeletionRequest,
     DeletionResult,
     DeletionSummary,
-    PastDeletion,
     RestoreResult,
 )
 from ...core.errors import InvalidInput
@@ -121,19 +122,9 @@ class Deleter(Closing):
             erasure.expire(self._store, self._raw, number)
             return erasure.finish(self._home, self._store, self._exclusion, self._model, report)
 
-    def history(self) -> list[PastDeletion]:
+    def history(self) -> list[Deletion]:
         """Return every deletion, newest first."""
-        return [
-            PastDeletion(
-                each.id,
-                each.at,
-                each.at + UNDO_PERIOD if each.state is State.KEPT else None,
-                each.marks,
-                each.state is not State.ERASING,
-                each.summary,
-            )
-            for each in self._store.tombstones.all()
-        ]
+        return self._store.tombstones.all()
 
     def close(self) -> None:
         """Close the store."""

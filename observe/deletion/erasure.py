@@ -13,9 +13,10 @@ from ...archiver.deletion.copy_eraser import CopyEraser
 from ...archiver.deletion.deletions import Deletions
 from ...archiver.ingest.ingest import Ingest
 from ...archiver.reading.exclusion import Exclusion
-from ...archiver.store import State, Store
+from ...archiver.store import Store
 from ...archiver.store.backups import Backups
 from ...core.clock import now
+from ...core.deletion import DeletionState
 from ...core.errors import SourceUnreadable
 from ...core.home import Home
 from ...core.memory import EventKind, MemoryState
@@ -67,7 +68,7 @@ def memories_of(store: Store, number: int) -> list[int]:
 
 def is_unfinished(store: Store) -> bool:
     """Return whether an erasure is not finished."""
-    return any(each.state is State.ERASING for each in store.tombstones.all())
+    return any(each.state is DeletionState.ERASING for each in store.tombstones.all())
 
 
 def finish(
@@ -92,8 +93,8 @@ def finish(
     if done:
         with store.transaction():
             for each in store.tombstones.all():
-                if each.state is State.ERASING and each.id not in left:
-                    store.tombstones.become(each.id, State.ERASED)
+                if each.state is DeletionState.ERASING and each.id not in left:
+                    store.tombstones.become(each.id, DeletionState.ERASED)
         done = compact(store, whole=False)
     return ErasureResult(done and not left, tuple(problems))
 

@@ -7,16 +7,16 @@ from typing import Final
 
 from ...archiver.copies.copy_verification import copies_without_row
 from ...archiver.copies.raw import RawArchive, Stat
-from ...archiver.deletion.deletions import UNDO_PERIOD
 from ...archiver.deletion.suppression import SuppressionList
 from ...archiver.reading.exclusion import Exclusion
-from ...archiver.store import ARCHIVER, State, Store
+from ...archiver.store import ARCHIVER, Store
 from ...archiver.store.backups import Backups
 from ...archiver.store.tombstone_file import KeyLost
 from ...archiver.store.watermark import LOSS_HINT
 from ...core.amount import many, size
 from ...core.checkup import HealthProblem
 from ...core.clock import now, show_minute
+from ...core.deletion import UNDO_PERIOD, DeletionState
 from ...core.errors import StoreCorrupt, StoreMissing
 from ...core.installation import upgrade_hint
 from ...core.report import Unsearched
@@ -151,7 +151,7 @@ def _is_erased(context: HealthContext, store: Store, path: Path, state: Stat) ->
     if not store.tombstones.exist(erased=True):
         return False
     known = SuppressionList(store, context.key, erased=True)
-    return store.tombstones.is_emptied(known.file(path), state.mtime, state.size) or known.covers(path)
+    return store.tombstones.is_emptied(known.file(path), state.mtime, state.size)
 
 
 def deletions(context: HealthContext) -> Answer:
@@ -166,15 +166,15 @@ def deletions(context: HealthContext) -> Answer:
         yield HealthProblem("deletions" if past else "key", str(lost), lost.hint)
     if not past:
         return
-    undoable = sum(each.state is State.KEPT for each in past)
+    undoable = sum(each.state is DeletionState.KEPT for each in past)
     yield "deletions", f"{len(past):,}; {undoable:,} can be undone" if undoable else f"{len(past):,}"
-    if unfinished := sum(each.state is State.ERASING for each in past):
+    if unfinished := sum(each.state is DeletionState.ERASING for each in past):
         waiting = list(store.tombstones.intended())
         left = many(len(waiting), "copy", "copies")
         where = f"; {left} may still contain erased text, such as {waiting[0]}" if waiting else ""
         problem = f"{many(unfinished, 'erasure is', 'erasures are')} not finished{where}"
         yield HealthProblem("deletions", problem, ARCHIVE)
-    if overdue := sum(each.state is State.KEPT and each.at < now() - UNDO_PERIOD - _OVERDUE for each in past):
+    if overdue := sum(each.state is DeletionState.KEPT and each.at < now() - UNDO_PERIOD - _OVERDUE for each in past):
         problem = (
             f"{many(overdue, 'deletion')} can no longer be undone, but {'is' if overdue == 1 else 'are'} not erased"
         )

@@ -24,10 +24,10 @@ from palaver.archiver.ingest.recovery import Recovery
 from palaver.archiver.reading.exclusion import Exclusion
 from palaver.archiver.reading.source_reader import IngestFilters
 from palaver.archiver.redaction import VERSION, Redactor
-from palaver.archiver.store import State, Store, source_table
+from palaver.archiver.store import Store, source_table
 from palaver.archiver.store.database import Database
 from palaver.core import ids
-from palaver.core.deletion import DeletionRequest
+from palaver.core.deletion import DeletionRequest, DeletionState
 
 from ..formats.claude_code.claude_lines import written
 from ..history import History, talk
@@ -144,7 +144,7 @@ class World:
         if erase:
             self.erased |= gone
             self.forgotten = {each: words for each, words in self.forgotten.items() if not words <= self.erased}
-            kept = {each.id for each in self.history.store.tombstones.all() if each.state is State.KEPT}
+            kept = {each.id for each in self.history.store.tombstones.all() if each.state is DeletionState.KEPT}
             assert kept == self.forgotten.keys()
         else:
             self.forgotten[number] = gone

@@ -12,15 +12,15 @@ from palaver.archiver.copies.copy_verification import CopyVerifier
 from palaver.archiver.copies.exporter import Exporter
 from palaver.archiver.copies.raw_copy import Copy
 from palaver.archiver.deletion.copy_eraser import CopyEraser
-from palaver.archiver.deletion.deletions import UNDO_PERIOD, Deletions
+from palaver.archiver.deletion.deletions import Deletions
 from palaver.archiver.ingest import rereading
 from palaver.archiver.redaction import scanner
 from palaver.archiver.redaction.rule import Rule
 from palaver.archiver.redaction.rules import rules
-from palaver.archiver.store import State, source_table
+from palaver.archiver.store import source_table
 from palaver.core import ids
 from palaver.core.clock import now
-from palaver.core.deletion import DeletionRequest
+from palaver.core.deletion import UNDO_PERIOD, DeletionRequest, DeletionState
 from palaver.core.errors import InvalidInput, SourceUnreadable
 
 from ..formats.claude_code.claude_lines import written
@@ -402,9 +402,9 @@ def test_what_was_forgotten_can_be_had_back(history: History) -> None:
     undo(history, number)
 
     assert (sorted(history.prompts()), history.source().coverage, history.session()) == before
-    with pytest.raises(InvalidInput, match="undone before"):
+    with pytest.raises(InvalidInput, match="undone"):
         undo(history, number)
-    with pytest.raises(InvalidInput, match="does not exist"):
+    with pytest.raises(InvalidInput, match="never existed"):
         undo(history, second + 1)
 
 
@@ -521,7 +521,7 @@ def test_every_line_is_still_accounted_for(history: History) -> None:
         assert history.store.sources.unaccounted() == []
     assert history.store.sources.all() == [] or history.source().coverage == {"forgotten": 4}
     assert history.store.tombstones.exist()
-    assert {each.state for each in history.store.tombstones.all()} == {State.KEPT, State.ERASING}
+    assert {each.state for each in history.store.tombstones.all()} == {DeletionState.KEPT, DeletionState.ERASING}
 
 
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])

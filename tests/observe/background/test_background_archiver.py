@@ -17,12 +17,11 @@ from typing import Any
 
 import pytest
 
-from palaver.archiver.deletion.deletions import UNDO_PERIOD
-from palaver.archiver.store import ARCHIVER, State, Store
+from palaver.archiver.store import ARCHIVER, Store
 from palaver.archiver.store.tombstone_file import KeyLost
 from palaver.archiver.watch.file_events import FileEvents
 from palaver.archiver.watch.transcript_watcher import TranscriptWatcher
-from palaver.core.deletion import DeletionRequest
+from palaver.core.deletion import UNDO_PERIOD, DeletionRequest, DeletionState
 from palaver.core.errors import LeaseHeld, PalaverError, StoreMissing
 from palaver.core.home import Home
 from palaver.core.query import Query
@@ -196,7 +195,7 @@ def test_what_can_no_longer_be_had_back_is_erased(projects: Path, place: Home) -
 
 def erased(place: Home) -> bool:
     with Store.open(place.database) as store:
-        return {each.state for each in store.tombstones.all()} == {State.ERASED}
+        return {each.state for each in store.tombstones.all()} == {DeletionState.ERASED}
 
 
 def test_what_an_index_replaced_goes(place: Home) -> None:

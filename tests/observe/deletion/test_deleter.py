@@ -13,12 +13,11 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from palaver.archiver.deletion.deletions import UNDO_PERIOD
 from palaver.archiver.ingest.transcripts import in_paths
-from palaver.archiver.store import Planned, State, Store
+from palaver.archiver.store import Planned, Store
 from palaver.core import ids
 from palaver.core.clock import now
-from palaver.core.deletion import DeletionRequest, DeletionResult
+from palaver.core.deletion import UNDO_PERIOD, DeletionRequest, DeletionResult, DeletionState
 from palaver.core.home import Home
 from palaver.core.memory import Memory, MemoryState, Relation
 from palaver.core.observation import Observation, ObservationType
@@ -176,7 +175,7 @@ def test_an_erased_session_leaves_no_byte_anywhere(root: Path) -> None:
     assert [Path(path).name for path in outcome.originals] == [f"{GONE}.jsonl"]
     assert outcome.preview.sent == 1
     with Store.open(home.database) as store:
-        assert [each.state for each in store.tombstones.all()] == [State.ERASED]
+        assert [each.state for each in store.tombstones.all()] == [DeletionState.ERASED]
         assert store.ledger.spent_in("run") == 1
 
     archive(root, home)
@@ -307,7 +306,7 @@ def test_what_is_forgotten_long_enough_is_erased_with_its_memories(root: Path, m
 
     with Store.open(home.database) as store:
         assert [held.memory.content for held in store.memories.all()] == ["Payments need an address"]
-        assert [each.state for each in store.tombstones.all()] == [State.ERASED]
+        assert [each.state for each in store.tombstones.all()] == [DeletionState.ERASED]
     assert scan(home.root, CANARIES).found == []
 
 

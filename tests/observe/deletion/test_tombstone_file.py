@@ -13,7 +13,7 @@ import pytest
 from palaver.archiver.copies.copy_verification import archived_names
 from palaver.archiver.copies.raw import RawArchive
 from palaver.archiver.ingest.transcripts import in_paths
-from palaver.archiver.store import State, Store
+from palaver.archiver.store import Store
 from palaver.archiver.store.tombstone_file import (
     NEVER_WRITTEN,
     FileHeader,
@@ -22,7 +22,7 @@ from palaver.archiver.store.tombstone_file import (
     Tombstones,
     fingerprint,
 )
-from palaver.core.deletion import DeletionRequest
+from palaver.core.deletion import DeletionRequest, DeletionState
 from palaver.core.errors import StoreError
 from palaver.core.home import TOMBSTONE_FILE, Home
 from palaver.observe import pipeline
@@ -223,7 +223,7 @@ def test_a_restored_backup_brings_nothing_back(history: History, erase: bool) ->
         assert b"whole" not in copies(history.home)
         with Store.open(history.home.database) as store:
             assert store.sessions.find("claude-code", OTHER) is None
-            assert {each.state for each in store.tombstones.all()} == {State.ERASED}
+            assert {each.state for each in store.tombstones.all()} == {DeletionState.ERASED}
 
 
 def test_a_lost_register_is_written_again(history: History) -> None:
@@ -467,4 +467,4 @@ def test_who_is_killed_between_register_and_commit_has_forgotten(history: Histor
     assert "secret?" not in asked(history.home)
     assert check_consistency(history.home).problems == []
     with Store.open(history.home.database) as store:
-        assert [each.state for each in store.tombstones.all()] == [State.KEPT]
+        assert [each.state for each in store.tombstones.all()] == [DeletionState.KEPT]

@@ -12,13 +12,12 @@ import pytest
 from msgspec.structs import replace
 
 from palaver.archiver.copies.raw import RawArchive
-from palaver.archiver.deletion.deletions import UNDO_PERIOD
 from palaver.archiver.ingest.transcripts import Transcript, in_paths
-from palaver.archiver.store import ARCHIVER, WATCHER, State, Store
+from palaver.archiver.store import ARCHIVER, WATCHER, Store
 from palaver.core.checkup import HealthReport
 from palaver.core.clock import now
 from palaver.core.config import Config
-from palaver.core.deletion import DeletionRequest, DeletionSummary
+from palaver.core.deletion import UNDO_PERIOD, DeletionRequest, DeletionState, DeletionSummary
 from palaver.core.home import Home
 from palaver.core.installation import upgrade_hint
 from palaver.core.progress import silent
@@ -195,13 +194,13 @@ def unobserved(home: Home) -> None:
 def unfinished_erasure(home: Home) -> None:
     with Store.open(home.database) as store, store.transaction():
         store.tombstones.intend(
-            store.tombstones.begin(now(), State.ERASING, [1], DeletionSummary()), {"claude-code/x.jsonl": False}
+            store.tombstones.begin(now(), DeletionState.ERASING, [1], DeletionSummary()), {"claude-code/x.jsonl": False}
         )
 
 
 def overdue_erasure(home: Home) -> None:
     with Store.open(home.database) as store, store.transaction():
-        store.tombstones.begin(now() - 2 * UNDO_PERIOD, State.KEPT, [1], DeletionSummary())
+        store.tombstones.begin(now() - 2 * UNDO_PERIOD, DeletionState.KEPT, [1], DeletionSummary())
 
 
 def lost_key(home: Home) -> None:
