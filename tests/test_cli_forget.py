@@ -1,4 +1,4 @@
-"""`palaver forget`, as a person types it: a preview, a token, what was done, and what to do next."""
+"""`palaver forget` from preview to undo."""
 
 import json
 from pathlib import Path
@@ -26,8 +26,8 @@ def palaver(*arguments: str, code: int = 0) -> Result:
     return result
 
 
-def test_nothing_goes_without_its_token() -> None:
-    """The first call shows what would go and the command that does it, which then does exactly that."""
+def test_a_preview_prints_the_command_that_confirms_it() -> None:
+    """Nothing is deleted without the token of the preview."""
     shown = palaver("forget", "--mentions", "tide").stdout
     assert "Nothing was deleted yet" in shown
     command = shown.splitlines()[-1].split()
@@ -44,13 +44,13 @@ def test_nothing_goes_without_its_token() -> None:
 
 
 def forgotten(*words: str) -> str:
-    """Forget this; the number by which it can be undone."""
+    """Delete; return the number of the deletion."""
     token = json.loads(palaver("forget", *words, "--json").stdout)["token"]
     return str(json.loads(palaver("forget", *words, "--confirm", token, "--json").stdout)["number"])
 
 
-def test_a_number_says_what_became_of_it() -> None:
-    """What was undone is told from what never was."""
+def test_a_deletion_cannot_be_undone_twice() -> None:
+    """The error names the command that lists deletions."""
     number = forgotten("--mentions", "tide")
     palaver("forget", "--undo", number)
     assert f"Deletion {number} was undone or never existed" in palaver("forget", "--undo", number, code=2).stderr
@@ -58,23 +58,23 @@ def test_a_number_says_what_became_of_it() -> None:
     assert "Deletion 7 was undone or never existed" in palaver("forget", "--undo", "7", code=2).stderr
 
 
-def test_erasing_in_json_says_how_it_was_verified() -> None:
-    """As JSON the preview has the token, and the outcome the proof and what is out of reach."""
+def test_an_erasure_in_json_has_its_check() -> None:
+    """The result has the verification and the agents' own files."""
     token = json.loads(palaver("forget", "--mentions", "tide", "--erase", "--json").stdout)["token"]
     done = json.loads(palaver("forget", "--mentions", "tide", "--erase", "--confirm", token, "--json").stdout)
     assert done["check"]["passed"] is True
     assert done["originals"]
 
 
-def test_a_wrong_name_is_answered_with_how_to_name_it() -> None:
-    """What names nothing says what can be named."""
+def test_an_unknown_name_is_refused() -> None:
+    """The hint says what can be named."""
     result = palaver("forget", "nothing-like-it", code=2)
     assert "Nothing in the archive is called nothing-like-it" in result.stderr
     assert "--mentions" in result.stderr
 
 
-def test_lines_of_a_session_are_named_by_its_id() -> None:
-    """As its path does, the id of a session, or its beginning, takes lines."""
+def test_a_session_id_takes_lines() -> None:
+    """A session id, or its beginning, takes lines as a path does."""
     by_path = palaver("forget", f"{PATH}:13-13").stdout
     for name in ("0b6f21c4-3d0e-4f57-9a41-2c7d5e8f1a01", "0b6f21c4"):
         told = palaver("forget", f"{name}:13-13").stdout
@@ -94,8 +94,8 @@ PATH = "claude-code/-home-demo-tide-clock/0b6f21c4-3d0e-4f57-9a41-2c7d5e8f1a01.j
         ("5-2", "ends at 2, before it begins at 5"),
     ],
 )
-def test_lines_that_are_not_there_are_refused_as_by_read(span: str, told: str) -> None:
-    """A range that names no line of the file says so, instead of that nothing is archived."""
+def test_lines_outside_the_file_are_refused(span: str, told: str) -> None:
+    """The error is that of `palaver read`."""
     result = palaver("forget", f"{PATH}:{span}", code=2)
     assert told in result.stderr
 
@@ -110,8 +110,8 @@ def test_a_line_takes_its_whole_exchange() -> None:
     assert json.loads(palaver("forget", observation, "--json").stdout)["exchanges"] == 1
 
 
-def test_not_every_project_is_named_as_if_these_were_all(home: Path) -> None:
-    """Who names an unknown project hears of some, and how many others there are."""
+def test_the_hint_on_an_unknown_project_is_short(home: Path) -> None:
+    """It names five projects and counts the others."""
     for number in range(7):
         path = home / "more" / f"-code-p{number}" / f"{number}2222222-0000-4000-8000-000000000002.jsonl"
         path.parent.mkdir(parents=True)
@@ -132,7 +132,7 @@ def test_not_every_project_is_named_as_if_these_were_all(home: Path) -> None:
         ("--list", "--mentions", "tide"),
     ],
 )
-def test_what_looks_after_the_past_does_nothing_else(words: tuple[str, ...]) -> None:
-    """No word of a call that erases or brings back is passed over in silence."""
+def test_undo_erase_now_and_list_take_no_other_option(words: tuple[str, ...]) -> None:
+    """No argument is ignored silently."""
     told = palaver("forget", *words, code=2).stderr
     assert told.splitlines()[0].endswith("takes no other argument or option but --json")

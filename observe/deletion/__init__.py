@@ -1,1 +1,1 @@
-"""What must go, and is it gone?"""
+"""Deletion as users ask for it: exchanges, memories and memory files together, with preview, undo and verification."""

@@ -1,1 +1,1 @@
-"""Is archiver/forget true to its word?"""
+"""Tests of archiver/deletion."""

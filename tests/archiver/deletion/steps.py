@@ -1,4 +1,4 @@
-"""What a person does who forgets, and what is there afterwards."""
+"""Steps of deletion tests: delete, undo, and look at the archive."""
 
 from palaver.archiver.deletion.deletion_plan import DeletionPlan
 from palaver.archiver.deletion.deletions import Deletions
@@ -15,10 +15,10 @@ def plan(history: History, wanted: DeletionRequest) -> DeletionPlan:
 
 
 def forget(history: History, *targets: str, erase: bool = False, mentions: str = "") -> int:
-    """Forget, and finish as the next pass would."""
+    """Delete, then run an ingest."""
     wanted = DeletionRequest(targets=targets, mentions=mentions, erase=erase)
-    forgetting = Deletions(history.store, history.raw)
-    number = forgetting.delete(plan(history, wanted))
+    deletions = Deletions(history.store, history.raw)
+    number = deletions.delete(plan(history, wanted))
     history.ingest()
     return number
 
@@ -29,14 +29,14 @@ def undo(history: History, number: int) -> None:
 
 
 def exchange(history: History, prompt: str, session: str = ORIGINAL) -> str:
-    """The id of the exchange that begins with a prompt."""
+    """Return the id of the exchange that begins with a prompt."""
     number = history.store.sessions.find("claude-code", session)
     [key] = [each.key for each in history.stored() if each.session == number and each.exchange.prompt == prompt]
     return ids.show("exchange", key)
 
 
 def said(history: History) -> bytes:
-    """Every byte of every copy."""
+    """Return every byte of every copy."""
     return b"".join(history.archive_files().values())
 
 

@@ -1,6 +1,4 @@
-"""Sessions, forks, erasures, kills and newer rules in any order: nothing that went returns, nothing else is
-lost, and what a fork repeats is its origin's.
-"""
+"""Sessions, forks, deletions, crashes and newer rules in any order."""
 
 # pyright: reportPrivateUsage=false
 
@@ -37,7 +35,7 @@ STEPS = ("session", "grow", "rewind", "fork", "resume", "rewrite", "copy", "forg
 
 
 class World:
-    """A history that grows, and what ought to be known of it."""
+    """A growing history, and the content that the archive must know of it."""
 
     def __init__(self, root: Path, draw: Callable[[Any], Any], versions: list[str]) -> None:
         self.history, self._draw, self._versions = History(root), draw, versions
@@ -80,7 +78,7 @@ class World:
             self._check_origin(name, origin)
 
     def _check_origin(self, name: str, origin: str) -> None:
-        """What a fork repeats of the session that it names is told as said there."""
+        """A fork has no exchange that its origin contained first."""
         find = self.history.store.sessions.find
         fork, first = find("claude-code", name), find("claude-code", origin)
         if name in self.files and origin in self.files and origin not in self.origins:
@@ -96,14 +94,14 @@ class World:
             self._write(session, [*self.files[session], *self._new()])
 
     def _rewind(self) -> None:
-        """The person goes back, and on from there."""
+        """The user rewinds and continues."""
         if session := self._some(self.files):
             [word] = new = self._new(1, most=1)
             self._before[word] = self._some([word.partition(":")[0] for word in self.files[session]])
             self._write(session, [*self.files[session], *new])
 
     def _fork(self, *, own_name: bool = True) -> None:
-        """A new file that says first what another said, in its own name; it may name the other, and be older."""
+        """Write a fork with its own session id, which may name its origin and be older than it."""
         if origin := self._some(self.files):
             words = self.files[origin][: self._draw(st.integers(1, 4))]
             kept = words if own_name else [word if ":" in word else f"{word}:{origin}" for word in words]
@@ -114,11 +112,11 @@ class World:
             self._write(name, [*plain, *self._new(0)])
 
     def _resume(self) -> None:
-        """The same, byte for byte."""
+        """Write a resumed session, which repeats its origin byte for byte."""
         self._fork(own_name=False)
 
     def _rewrite(self) -> None:
-        """A file whose beginning is another."""
+        """Write a file again with another beginning."""
         if session := self._some(self.files):
             self._write(session, [*self._new(), *self.files[session]])
 
@@ -138,9 +136,9 @@ class World:
             session = next(each.session for each in stored if each.key == key)
             target = self.history.store.sessions.load(session).native_id
             gone = self._first_said_in(session) - (set() if erase else set[str]().union(*self.forgotten.values()))
-        forgetting = Deletions(self.history.store, self.history.raw)
+        deletions = Deletions(self.history.store, self.history.raw)
         note(f"{target}: {gone}")
-        number = forgetting.delete(forgetting.plan(DeletionRequest(targets=(target,), erase=erase)))
+        number = deletions.delete(deletions.plan(DeletionRequest(targets=(target,), erase=erase)))
         if erase:
             self.erased |= gone
             self.forgotten = {each: words for each, words in self.forgotten.items() if not words <= self.erased}
@@ -150,7 +148,7 @@ class World:
             self.forgotten[number] = gone
 
     def _first_said_in(self, session: int) -> set[str]:
-        """The words that belong to a session, wherever else they are repeated; what was forgotten of it among them."""
+        """Return the words that a session contained first, deleted ones included."""
         sources = self.history.store.sources
         places = sources.places([f"{word}-asked" for word in self.said])
         return {
@@ -169,15 +167,15 @@ class World:
             del self.forgotten[number]
 
     def _expire(self) -> None:
-        """The time is over for which something could be had back."""
+        """Let the undo period of a deletion end."""
         if number := self._some(self.forgotten):
-            forgetting = Deletions(self.history.store, self.history.raw)
-            forgetting.expire(number)
+            deletions = Deletions(self.history.store, self.history.raw)
+            deletions.expire(number)
             self.ingest()
             self.erased |= self.forgotten.pop(number)
 
     def _kill(self) -> None:
-        """The process dies while it archives what was said."""
+        """Kill the process during an ingest."""
         self._grow()
         history, left = self.history, self._draw(st.integers(0, 60))
         run = Database.run
@@ -203,7 +201,7 @@ class World:
         CopyCompressor(self.history.store, self.history.raw).run()
 
     def _vanish(self) -> None:
-        """The agent deletes a file."""
+        """Delete a file of the agent."""
         if len(self.files) > 1:
             session = self._some(self.files)
             self.history.path(session).unlink(missing_ok=True)
@@ -211,7 +209,7 @@ class World:
             del self.files[session]
 
     def _lose(self) -> None:
-        """The database is gone; it is made anew as `palaver rebuild --from-archive` does."""
+        """Lose the database, and rebuild it as `palaver rebuild --from-archive` does."""
         history = self.history
         history.store.close()
         for path in history.home.root.glob("palaver.db*"):
@@ -265,7 +263,7 @@ class World:
 )
 @given(data=st.data())
 def test_in_any_order(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
-    """After each step exactly what was said and not forgotten is known, once; no copy holds what was erased."""
+    """After each step the store has exactly the content that was not deleted, once, and no copy has erased content."""
     version = VERSION
     with (
         patch.object(rereading, "VERSION", version),

@@ -1,4 +1,4 @@
-"""Deletions: what goes is exactly what was named, it stays gone wherever it comes from, and nothing else changes."""
+"""Deletions remove exactly the named content, and it stays deleted wherever it reappears."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -36,7 +36,7 @@ def history(tmp_path: Path) -> Iterator[History]:
 
 @pytest.fixture
 def newer_rules(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], None]]:
-    """Called, it gives out rules that know one more kind of secret."""
+    """Return a function that adds one kind of secret to the rules."""
 
     def give_out() -> None:
         known = (*rules(), Rule("corp", r"(CORPKEY-[a-z0-9]{16})", ("corpkey",)))
@@ -55,8 +55,8 @@ def _forget_rules() -> None:
 
 
 @pytest.mark.parametrize("erase", [False, True])
-def test_a_forgotten_exchange_is_gone_and_its_neighbours_stay(history: History, erase: bool) -> None:
-    """Of a session only the exchange that was named goes; the others keep their keys, lines and places in the file."""
+def test_a_deletion_leaves_adjacent_exchanges(history: History, erase: bool) -> None:
+    """The other exchanges of the session keep their keys, lines and offsets."""
     history.write(talk("one", "two", "three"))
     history.ingest()
     before = {each.key: each.exchange for each in history.stored() if each.exchange.prompt != "two?"}
@@ -67,8 +67,8 @@ def test_a_forgotten_exchange_is_gone_and_its_neighbours_stay(history: History, 
     assert (b"two" in said(history)) is not erase
 
 
-def test_what_was_forgotten_before_is_erased_with_its_session(history: History) -> None:
-    """Even where a copy of it, made before its file was rewritten, held nothing else."""
+def test_erasing_a_session_includes_earlier_deletions(history: History) -> None:
+    """An exchange that was deleted before is erased, even in a copy made before the file was rewritten."""
     history.write(talk("one"), at=1)
     history.ingest()
     forget(history, ORIGINAL)
@@ -80,8 +80,8 @@ def test_what_was_forgotten_before_is_erased_with_its_session(history: History) 
 
 
 @pytest.mark.parametrize("erase", [False, True])
-def test_new_lines_after_forgotten_ones_are_archived(history: History, erase: bool) -> None:
-    """A session that goes on is taken up from there, whether its last exchange or all of it was forgotten."""
+def test_a_session_can_grow_after_a_deletion(history: History, erase: bool) -> None:
+    """New lines are ingested, whether the last exchange or the whole session was deleted."""
     history.write(talk("one", "two"))
     history.ingest()
     forget(history, exchange(history, "two?"), erase=erase)
@@ -101,8 +101,8 @@ def test_new_lines_after_forgotten_ones_are_archived(history: History, erase: bo
 
 @pytest.mark.parametrize("erase", [False, True])
 @pytest.mark.parametrize("whole", [False, True])
-def test_nothing_brings_it_back(history: History, erase: bool, whole: bool) -> None:
-    """A rescan, a file that was touched, a copy elsewhere, a fork and a rewritten file leave it forgotten."""
+def test_deleted_content_does_not_come_back(history: History, erase: bool, whole: bool) -> None:
+    """Neither a re-scan, a touched file, a copy, a fork nor a rewritten file restores it."""
     path = history.write(talk("one", "secret"))
     history.ingest()
     forget(history, ORIGINAL if whole else exchange(history, "secret?"), erase=erase)
@@ -124,8 +124,8 @@ def test_nothing_brings_it_back(history: History, erase: bool, whole: bool) -> N
     assert set(left) <= set(asked(history))
 
 
-def test_a_whole_session_leaves_no_byte(history: History) -> None:
-    """CopyEraser a session removes its copies, also a sealed and a damaged one, and every row that names it."""
+def test_erasing_a_session_removes_its_copies_and_rows(history: History) -> None:
+    """Compressed and damaged copies, and every row that names the session, are removed."""
     path = history.write(talk("one"))
     history.write(talk("other", session=OTHER), OTHER)
     history.ingest()
@@ -146,8 +146,8 @@ def test_a_whole_session_leaves_no_byte(history: History) -> None:
     assert path.exists()
 
 
-def test_a_sealed_copy_loses_lines_alone(history: History) -> None:
-    """Of a sealed copy the lines go that were erased; the others are read as before."""
+def test_a_compressed_copy_loses_only_erased_lines(history: History) -> None:
+    """The other lines are read as before."""
     history.write(talk("one", "two"))
     history.ingest()
     CopyCompressor(history.store, history.raw).run()
@@ -160,15 +160,15 @@ def test_a_sealed_copy_loses_lines_alone(history: History) -> None:
 
 
 def decided(history: History, target: str) -> Copy:
-    """Decide that a target is erased from a sealed copy, and let nobody do it yet."""
+    """Delete with erasure from a compressed copy, without cleaning the copy."""
     CopyCompressor(history.store, history.raw).run()
     wanted = DeletionRequest(targets=(target,), erase=True)
     Deletions(history.store, history.raw).delete(plan(history, wanted))
     return Copy(history.raw.root, history.source().archived)
 
 
-def test_a_damaged_copy_keeps_nothing_else_waiting(history: History) -> None:
-    """A copy that cannot lose what was erased is reported in each pass, tried again, and holds nobody else up."""
+def test_a_damaged_copy_does_not_block_an_ingest(history: History) -> None:
+    """It is reported in each ingest run and cleaned once it is readable."""
     path = history.write(talk("one", "two"))
     history.ingest()
     copy = decided(history, exchange(history, "one?"))
@@ -190,10 +190,10 @@ def test_a_damaged_copy_keeps_nothing_else_waiting(history: History) -> None:
 
 
 @pytest.mark.parametrize("begun", [False, True])
-def test_who_is_killed_while_a_file_is_copied_leaves_nothing(
+def test_an_interrupted_ingest_leaves_no_erased_line(
     history: History, monkeypatch: pytest.MonkeyPatch, begun: bool
 ) -> None:
-    """What was erased and comes along with a new or a growing file is gone after the next pass, with the file gone."""
+    """Erased lines that came with a new or growing file are removed by the next run, even if the file is gone."""
     history.write(talk("one"), at=1)
     path = history.path(FORK)
     if begun:
@@ -218,8 +218,8 @@ def test_who_is_killed_while_a_file_is_copied_leaves_nothing(
     assert history.store.tombstones.intended() == {}
 
 
-def test_an_erasure_hides_no_damage_of_other_copies(history: History) -> None:
-    """Copies that lost lines on purpose are whole, and never copied anew; one that nothing was erased from is not."""
+def test_verification_tells_erased_lines_from_damage(history: History) -> None:
+    """Copies with erased lines are valid; damage of any copy is still found."""
     history.write(talk("one"), at=1)
     history.write([*talk("one", session=FORK), *talk("apart", session=FORK)], FORK, at=2)
     history.write(talk("other", session=OTHER), OTHER, at=3)
@@ -240,8 +240,8 @@ def test_an_erasure_hides_no_damage_of_other_copies(history: History) -> None:
     assert b"one?" not in said(history)
 
 
-def test_the_last_of_a_copy_is_not_deleted_unasked(history: History) -> None:
-    """Where nothing but a damaged form is left, an erasure says so and waits."""
+def test_the_last_form_of_a_copy_is_kept(history: History) -> None:
+    """If only a damaged form is left, the erasure reports it and waits."""
     path = history.write(talk("one", "two"))
     history.ingest()
     copy = decided(history, exchange(history, "one?"))
@@ -256,8 +256,8 @@ def test_the_last_of_a_copy_is_not_deleted_unasked(history: History) -> None:
 
 
 @pytest.mark.parametrize("lost", [slice(None, -10), slice(None, -200)])
-def test_a_copy_without_its_table_loses_what_was_erased(history: History, lost: slice) -> None:
-    """Of a sealed copy whose table is lost the lines go all the same, or the erasure is not over."""
+def test_a_compressed_copy_without_its_table_is_cleaned(history: History, lost: slice) -> None:
+    """Erased lines are removed, or the erasure stays unfinished and is reported."""
     path = history.write(talk("one", "two"))
     history.ingest()
     copy = decided(history, exchange(history, "one?"))
@@ -275,8 +275,8 @@ def test_a_copy_without_its_table_loses_what_was_erased(history: History, lost: 
     assert bool(problems) == (lost.stop == -200)
 
 
-def test_an_erasure_leaves_what_was_forgotten_before(history: History) -> None:
-    """An exchange of a file that was rewritten is erased; what stood behind it and was forgotten can be had back."""
+def test_an_erasure_keeps_other_deletions_undoable(history: History) -> None:
+    """Content of the same file that was deleted before can still be restored."""
     history.write(talk("one"), at=1)
     history.ingest()
     number = forget(history, ORIGINAL)
@@ -291,8 +291,8 @@ def test_an_erasure_leaves_what_was_forgotten_before(history: History) -> None:
     assert b"two?" not in said(history)
 
 
-def test_what_was_forgotten_is_erased_by_its_name(history: History) -> None:
-    """A session, a project or a text that was forgotten before is known to an erasure, and to nothing else."""
+def test_deleted_content_can_be_named_only_to_erase_it(history: History) -> None:
+    """A deleted session or text is selected by an erasure, and by nothing else."""
     history.write(talk("one", "canary"), at=1)
     history.write(talk("other", session=OTHER), OTHER, at=2)
     history.ingest()
@@ -312,8 +312,8 @@ def test_what_was_forgotten_is_erased_by_its_name(history: History) -> None:
         undo(history, number)
 
 
-def test_each_undoing_brings_back_what_its_forgetting_took(history: History) -> None:
-    """A session that is forgotten as a whole takes what was still there: in any order each part comes back."""
+def test_each_undo_restores_its_own_deletion(history: History) -> None:
+    """Overlapping deletions can be undone in any order."""
     history.write(talk("one", "two"))
     history.ingest()
     first = forget(history, exchange(history, "one?"))
@@ -325,8 +325,8 @@ def test_each_undoing_brings_back_what_its_forgetting_took(history: History) -> 
     assert sorted(asked(history)) == ["one?", "two?"]
 
 
-def test_a_copy_elsewhere_does_not_forget_twice(history: History) -> None:
-    """What was forgotten of a session stays to be undone when the time is over for what was forgotten of it later."""
+def test_a_second_copy_is_not_deleted_twice(history: History) -> None:
+    """A deletion can be undone after a later deletion of the same session has expired."""
     path = history.write(talk("one", "two"))
     history.ingest()
     history.write(path.read_bytes(), project="elsewhere", at=5)
@@ -342,8 +342,8 @@ def test_a_copy_elsewhere_does_not_forget_twice(history: History) -> None:
     assert b"two?" not in said(history)
 
 
-def test_what_a_session_said_in_another_file_outlives_the_end_of_a_forgetting(history: History) -> None:
-    """When the time of a forgetting is over, exchanges of the same session that nobody forgot stay."""
+def test_expiry_keeps_other_files_of_a_session(history: History) -> None:
+    """Exchanges of the same session that were not deleted stay."""
     path = history.write(talk("one", "two"))
     history.ingest()
     forgotten = history.source().archived
@@ -361,10 +361,10 @@ def test_what_a_session_said_in_another_file_outlives_the_end_of_a_forgetting(hi
 
 
 @pytest.mark.parametrize("erase", [False, True])
-def test_newer_rules_for_secrets_do_not_bring_it_back(
+def test_newer_redaction_rules_do_not_restore_deleted_content(
     tmp_path: Path, newer_rules: Callable[[], None], erase: bool
 ) -> None:
-    """Deletion text stays forgotten when newer rules redact it differently."""
+    """Deleted text stays deleted when newer rules redact it differently."""
     with History(tmp_path) as history:
         lines = [
             *talk("with CORPKEY-abcdefgh12345678 one"),
@@ -390,8 +390,8 @@ def test_newer_rules_for_secrets_do_not_bring_it_back(
         assert asked(history) == ["before?"]
 
 
-def test_what_was_forgotten_can_be_had_back(history: History) -> None:
-    """RestoreResult, everything is there as it was, under the same lines."""
+def test_undo_restores_everything(history: History) -> None:
+    """Exchanges, coverage and session are as before the deletion."""
     history.write(talk("one", "two"))
     history.ingest()
     before = sorted(history.prompts()), history.source().coverage, history.session()
@@ -408,8 +408,8 @@ def test_what_was_forgotten_can_be_had_back(history: History) -> None:
         undo(history, second + 1)
 
 
-def test_what_was_erased_cannot_be_had_back(history: History) -> None:
-    """Undoing an erasure is refused."""
+def test_an_erasure_cannot_be_undone(history: History) -> None:
+    """Undo of an erasure is refused."""
     history.write(talk("one"))
     history.ingest()
     number = forget(history, ORIGINAL, erase=True)
@@ -418,17 +418,17 @@ def test_what_was_erased_cannot_be_had_back(history: History) -> None:
         undo(history, number)
 
 
-def test_what_was_forgotten_long_ago_goes_for_good(history: History) -> None:
-    """Thirty days after it was forgotten it is erased, and what can still be had back stays."""
+def test_a_deletion_is_erased_after_thirty_days(history: History) -> None:
+    """Deletions that can still be undone stay."""
     history.write(talk("one", "two", "three"))
     history.ingest()
-    forgetting = Deletions(history.store, history.raw)
+    deletions = Deletions(history.store, history.raw)
     number = forget(history, exchange(history, "one?"))
     later = forget(history, exchange(history, "two?"))
-    assert [each.id for each in forgetting.expired(now() + UNDO_PERIOD - 60_000)] == []
-    assert {each.id for each in forgetting.expired(now() + UNDO_PERIOD + 60_000)} == {number, later}
+    assert [each.id for each in deletions.expired(now() + UNDO_PERIOD - 60_000)] == []
+    assert {each.id for each in deletions.expired(now() + UNDO_PERIOD + 60_000)} == {number, later}
 
-    forgetting.expire(number)
+    deletions.expire(number)
     history.ingest()
 
     assert b"one?" not in said(history)
@@ -437,8 +437,8 @@ def test_what_was_forgotten_long_ago_goes_for_good(history: History) -> None:
     assert sorted(history.prompts()) == ["three?", "two?"]
 
 
-def test_the_title_goes_with_the_prompt_it_was_made_from(history: History) -> None:
-    """A session that was called after a forgotten prompt is called after what is left."""
+def test_a_title_is_deleted_with_its_prompt(history: History) -> None:
+    """The session gets the title of its first remaining prompt."""
     history.write(talk("secret", "two"))
     history.ingest()
     assert history.session().title == "secret?"
@@ -448,8 +448,8 @@ def test_the_title_goes_with_the_prompt_it_was_made_from(history: History) -> No
     assert history.session().title == "two?"
 
 
-def test_everything_that_mentions_something(history: History) -> None:
-    """A text names the exchanges in whose lines it stands, in upper or lower case, wherever they are."""
+def test_mentions_selects_exchanges_by_text(history: History) -> None:
+    """Upper and lower case do not matter."""
     history.write(talk("one", "Canary"), at=1)
     history.write(talk("other", "xCANARYx", session=OTHER), OTHER, at=2)
     history.ingest()
@@ -460,8 +460,8 @@ def test_everything_that_mentions_something(history: History) -> None:
     assert b"canary" not in said(history).lower()
 
 
-def test_lines_of_a_path_name_their_exchanges(history: History) -> None:
-    """A path with lines stands for the exchanges that lie on them."""
+def test_a_path_with_lines_selects_exchanges(history: History) -> None:
+    """The exchanges on these lines are deleted."""
     path = history.write(talk("one", "two", "three"))
     history.ingest()
 
@@ -470,8 +470,8 @@ def test_lines_of_a_path_name_their_exchanges(history: History) -> None:
     assert history.prompts() == ["one?", "three?"]
 
 
-def test_a_name_of_nothing_is_refused(history: History) -> None:
-    """What names nothing, several sessions or everything is answered with how to name it."""
+def test_unknown_and_ambiguous_names_are_refused(history: History) -> None:
+    """The error says how to name content."""
     history.write(talk("one"), at=1)
     history.write(talk("other", session=OTHER), OTHER, at=2)
     history.ingest()
@@ -483,22 +483,22 @@ def test_a_name_of_nothing_is_refused(history: History) -> None:
         plan(history, DeletionRequest())
 
 
-def test_the_token_is_bound_to_the_set(history: History) -> None:
-    """As soon as something is added to what would go, the token is another."""
+def test_a_token_confirms_one_extent(history: History) -> None:
+    """New content in the selection changes the token."""
     history.write(talk("one"))
     history.ingest()
-    forgetting = Deletions(history.store, history.raw)
-    token = forgetting.token(plan(history, DeletionRequest((ORIGINAL,))))
-    assert forgetting.token(plan(history, DeletionRequest((ORIGINAL,)))) == token
+    deletions = Deletions(history.store, history.raw)
+    token = deletions.token(plan(history, DeletionRequest((ORIGINAL,))))
+    assert deletions.token(plan(history, DeletionRequest((ORIGINAL,)))) == token
 
     history.append(talk("two"))
     history.ingest()
 
-    assert forgetting.token(plan(history, DeletionRequest((ORIGINAL,)))) != token
+    assert deletions.token(plan(history, DeletionRequest((ORIGINAL,)))) != token
 
 
-def test_what_was_forgotten_is_not_exported(history: History, tmp_path: Path) -> None:
-    """A file of which lines were forgotten is not given back, and one that was forgotten is not found."""
+def test_deleted_content_is_not_exported(history: History, tmp_path: Path) -> None:
+    """A file that lost lines is not exported, and a deleted one is not found."""
     history.write(talk("one", "two"))
     history.ingest()
     forget(history, exchange(history, "one?"))
@@ -512,8 +512,8 @@ def test_what_was_forgotten_is_not_exported(history: History, tmp_path: Path) ->
         originals.find(ORIGINAL)
 
 
-def test_every_line_is_still_accounted_for(history: History) -> None:
-    """Deletion lines are counted as such, in copies that were blanked too."""
+def test_deleted_lines_are_counted(history: History) -> None:
+    """Coverage includes deleted lines, also those that were erased from copies."""
     history.write(talk("one", "two"))
     history.ingest()
     for prompt, erase in (("one?", False), ("two?", True)):
@@ -526,8 +526,8 @@ def test_every_line_is_still_accounted_for(history: History) -> None:
 
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(data=st.data())
-def test_what_was_not_named_is_untouched(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
-    """Whatever is forgotten or erased, every other exchange is what it was, after any number of passes."""
+def test_other_exchanges_are_unchanged(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+    """No deletion changes an exchange that was not selected."""
     words = ["a1", "b2", "c3", "d4", "e5"]
     with History(tmp_path_factory.mktemp("any")) as history:
         for number, session in enumerate((ORIGINAL, OTHER)):

@@ -1,4 +1,4 @@
-"""Deletions and forks: what a fork repeats is its original's, what it says itself is its own."""
+"""A line that a fork repeats belongs to the session that contained it first."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -24,8 +24,8 @@ def history(tmp_path: Path) -> Iterator[History]:
 
 @pytest.mark.parametrize("erase", [False, True])
 @pytest.mark.parametrize("repeated", [ORIGINAL, FORK])
-def test_forgetting_a_fork_leaves_the_original(history: History, erase: bool, repeated: str) -> None:
-    """What a fork repeats, in its own name or byte for byte, is the original's: its own exchanges go alone."""
+def test_deleting_a_fork_keeps_the_original(history: History, erase: bool, repeated: str) -> None:
+    """Only the exchanges that the fork added are deleted."""
     history.write(talk("one"), at=1)
     history.write([*talk("apart", session=FORK), *talk("one", session=repeated)], FORK, at=2)
     history.ingest()
@@ -38,8 +38,8 @@ def test_forgetting_a_fork_leaves_the_original(history: History, erase: bool, re
     assert (b"apart" in said(history)) is not erase
 
 
-def test_forgetting_the_original_takes_it_out_of_the_fork(history: History) -> None:
-    """What is erased of an original goes from the copies of its forks too, which keep what is their own."""
+def test_erasing_an_original_cleans_its_forks(history: History) -> None:
+    """Forks lose the repeated lines and keep their own."""
     history.write(talk("one"), at=1)
     history.write([*talk("one", session=FORK), *talk("apart", session=FORK)], FORK, at=2)
     history.ingest()
@@ -51,8 +51,8 @@ def test_forgetting_the_original_takes_it_out_of_the_fork(history: History) -> N
 
 
 @pytest.mark.parametrize("repeated", [ORIGINAL, FORK])
-def test_a_fork_that_begins_with_its_own_keeps_it(history: History, repeated: str) -> None:
-    """What it repeats later, between the lines of its own exchange, goes from it alone."""
+def test_a_fork_keeps_its_own_lines_around_repeated_ones(history: History, repeated: str) -> None:
+    """Repeated lines in the middle of its exchange are erased alone."""
     history.write(talk("one"), at=1)
     history.write([*talk("apart", session=FORK), *talk("one", session=repeated)], FORK, at=2)
     history.ingest()
@@ -65,10 +65,8 @@ def test_a_fork_that_begins_with_its_own_keeps_it(history: History, repeated: st
 
 @pytest.mark.parametrize("repeated", [ORIGINAL, FORK])
 @pytest.mark.parametrize("whole", [False, True])
-def test_an_erased_session_leaves_no_byte_of_what_was_forgotten_in_a_fork(
-    history: History, repeated: str, whole: bool
-) -> None:
-    """What was forgotten of a session goes with it, from copies of which all was forgotten, too."""
+def test_erasing_an_original_includes_deleted_lines_of_forks(history: History, repeated: str, whole: bool) -> None:
+    """Lines that were deleted before are erased from forks, too."""
     history.write(talk("one", "two"), at=1)
     history.write([*talk("one", session=repeated), *talk("apart", session=FORK)], FORK, at=2)
     history.ingest()
@@ -87,8 +85,8 @@ def test_an_erased_session_leaves_no_byte_of_what_was_forgotten_in_a_fork(
 
 @pytest.mark.parametrize("repeated", [ORIGINAL, FORK])
 @pytest.mark.parametrize("lost", [False, True])
-def test_a_fork_that_is_erased_takes_nothing_from_the_original(history: History, repeated: str, lost: bool) -> None:
-    """What was forgotten where it was said first can be had back there, also after the database was lost."""
+def test_erasing_a_fork_keeps_deletions_of_the_original_undoable(history: History, repeated: str, lost: bool) -> None:
+    """An earlier deletion in the original can be undone, also after the database was lost."""
     history.write(talk("one", "two"), at=1)
     history.write([*talk("one", session=repeated), *talk("apart", session=FORK)], FORK, at=2)
     history.ingest()
@@ -107,8 +105,8 @@ def test_a_fork_that_is_erased_takes_nothing_from_the_original(history: History,
 
 
 @pytest.mark.parametrize("repeated", [ORIGINAL, FORK])
-def test_the_end_of_a_forgetting_reaches_forks(history: History, repeated: str) -> None:
-    """When the time of a forgetting is over, copies lose it that repeat it in words of their own."""
+def test_expiry_cleans_forks(history: History, repeated: str) -> None:
+    """Forks lose the repeated lines when the deletion expires."""
     history.write(talk("one", "two"), at=1)
     history.write([*talk("one", session=repeated), *talk("apart", session=FORK)], FORK, at=2)
     history.ingest()
@@ -127,19 +125,19 @@ SUMMARY = {"type": "summary", "summary": "DeletionSummary walruses", "leafUuid":
 
 
 def forked(history: History, repeated: str = FORK) -> None:
-    """An original, and a fork that has a summary."""
+    """Ingest an original and a fork that has a summary line."""
     history.write(talk("one"), at=1)
     history.write([SUMMARY, *talk("one", session=repeated), *talk("apart", session=FORK)], FORK, at=2)
     history.ingest()
 
 
 def remove(history: History, session: str) -> None:
-    """Nothing is left of a session's copy."""
+    """Remove the copy of a session."""
     Copy(history.raw.root, history.source(session).archived).path.unlink()
 
 
 def original_gone(history: History) -> None:
-    """Nor of the agent's file."""
+    """Remove the copy and the agent's file."""
     remove(history, ORIGINAL)
     history.path(ORIGINAL).unlink()
 
@@ -166,10 +164,10 @@ LOSSES: list[Callable[[History], None]] = [original_gone, original_without_copy,
 @pytest.mark.parametrize("erase", [False, True])
 @pytest.mark.parametrize("repeated", [ORIGINAL, FORK])
 @pytest.mark.parametrize("lose", LOSSES)
-def test_a_fork_stays_gone_whatever_is_left_of_copies(
+def test_a_deleted_fork_stays_deleted_if_copies_are_lost(
     history: History, lose: Callable[[History], None], repeated: str, erase: bool
 ) -> None:
-    """Where the copy of the original or of the fork is lost, what is the fork's own does not come back either."""
+    """Neither a lost original nor a lost copy of the fork restores its lines."""
     forked(history, repeated)
     lose(history)
 
@@ -190,8 +188,8 @@ def test_a_fork_stays_gone_whatever_is_left_of_copies(
         assert history.session(FORK).title == "DeletionSummary walruses"
 
 
-def test_what_only_a_lost_fork_said_is_not_claimed(history: History) -> None:
-    """Of a fork of which neither its copy nor the agent's file is left nobody knows which lines were its own."""
+def test_a_lost_fork_is_reported_as_unreadable(history: History) -> None:
+    """Without its copy and file nobody knows which lines were its own."""
     forked(history)
     remove(history, FORK)
     history.path(FORK).write_bytes(b"{}\n")
@@ -202,10 +200,10 @@ def test_what_only_a_lost_fork_said_is_not_claimed(history: History) -> None:
 
 
 @pytest.mark.parametrize("lose", LOSSES[:3])
-def test_an_exchange_of_a_fork_is_forgotten_without_its_original(
+def test_an_exchange_of_a_fork_can_be_deleted_without_its_original(
     history: History, lose: Callable[[History], None]
 ) -> None:
-    """What the fork itself said can be named, by its id or by its words, while the copy of the original is lost."""
+    """It can be selected by id or text while the copy of the original is lost."""
     forked(history)
     lose(history)
     target = exchange(history, "apart?", FORK)
@@ -223,10 +221,8 @@ def test_an_exchange_of_a_fork_is_forgotten_without_its_original(
 
 
 @pytest.mark.parametrize("lose", [original_gone, original_without_copy])
-def test_a_copy_that_is_gone_is_named_while_its_words_are_found(
-    history: History, lose: Callable[[History], None]
-) -> None:
-    """Whether a text stands in what was archived, and is found still, nobody says who cannot read its copy."""
+def test_a_missing_copy_is_reported_by_a_text_selection(history: History, lose: Callable[[History], None]) -> None:
+    """A copy that cannot be searched for the text is named as unreadable."""
     forked(history)
     lose(history)
 
@@ -236,8 +232,8 @@ def test_a_copy_that_is_gone_is_named_while_its_words_are_found(
     assert planned.unreadable == (history.source().archived,)
 
 
-def test_copies_that_repeat_each_other_lose_what_either_said_first(history: History) -> None:
-    """Of two copies of a session that grow by turns each says first what the other repeats."""
+def test_copies_that_repeat_each_other_lose_their_own_lines(history: History) -> None:
+    """Each of two alternately growing copies contained some lines first."""
     history.write(talk("one"), at=1)
     history.ingest()
     history.write(talk("one", "two"), project="elsewhere", at=2)
@@ -250,8 +246,8 @@ def test_copies_that_repeat_each_other_lose_what_either_said_first(history: Hist
         assert asked(history) == left
 
 
-def test_a_fork_whose_beginning_was_forgotten_still_names_its_origin(history: History) -> None:
-    """Also to a database that is made anew, and reads the fork first."""
+def test_a_fork_without_its_beginning_still_names_its_origin(history: History) -> None:
+    """This holds for a new database that reads the fork first, too."""
     fork = [{**line, "forkedFrom": {"sessionId": ORIGINAL, "messageUuid": "m"}} for line in talk("one", "two")]
     history.write(talk("one", "two"), at=2)
     history.write([*fork, *talk("apart", session=FORK)], FORK, at=1)

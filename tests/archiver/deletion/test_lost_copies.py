@@ -1,4 +1,4 @@
-"""What can be erased of copies that are damaged, or of which nothing but a damaged form is left."""
+"""Erasure from copies that are damaged or missing."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -26,7 +26,7 @@ def history(tmp_path: Path) -> Iterator[History]:
 
 
 def damaged(history: History) -> Copy:
-    """Seal the copy of the original, flip a byte of its first frame, and delete the agent's file."""
+    """Compress the copy, flip a byte of its first frame, and delete the agent's file."""
     CopyCompressor(history.store, history.raw).run()
     copy = Copy(history.raw.root, history.source().archived)
     whole = copy.compressed_path.read_bytes()
@@ -36,21 +36,21 @@ def damaged(history: History) -> Copy:
 
 
 def set_aside(history: History) -> Copy:
-    """The same, and only the form that was set aside is left."""
+    """Leave only the damaged form that was set aside."""
     copy = damaged(history)
     copy.compressed_path.rename(f"{copy.compressed_path}.damaged")
     return copy
 
 
 def gone(history: History) -> Copy:
-    """Nothing is left of it."""
+    """Leave nothing of the copy."""
     copy = damaged(history)
     copy.compressed_path.unlink()
     return copy
 
 
 def plain(history: History) -> Copy:
-    """Nothing is left of it but a plain form that was set aside."""
+    """Leave only an uncompressed form that was set aside."""
     copy = Copy(history.raw.root, history.source().archived)
     copy.path.rename(f"{copy.path}.damaged")
     history.path().unlink()
@@ -62,10 +62,10 @@ LOSSES = [damaged, set_aside, gone, plain]
 
 @pytest.mark.parametrize("lose", LOSSES)
 @pytest.mark.parametrize("target", [ORIGINAL, "shop"])
-def test_a_session_leaves_no_byte_whatever_is_left_of_its_copy(
+def test_a_session_is_erased_whatever_is_left_of_its_copy(
     history: History, lose: Callable[[History], Copy], target: str
 ) -> None:
-    """It is erased as a whole, by its id or with its project, and its file does not come back from anywhere."""
+    """It is selected by id or project, and restoring its file does not bring it back."""
     path = history.write(talk("one", "two"))
     written = path.read_bytes()
     history.ingest()
@@ -89,8 +89,8 @@ def test_a_session_leaves_no_byte_whatever_is_left_of_its_copy(
 
 
 @pytest.mark.parametrize("lose", LOSSES)
-def test_another_session_is_forgotten_beside_it(history: History, lose: Callable[[History], Copy]) -> None:
-    """What is lost of one copy keeps nobody from forgetting another; it is told where it cannot be looked through."""
+def test_a_lost_copy_does_not_block_other_deletions(history: History, lose: Callable[[History], Copy]) -> None:
+    """The preview names it if it could not be searched."""
     history.write(talk("one"))
     history.write(talk("other", session=OTHER), OTHER, at=3)
     history.ingest()
@@ -109,8 +109,8 @@ def test_another_session_is_forgotten_beside_it(history: History, lose: Callable
 
 
 @pytest.mark.parametrize("lose", LOSSES)
-def test_one_exchange_cannot_be_taken_out_of_it(history: History, lose: Callable[[History], Copy]) -> None:
-    """That is refused with what to do instead, before anything changes."""
+def test_one_exchange_cannot_be_erased_from_a_lost_copy(history: History, lose: Callable[[History], Copy]) -> None:
+    """The error says what to do instead, and nothing changes."""
     history.write(talk("one", "two"))
     history.ingest()
     lose(history)
@@ -122,8 +122,8 @@ def test_one_exchange_cannot_be_taken_out_of_it(history: History, lose: Callable
     assert sorted(asked(history)) == ["one?", "two?"]
 
 
-def test_what_can_still_be_read_of_it_is_erased_from_forks(history: History) -> None:
-    """A copy without ids, in which one place is damaged: what stands behind it goes from another copy of it, too."""
+def test_readable_lines_of_a_damaged_copy_are_erased_from_forks(history: History) -> None:
+    """Lines without ids are recognised by what can be read of the damaged copy."""
     lines = talk(*WORDS)
     for place, line in enumerate(lines):
         line.pop("uuid")
@@ -141,8 +141,8 @@ def test_what_can_still_be_read_of_it_is_erased_from_forks(history: History) -> 
     assert f"{WORDS[-1]}?".encode() not in said(history)
 
 
-def test_an_empty_copy_that_cannot_be_removed_is_told(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Which copy it is, and why, is told to whoever wants it removed."""
+def test_an_empty_copy_that_cannot_be_removed_is_reported(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The problem names the copy and the reason."""
     history.write(talk("one"))
     history.ingest()
     number = forget(history, ORIGINAL)

@@ -1,4 +1,4 @@
-"""What happens between a preview and its confirmation?"""
+"""Changes between a preview and its confirmation."""
 
 from pathlib import Path
 
@@ -11,18 +11,18 @@ from palaver.core.errors import ChangedMeanwhile, InvalidInput
 from ..history import ORIGINAL, History, talk
 
 
-def test_what_changed_since_it_was_planned_stays(tmp_path: Path) -> None:
-    """Nothing goes, and nobody is told that the call was wrong: a program may make the same one again."""
+def test_content_that_changed_since_the_plan_is_not_deleted(tmp_path: Path) -> None:
+    """The error is not a usage error: a program may repeat the call."""
     with History(tmp_path) as history:
         history.write(talk("one", "two"))
         history.ingest()
-        forgetting = Deletions(history.store, history.raw)
-        plan = forgetting.plan(DeletionRequest(targets=(ORIGINAL,)))
+        deletions = Deletions(history.store, history.raw)
+        plan = deletions.plan(DeletionRequest(targets=(ORIGINAL,)))
         with history.store.transaction():
             history.store.exchanges.delete([min(plan.selection.exchanges)])
 
         with pytest.raises(ChangedMeanwhile) as refused:
-            forgetting.delete(plan)
+            deletions.delete(plan)
 
         assert not isinstance(refused.value, InvalidInput)
         assert len(history.stored()) == 1

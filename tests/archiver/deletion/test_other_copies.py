@@ -1,4 +1,4 @@
-"""What is erased leaves copies of every form, and containers that go on do not bring it back."""
+"""Erasure from every kind of copy: containers, documents and compressed files."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -86,14 +86,14 @@ def archive(tmp_path: Path) -> Iterator[Archive]:
 
 
 def forget(archive: Archive, text: str, *, erase: bool) -> int:
-    forgetting = Deletions(archive.store, archive.raw)
-    plan = forgetting.plan(DeletionRequest(mentions=text, erase=erase))
+    deletions = Deletions(archive.store, archive.raw)
+    plan = deletions.plan(DeletionRequest(mentions=text, erase=erase))
     assert len(plan.selection.exchanges) == 1
-    return forgetting.delete(plan)
+    return deletions.delete(plan)
 
 
 def held(archive: Archive) -> bytes:
-    """Every byte of every copy, what is compressed as what it holds."""
+    """Return every byte of every copy, compressed and decompressed."""
     found = b""
     for path in sorted(archive.home.archive.rglob("*")):
         if path.is_file():
@@ -105,8 +105,8 @@ def held(archive: Archive) -> bytes:
 
 @pytest.mark.parametrize("erase", [True, False], ids=["erased", "forgotten"])
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: str(kind.__name__))
-def test_it_goes_and_stays_gone(archive: Archive, tmp_path: Path, kind: Make, erase: bool) -> None:
-    """One exchange of three goes; the others stay, also when the conversation goes on and is taken up again."""
+def test_deleted_content_stays_deleted(archive: Archive, tmp_path: Path, kind: Make, erase: bool) -> None:
+    """One exchange of three is deleted, also when the conversation grows and is ingested again."""
     archive.take(kind(tmp_path, ASKED))
     assert archive.prompts() == ASKED
 
@@ -127,8 +127,8 @@ def test_it_goes_and_stays_gone(archive: Archive, tmp_path: Path, kind: Make, er
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: str(kind.__name__))
-def test_what_is_forgotten_goes_for_good_later(archive: Archive, tmp_path: Path, kind: Make) -> None:
-    """When its time is over it leaves copies of every form."""
+def test_expiry_erases_from_every_kind_of_copy(archive: Archive, tmp_path: Path, kind: Make) -> None:
+    """The other exchanges stay."""
     path = kind(tmp_path, ASKED)
     archive.take(path)
     number = forget(archive, "storks", erase=False)
@@ -140,8 +140,8 @@ def test_what_is_forgotten_goes_for_good_later(archive: Archive, tmp_path: Path,
     assert archive.prompts() == ["Why herons?", "Why geese?"]
 
 
-def test_a_running_program_keeps_its_own(archive: Archive, tmp_path: Path) -> None:
-    """The agent's own database is never written to."""
+def test_the_database_of_an_agent_is_never_written(archive: Archive, tmp_path: Path) -> None:
+    """The agent's own file keeps the content."""
     path = opencode(tmp_path, ASKED)
     before = path.read_bytes()
     archive.take(path)

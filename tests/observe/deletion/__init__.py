@@ -1,1 +1,1 @@
-"""Is observe/forget true to its word?"""
+"""Tests of observe/deletion."""

@@ -1,4 +1,4 @@
-"""A process that erases a session and may kill itself, or that searches for it all the while.
+"""A process that erases a session and may be killed, or that searches for it repeatedly.
 
 deletion_worker.py fused ROOT SESSION N [HOME]   erase, killed at its step N; prints the number of its steps
 deletion_worker.py search ROOT SESSION           prints `seen` when it finds the session, `gone` when it does no more

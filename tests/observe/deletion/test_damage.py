@@ -1,4 +1,4 @@
-"""Does a damaged copy keep anything else from being forgotten, or archived?"""
+"""Damaged copies block neither other deletions nor ingest runs."""
 
 # pyright: reportPrivateUsage=false
 
@@ -72,7 +72,7 @@ def states(home: Home) -> dict[int, DeletionState]:
 
 
 def damage(history: History) -> Copy:
-    """Seal the copy of the first session, flip a byte of it, and delete the agent's file."""
+    """Compress the copy of the first session, flip a byte of it, and delete the agent's file."""
     with Store.open(history.home.database) as store:
         CopyCompressor(store, history.raw).run()
         copy = Copy(history.raw.root, store.sources.by_path()[history.path(ORIGINAL)].archived)
@@ -82,8 +82,8 @@ def damage(history: History) -> Copy:
     return copy
 
 
-def test_a_damaged_copy_stops_no_erasure_of_others(history: History) -> None:
-    """Where the copy of what is only forgotten is damaged, another session is erased, and archiving goes on."""
+def test_a_damaged_copy_does_not_block_another_erasure(history: History) -> None:
+    """Another session is erased, and ingest continues."""
     kept = forget(history.home, ORIGINAL).number
     damage(history)
 
@@ -97,8 +97,8 @@ def test_a_damaged_copy_stops_no_erasure_of_others(history: History) -> None:
     assert asked(history.home) == ["new?"]
 
 
-def test_the_end_of_a_forgetting_survives_a_damaged_copy(history: History) -> None:
-    """What can no longer be had back is not erased while its copy is damaged: that is told, and archiving goes on."""
+def test_expiry_waits_for_a_damaged_copy(history: History) -> None:
+    """The problem is reported, and ingest continues."""
     number = forget(history.home, ORIGINAL).number
     assert number
     copy = damage(history)
@@ -113,8 +113,8 @@ def test_the_end_of_a_forgetting_survives_a_damaged_copy(history: History) -> No
     assert states(history.home) == {number: DeletionState.ERASING}
 
 
-def test_an_erasure_that_fails_is_told_and_archiving_goes_on(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever keeps an erasure from ending, the pass says so and takes up what is new; so does the archiver."""
+def test_a_failed_erasure_is_reported_and_ingest_continues(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """This holds for `palaver archive` and for the background archiver."""
     forget(history.home, OTHER)
 
     def fails(*_: object) -> None:
@@ -156,8 +156,10 @@ def test_an_erasure_waits_for_a_copy_that_cannot_be_removed(history: History, mo
     assert not any(b"kept?" in path.read_bytes() for path in history.raw.root.rglob("*.jsonl"))
 
 
-def test_a_copy_that_cannot_be_removed_stops_no_pass(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another copy of what was erased, which the system does not let go, is a problem of that file alone."""
+def test_a_copy_that_cannot_be_removed_does_not_block_an_ingest(
+    history: History, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another copy of erased content is reported alone."""
     said = history.path(ORIGINAL).read_bytes()
     forget(history.home, ORIGINAL, erase=True)
     history.write(said, project="elsewhere", at=7)
@@ -173,8 +175,8 @@ def test_a_copy_that_cannot_be_removed_stops_no_pass(history: History, monkeypat
     assert sorted(asked(history.home)) == ["going?", "new?"]
 
 
-def test_nothing_is_deleted_that_cannot_be_told(history: History) -> None:
-    """A copy that cannot be read may hold what can still be had back: it is not removed as a whole."""
+def test_an_unreadable_copy_is_not_removed_on_expiry(history: History) -> None:
+    """It may contain content that can still be restored."""
     number = forget(history.home, ORIGINAL).number
     assert number
     copy = damage(history)
@@ -183,8 +185,8 @@ def test_nothing_is_deleted_that_cannot_be_told(history: History) -> None:
         assert store.tombstones.intended() == {copy.archived: False}
 
 
-def test_what_else_a_pass_tells_is_no_problem_of_an_erasure(history: History) -> None:
-    """Another copy that cannot be read again when it is due says nothing of what was erased."""
+def test_an_erasure_reports_only_its_own_problems(history: History) -> None:
+    """Another unreadable copy is not among them."""
     copy = damage(history)
     with Store.open(history.home.database) as store, store.transaction():
         store.sources.outdate()
@@ -200,8 +202,8 @@ def test_what_else_a_pass_tells_is_no_problem_of_an_erasure(history: History) ->
         assert deleter.erase(number) == erasure.ErasureResult(done=True)
 
 
-def test_an_erasure_tells_which_copy_keeps_it_from_ending(history: History) -> None:
-    """And nothing else: a copy that cannot lose a part is told with what to do."""
+def test_an_unfinished_erasure_names_the_copy(history: History) -> None:
+    """The problem says what to do."""
     with Store.open(history.home.database) as store:
         [key] = [each.key for each in store.exchanges.outlines()][:1]
     history.append(talk("more"), at=7)

@@ -1,4 +1,4 @@
-"""Deletions as a person does it: previewed, confirmed, verified from another process, finished whatever happens."""
+"""Deletion from preview to verification, interrupted anywhere."""
 
 # pyright: reportPrivateUsage=false
 
@@ -65,7 +65,7 @@ def talked(word: str, number: int) -> list[Mapping[str, object]]:
 
 @pytest.fixture(scope="module")
 def grown(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A home with a session that is to go, full of canaries, and others that stay."""
+    """A home with a session full of canaries, and another session."""
     root = tmp_path_factory.mktemp("forgetting")
     folder = root / "projects" / "-home-demo-FolderCanary"
     folder.mkdir(parents=True)
@@ -110,14 +110,14 @@ def grown(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def root(grown: Path, tmp_path: Path) -> Iterator[Path]:
-    """The same history, and a home of its own to forget in."""
+    """A copy of the home for one test."""
     shutil.copytree(grown / "before", tmp_path / "home")
     (tmp_path / "projects").symlink_to(grown / "projects")
     yield tmp_path
     shutil.rmtree(tmp_path / "home")
 
 
-def forgot(home: Home, wanted: DeletionRequest) -> DeletionResult:
+def deleted(home: Home, wanted: DeletionRequest) -> DeletionResult:
     with Deleter(home) as deleter:
         return deleter.delete(wanted, deleter.preview(wanted).token)
 
@@ -128,7 +128,7 @@ def archive(root: Path, home: Home) -> None:
 
 
 def answers(home: Home) -> list[tuple[str, str, int]]:
-    """What is found of everything that stays."""
+    """Return the search results of everything that stays."""
     with ArchiveSearch(home) as layers:
         hits = [
             hit
@@ -141,7 +141,7 @@ def answers(home: Home) -> list[tuple[str, str, int]]:
 
 
 def vectors_of(home: Home) -> list[bytes]:
-    """The vectors of the exchange that is to go, and the signs of its tokens."""
+    """Return the vectors of the exchange to delete, and the bits of its tokens."""
     with Store.open(home.database) as store:
         keys = [each.key for each in store.exchanges.outlines() if store.sessions.load(each.session).native_id == GONE]
         rows = store.vectors.of_items(load(DEFAULT_MODEL).name, keys)
@@ -150,13 +150,13 @@ def vectors_of(home: Home) -> list[bytes]:
 
 
 def held(home: Home, vectors: list[bytes]) -> list[Path]:
-    """The files of the index in which one of these vectors stands."""
+    """Return the index files that contain one of these vectors."""
     files = [path for path in home.index.rglob("*") if path.is_file()]
     return [path for path in files if any(vector in path.read_bytes() for vector in vectors)]
 
 
 def test_an_erased_session_leaves_no_byte_anywhere(root: Path) -> None:
-    """Prompt, output, title, branch, file name, memory, observation, dead letter, log: another process finds none."""
+    """No file contains a prompt, output, title, branch, path, memory, observation, dead letter or log of it."""
     home = Home(root / "home")
     with_all = scan(home.root, CANARIES)
     assert with_all.found
@@ -164,7 +164,7 @@ def test_an_erased_session_leaves_no_byte_anywhere(root: Path) -> None:
     vectors = vectors_of(home)
     assert {path.name for path in held(home, vectors)} >= {"vectors.npy", "signs.npy"}
 
-    outcome = forgot(home, DeletionRequest((GONE,), erase=True))
+    outcome = deleted(home, DeletionRequest((GONE,), erase=True))
 
     assert not held(home, vectors)
     assert scan(home.root, [*CANARIES, GONE, "digest-of-canary"]).found == []
@@ -183,13 +183,13 @@ def test_an_erased_session_leaves_no_byte_anywhere(root: Path) -> None:
     assert scan(home.root, CANARIES).found == []
 
 
-def test_what_stays_is_found_as_before(root: Path) -> None:
-    """What was not previewed is found just as it was, after forgetting, erasing, and archiving again."""
+def test_search_results_of_other_content_are_unchanged(root: Path) -> None:
+    """They stay the same after a deletion, an ingest and an erasure."""
     home = Home(root / "home")
     before = answers(home)
     assert before
 
-    number = forgot(home, DeletionRequest((GONE,))).number
+    number = deleted(home, DeletionRequest((GONE,))).number
     assert answers(home) == before
     archive(root, home)
     assert answers(home) == before
@@ -202,10 +202,10 @@ def test_what_stays_is_found_as_before(root: Path) -> None:
     assert scan(home.root, CANARIES).found == []
 
 
-def test_a_forgotten_session_can_be_had_back_with_its_memories(root: Path) -> None:
-    """Deletions a session puts its memories away, and undoing it holds them again."""
+def test_undo_restores_the_memories_of_a_session(root: Path) -> None:
+    """They are archived with the session and active again after undo."""
     home = Home(root / "home")
-    outcome = forgot(home, DeletionRequest((GONE,)))
+    outcome = deleted(home, DeletionRequest((GONE,)))
     assert [each.title for each in outcome.preview.memories] == ["The MemoryCanary is on the second shelf"]
     with ArchiveSearch(home) as layers:
         assert not [hit for hit in layers.search(Query.parse("PromptCanary checkout")).hits if hit.session_id == GONE]
@@ -220,13 +220,13 @@ def test_a_forgotten_session_can_be_had_back_with_its_memories(root: Path) -> No
 
 
 @pytest.mark.parametrize("erase", [False, True])
-def test_forgetting_reads_again_no_copy_that_it_did_not_change(root: Path, erase: bool) -> None:
-    """Copies that only newer rules for secrets outdate wait for the next pass, also when it is undone."""
+def test_a_deletion_reads_only_changed_copies_again(root: Path, erase: bool) -> None:
+    """Copies that are outdated by newer rules wait for the next ingest run."""
     home = Home(root / "home")
     with Store.open(home.database) as store, store.transaction():
         store._database.run("UPDATE source SET rules = 'older'")
 
-    outcome = forgot(home, DeletionRequest((GONE,), erase=erase))
+    outcome = deleted(home, DeletionRequest((GONE,), erase=erase))
     if not erase:
         with Deleter(home) as deleter:
             deleter.undo(outcome.number or 0)
@@ -237,13 +237,13 @@ def test_forgetting_reads_again_no_copy_that_it_did_not_change(root: Path, erase
 
 
 def test_a_superseded_memory_is_restored_as_superseded(root: Path) -> None:
-    """At half its importance and marked, as before it was forgotten; without the edge it is active."""
+    """It has half its importance; without the edge it is active."""
     home = Home(root / "home")
     with MemoryCore.open(home) as core:
         [gone] = [held for held in core.page() if held.memory.session_id == GONE]
         newer = core.remember(Memory("The canary was given away")).stored
         edge = core.graph.relate(newer.id, gone.id, Relation.SUPERSEDES)
-    outcome = forgot(home, DeletionRequest((GONE,)))
+    outcome = deleted(home, DeletionRequest((GONE,)))
     with Deleter(home) as deleter:
         deleter.undo(outcome.number or 0)
 
@@ -256,15 +256,15 @@ def test_a_superseded_memory_is_restored_as_superseded(root: Path) -> None:
 
 
 @pytest.mark.parametrize("erase", [False, True])
-def test_a_memory_that_a_forgotten_one_superseded_is_reinstated(root: Path, erase: bool) -> None:
-    """Undoing it supersedes the older memory again."""
+def test_deleting_a_memory_reinstates_the_one_it_superseded(root: Path, erase: bool) -> None:
+    """Undo supersedes the older memory again."""
     home = Home(root / "home")
     with MemoryCore.open(home) as core:
         [gone] = [held for held in core.page() if held.memory.session_id == GONE]
         older = core.remember(Memory("The canary is on the first shelf")).stored
         core.graph.relate(gone.id, older.id, Relation.SUPERSEDES)
         assert core.get(older.id).state is MemoryState.SUPERSEDED
-    outcome = forgot(home, DeletionRequest((GONE,), erase=erase))
+    outcome = deleted(home, DeletionRequest((GONE,), erase=erase))
 
     with MemoryCore.open(home) as core:
         assert core.get(older.id).memory.importance == older.memory.importance
@@ -278,10 +278,10 @@ def test_a_memory_that_a_forgotten_one_superseded_is_reinstated(root: Path, eras
         assert core.get(older.id).state is MemoryState.SUPERSEDED
 
 
-def test_what_is_said_by_another_memory_by_now_stays_put_away(root: Path) -> None:
-    """Undoing is all or nothing, and holds no claim twice: it names the memories that it leaves put away."""
+def test_undo_does_not_duplicate_a_memory(root: Path) -> None:
+    """A memory whose content was stored again stays archived and is named."""
     home = Home(root / "home")
-    outcome = forgot(home, DeletionRequest((GONE,)))
+    outcome = deleted(home, DeletionRequest((GONE,)))
     [gone] = outcome.preview.memories
     with MemoryCore.open(home) as core:
         core.remember(Memory(gone.title))
@@ -296,10 +296,10 @@ def test_what_is_said_by_another_memory_by_now_stays_put_away(root: Path) -> Non
         assert [hit for hit in layers.search(Query.parse("PromptCanary checkout")).hits if hit.session_id == GONE]
 
 
-def test_what_is_forgotten_long_enough_is_erased_with_its_memories(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After thirty days a pass erases what was forgotten, and the memories that were put away with it."""
+def test_expiry_erases_memories_as_well(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After thirty days an ingest run erases the deletion and its memories."""
     home = Home(root / "home")
-    forgot(home, DeletionRequest((GONE,)))
+    deleted(home, DeletionRequest((GONE,)))
     monkeypatch.setattr(erasure, "now", lambda: now() + UNDO_PERIOD + 1)
 
     archive(root, home)
@@ -310,8 +310,8 @@ def test_what_is_forgotten_long_enough_is_erased_with_its_memories(root: Path, m
     assert scan(home.root, CANARIES).found == []
 
 
-def test_a_token_of_another_set_does_nothing(root: Path) -> None:
-    """When the set has changed since the preview, nothing goes, and the new preview comes back."""
+def test_a_token_of_another_extent_deletes_nothing(root: Path) -> None:
+    """The result has the new preview and no number."""
     home = Home(root / "home")
     with Deleter(home) as deleter:
         token = deleter.preview(DeletionRequest((GONE,))).token
@@ -322,8 +322,8 @@ def test_a_token_of_another_set_does_nothing(root: Path) -> None:
         assert deleter.history() == []
 
 
-def test_what_is_protected_stays_unless_forced(root: Path) -> None:
-    """A pinned memory is shown as protected, as golden rules are, and goes only by force."""
+def test_protected_memories_are_deleted_only_by_force(root: Path) -> None:
+    """A pinned memory is listed as protected."""
     home = Home(root / "home")
     wanted = DeletionRequest(mentions="need an address")
     with Deleter(home) as deleter:
@@ -332,19 +332,19 @@ def test_what_is_protected_stays_unless_forced(root: Path) -> None:
         forced = deleter.preview(replace(wanted, force=True))
 
     assert [each.title for each in forced.memories] == ["Payments need an address"]
-    assert forgot(home, replace(wanted, force=True, erase=True)).number
+    assert deleted(home, replace(wanted, force=True, erase=True)).number
     assert scan(home.root, ["Payments need an address"]).found == []
 
 
 def erased(root: Path, home: Home, at: int) -> subprocess.CompletedProcess[str]:
-    """The session is erased from a home of its own, by a process that is killed at a step unless that is 0."""
+    """Erase the session in a home of its own, in a process that is killed at a step unless that is 0."""
     shutil.rmtree(home.root, ignore_errors=True)
     shutil.copytree((root / "projects").resolve().parent / "before", home.root)
     return fuse.run(WORKER, "fused", root, GONE, at, home.root.name)
 
 
-def test_a_killed_erasure_is_nothing_or_finished_by_the_next_pass(root: Path) -> None:
-    """Killed anywhere, an erasure has either not begun, or shows nothing any more and is finished by the next pass."""
+def test_a_killed_erasure_is_finished_by_the_next_ingest(root: Path) -> None:
+    """A process killed at any step has not begun, or hides the content at once."""
     home = Home(root / "killed")
     steps = fuse.steps(erased(root, home, 0))
     began: list[bool] = []
@@ -360,8 +360,8 @@ def test_a_killed_erasure_is_nothing_or_finished_by_the_next_pass(root: Path) ->
     assert any(began)
 
 
-def test_a_searching_process_never_fails_and_stops_seeing_it(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While one process erases, another that searches all the while gets answers, and soon none of what was erased."""
+def test_a_concurrent_search_never_fails(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process gets answers during an erasure, and soon none with erased content."""
     monkeypatch.setattr(erasure, "_READERS", 200.0)  # a search on a busy machine takes long
     home = Home(root / "home")
     watcher = subprocess.Popen(
@@ -374,7 +374,7 @@ def test_a_searching_process_never_fails_and_stops_seeing_it(root: Path, monkeyp
     assert watcher.stdout is not None
     assert watcher.stdout.readline() == "seen\n"
 
-    outcome = forgot(home, DeletionRequest((GONE,), erase=True))
+    outcome = deleted(home, DeletionRequest((GONE,), erase=True))
 
     assert watcher.stdout.readline() == "gone\n"
     end = time.monotonic() + 20
@@ -386,7 +386,7 @@ def test_a_searching_process_never_fails_and_stops_seeing_it(root: Path, monkeyp
 
 
 def archived(root: Path, *lines: Mapping[str, object]) -> Home:
-    """A home with one session of these lines."""
+    """Return a home with one session of these lines."""
     folder = root / "projects" / "shop"
     folder.mkdir(parents=True)
     (folder / f"{KEPT}.jsonl").write_bytes(transcript(KEPT, *lines))
@@ -396,7 +396,7 @@ def archived(root: Path, *lines: Mapping[str, object]) -> Home:
 
 
 def added(name: str) -> list[Mapping[str, object]]:
-    """An exchange in which a file was written."""
+    """Return the lines of an exchange in which a file was written."""
     call = tool("Write", {"file_path": f"/home/demo/shop/{name}.py", "content": "x = 1\n"}, id=f"call-{name}")
     return [
         said(f"Add a {name} to the page, please.", uuid=f"{name}-1"),
@@ -406,8 +406,8 @@ def added(name: str) -> list[Mapping[str, object]]:
 
 
 @pytest.mark.parametrize("whole", [True, False])
-def test_a_preference_is_forgotten_with_the_words_it_quotes(tmp_path: Path, *, whole: bool) -> None:
-    """A memory made of what a person said goes with that conversation, and with that part of it; no other does."""
+def test_a_preference_is_deleted_with_its_source(tmp_path: Path, *, whole: bool) -> None:
+    """A memory made of a statement is deleted with that part of the conversation, and no other memory is."""
     rules = [
         said("From now on use tabs in all templates of the WalrusCanary.", uuid="a1"),
         said("From now on always write tests in the folder of the parser.", uuid="b1"),
@@ -418,7 +418,7 @@ def test_a_preference_is_forgotten_with_the_words_it_quotes(tmp_path: Path, *, w
         assert len([keep(core, each) for each in list(preference_candidates(store))]) == 2
         first = min(each.key for each in store.exchanges.outlines())
 
-    forgot(home, DeletionRequest((KEPT if whole else ids.show("exchange", first),), erase=True))
+    deleted(home, DeletionRequest((KEPT if whole else ids.show("exchange", first),), erase=True))
 
     with Store.open(home.database) as store:
         left = [held.memory.content for held in store.memories.all()]
@@ -426,8 +426,8 @@ def test_a_preference_is_forgotten_with_the_words_it_quotes(tmp_path: Path, *, w
     assert scan(home.root, ["WalrusCanary"]).found == []
 
 
-def test_a_summary_says_nothing_of_what_was_forgotten(tmp_path: Path) -> None:
-    """What a session's last exchange left open, and what the session was called, leaves its summary at once."""
+def test_a_summary_contains_nothing_deleted(tmp_path: Path) -> None:
+    """Open tasks and titles from deleted exchanges leave the summary at once."""
     left_open = replied(text("Drawn. Next step: the WalrusCanary still needs a test of its own."), id="open", uuid="c2")
     parts = [line for name in ("header", "footer", "cart") for line in added(name)]
     home = archived(tmp_path, *parts, said("Hm.", uuid="c1"), {**left_open, "parentUuid": "c1"})
@@ -436,7 +436,7 @@ def test_a_summary_says_nothing_of_what_was_forgotten(tmp_path: Path) -> None:
     assert summary is not None
     assert any("WalrusCanary" in fact for fact in summary.observation.facts)
 
-    outcome = forgot(home, DeletionRequest(mentions="WalrusCanary", erase=True))
+    outcome = deleted(home, DeletionRequest(mentions="WalrusCanary", erase=True))
 
     assert outcome.check is not None
     assert outcome.check.found == []

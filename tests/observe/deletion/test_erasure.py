@@ -1,4 +1,4 @@
-"""What is left of what was forgotten is all told, and nothing of the work is left over."""
+"""Limits of verification, and long undos."""
 
 # pyright: reportPrivateUsage=false
 
@@ -18,8 +18,8 @@ from palaver.observe.deletion.deleter import Deleter
 from ...archiver.history import FORK, ORIGINAL, History, talk
 
 
-def test_a_file_that_cannot_be_read_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What stands in a file that cannot be read nobody knows: the others are looked at, and no proof holds."""
+def test_an_unreadable_file_fails_the_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other files are searched."""
     for name in ("closed", "open"):
         (tmp_path / name).write_bytes(b"word")
     opened = erasure_check._contents
@@ -37,8 +37,8 @@ def test_a_file_that_cannot_be_read_is_told(tmp_path: Path, monkeypatch: pytest.
     assert ErasureCheck().passed
 
 
-def test_a_long_undo_is_undone_as_a_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However long it takes, when it is said to be undone everything is there."""
+def test_a_long_undo_is_complete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has no time budget."""
     with History(tmp_path) as history:
         history.write(talk("one"), at=1)
         history.write(talk("two", session=FORK), FORK, at=2)

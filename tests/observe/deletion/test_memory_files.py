@@ -1,4 +1,4 @@
-"""Files in which people keep memories: named in the preview, deleted with what is erased, and never otherwise."""
+"""Memory files are named in the preview, and deleted by an erasure only."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,36 +15,36 @@ from palaver.templates.render import Renderer
 
 @dataclass
 class Project:
-    """A project with memories in files, and the home that knows them."""
+    """A project with memory files, and its home."""
 
     folder: Path
     home: Home
 
     def opened(self) -> Mnemonics:
-        """The memories as another process has them."""
+        """Open the memories as another process does."""
         return Mnemonics.open(self.home, self.folder)
 
     def remember(self, title: str, content: str) -> tuple[str, Path]:
-        """The id and the file of a new memory."""
+        """Store a memory; return its id and its file."""
         mnemonics = self.opened()
         held = mnemonics.remember(title, content, "issue").stored
         mnemonics.close()
         return held.id, Path(held.memory.path)
 
     def recalled(self, query: str) -> list[str]:
-        """What answers, after all files were looked at again."""
+        """Return what a query recalls after the files were scanned."""
         mnemonics = self.opened()
         found = [match.stored.memory.content for match in mnemonics.recall(query)]
         mnemonics.close()
         return found
 
     def preview(self, wanted: DeletionRequest) -> DeletionPreview:
-        """What would go."""
+        """Return a preview."""
         with Deleter(self.home) as deleter:
             return deleter.preview(wanted)
 
     def forget(self, wanted: DeletionRequest, meanwhile: Callable[[], object] = lambda: None) -> DeletionResult:
-        """Do what a preview showed."""
+        """Delete what a preview showed."""
         with Deleter(self.home) as deleter:
             token = deleter.preview(wanted).token
             meanwhile()
@@ -53,13 +53,13 @@ class Project:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
-    """A repository with nothing in it yet."""
+    """An empty repository."""
     (tmp_path / "shop" / ".git").mkdir(parents=True)
     return Project(tmp_path / "shop", Home(tmp_path / "home"))
 
 
-def test_a_file_is_named_and_goes_with_what_is_erased(project: Project) -> None:
-    """The preview names it, the outcome says that version control may keep it, and no byte of it is left here."""
+def test_an_erasure_deletes_memory_files(project: Project) -> None:
+    """The preview names the file, the result mentions version control, and no byte is left in the home."""
     memory, file = project.remember("Walrus migration", "The walrus migration hangs while a replica lags behind")
     _, other = project.remember("Ports", "The staging server listens on port 8443")
     wanted = DeletionRequest((memory,), erase=True)
@@ -78,8 +78,8 @@ def test_a_file_is_named_and_goes_with_what_is_erased(project: Project) -> None:
     assert project.recalled("walrus migration replica") == []
 
 
-def test_a_file_stays_where_a_memory_is_only_forgotten(project: Project) -> None:
-    """It is named as staying, nobody finds what it says, and undoing finds it as it was."""
+def test_a_deletion_keeps_memory_files(project: Project) -> None:
+    """The file is named, and its memory is not recalled."""
     memory, file = project.remember("Cache", "The cache is flushed by the deploy script")
     before, wanted = file.read_bytes(), DeletionRequest((memory,))
     told = Renderer().render("forget_preview", preview=project.preview(wanted))
@@ -93,7 +93,7 @@ def test_a_file_stays_where_a_memory_is_only_forgotten(project: Project) -> None
 
 
 def test_a_file_that_was_edited_since_needs_a_new_preview(project: Project) -> None:
-    """Nothing goes: neither the file nor the memory."""
+    """Neither the file nor the memory is deleted."""
     memory, file = project.remember("Cache", "The cache is flushed by the deploy script")
     outcome = project.forget(
         DeletionRequest((memory,), erase=True), lambda: file.write_text(f"{file.read_text()}\nAnd by cron.\n")
@@ -104,10 +104,8 @@ def test_a_file_that_was_edited_since_needs_a_new_preview(project: Project) -> N
     assert project.recalled("cache flushed cron") != []
 
 
-def test_a_file_that_cannot_be_deleted_is_told_and_not_taken_up_again(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The person is told to delete it; until then it is known for what was erased."""
+def test_a_file_that_cannot_be_deleted_is_reported(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not imported again."""
     memory, file = project.remember("Cache", "The cache is flushed by the deploy script")
 
     def refused(*_: object, **__: object) -> None:
@@ -126,7 +124,7 @@ def test_a_file_that_cannot_be_deleted_is_told_and_not_taken_up_again(
 
 
 def test_a_link_is_not_followed(project: Project, tmp_path: Path) -> None:
-    """Not even where somebody put one in the place of a file that is erased."""
+    """A link in the place of an erased file stays, as does its target."""
     memory, file = project.remember("Cache", "The cache is flushed by the deploy script")
     precious = tmp_path / "precious.md"
     file.rename(precious)
@@ -138,8 +136,8 @@ def test_a_link_is_not_followed(project: Project, tmp_path: Path) -> None:
     assert file.is_symlink()
 
 
-def test_a_file_that_a_person_brings_back_is_theirs_to_bring_back(project: Project) -> None:
-    """What was erased was erased here; a file written anew is a new memory."""
+def test_a_restored_file_is_a_new_memory(project: Project) -> None:
+    """An erasure does not suppress files that the user writes again."""
     memory, file = project.remember("Cache", "The cache is flushed by the deploy script")
     kept = file.read_bytes()
     project.forget(DeletionRequest((memory,), erase=True))

@@ -8,17 +8,17 @@ from palaver.core.deletion import DeletionRequest
 from palaver.core.home import Home
 from palaver.observe.deletion.erasure_check import scan
 
-from .test_deleter import CANARIES, GONE, archive, forgot, grown, root
+from .test_deleter import CANARIES, GONE, archive, deleted, grown, root
 
 __all__ = ["grown", "root"]  # fixtures
 
 
 def test_an_erased_session_stays_erased_when_its_file_is_serialised_again(root: Path) -> None:
-    """Other whitespace, another order of keys and other escapes bring back neither the title nor any metadata."""
+    """Other whitespace, order of keys or escapes restore neither title nor metadata."""
     home = Home(root / "home")
     [path] = (root / "projects").resolve().rglob(f"{GONE}.jsonl")
     before = path.read_bytes()
-    forgot(home, DeletionRequest((GONE,), erase=True))
+    deleted(home, DeletionRequest((GONE,), erase=True))
     records = [json.loads(line) for line in before.splitlines()]
     again = [
         json.dumps(dict(reversed([*record.items()])), indent=None, separators=(" , ", " : ")) for record in records

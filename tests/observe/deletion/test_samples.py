@@ -1,4 +1,4 @@
-"""Samples tell of what goes alone: what stays may say the same in other words."""
+"""Samples occur only in erased content."""
 
 from pathlib import Path
 
@@ -11,8 +11,8 @@ from palaver.observe.pipeline import Pipeline
 from ...archiver.formats.claude_code.claude_lines import replied, said, tool, written
 
 
-def test_what_calls_are_worded_as_proves_nothing(tmp_path: Path) -> None:
-    """Two sessions make the same call, whose words stand in no line: erasing one is proved by what it alone says."""
+def test_text_of_calls_that_stay_is_no_sample(tmp_path: Path) -> None:
+    """Two sessions make the same call, whose text is in no line."""
     kept, gone = "11111111-0000-4000-8000-00000000000a", "cafe0000-0000-4000-8000-00000000000b"
     for session, word in ((kept, "kettle"), (gone, "pan")):
         place = {"sessionId": session, "cwd": "/home/demo/shop"}

@@ -1,4 +1,4 @@
-"""Does forgetting outlive the database?"""
+"""Deletions outlive the database."""
 
 # pyright: reportPrivateUsage=false
 
@@ -70,18 +70,18 @@ def forget(home: Home, *targets: str, erase: bool = False, mentions: str = "") -
 
 
 def make_anew(home: Home) -> None:
-    """Make the database that was lost, as `palaver rebuild --from-archive` does before it reads the copies."""
+    """Create the lost database, as `palaver rebuild --from-archive` does before it reads the copies."""
     Store.create_anew(home.database).close()
 
 
 def lose(home: Home) -> None:
-    """Delete the database, as a failing disk or a person does."""
+    """Delete the database."""
     for path in home.root.glob("palaver.db*"):
         path.unlink()
 
 
 def rebuilt(history: History, *, remain: bool) -> list[str]:
-    """What was asked, in a database that was made anew from the copies, and with what the agents still have."""
+    """Return the prompts of a database rebuilt from the copies, and from files that the agents still have."""
     transcripts = in_paths([history.folder]) if remain else []
     made = rebuild_from_archive(history.home, transcripts)
     assert made.problems == []
@@ -95,7 +95,7 @@ def asked(home: Home) -> list[str]:
 
 
 def copies(home: Home) -> bytes:
-    """What all copies say, whatever their form."""
+    """Return the content of all copies."""
     found = b""
     for name in archived_names(home.archive):
         with RawArchive(home.archive).open(name) as file:
@@ -104,13 +104,13 @@ def copies(home: Home) -> bytes:
 
 
 def lines_of(data: bytes) -> list[bytes]:
-    """All lines that say something, in any order."""
+    """Return all lines that are not blank, sorted."""
     return sorted(line for line in data.splitlines() if line.strip())
 
 
 @pytest.fixture
 def history(tmp_path: Path) -> History:
-    """Two sessions, a fork of the first, and one of an agent whose lines carry neither ids nor times."""
+    """Two sessions, a fork of the first, and a session whose lines have neither ids nor times."""
     made = History(tmp_path)
     made.store.close()
     made.write(talk("one", "secret", "three"))
@@ -121,8 +121,8 @@ def history(tmp_path: Path) -> History:
 
 @pytest.mark.parametrize("remain", [True, False], ids=["files remain", "copies alone"])
 @pytest.mark.parametrize("erase", [True, False], ids=["erased", "forgotten"])
-def test_a_lost_database_brings_nothing_back(history: History, erase: bool, remain: bool) -> None:
-    """With a new database what was forgotten stays so, everything else is back, and the copies are as they were."""
+def test_a_lost_database_restores_nothing_deleted(history: History, erase: bool, remain: bool) -> None:
+    """Everything else is restored, and the copies are unchanged."""
     archive(history)
     forget(history.home, mentions="secret", erase=erase)
     forget(history.home, OTHER, erase=erase)
@@ -138,8 +138,8 @@ def test_a_lost_database_brings_nothing_back(history: History, erase: bool, rema
         assert [each.until is None for each in deleter.history()] == [erase, erase]
 
 
-def test_what_can_be_undone_still_can(history: History) -> None:
-    """After the loss of the database a forgetting is undone as before it."""
+def test_undo_works_after_the_loss_of_the_database(history: History) -> None:
+    """The deletion is undone as before the loss."""
     archive(history)
     number = forget(history.home, mentions="secret")
     lose(history.home)
@@ -153,8 +153,8 @@ def test_what_can_be_undone_still_can(history: History) -> None:
     assert "secret?" in rebuilt(history, remain=True)
 
 
-def test_the_next_pass_is_enough(history: History) -> None:
-    """Who archives into a new database without any rebuild is told nothing that was forgotten either."""
+def test_an_ingest_into_a_new_database_suppresses_deleted_content(history: History) -> None:
+    """No rebuild is needed."""
     archive(history)
     forget(history.home, mentions="secret", erase=True)
     lose(history.home)
@@ -167,7 +167,7 @@ def test_the_next_pass_is_enough(history: History) -> None:
 @pytest.mark.parametrize("remain", [True, False], ids=["files remain", "copies alone"])
 @pytest.mark.parametrize("erase", [True, False], ids=["erased", "forgotten"])
 def test_lines_without_ids(history: History, erase: bool, remain: bool) -> None:
-    """Lines that only their place tells apart are known in the copy when the agent's file is gone."""
+    """They are recognised by their place in the copy when the agent's file is gone."""
     folder = history.folder / "sessions" / "0123456789abcdef0123456789abcdef" / OTHER
     folder.mkdir(parents=True)
     path = folder / "context.jsonl"
@@ -184,8 +184,10 @@ def test_lines_without_ids(history: History, erase: bool, remain: bool) -> None:
     assert (b"storks" in copies(history.home)) is not erase
 
 
-def test_an_erasure_that_was_not_finished_is_finished(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A database that is lost in the middle of an erasure brings nothing back: the copies are cleaned after all."""
+def test_an_erasure_is_finished_after_the_loss_of_the_database(
+    history: History, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The copies are cleaned."""
     archive(history)
 
     def killed(*_: object) -> bool:
@@ -205,8 +207,8 @@ def test_an_erasure_that_was_not_finished_is_finished(history: History, monkeypa
 
 
 @pytest.mark.parametrize("erase", [True, False], ids=["erased", "forgotten"])
-def test_a_restored_backup_brings_nothing_back(history: History, erase: bool) -> None:
-    """A database from before a forgetting takes over what the register tells, with the next pass at the latest."""
+def test_a_restored_backup_restores_nothing_deleted(history: History, erase: bool) -> None:
+    """A database from before the deletion takes over the tombstone file."""
     archive(history)
     backup = history.home.root.with_name("backup.db")
     shutil.copy(history.home.database, backup)
@@ -226,42 +228,42 @@ def test_a_restored_backup_brings_nothing_back(history: History, erase: bool) ->
             assert {each.state for each in store.tombstones.all()} == {DeletionState.ERASED}
 
 
-def test_a_lost_register_is_written_again(history: History) -> None:
-    """Whoever opens the database next writes what it knows."""
+def test_a_lost_file_is_written_again(history: History) -> None:
+    """The next process that opens the database writes it."""
     archive(history)
     forget(history.home, mentions="secret")
-    register = history.home.tombstone_file
-    before = TombstoneFile(register).read().deletions
-    register.unlink()
+    file = history.home.tombstone_file
+    before = TombstoneFile(file).read().deletions
+    file.unlink()
     Store.open(history.home.database).close()
 
-    assert TombstoneFile(register).read().deletions == before
+    assert TombstoneFile(file).read().deletions == before
     assert before
 
 
-def test_the_register_says_nothing(history: History) -> None:
-    """It holds numbers, times, states and keyed marks, and only its owner may read it."""
+def test_the_file_contains_no_content(history: History) -> None:
+    """It has numbers, times, states and keyed hashes, and only its owner can read it."""
     archive(history)
     forget(history.home, mentions="secret")
-    register = history.home.tombstone_file
+    file = history.home.tombstone_file
 
-    data = register.read_bytes()
+    data = file.read_bytes()
     assert not any(word in data for word in (b"secret", b"one", ORIGINAL[:8].encode(), b"claude", b"shop"))
-    assert register.stat().st_mode & 0o077 == 0
+    assert file.stat().st_mode & 0o077 == 0
 
 
-def test_a_damaged_line_costs_one_forgetting(tmp_path: Path) -> None:
-    """What cannot be read is counted; everything else is taken over."""
-    register = TombstoneFile(tmp_path / "archive" / TOMBSTONE_FILE)
+def test_a_damaged_line_costs_one_deletion(tmp_path: Path) -> None:
+    """It is counted, and the other deletions are read."""
+    file = TombstoneFile(tmp_path / "archive" / TOMBSTONE_FILE)
     head = FileHeader(7, 2, fingerprint(Home(tmp_path).key()))
-    register.write(head, [Tombstones(1, 5, "kept", (1, -2)), Tombstones(2, 6, "erased", (2**63 - 1, -(2**63)))])
+    file.write(head, [Tombstones(1, 5, "kept", (1, -2)), Tombstones(2, 6, "erased", (2**63 - 1, -(2**63)))])
     path = tmp_path / "archive" / TOMBSTONE_FILE
-    assert register.header() == head
+    assert file.header() == head
     data = bytearray(path.read_bytes())
     data[data.index(b" 1 5 kept") + 1] ^= 2
     path.write_bytes(data)
 
-    found = register.read()
+    found = file.read()
 
     assert found.damaged == 1
     assert found.deletions == (Tombstones(2, 6, "erased", (2**63 - 1, -(2**63))),)
@@ -270,8 +272,8 @@ def test_a_damaged_line_costs_one_forgetting(tmp_path: Path) -> None:
         assert store.tombstones.lost == 1
 
 
-def test_nothing_is_forgotten_that_cannot_be_registered(history: History) -> None:
-    """Where the register cannot be written, forgetting fails as a whole and says so."""
+def test_a_deletion_fails_if_the_file_cannot_be_written(history: History) -> None:
+    """Nothing is deleted, and the error says so."""
     archive(history)
     (history.home.archive / f"{TOMBSTONE_FILE}.new").mkdir()
 
@@ -282,8 +284,8 @@ def test_nothing_is_forgotten_that_cannot_be_registered(history: History) -> Non
 
 
 @pytest.mark.parametrize("damage", ["gone", "short", "other"])
-def test_without_its_key_nothing_comes_back(history: History, damage: str) -> None:
-    """Where the key is lost, cut short or another one, nothing is archived or read until it is restored."""
+def test_a_lost_key_stops_ingest_and_deletion(history: History, damage: str) -> None:
+    """A missing, short or different key must be restored first."""
     archive(history)
     forget(history.home, mentions="secret", erase=True)
     key = history.home.key_file.read_bytes()
@@ -309,17 +311,17 @@ def test_without_its_key_nothing_comes_back(history: History, damage: str) -> No
     assert check_consistency(history.home).problems == []
 
 
-def test_without_a_backup_of_the_key_there_is_a_way_on(history: History) -> None:
-    """Who deletes the register, as the hint says, has what was forgotten back, and can forget it again."""
+def test_deleting_the_file_recovers_from_a_lost_key(history: History) -> None:
+    """Deleted content comes back and can be deleted again."""
     archive(history)
     forget(history.home, mentions="secret")
     history.home.key_file.unlink()
-    register = history.home.tombstone_file
+    file = history.home.tombstone_file
     with pytest.raises(KeyLost) as raised:
         archive(history)
-    assert str(register) in raised.value.hint
+    assert str(file) in raised.value.hint
 
-    register.unlink()
+    file.unlink()
     history.write(talk("one", "secret", "three", "four"), at=60)
     archive(history)
     assert "four?" in asked(history.home)
@@ -327,14 +329,14 @@ def test_without_a_backup_of_the_key_there_is_a_way_on(history: History) -> None
     assert "secret?" not in asked(history.home)
 
 
-def test_a_register_that_cannot_be_read_is_told(history: History) -> None:
-    """Nothing is opened as if nothing had been forgotten, with the database or without it."""
+def test_an_unreadable_file_is_an_error(history: History) -> None:
+    """No database is opened as if nothing had been deleted."""
     archive(history)
     forget(history.home, mentions="secret")
-    register = history.home.tombstone_file
-    data = register.read_bytes()
-    register.unlink()
-    register.mkdir()
+    file = history.home.tombstone_file
+    data = file.read_bytes()
+    file.unlink()
+    file.mkdir()
 
     for lost in (False, True):
         if lost:
@@ -343,15 +345,15 @@ def test_a_register_that_cannot_be_read_is_told(history: History) -> None:
             archive(history)
         assert raised.value.hint
 
-    register.rmdir()
-    register.write_bytes(data)
+    file.rmdir()
+    file.write_bytes(data)
     archive(history)
     assert "secret?" not in asked(history.home)
 
 
 @pytest.mark.parametrize("header", [b"", b"palaver-forgotten-1 1", b"\xff" * 40], ids=["empty", "cut", "other"])
-def test_a_damaged_header_hides_nothing(history: History, header: bytes) -> None:
-    """A restored database takes over what follows a first line that tells nothing."""
+def test_a_file_with_a_damaged_header_is_merged(history: History, header: bytes) -> None:
+    """A restored database takes over the lines that follow."""
     archive(history)
     forget(history.home, OTHER)
     with Store.open(history.home.database) as store, store.transaction():
@@ -359,23 +361,23 @@ def test_a_damaged_header_hides_nothing(history: History, header: bytes) -> None
     backup = history.home.root.with_name("backup.db")
     shutil.copy(history.home.database, backup)
     forget(history.home, mentions="secret")
-    register = history.home.tombstone_file
-    register.write_bytes(header + b"\n" + register.read_bytes().partition(b"\n")[2])
-    assert TombstoneFile(register).header() is None
+    file = history.home.tombstone_file
+    file.write_bytes(header + b"\n" + file.read_bytes().partition(b"\n")[2])
+    assert TombstoneFile(file).header() is None
     lose(history.home)
     shutil.copy(backup, history.home.database)
 
     archive(history)
 
     assert sorted(asked(history.home)) == ["branched?", "one?", "three?"]
-    assert TombstoneFile(register).header() not in {None, NEVER_WRITTEN}
+    assert TombstoneFile(file).header() not in {None, NEVER_WRITTEN}
     [restored] = check_consistency(history.home).problems
     assert "missing from the database" in restored.problem
 
 
 @pytest.mark.parametrize("kept", [0, 1], ids=["in a line", "between lines"])
-def test_a_register_that_was_cut_short_is_counted(tmp_path: Path, kept: int) -> None:
-    """The first line says how many follow: what is missing at the end is missed."""
+def test_a_truncated_file_is_detected(tmp_path: Path, kept: int) -> None:
+    """The header has the number of lines."""
     path = tmp_path / "archive" / TOMBSTONE_FILE
     entries = [Tombstones(number, 5, "kept", (number,)) for number in (1, 2, 3)]
     TombstoneFile(path).write(FileHeader(7, 3, fingerprint(Home(tmp_path).key())), entries)
@@ -387,8 +389,8 @@ def test_a_register_that_was_cut_short_is_counted(tmp_path: Path, kept: int) -> 
     assert (found.deletions, found.damaged) == (tuple(entries[:2]), 1)
 
 
-def test_a_register_that_was_emptied_is_told(tmp_path: Path) -> None:
-    """There is none that has nothing to tell."""
+def test_an_empty_file_counts_as_damaged(tmp_path: Path) -> None:
+    """The file is only written when there is a deletion."""
     path = tmp_path / "archive" / TOMBSTONE_FILE
     path.parent.mkdir()
     path.touch()
@@ -397,15 +399,15 @@ def test_a_register_that_was_emptied_is_told(tmp_path: Path) -> None:
         assert store.tombstones.lost == 1
 
 
-def test_a_damaged_line_is_told_until_somebody_answers(history: History) -> None:
-    """A rebuild from the copies says what it could not take over; so do later looks, until it is answered."""
+def test_a_damaged_line_is_reported_until_it_is_acknowledged(history: History) -> None:
+    """A rebuild and `fsck` report it."""
     archive(history)
     forget(history.home, mentions="secret")
     forget(history.home, OTHER)
-    register = history.home.tombstone_file
-    data = bytearray(register.read_bytes())
+    file = history.home.tombstone_file
+    data = bytearray(file.read_bytes())
     data[data.index(b" 1 ", data.index(b"\n")) + 1] ^= 2
-    register.write_bytes(data)
+    file.write_bytes(data)
     lose(history.home)
 
     [problem] = rebuild_from_archive(history.home, in_paths([history.folder])).problems
@@ -418,20 +420,20 @@ def test_a_damaged_line_is_told_until_somebody_answers(history: History) -> None
     assert check_consistency(history.home).problems == []
 
 
-def test_a_damaged_register_is_written_anew_from_the_tables(history: History) -> None:
-    """Fsck reads it while the database is whole, and with the repair nothing is lost."""
+def test_a_damaged_file_is_repaired_from_the_database(history: History) -> None:
+    """`fsck --repair` loses nothing."""
     archive(history)
     forget(history.home, mentions="secret")
-    register = history.home.tombstone_file
-    before = TombstoneFile(register).read()
-    register.write_bytes(register.read_bytes()[:-9])
+    file = history.home.tombstone_file
+    before = TombstoneFile(file).read()
+    file.write_bytes(file.read_bytes()[:-9])
 
     [finding] = check_consistency(history.home).problems
     assert finding.part == "forgotten"
     assert "--repair" in finding.remedy
     check_consistency(history.home, repair=True)
 
-    assert TombstoneFile(register).read() == before
+    assert TombstoneFile(file).read() == before
     assert check_consistency(history.home).problems == []
 
 
@@ -455,8 +457,8 @@ with Deleter(Home(Path(sys.argv[1]))) as deleter:
 """
 
 
-def test_who_is_killed_between_register_and_commit_has_forgotten(history: History) -> None:
-    """What stands in the register is forgotten: tables that were not committed take it over."""
+def test_a_crash_before_the_commit_keeps_the_deletion(history: History) -> None:
+    """The database takes it over from the file."""
     archive(history)
     ran = subprocess.run([sys.executable, "-c", KILLED, str(history.home.root)], check=False)
     assert ran.returncode == 9

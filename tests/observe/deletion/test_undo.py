@@ -1,4 +1,4 @@
-"""Undoing a deletion restores what it removed as it was."""
+"""Undo restores what a deletion removed."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from palaver.observe.deletion.deleter import Deleter
 from palaver.observe.deletion.erasure_check import scan
 from palaver.search.archive_search import ArchiveSearch
 
-from .test_deleter import GONE, KEPT, forgot, grown, root
+from .test_deleter import GONE, KEPT, deleted, grown, root
 
 __all__ = ["grown", "root"]  # fixtures
 
@@ -21,7 +21,7 @@ TABLES = ("item", "exchange", "observation", "summary", "vector", "token", "edit
 
 
 def rows(home: Home) -> dict[str, set[tuple[object, ...]]]:
-    """Every row that belongs to exchanges and observations, by table."""
+    """Return every row of exchanges and observations, by table."""
     with Store.open(home.database) as store:
         return {table: set(store._database.rows(f"SELECT * FROM {table}")) for table in TABLES}  # pyright: ignore[reportPrivateUsage]
 
@@ -30,10 +30,10 @@ def rows(home: Home) -> dict[str, set[tuple[object, ...]]]:
     "wanted", [DeletionRequest((GONE,)), DeletionRequest(mentions="order 1"), DeletionRequest(mentions="order")]
 )
 def test_undo_restores_every_row_at_once(root: Path, wanted: DeletionRequest) -> None:
-    """Undo restores exchanges, observations and vectors with their IDs and texts, without another ingest run."""
+    """Exchanges, observations and vectors have their ids and texts, without another ingest run."""
     home = Home(root / "home")
     before = rows(home)
-    number = forgot(home, wanted).number or 0
+    number = deleted(home, wanted).number or 0
     assert rows(home) != before
     with Deleter(home) as deleter:
         undone = deleter.undo(number)
@@ -47,7 +47,7 @@ def test_undo_restores_every_row_at_once(root: Path, wanted: DeletionRequest) ->
 def test_a_restored_session_is_found_at_once(root: Path) -> None:
     """Search finds a restored observation before any other command runs."""
     home = Home(root / "home")
-    number = forgot(home, DeletionRequest((GONE,))).number or 0
+    number = deleted(home, DeletionRequest((GONE,))).number or 0
     with Deleter(home) as deleter:
         deleter.undo(number)
     with ArchiveSearch(home) as layers:
@@ -55,10 +55,10 @@ def test_a_restored_session_is_found_at_once(root: Path) -> None:
 
 
 def test_undo_does_not_restore_what_a_later_deletion_removed(root: Path) -> None:
-    """A restored summary does not quote what is still forgotten."""
+    """No table has the content of the later deletion."""
     home = Home(root / "home")
-    first = forgot(home, DeletionRequest(mentions="order 1")).number or 0
-    forgot(home, DeletionRequest(mentions="order 2"))
+    first = deleted(home, DeletionRequest(mentions="order 1")).number or 0
+    deleted(home, DeletionRequest(mentions="order 2"))
     with Deleter(home) as deleter:
         deleter.undo(first)
     told = {table: str(found) for table, found in rows(home).items()}
@@ -69,19 +69,19 @@ def test_undo_does_not_restore_what_a_later_deletion_removed(root: Path) -> None
 @pytest.mark.parametrize(
     "wanted", [DeletionRequest((GONE,), erase=True), DeletionRequest(mentions="PromptCanary", erase=True)]
 )
-def test_erasing_leaves_nothing_of_what_could_be_restored(root: Path, wanted: DeletionRequest) -> None:
-    """What is erased leaves the rows that are kept for undo, too."""
+def test_an_erasure_removes_rows_kept_for_undo(root: Path, wanted: DeletionRequest) -> None:
+    """Earlier deletions of the same content leave no byte."""
     home = Home(root / "home")
-    forgot(home, DeletionRequest((GONE,)))
-    outcome = forgot(home, wanted)
+    deleted(home, DeletionRequest((GONE,)))
+    outcome = deleted(home, wanted)
     assert outcome.check is not None
     assert outcome.check.found == []
     assert scan(home.root, ["LearnedCanary", "PromptCanary"]).found == []
 
 
 @pytest.mark.parametrize("later", [False, True])
-def test_a_kept_summary_does_not_outlive_what_it_quotes(root: Path, *, later: bool) -> None:
-    """A summary that one deletion can restore quotes other exchanges: it goes when one of them is erased."""
+def test_no_summary_outlives_the_exchanges_it_quotes(root: Path, *, later: bool) -> None:
+    """Undo does not restore a summary that quotes erased exchanges."""
     home = Home(root / "home")
     with Store.open(home.database) as store, store.transaction():
         outlines = store.exchanges.outlines()
@@ -89,13 +89,13 @@ def test_a_kept_summary_does_not_outlive_what_it_quotes(root: Path, *, later: bo
         anchor = next(each.key for each in outlines if each.session == session)
         told = Observation(ObservationType.GENERAL, "Session: orders", "", "It began with order 0", (), (), (), ())
         store.summaries.put(session, anchor, told)
-    first = forgot(home, DeletionRequest(mentions="order 1")).number or 0
+    first = deleted(home, DeletionRequest(mentions="order 1")).number or 0
     if later:
-        second = forgot(home, DeletionRequest(mentions="order 0")).number or 0
+        second = deleted(home, DeletionRequest(mentions="order 0")).number or 0
         with Deleter(home) as deleter:
             assert deleter.erase(second).done
     else:
-        forgot(home, DeletionRequest(mentions="order 0", erase=True))
+        deleted(home, DeletionRequest(mentions="order 0", erase=True))
     assert scan(home.root, ["order 0"]).found == []
     with Deleter(home) as deleter:
         deleter.undo(first)

@@ -60,8 +60,8 @@ def also_in(history: History, word: str) -> Sequence[str]:
 
 
 def forget(history: History, session: str, *, erase: bool) -> None:
-    forgetting = Deletions(history.store, history.raw)
-    forgetting.delete(forgetting.plan(DeletionRequest(targets=(session,), erase=erase)))
+    deletions = Deletions(history.store, history.raw)
+    deletions.delete(deletions.plan(DeletionRequest(targets=(session,), erase=erase)))
     history.ingest()
 
 

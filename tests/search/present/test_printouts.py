@@ -125,8 +125,8 @@ def test_a_secret_does_not_come_back(history: History) -> None:
 @pytest.mark.parametrize("erase", [False, True])
 def test_what_was_forgotten_does_not_come_back(history: History, erase: bool) -> None:
     """A session, also while its copy still lies there."""
-    forgetting = Deletions(history.store, history.raw)
-    forgetting.delete(forgetting.plan(DeletionRequest(targets=(ORIGINAL,), erase=erase)))
+    deletions = Deletions(history.store, history.raw)
+    deletions.delete(deletions.plan(DeletionRequest(targets=(ORIGINAL,), erase=erase)))
 
     assert printed(history, "drwxr-xr-x brass").lines == ()
 
