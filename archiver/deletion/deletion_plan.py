@@ -53,6 +53,16 @@ class DeletionPlan(Struct, frozen=True):
         return [self.selector.sources[number] for number in sorted(touched)]
 
     @property
+    def changed_sources(self) -> set[int]:
+        """Sources whose exchanges change: the selected ones, and those with exchanges on repeated lines."""
+        selected = {source.id for source in self.sources if source.id is not None}
+        return selected | {
+            each.source
+            for each in self.selector.outlines
+            if not self.repeats.get(each.source, frozenset[int]()).isdisjoint(range(each.start_line, each.end_line + 1))
+        }
+
+    @property
     def sessions(self) -> set[int]:
         """Sessions that lose content."""
         return self.selection.sessions | {source.session for source in self.sources if source.session is not None}

@@ -83,7 +83,7 @@ class Deletions:
             self._clear_sessions(plan)
             if plan.erase:
                 self._erase(plan, number)
-            tombstones.reread([source.id for source in plan.sources if source.id is not None] + [*plan.repeats])
+            tombstones.reread(plan.changed_sources)
             also(number)
             self._end_overtaken()
         return number

@@ -84,7 +84,7 @@ class Selector:
         }
         with_sources = {source.session for source in self.sources.values()}
         self.sessions = {number: each for number, each in store.sessions.all().items() if number in with_sources}
-        self._outlines = store.exchanges.outlines()
+        self.outlines = store.exchanges.outlines()
         undoable = any(each.state is DeletionState.KEPT for each in store.tombstones.all())
         self._partly_deleted = {each.session for each in every.values() if undoable and DELETED in each.coverage}
 
@@ -97,7 +97,7 @@ class Selector:
         targets = self._targets(request.targets)
         fitting = {number for number, session in self.sessions.items() if _fits(session, request)}
         narrowed = request.since is not None or request.until is not None or bool(request.mentions)
-        chosen = [each for each in self._outlines if each.session in fitting and _in_range(each, request)]
+        chosen = [each for each in self.outlines if each.session in fitting and _in_range(each, request)]
         if request.targets:
             chosen = [each for each in chosen if targets.include(each)]
         result = Selection(memories=targets.memories)
@@ -116,12 +116,12 @@ class Selector:
 
         Content that can be restored by undo counts as left.
         """
-        left = self._partly_deleted | {each.session for each in self._outlines if each.key not in selection.exchanges}
+        left = self._partly_deleted | {each.session for each in self.outlines if each.key not in selection.exchanges}
         selection.sessions |= {each.session for each in selection.exchanges.values()} - left
         while new := self._subagents(selection.sessions) - selection.sessions:
             selection.sessions |= new
         selection.sources |= {number for number, each in self.sources.items() if each.session in selection.sessions}
-        for each in self._outlines:
+        for each in self.outlines:
             if each.session in selection.sessions or each.source in selection.sources:
                 selection.exchanges[each.key] = each
         for each in selection.exchanges.values():
@@ -212,7 +212,7 @@ class Selector:
         """Return the chosen exchanges whose lines contain the text; add other lines that contain it to `result`."""
         request, allowed, found = self._request, {each.key for each in chosen}, dict[int, ExchangeOutline]()
         by_source: dict[int, list[ExchangeOutline]] = {}
-        for each in sorted(self._outlines, key=lambda each: each.start_line):
+        for each in sorted(self.outlines, key=lambda each: each.start_line):
             by_source.setdefault(each.source, []).append(each)
         for number, source in self.sources.items():
             own = by_source.get(number, [])

@@ -503,7 +503,7 @@ def test_deleted_content_is_not_exported(history: History, tmp_path: Path) -> No
     history.ingest()
     forget(history, exchange(history, "one?"))
     originals = Exporter(history.store, history.raw)
-    with pytest.raises(SourceUnreadable, match="forgotten"), (tmp_path / "out").open("wb") as out:
+    with pytest.raises(SourceUnreadable, match="deleted"), (tmp_path / "out").open("wb") as out:
         originals.write(history.source(), out)
 
     forget(history, ORIGINAL)
