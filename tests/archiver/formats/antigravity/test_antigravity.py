@@ -11,7 +11,7 @@ from palaver.archiver.formats.registry import all_formats
 from palaver.core.conversation import Kind, Speaker
 
 from .. import reading
-from ..reading import changed_by_resuming, skipped, written
+from ..reading import skipped
 
 ANTIGRAVITY = Antigravity()
 
@@ -83,13 +83,6 @@ def test_what_the_program_says_is_told_apart() -> None:
         (2, "empty"),
         (3, "unknown-type:X/Y"),
     ]
-
-
-def test_reading_can_go_on_anywhere() -> None:
-    """A result that comes after the next prompt belongs to no call."""
-    records = (asked("One"), planned(("ls", {})), asked("Two"), step("MODEL", "LIST_DIRECTORY", "a"), asked("Three"))
-
-    assert changed_by_resuming(ANTIGRAVITY, written(records)) == []
 
 
 def test_sessions_are_found_where_antigravity_keeps_them(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from palaver.archiver.formats.chatgpt.chatgpt_format import ChatGpt, in_order
 from palaver.core.conversation import Fact, Kind, Speaker
 
-from ..reading import changed_by_resuming, notes, unaccounted
+from ..reading import notes
 from ..unrolled import contents, events, said, spoken
 
 KNOWN = ChatGpt()
@@ -137,22 +137,3 @@ def test_every_node_comes_once_whatever_the_graph(parents: list[int], current: i
         assert all(order.index(str(p)) < order.index(str(n)) for n, p in enumerate(parents) if p >= 0)
         leaf = current < len(parents) and current not in parents
         assert not leaf or order[-1] == str(current)
-
-
-ODD = st.recursive(st.none() | st.integers() | st.text(max_size=3), lambda inner: st.lists(inner, max_size=2))
-
-
-@given(st.lists(st.tuples(st.sampled_from(["user", "assistant", "tool", "robot"]), ODD, ODD), max_size=8))
-def test_every_line_is_accounted_for(tmp_path_factory: Any, messages: list[tuple[str, object, object]]) -> None:
-    """Whatever a message holds."""
-    nodes = [
-        {**node(str(place), str(place - 1), role, {"content_type": odd, "parts": other}), "message": odd}
-        if other is None
-        else node(str(place), str(place - 1), role, {"content_type": "text", "parts": [odd], "thoughts": other})
-        for place, (role, odd, other) in enumerate(messages)
-    ]
-    path = export(tmp_path_factory.mktemp("x") / "a.json", conversation(*nodes))
-    (data,) = contents(KNOWN, path).values()
-
-    assert unaccounted(KNOWN, data) == {}
-    assert changed_by_resuming(KNOWN, data) == []

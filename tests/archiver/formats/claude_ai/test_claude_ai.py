@@ -5,13 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from palaver.archiver.formats.claude_ai.claude_ai_format import ClaudeAi
 from palaver.core.conversation import Fact, Kind, Speaker
 
-from ..reading import changed_by_resuming, notes, skipped, unaccounted
+from ..reading import notes, unaccounted
 from ..unrolled import contents, events, said, spoken
 
 KNOWN = ClaudeAi()
@@ -90,25 +88,3 @@ def test_only_its_own_exports_are_held(tmp_path: Path, content: str) -> None:
 
     assert KNOWN.is_container(tmp_path / "a.json") == ("chat_messages" in content)
     assert not KNOWN.is_container(tmp_path / "a.txt")
-
-
-ODD = st.recursive(
-    st.none() | st.integers() | st.text(max_size=3),
-    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(["type", "text", "name"]), inner),
-)
-
-
-@given(st.lists(st.tuples(st.sampled_from(["human", "assistant", "robot"]), ODD, ODD), max_size=8))
-def test_every_line_is_accounted_for(
-    tmp_path_factory: pytest.TempPathFactory, messages: list[tuple[str, object, object]]
-) -> None:
-    """Whatever a message holds, and what is no message is named."""
-    made = [
-        message(sender, uuid=place, content=odd, attachments=other)
-        for place, (sender, odd, other) in enumerate(messages)
-    ]
-    (data,) = contents(KNOWN, export(tmp_path_factory.mktemp("x") / "a.json", *made, 3, None)).values()
-
-    assert unaccounted(KNOWN, data) == {}
-    assert changed_by_resuming(KNOWN, data) == []
-    assert skipped(events(KNOWN, data))[-1][1] == "unknown-type:sender"

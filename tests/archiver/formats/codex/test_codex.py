@@ -5,8 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from palaver.archiver.files.clipping import trim
 from palaver.archiver.formats import Event
@@ -554,43 +552,6 @@ def test_copies_of_a_line_have_the_same_id_and_other_lines_another() -> None:
     assert results[0].record != results[1].record
     assert [CALL in turn.record for turn in real] == [True, True]
     assert real[0].record != real[1].record
-
-
-RECORDS = st.sampled_from([
-    meta(), meta(id=PARENT), *asked("Go"), *asked("Stop"), *replied("Done."), *replied("No."), *patch(success=True),
-    called("exec_command", '{"cmd":"ls"}'), answered("ok"), answered({"content": []}), told("<a_b>x</a_b>"),
-    event("agent_reasoning", text="Look"), item("reasoning", summary=[{"text": "Look"}]), completed("Plan", text="1."),
-    event("exec_command_end", call_id=CALL, exit_code=1), event("thread_rolled_back", num_turns=1),
-    event("entered_review_mode"), event("exited_review_mode", review_output={"overall_explanation": "Done."}),
-    line("compacted", {"message": ""}), item("new"), b"not json", b"", [1], {},
-])  # fmt: skip
-
-
-@given(st.lists(RECORDS, max_size=25))
-def test_every_line_is_accounted_for_and_reading_can_go_on_anywhere(records: list[object]) -> None:
-    """Each line gives something or one reason, and reading from any exchange changes nothing."""
-    data = written([meta(), *records])
-
-    assert unaccounted(CODEX, data) == {}
-    assert changed_by_resuming(CODEX, data) == []
-
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers(-9, 9) | st.sampled_from(["", "user", "message", "x", CALL]),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["type", "text", "content"]), inner),
-    max_leaves=6,
-)
-FIELDS = ("type", "role", "content", "item", "call_id", "output", "arguments", "summary", "changes", "info", "source")
-
-
-@given(
-    st.sampled_from(["event_msg", "response_item", "session_meta", "x"]), st.dictionaries(st.sampled_from(FIELDS), JSON)
-)
-def test_fields_of_any_shape_are_no_error(kind: str, payload: dict[str, Any]) -> None:
-    """Nothing is taken to be what it was expected to be."""
-    data = written([meta(), line(kind, payload)])
-
-    assert unaccounted(CODEX, data) == {}
 
 
 def test_an_answer_in_a_later_exchange_belongs_to_no_call() -> None:

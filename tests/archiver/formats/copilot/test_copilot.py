@@ -4,8 +4,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from palaver.archiver.formats import Event
 from palaver.archiver.formats.copilot.copilot_format import Copilot
@@ -13,7 +11,7 @@ from palaver.archiver.formats.registry import all_formats
 from palaver.core.conversation import Fact, Kind, Speaker, Turn
 
 from .. import reading
-from ..reading import changed_by_resuming, notes, skipped, unaccounted, written
+from ..reading import notes, skipped, unaccounted, written
 
 COPILOT = Copilot()
 SESSION = "1afc31c8-0000-4000-8000-000000000001"
@@ -168,23 +166,6 @@ def test_errors_interruptions_and_compactions_are_told() -> None:
     assert said(record("session.error", message="quota")) == [(Speaker.HOST, Kind.INJECTED, "quota")]
     assert said(record("abort", reason="user")) == [(Speaker.HOST, Kind.INJECTED, "Aborted: user")]
     assert said(record("session.compaction_complete")) == [(Speaker.HOST, Kind.COMPACTION, "Conversation compacted")]
-
-
-RECORDS = st.sampled_from([
-    started(), typed("Go"), typed("Stop"), typed(""), typed("x", source="skill-x"), replied("Ok"),
-    replied("", call("bash", {})), begun("bash", {}), begun("bash", {}, "c2"), ended("ok"),
-    record("assistant.reasoning", content="Hm"),
-    replied("Ok", reasoningText="Hm"), record("abort"), record("new"), b"not json", b"", {"type": 3, "data": 3},
-])  # fmt: skip
-
-
-@given(st.lists(RECORDS, max_size=25))
-def test_every_line_is_accounted_for_and_reading_can_go_on_anywhere(records: list[object]) -> None:
-    """Each line gives something or one reason, and reading from any exchange changes nothing."""
-    data = written([started(), typed("Begin"), *records])
-
-    assert unaccounted(COPILOT, data) == {}
-    assert changed_by_resuming(COPILOT, data) == []
 
 
 def test_two_records_on_one_line_are_both_read() -> None:

@@ -5,8 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from palaver.archiver.formats.cursor.cursor_format import Cursor
 from palaver.archiver.formats.registry import all_formats, recognise
@@ -198,22 +196,3 @@ def test_everything_is_found_where_cursor_keeps_it(home: Path, monkeypatch: pyte
     assert list(KNOWN.containers()) == places
     assert all(map(KNOWN.is_container, places))
     assert [path for root in KNOWN.roots() for path in KNOWN.transcripts(root)] == [transcript]
-
-
-ODD = st.recursive(
-    st.none() | st.integers() | st.text(max_size=3),
-    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(["type", "text", "name"]), inner),
-)
-FIELDS = ["type", "text", "thinking", "toolFormerData", "createdAt", "tokenCount", "modelInfo", "workspaceProjectDir"]
-
-
-@settings(max_examples=30)
-@given(st.lists(st.dictionaries(st.sampled_from(FIELDS), ODD | st.sampled_from([1, 2])) | ODD, max_size=8))
-def test_every_line_is_accounted_for(tmp_path_factory: pytest.TempPathFactory, bubbles: list[object]) -> None:
-    """Whatever a message holds."""
-    rows = [bubble(f"b{place}", json.dumps(each).encode()) for place, each in enumerate(bubbles)]
-    path = editor(tmp_path_factory.mktemp("x") / "state.vscdb", composer(""), *rows)
-    (data,) = contents(KNOWN, path).values()
-
-    assert unaccounted(KNOWN, data) == {}
-    assert changed_by_resuming(KNOWN, data) == []

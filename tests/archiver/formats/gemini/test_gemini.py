@@ -6,8 +6,6 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from palaver.archiver.copies.raw import RawArchive
 from palaver.archiver.files.json_document import document_lines
@@ -21,7 +19,7 @@ from palaver.core.conversation import Fact, Kind, SessionKind, Speaker
 from palaver.core.home import Home
 
 from .. import reading
-from ..reading import changed_by_resuming, notes, skipped, unaccounted, written
+from ..reading import notes, skipped, written
 
 GEMINI = Gemini()
 SESSION = "f7633853-6663-4dbb-bbf4-6159afa29df8"
@@ -230,27 +228,6 @@ def test_a_conversation_on_one_line_is_read() -> None:
     data = written([{**HEADER, "messages": [typed(1, "One"), replied(2, "1")]}])
 
     assert [turn.text for exchange in reading.exchanges(GEMINI, data) for turn in exchange.turns] == ["One", "1"]
-
-
-RECORDS = st.sampled_from([
-    typed(1, "Go"), typed(3, "Stop"), typed(4, [{"text": 3}]), typed(5, "/help"), replied(2, "Ok"), replied(6),
-    replied(7, toolCalls=[called("glob", {}, "x")]), {"$rewindTo": ident(3)}, {"$rewindTo": None}, {"$set": 3},
-    {"$set": {"summary": "T"}}, {"type": "info", "content": "x"}, {"type": None}, {"new": 1}, HEADER, b"", b"not json",
-])  # fmt: skip
-
-
-@given(st.lists(RECORDS, max_size=20))
-def test_every_line_is_accounted_for(records: list[object]) -> None:
-    """Each line gives something or one reason, whatever stands again and is taken back."""
-    assert unaccounted(GEMINI, written([HEADER, *records])) == {}
-
-
-@given(st.lists(st.booleans(), max_size=20))
-def test_reading_can_go_on_anywhere(asks: list[bool]) -> None:
-    """Reading from any exchange changes nothing, though replies are corrected."""
-    talk = [typed(n, f"Ask {n}") if ask else replied(n // 2, f"Say {n}") for n, ask in enumerate(asks, 1)]
-
-    assert changed_by_resuming(GEMINI, written([HEADER, *talk])) == []
 
 
 # Where they lie

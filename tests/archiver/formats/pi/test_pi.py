@@ -13,7 +13,7 @@ from palaver.archiver.formats.registry import all_formats
 from palaver.core.conversation import Fact, Kind, Speaker, Turn
 
 from .. import reading
-from ..reading import changed_by_resuming, notes, skipped, unaccounted, written
+from ..reading import notes, skipped, written
 
 PI = Pi()
 SESSION = "019e19b4-0000-7000-8000-000000000001"
@@ -232,22 +232,6 @@ def test_a_copied_entry_has_the_same_id_and_another_entry_of_that_id_has_not() -
     records = [turn.record for turn in reading.turns(PI, HEADER, one, one, other)]
 
     assert records[0] == records[1] != records[2]
-
-
-RECORDS = st.sampled_from([
-    typed("Go"), typed("Stop"), message("user"), replied("Ok"), replied(call("bash")), ended("x"), replied(),
-    entry("compaction", summary=3), entry("label"), entry("new"), HEADER, b"not json", b"", {"type": None},
-    {**typed("Go"), "id": "a", "parentId": None}, {**typed("Go"), "id": "b", "parentId": "a"},
-])  # fmt: skip
-
-
-@given(st.lists(RECORDS, max_size=25))
-def test_every_line_is_accounted_for_and_reading_can_go_on_anywhere(records: list[object]) -> None:
-    """Each line gives something or one reason, and reading from any exchange changes nothing."""
-    data = written([HEADER, *records])
-
-    assert unaccounted(PI, data) == {}
-    assert changed_by_resuming(PI, data) == []
 
 
 def test_only_its_own_header_is_claimed() -> None:

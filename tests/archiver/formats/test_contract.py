@@ -1,0 +1,225 @@
+"""Contract of the seam `transcripts`: what every registered format promises.
+
+Each test runs on every format, with the records of its example in `examples/<agent>.jsonl`.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from copy import deepcopy
+from itertools import compress
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from palaver.archiver.formats import ContainerFormat, TranscriptFormat
+from palaver.archiver.formats.containers import ExportFormat
+from palaver.archiver.formats.registry import AGENTS, all_formats, by_agent, container_formats, recognise
+from palaver.core.conversation import Kind, Skipped, Speaker
+
+from .examples import FOLDER, example, records
+from .reading import changed_by_resuming, events, exchanges, lines, session, unaccounted, written
+
+every_format = pytest.mark.parametrize("known", all_formats(), ids=lambda known: known.agent)
+every_container = pytest.mark.parametrize("known", container_formats(), ids=lambda known: known.agent)
+
+ODD: list[Any] = [
+    None, True, False, -1, 0, 1.5, 1e300, 10**30, "", "x", "a b\nc", "\x00\x1b[31m", "\ud800", "<recalled>", [], {},
+    [[]], [None], [{}], ["x", 3], [{"type": ["text"]}], {"type": {}}, {"type": None}, {"x": {"y": [{"z": []}]}},
+    [{"type": "text", "text": 3}], {"text": {"text": "x"}}, {"role": []}, "user", "assistant", "{", '{"path": 3}',
+]  # fmt: skip
+"""Unexpected values of a field."""
+
+
+def places(value: Any, here: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    """Yield every place in a record."""
+    items: Iterable[tuple[str | int, Any]] = ()
+    if isinstance(value, dict):
+        items = cast("dict[str | int, Any]", value).items()
+    elif isinstance(value, list):
+        items = enumerate(cast("list[object]", value))
+    for key, inner in items:
+        yield (*here, key)
+        yield from places(inner, (*here, key))
+
+
+def changed(record: Any, place: Sequence[str | int], odd: Any, *, drop: bool) -> Any:
+    """Return the record with another value, or none, in one place."""
+    made = deepcopy(record)
+    inner = made
+    for key in place[:-1]:
+        inner = inner[key]
+    if drop:
+        del inner[place[-1]]
+    else:
+        inner[place[-1]] = odd
+    return made
+
+
+@st.composite
+def mutated(draw: st.DrawFn, record: Any) -> bytes:
+    """Draw a record as it is, with odd fields, without some, with more, or cut off."""
+    for _ in range(draw(st.integers(0, 3))):
+        found = list(places(record))
+        if found:
+            record = changed(record, draw(st.sampled_from(found)), draw(st.sampled_from(ODD)), drop=draw(st.booleans()))
+    if draw(st.booleans()):
+        record = {**record, draw(st.sampled_from(["new", "type", "data"])): draw(st.sampled_from(ODD))}
+    data = json.dumps(record).encode()
+    return data[: draw(st.integers(0, len(data)))] if draw(st.integers(0, 9)) == 0 else data
+
+
+@st.composite
+def hostile(draw: st.DrawFn, known: TranscriptFormat) -> bytes:
+    """Draw records of one format in any order, some of them mutated, some glued together on a line."""
+    chosen = draw(st.lists(st.sampled_from(records(known)), max_size=8))
+    made = [draw(mutated(record)) for record in chosen]
+    return b"".join(line + draw(st.sampled_from([b"\n", b"\n", b"\n", b""])) for line in made) + b"\n"
+
+
+# The registry and the places of transcripts
+
+
+def test_agents_have_one_format_each_and_an_example() -> None:
+    """The format of an agent bears its name; the example covers a new format with this suite."""
+    assert [by_agent(agent).agent for agent in AGENTS] == list(AGENTS)
+    assert {known.agent for known in all_formats()} <= {path.stem for path in FOLDER.iterdir()}
+
+
+def test_an_unknown_agent_is_an_error() -> None:
+    """No module is imported for it."""
+    with pytest.raises(ValueError, match="tuple"):
+        by_agent("os")
+
+
+@every_format
+def test_without_an_agent_there_are_no_transcripts(known: TranscriptFormat, home: Path) -> None:
+    """An empty home has no roots and no containers."""
+    assert known.roots() == []
+    assert not isinstance(known, ContainerFormat) or list(known.containers()) == []
+    assert list(known.transcripts(home)) == []
+
+
+@every_format
+def test_names_in_the_archive_stay_below_the_agents_folder(known: TranscriptFormat, tmp_path: Path) -> None:
+    """They are relative, at least one folder deep, and never lead upwards."""
+    for path in (tmp_path / "a.jsonl", tmp_path / "x" / ".." / "b.jsonl", Path("/elsewhere/c:d.jsonl")):
+        parts = known.archive_name(path, tmp_path).split("/")
+        assert len(parts) > 1
+        assert not {"", ".", ".."} & set(parts)
+
+
+@every_container
+def test_a_file_of_another_kind_is_no_container(known: ContainerFormat, tmp_path: Path) -> None:
+    """Neither by its name nor by its content."""
+    (tmp_path / "notes.json").write_text('{"a": 1}')
+    (tmp_path / "empty.zip").touch()
+
+    assert [path.name for path in sorted(tmp_path.iterdir()) if known.is_container(path)] == []
+
+
+# Detection
+
+
+@every_format
+def test_a_transcript_is_recognised_by_its_content(known: TranscriptFormat) -> None:
+    """By its own format and no other. Sessions of containers are known by their container instead."""
+    found = [other.agent for other in all_formats() if other.recognises(records(known))]
+
+    assert found == ([] if known in container_formats() and not found else [known.agent])
+    assert not (isinstance(known, ExportFormat) and found)
+
+
+@every_format
+@settings(max_examples=40)
+@given(data=st.data())
+def test_detection_never_fails(known: TranscriptFormat, data: st.DataObject) -> None:
+    """Hostile content is in no format, or in a format that names its session."""
+    made = data.draw(hostile(known))
+    found = recognise(made)
+
+    assert found is None or found.identify(Path("folder/name.jsonl"), made).native_id
+
+
+# Reading lines into exchanges
+
+
+@every_format
+def test_the_example_has_everything_a_conversation_has(known: TranscriptFormat) -> None:
+    """A user asks for the login to be fixed; the agent thinks, answers and uses tools."""
+    turns = [turn for exchange in exchanges(known, example(known)) for turn in exchange.turns]
+    prompt = next(turn for turn in turns if turn.kind is Kind.PROMPT)
+
+    assert (prompt.speaker, prompt.text[:13]) == (Speaker.HUMAN, "Fix the login")
+    assert {Kind.THINKING, Kind.PROSE, Kind.CALL, Kind.RESULT} <= {turn.kind for turn in turns}
+
+
+@every_format
+@settings(max_examples=60)
+@given(data=st.data())
+def test_every_line_is_accounted_for(known: TranscriptFormat, data: st.DataObject) -> None:
+    """Unknown types, wrong types in any field, missing fields and garbage give turns, notes or one named reason."""
+    assert unaccounted(known, data.draw(hostile(known))) == {}
+
+
+@every_format
+def test_every_field_may_have_any_value(known: TranscriptFormat) -> None:
+    """Every field of every record, one after another, with every odd value, and without a value."""
+    for record in records(known):
+        for place in places(record):
+            made = [json.dumps(changed(record, place, odd, drop=False)).encode() for odd in ODD]
+            made.append(json.dumps(changed(record, place, None, drop=True)).encode())
+            assert unaccounted(known, written(made)) == {}
+
+
+@every_format
+@given(data=st.binary(max_size=300))
+def test_any_bytes_are_accounted_for(known: TranscriptFormat, data: bytes) -> None:
+    """Content of another format, or of none, raises no error."""
+    assert unaccounted(known, data) == {}
+
+
+@every_format
+@settings(max_examples=60)
+@given(data=st.data())
+def test_reading_may_resume_at_any_exchange(known: TranscriptFormat, data: st.DataObject) -> None:
+    """It yields the same exchanges as reading everything at once, whichever records are missing."""
+    made = records(known)
+    kept = data.draw(st.lists(st.booleans(), min_size=len(made), max_size=len(made)))
+
+    assert changed_by_resuming(known, written(compress(made, kept))) == []
+
+
+@every_format
+def test_a_record_of_an_unknown_type_is_skipped_with_its_name(known: TranscriptFormat) -> None:
+    """The lines around it are read as before. Palaver itself writes the records of containers."""
+    made = [*records(known), {"kind_of_tomorrow": 1}]
+    reasons = [event.reason for event in events(known, *made) if isinstance(event, Skipped)]
+
+    assert unaccounted(known, written(made)) == {}
+    assert reasons[-1].startswith("unknown-type") or known in container_formats()
+    assert exchanges(known, written(made[:-1]))[0].turns == exchanges(known, written(made))[0].turns
+
+
+@every_format
+def test_events_precede_the_next_exchange(known: TranscriptFormat) -> None:
+    """Reading a line yields events of that line and of earlier lines only."""
+    taken = list[int]()
+
+    def tapped() -> Iterator[Any]:
+        for line in lines(example(known)):
+            taken.append(line.number)
+            yield line
+
+    for event in known.reader(session(known, example(known))).read(tapped()):
+        assert event.line <= taken[-1]
+
+
+@every_format
+def test_shortening_changes_long_texts_only(known: TranscriptFormat) -> None:
+    """The same events come from the same lines, with the same kinds."""
+    short, long = (events(known, *records(known), shorten=shorten) for shorten in (True, False))
+
+    assert [(type(event), event.line) for event in short] == [(type(event), event.line) for event in long]
