@@ -1,4 +1,4 @@
-"""From a database or an export to the store: everything once, and only what changed again."""
+"""Databases and exports in the archive: everything once, and later only changes."""
 
 import json
 import zipfile
@@ -17,8 +17,8 @@ from palaver.core.home import Home
 from palaver.core.report import Pass
 
 from .formats.chatgpt.test_chatgpt import conversation, node
+from .formats.container_files import database
 from .formats.opencode.test_opencode import SCHEMA, put
-from .formats.unrolled import database
 
 HEADER = {"sessionId": "s1", "projectHash": "p", "startTime": "2026-01-01T00:00:00Z"}
 
@@ -65,7 +65,7 @@ def archive(tmp_path: Path) -> Iterator[Archive]:
 
 
 def test_a_running_database_is_followed(archive: Archive, tmp_path: Path) -> None:
-    """New messages extend the copy; without any, nothing is looked at."""
+    """New messages extend the copy; an unchanged database is not read."""
     path = tmp_path / "opencode.db"
     program = database(path, SCHEMA)
     put(program)
@@ -82,7 +82,7 @@ def test_a_running_database_is_followed(archive: Archive, tmp_path: Path) -> Non
 
 
 def test_a_reply_that_grows_is_one_exchange_in_one_copy(archive: Archive, tmp_path: Path) -> None:
-    """While its agent writes it, fifty times."""
+    """Even if it grows fifty times."""
     path = tmp_path / "opencode.db"
     program = database(path, SCHEMA)
     put(program)
@@ -99,8 +99,8 @@ def test_a_reply_that_grows_is_one_exchange_in_one_copy(archive: Archive, tmp_pa
         assert len(file.readlines()) == 3
 
 
-def test_an_earlier_message_that_grows_moves_what_follows(archive: Archive, tmp_path: Path) -> None:
-    """Everything is read again, where it stands now."""
+def test_an_earlier_message_that_grows_moves_later_exchanges(archive: Archive, tmp_path: Path) -> None:
+    """Everything is read again."""
     path = tmp_path / "opencode.db"
     program = database(path, SCHEMA)
     put(program)
@@ -115,8 +115,8 @@ def test_an_earlier_message_that_grows_moves_what_follows(archive: Archive, tmp_
     assert [each.exchange.answer for each in found] == ["Because. It was late.", ""]
 
 
-def test_the_next_export_goes_on_where_the_last_one_ended(archive: Archive, tmp_path: Path) -> None:
-    """Whatever it is called, and in a zip or not; an older one brings nothing."""
+def test_a_later_export_extends_the_earlier_one(archive: Archive, tmp_path: Path) -> None:
+    """Whatever its name, in a zip or not; an older export adds nothing."""
     first, second = node("a", "root", "user", "One?"), node("b", "a", "user", "Two?")
     (tmp_path / "may.json").write_text(json.dumps([conversation(first)]))
     with zipfile.ZipFile(tmp_path / "june.zip", "w") as pack:
@@ -130,8 +130,8 @@ def test_the_next_export_goes_on_where_the_last_one_ended(archive: Archive, tmp_
     assert archive.copies() == ["chatgpt/conversations/c1.jsonl"]
 
 
-def test_a_database_that_cannot_be_read_is_reported_and_the_others_go_on(archive: Archive, tmp_path: Path) -> None:
-    """Until it can be read again."""
+def test_an_unreadable_database_is_reported_and_the_others_are_ingested(archive: Archive, tmp_path: Path) -> None:
+    """The report ends once it can be read."""
     path = tmp_path / "opencode.db"
     path.write_bytes(b"SQLite format 3\0" + b"\xff" * 4096)
     (tmp_path / "a.json").write_text(json.dumps([conversation(node("a", "root", "user", "One?"))]))
@@ -153,8 +153,8 @@ def document(*texts: str) -> str:
     )
 
 
-def test_a_document_that_its_agent_writes_anew_has_one_copy(archive: Archive, tmp_path: Path) -> None:
-    """As long as it says all that it said; else both stay."""
+def test_a_rewritten_document_has_one_copy(archive: Archive, tmp_path: Path) -> None:
+    """If it still contains everything; otherwise both copies stay."""
     path = tmp_path / "chats" / "session-2026-01-01T00-00-00000000.json"
     path.parent.mkdir()
     for texts in (["One?"], ["One?", "Two?"], ["One?", "Two?", "Three?"]):
@@ -172,7 +172,7 @@ def test_a_document_that_its_agent_writes_anew_has_one_copy(archive: Archive, tm
     assert sorted(archive.prompts()) == ["One?", "Other?", "Three?", "Two?"]
 
 
-def test_everything_of_this_user_is_found(home: Path, archive: Archive) -> None:
+def test_containers_of_this_user_are_found(home: Path, archive: Archive) -> None:
     """Without being named."""
     program = database(home / ".local" / "share" / "opencode" / "opencode.db", SCHEMA)
     put(program)

@@ -1,4 +1,4 @@
-"""Is every line of every real transcript accounted for, in the store as on disk?"""
+"""Every line of every real transcript is accounted for, in the store and on disk."""
 
 import tarfile
 from pathlib import Path
@@ -37,7 +37,7 @@ def archive(home: Home, folder: Path) -> tuple[Pass, int]:
 
 @pytest.mark.skipif(not SAMPLES.is_dir(), reason="no samples here")
 def test_every_line_of_every_sample_is_accounted_for(tmp_path: Path) -> None:
-    """Lines are parsed, repeated, skipped under a name or still being written, in whatever format."""
+    """Parsed, repeated, skipped for a reason, or still being written."""
     tally, sources = archive(Home(tmp_path / "home"), SAMPLES)
 
     assert [(problem.path, problem.reason) for problem in tally.problems] == []
@@ -46,7 +46,7 @@ def test_every_line_of_every_sample_is_accounted_for(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not SESSIONS.is_file(), reason="no benchmark here")
 def test_every_line_of_every_session_is_accounted_for(tmp_path: Path) -> None:
-    """Of the sessions that searching is measured with as well."""
+    """Of the sessions of the search benchmark."""
     with tarfile.open(SESSIONS) as packed:
         packed.extractall(tmp_path / "sessions", filter="data")
 

@@ -15,10 +15,10 @@ from palaver.core.deletion import DeletionRequest
 from ..formats.chatgpt import test_chatgpt
 from ..formats.claude_ai import test_claude_ai
 from ..formats.codex import codex_lines
+from ..formats.container_files import database
 from ..formats.cursor import test_cursor
 from ..formats.opencode import test_opencode
 from ..formats.reading import written
-from ..formats.unrolled import database
 from ..test_containers import Archive, document
 
 if sys.version_info >= (3, 14):

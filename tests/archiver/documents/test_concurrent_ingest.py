@@ -1,4 +1,4 @@
-"""Several processes at once, and one that is killed: every file is held whole, and once."""
+"""Several processes at once, one of them killed: every file is stored completely and once."""
 
 import subprocess
 import sys
@@ -46,7 +46,7 @@ def counted(database: Path) -> tuple[int, set[int]]:
 
 
 def test_processes_do_not_disturb_each_other(tmp_path: Path) -> None:
-    """Two take up the same folder after a third was killed in the middle of it."""
+    """Two processes index a folder after a third was killed while indexing it."""
     folder, database = tmp_path / "docs", tmp_path / "home.db"
     folder.mkdir()
     for number in range(FILES):

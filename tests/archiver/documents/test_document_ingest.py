@@ -1,4 +1,4 @@
-"""Intake: files become chunks in the store."""
+"""Ingest of documents: files become chunks in the store."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -51,8 +51,8 @@ def said(store: Store) -> list[str]:
     return [held.chunk.text for held in store.documents.select(DocumentFilter())]
 
 
-def test_a_folder_is_taken_up(store: Store, intake: DocumentIngest, folder: Path) -> None:
-    """Every file of a known kind, whatever the case of its suffix; one failure stops nothing."""
+def test_a_folder_is_indexed(store: Store, intake: DocumentIngest, folder: Path) -> None:
+    """Every file with a known suffix; a failure does not stop the others."""
     done = intake.index_directory(folder, "docs", DocumentRoots([folder]))
 
     assert (done.indexed, done.chunks, done.unchanged, done.queued) == (3, 4, 0, 0)
@@ -61,13 +61,13 @@ def test_a_folder_is_taken_up(store: Store, intake: DocumentIngest, folder: Path
     assert store.documents.count_by("kind") == {"document": 3, "code": 1}
 
 
-def test_without_recursion_only_the_folder_itself_is(intake: DocumentIngest, folder: Path) -> None:
-    """Its folders are left alone."""
+def test_without_recursion_subfolders_are_ignored(intake: DocumentIngest, folder: Path) -> None:
+    """Only files of the folder itself are indexed."""
     assert intake.index_directory(folder, "docs", DocumentRoots([folder]), recursive=False).indexed == 2
 
 
-def test_what_did_not_change_is_passed_over(store: Store, intake: DocumentIngest, folder: Path) -> None:
-    """Told by the bytes, not by the date, and nothing is logged for an index."""
+def test_unchanged_files_are_skipped(store: Store, intake: DocumentIngest, folder: Path) -> None:
+    """By content, not by time; the change log gets no entry."""
     intake.index_directory(folder, "docs", DocumentRoots([folder]))
     (folder / "a.md").touch()
     before = store.changes.last()
@@ -78,7 +78,7 @@ def test_what_did_not_change_is_passed_over(store: Store, intake: DocumentIngest
 
 
 def test_a_changed_file_replaces_its_chunks(store: Store, intake: DocumentIngest, folder: Path) -> None:
-    """A chunk that says the same as before keeps its id, where it stands now."""
+    """A chunk with the same text keeps its id."""
     roots = DocumentRoots([folder])
     first = intake.index_file(folder / "a.md", "docs", roots)
     (folder / "a.md").write_text("New.\n\n# B\nBeta.\n")
@@ -91,7 +91,7 @@ def test_a_changed_file_replaces_its_chunks(store: Store, intake: DocumentIngest
     assert [held.chunk.start_line for held in store.documents.select(DocumentFilter())] == [1, 3]
 
 
-def test_equal_chunks_of_one_file_all_stand(intake: DocumentIngest, folder: Path) -> None:
+def test_equal_chunks_of_one_file_are_all_stored(intake: DocumentIngest, folder: Path) -> None:
     """Also after one of them is gone."""
     roots = DocumentRoots([folder])
     (folder / "a.md").write_text("# A\nsame\n# A\nsame\n# A\nsame\n")
@@ -104,16 +104,16 @@ def test_equal_chunks_of_one_file_all_stand(intake: DocumentIngest, folder: Path
     assert two.chunk_ids == three.chunk_ids[:2]
 
 
-def test_one_file_may_be_kept_under_two_namespaces(store: Store, intake: DocumentIngest, folder: Path) -> None:
-    """Neither disturbs the other."""
+def test_a_file_may_be_in_two_namespaces(store: Store, intake: DocumentIngest, folder: Path) -> None:
+    """They are independent."""
     for namespace in ("one", "two"):
         intake.index_file(folder / "b.py", namespace, DocumentRoots([folder]))
 
     assert store.documents.count_by("namespace") == {"one": 1, "two": 1}
 
 
-def test_a_file_that_is_gone_from_its_folder_goes(store: Store, intake: DocumentIngest, folder: Path) -> None:
-    """When the folder is indexed again, under that namespace alone."""
+def test_chunks_of_a_deleted_file_are_deleted(store: Store, intake: DocumentIngest, folder: Path) -> None:
+    """When its folder is indexed again, in that namespace only."""
     roots = DocumentRoots([folder])
     for namespace in ("one", "two"):
         intake.index_directory(folder, namespace, roots)
@@ -125,8 +125,8 @@ def test_a_file_that_is_gone_from_its_folder_goes(store: Store, intake: Document
     assert store.documents.count_by("namespace") == {"two": 4, "one": 3}
 
 
-def test_secrets_are_taken_out_before_anything_is_cut(store: Store, intake: DocumentIngest, folder: Path) -> None:
-    """A token across the place of a cut is in no chunk, not even in part."""
+def test_secrets_are_redacted_before_text_is_cut(store: Store, intake: DocumentIngest, folder: Path) -> None:
+    """No chunk has a part of a secret."""
     for place in range(960, 1_010, 7):
         (folder / "a.md").write_text(f"{'x ' * (place // 2)}\nexport GITHUB_TOKEN={TOKEN}\n{'y ' * 300}")
         intake.index_file(folder / "a.md", "docs", DocumentRoots([folder]))
@@ -135,8 +135,8 @@ def test_secrets_are_taken_out_before_anything_is_cut(store: Store, intake: Docu
         assert "[secret:github" in "".join(said(store))
 
 
-def test_what_was_queued_is_worked_off_by_whoever_comes(store: Store, intake: DocumentIngest, folder: Path) -> None:
-    """The queue lies in the database; what cannot be read stands there with its reason until it can."""
+def test_any_process_indexes_queued_files(store: Store, intake: DocumentIngest, folder: Path) -> None:
+    """The queue is in the database; unreadable files stay there with the reason."""
     queued = intake.index_directory(folder, "docs", DocumentRoots([folder]), should_stop=lambda: True)
     assert (queued.indexed, queued.queued, said(store)) == (0, 4, [])
 
@@ -153,8 +153,8 @@ def test_what_was_queued_is_worked_off_by_whoever_comes(store: Store, intake: Do
     assert intake.index_queued().unchanged == 3
 
 
-def test_a_queued_file_is_opened_as_carefully_as_any(store: Store, intake: DocumentIngest, folder: Path) -> None:
-    """A link that takes its place meanwhile leads nowhere."""
+def test_a_queued_file_is_opened_without_following_links(store: Store, intake: DocumentIngest, folder: Path) -> None:
+    """A link in its place leads nowhere."""
     (folder.parent / "secret.md").write_text("canary")
     intake.index_directory(folder, "docs", DocumentRoots([folder]), should_stop=lambda: True)
     (folder / "a.md").unlink()
@@ -166,8 +166,8 @@ def test_a_queued_file_is_opened_as_carefully_as_any(store: Store, intake: Docum
     assert "canary" not in "".join(said(store))
 
 
-def test_encodings_are_told_by_their_marks(store: Store, intake: DocumentIngest, folder: Path) -> None:
-    """UTF-8 with and without a mark, UTF-16 with one, Latin-1 else, and what Python says of itself."""
+def test_encodings_are_detected(store: Store, intake: DocumentIngest, folder: Path) -> None:
+    """UTF-8 and UTF-16 by their marks, Latin-1 otherwise, and Python's declaration."""
     roots = DocumentRoots([folder])
     (folder / "a.md").write_bytes("é\r\nzwei".encode("utf-8-sig"))
     (folder / "sub" / "c.TXT").write_bytes("ü".encode("utf-16"))
@@ -180,8 +180,8 @@ def test_encodings_are_told_by_their_marks(store: Store, intake: DocumentIngest,
 
 
 @pytest.mark.parametrize("data", [b"\xff\xfe\xff", b"\xe9\x01\x02\x03", b"a\0b"])
-def test_what_is_no_text_is_told(intake: DocumentIngest, folder: Path, data: bytes) -> None:
-    """Bytes with null or many control characters are refused, whatever the name."""
+def test_binary_data_is_an_error(intake: DocumentIngest, folder: Path, data: bytes) -> None:
+    """NUL or many control characters are refused, whatever the name."""
     (folder / "a.md").write_bytes(data)
 
     with pytest.raises(DocumentUnreadable, match="text"):
@@ -189,7 +189,7 @@ def test_what_is_no_text_is_told(intake: DocumentIngest, folder: Path, data: byt
 
 
 def test_each_mistake_has_its_own_error(intake: DocumentIngest, folder: Path) -> None:
-    """A kind that is not taken up, a file that is not there, a folder where a file is wanted and the reverse."""
+    """Unknown suffixes, missing files, a folder instead of a file and the reverse."""
     roots = DocumentRoots([folder])
     (folder / "image.png").touch()
     with pytest.raises(UnsupportedDocument, match=r"Unsupported file type: \.png"):
@@ -239,7 +239,7 @@ with Store.create(folder.parent.parent / "home.db") as store:
 
 
 def test_an_unreadable_folder_is_reported(folder: Path) -> None:
-    """The folder itself raises `DocumentUnreadable`; one below it is among the failed, and the others are indexed."""
+    """For the folder itself an error is raised; a folder below is among the failures."""
     (folder / "locked").mkdir()
     (folder / "a.md").write_text("Heat the kiln.")
     folder.chmod(0)

@@ -1,4 +1,4 @@
-"""Roots: what may be read, and that nobody is led out."""
+"""Document roots: what may be read, and that no path leads out of them."""
 
 import os
 import tarfile
@@ -28,7 +28,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def test_a_file_below_a_root_is_read(root: Path) -> None:
-    """However it is named, and with the time of its last change."""
+    """By any name, with the time of its last change."""
     path, found = DocumentRoots([root]).find(root / "deep" / ".." / "deep" / "a.md")
     os.utime(path, (5, 5))
 
@@ -37,14 +37,14 @@ def test_a_file_below_a_root_is_read(root: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["../outside/secret.md", "../outside", "..", "/etc/passwd", "/", "../outside/none.md"])
-def test_what_lies_outside_is_refused(root: Path, name: str) -> None:
-    """Be it there or not: nothing can be probed."""
+def test_paths_outside_are_refused(root: Path, name: str) -> None:
+    """Whether they exist or not, so that nothing can be probed."""
     with pytest.raises(DocumentOutsideRoots):
         DocumentRoots([root]).find(root / name)
 
 
-def test_a_sibling_with_the_same_beginning_lies_outside(root: Path) -> None:
-    """Folders are compared, not texts (CVE-2025-53110)."""
+def test_a_sibling_with_the_same_prefix_is_outside(root: Path) -> None:
+    """Folders are compared, not text (CVE-2025-53110)."""
     beside = root.with_name("root-private")
     beside.mkdir()
 
@@ -52,8 +52,8 @@ def test_a_sibling_with_the_same_beginning_lies_outside(root: Path) -> None:
         DocumentRoots([root]).find(beside)
 
 
-def test_a_link_is_followed_inside_and_not_out(root: Path) -> None:
-    """The file is taken up under its own name."""
+def test_links_are_followed_only_inside_a_root(root: Path) -> None:
+    """The file is indexed under its own name."""
     (root / "in.md").symlink_to(root / "deep" / "a.md")
     (root / "out.md").symlink_to(root.parent / "outside" / "secret.md")
     (root / "loop.md").symlink_to(root / "loop.md")
@@ -66,8 +66,8 @@ def test_a_link_is_followed_inside_and_not_out(root: Path) -> None:
 
 
 @pytest.mark.parametrize("swapped", ["deep", "deep/a.md"])
-def test_a_link_that_takes_a_place_after_the_check_is_not_followed(root: Path, swapped: str) -> None:
-    """Neither as a folder on the way nor as the file (CVE-2025-53109)."""
+def test_a_link_created_after_the_check_is_not_followed(root: Path, swapped: str) -> None:
+    """Neither in place of a folder nor of the file (CVE-2025-53109)."""
     path, found = DocumentRoots([root]).find(root / "deep" / "a.md")
     (root.parent / "outside" / "a.md").write_text("canary")
     (root / swapped).rename(root / "moved")
@@ -77,8 +77,8 @@ def test_a_link_that_takes_a_place_after_the_check_is_not_followed(root: Path, s
         read(path, found)
 
 
-def test_what_is_no_regular_file_is_refused(root: Path) -> None:
-    """A pipe is not waited for, a folder not read."""
+def test_irregular_files_are_refused(root: Path) -> None:
+    """A pipe does not block, a folder is not read."""
     os.mkfifo(root / "pipe.md")
 
     for name in ("pipe.md", "deep"):
@@ -87,8 +87,8 @@ def test_what_is_no_regular_file_is_refused(root: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ["/proc/self/environ", "/dev/zero", "/sys", "/dev/fd/0"])
-def test_the_system_is_left_alone(path: str) -> None:
-    """Even where the whole disk is a root."""
+def test_system_folders_are_refused(path: str) -> None:
+    """Even if the whole disk is a root."""
     with pytest.raises((DocumentOutsideRoots, DocumentNotFound)):
         DocumentRoots([Path("/")]).find(Path(path))
 
@@ -101,14 +101,14 @@ def test_a_file_that_is_too_large_is_refused(root: Path, monkeypatch: pytest.Mon
         read(root / "deep" / "a.md", root)
 
 
-def test_folders_that_are_left_out_are_refused(root: Path) -> None:
-    """Palaver's own home is no document."""
+def test_excluded_folders_are_refused(root: Path) -> None:
+    """Such as Palaver's own home."""
     with pytest.raises(DocumentOutsideRoots):
         DocumentRoots([root], without=[root / "deep"]).find(root / "deep" / "a.md")
 
 
-def test_a_walk_finds_regular_files_alone(root: Path) -> None:
-    """No link, nothing hidden, no packages of others, no virtual environment; not below where it is told not to."""
+def test_a_walk_finds_regular_files_only(root: Path) -> None:
+    """No links, hidden files, foreign packages, virtual environments or excluded folders."""
     for folder in (".git", "node_modules", "venv", "deep/kept", "left"):
         (root / folder).mkdir()
         (root / folder / "b.md").write_text("b")
@@ -125,8 +125,8 @@ def test_a_walk_finds_regular_files_alone(root: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
-def test_a_folder_that_may_not_be_looked_into_is_told(root: Path) -> None:
-    """The others are walked."""
+def test_an_unreadable_folder_is_reported_by_the_walk(root: Path) -> None:
+    """The others are searched."""
     closed = [root / "closed", root / "deep" / "closed", root / "next" / "closed"]
     for folder in closed:
         folder.mkdir(mode=0, parents=True)
@@ -144,7 +144,7 @@ def payloads() -> Iterator[str]:
 
 
 @pytest.mark.skipif(not PAYLOADS.exists(), reason="no payloads")
-def test_no_payload_leads_out(root: Path) -> None:
+def test_no_known_payload_leads_out_of_a_root(root: Path) -> None:
     """Thousands of known ways to name a file elsewhere."""
     allowed, tried = DocumentRoots([root]), 0
     for payload in payloads():
@@ -160,7 +160,7 @@ def test_no_payload_leads_out(root: Path) -> None:
 
 
 def test_nothing_in_a_home_is_a_document(root: Path) -> None:
-    """Homes are known by their marker files: they are passed over below a folder, and refused when they are named."""
+    """Folders with marker files are skipped, and refused if they are named."""
     home = root / "deep" / "home"
     home.mkdir()
     (home / "notes.md").write_text("# Notes")

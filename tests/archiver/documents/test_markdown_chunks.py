@@ -1,4 +1,4 @@
-"""Markdown, by headings."""
+"""Chunks of Markdown."""
 
 from palaver.archiver.documents.markdown_chunks import chunks
 
@@ -8,8 +8,8 @@ def told(text: str) -> list[tuple[str, str, int, int]]:
     return [(one.header_path, one.text.split("\n")[0], one.start_line, one.end_line) for one in chunks(text)]
 
 
-def test_each_section_stands_under_the_path_of_its_headings() -> None:
-    """`A > B` says where it is; a chunk begins with its own heading."""
+def test_each_section_has_the_path_of_its_headings() -> None:
+    """Such as `A > B`; a chunk begins with its own heading."""
     text = "Before.\n\n# Setup\nRun it.\n\n## Linux\nApt.\n\n## Mac\nBrew.\n\n# Use\nCall it.\n"
 
     assert told(text) == [
@@ -21,30 +21,30 @@ def test_each_section_stands_under_the_path_of_its_headings() -> None:
     ]
 
 
-def test_what_only_looks_like_a_heading_is_none() -> None:
-    """In code, in lists, in quotes and in front matter a `#` or a row of dashes starts no section."""
+def test_apparent_headings_start_no_section() -> None:
+    """In code, lists, quotes and front matter."""
     text = "---\ntitle: A\n---\n# Real\n```sh\n# a comment\n```\n> # quoted\n\n- # listed\n\n    # indented\n"
 
     assert [one.header_path for one in chunks(text)] == ["", "Real"]
 
 
 def test_underlined_headings_count() -> None:
-    """CommonMark knows two ways to write one."""
+    """CommonMark has two notations."""
     assert [path for path, *_ in told("Top\n===\na\n\nBelow\n-----\nb\n")] == ["Top", "Top > Below"]
 
 
 def test_levels_may_be_skipped() -> None:
-    """A heading stands under the nearest one that is higher."""
+    """A heading belongs to the nearest higher one."""
     assert [path for path, *_ in told("# A\na\n### B\nb\n## C\nc\n")] == ["A", "A > B", "A > C"]
 
 
-def test_a_heading_over_headings_stands_in_paths_alone() -> None:
-    """It says nothing by itself; one at the end, or before one of its own level, does."""
+def test_a_heading_without_text_appears_only_in_paths() -> None:
+    """Unless it is at the end or before a heading of its level."""
     assert [path for path, *_ in told("# A\n\n## B\nb\n## C\n## D\n")] == ["A > B", "A > C", "A > D"]
 
 
 def test_long_sections_are_several_chunks() -> None:
-    """All of them under the same path, on the lines they stand on."""
+    """They share a path and have their own lines."""
     text = "# A\n" + "\n\n".join(f"Paragraph {number}. " + "Word " * 60 for number in range(8))
     found = chunks(text)
 
@@ -55,5 +55,5 @@ def test_long_sections_are_several_chunks() -> None:
 
 
 def test_an_empty_file_has_no_chunk() -> None:
-    """Nor has one of blank lines."""
+    """Nor has a file of blank lines."""
     assert chunks("") == chunks("\n\n") == []

@@ -1,4 +1,4 @@
-"""PDF, by pages, in another process."""
+"""Text of PDF files, parsed in another process."""
 
 import tarfile
 import zlib
@@ -48,15 +48,15 @@ def test_each_page_is_a_chunk() -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"%PDF-1.4", b"no pdf at all", saying("x")[:200]], ids=len)
-def test_damage_is_told(data: bytes) -> None:
-    """It is an error of this file, with what to do."""
+def test_a_damaged_file_is_an_error(data: bytes) -> None:
+    """With a hint."""
     with pytest.raises(DocumentUnreadable, match="damaged, or not a PDF") as error:
         pdf_pages.texts(data, HERE)
 
     assert error.value.hint
 
 
-def test_a_pdf_without_text_is_told() -> None:
+def test_a_pdf_without_text_is_an_error() -> None:
     """A scan is not silently an empty document."""
     with pytest.raises(DocumentUnreadable, match="no text") as error:
         pdf_pages.texts(saying(""), HERE)
@@ -64,8 +64,8 @@ def test_a_pdf_without_text_is_told() -> None:
     assert "scanned" in error.value.hint
 
 
-def test_a_bomb_costs_little() -> None:
-    """A page of a few kilobytes that would be gigabytes is not unpacked."""
+def test_a_decompression_bomb_is_refused() -> None:
+    """A page of a few kilobytes that unpacks to gigabytes."""
     packer = zlib.compressobj(9)
     bomb = b"".join(packer.compress(b" " * (1 << 24)) for _ in range(24)) + packer.flush()
 
@@ -73,8 +73,8 @@ def test_a_bomb_costs_little() -> None:
         pdf_pages.texts(made([bomb], b"/Filter/FlateDecode"), HERE)
 
 
-def test_a_parser_that_does_not_end_is_ended(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """After its time is up."""
+def test_a_parser_that_hangs_is_killed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """After its time limit."""
     forever = tmp_path / "forever.py"
     forever.write_text("while True: pass")
     monkeypatch.setattr(pdf_pages, "_PROCESS", forever)
@@ -84,8 +84,8 @@ def test_a_parser_that_does_not_end_is_ended(monkeypatch: pytest.MonkeyPatch, tm
         pdf_pages.texts(b"", HERE)
 
 
-def test_a_parser_that_dies_is_told_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Be it by the limit of its own time."""
+def test_a_parser_that_dies_is_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Also if it exceeds its own limit of time."""
     dying = tmp_path / "dying.py"
     dying.write_text("import os, signal; os.kill(os.getpid(), signal.SIGXCPU)")
     monkeypatch.setattr(pdf_pages, "_PROCESS", dying)
@@ -107,8 +107,8 @@ def test_a_parser_that_dies_is_told_of(monkeypatch: pytest.MonkeyPatch, tmp_path
         ("imagemagick-lzw.pdf", "no text"),
     ],
 )
-def test_real_files(name: str, outcome: str) -> None:
-    """Text, or one clear reason."""
+def test_real_files_have_text_or_one_reason(name: str, outcome: str) -> None:
+    """Files of a PDF library's test suite."""
     with tarfile.open(SAMPLES) as tar:
         member = next(one for one in tar if one.name.endswith(f"/{name}"))
         file = tar.extractfile(member)

@@ -1,4 +1,4 @@
-"""Python, by functions and classes."""
+"""Chunks of Python source."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -38,7 +38,7 @@ def named(found: list[Chunk]) -> list[tuple[str, str, int, int]]:
 
 
 def test_functions_and_classes_are_chunks() -> None:
-    """With decorators and the comment above; what stands between belongs to the module."""
+    """With decorators and comments; code in between belongs to the module."""
     found = chunks(MODULE)
 
     assert named(found) == [("module", "", 1, 5), ("function", "find", 8, 13), ("class", "Shelf", 16, 22)]
@@ -53,8 +53,8 @@ def test_a_signature_is_one_line() -> None:
     )
 
 
-def test_a_large_class_is_taken_apart() -> None:
-    """Into its methods, which carry its name, and the rest of it."""
+def test_a_large_class_is_split_into_methods() -> None:
+    """Methods have its name; the rest is a chunk too."""
     body = "\n".join(f"        value_{number} = compute(value_{number})" for number in range(60))
     found = chunks(
         f"class Large:\n    size = 1\n\n    def one(self):\n{body}\n\n    async def two(self):\n        pass\n"
@@ -67,7 +67,7 @@ def test_a_large_class_is_taken_apart() -> None:
     assert len([one for one in found if one.name == "Large.one"]) > 1
 
 
-def test_a_large_function_is_cut_into_blocks() -> None:
+def test_a_large_function_is_split_into_blocks() -> None:
     """Of at most 512 tokens and 100 lines."""
     found = chunks("def long():\n" + "    x = 1\n" * 400)
 
@@ -77,14 +77,14 @@ def test_a_large_function_is_cut_into_blocks() -> None:
     assert [found[0].start_line, found[-1].end_line] == [1, 401]
 
 
-def test_code_that_python_no_longer_understands_is_cut_at_the_margin() -> None:
-    """Python 2 is still written about."""
+def test_invalid_code_is_split_at_top_level_definitions() -> None:
+    """Such as Python 2."""
     found = chunks("import os\n\ndef old(x):\n    print x\n\nclass Older:\n    def inner(self):\n        print self\n")
 
     assert named(found) == [("module", "", 1, 1), ("function", "old", 3, 4), ("class", "Older", 6, 8)]
 
 
-def test_data_on_one_line_is_cut() -> None:
+def test_a_long_line_is_split() -> None:
     """No chunk is a megabyte."""
     found = chunks(f"DATA = '{'x' * 20_000}'\n")
 
@@ -95,8 +95,8 @@ def test_data_on_one_line_is_cut() -> None:
 @given(
     st.lists(st.sampled_from([*MODULE.split("\n"), "    def x(self): pass", ")", "'''"]), max_size=30).map("\n".join)
 )
-def test_every_line_of_code_is_told_once(text: str) -> None:
-    """Whatever stands in a file, all of it is in its chunks, in order."""
+def test_every_line_of_code_is_in_one_chunk(text: str) -> None:
+    """In order, for any file."""
     rows = [row.strip() for one in chunks(text) for row in one.text.split("\n") if row.strip()]
 
     assert rows == [row.strip() for row in text.split("\n") if row.strip()]

@@ -1,4 +1,4 @@
-"""Windows: long text in stretches that overlap."""
+"""Overlapping windows of long text."""
 
 from itertools import pairwise
 
@@ -11,8 +11,8 @@ TEXTS = st.lists(st.text("ab \u00e9", max_size=120), max_size=40).map("\n".join)
 
 
 @given(TEXTS, st.integers(10, 80), st.integers(0, 9))
-def test_every_word_stands_in_a_window(text: str, size: int, overlap: int) -> None:
-    """Nothing that is not blank is left out, and no window is longer than asked for."""
+def test_every_word_is_in_a_window(text: str, size: int, overlap: int) -> None:
+    """No window is longer than requested."""
     found = list(windows(text, size=size, overlap=overlap))
 
     told = "".join("".join(window.text.split()) for window in windows(text, size=size, overlap=0))
@@ -21,8 +21,8 @@ def test_every_word_stands_in_a_window(text: str, size: int, overlap: int) -> No
 
 
 @given(TEXTS)
-def test_lines_are_those_of_the_text(text: str) -> None:
-    """What a window shows stands on the lines it names."""
+def test_a_window_has_the_lines_of_its_text(text: str) -> None:
+    """Counted from 1."""
     rows = text.split("\n")
 
     for window in windows(text, first_line=1, size=60, overlap=20):
@@ -31,7 +31,7 @@ def test_lines_are_those_of_the_text(text: str) -> None:
 
 
 def test_windows_are_about_a_thousand_characters_and_overlap() -> None:
-    """Each begins with the end of the one before, at most 200 characters of it."""
+    """Each begins with the end of the one before, at most 200 characters."""
     text = "\n".join(f"Line {number} says that it is the one of number {number}." for number in range(200))
     found = list(windows(text))
 
@@ -44,8 +44,8 @@ def test_windows_are_about_a_thousand_characters_and_overlap() -> None:
         assert other.text.startswith(repeated)
 
 
-def test_a_paragraph_is_kept_together() -> None:
-    """Where one ends late enough in a window, it is cut there."""
+def test_paragraphs_are_kept_together() -> None:
+    """A cut late in a window moves to the end of a paragraph."""
     paragraphs = ["\n".join([f"{name} " * 20] * 4) for name in ("one", "two", "three", "four")]
 
     [first, *_] = windows("\n\n".join(paragraphs), size=700)
@@ -54,12 +54,12 @@ def test_a_paragraph_is_kept_together() -> None:
 
 
 def test_blank_text_has_no_window() -> None:
-    """Not one of no characters."""
+    """Nor has empty text."""
     assert list(windows(" \n\n\t ")) == []
 
 
 def test_a_long_line_is_cut_at_sentences_that_overlap() -> None:
-    """A paragraph on one line is cut where a sentence ends, and each window repeats the end of the one before."""
+    """A paragraph on one line is cut where a sentence ends."""
     sentences = [f"Sentence {number} explains why the kiln is heated slowly, step by step." for number in range(60)]
     found = list(windows(" ".join(sentences)))
 
@@ -72,8 +72,8 @@ def test_a_long_line_is_cut_at_sentences_that_overlap() -> None:
 
 
 @given(st.integers(300, 3000), st.integers(1, 3))
-def test_no_window_is_a_heading_alone(length: int, blanks: int) -> None:
-    """A heading is in one window with the beginning of what follows, however long the line."""
+def test_no_window_is_only_a_heading(length: int, blanks: int) -> None:
+    """It has the beginning of the text that follows, however long the line."""
     [first, *_] = windows("## Setup" + "\n" * blanks + "word " * (length // 5))
 
     assert len(first.text) > 250

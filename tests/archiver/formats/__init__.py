@@ -1,1 +1,1 @@
-"""Is each agent's way of writing read in full?"""
+"""Tests of the transcript formats."""

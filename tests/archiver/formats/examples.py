@@ -1,4 +1,4 @@
-"""One made-up transcript for each format, with the records that its reader tells apart, in `examples/<agent>.jsonl`."""
+"""A synthetic transcript for each format, with every record type of its reader, in `examples/<agent>.jsonl`."""
 
 import io
 from pathlib import Path
@@ -12,10 +12,10 @@ FOLDER = Path(__file__).with_name("examples")
 
 
 def example(known: TranscriptFormat) -> bytes:
-    """The transcript as the reader gets it."""
+    """Return the transcript."""
     return (FOLDER / f"{known.agent}.jsonl").read_bytes()
 
 
 def records(known: TranscriptFormat) -> list[dict[str, Any]]:
-    """Its records."""
+    """Return the records of the transcript."""
     return [orjson.loads(line) for line in io.BytesIO(example(known))]

@@ -1,4 +1,4 @@
-"""The walk through an agent's folders, and the names of its files in the archive."""
+"""Search of an agent's folders, and names of its files in the archive."""
 
 import logging
 import os
@@ -25,7 +25,7 @@ def make(root: Path, *names: str) -> None:
 
 
 def test_wanted_files_come_sorted_from_every_depth(tmp_path: Path) -> None:
-    """Files of other names and folders that were named are passed over."""
+    """Other files and excluded folders are skipped."""
     make(tmp_path, "b/2.jsonl", "b/1.jsonl", "a/x/3.jsonl", "a/notes.md", "files/4.jsonl")
 
     found = files(tmp_path, is_transcript, without={"files"})
@@ -33,7 +33,7 @@ def test_wanted_files_come_sorted_from_every_depth(tmp_path: Path) -> None:
     assert [path.relative_to(tmp_path).as_posix() for path in found] == ["a/x/3.jsonl", "b/1.jsonl", "b/2.jsonl"]
 
 
-def test_a_file_given_as_root_is_the_only_one(tmp_path: Path) -> None:
+def test_a_root_that_is_a_file_is_the_only_result(tmp_path: Path) -> None:
     """Whatever its name."""
     make(tmp_path, "a.txt", "b.jsonl")
 
@@ -41,7 +41,7 @@ def test_a_file_given_as_root_is_the_only_one(tmp_path: Path) -> None:
 
 
 def test_directory_links_are_not_followed(tmp_path: Path) -> None:
-    """A link within the root hides nothing, a link out of it is collected, and loops are ignored."""
+    """Links within the root hide nothing, links that leave it are collected, loops are ignored."""
     make(tmp_path, "root/a/1.jsonl", "root/b/2.jsonl", "outside/3.jsonl")
     root = tmp_path / "root"
     for name, target in {
@@ -64,7 +64,7 @@ def test_directory_links_are_not_followed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("marker", sorted(MARKERS))
 def test_a_home_is_never_searched(tmp_path: Path, marker: str) -> None:
-    """Any folder with a marker file is a home: neither it nor a file linked to its archive is found."""
+    """Any folder with a marker file is a home; files linked to its archive are not found either."""
     make(tmp_path, "a/1.jsonl", f"a/any name/{marker}", "a/any name/archive/claude-code/p/2.jsonl")
     (tmp_path / "a" / "copy.jsonl").symlink_to(
         tmp_path / "a" / "any name" / "archive" / "claude-code" / "p" / "2.jsonl"
@@ -78,15 +78,15 @@ def test_a_home_is_never_searched(tmp_path: Path, marker: str) -> None:
 
 
 def test_a_root_below_the_folder_of_a_home_is_searched(tmp_path: Path) -> None:
-    """PALAVER_HOME may be the user's own folder: only its archive is left out there."""
+    """PALAVER_HOME may be the user's own folder; only its archive is skipped."""
     make(tmp_path, "palaver.db", "archive/1.jsonl", ".claude/projects/p/2.jsonl")
 
     assert [path.name for path in files(tmp_path / ".claude" / "projects", is_transcript)] == ["2.jsonl"]
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_a_closed_folder_is_passed_over_with_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """The others are still found."""
+def test_an_unreadable_folder_is_skipped_with_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The others are searched."""
     make(tmp_path, "a/1.jsonl", "b/2.jsonl")
     (tmp_path / "a").chmod(0)
     with caplog.at_level(logging.WARNING):
@@ -107,13 +107,13 @@ def test_a_closed_folder_is_passed_over_with_a_warning(tmp_path: Path, caplog: p
     ],
 )
 def test_a_name_in_the_archive_is_the_path_below_its_root(path: str, name: str) -> None:
-    """At least a folder deep, with everything made harmless that a file name may not hold."""
+    """At least one folder deep, and safe for any file system."""
     assert archive_name(Path(path), Path("/r")) == name
 
 
 @given(st.lists(st.text(min_size=1).filter(lambda part: "/" not in part and "\0" not in part), min_size=1))
 def test_no_name_leads_out_of_the_archive(parts: list[str]) -> None:
-    """No part of a name is a step upwards, or empty."""
+    """No part is empty or leads upwards."""
     name = archive_name(Path("/r").joinpath(*parts), Path("/r"))
 
     assert not {"", ".", ".."} & set(name.split("/"))

@@ -1,4 +1,4 @@
-"""Databases of other programs, which go on writing."""
+"""Databases of other programs, which write while they are read."""
 
 import subprocess
 import sys
@@ -41,7 +41,7 @@ def names(folder: Path) -> set[str]:
 @pytest.mark.parametrize("mode", ["wal", "delete"])
 @pytest.mark.parametrize("running", [True, False], ids=["running", "closed"])
 def test_reading_leaves_no_trace(tmp_path: Path, mode: str, *, running: bool) -> None:
-    """No file is made or removed beside a database, whether its program runs or not, and nothing in it changes."""
+    """No file is created, changed or removed, whether the program runs or not."""
     program = made(tmp_path / "x.db", mode)
     if not running:
         program.close()
@@ -53,8 +53,8 @@ def test_reading_leaves_no_trace(tmp_path: Path, mode: str, *, running: bool) ->
     program.close()
 
 
-def test_what_stands_only_in_the_log_is_read(tmp_path: Path) -> None:
-    """A running program keeps its last changes beside its database."""
+def test_changes_in_the_write_ahead_log_are_read(tmp_path: Path) -> None:
+    """A running program has its last changes there."""
     program = made(tmp_path / "x.db")
     state = ForeignDatabase(tmp_path / "x.db").state()
     program.execute("INSERT INTO pair VALUES (1, 'a')")
@@ -64,8 +64,8 @@ def test_what_stands_only_in_the_log_is_read(tmp_path: Path) -> None:
     program.close()
 
 
-def test_nobody_is_kept_from_writing(tmp_path: Path) -> None:
-    """Not even by a reader that is in the middle of a query."""
+def test_reading_does_not_block_writers(tmp_path: Path) -> None:
+    """Not even in the middle of a query."""
     program = made(tmp_path / "x.db", "delete")
     program.set_busy_timeout(0)
     reader = ForeignDatabase(tmp_path / "x.db")
@@ -77,8 +77,10 @@ def test_nobody_is_kept_from_writing(tmp_path: Path) -> None:
     program.close()
 
 
-def test_what_changed_while_it_was_read_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is believed that may be half of one state and half of another."""
+def test_a_database_that_changes_while_it_is_read_is_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two states are never mixed."""
     program = made(tmp_path / "x.db", "delete")
     opened = ForeignDatabase._opened  # pyright: ignore[reportPrivateUsage]
     writes = ["INSERT INTO pair VALUES (1, 'a')"]
@@ -97,8 +99,8 @@ def test_what_changed_while_it_was_read_is_read_again(tmp_path: Path, monkeypatc
 
 
 @pytest.mark.parametrize("mode", ["wal", "delete"])
-def test_what_is_read_is_one_state(tmp_path: Path, mode: str) -> None:
-    """While another process writes pairs all the time, no half of one is ever seen; at worst it is said to be busy."""
+def test_every_read_is_one_consistent_state(tmp_path: Path, mode: str) -> None:
+    """While another process writes pairs, no half of a pair is seen; the database may be busy."""
     path = tmp_path / "x.db"
     made(path, mode).close()
     with subprocess.Popen([sys.executable, "-c", WRITER, path], stdout=subprocess.PIPE) as writer:
@@ -119,8 +121,8 @@ def test_what_is_read_is_one_state(tmp_path: Path, mode: str) -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"not a database" * 100, b"SQLite format 3\0" + b"\xff" * 5000])
-def test_what_is_no_database_is_unreadable(tmp_path: Path, data: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is said, and not tried for long."""
+def test_other_files_are_unreadable(tmp_path: Path, data: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without retries."""
     monkeypatch.setattr(foreign_database, "_PAUSE", 0)
     (tmp_path / "x.db").write_bytes(data)
 
@@ -130,10 +132,8 @@ def test_what_is_no_database_is_unreadable(tmp_path: Path, data: bytes, monkeypa
         ForeignDatabase(tmp_path / "gone.db").rows("SELECT * FROM pair")
 
 
-def test_a_database_that_was_left_in_the_middle_of_a_change_is_left_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """To repair it is its program's business."""
+def test_a_database_with_a_hot_journal_is_unreadable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only its own program may repair it."""
     monkeypatch.setattr(foreign_database, "_PAUSE", 0)
     made(tmp_path / "x.db", "delete").close()
     (tmp_path / "x.db-journal").write_bytes(b"\xd9\xd5\x05\xf9 not empty")
@@ -144,8 +144,8 @@ def test_a_database_that_was_left_in_the_middle_of_a_change_is_left_alone(
     assert (tmp_path / "x.db-journal").exists()
 
 
-def test_columns_tell_what_a_table_has(tmp_path: Path) -> None:
-    """A table that is missing has none."""
+def test_columns_are_the_names_of_a_table(tmp_path: Path) -> None:
+    """A missing table has none."""
     made(tmp_path / "x.db").close()
 
     assert ForeignDatabase(tmp_path / "x.db").columns("pair") == {"number", "side"}

@@ -1,4 +1,4 @@
-"""What services hand out: JSON files, mostly in a zip."""
+"""Exports of web services: JSON files, mostly in a zip."""
 
 import json
 import zipfile
@@ -38,25 +38,25 @@ def packed(path: Path, files: dict[str, Any]) -> Path:
 
 @given(st.lists(st.dictionaries(st.text(st.characters()), VALUES, max_size=4), max_size=6), st.integers(1, 40))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
-def test_every_conversation_comes_as_it_was(
+def test_every_conversation_is_decoded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, found: list[dict[str, object]], piece: int
 ) -> None:
-    """Wherever the pieces are cut in which the file is read."""
+    """Whatever the size of the pieces that are read."""
     monkeypatch.setattr(json_export, "_PIECE", piece)
 
     assert list(conversations(saved(tmp_path / "conversations.json", found))) == found
 
 
-def test_a_file_may_hold_a_single_conversation(tmp_path: Path) -> None:
-    """As it may hold none."""
+def test_a_file_may_contain_one_conversation_or_none(tmp_path: Path) -> None:
+    """Without a list around it."""
     assert list(conversations(saved(tmp_path / "a.json", {"id": 1}))) == [{"id": 1}]
     assert list(conversations(saved(tmp_path / "a.json", [3, None, "x"]))) == []
     (tmp_path / "a.json").write_bytes(b"\xef\xbb\xbf \n")
     assert list(conversations(tmp_path / "a.json")) == []
 
 
-def test_of_a_zip_only_the_conversations_are_read(tmp_path: Path) -> None:
-    """In the order of their names, wherever in it they lie; names that lead elsewhere are just names."""
+def test_only_conversations_are_read_from_a_zip(tmp_path: Path) -> None:
+    """In the order of their names; names that lead elsewhere are only names."""
     files = {
         "conversations-001.json": [{"id": 2}],
         "../../conversations-000.json": [{"id": 1}],
@@ -74,8 +74,8 @@ def test_of_a_zip_only_the_conversations_are_read(tmp_path: Path) -> None:
     "data",
     [b'[{"id": 1}, {"id": ', b'[{"id": 1}, nonsense', b'[{"id": 1} x {"id": 2}]', b'[{"id": 1}, ' + b"[" * 99999],
 )
-def test_what_stands_before_the_damage_is_read(tmp_path: Path, data: bytes) -> None:
-    """And then it is said that the export is damaged."""
+def test_conversations_before_the_damage_are_read(tmp_path: Path, data: bytes) -> None:
+    """Then the export is reported as damaged."""
     (tmp_path / "a.json").write_bytes(data)
     found = conversations(tmp_path / "a.json")
 
@@ -86,7 +86,7 @@ def test_what_stands_before_the_damage_is_read(tmp_path: Path, data: bytes) -> N
 
 @pytest.mark.parametrize("cut", [10, 60, 200])
 def test_a_damaged_zip_is_unreadable(tmp_path: Path, cut: int) -> None:
-    """Wherever it was cut."""
+    """Wherever it is cut off."""
     path = packed(tmp_path / "a.zip", {"conversations.json": [{"id": n} for n in range(99)]})
     path.write_bytes(path.read_bytes()[:cut])
 
@@ -102,10 +102,10 @@ def test_a_damaged_zip_is_unreadable(tmp_path: Path, cut: int) -> None:
         ("EXPORT_LIMIT", 1 << 20, [{"id": "x" * 1000}] * 9999),
     ],
 )
-def test_there_is_a_limit_to_everything(
+def test_sizes_are_limited(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, limit: int, data: object
 ) -> None:
-    """A zip of a few kB that unpacks to any amount is given up."""
+    """Reading a zip of a few kilobytes that unpacks endlessly stops."""
     monkeypatch.setattr(json_export, name, limit)
     monkeypatch.setattr(json_export, "_PIECE", 1 << 12)
     path = packed(tmp_path / "bomb.zip", {"conversations.json": data})

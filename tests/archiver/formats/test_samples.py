@@ -1,4 +1,4 @@
-"""Every format on every real transcript there is of it."""
+"""Every format on the real transcripts of its agent."""
 
 from itertools import pairwise
 from pathlib import Path
@@ -57,7 +57,7 @@ def content(path: Path) -> bytes:
 
 @every_file
 def test_a_real_transcript_is_recognised_and_every_line_accounted_for(known: TranscriptFormat, path: Path) -> None:
-    """Each line of a real file gives something, or one named reason why it does not."""
+    """Each line has events or one named reason."""
     data = content(path)
     found = recognise(data[:HEAD_BYTES])
 
@@ -67,8 +67,8 @@ def test_a_real_transcript_is_recognised_and_every_line_accounted_for(known: Tra
 
 
 @every_file
-def test_what_a_person_typed_holds_nothing_that_a_program_added(known: TranscriptFormat, path: Path) -> None:
-    """No prompt of a real file is an envelope, and none is told twice in a row."""
+def test_prompts_of_real_transcripts_have_no_text_of_the_program(known: TranscriptFormat, path: Path) -> None:
+    """No prompt is an envelope, and none comes twice in a row."""
     typed = [
         (turn.at, turn.text)
         for exchange in exchanges(known, content(path))
@@ -81,8 +81,8 @@ def test_what_a_person_typed_holds_nothing_that_a_program_added(known: Transcrip
 
 
 @every_file
-def test_a_real_transcript_can_be_read_on_from_any_exchange(known: TranscriptFormat, path: Path) -> None:
-    """Reading from the start of an exchange gives what reading everything gives."""
+def test_reading_a_real_transcript_may_resume_at_any_exchange(known: TranscriptFormat, path: Path) -> None:
+    """It yields the same as reading everything at once."""
     data = content(path)
 
     assert changed_by_resuming(known, data[: 2 << 20]) == []
@@ -102,7 +102,7 @@ def test_a_real_transcript_can_be_read_on_from_any_exchange(known: TranscriptFor
     ],
 )
 def test_no_prompt_of_a_real_transcript_is_missing(place: str, asked: int) -> None:
-    """The numbers were counted by hand."""
+    """The prompts were counted by hand."""
     data = content(SAMPLES / place)
     known = recognise(data[:HEAD_BYTES])
 

@@ -1,4 +1,4 @@
-"""Antigravity's steps: who spoke, what was done, and where the files lie."""
+"""Antigravity: authors, tool calls, and places of transcripts."""
 
 from pathlib import Path
 from typing import Any
@@ -39,14 +39,14 @@ def said(*records: object) -> list[tuple[Speaker, Kind, str]]:
     return [(turn.speaker, turn.kind, turn.text) for turn in reading.turns(ANTIGRAVITY, *records)]
 
 
-def test_a_prompt_is_freed_of_what_stands_around_it() -> None:
-    """The request is the person's, the rest the program's."""
+def test_a_prompt_is_the_text_inside_the_request_tag() -> None:
+    """The program wrote the rest."""
     assert said(asked("List the files.")) == [(Speaker.HUMAN, Kind.PROMPT, "List the files.")]
     assert said(step("USER_EXPLICIT", "USER_INPUT", "Go")) == [(Speaker.HUMAN, Kind.PROMPT, "Go")]
 
 
 def test_results_belong_to_calls_in_their_order() -> None:
-    """No id tells; an argument may be JSON within JSON."""
+    """Results have no call id; an argument may be JSON within JSON."""
     calls = planned(("write_file", {"TargetFile": '"/a.py"'}), ("run_command", {"CommandLine": '"ls"'}), thinking="Hm")
     records = (asked("Go"), calls, step("MODEL", "CODE_ACTION", "Created"), step("MODEL", "RUN_COMMAND", "a.py"))
     found = reading.turns(ANTIGRAVITY, *records)
@@ -62,14 +62,14 @@ def test_results_belong_to_calls_in_their_order() -> None:
 
 
 def test_a_result_without_a_call_is_kept() -> None:
-    """Under the name of its step; a failure touched nothing."""
+    """It is named after its step; a failure touches no file."""
     (turn,) = reading.turns(ANTIGRAVITY, step("MODEL", "VIEW_FILE", "no", status="ERROR"))
 
     assert (turn.tool, turn.text, turn.failed) == ("view_file", "no", True)
 
 
-def test_what_the_program_says_is_told_apart() -> None:
-    """A checkpoint is a compaction, a message is injected, the rest is bookkeeping or named."""
+def test_records_of_the_program_have_their_own_kinds() -> None:
+    """A checkpoint is a compaction, a message is injected, everything else is skipped."""
     assert [
         kind for _, kind, _ in said(step("SYSTEM", "CHECKPOINT", "So far."), step("SYSTEM", "SYSTEM_MESSAGE", "x"))
     ] == [
@@ -85,8 +85,8 @@ def test_what_the_program_says_is_told_apart() -> None:
     ]
 
 
-def test_sessions_are_found_where_antigravity_keeps_them(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """In a folder of each edition; the folder of the session is its name."""
+def test_sessions_are_found_in_the_folders_of_all_editions(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A session is named after its folder."""
     monkeypatch.setenv("GEMINI_CLI_HOME", str(tmp_path))
     path = (
         tmp_path / ".gemini" / "antigravity-cli" / "brain" / "0b7d" / ".system_generated" / "logs" / "transcript.jsonl"

@@ -1,4 +1,4 @@
-"""ChatGPT's export: a tree of messages for each conversation."""
+"""ChatGPT exports: a tree of messages per conversation."""
 
 import json
 import zipfile
@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from palaver.archiver.formats.chatgpt.chatgpt_format import ChatGpt, in_order
 from palaver.core.conversation import Fact, Kind, Speaker
 
+from ..container_files import contents, events, said, spoken
 from ..reading import notes
-from ..unrolled import contents, events, said, spoken
 
 KNOWN = ChatGpt()
 AT = 1_790_000_000.25
@@ -43,7 +43,7 @@ def told(path: Path, *nodes: dict[str, Any], **more: Any) -> list[tuple[Speaker,
 
 
 def test_a_conversation_is_read_message_by_message(tmp_path: Path) -> None:
-    """What the person asked, what was thought, what tools were asked and answered, and the answer."""
+    """Prompts, thoughts, tool calls with results, and replies."""
     thoughts = {"content_type": "thoughts", "thoughts": [{"summary": "VAT", "content": "per line?"}]}
     picture = {"content_type": "image_asset_pointer", "size_bytes": 4096}
     asked = {"content_type": "multimodal_text", "parts": [picture, "How is VAT rounded?"]}
@@ -66,8 +66,8 @@ def test_a_conversation_is_read_message_by_message(tmp_path: Path) -> None:
     ]
 
 
-def test_the_branch_that_is_shown_comes_last_and_the_others_were_left(tmp_path: Path) -> None:
-    """A question that was asked anew, and an answer that was made anew."""
+def test_the_shown_branch_comes_last_and_the_others_are_abandoned(tmp_path: Path) -> None:
+    """A question or an answer was written again."""
     nodes = [node("a", "root"), node("new", "a"), node("newer", "new"), node("old", "a"), node("older", "old")]
     path = export(tmp_path / "conversations.json", conversation(*nodes, current="newer"))
     (data,) = contents(KNOWN, path).values()
@@ -78,8 +78,8 @@ def test_the_branch_that_is_shown_comes_last_and_the_others_were_left(tmp_path: 
     assert notes(found, Fact.REWOUND) == [(6, "4")]
 
 
-def test_what_goes_on_only_adds_lines(tmp_path: Path) -> None:
-    """So that the next export extends what the last one brought."""
+def test_a_continued_conversation_only_gains_lines(tmp_path: Path) -> None:
+    """So a later export extends the copy of an earlier one."""
     nodes = [node("a", "root"), node("b", "a", "assistant"), node("b2", "a", "assistant")]
     path = export(tmp_path / "conversations.json", conversation(*nodes, current="b"))
     (before,) = contents(KNOWN, path).values()
@@ -90,8 +90,8 @@ def test_what_goes_on_only_adds_lines(tmp_path: Path) -> None:
     assert after.count(b"\n") == before.count(b"\n") + 1
 
 
-def test_what_is_told_of_the_conversation(tmp_path: Path) -> None:
-    """Title and model; it is named by its id, and its time is in seconds."""
+def test_the_header_gives_title_model_id_and_time(tmp_path: Path) -> None:
+    """Times are in seconds."""
     path = export(tmp_path / "x.json", conversation(node("a", "root"), default_model_slug="gpt", update_time=AT))
     (found,) = KNOWN.sessions(path)
     data = b"".join(found.lines())
@@ -102,8 +102,8 @@ def test_what_is_told_of_the_conversation(tmp_path: Path) -> None:
     assert (found.archive_name, found.changed_at) == ("conversations/c1.jsonl", 1_790_000_000_250)
 
 
-def test_exports_are_recognised_by_what_they_hold(tmp_path: Path) -> None:
-    """A list, one conversation, or a zip with several files; not other JSON, and not Claude's."""
+def test_exports_are_recognised_by_their_content(tmp_path: Path) -> None:
+    """A list, one conversation or a zip with several files; no other JSON, and no export of Claude.ai."""
     one = conversation(node("a", "root"))
     (tmp_path / "one.json").write_text(json.dumps(one))
     (tmp_path / "other.json").write_text('{"a": 1}')
@@ -127,7 +127,7 @@ PARENTS = st.lists(st.integers(-1, 12), max_size=12)
 
 @given(PARENTS, st.integers(0, 12))
 def test_every_node_comes_once_whatever_the_graph(parents: list[int], current: int) -> None:
-    """Cycles, lost parents and several roots; in a tree each after its parent, and the one that is shown last."""
+    """Also with cycles, lost parents and several roots; in a tree, parents come first and the shown branch last."""
     nodes = {str(number): {"parent": str(parent)} for number, parent in enumerate(parents)}
 
     order = [name for name, _ in in_order(nodes, str(current))]

@@ -1,4 +1,4 @@
-"""Claude.ai's export: a list of messages for each conversation."""
+"""Claude.ai exports: a list of messages per conversation."""
 
 import json
 from pathlib import Path
@@ -9,8 +9,8 @@ import pytest
 from palaver.archiver.formats.claude_ai.claude_ai_format import ClaudeAi
 from palaver.core.conversation import Fact, Kind, Speaker
 
+from ..container_files import contents, events, said, spoken
 from ..reading import notes, unaccounted
-from ..unrolled import contents, events, said, spoken
 
 KNOWN = ClaudeAi()
 AT = "2026-08-01T10:00:00Z"
@@ -26,7 +26,7 @@ def export(path: Path, *messages: object, **more: Any) -> Path:
 
 
 def test_a_conversation_is_read_message_by_message(tmp_path: Path) -> None:
-    """Blocks where there are any, and the text beside them in older exports."""
+    """Content blocks; older exports have the text beside them."""
     blocks: list[dict[str, Any]] = [
         {"type": "thinking", "thinking": "Hm"},
         {"type": "tool_use", "id": "t", "name": "web_search", "input": {"query": "carriers"}},
@@ -50,8 +50,8 @@ def test_a_conversation_is_read_message_by_message(tmp_path: Path) -> None:
     }
 
 
-def test_what_was_added_to_a_question_is_named_in_it(tmp_path: Path) -> None:
-    """The text of a file was not typed."""
+def test_a_prompt_names_its_attachments(tmp_path: Path) -> None:
+    """The text of an attachment is injected."""
     added = {"attachments": [{"file_name": "a.csv", "extracted_content": "1,2"}], "files": [{"file_name": "b.png"}]}
     path = export(tmp_path / "conversations.json", message("human", "Sum it", **added))
 
@@ -63,16 +63,16 @@ def test_what_was_added_to_a_question_is_named_in_it(tmp_path: Path) -> None:
     ]
 
 
-def test_an_empty_conversation_is_kept_and_says_nothing(tmp_path: Path) -> None:
-    """Exports are full of those; one without an id is told by its name and time."""
+def test_an_empty_conversation_is_kept_without_events(tmp_path: Path) -> None:
+    """Without an id, its name and time identify it."""
     (data,) = contents(KNOWN, export(tmp_path / "a.json", uuid=None, name="", created_at=AT)).values()
 
     assert spoken(events(KNOWN, data)) == []
     assert unaccounted(KNOWN, data) == {}
 
 
-def test_what_is_told_of_the_conversation(tmp_path: Path) -> None:
-    """Its title, its id, and when it was last changed."""
+def test_the_header_gives_title_id_and_time(tmp_path: Path) -> None:
+    """The time is that of the last change."""
     (found,) = KNOWN.sessions(export(tmp_path / "a.json", updated_at=AT))
     data = b"".join(found.lines())
 
@@ -82,8 +82,8 @@ def test_what_is_told_of_the_conversation(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ['{"chat_messages": []}', "[]", "", "{", '[{"mapping": {}}]'])
-def test_only_its_own_exports_are_held(tmp_path: Path, content: str) -> None:
-    """A file of another service is not."""
+def test_files_of_other_services_are_no_exports(tmp_path: Path, content: str) -> None:
+    """Nor are broken and empty files."""
     (tmp_path / "a.json").write_text(content)
 
     assert KNOWN.is_container(tmp_path / "a.json") == ("chat_messages" in content)

@@ -1,4 +1,4 @@
-"""Builds small Claude Code transcripts, and reads them."""
+"""Records of small Claude Code transcripts, and what is read from them."""
 
 import io
 from collections.abc import Iterable, Sequence
@@ -16,60 +16,60 @@ TIME = "2026-03-01T10:00:00.000Z"
 
 
 def said(content: object, **fields: Any) -> dict[str, Any]:
-    """A line of the user's side."""
+    """Return a record of the user's side."""
     return {"type": "user", "message": {"role": "user", "content": content}, "timestamp": TIME, **fields}
 
 
 def replied(*blocks: dict[str, Any], id: str = "msg_1", **fields: Any) -> dict[str, Any]:  # noqa: A002
-    """A line of the assistant's side."""
+    """Return a record of the assistant's side."""
     message = {"id": id, "role": "assistant", "model": "model-1", "content": list(blocks)}
     return {"type": "assistant", "message": message, "timestamp": TIME, **fields}
 
 
 def text(content: str) -> dict[str, Any]:
-    """A block of prose."""
+    """Return a block of prose."""
     return {"type": "text", "text": content}
 
 
 def tool(name: str, arguments: object, id: str = "toolu_1") -> dict[str, Any]:  # noqa: A002
-    """A tool call."""
+    """Return a block with a tool call."""
     return {"type": "tool_use", "id": id, "name": name, "input": arguments}
 
 
 def result(content: object, extra: object = None, id: str = "toolu_1", **fields: Any) -> dict[str, Any]:  # noqa: A002
-    """A line with a tool's result."""
+    """Return a record with the result of a tool."""
     block = {"type": "tool_result", "tool_use_id": id, "content": content, **fields}
     return said([block], **({} if extra is None else {"toolUseResult": extra}))
 
 
 def queue(operation: str, content: str = "") -> dict[str, Any]:
-    """A change of the queue of prompts."""
+    """Return a change of the queue of prompts."""
     return {"type": "queue-operation", "operation": operation, "content": content, "timestamp": TIME}
 
 
 def written(records: Iterable[object]) -> bytes:
-    """The transcript, one record per line; bytes are taken as they are."""
+    """Return a transcript with one record per line; bytes are lines as they are."""
     return b"".join((each if isinstance(each, bytes) else orjson.dumps(each)) + b"\n" for each in records)
 
 
 def read(
     *records: object, kind: SessionKind = SessionKind.MAIN, shorten: bool = True, start: tuple[int, int] = (1, 0)
 ) -> list[Event]:
-    """The events of a transcript made of these records, read from a line and byte on."""
+    """Return the events of a transcript, from a line and byte on."""
     reader = ClaudeCode().reader(Session("claude-code", SESSION, kind), shorten=shorten)
     return list(reader.read(split(io.BytesIO(written(records)), start_line=start[0], start_byte=start[1])))
 
 
 def turns(*records: object, kind: SessionKind = SessionKind.MAIN, shorten: bool = True) -> list[Turn]:
-    """The turns only."""
+    """Return the turns of a transcript."""
     return [event for event in read(*records, kind=kind, shorten=shorten) if isinstance(event, Turn)]
 
 
 def notes(events: Sequence[Event], fact: Fact) -> list[tuple[int, str]]:
-    """Line and value of every note of one fact."""
+    """Return line and value of every note of one fact."""
     return [(event.line, event.value) for event in events if isinstance(event, Note) and event.fact is fact]
 
 
 def skipped(*records: object) -> list[tuple[int, str]]:
-    """Line and reason of everything passed over."""
+    """Return line and reason of every skip."""
     return [(event.line, event.reason) for event in read(*records) if isinstance(event, Skipped)]

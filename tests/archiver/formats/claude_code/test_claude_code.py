@@ -1,4 +1,4 @@
-"""Claude Code's transcripts, of all versions: who spoke, what was done, and where the files lie."""
+"""Claude Code transcripts of all versions: authors, tool calls, and places of transcripts."""
 
 import os
 import random
@@ -41,8 +41,8 @@ def author(content: object, **fields: object) -> tuple[Speaker, Kind, str]:
         [text("<ide_opened_file>a.py is open</ide_opened_file>"), text("Fix the login")],
     ],
 )
-def test_what_a_person_typed_is_a_prompt(content: object) -> None:
-    """A prompt is freed of what the program or an editor put beside it."""
+def test_typed_text_is_a_prompt(content: object) -> None:
+    """Passages that the program or an editor added are dropped."""
     assert author(content) == (HUMAN, PROMPT, "Fix the login")
 
 
@@ -58,8 +58,8 @@ def test_what_a_person_typed_is_a_prompt(content: object) -> None:
         "<bash-input>never closed",
     ],
 )
-def test_tags_that_a_person_quotes_stay_a_prompt(content: str) -> None:
-    """Only a text that is nothing but an envelope counts as one."""
+def test_quoted_tags_stay_a_prompt(content: str) -> None:
+    """Only a text that consists of an envelope counts as one."""
     assert author(content) == (HUMAN, PROMPT, content)
 
 
@@ -79,7 +79,7 @@ def test_tags_that_a_person_quotes_stay_a_prompt(content: str) -> None:
     ],
 )
 def test_the_programs_own_texts_are_injected(content: object) -> None:
-    """Text that is wholly an envelope of the program was typed by nobody."""
+    """A text that consists of an envelope was not typed."""
     assert author(content)[:2] == (HOST, INJECTED)
 
 
@@ -87,13 +87,13 @@ def test_the_programs_own_texts_are_injected(content: object) -> None:
     "fields",
     [{"isMeta": True}, {"origin": {"kind": "task-notification"}}, {"isSidechain": True}, {"toolUseResult": {}}],
 )
-def test_flags_of_the_line_outweigh_its_wording(fields: dict[str, object]) -> None:
-    """A line marked as not the person's is injected however human it sounds."""
+def test_flags_of_a_record_outweigh_its_wording(fields: dict[str, object]) -> None:
+    """A record marked as not human is injected, whatever its text."""
     assert author("Please go on", **fields) == (HOST, INJECTED, "Please go on")
 
 
-def test_an_origin_that_names_a_human_is_believed() -> None:
-    """The origin of newer versions says that a person spoke."""
+def test_a_human_origin_makes_a_prompt() -> None:
+    """Newer versions record the origin."""
     assert author("Go", origin={"kind": "human"}, promptSource="typed") == (HUMAN, PROMPT, "Go")
 
 
@@ -123,13 +123,13 @@ def test_an_origin_that_names_a_human_is_believed() -> None:
         ),
     ],
 )
-def test_commands_keep_what_the_person_wrote(content: str, expected: object) -> None:
-    """A slash command is its name and arguments; one that the program runs itself asks the assistant nothing."""
+def test_a_slash_command_is_its_name_and_arguments(content: str, expected: object) -> None:
+    """A command that the program runs itself is no prompt."""
     assert author(content) == expected
 
 
 def test_the_summary_of_a_compaction_is_no_prompt() -> None:
-    """Neither the flagged line nor the sentence of older versions is taken for a person's."""
+    """Neither the flagged record nor the sentence of older versions."""
     begins = "This session is being continued from a previous conversation that ran out of context."
 
     assert author(begins)[:2] == (HOST, Kind.COMPACTION)
@@ -137,7 +137,7 @@ def test_the_summary_of_a_compaction_is_no_prompt() -> None:
 
 
 def test_the_task_of_a_sub_agent_is_a_prompt_of_the_host() -> None:
-    """In a sub-agent's own file every task is a prompt, but nobody typed it."""
+    """In the transcript of a sub-agent, no prompt is typed by the user."""
     task, meta = turns(
         said("Count the files", isSidechain=True, agentId="a1"),
         said("Skill body", isSidechain=True, isMeta=True),
@@ -148,8 +148,8 @@ def test_the_task_of_a_sub_agent_is_a_prompt_of_the_host() -> None:
     assert (meta.speaker, meta.kind) == (HOST, INJECTED)
 
 
-def test_pictures_are_named_and_not_kept() -> None:
-    """A picture or document in a prompt is its type and size."""
+def test_pictures_are_named_by_type_and_size() -> None:
+    """Their content is not kept."""
     picture = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "A" * 40960}}
     linked = {"type": "image", "source": {"type": "url", "url": "https://example.org/a.png"}}
 
@@ -158,13 +158,13 @@ def test_pictures_are_named_and_not_kept() -> None:
 
 
 def test_colours_and_nul_are_removed() -> None:
-    """Text is free of terminal sequences and NUL, wherever it comes from."""
+    """From text of any source."""
     assert author("\x1b[1;31mred\x1b[0m \x1b]0;title\x07and\0 plain")[2] == "red and plain"
     assert turns(result("\x1b[32mok\x1b[0m"))[0].text == "ok"
 
 
-def test_a_lone_half_of_a_character_is_replaced() -> None:
-    """A prompt with a broken escape is kept, and can be encoded."""
+def test_a_lone_surrogate_is_replaced() -> None:
+    """The prompt is kept and can be encoded."""
     (turn,) = turns(b'{"type":"user","message":{"role":"user","content":"broken \\ud83d here"}}')
 
     assert turn.text == "broken \ufffd here"
@@ -174,7 +174,7 @@ def test_a_lone_half_of_a_character_is_replaced() -> None:
 
 
 def test_lines_of_one_reply_share_their_group() -> None:
-    """One reply is several lines with one message id; nothing of it is repeated or dropped."""
+    """One reply is several lines with one message id; nothing is repeated or dropped."""
     thought = {"type": "thinking", "thinking": "Hm.", "signature": "x"}
     found = turns(replied(thought), replied(text("Doing it.")), replied(tool("Bash", {"command": "ls"})))
 
@@ -182,8 +182,8 @@ def test_lines_of_one_reply_share_their_group() -> None:
     assert {turn.group for turn in found} == {"msg_1"}
 
 
-def test_usage_is_told_once_per_change() -> None:
-    """Equal usage on the lines of one reply is one note; a later, larger one replaces it."""
+def test_usage_is_noted_once_per_change() -> None:
+    """Equal usage on the lines of a reply is one note; a later note replaces it."""
     first, last = {"input_tokens": 3, "cache_read_input_tokens": 7, "output_tokens": 1}, {"output_tokens": 20}
     records = [replied(text("a")), replied(text("b")), replied(text("c"))]
     for record, usage in zip(records, (first, first, {**first, **last}), strict=True):
@@ -192,13 +192,13 @@ def test_usage_is_told_once_per_change() -> None:
     assert notes(read(*records), Fact.USAGE) == [(1, "msg_1 10 1"), (3, "msg_1 10 20")]
 
 
-def test_empty_thinking_is_passed_over() -> None:
-    """A thought of which only the signature was kept says nothing."""
+def test_empty_thinking_is_skipped() -> None:
+    """Only its signature was kept."""
     assert turns(replied({"type": "thinking", "thinking": "", "signature": "x"})) == []
 
 
-def test_replies_that_the_program_made_up_are_not_the_assistants() -> None:
-    """Synthetic replies and error messages of the interface are the host's; errors are failures."""
+def test_synthetic_replies_are_injected() -> None:
+    """Errors of the interface are failures."""
     made_up = replied(text("No response requested."))
     made_up["message"]["model"] = "<synthetic>"
     broken = replied(text("API Error: 529"), isApiErrorMessage=True)
@@ -210,7 +210,7 @@ def test_replies_that_the_program_made_up_are_not_the_assistants() -> None:
 
 
 def test_old_replies_are_plain_text() -> None:
-    """A reply whose content is a string is prose."""
+    """Content that is a string is prose."""
     record = replied()
     record["message"]["content"] = "Done."
 
@@ -253,15 +253,15 @@ def test_old_replies_are_plain_text() -> None:
         ("Bash", {"command": 3}, "Bash"),
     ],
 )
-def test_calls_are_readable(name: str, arguments: object, expected: str) -> None:
-    """A call is its tool and what it was asked to do, whatever the arguments' shapes."""
+def test_calls_are_readable_text(name: str, arguments: object, expected: str) -> None:
+    """The tool and its input, whatever the types of the arguments."""
     (turn,) = turns(replied(tool(name, arguments)))
 
     assert (turn.kind, turn.text, turn.call) == (Kind.CALL, expected, "toolu_1")
 
 
-def test_a_result_knows_its_call() -> None:
-    """A result carries the tool and id of the call it answers."""
+def test_a_result_has_the_tool_and_id_of_its_call() -> None:
+    """By the id that both share."""
     _, found = turns(replied(tool("Bash", {"command": "ls"})), result("a.txt", {"stdout": "a.txt", "stderr": ""}))
 
     assert (found.kind, found.speaker, found.tool, found.call, found.text, found.failed) == (
@@ -274,8 +274,8 @@ def test_a_result_knows_its_call() -> None:
     )
 
 
-def test_files_count_once_they_were_really_touched() -> None:
-    """A read or change that failed touched nothing; the paths come from the call or from its result."""
+def test_files_count_only_if_they_were_touched() -> None:
+    """Failed calls touch no file; paths come from the call or its result."""
     path = "/src/a.py"
     edit = {"file_path": path, "old_string": "1", "new_string": "2"}
     whole_file = "WHOLE FILE " * 1000
@@ -294,8 +294,8 @@ def test_files_count_once_they_were_really_touched() -> None:
     assert orphan.writes == (path,)
 
 
-def test_long_texts_are_shortened_only_when_asked() -> None:
-    """Shortened texts keep head and tail and say how much is missing; unshortened ones are whole."""
+def test_long_texts_are_shortened_on_request() -> None:
+    """Head and tail are kept, with the number of missing characters."""
     output = "HEAD" + "x" * 50_000 + "TAIL"
     records = (replied(tool("Bash", {"command": output})), result(output), said(output, isMeta=True))
 
@@ -307,7 +307,7 @@ def test_long_texts_are_shortened_only_when_asked() -> None:
 
 
 def test_a_prompt_is_never_shortened() -> None:
-    """What a person typed is kept to the last letter."""
+    """Not even a long one."""
     assert turns(said("word " * 10_000))[0].text == ("word " * 10_000).strip()
 
 
@@ -324,7 +324,7 @@ def test_a_prompt_is_never_shortened() -> None:
     ],
 )
 def test_results_of_every_shape_have_their_text(content: object, extra: object, expected: str) -> None:
-    """Text, lists, missing content and the structured copy beside it are all read."""
+    """Text, lists, missing content and structured copies are read."""
     assert turns(result(content, extra))[0].text == expected
 
 
@@ -344,16 +344,16 @@ def ended(name: str, content: str, extra: object = None, **fields: Any) -> Turn:
     return turns(*made, result(content, extra, **fields))[-1]
 
 
-def test_an_answer_to_a_question_is_a_persons_word() -> None:
-    """Answers and their notes are results that a person spoke; they open no exchange."""
+def test_an_answer_to_a_question_is_the_users() -> None:
+    """With its notes; it opens no exchange."""
     turn = ended("AskUserQuestion", "User has answered your questions: ...", ANSWERS)
 
     assert (turn.speaker, turn.kind, turn.text) == (HUMAN, Kind.RESULT, "Which store? → SQLite (old)")
 
 
 @pytest.mark.parametrize("name", ["Edit", "MultiEdit", "Write", "NotebookEdit", "AskUserQuestion", "ExitPlanMode"])
-def test_the_reason_for_a_refusal_is_a_persons_word(name: str) -> None:
-    """A refused call failed, and what the person said about it is kept as theirs."""
+def test_the_reason_for_a_refusal_is_the_users(name: str) -> None:
+    """The call itself failed."""
     reason = ended(name, REASON, f"Error: {REASON}", is_error=True)
     silent = ended(name, f"{REFUSED}STOP what you are doing", is_error=True)
 
@@ -362,16 +362,16 @@ def test_the_reason_for_a_refusal_is_a_persons_word(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", FOREIGN)
-def test_no_other_tool_speaks_for_the_person(name: str) -> None:
-    """A server or a command that answers in the program's words or shapes is still a tool."""
+def test_no_other_tool_speaks_for_the_user(name: str) -> None:
+    """A server or a command may print the same words."""
     refusal = ended(name, REASON, f"Error: {REASON}", is_error=True)
     answers = ended(name, "User has answered your questions: ...", ANSWERS)
 
     assert (refusal.speaker, answers.speaker) == (Speaker.TOOL, Speaker.TOOL)
 
 
-def test_the_programs_own_tools_speak_for_the_person_only_in_their_own_shape() -> None:
-    """Another kind of result, another tool's shape, or a refusal that did not fail is a tool's."""
+def test_own_tools_speak_for_the_user_only_in_their_own_shape() -> None:
+    """Other result types, other tools' shapes and refusals that did not fail are the tool's."""
     server = {"type": "mcp_tool_result", "tool_use_id": "toolu_1", "content": "x"}
     blocks = [
         ended("AskUserQuestion", "x", {"answers": {"Which?": "SQLite"}}),
@@ -385,7 +385,7 @@ def test_the_programs_own_tools_speak_for_the_person_only_in_their_own_shape() -
 
 
 def test_text_beside_a_result_is_not_a_prompt() -> None:
-    """A line that mixes results and text gives both, and the text is the program's."""
+    """It is injected."""
     block = {"type": "tool_result", "tool_use_id": "t", "content": "ok"}
 
     assert [(turn.kind, turn.text) for turn in turns(said([text("note"), block]))] == [
@@ -398,15 +398,15 @@ def test_text_beside_a_result_is_not_a_prompt() -> None:
 
 
 def test_a_queued_prompt_that_is_sent_counts_once() -> None:
-    """The prompt stands where it was sent; its place in the queue is accounted for."""
+    """On the line where it was sent; the line of the queue is skipped."""
     records = (said("one"), queue("enqueue", "two  words"), replied(text("ok")), queue("dequeue"), said("two words"))
 
     assert [(turn.line, turn.text) for turn in turns(*records)] == [(1, "one"), (3, "ok"), (5, "two words")]
     assert skipped(*records) == [(4, "bookkeeping"), (2, "queued")]
 
 
-def test_a_line_that_says_something_beside_a_queued_prompt_is_not_skipped() -> None:
-    """A prompt glued to another record is dropped silently when it is seen again; two on one line are one line."""
+def test_a_line_with_other_events_than_a_queued_prompt_is_not_skipped() -> None:
+    """Two queued prompts on one line are skipped once."""
     glued = written([replied(text("ok")), queue("enqueue", "two")]).replace(b"\n", b"")
     both = written([queue("enqueue", "two"), queue("enqueue", "two")]).replace(b"\n", b"")
 
@@ -418,8 +418,8 @@ def test_a_line_that_says_something_beside_a_queued_prompt_is_not_skipped() -> N
     assert skipped(both, queue("popAll")) == [(2, "bookkeeping"), (1, "withdrawn")]
 
 
-def test_a_queued_prompt_taken_up_in_the_middle_of_work_is_kept() -> None:
-    """Older versions wrote such a prompt nowhere else."""
+def test_a_queued_prompt_that_is_read_in_the_middle_of_work_is_kept() -> None:
+    """Older versions recorded it nowhere else."""
     records = (said("one"), queue("enqueue", "and commit"), queue("remove"), replied(text("ok")))
 
     assert [(turn.line, turn.kind, turn.text) for turn in turns(*records) if turn.speaker is HUMAN] == [
@@ -428,8 +428,8 @@ def test_a_queued_prompt_taken_up_in_the_middle_of_work_is_kept() -> None:
     ]
 
 
-def test_a_queued_prompt_attached_to_the_work_counts_once() -> None:
-    """Newer versions write it again as an attachment, with who it is from."""
+def test_a_queued_prompt_that_is_attached_counts_once() -> None:
+    """Newer versions record it again as an attachment."""
     attached = {"type": "queued_command", "prompt": "and commit", "commandMode": "prompt", "origin": {"kind": "human"}}
     notice = {"type": "queued_command", "prompt": "job done", "commandMode": "task-notification"}
     records = (
@@ -446,8 +446,8 @@ def test_a_queued_prompt_attached_to_the_work_counts_once() -> None:
 
 @pytest.mark.parametrize("told", ["", "and commit"])
 @pytest.mark.parametrize("later", ["typo", "and commit"])
-def test_what_was_taken_up_is_not_taken_back(told: str, later: str) -> None:
-    """What is taken back is what still waits, whatever it says and whenever it was typed."""
+def test_a_prompt_that_was_read_is_not_withdrawn(told: str, later: str) -> None:
+    """Withdrawing concerns prompts that are still in the queue."""
     worked = (said("one"), queue("enqueue", "and commit"), queue("remove", told), replied(text("ok")))
     records = (*worked, queue("enqueue", later), queue("popAll"))
 
@@ -455,22 +455,22 @@ def test_what_was_taken_up_is_not_taken_back(told: str, later: str) -> None:
     assert (5, "withdrawn") in skipped(*records)
 
 
-def test_a_prompt_taken_back_from_the_queue_is_dropped() -> None:
-    """The person edits it and sends what they really want."""
+def test_a_withdrawn_prompt_is_dropped() -> None:
+    """The user edits it and sends another."""
     assert skipped(queue("enqueue", "typo"), queue("popAll")) == [(2, "bookkeeping"), (1, "withdrawn")]
 
 
 @pytest.mark.parametrize("content", ['{"task_id": "b1"}', "<task-notification>x</task-notification>"])
 def test_notices_in_the_queue_are_no_prompts(content: str) -> None:
-    """What background tasks report waits in the same queue."""
+    """Reports of background tasks are in the same queue."""
     assert skipped(queue("enqueue", content)) == [(1, "queued")]
 
 
 # The session as a whole
 
 
-def test_titles_carry_their_precedence() -> None:
-    """A person's title outranks the agent's, the model's and the summary; repetitions are silent."""
+def test_titles_have_ranks() -> None:
+    """The user's title precedes the agent's, the model's and the summary; repetitions are skipped."""
     records = (
         said("Fix it\nplease"),
         {"type": "summary", "summary": "Summed up", "leafUuid": "leaf"},
@@ -488,8 +488,8 @@ def test_titles_carry_their_precedence() -> None:
     assert skipped(*records) == [(6, "repeated")]
 
 
-def test_the_envelope_is_told_when_it_changes() -> None:
-    """Session, place, branch, version and model are notes; an unchanged one is silent within an exchange."""
+def test_the_fields_around_a_message_are_noted_when_they_change() -> None:
+    """Session, folder, branch, version and model."""
     place = {"sessionId": SESSION, "cwd": "/a", "gitBranch": "main", "version": "2.1.9"}
     moved = {**place, "cwd": "/b", "gitBranch": "HEAD"}
     events = read(said("go", **place), replied(text("1"), **place), replied(text("2"), **moved), said("on", **moved))
@@ -501,8 +501,8 @@ def test_the_envelope_is_told_when_it_changes() -> None:
     assert notes(events, Fact.MODEL) == [(2, "model-1")]
 
 
-def test_links_to_other_places_are_kept() -> None:
-    """Pull requests, the session that goes on elsewhere, and the one a fork came from."""
+def test_links_are_noted() -> None:
+    """Pull requests, the next session, and the origin of a fork."""
     other = "0d9f1c1e-0000-4000-8000-000000000002"
     events = read(
         {"type": "pr-link", "prNumber": 7, "prUrl": "https://example.org/pull/7", "sessionId": SESSION},
@@ -516,7 +516,7 @@ def test_links_to_other_places_are_kept() -> None:
 
 
 def test_a_recap_and_a_compaction_are_turns() -> None:
-    """A recap for a person who comes back is kept without its hint, and the border of a compaction is marked."""
+    """A recap loses its hint; a compaction has the number of tokens."""
     recap, border = turns(
         {"type": "system", "subtype": "away_summary", "content": "Tests pass. (disable recaps in /config)"},
         {"type": "system", "subtype": "compact_boundary", "compactMetadata": {"trigger": "auto", "preTokens": 9}},
@@ -526,8 +526,8 @@ def test_a_recap_and_a_compaction_are_turns() -> None:
     assert (border.kind, border.text) == (Kind.COMPACTION, "Conversation compacted (auto, 9 tokens before)")
 
 
-def test_going_back_is_noticed() -> None:
-    """Two prompts after the same record mean that the first was left behind, with all that followed it."""
+def test_a_rewind_is_noted() -> None:
+    """Two prompts after the same record: the first was abandoned."""
     records = (
         replied(text("hi"), uuid="a"),
         said("one way", uuid="b", parentUuid="a"),
@@ -540,8 +540,8 @@ def test_going_back_is_noticed() -> None:
     assert notes(read(*records, start=start), Fact.REWOUND) == [(4, "2")]
 
 
-def test_going_back_beyond_the_place_where_reading_began_is_noticed() -> None:
-    """Where the beginning of the file was not read again, what was left behind cannot be named."""
+def test_a_rewind_beyond_the_start_of_reading_asks_for_the_whole_file() -> None:
+    """Earlier lines are unknown."""
     records = (
         replied(text("hi"), uuid="a"),
         said("one", uuid="b", parentUuid="a"),
@@ -555,7 +555,7 @@ def test_going_back_beyond_the_place_where_reading_began_is_noticed() -> None:
 
 
 def test_parallel_calls_are_no_rewind() -> None:
-    """A record may have several children without anyone having gone back."""
+    """A record may have several children."""
     events = read(
         said("go", uuid="a"),
         replied(tool("Bash", {}, "t1"), uuid="b", parentUuid="a"),
@@ -600,13 +600,13 @@ def test_parallel_calls_are_no_rewind() -> None:
         (b"[" * 99_999, "too-deep"),
     ],
 )
-def test_every_other_line_has_a_named_reason(record: object, reason: str) -> None:
-    """A line that gives nothing is counted under a name, and the lines around it are read."""
+def test_every_other_record_has_a_reason(record: object, reason: str) -> None:
+    """The lines around it are read."""
     assert skipped(said("before"), record, said("after")) == [(2, reason)]
 
 
-def test_objects_glued_to_progress_are_not_lost() -> None:
-    """Progress is passed over unread, but not a record that stands on the same line."""
+def test_records_glued_to_progress_are_not_lost() -> None:
+    """Progress is skipped undecoded only if it is alone on its line."""
     title = b'{"type":"ai-title","aiTitle":"Kept"}'
     events = read(b'{"uuid":"p","type":"progress","data":{"type":"x"}}' + title)
 
@@ -614,7 +614,7 @@ def test_objects_glued_to_progress_are_not_lost() -> None:
 
 
 def test_two_records_on_one_line_are_both_read() -> None:
-    """A message with a summary glued to it gives a turn and a title."""
+    """A message with a summary gives a turn and a title."""
     events = read(written([said("go")])[:-1] + b'{"type":"summary","summary":"Title","leafUuid":"x"}')
 
     assert [type(event) for event in events] == [Turn, Note]
@@ -636,7 +636,7 @@ def test_two_records_on_one_line_are_both_read() -> None:
     ],
 )
 def test_times_of_every_kind_are_read(timestamp: object, expected: int | None) -> None:
-    """A time is an instant or unknown, never a failure."""
+    """A time is an instant or unknown, never an error."""
     assert turns(said("go", timestamp=timestamp))[0].at == expected
 
 
@@ -694,8 +694,8 @@ transcripts = st.lists(
 @given(transcripts)
 @example([written([result(None, [{"type": [0]}])]).strip()])
 @example([written([queue("enqueue", "two words"), queue("enqueue", "Bash")]).replace(b"\n", b""), b"", b"x"])
-def test_every_line_is_accounted_for(content: list[bytes]) -> None:
-    """Each line gives turns and notes, or exactly one reason why not; none is both, none is forgotten."""
+def test_every_line_of_a_mixture_is_accounted_for(content: list[bytes]) -> None:
+    """Each line has turns and notes, or exactly one reason."""
     events = read(*content)
     passed = Counter(event.line for event in events if isinstance(event, Skipped))
     told = {event.line for event in events if not isinstance(event, Skipped)}
@@ -708,8 +708,8 @@ def test_every_line_is_accounted_for(content: list[bytes]) -> None:
 # Files and folders
 
 
-def test_a_file_is_recognised_by_what_it_says() -> None:
-    """Any kind of first line will do, and other agents' files are left alone."""
+def test_a_file_is_recognised_by_its_content() -> None:
+    """By any of the usual first lines; files of other agents are not."""
     ours: list[dict[str, Any]] = [
         {"type": "last-prompt", "sessionId": SESSION},
         {"type": "file-history-snapshot", "messageId": "m", "snapshot": {}},
@@ -730,8 +730,8 @@ def test_a_file_is_recognised_by_what_it_says() -> None:
     assert recognise(b"\xff\xfe\0not a transcript") is None
 
 
-def test_a_session_is_named_by_its_file_or_its_lines() -> None:
-    """A file called after a session is that session; any other name gives way to the id on the lines."""
+def test_a_session_is_identified_by_its_file_name_or_its_records() -> None:
+    """A file name that is a session id comes first."""
     head = written([said("go", sessionId=SESSION)])
     other = "0d9f1c1e-0000-4000-8000-000000000009"
 
@@ -741,7 +741,7 @@ def test_a_session_is_named_by_its_file_or_its_lines() -> None:
 
 
 def test_a_sub_agent_belongs_to_its_parent() -> None:
-    """Told by file name or by lines; the parent is the session's folder, or the session that the lines name."""
+    """The folder or the records name the parent."""
     line = written([said("task", sessionId=SESSION, isSidechain=True, agentId="1a2b3c4d")])
     parent = "0d9f1c1e-0000-4000-8000-000000000009"
 
@@ -756,8 +756,8 @@ def test_a_sub_agent_belongs_to_its_parent() -> None:
     assert identify(f"/p/{parent}/subagents/workflows/wf_1/agent-9.jsonl") == ("agent-9", agent, parent)
 
 
-def test_the_lines_of_a_sub_agent_name_its_parent() -> None:
-    """In a sub-agent's file the session id is that of the session which sent it out."""
+def test_the_records_of_a_sub_agent_name_its_parent() -> None:
+    """Their session id is that of the parent."""
     other = "0d9f1c1e-0000-4000-8000-000000000009"
     events = read(said("task", sessionId=other, agentId="a1"), kind=SessionKind.SUBAGENT)
 
@@ -773,7 +773,7 @@ def make(root: Path, *names: str) -> None:
 
 
 def test_the_folders_of_all_versions_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The configured folder and both usual ones are united; those that do not exist are left out."""
+    """The configured folder and both usual ones, if they exist."""
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("USERPROFILE", str(tmp_path))
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "elsewhere"))
@@ -786,8 +786,8 @@ def test_the_folders_of_all_versions_are_found(tmp_path: Path, monkeypatch: pyte
     assert len(ClaudeCode().roots()) == 2
 
 
-def test_transcripts_are_told_from_what_lies_beside_them(tmp_path: Path) -> None:
-    """Sessions and sub-agents of every version, in order; not spilled output, notes, or logs."""
+def test_other_files_are_no_transcripts(tmp_path: Path) -> None:
+    """Tool output, notes and logs beside sessions and sub-agents."""
     wanted = [
         "-a/agent-1a2b3c4d.jsonl",
         f"-a/{SESSION}.jsonl",
@@ -805,7 +805,7 @@ def test_transcripts_are_told_from_what_lies_beside_them(tmp_path: Path) -> None
 
 
 def test_a_damaged_folder_does_not_hide_the_others(tmp_path: Path) -> None:
-    """Loops of links, dangling links, odd names and vanished folders are passed over."""
+    """Loops of links, dangling links and odd names are skipped."""
     make(tmp_path, "-a/one.jsonl", "-b/two.jsonl")
     (tmp_path / "-a" / "loop").symlink_to(tmp_path)
     (tmp_path / "-a" / "dangling.jsonl").symlink_to(tmp_path / "nowhere")
@@ -816,10 +816,10 @@ def test_a_damaged_folder_does_not_hide_the_others(tmp_path: Path) -> None:
     assert list(ClaudeCode().transcripts(tmp_path / "gone")) == []
 
 
-def test_a_folder_without_permission_is_passed_over(
+def test_an_unreadable_folder_is_skipped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The rest is found, and the log says what was not."""
+    """The log names it; the others are searched."""
     make(tmp_path, "-a/one.jsonl", "-b/two.jsonl")
     whole = os.scandir
 
@@ -850,14 +850,14 @@ def test_a_folder_without_permission_is_passed_over(
         ("/x/../../etc/s.jsonl", "/x", "%2E%2E/%2E%2E/etc/s.jsonl"),
     ],
 )
-def test_archive_names_are_plain_and_stay_inside(path: str, root: str, expected: str) -> None:
-    """A name is the project folder and the session, in characters that every file system takes."""
+def test_archive_names_are_safe(path: str, root: str, expected: str) -> None:
+    """The project folder and the session, in characters of every file system."""
     assert ClaudeCode().archive_name(Path(path), Path(root)) == expected
 
 
 @given(st.lists(st.text(min_size=1).filter(lambda part: "/" not in part and "\0" not in part), min_size=1, max_size=4))
 def test_no_name_leads_out_of_the_archive(parts: list[str]) -> None:
-    """Whatever folders are called, the name has no empty, dotted or absolute part and can be encoded."""
+    """No part is empty, a dot or absolute, and the name can be encoded."""
     name = ClaudeCode().archive_name(Path("/root", *parts, "s.jsonl"), Path("/root"))
 
     assert name.encode()
@@ -873,8 +873,8 @@ def samples() -> list[Path]:
 
 
 @pytest.mark.skipif(not SAMPLES.exists(), reason="needs the shared samples")
-def test_real_transcripts_are_read_whole() -> None:
-    """Every line of a sample is accounted for, its text is clean, and little of it is unknown."""
+def test_real_transcripts_are_read_completely() -> None:
+    """Every line is accounted for, the text is clean, and few records are unknown."""
     unknown = lines = prompts = 0
     for path in random.Random(7).sample(samples(), 40):
         with path.open("rb") as file:
@@ -900,8 +900,8 @@ def test_real_transcripts_are_read_whole() -> None:
 
 
 @pytest.mark.skipif(not SAMPLES.exists(), reason="needs the shared samples")
-def test_only_claude_code_transcripts_are_claimed() -> None:
-    """Of the samples of other agents none is taken for Claude Code's."""
+def test_no_sample_of_another_agent_is_recognised() -> None:
+    """As a transcript of Claude Code."""
     for path in SAMPLES.rglob("*.jsonl"):
         with path.open("rb") as file:
             claimed = isinstance(recognise(file.read(HEAD_BYTES)), ClaudeCode)

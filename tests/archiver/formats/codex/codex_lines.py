@@ -1,4 +1,4 @@
-"""Builds the records of small Codex rollouts."""
+"""Records of small Codex rollouts."""
 
 from typing import Any
 
@@ -9,58 +9,58 @@ CALL = "call_Zx81kPq02LmNv7TyRw3sBd4e"
 
 
 def line(kind: str, payload: dict[str, Any], /, **fields: Any) -> dict[str, Any]:
-    """A record in its envelope."""
+    """Return a record in its envelope."""
     return {"timestamp": TIME, "type": kind, "payload": payload, **fields}
 
 
 def meta(**fields: Any) -> dict[str, Any]:
-    """A session's header."""
+    """Return a session header."""
     return line(
         "session_meta", {"id": SESSION, "cwd": "/home/demo/shop", "cli_version": "0.140.0", "source": "cli", **fields}
     )
 
 
 def item(kind: str, /, **fields: Any) -> dict[str, Any]:
-    """Something the model was told or said."""
+    """Return an item, which the model received or wrote."""
     return line("response_item", {"type": kind, **fields})
 
 
 def event(kind: str, /, **fields: Any) -> dict[str, Any]:
-    """Something the person saw."""
+    """Return an event, which the user saw."""
     return line("event_msg", {"type": kind, **fields})
 
 
 def completed(kind: str, /, **fields: Any) -> dict[str, Any]:
-    """Something the person saw, as a paginated history tells it."""
+    """Return an event of a paginated history."""
     return event("item_completed", item={"type": kind, "id": f"{kind}-019d0000-0000-7000-8000-00000000abcd", **fields})
 
 
 def told(*texts: str, role: str = "user") -> dict[str, Any]:
-    """A message among the items."""
+    """Return a message as an item."""
     kind = "output_text" if role == "assistant" else "input_text"
     return item("message", role=role, content=[{"type": kind, "text": text} for text in texts])
 
 
 def typed(message: str, **fields: Any) -> dict[str, Any]:
-    """A prompt among the events."""
+    """Return a prompt as an event."""
     return event("user_message", message=message, images=[], **fields)
 
 
 def asked(message: str) -> list[dict[str, Any]]:
-    """A prompt as Codex writes it: told to the model, and shown to the person."""
+    """Return a prompt as Codex records it: as an item and as an event."""
     return [told(message), typed(message)]
 
 
 def replied(text: str) -> list[dict[str, Any]]:
-    """An answer as Codex writes it: shown to the person, and kept for the model."""
+    """Return a reply as Codex records it: as an event and as an item."""
     return [event("agent_message", message=text), told(text, role="assistant")]
 
 
 def called(name: str, arguments: object, call: str = CALL) -> dict[str, Any]:
-    """A tool call."""
+    """Return a tool call."""
     return item("function_call", name=name, arguments=arguments, call_id=call)
 
 
 def answered(output: object, call: str = CALL) -> dict[str, Any]:
-    """A tool's answer."""
+    """Return the output of a tool."""
     return item("function_call_output", output=output, call_id=call)

@@ -1,4 +1,4 @@
-"""Codex's rollouts, of all versions: who spoke, what was done, and where the files lie."""
+"""Codex rollouts of all versions: authors, tool calls, and places of transcripts."""
 
 import json
 from pathlib import Path
@@ -66,13 +66,13 @@ def authors(*records: object) -> list[tuple[Speaker, Kind, str]]:
         [{"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Fix it"}]}],
     ],
 )
-def test_a_prompt_counts_once_however_often_it_is_told(records: list[object]) -> None:
-    """What a person typed is one prompt, whichever of the two accounts tells it, and in whichever order."""
+def test_a_prompt_counts_once_however_often_it_is_recorded(records: list[object]) -> None:
+    """As an item, as an event, or both, in any order."""
     assert authors(*records) == [(Speaker.HUMAN, Kind.PROMPT, "Fix it")]
 
 
 def test_the_same_words_typed_again_are_another_prompt() -> None:
-    """A person may say the same twice, and what was told once before is no second telling of it."""
+    """A record of an earlier prompt is no repetition."""
     assert reading.prompts(CODEX, meta(), typed("A"), typed("B"), told("A")) == ["A", "B", "A"]
     assert reading.prompts(CODEX, meta(), *asked("go on"), *replied("Done."), *asked("go on")) == ["go on", "go on"]
 
@@ -91,7 +91,7 @@ def test_the_same_words_typed_again_are_another_prompt() -> None:
     ],
 )
 def test_the_programs_own_texts_are_injected(text: str) -> None:
-    """A text among the items that is wholly a tag of the program's was typed by nobody."""
+    """An item that consists of one of the program's tags was not typed by the user."""
     assert authors(told(text)) == [(Speaker.HOST, Kind.INJECTED, text)]
 
 
@@ -104,13 +104,13 @@ def test_the_programs_own_texts_are_injected(text: str) -> None:
         "<environment_context> is what I see, why?",
     ],
 )
-def test_what_a_person_pastes_stays_a_prompt(text: str) -> None:
-    """The events tell what was typed, so there only the program's known tags make an envelope."""
+def test_pasted_tags_stay_a_prompt(text: str) -> None:
+    """Events record what was typed, so only the program's known tags count as envelopes there."""
     assert reading.prompts(CODEX, meta(), typed(text)) == [text]
 
 
 def test_an_injected_text_among_the_events_is_no_prompt() -> None:
-    """Older versions showed what they injected too, and marked it or not."""
+    """Older versions recorded injected texts as events too."""
     context = "<environment_context>x</environment_context>"
 
     assert authors(typed(context)) == [(Speaker.HOST, Kind.INJECTED, context)]
@@ -118,22 +118,22 @@ def test_an_injected_text_among_the_events_is_no_prompt() -> None:
 
 
 @pytest.mark.parametrize("heading", ["## My request for Codex:", "## My request:"])
-def test_what_an_editor_puts_above_a_request_is_left_out(heading: str) -> None:
-    """The person's words stand under the last such heading."""
+def test_context_that_an_editor_adds_above_a_request_is_dropped(heading: str) -> None:
+    """The prompt begins below the last heading of the request."""
     text = f"# Context from my IDE setup:\n\n## Active file: a.md\n{heading}\nquoted\n\n{heading}\nFix it"
 
     assert reading.prompts(CODEX, meta(), *asked(text)) == ["Fix it"]
 
 
-def test_a_heading_that_a_person_writes_is_kept() -> None:
-    """Without an editor's words above it, such a heading is the person's own."""
+def test_a_heading_that_the_user_writes_is_kept() -> None:
+    """It has no editor context above it."""
     text = "Please add this:\n## My request:\nFix it"
 
     assert reading.prompts(CODEX, meta(), typed(text)) == [text]
 
 
 def test_pictures_are_named_by_type_and_size() -> None:
-    """A picture in a prompt is not kept, but it is said that there was one."""
+    """Their content is not kept."""
     data = "data:image/png;base64," + "A" * 4096
     shown = event("user_message", message="What is this?", images=[data])
     for_model = item(
@@ -151,8 +151,8 @@ def test_pictures_are_named_by_type_and_size() -> None:
     assert reading.prompts(CODEX, meta(), shown, for_model) == ["What is this?\n[image/png, 3 KB]"]
 
 
-def test_a_command_that_the_person_ran_is_the_persons() -> None:
-    """A command run past the assistant, with its output."""
+def test_a_shell_command_of_the_user_is_the_users() -> None:
+    """It comes with its output."""
     printed = "<result>\nExit code: 1\nOutput:\nno\n</result>"
     call, result = turns(told(f"<user_shell_command>\n<command>\nls\n</command>\n{printed}\n</user_shell_command>"))
 
@@ -161,8 +161,8 @@ def test_a_command_that_the_person_ran_is_the_persons() -> None:
     assert call.call == result.call
 
 
-def test_a_review_is_asked_for_with_a_command() -> None:
-    """The sentence that the program sends for it is not the person's, and the verdict is told once."""
+def test_a_review_is_a_prompt_with_a_command() -> None:
+    """The sentence that follows is the program's, and the verdict counts once."""
     output: dict[str, Any] = {"overall_explanation": "Not yet.", "findings": []}
     records = [
         event("entered_review_mode", user_facing_hint="current changes"),
@@ -181,23 +181,23 @@ def test_a_review_is_asked_for_with_a_command() -> None:
 
 
 def test_developer_messages_are_context() -> None:
-    """What the program tells the model about itself is no conversation."""
+    """They are instructions for the model."""
     assert skipped(events(told("Rules", role="developer"))) == [(2, "context")]
 
 
 # What was said twice
 
 
-def test_prose_is_taken_from_the_items_and_not_doubled() -> None:
-    """An answer is told twice and counts once; the line that is left out is counted as repeated."""
+def test_prose_is_read_from_items_and_not_doubled() -> None:
+    """The event's line counts as repeated."""
     found = events(*asked("Go"), *replied("Done."))
 
     assert [turn.line for turn in found if isinstance(turn, Turn) and turn.kind is Kind.PROSE] == [5]
     assert skipped(found) == [(3, "repeated"), (4, "repeated")]
 
 
-def test_prose_that_only_the_events_tell_is_kept() -> None:
-    """Without its better telling, the poorer one is all there is."""
+def test_prose_that_only_an_event_has_is_kept() -> None:
+    """There is no item to prefer."""
     assert said(*asked("Go"), event("agent_message", message="Done."))[-1] == (Kind.PROSE, "Done.")
     assert said(*asked("Go"), completed("AgentMessage", content=[{"type": "Text", "text": "Done."}]))[-1] == (
         Kind.PROSE,
@@ -205,8 +205,8 @@ def test_prose_that_only_the_events_tell_is_kept() -> None:
     )
 
 
-def test_reasoning_summaries_are_thinking_and_told_once() -> None:
-    """Each summary counts once, though events repeat it and later items repeat all before them."""
+def test_reasoning_summaries_are_thinking_and_count_once() -> None:
+    """Events and later items repeat them."""
     first = {"type": "summary_text", "text": "Look"}
     second = {"type": "summary_text", "text": "Act"}
     records = [
@@ -221,20 +221,20 @@ def test_reasoning_summaries_are_thinking_and_told_once() -> None:
     assert said(*records) == [(Kind.THINKING, "Look"), (Kind.THINKING, "Act")]
 
 
-def test_a_thought_of_another_exchange_is_a_thought_again() -> None:
-    """What was thought before does not hide it."""
+def test_an_equal_thought_in_another_exchange_is_kept() -> None:
+    """Only repetitions within an exchange are dropped."""
     thought = item("reasoning", summary=[{"text": "Look"}])
 
     assert said(thought, *asked("Go"), thought)[-1] == (Kind.THINKING, "Look")
 
 
-def test_reasoning_that_is_encrypted_says_nothing() -> None:
-    """Encrypted thoughts are counted as such."""
+def test_encrypted_reasoning_is_skipped() -> None:
+    """The reason says so."""
     assert skipped(events(item("reasoning", summary=[], encrypted_content="x"))) == [(2, "encrypted")]
 
 
 def test_a_compaction_is_noted_and_its_copy_of_the_history_is_not_read() -> None:
-    """What a compaction repeats is neither shown nor found, however it is broken."""
+    """Not even if the copy is damaged."""
     copy = (
         b'{"timestamp":"2026-03-01T10:00:00Z","type":"compacted","payload":{"message":"So far.","replacement_history":'
     )
@@ -260,15 +260,15 @@ def test_a_compaction_is_noted_and_its_copy_of_the_history_is_not_read() -> None
         ("spawn_agent", None, "spawn_agent"),
     ],
 )
-def test_a_call_says_what_it_was_asked_to_do(name: str, arguments: object, text: str) -> None:
-    """The command, the plan or the arguments, and what was written where they are broken."""
+def test_a_call_is_readable_text(name: str, arguments: object, text: str) -> None:
+    """The command, the plan or the arguments; broken arguments stay as they are."""
     (turn,) = turns(called(name, arguments))
 
     assert (turn.kind, turn.text, turn.tool, turn.call) == (Kind.CALL, text, name, CALL)
 
 
-def test_a_tool_of_a_server_carries_the_servers_name() -> None:
-    """Tools of MCP servers are named as everywhere."""
+def test_a_tool_of_a_server_has_the_name_of_the_server() -> None:
+    """In the usual form for MCP servers."""
     (turn,) = turns(item("function_call", name="_fetch", namespace="mcp__hub", arguments="{}", call_id=CALL))
 
     assert turn.tool == "mcp__hub__fetch"
@@ -284,8 +284,8 @@ def test_a_tool_of_a_server_carries_the_servers_name() -> None:
         (item("tool_search_call", arguments={"query": "pr"}, call_id=CALL), "tool_search: query=pr"),
     ],
 )
-def test_calls_of_every_kind_are_calls(record: dict[str, Any], text: str) -> None:
-    """Searches, scripts and shells stand under other names."""
+def test_every_type_of_call_is_a_call(record: dict[str, Any], text: str) -> None:
+    """Searches, scripts and shells have record types of their own."""
     assert said(record) == [(Kind.CALL, text)]
 
 
@@ -307,10 +307,8 @@ def test_calls_of_every_kind_are_calls(record: dict[str, Any], text: str) -> Non
         ("execution error: timed out", "execution error: timed out", True),
     ],
 )  # fmt: skip
-def test_an_answer_is_freed_of_its_header_and_failed_when_its_code_says_so(
-    output: object, text: str, failed: bool
-) -> None:
-    """Exit codes of every version tell a failure, and a text that only mentions one does not."""
+def test_output_has_no_header_and_fails_by_its_exit_code(output: object, text: str, failed: bool) -> None:
+    """For the exit codes of every version; text that only mentions a code does not fail."""
     result = turns(called("exec_command", '{"cmd":"x"}'), answered(output))[-1]
 
     assert (result.kind, result.text, result.failed, result.tool) == (Kind.RESULT, text, failed, "exec_command")
@@ -324,22 +322,22 @@ def patch(**fields: Any) -> list[dict[str, Any]]:
     ]
 
 
-def test_the_files_of_a_patch_are_those_that_were_changed_in_the_end() -> None:
-    """The event that ends a patch names the files, moved ones included, and stands for the answer."""
+def test_the_files_of_a_patch_come_from_the_event_that_ends_it() -> None:
+    """Moved files are included."""
     found = turns(*patch(success=True, changes={"/w/a.py": {"type": "update", "move_path": "/w/c.py"}}))
 
     assert [(turn.kind, turn.writes) for turn in found] == [(Kind.CALL, ()), (Kind.RESULT, ("/w/a.py", "/w/c.py"))]
 
 
-def test_a_patch_that_failed_changed_nothing() -> None:
-    """Its files do not count as written."""
+def test_a_failed_patch_writes_no_files() -> None:
+    """Its paths do not count."""
     result = turns(*patch(success=False, stderr="no such line", changes={"/w/a.py": {}}))[-1]
 
     assert (result.writes, result.failed, result.text) == ((), True, "no such line")
 
 
-def test_without_the_event_the_patch_itself_tells_its_files() -> None:
-    """Older versions, and patches in a shell, are read from their headings."""
+def test_without_an_event_the_files_come_from_the_patch() -> None:
+    """In older versions and in shell commands."""
     call, _, output = patch()
     shell = called("shell", json.dumps({"command": ["bash", "-lc", f"apply_patch <<'E'\n{PATCH}\nE"]}))
 
@@ -347,8 +345,8 @@ def test_without_the_event_the_patch_itself_tells_its_files() -> None:
     assert turns(shell, answered("ok"))[-1].writes == ("a.py", "b.py")
 
 
-def test_a_paginated_history_tells_patches_and_commands_as_items() -> None:
-    """Completed items stand for the events that they replaced."""
+def test_a_paginated_history_has_patches_and_commands_as_items() -> None:
+    """Completed items replace the events."""
     changed = completed("FileChange", changes={"/w/a.py": {}}, status="completed")
     ran = completed("CommandExecution", command=["sh", "-c", "ls"], aggregated_output="a.py", exit_code=3)
     first, second = turns(changed, ran)
@@ -357,8 +355,8 @@ def test_a_paginated_history_tells_patches_and_commands_as_items() -> None:
     assert (second.text, second.failed) == ("Exit code 3\n$ ls\na.py", True)
 
 
-def test_the_end_of_a_command_is_left_out_where_its_answer_stands() -> None:
-    """Older versions wrote the output of each command twice."""
+def test_the_event_of_a_command_is_dropped_if_an_item_has_the_output() -> None:
+    """Older versions recorded the output twice."""
     end = event("exec_command_end", call_id=CALL, command=["ls"], aggregated_output="a.py", exit_code=0)
 
     assert said(called("exec_command", '{"cmd":"ls"}'), end, answered("a.py"))[1:] == [(Kind.RESULT, "a.py")]
@@ -373,16 +371,16 @@ def test_the_end_of_a_command_is_left_out_where_its_answer_stands() -> None:
         ({"Err": "timed out"}, "timed out", True),
     ],
 )
-def test_the_answer_of_a_server_is_read_from_its_event(result: object, text: str, failed: bool) -> None:
-    """Where no item tells it, the event that ends the call does."""
+def test_the_output_of_a_server_is_read_from_its_event(result: object, text: str, failed: bool) -> None:
+    """If no item has it."""
     end = event("mcp_tool_call_end", call_id=CALL, invocation={"server": "hub", "tool": "get"}, result=result)
     (turn,) = turns(end)
 
     assert (turn.tool, turn.text, turn.failed) == ("mcp__hub__get", text, failed)
 
 
-def test_a_found_tool_is_told_by_name_alone() -> None:
-    """The descriptions of tools fill pages."""
+def test_found_tools_are_listed_by_name() -> None:
+    """Without their long descriptions."""
     output = item(
         "tool_search_output",
         call_id=CALL,
@@ -392,16 +390,16 @@ def test_a_found_tool_is_told_by_name_alone() -> None:
     assert said(output) == [(Kind.RESULT, "hub, get")]
 
 
-def test_long_answers_are_shortened_unless_asked_for_whole() -> None:
-    """The archived line stays the whole truth."""
+def test_long_output_is_shortened_on_request() -> None:
+    """The archived line stays complete."""
     short, whole = (turns(answered("x" * 9000), shorten=shorten)[-1] for shorten in (True, False))
 
     assert len(trim(short.text)) < 2000
     assert len(whole.text) == 9000
 
 
-def test_interruptions_and_errors_are_told() -> None:
-    """A reader sees why an exchange ended."""
+def test_interruptions_and_errors_are_turns() -> None:
+    """They show why an exchange ended."""
     assert [(turn.text, turn.failed) for turn in turns(event("turn_aborted", reason="interrupted"))] == [
         ("Turn aborted: interrupted", True)
     ]
@@ -411,8 +409,8 @@ def test_interruptions_and_errors_are_told() -> None:
 # What the session is
 
 
-def test_the_first_header_tells_whose_file_it_is() -> None:
-    """A fork's file repeats the header of what it was forked from; a resumed one repeats its own."""
+def test_the_first_header_identifies_the_session() -> None:
+    """A fork repeats the header of its origin, a resumed session its own."""
     ancestor = meta(id=PARENT, cwd="/elsewhere")
     found = events(ancestor, meta(), meta(git={"branch": "fix"}))
 
@@ -432,7 +430,7 @@ def test_the_first_header_tells_whose_file_it_is() -> None:
     ],
 )
 def test_a_sub_agent_belongs_to_its_parent(fields: dict[str, Any], kind: SessionKind, parent: str) -> None:
-    """Sub-agents have files of their own; a fork goes on as a session of its own and names its origin."""
+    """A fork is a session of its own that names its origin."""
     session = reading.session(CODEX, written([meta(**fields)]))
 
     assert (session.kind, session.parent_id) == (kind, parent)
@@ -440,8 +438,8 @@ def test_a_sub_agent_belongs_to_its_parent(fields: dict[str, Any], kind: Session
         assert notes(reading.events(CODEX, meta(**fields)), Fact.PARENT) == [(1, PARENT)]
 
 
-def test_the_task_of_a_sub_agent_is_the_hosts() -> None:
-    """No person typed it; a message from above is a task and one from below a report."""
+def test_the_task_of_a_sub_agent_is_a_prompt_of_the_host() -> None:
+    """A message from the parent is a task, one from a sub-agent a report."""
     header = meta(source={"subagent": {"thread_spawn": {"parent_thread_id": PARENT}}})
     task = item("agent_message", author="/root", recipient="/root/a", content=[{"type": "input_text", "text": "Look"}])
     report = item("agent_message", author="/root/a/b", recipient="/root/a", content=[{"text": "Found"}])
@@ -456,7 +454,7 @@ def test_the_task_of_a_sub_agent_is_the_hosts() -> None:
 
 
 def test_models_titles_and_usage_are_noted_when_they_are_new() -> None:
-    """The count of tokens is repeated with every change of a limit."""
+    """The token count is repeated with every change of a limit."""
     count = event(
         "token_count",
         info={"last_token_usage": {"input_tokens": 9, "output_tokens": 2}, "total_token_usage": {"total_tokens": 11}},
@@ -472,8 +470,8 @@ def test_models_titles_and_usage_are_noted_when_they_are_new() -> None:
     assert skipped(found) == [(3, "repeated"), (5, "bookkeeping"), (6, "bookkeeping")]
 
 
-def test_an_exchange_knows_where_it_began() -> None:
-    """Folder and branch stand in headers, before the prompts that they hold for."""
+def test_an_exchange_has_the_folder_and_the_branch_of_its_start() -> None:
+    """They are recorded before the prompt."""
     data = written(
         [meta(git={"branch": "main"}), *asked("One"), line("turn_context", {"cwd": "/home/demo/till"}), *asked("Two")]
     )
@@ -484,15 +482,15 @@ def test_an_exchange_knows_where_it_began() -> None:
     ]
 
 
-def test_turns_that_were_rolled_back_are_left_behind() -> None:
-    """The note names the line of the first prompt that was taken back."""
+def test_prompts_that_were_rolled_back_are_abandoned() -> None:
+    """The note has the line of the first of them."""
     found = events(*asked("One"), *asked("Two"), *asked("Three"), event("thread_rolled_back", num_turns=2))
 
     assert notes(found, Fact.REWOUND) == [(8, "4")]
 
 
-def test_a_roll_back_over_the_place_where_reading_began_reads_all_again() -> None:
-    """What stands before that place is unknown."""
+def test_a_rollback_beyond_the_start_of_reading_asks_for_the_whole_file() -> None:
+    """Earlier lines are unknown."""
     data = written([meta(), *asked("One"), *asked("Two"), event("thread_rolled_back", num_turns=2)])
     second = reading.exchanges(CODEX, data)[1].span
     reader = CODEX.reader(reading.session(CODEX, data))
@@ -503,7 +501,7 @@ def test_a_roll_back_over_the_place_where_reading_began_reads_all_again() -> Non
 
 
 def test_the_oldest_rollouts_have_no_envelopes() -> None:
-    """A bare header, bare items, and lines of state."""
+    """A bare header, bare items and lines of state."""
     records: list[dict[str, Any]] = [
         {"id": SESSION, "timestamp": "2025-06-01T10:00:00Z", "instructions": None, "git": {"branch": "main"}},
         {"record_type": "state"},
@@ -526,8 +524,8 @@ def test_the_oldest_rollouts_have_no_envelopes() -> None:
 # What every reader promises
 
 
-def test_unknown_records_are_counted_by_name() -> None:
-    """What a later version invents is no error."""
+def test_unknown_records_are_skipped_by_name() -> None:
+    """A record type of a later version is no error."""
     records = [event("new_thing"), item("new_item"), line("new_kind", {}), completed("NewItem"), {}, {"payload": 3}]
 
     assert [reason for _, reason in skipped(events(*records))] == [
@@ -540,8 +538,8 @@ def test_unknown_records_are_counted_by_name() -> None:
     ]
 
 
-def test_copies_of_a_line_have_the_same_id_and_other_lines_another() -> None:
-    """Ids that only count (`call_1`) and fixed ones are no ids: another session has them too."""
+def test_copies_of_a_line_share_an_id_and_other_lines_do_not() -> None:
+    """Numbered ids such as `call_1` occur in every session and do not count."""
     first, again = turns(told("A"), told("A"))
     counted = [turns(called("shell", '{"command":"ls"}', call="call_1"), *asked(word))[0].record for word in ("x", "y")]
     results = turns(answered("a", call="call_1"), answered("b", call="call_1"))
@@ -554,15 +552,15 @@ def test_copies_of_a_line_have_the_same_id_and_other_lines_another() -> None:
     assert real[0].record != real[1].record
 
 
-def test_an_answer_in_a_later_exchange_belongs_to_no_call() -> None:
-    """Nothing is remembered over the start of an exchange, or reading could not begin there."""
+def test_output_in_a_later_exchange_belongs_to_no_call() -> None:
+    """Nothing is remembered beyond the start of an exchange."""
     data = written([meta(), *asked("Go"), called("shell", '{"command":"ls"}'), *asked("Stop"), answered("ok")])
 
     assert changed_by_resuming(CODEX, data) == []
 
 
 def test_two_records_on_one_line_are_both_read() -> None:
-    """A line that says several things is not dropped for one of them."""
+    """The line is not skipped if one of them is repeated."""
     glued = b"".join(json.dumps(record).encode() for record in (typed("Go"), event("agent_message", message="Done.")))
 
     assert said(glued) == [(Kind.PROMPT, "Go"), (Kind.PROSE, "Done.")]
@@ -572,15 +570,15 @@ def test_two_records_on_one_line_are_both_read() -> None:
 # Where the files lie
 
 
-def test_only_rollouts_are_claimed() -> None:
-    """Codex's records are told from those of every other agent by what they hold."""
+def test_only_rollouts_are_recognised() -> None:
+    """Records of other agents are not."""
     assert [known.agent for known in all_formats() if known.recognises([meta()])] == ["codex"]
     assert recognise(written([{"type": "world_state", "payload": {}}])) is not None
     assert not CODEX.recognises([{"type": "event_msg"}, {"type": "user", "payload": {}}, {}])
 
 
 def test_rollouts_are_found_in_both_folders(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Current and archived ones, but of two forms of one rollout only the one that is not compressed."""
+    """Current and archived ones; a compressed twin is ignored."""
     monkeypatch.setenv("CODEX_HOME", str(tmp_path))
     day = tmp_path / "sessions" / "2026" / "03" / "01"
     archived = tmp_path / "archived_sessions"
@@ -603,8 +601,8 @@ def test_rollouts_are_found_in_both_folders(monkeypatch: pytest.MonkeyPatch, tmp
     ]
 
 
-def test_without_a_header_the_name_tells_the_session() -> None:
-    """The name of a rollout ends in the session's id."""
+def test_without_a_header_the_file_name_identifies_the_session() -> None:
+    """It ends in the session's id."""
     path = Path(f"rollout-2026-03-01T10-00-00-{SESSION}.jsonl.zst")
 
     assert CODEX.identify(path, b"").native_id == SESSION

@@ -1,4 +1,4 @@
-"""Copilot CLI's sessions: who spoke, what was done, and where the files lie."""
+"""Copilot CLI: authors, tool calls, and places of transcripts."""
 
 from pathlib import Path
 from typing import Any
@@ -59,8 +59,8 @@ def said(*records: object) -> list[tuple[Speaker, Kind, str]]:
     return [(turn.speaker, turn.kind, turn.text) for turn in turns(*records)]
 
 
-def test_a_prompt_is_what_was_typed() -> None:
-    """What the program adds for the model is left out, and attachments are named."""
+def test_a_prompt_is_the_typed_text_with_attachment_names() -> None:
+    """Text that the program adds for the model is dropped."""
     attached = [{"type": "file", "path": "/w/a.py", "displayName": "a.py"}]
 
     assert said(typed("Fix it")) == [(Speaker.HUMAN, Kind.PROMPT, "Fix it")]
@@ -68,13 +68,13 @@ def test_a_prompt_is_what_was_typed() -> None:
 
 
 @pytest.mark.parametrize("fields", [{"source": "skill-pdf"}, {"isAutopilotContinuation": True}])
-def test_what_a_skill_or_the_autopilot_says_is_injected(fields: dict[str, Any]) -> None:
-    """The event tells that no person typed it."""
+def test_messages_of_a_skill_or_the_autopilot_are_injected(fields: dict[str, Any]) -> None:
+    """The event names the source."""
     assert said(typed("Go on", **fields)) == [(Speaker.HOST, Kind.INJECTED, "Go on")]
 
 
-def test_a_reply_gives_its_thought_its_prose_and_its_calls() -> None:
-    """All of one message are of one group, and the start of a call that it announced is left out."""
+def test_a_reply_has_thinking_prose_and_calls() -> None:
+    """They share a group; the start event of an announced call is dropped."""
     reply = replied("I look.", call("bash", {"command": "ls", "description": "List"}), reasoningText="Hm")
     found = events(typed("Go"), reply, begun("bash", {"command": "ls"}), ended("a.py"))
     of_reply = [turn for turn in found if isinstance(turn, Turn) and turn.line == 3]
@@ -90,7 +90,7 @@ def test_a_reply_gives_its_thought_its_prose_and_its_calls() -> None:
 
 @pytest.mark.parametrize("first", ["start", "message"])
 def test_a_call_counts_once_in_either_order(first: str) -> None:
-    """A start without a message is a call too."""
+    """A start event without a message is a call too."""
     message, start = replied("", call("bash", {"command": "ls"})), begun("bash", {"command": "ls"})
     both = [start, message] if first == "start" else [message, start]
 
@@ -109,10 +109,10 @@ def test_a_call_counts_once_in_either_order(first: str) -> None:
         ("grep", {"path": "/w", "pattern": "x"}, (), ()),
     ],
 )
-def test_results_name_the_files_that_were_touched(
+def test_results_have_the_files_that_were_touched(
     tool: str, arguments: dict[str, str], reads: tuple[str, ...], writes: tuple[str, ...]
 ) -> None:
-    """Reading and writing are told by the tool; a call that failed touched nothing."""
+    """The tool tells reading from writing; a failed call touches no file."""
     request = replied("", call(tool, arguments))
     done, failed = turns(request, ended("ok"))[-1], turns(request, ended("no", success=False))[-1]
 
@@ -120,8 +120,8 @@ def test_results_name_the_files_that_were_touched(
     assert (failed.reads, failed.writes, failed.failed, failed.text) == ((), (), True, "no")
 
 
-def test_the_session_is_noted_from_its_start_and_its_end() -> None:
-    """Where it ran, with which model, which files it changed and what it cost."""
+def test_the_first_and_last_events_describe_the_session() -> None:
+    """Folder, model, changed files and token usage."""
     end = record(
         "session.shutdown",
         codeChanges={"filesModified": ["/w/a.py"]},
@@ -140,15 +140,15 @@ def test_the_session_is_noted_from_its_start_and_its_end() -> None:
     assert changed == [("/w/a.py",)]
 
 
-def test_an_exchange_knows_where_it_began() -> None:
-    """A change of folder holds for the prompts after it."""
+def test_an_exchange_has_the_folder_of_its_start() -> None:
+    """A change of the folder applies to the prompts after it."""
     data = written([started(), typed("One"), record("session.context_changed", cwd="/home/demo/till"), typed("Two")])
 
     assert [each.cwd for each in reading.exchanges(COPILOT, data)] == ["/home/demo/shop", "/home/demo/till"]
 
 
-def test_what_is_no_conversation_is_skipped_by_name() -> None:
-    """Hooks, instructions and state have reasons of their own; what is unknown is named."""
+def test_other_records_are_skipped_by_reason() -> None:
+    """Hooks, instructions and state have reasons; unknown types are named."""
     kinds = ("hook.start", "system.message", "session.info", "subagent.started", "assistant.turn_end", "new.thing")
 
     assert [reason for _, reason in skipped(events(*map(record, kinds)))] == [
@@ -161,15 +161,15 @@ def test_what_is_no_conversation_is_skipped_by_name() -> None:
     ]
 
 
-def test_errors_interruptions_and_compactions_are_told() -> None:
-    """A reader sees why an exchange ended, and where the memory of the model was cut."""
+def test_errors_interruptions_and_compactions_are_turns() -> None:
+    """They show why an exchange ended and where context was removed."""
     assert said(record("session.error", message="quota")) == [(Speaker.HOST, Kind.INJECTED, "quota")]
     assert said(record("abort", reason="user")) == [(Speaker.HOST, Kind.INJECTED, "Aborted: user")]
     assert said(record("session.compaction_complete")) == [(Speaker.HOST, Kind.COMPACTION, "Conversation compacted")]
 
 
 def test_two_records_on_one_line_are_both_read() -> None:
-    """A line that says several things is not dropped for one of them."""
+    """The line is not skipped if one of them is repeated."""
     glued = written([typed("Go")]).strip() + written([begun("bash", {})]).strip()
     records = [started(), glued, replied("", call("bash", {}))]
 
@@ -177,8 +177,8 @@ def test_two_records_on_one_line_are_both_read() -> None:
     assert unaccounted(COPILOT, written(records)) == {}
 
 
-def test_only_its_own_events_are_claimed() -> None:
-    """An event of Copilot is told by its type, its data and its parent."""
+def test_only_its_own_events_are_recognised() -> None:
+    """By type, data and parent."""
     assert [known.agent for known in all_formats() if known.recognises([started()])] == ["copilot"]
     assert not COPILOT.recognises(
         [{"type": "session.start", "data": {}}, {"type": "user", "data": {}, "parentId": ""}, {}]
@@ -186,7 +186,7 @@ def test_only_its_own_events_are_claimed() -> None:
 
 
 def test_sessions_are_found_without_the_files_beside_them(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Files that the agent made are no transcripts; the folder tells the session where nothing else does."""
+    """Other files are no transcripts; the folder names the session if no event does."""
     monkeypatch.setenv("COPILOT_HOME", str(tmp_path))
     root = tmp_path / "session-state"
     for name in (f"{SESSION}/events.jsonl", f"{SESSION}/files/data.jsonl", "old.jsonl", f"{SESSION}/workspace.yaml"):

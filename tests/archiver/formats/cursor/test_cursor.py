@@ -1,4 +1,4 @@
-"""Cursor's conversations: in the editor's databases, in a database for each chat, and in transcripts."""
+"""Cursor: conversations in the editor's databases, in databases of chats, and in transcripts."""
 
 import json
 from pathlib import Path
@@ -10,9 +10,9 @@ from palaver.archiver.formats.cursor.cursor_format import Cursor
 from palaver.archiver.formats.registry import all_formats, recognise
 from palaver.core.conversation import Fact, Kind, SessionKind, Speaker
 
+from ..container_files import contents, database, said, spoken
+from ..container_files import events as unrolled
 from ..reading import changed_by_resuming, events, notes, skipped, unaccounted, written
-from ..unrolled import contents, database, said, spoken
-from ..unrolled import events as unrolled
 
 KNOWN = Cursor()
 TABLES = """
@@ -49,8 +49,8 @@ def editor(path: Path, *rows: tuple[str, tuple[object, ...]]) -> Path:
     return path
 
 
-def test_messages_come_in_the_order_that_the_conversation_gives_them(tmp_path: Path) -> None:
-    """Not in that of the database; those that it does not name come last."""
+def test_messages_come_in_the_order_of_the_conversation(tmp_path: Path) -> None:
+    """Not in the order of the database; unlisted messages come last."""
     backwards = [bubble(name, value) for name, value in reversed(BUBBLES.items())]
     path = editor(
         tmp_path / "globalStorage" / "state.vscdb", composer(), *backwards, bubble("b0", {"type": 1, "text": "?"})
@@ -59,8 +59,8 @@ def test_messages_come_in_the_order_that_the_conversation_gives_them(tmp_path: P
     assert said(KNOWN, path) == {"globalStorage/k1.jsonl": [*TOLD, (Speaker.HUMAN, Kind.PROMPT, "?")]}
 
 
-def test_what_is_told_of_the_conversation(tmp_path: Path) -> None:
-    """Title, folder, model and tokens."""
+def test_a_conversation_has_title_folder_model_and_usage(tmp_path: Path) -> None:
+    """From its header and its bubbles."""
     path = editor(tmp_path / "state.vscdb", composer(), *(bubble(*each) for each in BUBBLES.items()))
     (data,) = contents(KNOWN, path).values()
     found = unrolled(KNOWN, data)
@@ -72,8 +72,8 @@ def test_what_is_told_of_the_conversation(tmp_path: Path) -> None:
     assert KNOWN.identify(Path("x"), data).native_id == "k1"
 
 
-def test_older_conversations_are_read_too(tmp_path: Path) -> None:
-    """Messages within the conversation, and tabs in a project's database, whose folder a file beside it names."""
+def test_older_storage_is_read_too(tmp_path: Path) -> None:
+    """Messages inside the conversation, and tabs in a project's database."""
     inline = [{"bubbleId": name, **value} for name, value in BUBBLES.items()]
     tab = {
         "tabId": "t1",
@@ -92,8 +92,8 @@ def test_older_conversations_are_read_too(tmp_path: Path) -> None:
     assert KNOWN.identify(Path("x"), contents(KNOWN, path)["w1/t1.jsonl"]).cwd == "/home/demo/my shop"
 
 
-def test_values_that_nobody_expects_cost_their_line_alone(tmp_path: Path) -> None:
-    """No value, garbled ones, other types, and messages of a conversation that is not there."""
+def test_unexpected_values_affect_only_their_line(tmp_path: Path) -> None:
+    """Null, garbled values, other types, and messages of a missing conversation."""
     odd = [bubble("o1", None), bubble("o2", b"\xff{garbled"), bubble("o3", [3]), bubble("o4", {"type": 9})]
     odd += [(PUT, ("bubbleId:lost:b", '{"type": 1, "text": "Lost"}')), (PUT, ("composerData:", b"\x00"))]
     path = editor(tmp_path / "state.vscdb", composer(), *(bubble(*each) for each in BUBBLES.items()), *odd)
@@ -108,8 +108,8 @@ def test_values_that_nobody_expects_cost_their_line_alone(tmp_path: Path) -> Non
     assert changed_by_resuming(KNOWN, data) == []
 
 
-def test_a_mark_changes_with_its_conversation_and_no_other(tmp_path: Path) -> None:
-    """Also where a value of the same length takes the place of another."""
+def test_a_fingerprint_changes_only_with_its_conversation(tmp_path: Path) -> None:
+    """Also if a value is replaced by one of the same length."""
     path = editor(tmp_path / "state.vscdb", composer(), bubble("b1", BUBBLES["b1"]), (PUT, ("composerData:k2", "{}")))
     before = {each.archive_name: each.fingerprint for each in KNOWN.sessions(path)}
     database(path, "", [bubble("b1", {**BUBBLES["b1"], "text": "Add a TEST"})]).close()
@@ -118,8 +118,8 @@ def test_a_mark_changes_with_its_conversation_and_no_other(tmp_path: Path) -> No
     assert [name for name in before if before[name] != after[name]] == [f"{tmp_path.name}/k1.jsonl"]
 
 
-def test_a_chat_of_the_command_line_is_its_messages_in_order(tmp_path: Path) -> None:
-    """Blobs that are no JSON hold the same in another form; a tool that prints a person's envelope asks nothing."""
+def test_a_chat_has_its_messages_in_order(tmp_path: Path) -> None:
+    """Binary blobs are ignored; a tool that prints an envelope of the user asks nothing."""
     path = tmp_path / "w1" / "c1" / "store.db"
     blobs: list[object] = [
         json.dumps({"role": "system", "content": "Be brief"}),
@@ -154,7 +154,7 @@ def said_in(role: str, *content: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_a_transcript_is_read_line_by_line() -> None:
-    """The same words twice are two prompts: nothing tells its lines apart but where they stand."""
+    """Equal lines are different prompts."""
     text = {"type": "text", "text": "Go"}
     call = {"type": "tool_use", "name": "Read", "input": {"file_path": "a.py"}}
     result = {"type": "tool_result", "content": [{"type": "text", "text": "code"}]}
@@ -168,8 +168,8 @@ def test_a_transcript_is_read_line_by_line() -> None:
     assert recognise(written(records)) is not None
 
 
-def test_a_transcript_is_as_old_as_its_file_and_belongs_to_its_parent(tmp_path: Path) -> None:
-    """It holds no times, and no ids."""
+def test_a_transcript_has_the_time_of_its_file_and_its_parent(tmp_path: Path) -> None:
+    """It has neither times nor ids."""
     path = tmp_path / "p1" / "subagents" / "s1.jsonl"
     path.parent.mkdir(parents=True)
     path.write_text("")
@@ -179,8 +179,8 @@ def test_a_transcript_is_as_old_as_its_file_and_belongs_to_its_parent(tmp_path: 
     assert session.started == path.stat().st_mtime_ns // 1_000_000
 
 
-def test_everything_is_found_where_cursor_keeps_it(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The editor's databases, those of chats, and transcripts."""
+def test_databases_and_transcripts_are_found(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of the editor, of chats and of agents."""
     monkeypatch.setattr("sys.platform", "linux")
     places = [
         home / ".config" / "Cursor" / "User" / "globalStorage" / "state.vscdb",

@@ -1,4 +1,4 @@
-"""Gemini CLI's conversations, as documents and as lines: who spoke, what was corrected and what was taken back."""
+"""Gemini CLI documents and JSON lines: authors, corrections and rewinds."""
 
 import io
 from pathlib import Path
@@ -63,26 +63,26 @@ def said(*records: object) -> list[tuple[int, Speaker, Kind, str]]:
         ("/usr/lib is full, why?", "/usr/lib is full, why?"),
     ],
 )
-def test_a_prompt_is_what_was_typed(content: object, text: str) -> None:
-    """Text, a part, or a list of either."""
+def test_a_prompt_is_text_or_parts(content: object, text: str) -> None:
+    """Text, a part, or a list of both."""
     assert said(typed(1, content)) == [(2, Speaker.HUMAN, Kind.PROMPT, text)]
 
 
-def test_what_the_person_saw_of_a_prompt_counts() -> None:
-    """The program puts the files that a prompt names into what the model is told."""
+def test_the_displayed_prompt_counts() -> None:
+    """The program adds the content of named files for the model."""
     prompt = typed(1, "Fix @a.py\n--- Content of a.py ---\n…", displayContent="Fix @a.py")
 
     assert said(prompt) == [(2, Speaker.HUMAN, Kind.PROMPT, "Fix @a.py")]
 
 
 @pytest.mark.parametrize("text", ["/help", "/chat save x", "?", "<session_context>Today</session_context>"])
-def test_what_asks_the_model_nothing_is_no_prompt(text: str) -> None:
-    """Commands to the program and what it tells of its own."""
+def test_commands_and_context_are_no_prompts(text: str) -> None:
+    """They are injected."""
     assert [kind for _, _, kind, _ in said(typed(1, text))] == [Kind.INJECTED]
 
 
-def test_a_reply_gives_its_thoughts_its_prose_its_calls_and_their_results() -> None:
-    """All of one message are of one group and on its line."""
+def test_a_reply_has_thoughts_prose_calls_and_results() -> None:
+    """They share a group and a line."""
     reply = replied(
         2,
         "I wrote it.",
@@ -104,16 +104,16 @@ def test_a_reply_gives_its_thoughts_its_prose_its_calls_and_their_results() -> N
     assert notes(found, Fact.MODEL) == [(3, "g")]
 
 
-def test_a_call_that_failed_touched_nothing() -> None:
-    """A call that was refused or broke off is a failure, and says why."""
+def test_a_failed_call_touches_no_file() -> None:
+    """Refused and cancelled calls fail too."""
     failed = called("read_file", {"file_path": "a.py"}, "No such file", "error")
     result = reading.turns(GEMINI, HEADER, replied(2, toolCalls=[failed]))[-1]
 
     assert (result.failed, result.reads, result.text) == (True, (), "No such file")
 
 
-def test_a_message_that_stands_again_replaces_what_it_was() -> None:
-    """The last state is told, on its line; the lines of earlier states are counted."""
+def test_a_corrected_message_replaces_the_earlier_one() -> None:
+    """The lines of earlier states are skipped as replaced."""
     first, last = replied(2, "Let me"), replied(2, "Let me look.", toolCalls=[called("glob", {}, "a.py")])
     records = (typed(1, "Go"), first, last)
 
@@ -126,13 +126,13 @@ def test_a_message_that_stands_again_replaces_what_it_was() -> None:
     assert skipped(events(*records)) == [(3, "replaced")]
 
 
-def test_a_prompt_that_stands_again_is_asked_once() -> None:
-    """Its line is counted as repeated."""
+def test_a_repeated_prompt_counts_once() -> None:
+    """Its line is skipped as repeated."""
     assert skipped(events(typed(1, "Go"), typed(1, "Go", displayContent="Go"))) == [(3, "repeated")]
 
 
-def test_what_was_taken_back_is_marked() -> None:
-    """Going back to a message leaves it and everything after it; an unknown one leaves everything."""
+def test_a_rewind_abandons_a_message_and_all_that_follow() -> None:
+    """An unknown message stands for the whole conversation."""
     talk = (typed(1, "One"), replied(2, "1"), typed(3, "Two"), replied(4, "2"))
 
     assert notes(events(*talk, {"$rewindTo": ident(3)}), Fact.REWOUND) == [(6, "4")]
@@ -144,8 +144,8 @@ def test_what_was_taken_back_is_marked() -> None:
     ]
 
 
-def test_going_back_over_the_place_where_reading_began_reads_all_again() -> None:
-    """What stands before that place is unknown, so nothing is said of it before all is read."""
+def test_a_rewind_beyond_the_start_of_reading_asks_for_the_whole_file() -> None:
+    """Earlier lines are unknown."""
     data = written([HEADER, typed(1, "One"), typed(3, "Two"), {"$rewindTo": ident(1)}])
     second = reading.exchanges(GEMINI, data)[1].span
     reader = GEMINI.reader(reading.session(GEMINI, data))
@@ -155,8 +155,8 @@ def test_going_back_over_the_place_where_reading_began_reads_all_again() -> None
     assert notes(found, Fact.REWOUND) == [(4, "")]
 
 
-def test_a_change_of_the_whole_conversation_tells_only_what_is_new() -> None:
-    """Messages that are known stay where they were said; those after the last one kept were left."""
+def test_a_replaced_conversation_adds_only_new_messages() -> None:
+    """Messages after the last one kept are abandoned."""
     talk = (typed(1, "One"), replied(2, "1"), typed(3, "Two"))
     shorter = {"$set": {"messages": [talk[0], talk[1], typed(5, "Other")]}}
     found = events(*talk, shorter)
@@ -167,7 +167,7 @@ def test_a_change_of_the_whole_conversation_tells_only_what_is_new() -> None:
 
 
 def test_changes_of_the_header_are_noted() -> None:
-    """A summary is a title; a time alone is the program's own."""
+    """A summary is a title; a changed time is bookkeeping."""
     found = events(
         {"$set": {"summary": "Blue files", "directories": ["/home/demo/shop"]}}, {"$set": {"lastUpdated": 1}}
     )
@@ -177,8 +177,8 @@ def test_changes_of_the_header_are_noted() -> None:
     assert skipped(found) == [(3, "bookkeeping")]
 
 
-def test_notices_and_unknown_kinds_are_told_apart() -> None:
-    """What the program reports is injected, an error as a failure; what no reader knows is named."""
+def test_notices_are_injected_and_unknown_types_are_skipped() -> None:
+    """Errors are failures."""
     notices = [{"id": kind, "type": kind, "content": "x"} for kind in ("info", "warning", "error")]
     found = [turn.failed for turn in reading.turns(GEMINI, HEADER, *notices)]
 
@@ -193,8 +193,8 @@ def document(*messages: object) -> bytes:
     return orjson.dumps({"messages": list(messages), **HEADER}, option=orjson.OPT_INDENT_2)
 
 
-def test_a_document_reads_as_its_lines_do() -> None:
-    """A conversation that is copied into lines when it goes on says the same, in records of the same ids."""
+def test_a_document_reads_like_its_json_lines() -> None:
+    """A migrated conversation has the same records with the same ids."""
     talk = (typed(1, "One"), replied(2, "1", thoughts=[]), typed(3, "Two"))
     older = document_lines(io.BytesIO(document(*talk))).read()
 
@@ -202,8 +202,8 @@ def test_a_document_reads_as_its_lines_do() -> None:
     assert reading.exchanges(GEMINI, older) == reading.exchanges(GEMINI, written([HEADER, *talk]))
 
 
-def test_a_conversation_that_grows_and_is_copied_into_lines_is_one(tmp_path: Path) -> None:
-    """The document is written anew with each message, and left for lines when the conversation goes on later."""
+def test_a_conversation_that_is_migrated_stays_one_session(tmp_path: Path) -> None:
+    """The document is rewritten with each message, then copied into JSON lines."""
     home, path = Home(tmp_path / "home"), tmp_path / "tmp" / "shop" / "chats" / "session-2026-03-01T10-00-f7633853.json"
     path.parent.mkdir(parents=True)
     home.make()
@@ -224,7 +224,7 @@ def test_a_conversation_that_grows_and_is_copied_into_lines_is_one(tmp_path: Pat
 
 
 def test_a_conversation_on_one_line_is_read() -> None:
-    """The first versions of the lines knew whole documents too."""
+    """The first versions of JSON lines contain whole documents."""
     data = written([{**HEADER, "messages": [typed(1, "One"), replied(2, "1")]}])
 
     assert [turn.text for exchange in reading.exchanges(GEMINI, data) for turn in exchange.turns] == ["One", "1"]
@@ -233,14 +233,14 @@ def test_a_conversation_on_one_line_is_read() -> None:
 # Where they lie
 
 
-def test_only_its_own_header_is_claimed() -> None:
-    """Gemini CLI is told by the header of its files."""
+def test_only_its_own_header_is_recognised() -> None:
+    """By the project hash."""
     assert [known.agent for known in all_formats() if known.recognises([HEADER])] == ["gemini"]
     assert not GEMINI.recognises([{"sessionId": SESSION}, {"projectHash": "x"}, {}])
 
 
-def test_conversations_are_found_where_gemini_keeps_them(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Documents that were written anew as lines are left alone, as is what lies beside the conversations."""
+def test_conversations_are_found_in_the_folders_of_projects(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Migrated documents and other files are ignored."""
     monkeypatch.setenv("GEMINI_CLI_HOME", str(tmp_path))
     chats = tmp_path / ".gemini" / "tmp" / "shop" / "chats"
     names = [
@@ -261,8 +261,8 @@ def test_conversations_are_found_where_gemini_keeps_them(monkeypatch: pytest.Mon
     assert not GEMINI.matches_name("logs.json")
 
 
-def test_a_session_is_told_by_its_header_and_the_files_beside_it(tmp_path: Path) -> None:
-    """A sub-agent lies in a folder of its parent's id, and a file names the project's place."""
+def test_a_session_is_identified_by_its_header_and_folders(tmp_path: Path) -> None:
+    """A sub-agent has a folder named after its parent; a file names the project's folder."""
     chats = tmp_path / "shop" / "chats"
     (chats / "parent").mkdir(parents=True)
     (chats.parent / ".project_root").write_text("/home/demo/shop\n")

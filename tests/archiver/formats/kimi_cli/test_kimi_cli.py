@@ -1,4 +1,4 @@
-"""Kimi CLI's sessions, as journals and as contexts: who spoke, what was done, and where the files lie."""
+"""Kimi CLI journals and contexts: authors, tool calls, and places of transcripts."""
 
 from pathlib import Path
 from typing import Any
@@ -43,8 +43,8 @@ def said(*records: object) -> list[tuple[Speaker, Kind, str]]:
     return [(turn.speaker, turn.kind, turn.text) for turn in reading.turns(KIMI, *records)]
 
 
-def test_a_journal_tells_what_was_asked_said_and_done() -> None:
-    """Calls and results belong together by their id; times are seconds."""
+def test_a_journal_has_prompts_replies_and_calls() -> None:
+    """Results have the ids of their calls; times are in seconds."""
     records = (
         asked("Fix it"),
         event("ContentPart", type="think", think="Hm"),
@@ -67,8 +67,8 @@ def test_a_journal_tells_what_was_asked_said_and_done() -> None:
     assert notes(events(WIRE, *records), Fact.USAGE) == [(7, "m 8 2")]
 
 
-def test_a_context_tells_the_same_without_times() -> None:
-    """As versions without a journal left it."""
+def test_a_context_has_the_same_without_times() -> None:
+    """Versions without a journal wrote it."""
     records = (
         CONTEXT,
         {"role": "user", "content": [{"type": "text", "text": "Fix it"}]},
@@ -93,16 +93,16 @@ def test_a_context_tells_the_same_without_times() -> None:
     assert skipped(events(*records)) == [(1, "context"), (5, "bookkeeping")]
 
 
-def test_a_call_that_failed_touched_nothing() -> None:
-    """And its text says why."""
+def test_a_failed_call_touches_no_file() -> None:
+    """Its text gives the reason."""
     call = event("ToolCall", **tool("WriteFile", '{"path": "a.py", "content": "x"}'))
     turn = reading.turns(KIMI, asked("Go"), call, ended("WriteFile", "denied", failed=True))[-1]
 
     assert (turn.failed, turn.writes, turn.text) == (True, (), "denied")
 
 
-def test_what_is_no_conversation_is_skipped_by_name() -> None:
-    """State is bookkeeping, a sub-agent's event stands in its own journal, what is unknown is named."""
+def test_other_records_are_skipped_by_reason() -> None:
+    """State is bookkeeping, events of sub-agents are repeated, unknown types are named."""
     records = (event("StepBegin", n=1), event("SubagentEvent"), event("New"), {"role": "new"}, asked(""), {"a": 1})
 
     assert [reason for _, reason in skipped(events(*records))] == [
@@ -116,13 +116,13 @@ def test_what_is_no_conversation_is_skipped_by_name() -> None:
 
 
 @pytest.mark.parametrize("first", [asked("hi"), CONTEXT, {"role": "_checkpoint", "id": 0}])
-def test_its_own_records_are_claimed(first: dict[str, Any]) -> None:
-    """By the envelope of its events, or by roles that no other has."""
+def test_its_own_records_are_recognised(first: dict[str, Any]) -> None:
+    """By the envelope of events, or by roles that no other agent has."""
     assert [known.agent for known in all_formats() if known.recognises([first])] == ["kimi-cli"]
 
 
-def test_sessions_are_found_where_kimi_cli_keeps_them(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The context is read where there is no journal."""
+def test_sessions_are_found_by_journal_or_context(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The context is read if there is no journal."""
     monkeypatch.setenv("KIMI_SHARE_DIR", str(tmp_path))
     folder = tmp_path / "sessions" / "0b7dfb1274ee51b3"
     names = ["new/wire.jsonl", "new/subagents/a1/wire.jsonl", "old/context.jsonl"]

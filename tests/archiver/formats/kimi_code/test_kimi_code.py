@@ -1,4 +1,4 @@
-"""Kimi Code's journals: who spoke, what was done, and where the files lie."""
+"""Kimi Code journals: authors, tool calls, and places of transcripts."""
 
 from pathlib import Path
 from typing import Any
@@ -51,8 +51,8 @@ def said(*records: object) -> list[tuple[int, Speaker, Kind, str]]:
     return [(turn.line, turn.speaker, turn.kind, turn.text) for turn in reading.turns(KIMI, HEADER, *records)]
 
 
-def test_a_prompt_that_is_sent_and_told_counts_once() -> None:
-    """It stands where it was sent; the model's context repeats it. The same words asked again are another prompt."""
+def test_a_prompt_in_the_context_repeats_the_sent_one() -> None:
+    """Equal words sent again are another prompt."""
     records = (sent("hi"), told("hi"), sent("hi"), told("hi"))
 
     assert said(*records) == [(2, Speaker.HUMAN, Kind.PROMPT, "hi"), (4, Speaker.HUMAN, Kind.PROMPT, "hi")]
@@ -60,23 +60,23 @@ def test_a_prompt_that_is_sent_and_told_counts_once() -> None:
 
 
 def test_a_prompt_that_is_only_in_the_context_counts() -> None:
-    """Earlier protocols did not tell when it was sent."""
+    """Earlier protocols did not record sending."""
     assert said(told("hi")) == [(2, Speaker.HUMAN, Kind.PROMPT, "hi")]
 
 
-def test_what_a_person_typed_while_the_model_worked_is_a_prompt() -> None:
-    """It steers the work that goes on."""
+def test_steering_is_a_prompt() -> None:
+    """The user types it while the model works."""
     assert said(sent("stop", "turn.steer")) == [(2, Speaker.HUMAN, Kind.PROMPT, "stop")]
 
 
 @pytest.mark.parametrize("text", [told("<system-reminder>\nMind.\n</system-reminder>"), told("Go", "system_trigger")])
-def test_what_the_program_put_under_the_persons_name_is_injected(text: dict[str, Any]) -> None:
-    """By its origin, or by its envelope."""
+def test_texts_of_the_program_are_injected(text: dict[str, Any]) -> None:
+    """By their origin or their envelope."""
     assert [(speaker, kind) for _, speaker, kind, _ in said(text)] == [(Speaker.HOST, Kind.INJECTED)]
 
 
-def test_a_step_gives_its_thoughts_its_prose_and_its_calls() -> None:
-    """All of one step are of one group; its end tells what it cost."""
+def test_a_step_has_thinking_prose_and_calls() -> None:
+    """They share a group; the end of the step has the usage."""
     records = (
         loop("content.part", part={"type": "think", "think": "Hm"}),
         loop("content.part", part={"type": "text", "text": "I look."}),
@@ -101,23 +101,23 @@ def test_a_step_gives_its_thoughts_its_prose_and_its_calls() -> None:
 @pytest.mark.parametrize(
     "result", [{"output": "no\nCommand failed with exit code: 1."}, {"output": "no", "isError": True}]
 )
-def test_a_call_that_failed_touched_nothing(result: dict[str, Any]) -> None:
-    """By a flag, or by what the shell tool says last."""
+def test_a_failed_call_touches_no_file(result: dict[str, Any]) -> None:
+    """A flag or the last line of the shell tool marks the failure."""
     turn = reading.turns(KIMI, HEADER, call("Write", path="a.py"), ended("Write", **result))[-1]
 
     assert (turn.failed, turn.writes, turn.text.startswith("no")) == (True, (), True)
 
 
-def test_prompts_that_were_undone_are_left() -> None:
-    """Prompts are counted back from the last."""
+def test_undone_prompts_are_abandoned() -> None:
+    """They are counted from the last one."""
     talk = (sent("One"), sent("Two"), sent("Three"))
 
     assert notes(events(*talk, record("context.undo", count=2)), Fact.REWOUND) == [(5, "3")]
     assert skipped(events(*talk, record("context.undo", count=9)))[-1] == (5, "bookkeeping")
 
 
-def test_the_session_is_noted() -> None:
-    """Where it works and with which model; a compaction is a turn."""
+def test_records_describe_the_session() -> None:
+    """Folder and model; a compaction is a turn."""
     bound = record("profile.bind", modelAlias="k2", environmentDisclosure={"cwd": "/home/demo/shop"})
     found = events(
         record("config.update", modelAlias="k1"), bound, record("context.apply_compaction", summary="So far.")
@@ -130,8 +130,8 @@ def test_the_session_is_noted() -> None:
     ]
 
 
-def test_what_is_no_conversation_is_skipped_by_name() -> None:
-    """State is bookkeeping, what the model was told besides is context, what is unknown is named."""
+def test_other_records_are_skipped_by_reason() -> None:
+    """State is bookkeeping, requests are context, unknown types are named."""
     records = (record("turn.cancel"), record("llm.request"), record("new"), loop("new"), loop("step.begin"), sent(""))
 
     assert [reason for _, reason in skipped(events(*records))[1:]] == [
@@ -144,8 +144,8 @@ def test_what_is_no_conversation_is_skipped_by_name() -> None:
     ]
 
 
-def test_only_its_own_records_are_claimed() -> None:
-    """The older product's first line has no time."""
+def test_only_its_own_records_are_recognised() -> None:
+    """The first line of Kimi CLI has no time of creation."""
     older = {"type": "metadata", "protocol_version": "1.4"}
 
     assert [known.agent for known in all_formats() if known.recognises([HEADER])] == ["kimi-code"]
@@ -153,8 +153,8 @@ def test_only_its_own_records_are_claimed() -> None:
     assert not KIMI.recognises([older])
 
 
-def test_journals_are_found_where_kimi_code_keeps_them(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Each agent has a journal; the folders tell whose it is, and the session's state tells where it works."""
+def test_journals_are_found_in_the_folders_of_agents(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The folders name session and agent; the state names the working folder."""
     monkeypatch.setenv("KIMI_CODE_HOME", str(tmp_path))
     session = tmp_path / "sessions" / "wd_shop_0b7dfb1274ee" / "session_1bcbe023"
     paths = [session / "agents" / name / "wire.jsonl" for name in ("agent-0", "main")]
@@ -172,7 +172,7 @@ def test_journals_are_found_where_kimi_code_keeps_them(monkeypatch: pytest.Monke
 
 
 def test_a_damaged_state_is_no_obstacle(tmp_path: Path) -> None:
-    """Where the session works is then told by its records, or by nobody."""
+    """The folder then comes from the records, if they have it."""
     path = tmp_path / "session_1" / "agents" / "main" / "wire.jsonl"
     path.parent.mkdir(parents=True)
     (tmp_path / "session_1" / "state.json").write_bytes(b"{\xff")

@@ -1,4 +1,4 @@
-"""OpenCode's sessions in all three forms: a database, files, and exports."""
+"""OpenCode sessions in a database, in files and in exports."""
 
 import json
 from pathlib import Path
@@ -14,8 +14,8 @@ from palaver.archiver.formats.registry import recognise
 from palaver.core.conversation import Fact, Kind, SessionKind, Speaker, Turn
 from palaver.core.errors import SourceUnreadable
 
+from ..container_files import contents, database, events, said, spoken
 from ..reading import changed_by_resuming, notes, skipped, unaccounted, written
-from ..unrolled import contents, database, events, said, spoken
 
 KNOWN = OpenCode()
 AT = 1_790_000_000_000
@@ -96,8 +96,8 @@ def in_database(path: Path) -> bytes:
     return data
 
 
-def test_a_session_says_the_same_in_every_form(tmp_path: Path) -> None:
-    """And its records have the same ids, so that what was moved from one to the other brings nothing twice."""
+def test_a_session_is_the_same_in_every_storage(tmp_path: Path) -> None:
+    """Records have the same ids, so a migrated session is not archived twice."""
     forms = [
         in_database(tmp_path / "opencode.db"),
         b"".join(KNOWN.sessions(in_files(tmp_path / "storage")).__next__().lines()),
@@ -112,8 +112,8 @@ def test_a_session_says_the_same_in_every_form(tmp_path: Path) -> None:
     assert {KNOWN.identify(Path("x"), data).native_id for data in forms} == {"ses_1"}
 
 
-def test_what_is_told_of_the_session(tmp_path: Path) -> None:
-    """Title, folder, version, model and tokens; a title that the program made up is none."""
+def test_a_session_has_title_folder_version_model_and_usage(tmp_path: Path) -> None:
+    """A placeholder title does not count."""
     found = events(KNOWN, in_database(tmp_path / "opencode.db"))
 
     assert notes(found, Fact.TITLE) == [(1, "Fix the cart")]
@@ -125,7 +125,7 @@ def test_what_is_told_of_the_session(tmp_path: Path) -> None:
 
 
 def test_a_sub_agent_is_asked_by_its_parent(tmp_path: Path) -> None:
-    """Its session names the one that it belongs to."""
+    """Its session names the parent."""
     program = database(tmp_path / "opencode.db", SCHEMA)
     put(program, {**SESSION, "parent_id": "ses_0"}, MESSAGES[:1])
     program.close()
@@ -136,8 +136,8 @@ def test_a_sub_agent_is_asked_by_its_parent(tmp_path: Path) -> None:
     assert spoken(events(KNOWN, data))[0] == (Speaker.HOST, Kind.PROMPT, "Why?")
 
 
-def test_what_went_wrong_is_said() -> None:
-    """A tool that failed, a reply that broke off, a tool that still runs."""
+def test_failures_are_turns() -> None:
+    """A failed tool, an interrupted reply; a running tool has no result."""
     parts: list[dict[str, Any]] = [
         {"type": "tool", "tool": "bash", "callID": "a", "state": {"status": "error", "error": "no", "input": {}}},
         {"type": "tool", "tool": "bash", "callID": "b", "state": {"status": "running", "input": {"command": "ls"}}},
@@ -152,8 +152,8 @@ def test_what_went_wrong_is_said() -> None:
     ]
 
 
-def test_a_mark_changes_with_its_session_and_no_other(tmp_path: Path) -> None:
-    """So that of a large database only what changed is read."""
+def test_a_fingerprint_changes_only_with_its_session(tmp_path: Path) -> None:
+    """So only changed sessions of a large database are read."""
     path = tmp_path / "opencode.db"
     program = database(path, SCHEMA)
     put(program)
@@ -167,8 +167,8 @@ def test_a_mark_changes_with_its_session_and_no_other(tmp_path: Path) -> None:
     assert [name for name in before if before[name] != after[name]] == ["opencode.db/ses_1.jsonl"]
 
 
-def test_values_that_nobody_expects_cost_their_line_alone(tmp_path: Path) -> None:
-    """Broken JSON, no JSON, bytes, numbers, and a message of no session."""
+def test_unexpected_values_affect_only_their_line(tmp_path: Path) -> None:
+    """Broken JSON, other types, and messages of a missing session."""
     path = tmp_path / "opencode.db"
     program = database(path, SCHEMA)
     put(program)
@@ -193,16 +193,16 @@ def test_values_that_nobody_expects_cost_their_line_alone(tmp_path: Path) -> Non
     assert changed_by_resuming(KNOWN, data) == []
 
 
-def test_a_database_that_is_not_as_known_is_told(tmp_path: Path) -> None:
-    """Missing tables and columns are named."""
+def test_a_database_with_other_tables_is_an_error(tmp_path: Path) -> None:
+    """It names the table."""
     database(tmp_path / "opencode.db", "CREATE TABLE session (id TEXT); CREATE TABLE message (id TEXT)").close()
 
     with pytest.raises(SourceUnreadable, match="unexpected columns in table message"):
         list(KNOWN.sessions(tmp_path / "opencode.db"))
 
 
-def test_sessions_are_found_where_opencode_keeps_them(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Databases of all channels, one that is named, and sessions in files; but no other database."""
+def test_databases_and_sessions_in_files_are_found(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Databases of all channels and a configured one; no other database."""
     data = home / ".local" / "share" / "opencode"
     session = in_files(data / "storage")
     for name in ("opencode.db", "opencode-beta.db", "other.db", "named.db"):
@@ -225,7 +225,7 @@ def test_an_export_is_recognised(tmp_path: Path) -> None:
     assert found.agent == "opencode"
 
 
-def test_files_tell_when_one_of_them_changed(tmp_path: Path) -> None:
+def test_the_state_changes_with_any_file_of_a_session(tmp_path: Path) -> None:
     """A new message does not touch the session's own file."""
     path = in_files(tmp_path / "storage")
     before = KNOWN.container_state(path)

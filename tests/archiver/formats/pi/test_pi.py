@@ -1,4 +1,4 @@
-"""pi's sessions, of all versions: who spoke, what was done, which branches were left, and where the files lie."""
+"""pi sessions of all versions: authors, tool calls, branches, and places of transcripts."""
 
 from pathlib import Path
 from typing import Any
@@ -60,8 +60,8 @@ def said(*records: object) -> list[tuple[Speaker, Kind, str]]:
     return [(turn.speaker, turn.kind, turn.text) for turn in reading.turns(PI, HEADER, *records)]
 
 
-def test_a_prompt_is_what_was_typed() -> None:
-    """Text, or blocks of text and pictures."""
+def test_a_prompt_is_text_or_blocks() -> None:
+    """Pictures are named."""
     picture = {"type": "image", "mimeType": "image/png", "data": "A" * 4096}
 
     assert said(typed("Fix it")) == [(Speaker.HUMAN, Kind.PROMPT, "Fix it")]
@@ -69,16 +69,16 @@ def test_a_prompt_is_what_was_typed() -> None:
     assert said(message("user", [picture])) == [(Speaker.HUMAN, Kind.PROMPT, "[image/png, 3 KB]")]
 
 
-def test_a_skill_that_was_called_is_told_by_its_name() -> None:
-    """Its text is the program's; the name and what follows are the person's."""
+def test_a_called_skill_appears_by_name() -> None:
+    """Its text is dropped; the user's words after it are kept."""
     skill = '<skill name="review" location="/s/review.md">\nLook hard.\n</skill>'
 
     assert said(typed(f"{skill}\n\nat a.py")) == [(Speaker.HUMAN, Kind.PROMPT, "/skill:review at a.py")]
     assert said(typed(skill)) == [(Speaker.HUMAN, Kind.PROMPT, "/skill:review")]
 
 
-def test_a_reply_gives_its_thoughts_its_prose_and_its_calls() -> None:
-    """All of one message are of one group; a reply that broke off says why."""
+def test_a_reply_has_thinking_prose_and_calls() -> None:
+    """They share a group; an interrupted reply has the reason."""
     reply = replied({"type": "thinking", "thinking": "Hm"}, "I look.", call("bash", command="ls"), responseId="r1")
     found = [turn for turn in events(reply) if isinstance(turn, Turn)]
 
@@ -96,8 +96,8 @@ def test_a_reply_gives_its_thoughts_its_prose_and_its_calls() -> None:
     ("tool", "reads", "writes"),
     [("read", ("a.py",), ()), ("edit", (), ("a.py",)), ("write", (), ("a.py",)), ("ls", (), ())],
 )
-def test_results_name_the_files_that_were_touched(tool: str, reads: tuple[str, ...], writes: tuple[str, ...]) -> None:
-    """A call that failed touched nothing."""
+def test_results_have_the_files_that_were_touched(tool: str, reads: tuple[str, ...], writes: tuple[str, ...]) -> None:
+    """A failed call touches no file."""
     request = replied(call(tool, path="a.py"))
     done, failed = (reading.turns(PI, HEADER, request, ended("x", failed=failed))[-1] for failed in (False, True))
 
@@ -105,16 +105,16 @@ def test_results_name_the_files_that_were_touched(tool: str, reads: tuple[str, .
     assert (failed.reads, failed.writes, failed.failed, failed.text) == ((), (), True, "x")
 
 
-def test_a_command_that_the_person_ran_is_the_persons() -> None:
-    """A command run past the assistant, with its output."""
+def test_a_shell_command_of_the_user_is_the_users() -> None:
+    """It comes with its output."""
     call, result = reading.turns(PI, HEADER, message("bashExecution", command="ls", output="no", exitCode=1))
 
     assert (call.speaker, call.kind, call.text) == (Speaker.HUMAN, Kind.CALL, "! ls")
     assert (result.kind, result.text, result.failed, result.call) == (Kind.RESULT, "no", True, call.call)
 
 
-def test_summaries_and_injected_messages_are_told_apart() -> None:
-    """A compaction, a branch that was summed up, and what an extension put in."""
+def test_summaries_and_injected_messages_have_their_own_kinds() -> None:
+    """Compactions, summaries of branches, and messages of extensions."""
     assert said(
         entry("compaction", summary="So far."),
         entry("branch_summary", summary="Tried that."),
@@ -128,8 +128,8 @@ def test_summaries_and_injected_messages_are_told_apart() -> None:
     ]
 
 
-def test_the_session_is_noted() -> None:
-    """Where it ran, what it was forked from, its name, models and usage."""
+def test_records_describe_the_session() -> None:
+    """Folder, origin of a fork, title, models and usage."""
     header = {**HEADER, "parentSession": "/h/sessions/--work--/2026-03-01T09-00-00-000Z_019e19b4-origin.jsonl"}
     usage = {"input": 5, "cacheRead": 3, "cacheWrite": 1, "output": 2}
     found = reading.events(
@@ -144,8 +144,8 @@ def test_the_session_is_noted() -> None:
     assert [value.split()[1:] for _, value in notes(found, Fact.USAGE)] == [["9", "2"]]
 
 
-def test_what_is_no_conversation_is_skipped_by_name() -> None:
-    """State of the program and of its extensions is bookkeeping; what is unknown is named."""
+def test_other_records_are_skipped_by_reason() -> None:
+    """State is bookkeeping; unknown types are named."""
     records = [entry("label"), entry("thinking_level_change"), entry("new"), message("new"), {**HEADER, "id": "other"}]
 
     assert [reason for _, reason in skipped(events(*records))] == [
@@ -165,23 +165,23 @@ def left(data: bytes, start_line: int = 1, start_byte: int = 0) -> list[tuple[in
     return notes(list(reader.read(reading.lines(data, start_line, start_byte))), Fact.REWOUND)
 
 
-def test_a_straight_line_leaves_nothing() -> None:
-    """Each entry goes on from the one before it."""
+def test_a_conversation_without_branches_abandons_nothing() -> None:
+    """Each entry follows the one before."""
     assert left(grown(("a", None), ("b", "a"), ("c", "b"))) == []
 
 
-def test_a_branch_that_was_left_is_marked() -> None:
-    """What was said after the place that the person went back to is left; the lines up to the new branch."""
+def test_an_abandoned_branch_is_noted() -> None:
+    """From the entry after the fork up to the new branch."""
     assert left(grown(("a", None), ("b", "a"), ("c", "b"), ("d", "a"))) == [(5, "3")]
 
 
-def test_a_branch_that_the_person_came_back_to_is_not_left() -> None:
-    """The branch that holds the last entry counts, however often it was left before."""
+def test_a_branch_that_is_resumed_is_active() -> None:
+    """The branch with the last entry counts."""
     assert left(grown(("a", None), ("b", "a"), ("c", "a"), ("d", "b"))) == [(5, "4")]
 
 
-def test_nothing_is_left_before_something_else_is_said() -> None:
-    """Entries that say nothing, such as a label on an earlier one, leave no branch."""
+def test_entries_without_events_abandon_nothing() -> None:
+    """Such as a label on an earlier entry."""
     label = {**entry("label"), "id": "x", "parentId": "a"}
     data = grown(("a", None), ("b", "a"))
 
@@ -189,18 +189,18 @@ def test_nothing_is_left_before_something_else_is_said() -> None:
     assert left(data + written([label, {**typed("c"), "id": "c", "parentId": "x"}])) == [(5, "3")]
 
 
-def test_a_new_beginning_leaves_everything_before_it() -> None:
-    """A person may take back the very first prompt."""
+def test_a_new_root_abandons_everything_before() -> None:
+    """The user may take back the very first prompt."""
     assert left(grown(("a", None), ("b", "a"), ("c", None))) == [(4, "2")]
 
 
-def test_an_entry_whose_parent_was_lost_goes_on_from_the_one_before_it() -> None:
-    """A line that was cut off does not make everything before it a branch that was left."""
+def test_an_entry_with_a_lost_parent_follows_the_previous_entry() -> None:
+    """A damaged line does not abandon everything before."""
     assert left(grown(("a", None), ("b", "lost"), ("c", "b"))) == []
 
 
-def test_going_back_over_the_place_where_reading_began_reads_all_again() -> None:
-    """What stands before that place is unknown, so nothing is said of it before all is read."""
+def test_a_rewind_beyond_the_start_of_reading_asks_for_the_whole_file() -> None:
+    """Earlier lines are unknown."""
     data = grown(("a", None), ("b", "a"), ("c", "b"), ("d", "a"))
     third = reading.exchanges(PI, data)[2].span
 
@@ -209,8 +209,8 @@ def test_going_back_over_the_place_where_reading_began_reads_all_again() -> None
 
 
 @given(st.lists(st.integers(0, 9), max_size=10))
-def test_exactly_the_last_entry_and_those_it_goes_on_from_are_kept(parents: list[int]) -> None:
-    """Whatever the tree, the lines outside all notes are the way from the beginning to the last entry."""
+def test_exactly_the_last_entry_and_its_ancestors_are_active(parents: list[int]) -> None:
+    """For any tree."""
     nodes = [("0", None), *((str(n), str(parent % n)) for n, parent in enumerate(parents, 1))]
     on_branch, entry = set[int](), len(nodes) - 1
     while entry >= 0:
@@ -226,22 +226,22 @@ def test_exactly_the_last_entry_and_those_it_goes_on_from_are_kept(parents: list
 # What every reader promises
 
 
-def test_a_copied_entry_has_the_same_id_and_another_entry_of_that_id_has_not() -> None:
-    """The ids of entries are short; those of other sessions may be equal, but not at the same time."""
+def test_a_copied_entry_keeps_its_id_and_other_entries_differ() -> None:
+    """Ids of entries are short, so the time is part of the record id."""
     one, other = ({**typed("A"), "id": "abcd1234", "timestamp": time} for time in (TIME, "2026-03-02T10:00:00.000Z"))
     records = [turn.record for turn in reading.turns(PI, HEADER, one, one, other)]
 
     assert records[0] == records[1] != records[2]
 
 
-def test_only_its_own_header_is_claimed() -> None:
-    """pi is told by the header of its files."""
+def test_only_its_own_header_is_recognised() -> None:
+    """By id and folder."""
     assert [known.agent for known in all_formats() if known.recognises([HEADER])] == ["pi"]
     assert not PI.recognises([{"type": "session"}, {"type": "message", "id": "a", "cwd": "/"}, {}])
 
 
-def test_sessions_are_found_where_pi_keeps_them(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """One folder for each project; the name tells the session where the header does not."""
+def test_sessions_are_found_in_the_folders_of_projects(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The file name identifies a session without a header."""
     monkeypatch.setenv("PI_CODING_AGENT_DIR", str(tmp_path))
     path = tmp_path / "sessions" / "--work-shop--" / f"2026-03-01T10-00-00-000Z_{SESSION}.jsonl"
     path.parent.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""Containers as their readers see them."""
+"""Synthetic containers, and what is read from them."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -14,7 +14,7 @@ Said = tuple[Speaker, Kind, str]
 
 
 def database(path: Path, script: str, rows: Iterable[tuple[str, tuple[object, ...]]] = ()) -> apsw.Connection:
-    """A database made by a script, with rows put in by statements. The caller closes it, or its program still runs."""
+    """Create a database and insert rows. An open connection stands for a running program."""
     path.parent.mkdir(parents=True, exist_ok=True)
     connection = apsw.Connection(str(path))
     connection.execute(script).fetchall()
@@ -24,20 +24,20 @@ def database(path: Path, script: str, rows: Iterable[tuple[str, tuple[object, ..
 
 
 def contents(known: ContainerFormat, path: Path) -> dict[str, bytes]:
-    """The lines of every conversation of a container, by name."""
+    """Return the lines of every session of a container, by archive name."""
     return {each.archive_name: b"".join(each.lines()) for each in known.sessions(path)}
 
 
 def events(known: ContainerFormat, data: bytes, path: Path = Path("x.jsonl")) -> list[Event]:
-    """What the lines of one conversation say."""
+    """Return the events of the lines of one session."""
     return list(known.reader(known.identify(path, data)).read(lines(data)))
 
 
 def said(known: ContainerFormat, path: Path) -> dict[str, list[Said]]:
-    """What was said in every conversation of a container."""
+    """Return the turns of every session of a container."""
     return {name: spoken(events(known, data)) for name, data in contents(known, path).items()}
 
 
 def spoken(found: Iterable[Event]) -> list[Said]:
-    """The turns among some events."""
+    """Return speaker, kind and text of the turns."""
     return [(event.speaker, event.kind, event.text) for event in found if isinstance(event, Turn)]
