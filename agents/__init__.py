@@ -1,1 +1,1 @@
-"""Who asks?"""
+"""MCP toolsets for agents, and the server that offers them."""

@@ -1,4 +1,4 @@
-"""A surface over the Model Context Protocol: standard input and output, both eras of the protocol.
+"""Server of toolsets over the Model Context Protocol, on standard input and output, for all protocol versions.
 
 Importing this module costs about a second, nearly all of it the SDK, so only serving processes do.
 """
@@ -28,43 +28,41 @@ from mcp_types import Tool as ListedTool
 from mcp_types.version import is_version_at_least
 
 from ..core.errors import PalaverError
-from .desk import Place
 from .stdio import serve_stdio
-from .surface import Surface
-from .toolset import Effect, Reply, Tool, Toolset
+from .toolset import Effect, ServedTools, ServerConfig, Tool, ToolReply, Toolset
 
 STRUCTURED_SINCE = "2025-06-18"
-"""The first protocol version whose clients know structured content."""
+"""First protocol version with structured content."""
 
 
-def serve(surface: Surface, place: Place, version: str = "") -> None:
+def serve(served: ServedTools, config: ServerConfig, version: str = "") -> None:
     """Serve on stdin and stdout until the client closes them. Logs and stack dumps go to stderr."""
     faulthandler.enable(sys.stderr)
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING)
     try:
-        anyio.run(serve_stdio, build(surface, place, version))
+        anyio.run(serve_stdio, build(served, config, version))
     except* BrokenPipeError:
         logging.getLogger(__name__).info("the client has gone")
 
 
-def build(surface: Surface, place: Place, version: str = "") -> Server[Any]:
-    """The server, not yet connected to anything."""
-    return _Served(surface, place).server(version)
+def build(served: ServedTools, config: ServerConfig, version: str = "") -> Server[Any]:
+    """Return the server without a connection."""
+    return _ToolServer(served, config).server(version)
 
 
-class _Served:
-    """A surface being served: lists its tools, and runs one call at a time beside the event loop."""
+class _ToolServer:
+    """Lists tools, and runs one call at a time beside the event loop."""
 
-    def __init__(self, surface: Surface, place: Place) -> None:
-        self._surface, self._place = surface, place
-        self._desks: dict[str, object] = {}
+    def __init__(self, served: ServedTools, config: ServerConfig) -> None:
+        self._served, self._config = served, config
+        self._contexts: dict[str, object] = {}
         self._one_at_a_time = anyio.CapacityLimiter(1)
 
     def server(self, version: str) -> Server[Any]:
         return Server(
             "palaver",
             version=version,
-            instructions=self._surface.instructions,
+            instructions=self._served.instructions,
             on_list_tools=self._list,
             on_call_tool=self._call,
         )
@@ -72,29 +70,29 @@ class _Served:
     async def _list(
         self, _context: ServerRequestContext[Any, Any], _params: PaginatedRequestParams | None
     ) -> ListToolsResult:
-        online = self._place.judging is not None
-        listed = [_listed(name, tool, online=online) for name, (_, tool) in self._surface.tools.items()]
+        online = self._config.make_judge is not None
+        listed = [_listed(name, tool, online=online) for name, (_, tool) in self._served.tools.items()]
         return ListToolsResult(tools=listed)
 
     async def _call(self, context: ServerRequestContext[Any, Any], params: CallToolRequestParams) -> CallToolResult:
-        if params.name not in self._surface.tools:
-            raise MCPError(INVALID_PARAMS, f"Unknown tool: {params.name}. Tools: {', '.join(self._surface.tools)}.")
-        toolset, tool = self._surface.tools[params.name]
+        if params.name not in self._served.tools:
+            raise MCPError(INVALID_PARAMS, f"Unknown tool: {params.name}. Tools: {', '.join(self._served.tools)}.")
+        toolset, tool = self._served.tools[params.name]
         try:
             run = partial(self._run, toolset, tool, params.arguments or {})
             reply = await anyio.to_thread.run_sync(run, limiter=self._one_at_a_time)
         except PalaverError as error:
-            return _result(toolset.refusal(error), context.protocol_version, refused=True)
+            return _result(toolset.to_error_reply(error), context.protocol_version, failed=True)
         return _result(reply, context.protocol_version)
 
-    def _run(self, toolset: Toolset, tool: Tool, arguments: dict[str, object]) -> Reply:
-        if toolset.name not in self._desks:
-            self._desks[toolset.name] = toolset.open(self._place)
-        return tool.call(self._desks[toolset.name], arguments)
+    def _run(self, toolset: Toolset, tool: Tool, arguments: dict[str, object]) -> ToolReply:
+        if toolset.name not in self._contexts:
+            self._contexts[toolset.name] = toolset.open(self._config)
+        return tool.call(self._contexts[toolset.name], arguments)
 
 
 def _listed(name: str, tool: Tool, *, online: bool) -> ListedTool:
-    """A tool as clients see it. `online` is whether memories may be judged by a language model elsewhere."""
+    """Return a tool as clients see it. `online` is whether a language model may judge memories."""
     reads, destroys = tool.effect is Effect.READS, tool.effect is Effect.DESTROYS
     return ListedTool(
         name=name,
@@ -108,8 +106,8 @@ def _listed(name: str, tool: Tool, *, online: bool) -> ListedTool:
     )
 
 
-def _result(reply: Reply, protocol: str, *, refused: bool = False) -> CallToolResult:
+def _result(reply: ToolReply, protocol: str, *, failed: bool = False) -> CallToolResult:
     """Return the reply as text, and a JSON reply also as structured content if the protocol version has that."""
     structured = dict(reply.data) if reply.data and is_version_at_least(protocol, STRUCTURED_SINCE) else None
     content: list[ContentBlock] = [TextContent(type="text", text=reply.text)]
-    return CallToolResult(content=content, structured_content=structured, is_error=refused)
+    return CallToolResult(content=content, structured_content=structured, is_error=failed)

@@ -1,9 +1,11 @@
-"""A tool surface: typed functions, and everything that follows from their signatures."""
+"""Toolsets: typed functions as tools, with the schemas that follow from their signatures, and what serves them."""
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum, auto
-from typing import Annotated, Any
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
 import orjson
 from msgspec import Struct
@@ -11,13 +13,38 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Val
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import ErrorDetails, PydanticCustomError, core_schema
 
-from ..core.errors import InvalidInput, PalaverError
+from ..core.errors import InvalidInput, PalaverError, ServerNotReady
+from ..core.home import Home
 from ..core.tokens import count
 from ..templates.quote import brief
-from .desk import Place
+from ..templates.render import Renderer
+
+if TYPE_CHECKING:
+    from ..observe.memory import JudgeFactory  # heavy: it imports the search
+
+TOOLSETS: Final = {"conversation": ".conversation", "theo": ".theo", "historian": ".historian"}
+"""Module of each toolset, loaded on demand; it has the toolset as a constant."""
+
+Opened = TypeVar("Opened")
 
 
-class Reply(Struct, frozen=True):
+class ServerConfig(Struct, frozen=True):
+    """Configuration of a server.
+
+    Only documents below `roots` are indexed. `project` is the folder in which the agent works. `make_judge` makes the
+    judge of contradictions; None means rules. With `background` a separate process embeds indexed documents.
+    """
+
+    home: Home
+    model: str | None
+    renderer: Renderer
+    roots: tuple[Path, ...] = ()
+    project: Path = Path()
+    make_judge: "JudgeFactory | None" = None
+    background: bool = False
+
+
+class ToolReply(Struct, frozen=True):
     """Reply of a tool. `data` is the object of a JSON reply, and `text` is then the same object as JSON."""
 
     text: str
@@ -25,7 +52,7 @@ class Reply(Struct, frozen=True):
 
 
 class Effect(Enum):
-    """What a call does to what is stored."""
+    """Effect of a call on stored data."""
 
     READS = auto()
     WRITES = auto()
@@ -47,23 +74,23 @@ WholeNumber = Annotated[
 
 
 class Tool(Struct, frozen=True):
-    """One tool: the name, the prompt, the arguments and what to do, all taken from one function.
+    """Tool of a toolset: a function with the context as its first parameter, and a schema of the others.
 
-    The function's first parameter is the desk; the others are the tool's. Their types are checked here; limits that
-    only stand in the schema are checked by the layers, which have the words for them. `judges` says whether a call may
-    have memories compared, for which a language model may be asked where a person chose so.
+    The docstring of the function is the description, and its annotations are the schema. A parameter with a
+    `SkipValidation` annotation is checked by the core, which has its own messages. `judges` is whether a call may
+    compare memories, for which a language model is asked if the user configured one.
     """
 
     name: str
     description: str
     arguments: type[BaseModel]
-    function: Callable[..., Reply]
+    function: Callable[..., ToolReply]
     effect: Effect = Effect.READS
     judges: bool = False
 
     @classmethod
-    def of(cls, function: Callable[..., Reply], effect: Effect = Effect.READS, *, judges: bool = False) -> "Tool":
-        """The tool that `function` describes."""
+    def of(cls, function: Callable[..., ToolReply], effect: Effect = Effect.READS, *, judges: bool = False) -> "Tool":
+        """Return the tool of a function."""
         parameters = [*inspect.signature(function, eval_str=True).parameters.values()][1:]
         fields: dict[str, Any] = {
             p.name: (p.annotation, ... if p.default is inspect.Parameter.empty else p.default) for p in parameters
@@ -74,13 +101,13 @@ class Tool(Struct, frozen=True):
 
     @property
     def schema(self) -> dict[str, Any]:
-        """The JSON Schema of the arguments: closed, and without anything that a model need not read."""
+        """JSON Schema of the arguments: closed, and without titles."""
         schema = self.arguments.model_json_schema(schema_generator=_LeanSchema)
         schema.pop("title", None)
         return schema
 
-    def call(self, desk: object, arguments: Mapping[str, object]) -> Reply:
-        """Run the tool; raises `InvalidInput` for wrong arguments. null means the same as leaving a parameter out."""
+    def call(self, context: object, arguments: Mapping[str, object]) -> ToolReply:
+        """Run the tool; null is the same as omitting a parameter. Raises `InvalidInput` for invalid arguments."""
         required = {field.alias or name for name, field in self.arguments.model_fields.items() if field.is_required()}
         present = {name: value for name, value in arguments.items() if value is not None or name in required}
         try:
@@ -89,31 +116,75 @@ class Tool(Struct, frozen=True):
             faults = dict.fromkeys(_fault(detail) for detail in error.errors(include_url=False))
             known = ", ".join(field.alias or name for name, field in self.arguments.model_fields.items())
             raise InvalidInput("; ".join(faults), hint=f"Parameters of {self.name}: {known}.") from None
-        return self.function(desk, **{name: getattr(given, name) for name in self.arguments.model_fields})
+        return self.function(context, **{name: getattr(given, name) for name in self.arguments.model_fields})
 
 
 class Toolset(Struct, frozen=True):
-    """One surface: its tools in the order they are listed, its words for errors, and how its desk is opened.
+    """Tools in the order of their list, with instructions for the model.
 
-    `refusal` turns an error into what the caller reads. `instructions` tells a model what the tools are for together.
-    `open` is called at the first tool call, so that connecting stays fast.
+    `to_error_reply` turns an error into a reply. `open` makes the context of the tools at the first call.
     """
 
     name: str
     instructions: str
     tools: tuple[Tool, ...]
-    refusal: Callable[[PalaverError], Reply]
-    open: Callable[[Place], object]
+    to_error_reply: Callable[[PalaverError], ToolReply]
+    open: Callable[[ServerConfig], object]
 
     @property
     def tokens(self) -> int:
-        """What the surface costs every session that has it: instructions, names, descriptions and schemas."""
+        """Tokens of the instructions, names, descriptions and schemas, which every session pays."""
         listed = [{"name": t.name, "description": t.description, "inputSchema": t.schema} for t in self.tools]
         return count(self.instructions) + count(orjson.dumps(listed).decode())
 
 
+class ServedTools(Struct, frozen=True):
+    """Tools of one or more toolsets under their listed names, each with its toolset."""
+
+    instructions: str
+    tools: Mapping[str, tuple[Toolset, Tool]]
+
+    @classmethod
+    def of(cls, toolsets: Sequence[Toolset], *, prefix: bool = False) -> "ServedTools":
+        """Combine toolsets; with `prefix` each name begins with its toolset, as in `theo_search`.
+
+        Raises:
+            InvalidInput: Two of them define the same name.
+        """
+        tools: dict[str, tuple[Toolset, Tool]] = {}
+        for toolset in toolsets:
+            for tool in toolset.tools:
+                name = f"{toolset.name}_{tool.name}" if prefix else tool.name
+                if name in tools:
+                    raise InvalidInput(
+                        f"{tools[name][0].name} and {toolset.name} both define the tool {name}",
+                        hint="Add --prefix to begin each name with its toolset, or serve them separately.",
+                    )
+                tools[name] = toolset, tool
+        return cls("\n\n".join(toolset.instructions for toolset in toolsets), tools)
+
+
+def find_toolset(name: str) -> Toolset:
+    """Return the toolset of this name; raises `InvalidInput` for any other."""
+    if name not in TOOLSETS:
+        raise InvalidInput(f"No toolset of that name: {name}", hint=f"Use one or more of: {', '.join(TOOLSETS)}.")
+    found = getattr(import_module(TOOLSETS[name], __package__), name.upper())
+    assert isinstance(found, Toolset)
+    return found
+
+
+def open_part(opener: Callable[[], Opened]) -> Opened:
+    """Open a part of a context; raises `ServerNotReady` if that fails, and the next call tries again."""
+    try:
+        return opener()
+    except InvalidInput:
+        raise
+    except PalaverError as error:
+        raise ServerNotReady(error) from error
+
+
 class _LeanSchema(GenerateJsonSchema):
-    """Without titles, and with optional parameters shown as what they are when given."""
+    """Schema without titles, with optional parameters shown as non-null."""
 
     def field_title_should_be_set(self, schema: object) -> bool:  # noqa: ARG002 - pydantic's signature
         return False

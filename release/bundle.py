@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZipFile
 
-from palaver.agents.surface import toolset_of
+from palaver.agents.toolset import find_toolset
 
 ROOT = Path(__file__).parents[1]
 PARTS = ROOT / "release" / "mcpb"
@@ -41,7 +41,7 @@ def build_bundle(folder: Path) -> Path:
     """
     manifest = json.loads((PARTS / "manifest.json").read_text("utf-8"))
     manifest["tools"] = [
-        {"name": tool.name, "description": tool.description} for tool in toolset_of("conversation").tools
+        {"name": tool.name, "description": tool.description} for tool in find_toolset("conversation").tools
     ]
     folder.mkdir(parents=True, exist_ok=True)
     bundle = folder / f"palaver-{manifest['version']}.mcpb"

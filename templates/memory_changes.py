@@ -1,4 +1,4 @@
-"""What each event in the history of a memory changed, and what the memory said until then."""
+"""Texts and fields about changes of memories: their history, the command to undo them, and what superseded them."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -6,15 +6,16 @@ from typing import Any
 import orjson
 from msgspec.structs import asdict
 
-from ..core.memory import MemoryEvent, StoredMemory
+from ..core.memory import Edge, MemoryEvent, StoredMemory
 
 
-def changes(held: StoredMemory, events: Sequence[MemoryEvent]) -> Iterator[tuple[MemoryEvent, str, str]]:
-    """Each event, newest first as given, with the names of what it changed and what was said before where that changed.
+def changes(stored: StoredMemory, events: Sequence[MemoryEvent]) -> Iterator[tuple[MemoryEvent, str, str]]:
+    """Yield each event with the names of the fields that it changed, and the former content if that changed.
 
-    `events` are the last ones of this memory, none left out.
+    `events` are the latest of this memory without a gap, newest first.
     """
-    after = _plain({**asdict(held.memory), "confidence": held.stats.confidence})
+    # Through JSON, as events keep the values.
+    after: dict[str, Any] = orjson.loads(orjson.dumps({**asdict(stored.memory), "confidence": stored.stats.confidence}))
     for event in events:
         if not event.before:
             yield event, "", ""
@@ -25,12 +26,21 @@ def changes(held: StoredMemory, events: Sequence[MemoryEvent]) -> Iterator[tuple
         after = before
 
 
-def _plain(values: dict[str, Any]) -> dict[str, Any]:
-    """As an event keeps them."""
-    told: dict[str, Any] = orjson.loads(orjson.dumps(values))
-    return told
-
-
-def undoing(memory_ids: Sequence[str]) -> str:
-    """The command that holds these memories again, or takes back their last edits."""
+def undo_command(memory_ids: Sequence[str]) -> str:
+    """Return the command that restores these memories or undoes their last edits."""
     return f"palaver memories undo {' '.join(memory_ids)}"
+
+
+def supersession_fields(memories: Sequence[StoredMemory], edges: Sequence[Edge]) -> list[dict[str, list[str]]]:
+    """Return for each memory the ids of those that superseded it or are proposed to, if there are any.
+
+    `edges` are the `supersedes` edges that lead to these memories.
+    """
+    fields: list[dict[str, list[str]]] = []
+    for stored in memories:
+        own = [edge for edge in edges if edge.target == stored.key]
+        applied = [edge.source_id for edge in own if not edge.proposed]
+        proposed = [edge.source_id for edge in own if edge.proposed]
+        named = {"superseded_by": applied, "proposed_superseded_by": proposed}
+        fields.append({name: ids for name, ids in named.items() if ids})
+    return fields

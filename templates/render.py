@@ -189,9 +189,9 @@ class Renderer:
             rest=rest,
         )
 
-    def memory_history(self, held: StoredMemory, events: Sequence[MemoryEvent]) -> str:
+    def memory_history(self, stored: StoredMemory, events: Sequence[MemoryEvent]) -> str:
         """Return the latest events of a memory, the newest first, and the text before each edit."""
-        return self.render("memory_history", held=held, changes=changes(held, events))
+        return self.render("memory_history", stored=stored, changes=changes(stored, events))
 
     def memory_context(
         self,

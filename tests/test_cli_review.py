@@ -84,7 +84,7 @@ def test_only_what_is_approved_is_stored_and_what_is_declined_never_returns(wait
     done = answer("memories", "review", "--approve", first, "--decline", second, "--approve", proven)
     assert done == {"approved": {first: done["approved"][first], proven: proven}, "declined": [second]}
 
-    assert palaver("memories", "review").stdout == "Nothing waits for a review.\n"
+    assert palaver("memories", "review").stdout == "Nothing is waiting for a review.\n"
     assert "No new preference" in palaver("observe", "--preferences").stdout
     stored = answer("memories", "list")["memories"]
     assert {each["content"]: each["type"] for each in stored} == {

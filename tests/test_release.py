@@ -12,7 +12,7 @@ import jsonschema
 import pytest
 
 from palaver import __version__
-from palaver.agents.surface import toolset_of
+from palaver.agents.toolset import find_toolset
 from palaver.core.installation import DISTRIBUTION
 
 ROOT = Path(__file__).parents[1]
@@ -107,4 +107,4 @@ def test_bundle_serves_the_tools_of_its_manifest(bundle: Path, tmp_path: Path) -
 
     listed = json.loads(ran.stdout.splitlines()[-1])["result"]["tools"]
     assert [tool["name"] for tool in listed] == [tool["name"] for tool in manifest["tools"]]
-    assert len(listed) == len(toolset_of("conversation").tools)
+    assert len(listed) == len(find_toolset("conversation").tools)

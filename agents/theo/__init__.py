@@ -1,5 +1,5 @@
-"""The Theo surface: documents, memories that earn their confidence, and who wrote which line."""
+"""Theo toolset: memories, a graph of them, documents, and code traces."""
 
-from .toolset import THEO
+from .theo_toolset import THEO
 
 __all__ = ["THEO"]

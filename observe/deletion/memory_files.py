@@ -7,8 +7,7 @@ from ...archiver.store import Store
 from ...core.errors import LeaseHeld, MnemonicsUnusable
 from ...core.memory import StoredMemory
 from ...core.project import MNEMONICS
-from ..mnemonics.folder import Folder, digest_of
-from ..mnemonics.mirror import LEASE, PATIENCE
+from ..mnemonics import LEASE, PATIENCE, MnemonicsFolder, digest_of
 
 
 def files_of(memories: Iterable[StoredMemory]) -> dict[str, str]:
@@ -54,7 +53,7 @@ def _was_deleted(store: Store, path: str) -> bool:
     return known is not None and known.gone
 
 
-def _folder_of(path: str) -> tuple[Folder, str]:
+def _folder_of(path: str) -> tuple[MnemonicsFolder, str]:
     """Return the memory folder of a project, and the path of a file below it."""
     project, _, place = path.rpartition(f"/{MNEMONICS}/")
-    return Folder(Path(project)), place
+    return MnemonicsFolder(Path(project)), place

@@ -1,26 +1,27 @@
-"""Memories that people keep as Markdown files in their project, and the memory core's mirror of them."""
+"""Memories as Markdown files in the `.mnemonics` folder of a project, synchronized with the store."""
 
-from .folder import Folder
-from .front_matter import Mnemonic, YamlInvalid
-from .kinds import FALLBACK, Kind, Kinds
-from .mirror import Problem
-from .mnemonics import Compounded, Deleted, Forgettable, Match, Mnemonics, Written
-from .names import kebab, slug
+from .file_sync import LEASE, PATIENCE, FileProblem
+from .front_matter import MemoryFile, YamlInvalid
+from .memory_file_types import FALLBACK, MemoryFileType, MemoryFileTypes, kebab, slug
+from .mnemonics_folder import MnemonicsFolder, digest_of
+from .project_memories import ForgetPreview, ForgetResult, ProjectMemories, UpdatedFile, WrittenFile
 
 __all__ = [
     "FALLBACK",
-    "Compounded",
-    "Deleted",
-    "Folder",
-    "Forgettable",
-    "Kind",
-    "Kinds",
-    "Match",
-    "Mnemonic",
-    "Mnemonics",
-    "Problem",
-    "Written",
+    "LEASE",
+    "PATIENCE",
+    "FileProblem",
+    "ForgetPreview",
+    "ForgetResult",
+    "MemoryFile",
+    "MemoryFileType",
+    "MemoryFileTypes",
+    "MnemonicsFolder",
+    "ProjectMemories",
+    "UpdatedFile",
+    "WrittenFile",
     "YamlInvalid",
+    "digest_of",
     "kebab",
     "slug",
 ]

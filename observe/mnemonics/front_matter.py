@@ -1,4 +1,7 @@
-"""Front matter: the YAML that a Markdown file begins with. What people wrote there stays as they wrote it."""
+"""Memory files: Markdown with YAML front matter. An edit keeps every other character of the front matter.
+
+No round-trip YAML library keeps all characters, so values are replaced at the positions that PyYAML reports.
+"""
 
 import json
 import re
@@ -15,19 +18,19 @@ from ...core.text import readable
 _FENCED = re.compile(r"\A\ufeff?---[ \t]*\r?\n(?P<front>.*?)^---[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE)
 _OPENED = re.compile(r"\A\ufeff?---[ \t]*\r?\n(?=[\w\"']+[ \t]*:)")
 _FRONT_MAX = 16_384
-"""Characters of YAML that are read: the parser takes time for each of them."""
+"""Most characters of front matter, because parsing time grows with it."""
 _BRACKETS_MAX = 128
-"""Opening brackets that are read: the parser's time grows with the square of how deep they are nested."""
+"""Most opening brackets, because parsing time grows with the square of their nesting."""
 
 
 class YamlInvalid(Exception):
-    """YAML that cannot be read or changed; the text says what is wrong with it."""
+    """Front matter that cannot be parsed or edited; the text states the reason."""
 
 
-class Mnemonic(Struct, frozen=True):
-    """A memory as a file: the front matter as it stands there, what it says, and the body without blank ends.
+class MemoryFile(Struct, frozen=True):
+    """Memory as a file: the front matter as written, and the body without blank lines around it.
 
-    `declared` is the type it names, empty where it names none. Raises `YamlInvalid` where it is made.
+    `declared` is the type in the front matter, or empty.
     """
 
     front: str
@@ -37,53 +40,49 @@ class Mnemonic(Struct, frozen=True):
     created: str = ""
 
     @classmethod
-    def new(cls, body: str, kind: str, tags: tuple[str, ...], at: str) -> Self:
-        """A memory made at an instant."""
-        listed = "".join(f"\n  - {_written(tag)}" for tag in tags) or " []"
-        front = f"memory_type: {_written(kind)}\ntags:{listed}\ncreated: {at}\nmodified: {at}\n"
-        return cls(front, body.strip(), kind, tags, at)
+    def new(cls, body: str, declared: str, tags: tuple[str, ...], at: str) -> Self:
+        """Make a memory file that was created at an instant."""
+        listed = "".join(f"\n  - {_yaml_word(tag)}" for tag in tags) or " []"
+        front = f"memory_type: {_yaml_word(declared)}\ntags:{listed}\ncreated: {at}\nmodified: {at}\n"
+        return cls(front, body.strip(), declared, tags, at)
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """The memory that a file holds; without front matter all of it is body."""
+        """Parse a file; without front matter all of it is the body. Raises `YamlInvalid`."""
         fenced = _FENCED.match(text)
         if fenced is None:
             if _OPENED.match(text):
                 raise YamlInvalid("the front matter is not closed by a line of ---")
             return cls("", text.lstrip("\ufeff").strip())
-        front = fenced["front"]
-        known = _mapping(front)
+        values = _values(fenced["front"])
+        body = text[fenced.end() :].strip()
         return cls(
-            front,
-            text[fenced.end() :].strip(),
-            _word(known, "memory_type"),
-            _words(known.get("tags")),
-            _word(known, "created"),
+            fenced["front"], body, _scalar(values, "memory_type"), _tags(values.get("tags")), _scalar(values, "created")
         )
 
     @property
     def text(self) -> str:
-        """The whole file."""
+        """Whole content of the file."""
         return f"---\n{self.front}---\n\n{self.body}\n"
 
     @property
     def created_at(self) -> Milliseconds | None:
-        """When it was made, where it says so."""
+        """Time of its creation, if the front matter has it."""
         return parse_instant(self.created)
 
-    def changed(self, body: str, at: str, kind: str | None = None) -> "Mnemonic":
-        """The memory with another body and, where one is given, another type; the rest of the file as it was."""
-        front = _with(self.front, "modified", at)
-        if kind is not None:
-            front = _with(front, "memory_type", kind)
-        told = Mnemonic.parse(replace(self, front=front, body=body.strip()).text)
-        if (told.declared, told.tags) != (kind or self.declared, self.tags):
+    def edited(self, body: str, at: str, declared: str | None = None) -> "MemoryFile":
+        """Return the file with another body and, if given, another type; raises `YamlInvalid`."""
+        front = _with_value(self.front, "modified", at)
+        if declared is not None:
+            front = _with_value(front, "memory_type", declared)
+        edited = MemoryFile.parse(replace(self, front=front, body=body.strip()).text)
+        if (edited.declared, edited.tags) != (declared or self.declared, self.tags):
             raise YamlInvalid("the front matter is written in a way that cannot be changed")
-        return told
+        return edited
 
 
-def _mapping(front: str) -> dict[str, yaml.Node]:
-    """The values by their keys."""
+def _values(front: str) -> dict[str, yaml.Node]:
+    """Return the nodes of the values by key."""
     if len(front) > _FRONT_MAX:
         raise YamlInvalid(f"the front matter has over {_FRONT_MAX:,} characters")
     if front.count("[") + front.count("{") > _BRACKETS_MAX:
@@ -92,30 +91,30 @@ def _mapping(front: str) -> dict[str, yaml.Node]:
         root = yaml.compose(front, Loader=yaml.SafeLoader)
     except yaml.MarkedYAMLError as error:
         line = f" in line {error.problem_mark.line + 2}" if error.problem_mark else ""
-        raise YamlInvalid(f"broken YAML{line}: {error.problem}") from None
+        raise YamlInvalid(f"invalid YAML{line}: {error.problem}") from None
     except (yaml.YAMLError, RecursionError) as error:
-        raise YamlInvalid(f"broken YAML: {type(error).__name__}") from None
+        raise YamlInvalid(f"invalid YAML: {type(error).__name__}") from None
     if root is None:
         return {}
     if not isinstance(root, yaml.MappingNode):
-        raise YamlInvalid("the front matter is no list of keys and values")
+        raise YamlInvalid("the front matter is no mapping of keys to values")
     pairs = [(key.value, value) for key, value in root.value if isinstance(key, yaml.ScalarNode)]
     if len({key for key, _ in pairs}) < len(pairs):
-        raise YamlInvalid("a key stands twice in the front matter")
+        raise YamlInvalid("the front matter has a duplicate key")
     return dict(pairs)
 
 
-def _word(known: dict[str, yaml.Node], key: str) -> str:
-    value = known.get(key)
+def _scalar(values: dict[str, yaml.Node], key: str) -> str:
+    value = values.get(key)
     if value is None:
         return ""
     if not isinstance(value, yaml.ScalarNode):
-        raise YamlInvalid(f"{key} is no single word")
+        raise YamlInvalid(f"{key} is no single value")
     return str(value.value).strip()
 
 
-def _words(value: yaml.Node | None) -> tuple[str, ...]:
-    """Tags, as a list or with commas between them."""
+def _tags(value: yaml.Node | None) -> tuple[str, ...]:
+    """Return tags that are written as a list or separated by commas."""
     if isinstance(value, yaml.SequenceNode):
         items = [item.value for item in value.value if isinstance(item, yaml.ScalarNode)]
         if len(items) < len(value.value):
@@ -127,21 +126,21 @@ def _words(value: yaml.Node | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(item.strip() for item in items if item.strip()))
 
 
-def _with(front: str, key: str, value: str) -> str:
-    """The front matter with this value, every other character of it untouched."""
-    node = _mapping(front).get(key)
+def _with_value(front: str, key: str, value: str) -> str:
+    """Return the front matter with this value and every other character unchanged."""
+    node = _values(front).get(key)
     if node is None:
         ended = front if not front or front.endswith("\n") else f"{front}\n"
         return f"{ended}{key}: {value}\n"
     start, end = node.start_mark.index, node.end_mark.index
-    apart = "" if front[:start].endswith((" ", "\t")) else " "
-    return f"{front[:start]}{apart}{value}{front[end:]}"
+    space = "" if front[:start].endswith((" ", "\t")) else " "
+    return f"{front[:start]}{space}{value}{front[end:]}"
 
 
-def _written(word: str) -> str:
-    """A word as YAML, bare where it is read back as the same word."""
+def _yaml_word(word: str) -> str:
+    """Return a word as YAML, without quotes if it is read back as the same word."""
     try:
-        plain: object = yaml.safe_load(f"- {word}")
+        parsed: object = yaml.safe_load(f"- {word}")
     except (yaml.YAMLError, ValueError):
-        plain = None
-    return word if plain == [word] else json.dumps(readable(word), ensure_ascii=False)
+        parsed = None
+    return word if parsed == [word] else json.dumps(readable(word), ensure_ascii=False)

@@ -6,9 +6,8 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from palaver.agents.conversation import CONVERSATION
-from palaver.agents.desk import Desk, Place
-from palaver.agents.surface import Surface
+from palaver.agents.conversation import CONVERSATION, ConversationContext
+from palaver.agents.toolset import ServedTools, ServerConfig
 from palaver.core.errors import InvalidLineRange, PathOutsideArchive, TooManyIds, UnknownIds
 from palaver.core.home import Home
 from palaver.core.query import IDS_MAX, Query
@@ -63,13 +62,13 @@ class FakeLayers:
         return transcript()
 
 
-def over(open_layers: Callable[[], FakeLayers]) -> tuple[Surface, Place]:
+def over(open_layers: Callable[[], FakeLayers]) -> tuple[ServedTools, ServerConfig]:
     """The three layers' surface over these layers, and a place that is never looked at."""
 
-    def opened(place: Place) -> Desk:
-        return Desk(open_layers(), place.renderer)
+    def opened(place: ServerConfig) -> ConversationContext:
+        return ConversationContext(open_layers(), place.renderer)
 
-    return Surface.of([replace(CONVERSATION, open=opened)]), Place(Home(Path("/nowhere")), None, Renderer())
+    return ServedTools.of([replace(CONVERSATION, open=opened)]), ServerConfig(Home(Path("/nowhere")), None, Renderer())
 
 
 if __name__ == "__main__":

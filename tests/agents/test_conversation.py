@@ -8,9 +8,8 @@ from typing import Any
 import orjson
 import pytest
 
-from palaver.agents.conversation import CONVERSATION, wording
-from palaver.agents.desk import Desk
-from palaver.agents.toolset import Reply
+from palaver.agents.conversation import CONVERSATION, ConversationContext, error_message
+from palaver.agents.toolset import ToolReply
 from palaver.core.errors import IndexDamaged, InvalidInput, LeaseHeld, PalaverError, StoreMissing, UnknownIds
 from palaver.core.home import Home
 from palaver.core.observation import ObservationType
@@ -24,16 +23,16 @@ TOOLS = {tool.name: tool for tool in CONVERSATION.tools}
 PATH = transcript().path
 
 
-def call(name: str, **arguments: object) -> Reply:
+def call(name: str, **arguments: object) -> ToolReply:
     """A tool's reply to these arguments."""
-    return TOOLS[name].call(Desk(FakeLayers(), Renderer()), arguments)
+    return TOOLS[name].call(ConversationContext(FakeLayers(), Renderer()), arguments)
 
 
 def refusal(name: str, **arguments: object) -> str:
     """What the caller reads when the call is refused."""
     with pytest.raises(PalaverError) as caught:
         call(name, **arguments)
-    return wording(caught.value)
+    return error_message(caught.value)
 
 
 def test_the_surface_is_the_three_layers_in_order() -> None:
@@ -58,7 +57,7 @@ def test_the_surface_costs_at_most_eight_hundred_tokens() -> None:
 def test_an_array_may_come_as_its_text(query: str, concepts: tuple[str, ...]) -> None:
     """Some models send it so, where a parameter may be text or an array; any other text is what it is."""
     layers = FakeLayers()
-    TOOLS["search"].call(Desk(layers, Renderer()), {"query": query})
+    TOOLS["search"].call(ConversationContext(layers, Renderer()), {"query": query})
 
     assert layers.asked[0].concepts == concepts
 
@@ -105,7 +104,7 @@ def test_every_parameter_reaches_the_query() -> None:
         "query": "auth", "mode": "text", "limit": 3.0, "after": "2025-01-01", "before": "2025-01-01",
         "projects": ["p"], "types": ["bugfix"], "concepts": ["JWT"], "files": ["a.ts"],
     }  # fmt: skip
-    TOOLS["search"].call(Desk(layers, Renderer()), given)
+    TOOLS["search"].call(ConversationContext(layers, Renderer()), given)
     (query,) = layers.asked
     found = query.filters
 
@@ -123,7 +122,7 @@ def test_null_means_left_out() -> None:
     """Clients that fill every optional parameter with null get the defaults."""
     layers = FakeLayers()
     nothing = dict.fromkeys([*TOOLS["search"].schema["properties"]][1:])
-    TOOLS["search"].call(Desk(layers, Renderer()), {"query": "auth", **nothing})
+    TOOLS["search"].call(ConversationContext(layers, Renderer()), {"query": "auth", **nothing})
 
     assert (layers.asked[0].limit, layers.asked[0].filters) == (10, type(layers.asked[0].filters)())
 
@@ -228,7 +227,7 @@ def test_errors_are_in_the_contracts_words(name: str, arguments: dict[str, Any],
 def test_an_id_is_read_as_the_lines_that_prove_it(arguments: dict[str, Any], lines: tuple[int, int | None]) -> None:
     """Who has an id from search need not look up its path; lines that are named are those of its conversation."""
     layers = FakeLayers()
-    TOOLS["read"].call(Desk(layers, Renderer()), arguments)
+    TOOLS["read"].call(ConversationContext(layers, Renderer()), arguments)
     assert layers.read_lines == [(PATH, *lines)]
 
 
@@ -281,7 +280,7 @@ def test_every_wrong_argument_is_named_at_once() -> None:
 )
 def test_other_errors_say_what_to_do(error: PalaverError, message: str) -> None:
     """What the page has no words for is told with its hint."""
-    assert wording(error) == message
+    assert error_message(error) == message
 
 
 def test_the_surface_is_known_without_the_protocol_or_an_engine() -> None:

@@ -4,9 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from palaver.agents.desk import Place
-from palaver.agents.surface import TOOLSETS, toolset_of
-from palaver.agents.toolset import Reply, Tool
+from palaver.agents.toolset import TOOLSETS, ServerConfig, Tool, ToolReply, find_toolset
 from palaver.archiver.store import Store
 from palaver.core.errors import PalaverError
 from palaver.core.home import Home
@@ -45,14 +43,14 @@ def test_every_tool_answers_odd_values(name: str, tmp_path: Path, monkeypatch: p
     home = Home(tmp_path / "home")
     home.make()
     Store.create(home.database).close()
-    toolset = toolset_of(name)
-    desk = toolset.open(Place(home, None, Renderer(), (work,), work))
+    toolset = find_toolset(name)
+    desk = toolset.open(ServerConfig(home, None, Renderer(), (work,), work))
 
     for tool in toolset.tools:
         for parameter in tool.schema.get("properties", {}):
             for value in ODD:
                 answer = called(tool, desk, ordinary(tool) | {parameter: value})
-                assert isinstance(answer, Reply | PalaverError)
+                assert isinstance(answer, ToolReply | PalaverError)
 
 
 def ordinary(tool: Tool) -> dict[str, object]:
@@ -64,7 +62,7 @@ def ordinary(tool: Tool) -> dict[str, object]:
     }
 
 
-def called(tool: Tool, desk: object, arguments: dict[str, object]) -> Reply | PalaverError:
+def called(tool: Tool, desk: object, arguments: dict[str, object]) -> ToolReply | PalaverError:
     """Return the reply, or the typed error in its place."""
     try:
         return tool.call(desk, arguments)

@@ -106,7 +106,8 @@ def test_a_memory_goes_through_every_surface(user: User, tmp_path: Path) -> None
     assert user.listed() == {memory: (0.25, [newer["id"]]), newer["id"]: (0.5, [])}
     assert POSTGRES in user.found("where are readings cached")
     recalled = user.call("historian", "memory_recall", query="where are readings cached")["memories"]
-    assert {each["path"]: each.get("superseded", False) for each in recalled} == {memory: True, newer["id"]: False}
+    superseded = {each["path"]: each.get("superseded_by", []) for each in recalled}
+    assert superseded == {memory: [newer["id"]], newer["id"]: []}
 
     assert user.theo("memory_forget", memory_id=newer["id"])["deleted_ids"] == [newer["id"]]
     assert user.listed() == {memory: (0.5, [])}

@@ -8,11 +8,10 @@ from click.testing import CliRunner
 from mcp.client.client import Client
 
 from palaver.agents.conversation import CONVERSATION
-from palaver.agents.desk import Place
 from palaver.agents.historian import HISTORIAN
 from palaver.agents.server import build
-from palaver.agents.surface import TOOLSETS, Surface, toolset_of
 from palaver.agents.theo import THEO
+from palaver.agents.toolset import TOOLSETS, ServedTools, ServerConfig, find_toolset
 from palaver.archiver.store import Store
 from palaver.cli import main
 from palaver.core.errors import InvalidInput
@@ -25,17 +24,17 @@ from .theo.talking import envelope
 
 def test_every_toolset_is_loaded_by_its_name() -> None:
     """What is not asked for is not loaded; what does not exist is refused with what does."""
-    assert [toolset_of(name).name for name in TOOLSETS] == list(TOOLSETS)
+    assert [find_toolset(name).name for name in TOOLSETS] == list(TOOLSETS)
     with pytest.raises(InvalidInput, match="No toolset of that name: nothing") as caught:
-        toolset_of("nothing")
+        find_toolset("nothing")
     assert caught.value.hint == f"Use one or more of: {', '.join(TOOLSETS)}."
 
 
 def test_two_tools_of_one_name_need_a_prefix() -> None:
     """Which toolsets clash over which name, and what to do about it; with the prefix both are listed."""
     with pytest.raises(InvalidInput, match="conversation and theo both define the tool search") as caught:
-        Surface.of([CONVERSATION, THEO])
-    both = Surface.of([CONVERSATION, THEO], prefix=True)
+        ServedTools.of([CONVERSATION, THEO])
+    both = ServedTools.of([CONVERSATION, THEO], prefix=True)
 
     assert "--prefix" in caught.value.hint
     assert list(both.tools)[:4] == [
@@ -46,7 +45,7 @@ def test_two_tools_of_one_name_need_a_prefix() -> None:
     ]
     assert len(both.tools) == 31
     assert both.instructions == f"{CONVERSATION.instructions}\n\n{THEO.instructions}"
-    assert list(Surface.of([THEO]).tools) == [tool.name for tool in THEO.tools]
+    assert list(ServedTools.of([THEO]).tools) == [tool.name for tool in THEO.tools]
 
 
 def judging(_: Store) -> Judge:
@@ -59,8 +58,8 @@ def test_tools_say_whether_they_may_ask_a_model_elsewhere(tmp_path: Path, chosen
     """Those that compare memories, as soon as a person chose that a model is asked; no others, and never before."""
 
     async def run() -> None:
-        place = Place(Home(tmp_path), None, Renderer(), judging=chosen)
-        server = build(Surface.of([CONVERSATION, THEO, HISTORIAN], prefix=True), place)
+        place = ServerConfig(Home(tmp_path), None, Renderer(), make_judge=chosen)
+        server = build(ServedTools.of([CONVERSATION, THEO, HISTORIAN], prefix=True), place)
         async with Client(server, mode="2026-07-28") as client:
             listed = (await client.list_tools()).tools
         hints = {tool.name: tool.annotations.open_world_hint for tool in listed if tool.annotations}
@@ -76,8 +75,8 @@ def test_each_toolset_keeps_its_own_words(tmp_path: Path) -> None:
     """Served together, every tool answers and refuses as its own page says."""
 
     async def run() -> None:
-        place = Place(Home(tmp_path), None, Renderer())
-        server = build(Surface.of([CONVERSATION, THEO], prefix=True), place)
+        place = ServerConfig(Home(tmp_path), None, Renderer())
+        server = build(ServedTools.of([CONVERSATION, THEO], prefix=True), place)
         async with Client(server, mode="2026-07-28") as client:
             tools = {tool.name: tool for tool in (await client.list_tools()).tools}
             hints = tools["theo_clear_index"].annotations, tools["conversation_read"].annotations
@@ -101,7 +100,7 @@ def test_the_command_tells_what_each_toolset_costs() -> None:
 
     assert (shown.exit_code, told.exit_code) == (0, 0)
     for name in TOOLSETS:
-        toolset = toolset_of(name)
+        toolset = find_toolset(name)
         assert f"{name}: {len(toolset.tools)} tools, {toolset.tokens:,} tokens\n" in shown.stdout
         assert f'"name":"{name}","tokens":{toolset.tokens}' in told.stdout
 

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from palaver.agents.conversation import CONVERSATION
-from palaver.agents.desk import Desk
+from palaver.agents.conversation import CONVERSATION, ConversationContext
 from palaver.archiver.copies.exporter import Exporter
 from palaver.archiver.ingest.transcripts import in_paths
 from palaver.archiver.store import Store
@@ -193,7 +192,7 @@ def test_no_path_leads_out_of_the_archive(guarded: History) -> None:
     originals = Exporter(guarded.store, guarded.raw)
     read = next(tool for tool in CONVERSATION.tools if tool.name == "read")
     with ArchiveSearch(guarded.home) as asked:
-        desk = Desk(asked, Renderer(guarded.home.templates))
+        desk = ConversationContext(asked, Renderer(guarded.home.templates))
         for path in escapes(guarded):
             with pytest.raises(PathOutsideArchive):
                 asked.read(path)

@@ -7,12 +7,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from palaver.agents.desk import Place
-from palaver.agents.historian import HISTORIAN
-from palaver.agents.historian.desk import HistorianDesk
+from palaver.agents.historian import HISTORIAN, HistorianContext
 from palaver.agents.theo import THEO
-from palaver.agents.theo.desk import TheoDesk
-from palaver.agents.toolset import Reply, Tool, Toolset
+from palaver.agents.theo.theo_context import TheoContext
+from palaver.agents.toolset import ServerConfig, Tool, ToolReply, Toolset
 from palaver.archiver.deletion.selector import Selector
 from palaver.cli import main
 from palaver.core.deletion import DeletionRequest
@@ -53,7 +51,7 @@ class Guarded:
         (self.root / "secrets" / "more.md").write_text(SECRET)
         (self.work / "link.md").symlink_to(self.secret)
         (self.work / "folder").symlink_to(self.root / "secrets")
-        self.place = Place(self.home, None, Renderer(), (self.work,), self.work)
+        self.place = ServerConfig(self.home, None, Renderer(), (self.work,), self.work)
         self.before = self.outside()
 
     def outside(self) -> dict[Path, bytes]:
@@ -98,13 +96,13 @@ def tool(toolset: Toolset, name: str) -> Tool:
     return next(each for each in toolset.tools if each.name == name)
 
 
-def answered(toolset: Toolset, name: str, desk: object, given: Mapping[str, object]) -> Reply | None:
+def answered(toolset: Toolset, name: str, desk: object, given: Mapping[str, object]) -> ToolReply | None:
     """Return the reply of a call, or None if it was rejected; neither reveals anything."""
     answer = None
     try:
         told = answer = tool(toolset, name).call(desk, given)
     except PalaverError as error:
-        told = toolset.refusal(error)
+        told = toolset.to_error_reply(error)
     assert SECRET not in told.text
     assert "root:" not in told.text
     return answer
@@ -112,7 +110,7 @@ def answered(toolset: Toolset, name: str, desk: object, given: Mapping[str, obje
 
 def test_no_path_indexes_a_file_outside(guarded: Guarded) -> None:
     """Each path is rejected as a file and as a folder, reveals nothing in a trace, and deletes nothing."""
-    desk = TheoDesk(guarded.place)
+    desk = TheoContext(guarded.place)
     for number, path in enumerate(guarded.escapes()):
         assert answered(THEO, "index_file", desk, {"file_path": path}) is None, path
         if number % 40 == 0:
@@ -127,7 +125,7 @@ def test_no_path_indexes_a_file_outside(guarded: Guarded) -> None:
 
 def test_no_memory_name_leads_outside(guarded: Guarded) -> None:
     """A title, type or tag that is a path becomes a file in the project's memory folder, or is rejected."""
-    desk = HistorianDesk(guarded.place)
+    desk = HistorianContext(guarded.place)
     names = [*guarded.escapes()[:10], *guarded.escapes()[10::1499], *payloads.naughty()[::40]]
     written = 0
     for name in names:
@@ -147,7 +145,7 @@ def test_no_memory_name_leads_outside(guarded: Guarded) -> None:
 def test_document_tools_answer_every_string(guarded: Guarded) -> None:
     """Every string as a path, a namespace or an ID is answered or rejected with a message."""
     (guarded.work / "notes.md").write_text("# Herons\n\nThey wait.\n")
-    desk = TheoDesk(guarded.place)
+    desk = TheoContext(guarded.place)
     for string in payloads.naughty()[::3]:
         for name, given in (
             ("index_file", {"file_path": string}),

@@ -28,8 +28,8 @@ SHOWN: dict[str, Callable[[str], str]] = {
     "search": lambda text: RENDERER.search(results(hit(title=f"Asked {text}"))),
     "observations": lambda text: RENDERER.observations([detail(f" {text}")]),
     "read": lambda text: RENDERER.read(transcript(f" {text}")),
-    "memory": lambda text: RENDERER.render("memory", held=held(text), edges=()),
-    "memories": lambda text: RENDERER.render("memories", memories=[held(text)], total=1, held_in_all=1),
+    "memory": lambda text: RENDERER.render("memory", stored=held(text), edges=()),
+    "memories": lambda text: RENDERER.render("memories", memories=[held(text)], admitted=1, total=1),
 }
 
 

@@ -221,7 +221,7 @@ def test_every_page_keeps_to_the_budget() -> None:
     held = StoredMemory(1, Memory("word\n" * 20_000, "fact"), MemoryStats(), MemoryState.ACTIVE, 0, 0)
     letters, memory = (
         Renderer(budget=1_000).render("dead_letters", letters=dead),
-        Renderer(budget=1_000, at_shell=True).render("memory", held=held, edges=()),
+        Renderer(budget=1_000, at_shell=True).render("memory", stored=held, edges=()),
     )
 
     assert (count(letters) <= 1_000, count(memory) <= 1_000) == (True, True)

@@ -11,9 +11,9 @@ from palaver.observe.upkeep.health_check import diagnose
 from palaver.observe.upkeep.health_context import HealthContext
 
 from .demo import is_demo, refuse_demo_only
+from .language_model import why_off
 from .options import as_json
 from .output import print_json, print_page, progress_bars, renderer
-from .provider import why_off
 
 
 @click.command()

@@ -14,7 +14,7 @@ from palaver.core.home import Home
 from palaver.core.periods import between
 from palaver.observe.deletion.deleter import Deleter
 from palaver.templates.json_output import to_json
-from palaver.templates.memory_changes import undoing
+from palaver.templates.memory_changes import undo_command
 from palaver.templates.quote import line
 
 from .memory_access import memory_core
@@ -210,7 +210,7 @@ def _forget_memories(what: Sequence[str], *, force: bool, as_json: bool) -> None
         print_json({"forgotten": gone, "protected": protected})
         sys.exit(1 if protected else 0)
     if gone:
-        click.echo(f"Forgotten: {', '.join(gone)}. To restore: {undoing(gone)}")
+        click.echo(f"Forgotten: {', '.join(gone)}. To restore: {undo_command(gone)}")
         for stored in done.forgotten:
             if stored.memory.path:
                 kept = line(stored.memory.path)

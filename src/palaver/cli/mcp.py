@@ -1,26 +1,24 @@
 """`palaver mcp` and `palaver toolsets`: serve tools to agents."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys
 import textwrap
-from typing import TYPE_CHECKING
+from types import FrameType
 
 import click
 
 from palaver import __version__
+from palaver.agents.toolset import TOOLSETS, ServedTools, ServerConfig, find_toolset
 from palaver.core.config import Config
 from palaver.core.home import Home
+from palaver.search.document_library import usual_roots
+from palaver.templates.render import Renderer
 
 from .failures import INTERRUPTED
-from .judging import judging
+from .language_model import judge_factory
 from .options import as_json
 from .output import print_json
-
-if TYPE_CHECKING:
-    from types import FrameType
 
 
 @click.command()
@@ -38,17 +36,12 @@ def mcp(*, toolset: str, prefix: bool) -> None:
     Agents start this command themselves; `palaver up` prints how to add it to Claude Code.
     """
     # The SDK loads for seconds, and the thread that waits for stdin cannot be interrupted, so Ctrl-C ends the process
-    # outright. That loses nothing: whatever was stored was stored in a transaction.
+    # at once. Nothing is lost, because everything is stored in transactions.
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
         signal.signal(signal.SIGINT, _end)
-    from palaver.agents.surface import Surface, toolset_of
-
     names = dict.fromkeys(name.strip() for name in toolset.split(","))
-    surface = Surface.of([toolset_of(name) for name in names], prefix=prefix)
-    from palaver.agents.desk import Place
-    from palaver.agents.server import serve
-    from palaver.search.document_library import usual_roots
-    from palaver.templates.render import Renderer
+    served = ServedTools.of([find_toolset(name) for name in names], prefix=prefix)
+    from palaver.agents.server import serve  # heavy: it loads the SDK
 
     if sys.stdin.isatty():
         click.echo(
@@ -58,8 +51,10 @@ def mcp(*, toolset: str, prefix: bool) -> None:
     home = Home.find()
     config = Config.read(home.config)
     roots = usual_roots(config.document_roots)
-    place = Place(home, config.model, Renderer(home.templates), roots, judging=judging(home, config), background=True)
-    serve(surface, place, __version__)
+    server = ServerConfig(
+        home, config.model, Renderer(home.templates), roots, make_judge=judge_factory(home, config), background=True
+    )
+    serve(served, server, __version__)
 
 
 def _end(_number: int, _frame: FrameType | None) -> None:
@@ -71,9 +66,7 @@ def _end(_number: int, _frame: FrameType | None) -> None:
 @as_json
 def toolsets(*, as_json: bool) -> None:
     """List the toolsets of `palaver mcp --toolset`: their tools, and their token cost per session."""
-    from palaver.agents.surface import TOOLSETS, toolset_of
-
-    found = [toolset_of(name) for name in TOOLSETS]
+    found = [find_toolset(name) for name in TOOLSETS]
     if as_json:
         named = ((each, [tool.name for tool in each.tools]) for each in found)
         print_json({"toolsets": [{"name": each.name, "tokens": each.tokens, "tools": names} for each, names in named]})

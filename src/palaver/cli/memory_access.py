@@ -15,7 +15,7 @@ from palaver.templates.json_output import to_json
 from palaver.templates.quote import line
 
 from .demo import refuse_demo_only
-from .judging import judging
+from .language_model import judge_factory
 from .output import print_json
 
 
@@ -30,7 +30,7 @@ def memory_core(*, make: bool = False) -> MemoryCore:
         refuse_demo_only(home, "memories list")
         home.check()
     config = Config.read(home.config)
-    return MemoryCore.open(home, config.model, judging(home, config))
+    return MemoryCore.open(home, config.model, judge_factory(home, config))
 
 
 def types_of(core: MemoryCore, names: Sequence[str]) -> tuple[str, ...]:

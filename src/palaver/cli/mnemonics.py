@@ -1,4 +1,4 @@
-"""`palaver mnemonics`: whose memory files are trusted."""
+"""`palaver mnemonics`: choose which memory files to trust."""
 
 import sys
 from pathlib import Path
@@ -11,21 +11,21 @@ from palaver.core.config import Config
 from palaver.core.errors import InvalidInput
 from palaver.core.home import Home
 from palaver.core.project import MNEMONICS, root_of
-from palaver.observe.mnemonics import Folder, Mnemonics
+from palaver.observe.mnemonics import MnemonicsFolder, ProjectMemories
 from palaver.templates.quote import line
 
 from .options import as_json, not_empty
 from .output import print_json
 
 _SHOWN = 10
-"""So many files are named before the user decides."""
+"""Number of files that are listed before the question."""
 
 _folder = click.argument("path", default=".", metavar="[PATH]", callback=not_empty)
 
 
 @click.group()
 def mnemonics() -> None:
-    """Decide whose memory files to trust: `list`, `allow`, `disallow`.
+    """Choose which memory files to trust: `list`, `allow`, `disallow`.
 
     Files in a project's `.mnemonics` folder can come with a cloned repository. Until you allow the folder, the files
     that Palaver did not write are found by search and recall, but no session starts with them.
@@ -53,11 +53,11 @@ def list_allowed(*, as_json: bool) -> None:
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @as_json
 def allow(path: str, *, yes: bool, as_json: bool) -> None:
-    """Trust the memory files of the project in PATH, also those to come."""
-    home, folder = Home.find(), _of(path)
+    """Trust the memory files of the project in PATH, including future ones."""
+    home, folder = Home.find(), _folder_of(path)
     if not folder.path.is_dir():
-        raise InvalidInput(f"No folder {folder.path}", hint="Give the folder of a project that has one.")
-    files = sorted(folder.look().files)
+        raise InvalidInput(f"No folder {folder.path}", hint="Name a project that has memory files.")
+    files = sorted(folder.scan().files)
     if not as_json:
         click.echo(f"{line(str(folder.path))} has {many(len(files), 'memory file')}:")
         for file in files[:_SHOWN]:
@@ -65,18 +65,18 @@ def allow(path: str, *, yes: bool, as_json: bool) -> None:
         if len(files) > _SHOWN:
             click.echo(f"  and {len(files) - _SHOWN} more")
     if not yes and (as_json or not sys.stdin.isatty()):
-        raise InvalidInput("Nobody is at a terminal to decide", hint="Run this at a terminal, or with --yes.")
-    if not (yes or click.confirm("Trust them? Sessions in this project will start with what they say.")):
+        raise InvalidInput("This needs a terminal to ask", hint="Run it at a terminal, or with --yes.")
+    if not (yes or click.confirm("Trust them? Sessions in this project will start with their content.")):
         return
     home.make()
     with Store.create(home.database) as store, store.transaction():
         store.mnemonics.allow(str(folder.path))
-    with Mnemonics.open(home, folder.project, Config.read(home.config).model) as project:
+    with ProjectMemories.open(home, folder.project, Config.read(home.config).model) as project:
         project.read_files()
     if as_json:
         print_json({"allowed": [str(folder.path)]})
         return
-    click.echo(f"Allowed. To take it back: palaver mnemonics disallow {line(str(folder.project))}")
+    click.echo(f"Allowed. To revoke it: palaver mnemonics disallow {line(str(folder.project))}")
 
 
 @mnemonics.command("disallow")
@@ -86,7 +86,7 @@ def disallow(path: str, *, as_json: bool) -> None:
     """Stop trusting the memory files of the project in PATH."""
     home = Home.find()
     home.check()
-    project = _of(path)
+    project = _folder_of(path)
     folder = str(project.path)
     with Store.open(home.database) as store, store.transaction():
         known = folder in store.mnemonics.allowed()
@@ -100,7 +100,7 @@ def disallow(path: str, *, as_json: bool) -> None:
         click.echo(f"Not trusted: {line(folder)}. To trust it again: {again}")
 
 
-def _of(path: str) -> Folder:
-    """Return the memory files of the project that a path lies in."""
+def _folder_of(path: str) -> MnemonicsFolder:
+    """Return the memory folder of the project that a path belongs to."""
     place = Path(path).expanduser()
-    return Folder(root_of(place.parent if place.name == MNEMONICS else place))
+    return MnemonicsFolder(root_of(place.parent if place.name == MNEMONICS else place))

@@ -22,9 +22,9 @@ from palaver.templates.json_output import to_json
 from palaver.templates.prompts import ExtractionPrompts
 from palaver.templates.quote import line
 
+from .language_model import provider_of, why_off
 from .options import as_json
 from .output import print_json, print_page, progress_bars, renderer
-from .provider import provider_of, why_off
 from .review import preference_fields
 
 

@@ -10,6 +10,7 @@ from palaver.core.clock import now
 from palaver.core.memory import Memory, MemoryState
 from palaver.core.origin import Origin
 from palaver.observe.memory import RememberResult
+from palaver.templates.memory_changes import undo_command
 from palaver.templates.quote import line
 
 from .memory_access import memory_core, print_redacted, redacted_kinds, types_of
@@ -21,9 +22,9 @@ from .project_option import folder_of, in_project, namespace_of
 @click.command()
 @click.argument("text", nargs=-1, required=True, metavar="TEXT...")
 @click.option("--type", "kind", default="preference", show_default=True, metavar="TYPE", help="decision, fact, ...")
-@click.option("--title", default="", metavar="TEXT", help="A heading; without one it is how the text begins.")
+@click.option("--title", default="", metavar="TEXT", help="A heading (default: the beginning of the text).")
 @in_project
-@click.option("--importance", type=float, default=0.7, show_default=True, metavar="0-1", help="How much it matters.")
+@click.option("--importance", type=float, default=0.7, show_default=True, metavar="0-1", help="How important it is.")
 @click.option("--tag", "tags", multiple=True, metavar="WORD", help="A word to find it by; can be repeated.")
 @click.option("--pin", is_flag=True, help="Protect it from losing confidence.")
 @click.option("--days", type=click.IntRange(1, 36_500), metavar="N", help="Expire after N days (default: never).")
@@ -60,35 +61,37 @@ def remember(
     with memory_core(make=True) as core:
         [known] = types_of(core, [kind])
         namespace = namespace_of(core, project, claim=True)
-        done = core.remember(replace(memory, type=known, namespace=namespace))
+        result = core.remember(replace(memory, type=known, namespace=namespace))
     if as_json:
-        told: dict[str, Any] = {"superseded": [held.id for held in done.superseded]}
-        told["proposed"] = [held.id for held in done.proposed]
-        told["edges"] = list(done.edges)
-        told["conflicts"] = [each.stored.id for each in done.conflicts]
-        print_json({"memory": done.stored, "duplicate": done.duplicate, **told, **redacted_kinds(done.stored)})
+        fields: dict[str, Any] = {
+            "superseded_ids": [old.id for old in result.superseded],
+            "proposed_superseded_ids": [old.id for old in result.proposed],
+            "edges": list(result.edges),
+            "conflicts": [each.stored.id for each in result.conflicts],
+        }
+        print_json({"memory": result.stored, "duplicate": result.duplicate, **fields, **redacted_kinds(result.stored)})
     else:
-        _tell(done)
+        _print_result(result)
 
 
-def _tell(done: RememberResult) -> None:
-    """Print what became of a memory, and how to settle what disagrees."""
-    if done.duplicate:
-        click.echo(f"Held already as {done.stored.id}: {line(done.stored.memory.content)}")
-        if done.stored.state is MemoryState.SUPERSEDED:
-            click.echo(f"A newer memory superseded it. To restore it: palaver memories undo {done.stored.id}")
+def _print_result(result: RememberResult) -> None:
+    """Print the result, and the commands that settle conflicts."""
+    stored = result.stored
+    if result.duplicate:
+        click.echo(f"Already stored as {stored.id}: {line(stored.memory.content)}")
+        if stored.state is MemoryState.SUPERSEDED:
+            click.echo(f"A newer memory superseded it. To restore it: {undo_command([stored.id])}")
         return
-    click.echo(f"Remembered as {done.stored.id} in {done.stored.memory.namespace}.")
-    print_redacted(done.stored)
-    for held in done.superseded:
-        click.echo(f"It replaces {held.id}: {line(held.memory.content)}")
-    proposed = {held.id for held in done.proposed}
-    for each in done.conflicts:
-        relation = "may replace" if each.stored.id in proposed else "disagrees with"
+    click.echo(f"Stored as {stored.id} in {stored.memory.namespace}.")
+    print_redacted(stored)
+    for old in result.superseded:
+        click.echo(f"It replaces {old.id}: {line(old.memory.content)}")
+    proposed = {old.id for old in result.proposed}
+    for each in result.conflicts:
+        relation = "may replace" if each.stored.id in proposed else "contradicts"
         reason = f" ({line(each.judgement.reason)}, judged by {each.judgement.judge})"
         click.echo(f"It {relation} {each.stored.id}: {line(each.stored.memory.content)}{reason}")
-    if done.superseded:
-        click.echo(f"To restore the old one: palaver memories undo {done.superseded[0].id}")
-    if done.conflicts:
-        older = done.conflicts[0].stored.id
-        click.echo(f"To settle it: palaver forget {older}, or palaver forget {done.stored.id}, which is the new one.")
+    if result.superseded:
+        click.echo(f"To restore the old one: {undo_command([result.superseded[0].id])}")
+    if result.conflicts:
+        click.echo(f"To keep one: palaver forget {result.conflicts[0].stored.id}, or palaver forget {stored.id} (new).")

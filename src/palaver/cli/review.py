@@ -7,12 +7,12 @@ from typing import Any
 import click
 from msgspec import Struct
 
-from palaver.archiver.store import Store
 from palaver.core.config import Config
 from palaver.core.errors import InvalidInput
 from palaver.core.home import Home
 from palaver.core.memory import StoredMemory
-from palaver.observe.extraction.preferences import PreferenceCandidate, decline, keep, preference_candidates
+from palaver.observe.extraction.preferences import PreferenceCandidate, keep, preference_candidates
+from palaver.observe.extraction.preferences import decline as decline_preference
 from palaver.observe.memory import MemoryCore
 from palaver.templates.quote import line
 
@@ -20,8 +20,8 @@ from .options import as_json
 from .output import print_json
 
 
-class Waiting(Struct, frozen=True):
-    """Something that waits for a review: its fields as JSON has them, and what approving and declining do.
+class ReviewItem(Struct, frozen=True):
+    """Proposal that waits for a review: its JSON fields, and functions that approve and decline it.
 
     `approve` returns the id of the memory.
     """
@@ -30,18 +30,16 @@ class Waiting(Struct, frozen=True):
     approve: Callable[[], str]
     decline: Callable[[], object]
 
-    def shown(self) -> str:
-        """Return it as text for a terminal."""
+    def as_text(self) -> str:
+        """Return the proposal as text for a terminal."""
         told = {name: line(str(value)) for name, value in self.fields.items()}
         if self.fields["kind"] == "preference":
-            what, said = (
-                "Preference",
-                f"you said it in session {told['session_id']}, {told['path']} line {told['line']}",
-            )
+            label = "Preference"
+            source = f"you said it in session {told['session_id']}, {told['path']} line {told['line']}"
         else:
-            what = "Golden rule"
-            said = f"confidence {told['confidence']}, {told['successes']} successes, stored by {told['stored_by']}"
-        return f"{told['id']}  {what} for {told['namespace']}: {told['content']}\n  Source: {said}"
+            label = "Golden rule"
+            source = f"confidence {told['confidence']}, {told['successes']} successes, stored by {told['stored_by']}"
+        return f"{told['id']}  {label} for {told['namespace']}: {told['content']}\n  Source: {source}"
 
 
 @click.command()
@@ -49,43 +47,30 @@ class Waiting(Struct, frozen=True):
 @click.option("--decline", multiple=True, metavar="ID", help="Decline without asking; can be repeated.")
 @as_json
 def review(*, approve: Sequence[str], decline: Sequence[str], as_json: bool) -> None:
-    """Approve or decline what Palaver proposes: preferences you stated, and memories that proved themselves.
+    """Approve or decline proposals: preferences that you stated, and proven memories.
 
-    An approved preference is stored; an approved proven memory becomes a golden rule. What you decline is never
-    proposed again. At a terminal each proposal is shown with its source and asked about.
+    An approved preference is stored; an approved proven memory becomes a golden rule. Declined ones are never proposed
+    again. At a terminal each proposal is shown with its source.
     """
     home = Home.find()
     home.check()
     with MemoryCore.open(home, Config.read(home.config).model) as core:
-        waiting = waiting_in(core.store, core)
+        waiting = _waiting(core)
         if approve or decline:
             _decide(waiting, approve, decline, as_json=as_json)
         elif as_json:
             print_json({"waiting": [each.fields for each in waiting.values()]})
         elif not waiting:
-            click.echo("Nothing waits for a review.")
+            click.echo("Nothing is waiting for a review.")
         elif sys.stdin.isatty() and sys.stdout.isatty():
             _ask(list(waiting.values()))
         else:
-            click.echo("\n".join(each.shown() for each in waiting.values()))
+            click.echo("\n".join(each.as_text() for each in waiting.values()))
             click.echo("Decide with `palaver memories review --approve ID` or `--decline ID`.")
 
 
-def waiting_in(store: Store, core: MemoryCore) -> dict[str, Waiting]:
-    """Return what waits for a review, by id: preferences first."""
-    found = [_preference(store, core, each) for each in preference_candidates(store)]
-    found += [_proven(core, held) for held in core.feedback.approvable()]
-    return {each.fields["id"]: each for each in found}
-
-
-def _preference(store: Store, core: MemoryCore, candidate: PreferenceCandidate) -> Waiting:
-
-    fields = preference_fields(candidate)
-    return Waiting(fields, lambda: keep(core, candidate).id, lambda: decline(store, candidate))
-
-
 def preference_fields(candidate: PreferenceCandidate) -> dict[str, Any]:
-    """Return a stated preference as JSON has it."""
+    """Return the JSON fields of a stated preference."""
     memory = candidate.memory
     return {
         "id": candidate.id,
@@ -99,21 +84,36 @@ def preference_fields(candidate: PreferenceCandidate) -> dict[str, Any]:
     }
 
 
-def _proven(core: MemoryCore, held: StoredMemory) -> Waiting:
+def _waiting(core: MemoryCore) -> dict[str, ReviewItem]:
+    """Return the proposals by id, preferences first."""
+    found = [_preference(core, each) for each in preference_candidates(core.store)]
+    found += [_proven(core, stored) for stored in core.feedback.approvable()]
+    return {each.fields["id"]: each for each in found}
+
+
+def _preference(core: MemoryCore, candidate: PreferenceCandidate) -> ReviewItem:
+    return ReviewItem(
+        preference_fields(candidate),
+        lambda: keep(core, candidate).id,
+        lambda: decline_preference(core.store, candidate),
+    )
+
+
+def _proven(core: MemoryCore, stored: StoredMemory) -> ReviewItem:
     fields = {
-        "id": held.id,
+        "id": stored.id,
         "kind": "golden_rule",
-        "content": held.memory.content,
-        "namespace": held.memory.namespace,
-        "confidence": held.stats.confidence,
-        "successes": held.stats.successes,
-        "stored_by": held.memory.source or held.memory.origin,
+        "content": stored.memory.content,
+        "namespace": stored.memory.namespace,
+        "confidence": stored.stats.confidence,
+        "successes": stored.stats.successes,
+        "stored_by": stored.memory.source or stored.memory.origin,
     }
-    return Waiting(fields, lambda: core.feedback.approve(held.id).id, lambda: core.feedback.decline(held.id))
+    return ReviewItem(fields, lambda: core.feedback.approve(stored.id).id, lambda: core.feedback.decline(stored.id))
 
 
-def _decide(waiting: dict[str, Waiting], approve: Sequence[str], decline: Sequence[str], *, as_json: bool) -> None:
-    """Approve and decline by id; raises `InvalidInput` before anything is done if one does not wait."""
+def _decide(waiting: dict[str, ReviewItem], approve: Sequence[str], decline: Sequence[str], *, as_json: bool) -> None:
+    """Approve and decline by id; raises `InvalidInput` for an unknown one, before anything is done."""
     if both := sorted({*approve} & {*decline}):
         raise click.UsageError(f"Both approved and declined: {', '.join(both)}.")
     for name in (*approve, *decline):
@@ -135,10 +135,10 @@ def _approved(name: str, memory: str) -> str:
     return f"Approved: {memory} is a golden rule." if name == memory else f"Approved: {name} is stored as {memory}."
 
 
-def _ask(waiting: Sequence[Waiting]) -> None:
+def _ask(waiting: Sequence[ReviewItem]) -> None:
     """Show each proposal and ask about it."""
     for number, each in enumerate(waiting, 1):
-        click.echo(f"\n{number} of {len(waiting)}  {each.shown()}")
+        click.echo(f"\n{number} of {len(waiting)}  {each.as_text()}")
         answer = click.prompt("Keep, decline or skip?", type=click.Choice(["k", "d", "s"]), default="s")
         if answer == "k":
             click.echo(_approved(each.fields["id"], each.approve()))

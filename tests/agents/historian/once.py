@@ -3,15 +3,15 @@
 import sys
 from pathlib import Path
 
-from palaver.agents.desk import Place
 from palaver.agents.historian import HISTORIAN
+from palaver.agents.toolset import ServerConfig
 from palaver.core.home import Home
 from palaver.templates.render import Renderer
 
 if __name__ == "__main__":
     home, project, name, count = sys.argv[1:]
     [remember] = [tool for tool in HISTORIAN.tools if tool.name == "memory_remember"]
-    desk = HISTORIAN.open(Place(Home(Path(home)), None, Renderer(), (), Path(project)))
+    desk = HISTORIAN.open(ServerConfig(Home(Path(home)), None, Renderer(), (), Path(project)))
     for number in range(int(count)):
         told = {"title": "Same title", "content": f"Note {number} of {name}", "memoryType": "learning"}
         reply = remember.call(desk, told).data or {}

@@ -12,11 +12,9 @@ from mcp.client.client import Client
 from mcp_types import CallToolResult, TextContent
 from msgspec.structs import replace
 
-from palaver.agents.desk import Place
-from palaver.agents.historian import HISTORIAN
-from palaver.agents.historian.desk import HistorianDesk
+from palaver.agents.historian import HISTORIAN, HistorianContext
 from palaver.agents.server import build
-from palaver.agents.surface import Surface
+from palaver.agents.toolset import ServedTools, ServerConfig
 from palaver.core.home import Home
 from palaver.observe.memory import MemoryCore
 from palaver.templates.render import Renderer
@@ -38,19 +36,19 @@ class Talk:
         return self.folder / "myapp"
 
     @property
-    def place(self) -> Place:
+    def place(self) -> ServerConfig:
         """Where the server looks."""
-        return Place(self.home, None, Renderer(), (), self.project)
+        return ServerConfig(self.home, None, Renderer(), (), self.project)
 
     @cached_property
-    def surface(self) -> Surface:
+    def surface(self) -> ServedTools:
         """Historian's, opened once."""
-        desk = HistorianDesk(self.place)
+        desk = HistorianContext(self.place)
 
-        def opened(_: Place) -> HistorianDesk:
+        def opened(_: ServerConfig) -> HistorianContext:
             return desk
 
-        return Surface.of([replace(HISTORIAN, open=opened)])
+        return ServedTools.of([replace(HISTORIAN, open=opened)])
 
     @cached_property
     def core(self) -> MemoryCore:

@@ -145,8 +145,8 @@ def test_broken_files_are_reported_and_left_alone(historian: Talk) -> None:
     assert problems.keys() == {
         *("staging-port.md", "twice.md", "open.md", "empty.md", "deep.md", "bytes.md", "long.md", "types.yaml")
     }
-    assert problems["staging-port.md"].startswith("broken YAML in line 4: ")
-    assert problems["twice.md"] == "a key stands twice in the front matter"
+    assert problems["staging-port.md"].startswith("invalid YAML in line 4: ")
+    assert problems["twice.md"] == "the front matter has a duplicate key"
     assert problems["open.md"] == "the front matter is not closed by a line of ---"
     assert problems["empty.md"] == "Content cannot be empty"
     assert problems["bytes.md"] == "it is not UTF-8"
@@ -281,14 +281,14 @@ def test_what_cannot_be_opened_now_is_not_lost(historian: Talk, monkeypatch: pyt
     """A folder without the right to read it is reported; what was in it is held all the same."""
     file = historian.remember("Staging port", PORT)
     with monkeypatch.context() as patched:
-        opened = os.open
+        scan = os.scandir
 
-        def refused(name: str, *rest: Any, **more: Any) -> int:
-            if name == "learning":
+        def refused(folder: Path) -> Any:
+            if folder.name == "learning":
                 raise PermissionError(13, "Permission denied")
-            return opened(name, *rest, **more)
+            return scan(folder)
 
-        patched.setattr("os.open", refused)
+        patched.setattr("os.scandir", refused)
         assert historian.problems() == {"learning": "permission denied"}
     assert historian.core.at_path(str(file)) is not None
     assert historian.recall("staging port") == {"staging-port.md": PORT}
@@ -298,8 +298,8 @@ def test_many_files_are_taken_up_call_by_call(historian: Talk, monkeypatch: pyte
     """A call answers in time; what is left is told, and the next calls go on with it."""
     for number in range(4):
         historian.write(f"learning/{number}.md", f"Note number {number}")
-    monkeypatch.setattr("palaver.observe.mnemonics.mirror._AT_A_TIME", -1.0)
-    assert historian.problems() == {".mnemonics": "4 files are still to be taken up; call again"}
+    monkeypatch.setattr("palaver.observe.mnemonics.file_sync._TIME_MAX", -1.0)
+    assert historian.problems() == {".mnemonics": "4 files are not read yet; call again"}
     monkeypatch.undo()
 
     assert historian.problems() == {}

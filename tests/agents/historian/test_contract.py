@@ -3,7 +3,7 @@
 import pytest
 
 from palaver.agents.historian import HISTORIAN
-from palaver.agents.surface import Surface, toolset_of
+from palaver.agents.toolset import ServedTools, find_toolset
 from palaver.core.errors import InvalidInput
 
 from ..theo.test_contract import parameters
@@ -33,12 +33,12 @@ def test_the_surface_costs_little() -> None:
 
 def test_it_is_served_alone_and_with_others() -> None:
     """memory_recall and memory_forget are Theo's names, too: together they need a prefix."""
-    historian, theo, conversation = (toolset_of(name) for name in ("historian", "theo", "conversation"))
+    historian, theo, conversation = (find_toolset(name) for name in ("historian", "theo", "conversation"))
 
-    assert len(Surface.of([conversation, historian]).tools) == 8
+    assert len(ServedTools.of([conversation, historian]).tools) == 8
     with pytest.raises(InvalidInput, match="theo and historian both define the tool memory_recall"):
-        Surface.of([theo, historian])
-    assert "historian_memory_forget" in Surface.of([theo, historian], prefix=True).tools
+        ServedTools.of([theo, historian])
+    assert "historian_memory_forget" in ServedTools.of([theo, historian], prefix=True).tools
 
 
 def test_what_destroys_is_said_to() -> None:

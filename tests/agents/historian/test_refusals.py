@@ -78,7 +78,7 @@ def test_nothing_is_deleted_that_was_not_shown(historian: Talk) -> None:
 
     assert (reply["success"], reply["files"]) == (False, [str(kept)])
     [left] = reply["kept"]
-    assert (left["path"], left["reason"]) == (str(edited), "It is not what was shown any more")
+    assert (left["path"], left["reason"]) == (str(edited), "It changed since it was shown")
     assert [edited.exists(), joined.exists(), kept.exists()] == [True, True, False]
     again = historian("memory_forget", query="cache", confirm=True)
     assert again["confirmRequired"] is True
@@ -123,8 +123,8 @@ def test_a_folder_that_may_not_be_written_is_told_of(historian: Talk, monkeypatc
         raise PermissionError(13, "Permission denied")
 
     with monkeypatch.context() as patched:
-        patched.setattr("palaver.observe.mnemonics.folder._write", refused)
-        patched.setattr("os.unlink", refused)
+        patched.setattr("palaver.observe.mnemonics.mnemonics_folder._write_beside", refused)
+        patched.setattr("pathlib.Path.unlink", refused)
         new = historian("memory_remember", title="New", content="Something else", memoryType="issue")
         assert new["error"] == f"{file.parents[1]}/issue/new.md: permission denied"
         told = historian("memory_compound", query="staging server port", modifications="It listens on port 9000")

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import orjson
 
-from palaver.agents.desk import Place
 from palaver.agents.theo import THEO
+from palaver.agents.toolset import ServerConfig
 from palaver.core.errors import PalaverError
 from palaver.core.home import Home
 from palaver.templates.render import Renderer
@@ -15,7 +15,7 @@ if __name__ == "__main__":
     home, name, arguments = sys.argv[1:]
     [tool] = [tool for tool in THEO.tools if tool.name == name]
     try:
-        reply = tool.call(THEO.open(Place(Home(Path(home)), None, Renderer())), orjson.loads(arguments))
+        reply = tool.call(THEO.open(ServerConfig(Home(Path(home)), None, Renderer())), orjson.loads(arguments))
     except PalaverError as error:
-        reply = THEO.refusal(error)
+        reply = THEO.to_error_reply(error)
     print(reply.text)

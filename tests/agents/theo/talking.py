@@ -12,11 +12,10 @@ from mcp.client.client import Client
 from mcp_types import CallToolResult, TextContent
 from msgspec.structs import replace
 
-from palaver.agents.desk import Place
 from palaver.agents.server import build
-from palaver.agents.surface import Surface
 from palaver.agents.theo import THEO
-from palaver.agents.theo.desk import TheoDesk
+from palaver.agents.theo.theo_context import TheoContext
+from palaver.agents.toolset import ServedTools, ServerConfig
 from palaver.core.home import Home
 from palaver.templates.render import Renderer
 
@@ -32,19 +31,19 @@ class Talk:
     project: Path = Path()
 
     @cached_property
-    def surface(self) -> Surface:
+    def surface(self) -> ServedTools:
         """Theo's, opened once. Documents lie beside its home."""
-        desk = TheoDesk(self.place)
+        desk = TheoContext(self.place)
 
-        def opened(_: Place) -> TheoDesk:
+        def opened(_: ServerConfig) -> TheoContext:
             return desk
 
-        return Surface.of([replace(THEO, open=opened)])
+        return ServedTools.of([replace(THEO, open=opened)])
 
     @property
-    def place(self) -> Place:
+    def place(self) -> ServerConfig:
         """Where the server looks."""
-        return Place(Home(self.home), None, Renderer(), (self.home.parent,), self.project)
+        return ServerConfig(Home(self.home), None, Renderer(), (self.home.parent,), self.project)
 
     def call(self, name: str, **arguments: object) -> dict[str, Any]:
         """One call on a connection of its own; its envelope."""

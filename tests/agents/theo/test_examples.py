@@ -9,7 +9,7 @@ import pytest
 from palaver.core.home import Home
 from palaver.core.memory import Memory
 from palaver.observe.memory import MemoryCore
-from palaver.observe.mnemonics import Mnemonics
+from palaver.observe.mnemonics import ProjectMemories
 
 from .page import GRAPH, PARAMETERS, REPLIES, misses
 from .talking import Talk
@@ -270,7 +270,7 @@ def test_what_is_pinned_is_forgotten_by_force_alone(theo: Talk) -> None:
 
 def test_a_file_that_stays_is_named(theo: Talk, tmp_path: Path) -> None:
     """Forgetting a memory that historian keeps in a file names the file, and the command that deletes it."""
-    with closing(Mnemonics.open(Home(theo.home), tmp_path)) as mnemonics:
+    with closing(ProjectMemories.open(Home(theo.home), tmp_path)) as mnemonics:
         held = mnemonics.remember("Tabs", "Use tabs in templates", "project-preference").stored
         gone = theo.data("memory_forget", memory_id=held.id)
         assert mnemonics.recall("tabs in templates") == []

@@ -9,7 +9,7 @@ import pytest
 from palaver.core.deletion import DeletionPreview, DeletionRequest, DeletionResult
 from palaver.core.home import Home
 from palaver.observe.deletion.deleter import Deleter
-from palaver.observe.mnemonics import Mnemonics
+from palaver.observe.mnemonics import ProjectMemories
 from palaver.templates.render import Renderer
 
 
@@ -20,9 +20,9 @@ class Project:
     folder: Path
     home: Home
 
-    def opened(self) -> Mnemonics:
+    def opened(self) -> ProjectMemories:
         """Open the memories as another process does."""
-        return Mnemonics.open(self.home, self.folder)
+        return ProjectMemories.open(self.home, self.folder)
 
     def remember(self, title: str, content: str) -> tuple[str, Path]:
         """Store a memory; return its id and its file."""
@@ -112,7 +112,7 @@ def test_a_file_that_cannot_be_deleted_is_reported(project: Project, monkeypatch
         raise PermissionError(13, "Permission denied")
 
     with monkeypatch.context() as patched:
-        patched.setattr("palaver.observe.mnemonics.folder.os.unlink", refused)
+        patched.setattr("pathlib.Path.unlink", refused)
         outcome = project.forget(DeletionRequest((memory,), erase=True))
 
     assert outcome.remaining_files == (f"{file}: permission denied",)

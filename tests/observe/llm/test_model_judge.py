@@ -19,7 +19,7 @@ from palaver.core.recursion import OWN_PROMPT_MARK
 from palaver.observe.llm.model_judge import ModelJudge
 from palaver.observe.llm.provider import Anthropic
 from palaver.observe.memory import MemoryCore, Verdict
-from palaver.observe.mnemonics import Mnemonics
+from palaver.observe.mnemonics import ProjectMemories
 from palaver.search.index.generation import Generations
 from palaver.templates.prompts import JudgingPrompts
 from palaver.templates.render import Renderer
@@ -325,7 +325,7 @@ def test_core_closes_judge_and_provider(bench: Bench, tmp_path: Path, files: boo
     bench.provider.usually = lambda _: saying(judged("contradicts"))
     for asked in ((), (pair(*OPEN),)):
         home = Home(tmp_path / "another")
-        opened = Mnemonics.open(home, tmp_path, None, judging) if files else MemoryCore.open(home, None, judging)
+        opened = ProjectMemories.open(home, tmp_path, None, judging) if files else MemoryCore.open(home, None, judging)
         with closing(opened):
             made[-1].judge_all(asked)
             assert closed == []

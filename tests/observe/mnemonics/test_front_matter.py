@@ -5,7 +5,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from palaver.observe.mnemonics import Mnemonic, YamlInvalid
+from palaver.observe.mnemonics import MemoryFile, YamlInvalid
 
 AT, LATER = "2026-02-16T10:30:00.000Z", "2026-03-01T00:00:00.000Z"
 LINES = st.text(st.characters(exclude_categories=("C", "Zl", "Zp")), min_size=1, max_size=30)
@@ -16,8 +16,8 @@ BODIES = st.text(st.characters(exclude_categories=["Cs"]), max_size=300).map(str
 @given(body=BODIES, tags=st.lists(WORDS, max_size=4, unique=True))
 def test_what_is_written_is_read_back(body: str, tags: list[str]) -> None:
     """Whatever the tags and the content hold, and as YAML that any other reader understands."""
-    told = Mnemonic.new(body, "learning", tuple(tags), AT)
-    again = Mnemonic.parse(told.text)
+    told = MemoryFile.new(body, "learning", tuple(tags), AT)
+    again = MemoryFile.parse(told.text)
 
     assert (again.body, again.declared, again.tags, again.created) == (body, "learning", tuple(tags), AT)
     front: dict[str, object] = yaml.safe_load(told.front)
@@ -31,12 +31,12 @@ def test_what_is_written_is_read_back(body: str, tags: list[str]) -> None:
 def test_any_text_is_read_or_refused(text: str) -> None:
     """Nothing that stands in a file raises anything but `YamlInvalid`; what can be changed is only changed there."""
     try:
-        told = Mnemonic.parse(text)
-        changed = told.changed("another body", LATER, "issue")
+        told = MemoryFile.parse(text)
+        changed = told.edited("another body", LATER, "issue")
     except YamlInvalid:
         return
     assert (changed.body, changed.declared, changed.tags) == ("another body", "issue", told.tags)
-    assert Mnemonic.parse(changed.text) == changed
+    assert MemoryFile.parse(changed.text) == changed
 
 
 @pytest.mark.parametrize(
@@ -52,36 +52,36 @@ def test_any_text_is_read_or_refused(text: str) -> None:
 )
 def test_only_the_values_that_change_are_changed(before: str, after: str) -> None:
     """Comments, quotes, order, line ends and unknown keys stay."""
-    assert Mnemonic.parse(f"---\n{before}---\nx\n").changed("y", LATER, "issue").front == after
+    assert MemoryFile.parse(f"---\n{before}---\nx\n").edited("y", LATER, "issue").front == after
 
 
 @pytest.mark.parametrize(
     ("front", "said"),
     [
-        ("tags: [a", "broken YAML in line 3: "),
-        ("- a\n- b", "no list of keys and values"),
-        ("memory_type: [a]", "memory_type is no single word"),
+        ("tags: [a", "invalid YAML in line 3: "),
+        ("- a\n- b", "no mapping of keys to values"),
+        ("memory_type: [a]", "memory_type is no single value"),
         ("tags:\n  - a: b", "tags is no list of words"),
-        ("a: 1\na: 2", "a key stands twice"),
-        ("a: *nothing", "broken YAML in line 2: "),
+        ("a: 1\na: 2", "has a duplicate key"),
+        ("a: *nothing", "invalid YAML in line 2: "),
         ("tags: " + "[" * 9_000, "over 128 brackets"),
-        ("- " * 8_000, "broken YAML: RecursionError"),
+        ("- " * 8_000, "invalid YAML: RecursionError"),
         ("a: " + "x" * 20_000, "over 16,384 characters"),
-        ("a: \x01", "broken YAML"),
+        ("a: \x01", "invalid YAML"),
     ],
 )
 def test_broken_front_matter_says_what_is_wrong(front: str, said: str) -> None:
     """With the line of the file."""
     with pytest.raises(YamlInvalid, match=said):
-        Mnemonic.parse(f"---\n{front}\n---\nx")
+        MemoryFile.parse(f"---\n{front}\n---\nx")
 
 
 @pytest.mark.parametrize("front", ["{memory_type: x}", "memory_type: &a x\nb: *a", "memory_type: |\n  x\nb: 1"])
 def test_what_cannot_be_changed_in_its_place_is_refused_or_right(front: str) -> None:
     """Rare ways to write a value never lead to a file that says something else."""
-    told = Mnemonic.parse(f"---\n{front}\n---\nx")
+    told = MemoryFile.parse(f"---\n{front}\n---\nx")
     try:
-        changed = told.changed("y", LATER, "issue")
+        changed = told.edited("y", LATER, "issue")
     except YamlInvalid:
         return
     assert yaml.safe_load(changed.front)["memory_type"] == "issue"
@@ -90,6 +90,6 @@ def test_what_cannot_be_changed_in_its_place_is_refused_or_right(front: str) -> 
 
 def test_files_without_front_matter_are_all_body() -> None:
     """A rule at the beginning is no front matter; tags may stand with commas between them."""
-    assert Mnemonic.parse("---\n\nA rule above\n").body == "---\n\nA rule above"
-    assert Mnemonic.parse("\ufeffplain\n").body == "plain"
-    assert Mnemonic.parse("---\ntags: a, b c\n---\n").tags == ("a", "b c")
+    assert MemoryFile.parse("---\n\nA rule above\n").body == "---\n\nA rule above"
+    assert MemoryFile.parse("\ufeffplain\n").body == "plain"
+    assert MemoryFile.parse("---\ntags: a, b c\n---\n").tags == ("a", "b c")

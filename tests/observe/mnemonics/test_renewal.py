@@ -8,7 +8,7 @@ from palaver.archiver.redaction import Redacted, Redactor
 from palaver.archiver.store import Store
 from palaver.core.home import Home
 from palaver.observe.memory.memory_redaction import redact_stored_memories
-from palaver.observe.mnemonics import Mnemonics
+from palaver.observe.mnemonics import ProjectMemories
 
 TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 
@@ -27,7 +27,7 @@ def test_a_secret_leaves_the_memory_and_not_the_file(tmp_path: Path, monkeypatch
     home = Home(tmp_path / "home")
     with monkeypatch.context() as earlier:
         earlier.setattr(Redactor, "redact", untouched)
-        first = Mnemonics.open(home, tmp_path / "shop")
+        first = ProjectMemories.open(home, tmp_path / "shop")
         [match] = first.recall("deploy key")
         first.close()
     assert TOKEN in match.stored.memory.content
@@ -36,7 +36,7 @@ def test_a_secret_leaves_the_memory_and_not_the_file(tmp_path: Path, monkeypatch
         with store.transaction():
             store.memories.mark_redacted([match.stored.key], "earlier")
         assert redact_stored_memories(store, Redactor(home.key())) == 1
-    later = Mnemonics.open(home, tmp_path / "shop")
+    later = ProjectMemories.open(home, tmp_path / "shop")
     [again] = later.recall("deploy key")
     later.close()
 

@@ -1,4 +1,4 @@
-"""Theo's traces: who wrote a line, from git's blame and from what the archive knows about edits."""
+"""Theo tools for code traces: the author of a line, from git blame and archived edits."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -7,25 +7,25 @@ from pydantic import Field
 
 from ...core.amount import many
 from ...observe.traces import Attributed, Certainty, CommitShare
-from ..toolset import Reply, WholeNumber
-from .arguments import Limit, checked_count
-from .desk import TheoDesk
-from .envelope import budgeted, done, instant
+from ..toolset import ToolReply, WholeNumber
+from .parameters import Limit, checked_count
+from .theo_context import TheoContext
+from .theo_replies import instant, limited_reply, success_reply
 
 _COMMITS_SHOWN = 50
 
 
 def trace_query(
-    desk: TheoDesk,
-    file: Annotated[str, Field(description="Path, absolute or from here")],
-    line: Annotated[WholeNumber | None, Field(description="One line, from 1; all without it")] = None,
-) -> Reply:
-    """Which lines of a file agents wrote, by commit, with the conversation and how certain that is.
+    theo: TheoContext,
+    file: Annotated[str, Field(description="Path, absolute or relative")],
+    line: Annotated[WholeNumber | None, Field(description="Line number, from 1; default: all lines")] = None,
+) -> ToolReply:
+    """Find the lines of a file that agents wrote, by commit, with the conversation and a certainty.
 
-    certain: the line stands in the agent's edit; likely: but for formatting; possible: the agent changed the file
-    meanwhile. Uncommitted lines are told apart. Works for lines older than the archive's installation.
+    certain: the line is in an agent's edit; likely: except for formatting; possible: an agent changed the file at that
+    time. Uncommitted lines are listed separately. Lines from before the installation are found, too.
     """
-    found = desk.traces.of_file(Path(file), line)
+    found = theo.traces.of_file(Path(file), line)
     main = max((share for share in found.shares if share.trace), key=_weight, default=None)
     shown = main or (found.shares[0] if found.shares else None)
     data = {
@@ -42,17 +42,17 @@ def trace_query(
         },
         "commits": [_share(share) for share in found.shares[:_COMMITS_SHOWN]],
     }
-    return done(data)
+    return success_reply(data)
 
 
 def trace_list(
-    desk: TheoDesk,
+    theo: TheoContext,
     conversation_url: Annotated[str | None, Field(description="session:ID")] = None,
     limit: Limit = 20,
-) -> Reply:
-    """What agents wrote lately: one record for each commit, or conversation where no commit is known; newest first."""
-    traces, total = desk.traces.latest(conversation_url, checked_count(limit, 1_000))
-    return budgeted({"traces": [trace.as_json() for trace in traces], "total": total})
+) -> ToolReply:
+    """List recent code of agents, newest first: one record per commit, or per conversation without a known commit."""
+    traces, total = theo.traces.latest(conversation_url, checked_count(limit, 1_000))
+    return limited_reply({"traces": [trace.as_json() for trace in traces], "total": total})
 
 
 def _weight(share: CommitShare) -> int:

@@ -1,4 +1,4 @@
-"""Theo's documents: files taken up, counted and deleted."""
+"""Theo tools for documents: index, count and delete them."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -11,22 +11,22 @@ from ...core.errors import InvalidInput
 from ...core.memory_filter import MemoryFilter
 from ...core.memory_types import GOLDEN_RULE
 from ...templates.quote import clean
-from ..toolset import Reply
-from .desk import TheoDesk
-from .envelope import done
+from ..toolset import ToolReply
+from .theo_context import TheoContext
+from .theo_replies import success_reply
 
-Namespace = Annotated[str, Field(description="A name for what belongs together")]
+Namespace = Annotated[str, Field(description="Groups documents that belong together")]
 
 
 def index_file(
-    desk: TheoDesk,
+    theo: TheoContext,
     file_path: Annotated[str, Field(description=".md, .markdown, .txt, .py or .pdf")],
     namespace: Namespace = "default",
-) -> Reply:
-    """Take a file up so that it can be searched. Its chunks replace those of before; an unchanged file keeps them."""
-    indexed = desk.documents.index_file(file_path, namespace)
+) -> ToolReply:
+    """Index a file for search. Its chunks replace the former ones; an unchanged file keeps them."""
+    indexed = theo.documents.index_file(file_path, namespace)
     ids = list(indexed.chunk_ids)
-    return done(
+    return success_reply(
         {
             "chunks_created": 0 if indexed.unchanged else len(ids),
             "source_file": clean(str(indexed.source_file)),
@@ -38,18 +38,18 @@ def index_file(
 
 
 def index_directory(
-    desk: TheoDesk,
+    theo: TheoContext,
     dir_path: Annotated[str, Field(description="Folder to scan")],
     recursive: Annotated[bool, Field(description="Scan its subfolders too")] = True,
     namespace: Namespace = "default",
-    async_mode: Annotated[bool, Field(description="Queue what takes long; false waits for all embeddings")] = True,
-) -> Reply:
-    """Index every supported file of a folder. Unchanged files are skipped, and so are files that cannot be read."""
+    async_mode: Annotated[bool, Field(description="Queue slow work; false waits for all embeddings")] = True,
+) -> ToolReply:
+    """Index every supported file of a folder. Unchanged and unreadable files are skipped."""
     if not dir_path.strip():
         raise InvalidInput("dir_path cannot be empty", hint='Give a folder, such as "docs" or ".".')
-    indexed = desk.documents.index_directory(dir_path, namespace, recursive=recursive, async_mode=async_mode)
-    desk.embed_waiting(indexed)
-    return done(
+    indexed = theo.documents.index_directory(dir_path, namespace, recursive=recursive, async_mode=async_mode)
+    theo.embed_waiting(indexed)
+    return success_reply(
         {
             "files_indexed": indexed.indexed,
             "total_chunks": indexed.chunks,
@@ -61,30 +61,34 @@ def index_directory(
     )
 
 
-def delete_chunks(desk: TheoDesk, ids: Annotated[list[str], Field(description="chunk_… IDs from search")]) -> Reply:
+def delete_chunks(
+    theo: TheoContext, ids: Annotated[list[str], Field(description="chunk_… IDs from search")]
+) -> ToolReply:
     """Delete these chunks. Indexing their files again brings them back."""
-    deleted = list(desk.documents.delete([held.id for held in desk.documents.get(ids)]))
-    return done({"deleted_count": len(deleted), "deleted_ids": deleted})
+    deleted = list(theo.documents.delete([held.id for held in theo.documents.get(ids)]))
+    return success_reply({"deleted_count": len(deleted), "deleted_ids": deleted})
 
 
-def delete_file(desk: TheoDesk, source_file: Annotated[str, Field(description="As search tells it")]) -> Reply:
-    """Delete all chunks of a file, from the index only: the file stays."""
-    return done({"deleted_count": desk.documents.delete_file(Path(source_file)), "source_file": source_file})
+def delete_file(
+    theo: TheoContext, source_file: Annotated[str, Field(description="Path, as in search results")]
+) -> ToolReply:
+    """Delete all chunks of a file from the index; the file stays."""
+    return success_reply({"deleted_count": theo.documents.delete_file(Path(source_file)), "source_file": source_file})
 
 
-def clear_index(desk: TheoDesk, confirm: Annotated[bool, Field(description="Must be true: all documents go")]) -> Reply:
+def clear_index(theo: TheoContext, confirm: Annotated[bool, Field(description="Must be true")]) -> ToolReply:
     """Delete all documents from the index. Memories, conversations and the files themselves stay."""
     if not confirm:
         raise InvalidInput("Safety check: Set confirm=True to delete all documents")
-    deleted = desk.documents.clear()
-    return done({"deleted_count": deleted, "memories_kept": desk.core.count()})
+    deleted = theo.documents.clear()
+    return success_reply({"deleted_count": deleted, "memories_kept": theo.core.count()})
 
 
-def get_index_stats(desk: TheoDesk) -> Reply:
-    """How much is indexed and remembered. `total_documents` counts chunks."""
-    stats, memories = desk.documents.stats(), desk.core
+def get_index_stats(theo: TheoContext) -> ToolReply:
+    """Count indexed documents and memories. `total_documents` counts chunks."""
+    stats, memories = theo.documents.stats(), theo.core
     namespaces = {**stats.namespaces, **memories.count_by("namespace")}
-    return done(
+    return success_reply(
         {
             "total_documents": stats.chunks,
             "unique_sources": len(stats.source_files),

@@ -1,4 +1,4 @@
-"""Theo's graph of memories: edges drawn, removed, looked at, and drawn for what has none."""
+"""Theo tools for the graph of memories: draw, remove, inspect and backfill edges."""
 
 from typing import Annotated, Any
 
@@ -8,39 +8,39 @@ from ...core.errors import InvalidInput
 from ...core.memory import Edge
 from ...observe.memory import MemoryNeighborhood, parse_relation
 from ...templates.quote import clean
-from ..toolset import Reply, WholeNumber
-from .arguments import RELATIONS, Direction, MemoryId, Namespace
-from .desk import TheoDesk
-from .envelope import done, plain
+from ..toolset import ToolReply, WholeNumber
+from .parameters import RELATIONS, Direction, MemoryId, Namespace
+from .theo_context import TheoContext
+from .theo_replies import flat_reply, success_reply
 
 
 def memory_relate(
-    desk: TheoDesk,
-    source_id: Annotated[str, Field(description="Memory that the edge starts at")],
-    target_id: Annotated[str, Field(description="Memory that the edge leads to")],
+    theo: TheoContext,
+    source_id: Annotated[str, Field(description="Memory at the start of the edge")],
+    target_id: Annotated[str, Field(description="Memory at the end of the edge")],
     relation: Annotated[str, Field(json_schema_extra={"enum": [*RELATIONS]}, description="Kind of edge")],
     weight: Annotated[float, Field(description="0.0-1.0")] = 1.0,
-) -> Reply:
+) -> ToolReply:
     """Draw an edge between two memories, or change its weight. `supersedes` halves the target's importance."""
-    edge = desk.core.graph.relate(source_id, target_id, parse_relation(relation), weight, "drawn by hand")
-    return done({"edge_id": edge.id})
+    edge = theo.core.graph.relate(source_id, target_id, parse_relation(relation), weight, "drawn by hand")
+    return success_reply({"edge_id": edge.id})
 
 
 def memory_edge_forget(
-    desk: TheoDesk,
+    theo: TheoContext,
     edge_id: Annotated[WholeNumber | None, Field(description="Only this edge")] = None,
     memory_id: Annotated[str | None, Field(description="Every edge of this memory")] = None,
-    source_id: Annotated[str | None, Field(description="With target_id: the edges from one to the other")] = None,
-    target_id: Annotated[str | None, Field(description="Memory that the edges lead to")] = None,
+    source_id: Annotated[str | None, Field(description="With target_id: the edges between both")] = None,
+    target_id: Annotated[str | None, Field(description="Memory at the end of the edges")] = None,
     relation: Annotated[str | None, Field(description="Only this relation")] = None,
     direction: Annotated[Direction, Field(description="With memory_id")] = "both",
-) -> Reply:
+) -> ToolReply:
     """Remove edges: one by edge_id, those of memory_id, or those from source_id to target_id.
 
-    A memory that is superseded no more regains its importance.
+    A memory that is no longer superseded regains its importance.
     """
     given = (edge_id is not None, memory_id is not None, source_id is not None, target_id is not None)
-    graph, only = desk.core.graph, parse_relation(relation) if relation is not None else None
+    graph, only = theo.core.graph, parse_relation(relation) if relation is not None else None
     match given:
         case (True, False, False, False):
             assert edge_id is not None
@@ -57,25 +57,25 @@ def memory_edge_forget(
                 "Give edge_id, or memory_id, or source_id and target_id",
                 hint="Exactly one of the three; memory_inspect_graph shows edge IDs.",
             )
-    return done({"deleted_ids": deleted, "deleted_count": len(deleted)})
+    return success_reply({"deleted_ids": deleted, "deleted_count": len(deleted)})
 
 
 def memory_inspect_graph(
-    desk: TheoDesk,
+    theo: TheoContext,
     memory_id: MemoryId,
-    max_depth: Annotated[WholeNumber, Field(description="Maximum edges away, 1-10")] = 2,
+    max_depth: Annotated[WholeNumber, Field(description="Maximum distance in edges, 1-10")] = 2,
     direction: Direction = "both",
     edge_types: Annotated[list[str] | None, Field(description="Only these relations")] = None,
     include_scores: Annotated[bool, Field(description="Compute the relevance of paths")] = True,
-    decay_factor: Annotated[float, Field(description="Relevance left after each edge")] = 0.7,
+    decay_factor: Annotated[float, Field(description="Factor of the relevance for each edge")] = 0.7,
     output_format: Annotated[
         str, Field(json_schema_extra={"enum": ["json", "mermaid"]}, description="Format of the graph")
     ] = "json",
-) -> Reply:
-    """Show the memories around one: nodes, edges, and the path of the highest relevance to each; or a Mermaid graph."""
+) -> ToolReply:
+    """Show the graph around a memory: nodes, edges, and the most relevant path to each; or a Mermaid graph."""
     if output_format not in {"json", "mermaid"}:
         raise InvalidInput(f"Invalid output format: {output_format}", hint="Use one of: json, mermaid.")
-    around = desk.core.graph.inspect(
+    around = theo.core.graph.inspect(
         memory_id,
         depth=max_depth,
         direction=direction,
@@ -83,33 +83,33 @@ def memory_inspect_graph(
         decay=decay_factor,
     )
     if output_format == "mermaid":
-        return plain({"origin_id": around.origin, "mermaid": around.mermaid(), "stats": _stats(around)})
-    return plain(_drawn(around, scored=include_scores))
+        return flat_reply({"origin_id": around.origin, "mermaid": around.mermaid(), "stats": _stats(around)})
+    return flat_reply(_drawn(around, scored=include_scores))
 
 
 def memory_backfill_edges(
-    desk: TheoDesk,
+    theo: TheoContext,
     namespace: Namespace = None,
-    batch_size: Annotated[WholeNumber, Field(description="Memories in one transaction")] = 50,
-    max_memories: Annotated[WholeNumber, Field(description="Maximum memories in this call")] = 500,
+    batch_size: Annotated[WholeNumber, Field(description="Memories per transaction")] = 50,
+    max_memories: Annotated[WholeNumber, Field(description="Maximum memories per call")] = 500,
     dry_run: Annotated[bool, Field(description="Count only; create no edge")] = False,
-) -> Reply:
-    """Link memories that no edge touches to what is near in meaning. Each call goes on where the last one ended."""
+) -> ToolReply:
+    """Link memories without edges to similar ones. Each call continues where the last one ended."""
     if batch_size < 1 or max_memories < 1:
         raise InvalidInput(f"Invalid batch_size or max_memories: {batch_size}, {max_memories}", hint="Give 1 or more.")
-    after = desk.linked_to.get(namespace, 0)
-    filled = desk.core.graph.backfill(
+    after = theo.backfilled_to.get(namespace, 0)
+    result = theo.core.graph.backfill(
         namespace, batch_size=batch_size, limit=max_memories, after=after, dry_run=dry_run
     )
     if not dry_run:
-        # Once all were tried the next call begins anew: what is near to an orphan may have come since.
-        desk.linked_to[namespace] = filled.attempted_to if filled.processed == max_memories else 0
-    return done(
+        # After all were tried the next call starts again, because near memories may have been stored since.
+        theo.backfilled_to[namespace] = result.attempted_to if result.processed == max_memories else 0
+    return success_reply(
         {
-            "initial_orphan_count": filled.initial_orphans,
-            "processed": filled.processed,
-            "edges_created": filled.edges_created,
-            "remaining_orphans": filled.remaining_orphans,
+            "initial_orphan_count": result.initial_orphans,
+            "processed": result.processed,
+            "edges_created": result.edges_created,
+            "remaining_orphans": result.remaining_orphans,
             "errors": [],
             "dry_run": dry_run,
         }

@@ -1,4 +1,4 @@
-"""Parameters that several of Theo's tools share, and the words for those that are wrong."""
+"""Parameters that several Theo tools share, and their checks."""
 
 from typing import Annotated, Any, TypeAlias
 
@@ -15,9 +15,9 @@ TYPES = ("preference", "decision", "pattern", "session", "fact")
 RELATIONS = ("relates_to", "supersedes", "caused_by", "contradicts")
 
 MemoryId: TypeAlias = Annotated[str, Field(description="Memory ID, such as mem_7")]
-SessionId: TypeAlias = Annotated[str | None, Field(description="Session in which it was tried")]
-MinImportance: TypeAlias = Annotated[float | None, Field(description="Least importance, 0.0-1.0")]
-MinConfidence: TypeAlias = Annotated[float | None, Field(description="Least confidence, 0.0-1.0")]
+SessionId: TypeAlias = Annotated[str | None, Field(description="Session in which it was applied")]
+MinImportance: TypeAlias = Annotated[float | None, Field(description="Minimum importance, 0.0-1.0")]
+MinConfidence: TypeAlias = Annotated[float | None, Field(description="Minimum confidence, 0.0-1.0")]
 SearchQuery: TypeAlias = Annotated[str, Field(description="Question or keywords")]
 Namespace: TypeAlias = Annotated[str | None, Field(description="Only this namespace")]
 MemoryType: TypeAlias = Annotated[str | None, Field(description="Only this type")]
@@ -30,34 +30,32 @@ Count: TypeAlias = Annotated[
 Direction: TypeAlias = Annotated[
     str, Field(json_schema_extra={"enum": ["outgoing", "incoming", "both"]}, description="Which edges to follow")
 ]
-MemoryKind: TypeAlias = Annotated[
-    str, Field(json_schema_extra={"enum": [*TYPES]}, description="What kind of thing it is")
-]
+MemoryKind: TypeAlias = Annotated[str, Field(json_schema_extra={"enum": [*TYPES]}, description="Type of the memory")]
 Object: TypeAlias = dict[str, Any]
 
 
 def checked_count(value: int, maximum: int = RESULTS_MAX) -> int:
-    """A number of results; raises `InvalidInput` outside 1 to `maximum`."""
+    """Return a number of results; raises `InvalidInput` unless it is from 1 to `maximum`."""
     if not 1 <= value <= maximum:
         raise InvalidInput(f"Invalid number of results: {value}", hint=f"Ask for 1 to {maximum}.")
     return value
 
 
 def checked_share(name: str, value: float) -> float:
-    """A number from 0 to 1; raises `InvalidInput`."""
+    """Return a share; raises `InvalidInput` unless it is from 0 to 1."""
     if not 0 <= value <= 1:
         raise InvalidInput(f"Invalid {name}: {value}", hint="Give a number from 0.0 to 1.0.")
     return value
 
 
-def wanted(
+def memory_filter(
     core: MemoryCore,
     namespace: str | None,
     memory_type: str | None,
     min_importance: float | None = None,
     min_confidence: float | None = None,
 ) -> MemoryFilter:
-    """The filter that a call describes; raises `InvalidMemoryType` for a type that nothing has."""
+    """Return the filter of a call; raises `InvalidMemoryType` for an unknown type."""
     known = {each.name for each in MEMORY_TYPES} | {GOLDEN_RULE}
     if memory_type is not None and memory_type not in known and memory_type not in core.count_by("type"):
         raise InvalidMemoryType(memory_type, hint=f"Use one of: {', '.join((*TYPES, GOLDEN_RULE))}.")

@@ -1,0 +1,289 @@
+"""Theo tools for memories: store, recall, forget, list and count them, and select them for a session."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from pydantic import Field
+from pydantic.json_schema import SkipJsonSchema
+
+from ...archiver.reading.secrets_report import kinds_of
+from ...core.errors import InvalidInput, InvalidMemoryType, MemoryNotFound
+from ...core.memory import Edge, Memory, Relation, StoredMemory
+from ...core.memory_filter import MemoryFilter, MemoryOrder, order_of
+from ...core.tokens import count
+from ...observe.memory import (
+    LIST_MAX,
+    MemoryCore,
+    RecalledMemory,
+    RememberResult,
+    SessionContext,
+    near_the_best,
+    parse_relation,
+)
+from ...search.query.secret_placeholders import redacted
+from ...templates.memory_changes import supersession_fields, undo_command
+from ...templates.quote import clean
+from ..toolset import ToolReply, WholeNumber
+from .parameters import (
+    TYPES,
+    Limit,
+    MemoryKind,
+    MemoryType,
+    MinConfidence,
+    MinImportance,
+    Namespace,
+    Object,
+    Offset,
+    SearchQuery,
+    checked_count,
+    memory_filter,
+)
+from .theo_context import TheoContext
+from .theo_replies import instant, limited_reply, memory_rows, rounded, success_reply
+
+
+def memory_store(
+    theo: TheoContext,
+    content: Annotated[str, Field(description="One claim, in a sentence")],
+    memory_type: MemoryKind = "session",
+    namespace: Annotated[str, Field(description="global, default or project:NAME")] = "global",
+    importance: Annotated[float, Field(description="0.0-1.0")] = 0.5,
+    metadata: Annotated[Object | None, Field(description="Any JSON object to store with it")] = None,
+    relates_to: SkipJsonSchema[list[Object] | None] = None,
+    supersedes_query: SkipJsonSchema[str | None] = None,
+) -> ToolReply:
+    """Store a preference, decision, pattern or fact; the same content is stored once.
+
+    Confidence starts at 0.3 and changes with memory_apply and memory_outcome. The reply names superseded and
+    contradicting memories, and the judge.
+    """
+    if memory_type not in TYPES:
+        raise InvalidMemoryType(memory_type, hint=f"Use one of: {', '.join(TYPES)}. Golden rules must be earned.")
+    memory = Memory(
+        content, memory_type, namespace=namespace, importance=importance, metadata=metadata or {}, source="theo"
+    )
+    remembered = theo.core.remember(memory, replaces=supersedes_query)
+    edges, errors = _relate(theo.core, remembered.stored.id, relates_to or ())
+    fields = _stored_fields(theo.core, remembered, edges)
+    return success_reply({**fields, **({"relation_errors": errors} if relates_to else {})})
+
+
+def memory_recall(
+    theo: TheoContext,
+    query: SearchQuery,
+    n_results: Limit = 5,
+    namespace: Namespace = None,
+    memory_type: MemoryType = None,
+    min_importance: MinImportance = None,
+    min_confidence: MinConfidence = None,
+) -> ToolReply:
+    """Search memories, best first. `expanded` are memories that edges connect with the results.
+
+    If nothing is relevant enough, `weak` has the nearest.
+    """
+    core, limit, query = theo.core, checked_count(n_results, 1_000), redacted(query, theo.config.home)
+    wanted = memory_filter(core, namespace, memory_type, min_importance, min_confidence)
+    found = core.recall(query, wanted, limit=limit)
+    expanded = core.expand(found, wanted, limit=limit)
+    filters = {"namespace": namespace, "memory_type": memory_type}
+    weak = {} if found else {"weak": _recalled_rows(core, core.nearest(query, wanted))}
+    expanded_rows = [
+        {**row, "score": each.score, "hops": each.hops, "explanation": each.explanation}
+        for row, each in zip(memory_rows(core, [each.stored for each in expanded]), expanded, strict=True)
+    ]
+    return limited_reply(
+        {
+            "memories": _recalled_rows(core, found),
+            "expanded": expanded_rows,
+            "total": len(found),
+            "query": query,
+            "filters": filters | {"min_importance": min_importance, "min_confidence": min_confidence},
+            **weak,
+        }
+    )
+
+
+def memory_forget(
+    theo: TheoContext,
+    memory_id: Annotated[str | None, Field(description="Memory to forget")] = None,
+    query: Annotated[str | None, Field(description="Forget the best matches")] = None,
+    input_value: Annotated[str | None, Field(description="An ID or a query")] = None,
+    namespace: Annotated[str | None, Field(description="Forget only there")] = None,
+    n_results: Annotated[WholeNumber, Field(description="Maximum number to forget in query mode")] = 5,
+    force: Annotated[bool, Field(description="Include golden rules and pinned memories")] = False,
+) -> ToolReply:
+    """Forget memories, by one of memory_id, query or input_value. Only deleted_ids are forgotten; undo restores."""
+    core, limit = theo.core, checked_count(n_results)
+    given = [value for value in (memory_id, query, input_value) if value is not None]
+    if len(given) != 1:
+        raise InvalidInput("Give exactly one of memory_id, query and input_value", hint="Find IDs with memory_recall.")
+    if memory_id is not None:
+        found = [core.get(memory_id)]
+    else:
+        found = _meant(core, given[0], namespace, limit, by_id=query is None)
+    if namespace and any(stored.memory.namespace != namespace for stored in found):
+        raise InvalidInput(
+            f"{found[0].id} is in {found[0].memory.namespace}, not in {namespace}",
+            hint="Name that namespace, or leave it out.",
+        )
+    pinned = [] if force else [stored for stored in found if stored.memory.pinned]
+    chosen = [stored.id for stored in found if stored not in pinned]
+    result = core.forget(chosen, force=force, reason="memory_forget")
+    deleted = [stored.id for stored in result.forgotten]
+    undo: dict[str, Any] = {"undo": undo_command(deleted)} if deleted else {}
+    if kept := {stored.id: clean(stored.memory.path) for stored in result.forgotten if stored.memory.path}:
+        undo["files_kept"] = list(kept.values())
+        undo["hint"] = f"The files stay. `palaver forget {' '.join(kept)} --erase` deletes them."
+    return success_reply(
+        {
+            "deleted_ids": deleted,
+            "deleted_count": len(deleted),
+            "protected_ids": [stored.id for stored in (*result.protected, *pinned)],
+            "deleted": [{"id": stored.id, "content": clean(stored.memory.content)} for stored in result.forgotten],
+            **undo,
+        }
+    )
+
+
+def memory_context(
+    theo: TheoContext,
+    query: Annotated[str | None, Field(description="Topic of the session")] = None,
+    namespace: Annotated[str | None, Field(description="project:NAME")] = None,
+    token_budget: Annotated[WholeNumber, Field(description="Maximum tokens of the reply")] = 4000,
+) -> ToolReply:
+    """Return memories for a session as markdown within a budget: golden rules, preferences, decisions, patterns."""
+    text = ""
+
+    def reply(context: SessionContext) -> ToolReply:
+        fields = {
+            "context": text,
+            "token_estimate": context.tokens,
+            "memory_count": context.memories,
+            "golden_rule_count": context.golden_rules,
+            **({"left_out": context.left_out} if context.left_out else {}),
+            **({"contradictions": context.contradictions} if context.contradictions else {}),
+        }
+        return limited_reply(fields)
+
+    def cost(context: SessionContext) -> int:
+        nonlocal text
+        sections = [(section.title, section.memories) for section in context.sections]
+        text = theo.config.renderer.memory_context(sections, context.left_out, context.contradictions)
+        return count(reply(context).text)
+
+    return reply(theo.core.contexts.select(cost, namespace, query or "", token_budget))
+
+
+def memory_count(theo: TheoContext, namespace: Namespace = None, memory_type: MemoryType = None) -> ToolReply:
+    """Count memories."""
+    number = theo.core.count(memory_filter(theo.core, namespace, memory_type))
+    return success_reply({"count": number, "filters": {"namespace": namespace, "memory_type": memory_type}})
+
+
+def memory_list(
+    theo: TheoContext,
+    namespace: Namespace = None,
+    memory_type: MemoryType = None,
+    limit: Annotated[WholeNumber, Field(description="Maximum number of results, 1-1000")] = 100,
+    offset: Offset = 0,
+    order_by: Annotated[str, Field(description=", ".join(MemoryOrder))] = "created_at",
+    descending: Annotated[bool, Field(description="Largest or newest first")] = True,
+) -> ToolReply:
+    """List memories in pages, newest first; `next_offset` is the offset of the next page."""
+    core, wanted = theo.core, memory_filter(theo.core, namespace, memory_type)
+    found = core.page(wanted, order=order_of(order_by), descending=descending, limit=limit, offset=offset)
+    total = core.count(wanted)
+    rows = [
+        {
+            **fields,
+            "created_at": instant(stored.created),
+            "updated_at": instant(stored.updated),
+            "accessed_at": instant(stored.accessed),
+            "metadata": stored.memory.metadata,
+        }
+        for stored, fields in zip(found, memory_rows(core, found), strict=True)
+    ]
+    end = offset + len(rows)
+    page = {"limit": min(limit, LIST_MAX), "offset": offset, "has_more": end < total}
+    return limited_reply({"memories": rows, "total": total, **page, "next_offset": end if end < total else None})
+
+
+def memory_list_namespaces(theo: TheoContext) -> ToolReply:
+    """List the namespaces with the number of memories in each."""
+    counts = theo.core.count_by("namespace")
+    rows = [{"namespace": name, "count": number} for name, number in counts.items()]
+    return success_reply({"namespaces": rows, "total_namespaces": len(rows), "total_memories": sum(counts.values())})
+
+
+def _relate(core: MemoryCore, source: str, wanted: Sequence[Object]) -> tuple[list[Edge], list[dict[str, str]]]:
+    """Draw the edges of a call; return them, and an error for each that is invalid."""
+    edges: list[Edge] = []
+    errors: list[dict[str, str]] = []
+    for each in wanted:
+        target, weight = str(each.get("target", "")), each.get("weight", 1.0)
+        share = float(weight) if isinstance(weight, int | float) else -1.0
+        try:
+            relation = parse_relation(str(each.get("relation", Relation.RELATES_TO)))
+            edges.append(core.graph.relate(source, target, relation, share, "asked for when stored"))
+        except (InvalidInput, MemoryNotFound) as error:
+            errors.append({"target": clean(target), "error": clean(str(error))})
+    return edges, errors
+
+
+def _stored_fields(core: MemoryCore, remembered: RememberResult, related: Sequence[Edge]) -> dict[str, Any]:
+    stored = remembered.stored
+    secrets, until = kinds_of(stored.memory), stored.memory.valid_until
+    [superseded] = supersession_fields([stored], core.graph.superseding([stored]))
+    applied = [edge for edge in related if edge.relation is Relation.SUPERSEDES and not edge.proposed]
+    return {
+        "id": stored.id,
+        "content_hash": f"sha256_{stored.memory.content_hash}",
+        "namespace": stored.memory.namespace,
+        "memory_type": stored.memory.type,
+        "duplicate": remembered.duplicate,
+        **superseded,
+        "confidence": stored.stats.confidence,
+        **({"expires_at": instant(until)} if until is not None else {}),
+        "superseded_ids": [*(old.id for old in remembered.superseded), *(edge.target_id for edge in applied)],
+        "proposed_superseded_ids": [old.id for old in remembered.proposed],
+        "contradicts": [
+            {
+                "memory_id": each.stored.id,
+                "reason": clean(each.judgement.reason),
+                "judged_by": each.judgement.judge,
+            }
+            for each in remembered.conflicts
+        ],
+        "relations": [
+            {
+                "edge_id": edge.id,
+                "target_id": edge.target_id,
+                "relation": edge.relation,
+                "weight": edge.weight,
+                "reason": clean(edge.reason),
+                **({"proposed": True} if edge.proposed else {}),
+            }
+            for edge in (*remembered.edges, *related)
+        ],
+        **({"secrets_removed": secrets} if secrets else {}),
+    }
+
+
+def _recalled_rows(core: MemoryCore, found: Sequence[RecalledMemory]) -> list[dict[str, Any]]:
+    rows = memory_rows(core, [each.stored for each in found])
+    return [
+        {**row, "score": round(each.score, 4), "similarity": rounded(each.similarity)}
+        for row, each in zip(rows, found, strict=True)
+    ]
+
+
+def _meant(core: MemoryCore, text: str, namespace: str | None, limit: int, *, by_id: bool) -> list[StoredMemory]:
+    """Return the memory with this id, if there is one and `by_id`; otherwise the best matches of the text."""
+    if by_id:
+        try:
+            return [core.get(text)]
+        except MemoryNotFound:
+            pass
+    wanted = MemoryFilter(namespaces=(namespace,) if namespace else ())
+    found = core.recall(text, wanted, limit=limit, count_access=False)
+    return [each.stored for each in near_the_best(found)]

@@ -1,0 +1,60 @@
+"""Context of the Theo tools: memories, documents and code traces, each opened on first use."""
+
+from functools import cached_property
+
+from ...archiver.store.project_table import plain_namespace
+from ...core.document import DocumentStats, IndexedDirectory
+from ...observe.background.background_indexer import BackgroundIndexer
+from ...observe.memory import MemoryCore
+from ...observe.traces import CodeTraces
+from ...search.document_library import DocumentLibrary
+from ..toolset import ServerConfig, open_part
+
+
+class TheoContext:
+    """Memories, documents and code traces of one home.
+
+    `backfilled_to` is the memory after which the next backfill of a namespace continues.
+    """
+
+    def __init__(self, config: ServerConfig) -> None:
+        self.config = config
+        self.backfilled_to: dict[str | None, int] = {}
+
+    @cached_property
+    def core(self) -> MemoryCore:
+        """Memories; raises `ServerNotReady`."""
+        config = self.config
+        return open_part(lambda: MemoryCore.open(config.home, config.model, config.make_judge))
+
+    def namespace(self, named: str, *, claim: bool = False) -> str:
+        """Return the namespace that an agent means: the name of its own folder means its own project.
+
+        Another project can have the same name, and has a namespace of its own.
+        """
+        projects, folder = self.core.projects, self.config.project
+        if named != plain_namespace(folder):
+            return named
+        return projects.claim(folder) if claim else projects.namespace(folder)
+
+    @cached_property
+    def documents(self) -> DocumentLibrary:
+        """Indexed documents; raises `ServerNotReady`. Chunks that an earlier server left are embedded."""
+        config = self.config
+        documents = open_part(lambda: DocumentLibrary.open(config.home, config.roots, config.model))
+        self.embed_waiting(documents.stats())
+        return documents
+
+    def embed_waiting(self, waiting: DocumentStats | IndexedDirectory) -> None:
+        """Embed waiting chunks in the background, if the server has one."""
+        if self.config.background and (waiting.queued or waiting.unembedded):
+            self._background_indexer.wake()
+
+    @cached_property
+    def _background_indexer(self) -> BackgroundIndexer:
+        return BackgroundIndexer(self.config.home, self.config.model)
+
+    @cached_property
+    def traces(self) -> CodeTraces:
+        """Code traces; raises `ServerNotReady`."""
+        return open_part(lambda: CodeTraces.open(self.config.home))

@@ -1,0 +1,72 @@
+"""Replies of the Theo toolset: one JSON object with `success` and `data`."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from ...core.clock import show_instant
+from ...core.conversation import Milliseconds
+from ...core.memory import StoredMemory
+from ...core.origin import Trust
+from ...observe.memory import MemoryCore
+from ...templates.memory_changes import supersession_fields
+from ...templates.quote import clean
+from ...templates.truncation import fit_json, json_cost
+from ..json_reply import NOTICE, json_reply
+from ..toolset import ToolReply
+
+BUDGET: Final = 10_000
+"""Token limit of a reply whose call names no limit."""
+_HINT: Final = "Truncated to fit: ask for less, or use narrower filters."
+
+
+def success_reply(data: Mapping[str, Any]) -> ToolReply:
+    """Return `{"success": true, "data": {…}}`, truncated to `BUDGET` tokens."""
+    return flat_reply({"data": data})
+
+
+def limited_reply(data: Mapping[str, Any]) -> ToolReply:
+    """Return the success of a call with its own limit, with the notice about quoted text and without truncation."""
+    return json_reply({"success": True, "data": data, **NOTICE})
+
+
+def flat_reply(fields: Mapping[str, Any]) -> ToolReply:
+    """Return a success with its fields beside `success`, truncated to `BUDGET` tokens."""
+    return json_reply(truncated({"success": True, **fields}))
+
+
+def truncated(reply: Mapping[str, Any], budget: int = BUDGET) -> dict[str, Any]:
+    """Return the reply, or a shorter one with `truncated` if it does not fit. Totals still count everything."""
+    if json_cost(reply) <= budget:
+        return dict(reply)
+    marks = {"truncated": True, "hint": _HINT}
+    data = {"data": {**reply["data"], **marks}} if "data" in reply else marks
+    return fit_json({**reply, **data}, budget)
+
+
+def instant(at: Milliseconds | None) -> str | None:
+    """Return a time as ISO 8601, such as 2026-01-26T12:00:00Z."""
+    return None if at is None else show_instant(at)
+
+
+def rounded(similarity: float | None) -> float | None:
+    """Return a cosine with four decimals; None if none was computed."""
+    return None if similarity is None else round(similarity, 4)
+
+
+def memory_rows(core: MemoryCore, memories: Sequence[StoredMemory]) -> list[dict[str, Any]]:
+    """Return the fields that every list has for each memory."""
+    superseded = supersession_fields(memories, core.graph.superseding(memories))
+    return [
+        {
+            "id": stored.id,
+            "content": clean(stored.memory.content),
+            "memory_type": stored.memory.type,
+            "namespace": stored.memory.namespace,
+            "confidence": stored.stats.confidence,
+            "importance": stored.memory.importance,
+            **({"untrusted": True} if stored.memory.origin.trust is Trust.LOW else {}),
+            "origin": stored.memory.origin,
+            **fields,
+        }
+        for stored, fields in zip(memories, superseded, strict=True)
+    ]

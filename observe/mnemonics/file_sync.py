@@ -1,0 +1,314 @@
+"""Synchronization of memory files with the store, in both directions. If both changed, the file wins."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from functools import partial
+from pathlib import PurePosixPath
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ...archiver.redaction import Redactor
+from ...archiver.store import Mirrored
+from ...core.amount import many
+from ...core.clock import show_millisecond
+from ...core.errors import InvalidInput, LeaseHeld, MnemonicsUnusable
+from ...core.memory import Memory, MemoryRevision, MemoryState, StoredMemory
+from ...core.origin import Origin
+from ..memory import MemoryCore
+from .front_matter import MemoryFile, YamlInvalid
+from .memory_file_types import FALLBACK, TYPES_FILE, MemoryFileTypes, kebab, parse_types, title_of
+from .mnemonics_folder import MnemonicsFolder, digest_of, error_reason
+
+LEASE: Final = "mnemonics"
+PATIENCE: Final = 30.0
+"""Seconds to wait for another process that reads the same files."""
+_TIME_MAX: Final = 15.0
+"""Seconds of one synchronization; the next one continues. Clients wait a minute, and a file takes 0.1 s."""
+_RECENT: Final = 2_000_000_000
+"""Nanoseconds within which a second edit may leave the same modification time."""
+SOURCE: Final = "historian"
+
+
+class FileProblem(Struct, frozen=True):
+    """File that could not be read, by its absolute path, and the reason. It stays unchanged."""
+
+    path: str
+    reason: str
+
+
+class ParsedFile(Struct, frozen=True):
+    """Readable file: its path below the folder, its absolute path, the digest of its bytes, and its content."""
+
+    place: str
+    path: str
+    digest: str
+    memory: MemoryFile
+
+    @property
+    def folder(self) -> str:
+        """Type of the folder it is in."""
+        return folder_type(self.place)
+
+
+def folder_type(place: str) -> str:
+    """Return the type of the first folder of a path below `.mnemonics`; the fallback for a file in none."""
+    first, *below = PurePosixPath(place).parts
+    return kebab(first) if below else FALLBACK
+
+
+class FileSync:
+    """Synchronizes the memory files of one project with the store.
+
+    Files that Palaver did not write may have come with a cloned repository. Until the user allows the folder their
+    origin is `external`: search finds them, but no session starts with them.
+
+    `types`, `files` and `problems` are those of the last synchronization.
+    """
+
+    def __init__(self, core: MemoryCore, redactor: Redactor, folder: MnemonicsFolder) -> None:
+        self._store, self._core, self._redactor, self.folder = core.store, core, redactor, folder
+        self.namespace = core.projects.namespace(folder.project)
+        self.types = MemoryFileTypes({}, ())
+        self.files: dict[str, ParsedFile] = {}
+        self.problems: tuple[FileProblem, ...] = ()
+        self._cache: dict[str, tuple[tuple[int, ...], ParsedFile | str]] = {}
+
+    def sync(self) -> None:
+        """Read the files that were edited, moved, added or deleted since the last time, in any process."""
+        if self._steps():
+            # Whoever has the lease for so long reads the same files.
+            with suppress(LeaseHeld), self._store.leases.hold(LEASE, PATIENCE):
+                self.sync_leased()
+
+    def sync_leased(self) -> None:
+        """Do the same for a caller that has the lease."""
+        self.namespace = self._core.projects.claim(self.folder.project)
+        failed: dict[str, str] = {}
+        steps, deadline = self._steps(), time.monotonic() + _TIME_MAX
+        for number, (path, step) in enumerate(steps):
+            if time.monotonic() > deadline:
+                left = many(len(steps) - number, "file is", "files are")
+                failed[str(self.folder.path)] = f"{left} not read yet; call again"
+                break
+            try:
+                step()
+            except (InvalidInput, MnemonicsUnusable, YamlInvalid) as error:
+                failed[path] = getattr(error, "reason", str(error))
+        self.problems += tuple(FileProblem(path, reason) for path, reason in failed.items())
+
+    def record(self, place: str, stored: StoredMemory) -> None:
+        """Record that this file, as it is, and this memory agree."""
+        parsed = self._parse(place, self.folder.read(place))
+        self.files[parsed.path] = parsed
+        self._record(parsed, stored)
+
+    def record_deleted(self, path: str) -> None:
+        """Record that a file was deleted with its memory, so that restoring the memory writes it again."""
+        self.files.pop(path, None)
+        row = self._store.mnemonics.below(str(self.folder.path))[path]
+        self._store.mnemonics.put(replace(row, gone=True))
+
+    def redacted(self, text: str) -> str:
+        """Return a text without secrets."""
+        return self._redactor.redact(text).text
+
+    @property
+    def _origin(self) -> Origin:
+        """Origin of files that Palaver did not write."""
+        return Origin.DOCUMENT if self._is_allowed else Origin.EXTERNAL
+
+    @property
+    def _is_allowed(self) -> bool:
+        return str(self.folder.path) in self._store.mnemonics.allowed()
+
+    def _steps(self) -> list[tuple[str, Callable[[], None]]]:
+        """Return the steps of a synchronization, each with the path that it concerns."""
+        unreadable = self._read_files()
+        rows = self._store.mnemonics.below(str(self.folder.path))
+        memories = self._store.memories.load([row.memory for row in rows.values() if row.memory is not None])
+        lost = {path: row for path, row in rows.items() if path not in self.files and not _is_within(path, unreadable)}
+        moved = self._moved(rows, {path: row for path, row in lost.items() if not row.gone})
+        steps = [
+            (path, step)
+            for path, parsed in self.files.items()
+            for step in self._file_steps(parsed, rows.get(path) or moved.get(path), memories)
+        ]
+        kept = {row.path for row in moved.values()}
+        steps += [
+            (path, step)
+            for path, row in lost.items()
+            if path not in kept
+            for step in self._lost_file_steps(row, memories)
+        ]
+        return steps
+
+    def _read_files(self) -> set[str]:
+        """Read new and edited files; return the paths of what cannot be read."""
+        listing = self.folder.scan()
+        problems, self.files = dict(listing.problems), {}
+        for place, stamp in listing.files.items():
+            known = self._cache.get(place)
+            if known is None or known[0] != stamp:
+                # A recent edit may be followed by another one with the same stamp, so the file is read again.
+                settled = time.time_ns() - stamp[0] > _RECENT
+                known = (stamp if settled else ()), self._read(place)
+                self._cache[place] = known
+            if isinstance(known[1], str):
+                problems[place] = known[1]
+            else:
+                self.files[known[1].path] = known[1]
+        own, reason = self._own_types()
+        self.types = MemoryFileTypes(own if self._is_allowed else dict.fromkeys(own, ""), listing.folders)
+        reported = problems | ({TYPES_FILE: reason} if reason else {})
+        self.problems = tuple(FileProblem(self.folder.absolute(place), why) for place, why in reported.items())
+        return {self.folder.absolute(place) for place in problems}
+
+    def _read(self, place: str) -> ParsedFile | str:
+        """Return a file, or the reason why it cannot be read."""
+        try:
+            return self._parse(place, self.folder.read(place))
+        except (OSError, UnicodeDecodeError, YamlInvalid) as error:
+            return _reason(error)
+
+    def _parse(self, place: str, data: bytes) -> ParsedFile:
+        return ParsedFile(place, self.folder.absolute(place), digest_of(data), MemoryFile.parse(data.decode()))
+
+    def _own_types(self) -> tuple[dict[str, str], str]:
+        """Return the types that the project describes, and the reason if they cannot be read."""
+        try:
+            return parse_types(self.folder.read(TYPES_FILE).decode()), ""
+        except FileNotFoundError:
+            return {}, ""
+        except (OSError, UnicodeDecodeError, YamlInvalid) as error:
+            return {}, _reason(error)
+
+    def _moved(self, rows: Mapping[str, Mirrored], lost: Mapping[str, Mirrored]) -> dict[str, Mirrored]:
+        """Return the rows of moved files by new path: files with the same bytes, or else the same creation time."""
+        left, moved = dict(lost), dict[str, Mirrored]()
+        for same in (_same_bytes, _same_creation):
+            for path, parsed in self.files.items():
+                row = next((row for row in left.values() if same(parsed, row)), None)
+                if row is not None and path not in rows and path not in moved:
+                    moved[path] = left.pop(row.path)
+        return moved
+
+    def _file_steps(
+        self, parsed: ParsedFile, row: Mirrored | None, memories: Mapping[int, StoredMemory]
+    ) -> Iterator[Callable[[], None]]:
+        stored = memories.get(row.memory) if row is not None and row.memory is not None else None
+        active = stored is not None and stored.state is MemoryState.ACTIVE
+        misplaced = active and stored is not None and stored.memory.namespace != self.namespace
+        if row is None or row.gone or row.digest != parsed.digest or misplaced:
+            yield partial(self._store_file, parsed, row, stored)
+        elif row.path != parsed.path:
+            yield partial(self._store_file, parsed, row, stored) if active else partial(self._rename, parsed, row)
+        elif stored is not None and active and stored.memory.content_hash != row.content_hash:
+            yield partial(self._update_file, parsed, stored)
+
+    def _lost_file_steps(self, row: Mirrored, memories: Mapping[int, StoredMemory]) -> Iterator[Callable[[], None]]:
+        stored = memories.get(row.memory) if row.memory is not None else None
+        if stored is None or stored.state is MemoryState.ARCHIVED:
+            return
+        if not row.gone:
+            yield partial(self._forget_deleted, row, stored)
+        elif not stored.protected:
+            yield partial(self._restore_file, row, stored)
+
+    def _store_file(self, parsed: ParsedFile, row: Mirrored | None, stored: StoredMemory | None) -> None:
+        """Store the content of a file that is new, edited, moved or restored."""
+        content, declared = self.redacted(parsed.memory.body), self._type(parsed, row)
+        stored = stored or self._core.at_path(parsed.path)
+        if stored is not None and row is not None and row.gone and stored.state is MemoryState.ARCHIVED:
+            stored = self._core.restore(stored.id)
+        title = title_of(PurePosixPath(parsed.path).stem)
+        if stored is None or stored.state is not MemoryState.ACTIVE:
+            memory = Memory(
+                content,
+                declared or parsed.folder,
+                title,
+                self.namespace,
+                tags=parsed.memory.tags,
+                source=SOURCE,
+                origin=self._origin,
+                path=parsed.path,
+            )
+            after = self._core.remember(memory).stored
+        else:
+            renamed = PurePosixPath(parsed.path).stem != PurePosixPath(stored.memory.path).stem
+            revision = MemoryRevision(
+                content,
+                declared,
+                title if renamed else None,
+                self.namespace,
+                tags=parsed.memory.tags,
+                path=parsed.path,
+                origin=self._origin,
+            )
+            after = self._core.revise(stored.id, revision, force=True)
+        if row is not None:
+            self._rename(parsed, row)
+        self._record(parsed, after)
+
+    def _type(self, parsed: ParsedFile, row: Mirrored | None) -> str | None:
+        """Return the type that a user gave a file by its folder or front matter; None if neither changed."""
+        declared = kebab(parsed.memory.declared)
+        named = declared if declared in self.types else parsed.folder
+        if row is None:
+            return named
+        if parsed.folder != folder_type(row.path.removeprefix(f"{self.folder.path}/")):
+            return parsed.folder
+        return named if declared != row.declared else None
+
+    def _rename(self, parsed: ParsedFile, row: Mirrored) -> None:
+        if row.path != parsed.path:
+            with self._store.transaction():
+                self._store.mnemonics.drop(row.path)
+                self._store.mnemonics.put(replace(row, path=parsed.path))
+
+    def _update_file(self, parsed: ParsedFile, stored: StoredMemory) -> None:
+        """Write an edit of a memory into its file."""
+        edited = parsed.memory.edited(stored.memory.content, show_millisecond(stored.updated))
+        self.folder.replace(parsed.place, edited.text.encode(), parsed.digest)
+        if stored.memory.path != parsed.path:
+            stored = self._core.revise(stored.id, MemoryRevision(path=parsed.path))
+        self.record(parsed.place, stored)
+
+    def _restore_file(self, row: Mirrored, stored: StoredMemory) -> None:
+        """Write the file of a restored memory again."""
+        memory, place = stored.memory, row.path.removeprefix(f"{self.folder.path}/")
+        file = MemoryFile.new(memory.content, memory.type, memory.tags, show_millisecond(stored.updated))
+        self.folder.create(place, file.text.encode())
+        self.record(place, stored)
+
+    def _forget_deleted(self, row: Mirrored, stored: StoredMemory) -> None:
+        """Forget the memory of a deleted file, unless it is protected."""
+        self._core.forget([stored.id], reason=f"deleted by hand: {row.path}")
+        self._store.mnemonics.put(replace(row, gone=True))
+
+    def _record(self, parsed: ParsedFile, stored: StoredMemory) -> None:
+        file, hashed = parsed.memory, stored.memory.content_hash
+        row = Mirrored(parsed.path, stored.key, parsed.digest, hashed, kebab(file.declared), file.created)
+        self._store.mnemonics.put(row)
+
+
+def _reason(error: OSError | UnicodeDecodeError | YamlInvalid) -> str:
+    """Return the reason why a file cannot be read."""
+    if isinstance(error, UnicodeDecodeError):
+        return "it is not UTF-8"
+    return error_reason(error) if isinstance(error, OSError) else str(error)
+
+
+def _is_within(path: str, unreadable: set[str]) -> bool:
+    """Return whether a path is unreadable or below an unreadable folder."""
+    return path in unreadable or any(str(parent) in unreadable for parent in PurePosixPath(path).parents)
+
+
+def _same_bytes(parsed: ParsedFile, row: Mirrored) -> bool:
+    return parsed.digest == row.digest
+
+
+def _same_creation(parsed: ParsedFile, row: Mirrored) -> bool:
+    return parsed.memory.created != "" and parsed.memory.created == row.created

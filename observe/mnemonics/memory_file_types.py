@@ -1,0 +1,106 @@
+"""Types of memory files, and the names of the files and folders of titles and types."""
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import count
+from pathlib import PurePosixPath
+from typing import Final, cast
+
+import yaml
+from msgspec import Struct
+
+from ...core.errors import InvalidMemoryType
+from ...core.memory_types import GOLDEN_RULE, HISTORIAN, known_types
+from .front_matter import YamlInvalid
+
+FALLBACK: Final = "context"
+"""Type to use if no other fits."""
+TYPES_FILE: Final = "types.yaml"
+"""File in which a project describes its own types, one `name: description` on each line."""
+_DEFAULT: Final = "A type of this project"
+_STEM_BYTES: Final = 200
+"""Longest stem of a file name: file systems take 255 bytes, and a suffix and a number need some."""
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_BREAKS = re.compile(r"[\s_/\\-]+")
+
+
+class MemoryFileType(Struct, frozen=True):
+    """Type with its description."""
+
+    name: str
+    description: str
+
+
+class MemoryFileTypes:
+    """Types of a project: built-in ones, those of `types.yaml`, and folders that users made."""
+
+    def __init__(self, own: Mapping[str, str], folders: Iterable[str]) -> None:
+        built_in = {known.name: known.description for known in known_types(HISTORIAN)}
+        described = {kebab(name): description or _DEFAULT for name, description in own.items()}
+        tops = {PurePosixPath(path).parts[0] for path in folders}
+        known = {name: _DEFAULT for name in tops if name == kebab(name)} | described | built_in
+        self._known = {name: known[name] for name in (*built_in, *sorted(known.keys() - built_in)) if _is_valid(name)}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._known
+
+    @property
+    def all(self) -> tuple[MemoryFileType, ...]:
+        """All types, the built-in ones first."""
+        return tuple(MemoryFileType(name, description) for name, description in self._known.items())
+
+    def find(self, name: str) -> str:
+        """Return the type with this name in any spelling; raises `InvalidMemoryType`, which lists the types."""
+        plain = kebab(name)
+        if plain not in self._known:
+            hint = f"Use one of: {', '.join(self._known)}. When uncertain: {FALLBACK}."
+            raise InvalidMemoryType(name, hint=hint)
+        return plain
+
+
+def parse_types(text: str) -> dict[str, str]:
+    """Return the types of a `types.yaml` with their descriptions; raises `YamlInvalid`."""
+    try:
+        parsed: object = yaml.safe_load(text)
+    except (yaml.YAMLError, RecursionError, ValueError):
+        raise YamlInvalid("invalid YAML") from None
+    if parsed is None:
+        return {}
+    if not isinstance(parsed, dict):
+        raise YamlInvalid("write one `name: description` on each line")
+    pairs = cast("dict[object, object]", parsed)
+    if not all(isinstance(name, str) and _is_valid(kebab(name)) for name in pairs):
+        raise YamlInvalid("the name of a type has only letters, digits and dashes")
+    return {str(name): str(description or "") for name, description in pairs.items()}
+
+
+def slug(title: str) -> str:
+    """Return a title as the stem of a file name: lower case, dashes for blanks, letters and digits of every script.
+
+    It is `untitled` if nothing is left.
+    """
+    lowered = unicodedata.normalize("NFC", title).lower()
+    kept = "".join(each for each in lowered if unicodedata.category(each)[0] in "LMN" or _BREAKS.match(each))
+    stem = unicodedata.normalize("NFC", _BREAKS.sub("-", kept)).strip("-")
+    return stem.encode()[:_STEM_BYTES].decode(errors="ignore").strip("-") or "untitled"
+
+
+def file_names(stem: str) -> Iterator[str]:
+    """Yield the possible file names of a stem, with a number from the second one on."""
+    yield f"{stem}.md"
+    yield from (f"{stem}-{number}.md" for number in count(2))
+
+
+def title_of(stem: str) -> str:
+    """Return the title of a file that has only a name."""
+    return _BREAKS.sub(" ", stem).strip() or stem
+
+
+def kebab(name: str) -> str:
+    """Return a type in kebab-case; `architecturalDecision` and `Architectural decision` are the same type."""
+    return _BREAKS.sub("-", _HUMP.sub("-", name.strip())).strip("-").lower()
+
+
+def _is_valid(name: str) -> bool:
+    return name.replace("-", "").isalnum() and name != kebab(GOLDEN_RULE)

@@ -1,0 +1,260 @@
+"""Memories of a project as files: remember, recall, update and forget, together with memories of other toolsets."""
+
+from collections.abc import Sequence
+from pathlib import Path, PurePosixPath
+from typing import Final, Self
+
+from msgspec import Struct, field
+
+from ...archiver.redaction import Redactor
+from ...core.clock import now, show_millisecond
+from ...core.closing import Closing
+from ...core.errors import InvalidInput, MemoryProtected, MnemonicsUnusable, PalaverError
+from ...core.home import Home
+from ...core.memory import Edge, Memory, MemoryRevision, MemoryState, StoredMemory
+from ...core.memory_filter import MemoryFilter
+from ...core.project import root_of
+from ...core.text import readable
+from ..memory import GLOBAL_NAMESPACES, JudgeFactory, MemoryCore, RecalledMemory, near_the_best
+from .file_sync import LEASE, PATIENCE, SOURCE, FileProblem, FileSync, ParsedFile
+from .front_matter import MemoryFile, YamlInvalid
+from .memory_file_types import FALLBACK, MemoryFileTypes, file_names, slug
+from .mnemonics_folder import MnemonicsFolder
+
+FORGETTABLE_MAX: Final = 10
+"""Most memories that one query can forget."""
+_SCORE_MIN, _SIMILARITY_MIN = 0.3, 0.5
+"""Least score, or else cosine, of a memory that a query updates."""
+
+
+class WrittenFile(Struct, frozen=True):
+    """Memory that was written into a file; `existed` if the same title and content existed already."""
+
+    stored: StoredMemory
+    existed: bool = False
+    superseded: tuple[StoredMemory, ...] = ()
+
+
+class UpdatedFile(Struct, frozen=True):
+    """Memory that was updated; `created` if no memory matched well enough."""
+
+    stored: StoredMemory
+    created: bool
+
+
+class ForgetPreview(Struct, frozen=True):
+    """Memories that a query would forget, each with the digest of its file, and protected ones that stay."""
+
+    matches: tuple[RecalledMemory, ...]
+    digests: tuple[str, ...]
+    protected: tuple[RecalledMemory, ...]
+
+
+class ForgetResult(Struct):
+    """Memories that were forgotten, and the reasons for the others by path."""
+
+    forgotten: list[StoredMemory] = field(default_factory=list[StoredMemory])
+    kept: dict[str, str] = field(default_factory=dict[str, str])
+
+
+class ProjectMemories(Closing):
+    """Memories of one project. Each call synchronizes the files first. For one thread at a time."""
+
+    def __init__(self, core: MemoryCore, redactor: Redactor, folder: MnemonicsFolder) -> None:
+        self._core, self._folder, self._sync = core, folder, FileSync(core, redactor, folder)
+
+    @classmethod
+    def open(cls, home: Home, start: Path, model: str | None = None, make_judge: JudgeFactory | None = None) -> Self:
+        """Open the memories of the project that this folder belongs to; close them at the end."""
+        home.make()
+        core = MemoryCore.open(home, model, make_judge)
+        return cls(core, Redactor(home.key()), MnemonicsFolder(root_of(start)))
+
+    def close(self) -> None:
+        """Close the memories."""
+        self._core.close()
+
+    @property
+    def problems(self) -> tuple[FileProblem, ...]:
+        """Files that the last call could not read."""
+        return self._sync.problems
+
+    @property
+    def project(self) -> Path:
+        """Folder of the project."""
+        return self._folder.project
+
+    def read_files(self) -> None:
+        """Read the memory files of the project into the store."""
+        self._sync.sync()
+
+    def types(self) -> MemoryFileTypes:
+        """Return the types that memories of this project can have."""
+        self._sync.sync()
+        return self._sync.types
+
+    def remember(self, title: str, content: str, declared: str, tags: tuple[str, ...] = ()) -> WrittenFile:
+        """Write a memory into a new file; a title that is taken gets a number. Raises `InvalidInput`."""
+        self._sync.sync()
+        declared = self._sync.types.find(declared)
+        if not title.strip():
+            raise InvalidInput("Title cannot be empty", hint="Say in a few words what it is about.")
+        title = self._sync.redacted(" ".join(readable(title).split()))
+        return self._write(title, self._clean(content), declared, tuple(map(self._sync.redacted, _plain(tags))))
+
+    def recall(self, query: str, declared: str | None = None, limit: int = 10) -> list[RecalledMemory]:
+        """Return what matches a query, best first, among memories of this project and global ones."""
+        self._sync.sync()
+        return self._matches(query, declared, limit, (self._sync.namespace, *GLOBAL_NAMESPACES))
+
+    def nearest(self, query: str, declared: str | None = None) -> list[RecalledMemory]:
+        """Return the nearest memories, also below the relevance threshold, without a synchronization."""
+        wanted = self._wanted(declared, (self._sync.namespace, *GLOBAL_NAMESPACES))
+        return self._of_this_checkout(self._core.nearest(query, wanted))
+
+    def update(self, query: str, content: str, declared: str | None = None) -> UpdatedFile:
+        """Replace the content of the best match, and its type if given, which moves the file.
+
+        If no memory matches well enough, a new one has the query as its title.
+
+        Raises:
+            InvalidInput: The content or type is invalid.
+            MemoryProtected: The best match is protected.
+            MnemonicsUnusable: The file cannot be written.
+        """
+        self._sync.sync()
+        declared = self._sync.types.find(declared) if declared is not None else None
+        content = self._clean(content)
+        best = self._matches(query, None, 1, (self._sync.namespace,))
+        if not best or (best[0].score < _SCORE_MIN and (best[0].similarity or 0) < _SIMILARITY_MIN):
+            title = self._sync.redacted(" ".join(query.split()))
+            new = self._write(title, content, declared or FALLBACK, ())
+            return UpdatedFile(new.stored, created=not new.existed)
+        return UpdatedFile(self._revise(best[0].stored, content, declared), created=False)
+
+    def preview_forget(self, query: str, declared: str | None = None) -> ForgetPreview:
+        """Return the memories that a query would forget; raises `InvalidInput` if there is none."""
+        self._sync.sync()
+        near = near_the_best(self._matches(query, declared, FORGETTABLE_MAX, (self._sync.namespace,)))
+        if not near:
+            raise InvalidInput(f"No memories found: {query}", hint="Look for them with memory_recall.")
+        matches = tuple(match for match in near if not match.stored.protected)
+        protected = tuple(match for match in near if match.stored.protected)
+        return ForgetPreview(matches, tuple(self._digest(match.stored) for match in matches), protected)
+
+    def forget(self, preview: ForgetPreview) -> ForgetResult:
+        """Forget exactly the previewed memories; those that changed since then are kept and reported."""
+        self._sync.sync()
+        result = ForgetResult()
+        with self._core.store.leases.hold(LEASE, PATIENCE):
+            for match, digest in zip(preview.matches, preview.digests, strict=True):
+                try:
+                    result.forgotten.append(self._forget(match.stored, digest))
+                except PalaverError as error:
+                    result.kept[match.stored.memory.path or match.stored.id] = str(error)
+        return result
+
+    def superseding(self, memories: Sequence[StoredMemory]) -> list[Edge]:
+        """Return the edges that supersede one of these memories, proposed ones included."""
+        return self._core.graph.superseding(memories)
+
+    def _matches(
+        self, query: str, declared: str | None, limit: int, namespaces: tuple[str, ...]
+    ) -> list[RecalledMemory]:
+        wanted, asked = self._wanted(declared, namespaces), limit
+        while True:
+            found = self._core.recall(query, wanted, limit=asked)
+            here = self._of_this_checkout(found)
+            if len(here) >= limit or len(found) < asked:
+                return here[:limit]
+            asked *= 2
+
+    def _wanted(self, declared: str | None, namespaces: tuple[str, ...]) -> MemoryFilter:
+        types = (self._sync.types.find(declared),) if declared is not None else ()
+        return MemoryFilter(namespaces=namespaces, types=types)
+
+    def _of_this_checkout(self, found: Sequence[RecalledMemory]) -> list[RecalledMemory]:
+        """Leave out files of other checkouts of the project, which have the same namespace."""
+        paths = {"", *self._sync.files}
+        return [each for each in found if each.stored.memory.path in paths]
+
+    def _clean(self, content: str) -> str:
+        """Return content without secrets; raises `InvalidInput` if it cannot be stored."""
+        return Memory(self._sync.redacted(readable(content)).strip()).checked().content
+
+    def _write(self, title: str, content: str, declared: str, tags: tuple[str, ...]) -> WrittenFile:
+        with self._core.store.leases.hold(LEASE, PATIENCE):
+            self._sync.sync_leased()
+            file = MemoryFile.new(content, declared, tags, show_millisecond(now()))
+            place, known = self._create(declared, slug(title), file)
+            if known is not None and (stored := self._core.at_path(known.path)) is not None:
+                return WrittenFile(stored, existed=True)
+            path = self._folder.absolute(place)
+            memory = Memory(content, declared, title, self._sync.namespace, tags=tags, source=SOURCE, path=path)
+            remembered = self._core.remember(memory)
+            self._sync.record(place, remembered.stored)
+        return WrittenFile(remembered.stored, superseded=remembered.superseded)
+
+    def _create(self, declared: str, stem: str, file: MemoryFile) -> tuple[str, ParsedFile | None]:
+        """Create a file; return its path, and the file itself if it existed with the same content."""
+        for name in file_names(stem):
+            place = f"{declared}/{name}"
+            known = self._sync.files.get(self._folder.absolute(place))
+            if known is not None and known.memory.body == file.body:
+                return place, known
+            if known is None and self._folder.create(place, file.text.encode()):
+                return place, None
+        raise AssertionError
+
+    def _revise(self, stored: StoredMemory, content: str, declared: str | None) -> StoredMemory:
+        if stored.protected:
+            raise MemoryProtected(stored.id)
+        with self._core.store.leases.hold(LEASE, PATIENCE):
+            place = self._rewrite_file(stored, content, declared)
+            revision = MemoryRevision(content, declared, path=self._folder.absolute(place))
+            after = self._core.revise(stored.id, revision)
+            self._sync.record(place, after)
+        return after
+
+    def _rewrite_file(self, stored: StoredMemory, content: str, declared: str | None) -> str:
+        """Write the new content of a memory into its file, or into a new one; return the path of the file."""
+        at, parsed = show_millisecond(now()), self._sync.files.get(stored.memory.path)
+        if parsed is None:
+            file = MemoryFile.new(content, declared or stored.memory.type, stored.memory.tags, at)
+            return self._create(file.declared, slug(stored.memory.title or content[:60]), file)[0]
+        try:
+            file = parsed.memory.edited(content, at, declared)
+        except YamlInvalid as error:
+            raise MnemonicsUnusable(parsed.path, str(error), hint="Repair it by hand, then call again.") from None
+        if declared in {None, parsed.folder}:
+            self._folder.replace(parsed.place, file.text.encode(), parsed.digest)
+            return parsed.place
+        place = self._create(declared or parsed.folder, PurePosixPath(parsed.place).stem, file)[0]
+        self._folder.remove(parsed.place, parsed.digest)
+        self._core.store.mnemonics.drop(parsed.path)
+        return place
+
+    def _digest(self, stored: StoredMemory) -> str:
+        """Return a digest that changes with the file of a memory, or with its content if it has none."""
+        parsed = self._sync.files.get(stored.memory.path)
+        return parsed.digest if parsed is not None else stored.memory.content_hash
+
+    def _forget(self, shown: StoredMemory, digest: str) -> StoredMemory:
+        stored = self._core.get(shown.id)
+        if stored.protected:
+            raise MemoryProtected(stored.id)
+        moved = stored.memory.path != shown.memory.path
+        if stored.state is MemoryState.ARCHIVED or moved or self._digest(stored) != digest:
+            raise InvalidInput("It changed since it was shown", hint="Call again to see what it is now.")
+        if stored.memory.path:
+            self._folder.remove(stored.memory.path.removeprefix(f"{self._folder.path}/"), digest)
+        self._core.forget([stored.id], reason="memory_forget")
+        if stored.memory.path:
+            self._sync.record_deleted(stored.memory.path)
+        return stored
+
+
+def _plain(tags: tuple[str, ...]) -> tuple[str, ...]:
+    """Return tags as single lines of printable characters."""
+    shown = ("".join(each if each.isprintable() else " " for each in readable(tag)) for tag in tags)
+    return tuple(dict.fromkeys(" ".join(tag.split()) for tag in shown if tag.split()))
