@@ -41,7 +41,7 @@ def test_empty_log_has_no_entries(log: ChangeLog) -> None:
 
 def test_numbers_rise_with_every_entry(log: ChangeLog) -> None:
     """Each entry has a higher number than all entries before it."""
-    numbers = []
+    numbers: list[int] = []
     for item in (7, 3, 7):
         log.log(Entity.ITEM, [item])
         numbers.append(log.last())

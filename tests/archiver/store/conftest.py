@@ -1,4 +1,4 @@
-"""What does every test of the store get?"""
+"""Fixtures of the tests of the store."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +10,7 @@ from palaver.archiver.store import Store
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """Where the database of this test lies."""
+    """Path of the database of this test."""
     return tmp_path / "palaver.db"
 
 

@@ -1,4 +1,4 @@
-"""Small values to store, and a store that holds a session and a source for them."""
+"""Small values to store, and their session and source."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from palaver.core.observation import Observation, ObservationType
 
 
 def exchange(ordinal: int, *texts: str, end: int | None = None) -> Exchange:
-    """An exchange whose first text was asked and whose others were answered, on ten lines of ten bytes each."""
+    """Return an exchange on ten lines of ten bytes, whose first text is the prompt and whose others are the answer."""
     first = 10 * ordinal + 1
     turns = tuple(
         Turn(
@@ -26,12 +26,12 @@ def exchange(ordinal: int, *texts: str, end: int | None = None) -> Exchange:
 
 
 def learned(title: str, **values: object) -> Observation:
-    """A decision."""
+    """Return a decision."""
     return Observation(ObservationType.DECISION, title, **values)  # type: ignore[arg-type]
 
 
 def source(name: str, session: int | None = None) -> Source:
-    """A source of a hundred bytes."""
+    """Return a source of a hundred bytes."""
     return Source(
         agent="claude-code",
         path=Path(f"/history/{name}.jsonl"),
@@ -47,11 +47,11 @@ def source(name: str, session: int | None = None) -> Source:
 
 
 def begun(store: Store, name: str = "one") -> tuple[int, int]:
-    """The numbers of a new session and a new source of it."""
+    """Store a new session with a new source; return their numbers."""
     session = store.sessions.save(Session("claude-code", name))
     return session, store.sources.save(source(name, session))
 
 
 def keys(store: Store) -> dict[int, int]:
-    """The key of each stored exchange by ordinal."""
+    """Return the key of each stored exchange by ordinal."""
     return {found.exchange.ordinal: key for key, found in store.exchanges.load(store.items.all_keys()).items()}

@@ -1,4 +1,4 @@
-"""One process at a time backs the database up, and a killed one leaves nothing behind."""
+"""One process at a time makes a backup, and a killed process leaves nothing behind."""
 
 from contextlib import closing
 from pathlib import Path
@@ -14,7 +14,7 @@ from palaver.core.home import Home
 
 
 def test_an_unfinished_copy_is_removed(path: Path) -> None:
-    """The next backup takes the place of what a killed process left."""
+    """The next backup replaces the unfinished copy of a killed process."""
     home = Home(path.parent)
     home.backups.mkdir()
     (home.backups / "unfinished").write_bytes(b"half of a database")
@@ -26,8 +26,8 @@ def test_an_unfinished_copy_is_removed(path: Path) -> None:
     assert today.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_backup_that_another_process_makes_is_left_to_it(path: Path) -> None:
-    """Nobody waits for it, and nothing is reported."""
+def test_a_backup_by_another_process_is_not_repeated(path: Path) -> None:
+    """The store neither waits for it nor reports a problem."""
     with Store.create(path) as store, Store.open(path) as other:
         with store.leases.hold(BACKUP):
             other.back_up()

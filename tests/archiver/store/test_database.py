@@ -1,4 +1,4 @@
-"""The connection: safe settings, all-or-nothing writes, and every error of SQLite as one of ours."""
+"""The connection has safe settings, writes atomically and translates every error of SQLite."""
 
 # pyright: reportPrivateUsage=false
 
@@ -18,8 +18,8 @@ from palaver.core.conversation import Session
 from palaver.core.errors import StoreBusy, StoreCorrupt, StoreError, StoreMissing
 
 
-def test_opening_never_makes_an_archive(path: Path) -> None:
-    """A wrong path is an error that says what to do, not an empty archive."""
+def test_opening_never_creates_an_archive(path: Path) -> None:
+    """A wrong path is an error with a remedy, not an empty archive."""
     with pytest.raises(StoreMissing, match="no archive at") as missing:
         Store.open(path)
 
@@ -28,8 +28,8 @@ def test_opening_never_makes_an_archive(path: Path) -> None:
     assert not path.exists()
 
 
-def test_creating_twice_keeps_what_is_there(path: Path) -> None:
-    """`create` opens an archive that exists."""
+def test_creating_twice_keeps_the_content(path: Path) -> None:
+    """`create` opens an existing archive."""
     with Store.create(path) as store:
         store.sessions.save(Session("claude-code", "one"))
     with Store.create(path) as store:
@@ -39,7 +39,7 @@ def test_creating_twice_keeps_what_is_there(path: Path) -> None:
 
 
 def test_commits_survive_a_power_loss(store: Store) -> None:
-    """Every connection writes ahead, waits for the disk, checks references and erases what it deletes."""
+    """Every connection uses the write-ahead log, syncs, checks foreign keys and overwrites deleted content."""
     wanted = {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1, "secure_delete": 1, "mmap_size": 0}
 
     assert {name: store._database.one(f"PRAGMA {name}") for name in wanted} == {
@@ -63,18 +63,18 @@ def test_commits_survive_a_power_loss(store: Store) -> None:
         ("4.0.0", True),
     ],
 )
-def test_writing_ahead_needs_a_sound_sqlite(version: str, *, safe: bool) -> None:
+def test_the_write_ahead_log_needs_a_safe_sqlite(version: str, *, safe: bool) -> None:
     """Releases with the WAL-reset race keep the rollback journal."""
     assert _wal_is_safe(version) is safe
 
 
-def test_the_bundled_sqlite_is_sound() -> None:
+def test_the_bundled_sqlite_is_safe() -> None:
     """The library that the package installs has no WAL-reset race."""
     assert _wal_is_safe(apsw.sqlite_lib_version())
 
 
-def test_the_files_are_closed_to_others(store: Store, path: Path) -> None:
-    """The database and the files beside it belong to their owner alone, from their first moment."""
+def test_the_files_are_private(store: Store, path: Path) -> None:
+    """Only the owner may read the database and the files beside it, from their creation on."""
     store.sessions.save(Session("claude-code", "one"))
     files = list(path.parent.iterdir())
 
@@ -82,8 +82,8 @@ def test_the_files_are_closed_to_others(store: Store, path: Path) -> None:
     assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
 
 
-def test_a_transaction_happens_whole_or_not_at_all(store: Store) -> None:
-    """An error inside undoes everything, and the store goes on working."""
+def test_a_transaction_is_atomic(store: Store) -> None:
+    """An error in the block undoes everything, and the store stays usable."""
 
     def fail() -> None:
         with store.transaction():
@@ -99,8 +99,8 @@ def test_a_transaction_happens_whole_or_not_at_all(store: Store) -> None:
     assert store.sessions.count() == 1
 
 
-def test_others_see_nothing_unfinished(store: Store, path: Path) -> None:
-    """Another connection sees a transaction when it is done, and is not kept waiting meanwhile."""
+def test_other_connections_see_only_committed_changes(store: Store, path: Path) -> None:
+    """Another connection sees a transaction after its commit, and can read before it without waiting."""
     with Store.open(path) as other:
         with store.transaction():
             store.sessions.save(Session("claude-code", "one"))
@@ -108,8 +108,8 @@ def test_others_see_nothing_unfinished(store: Store, path: Path) -> None:
         assert other.sessions.count() == 1
 
 
-def test_a_transaction_that_sqlite_gave_up_is_over(store: Store) -> None:
-    """Where SQLite itself undid everything, as on a full disk, the error that tells so is the one that is raised."""
+def test_a_transaction_that_sqlite_rolled_back_is_over(store: Store) -> None:
+    """If SQLite rolls back by itself, as on a full disk, its error is the one that is raised."""
 
     def collide() -> None:
         with store.transaction():
@@ -124,8 +124,8 @@ def test_a_transaction_that_sqlite_gave_up_is_over(store: Store) -> None:
         store.sources.report(Path("/b"), "second")
 
 
-def test_a_full_disk_loses_nothing_that_was_stored(store: Store) -> None:
-    """A write without room is an error of that write; what was there stays, and with room it goes on."""
+def test_a_full_disk_loses_nothing(store: Store) -> None:
+    """A write without space fails; stored content stays, and writes succeed once there is space."""
     store.sessions.save(Session("claude-code", "one"))
     pages = store._database.number("PRAGMA page_count")
     store._database.run(f"PRAGMA max_page_count = {pages}")
@@ -146,7 +146,7 @@ def test_a_full_disk_loses_nothing_that_was_stored(store: Store) -> None:
 
 
 def test_waiting_for_another_writer_ends(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A database that stays locked is busy, never corrupt, and the error says for how long it was waited."""
+    """A database that stays locked is busy, not corrupt, and the error names the waiting time."""
     monkeypatch.setattr(database, "BUSY_MS", 20)
     with Store.create(path) as one, Store.open(path) as two:
         with one.transaction(), pytest.raises(StoreBusy, match="stayed locked"), two.transaction():
@@ -158,7 +158,7 @@ def test_waiting_for_another_writer_ends(path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_a_short_lock_is_waited_for(store: Store, path: Path) -> None:
-    """A writer that holds the database for a moment delays others and does not fail them."""
+    """A short lock delays other writers without an error."""
     program = (
         "import sys; from pathlib import Path; from palaver.archiver.store import Store; "
         "from palaver.core.conversation import Session\n"
@@ -176,8 +176,8 @@ def test_a_short_lock_is_waited_for(store: Store, path: Path) -> None:
     assert store.sessions.count() == 150
 
 
-def test_many_may_create_at_once(path: Path) -> None:
-    """Processes that start together on a new home end with one archive and no error."""
+def test_many_processes_may_create_at_once(path: Path) -> None:
+    """Processes that start together on a new home create one archive without errors."""
     program = (
         "import sys; from pathlib import Path; from palaver.archiver.store import Store; "
         "Store.create(Path(sys.argv[1]))"
@@ -193,7 +193,7 @@ def test_many_may_create_at_once(path: Path) -> None:
 
 
 def test_a_damaged_file_is_left_as_it_is(path: Path) -> None:
-    """Something that is no database is reported as corrupt, and not one byte of it is changed."""
+    """A file that is not a database is reported as corrupt and not changed."""
     path.write_bytes(b"this is no database, but it may be all there is" * 100)
     before = path.read_bytes()
     with pytest.raises(StoreCorrupt) as damaged:
@@ -204,7 +204,7 @@ def test_a_damaged_file_is_left_as_it_is(path: Path) -> None:
 
 
 def test_a_damaged_page_is_corruption(path: Path) -> None:
-    """Damage that shows only while reading is reported as corrupt too."""
+    """Damage found only while reading is reported as corrupt, too."""
     with Store.create(path) as store:
         for number in range(200):
             store.sessions.save(Session("claude-code", f"s{number}", title="x" * 200))
@@ -216,8 +216,8 @@ def test_a_damaged_page_is_corruption(path: Path) -> None:
         store.items.all_keys()
 
 
-def test_a_place_where_nothing_can_be_made_is_an_error(tmp_path: Path) -> None:
-    """A folder that does not exist, or a folder in place of the file, is a store error."""
+def test_an_unusable_path_is_an_error(tmp_path: Path) -> None:
+    """A missing folder, or a folder in place of the file, is a `StoreError`."""
     with pytest.raises(StoreError):
         Store.create(tmp_path / "missing" / "palaver.db")
     with pytest.raises(StoreError):
@@ -226,26 +226,26 @@ def test_a_place_where_nothing_can_be_made_is_an_error(tmp_path: Path) -> None:
         Store.open(tmp_path)
 
 
-def test_a_wrong_statement_is_an_error_of_ours(store: Store) -> None:
-    """No error of the database library gets out."""
+def test_a_wrong_statement_is_a_store_error(store: Store) -> None:
+    """No error of the database library reaches a caller."""
     with pytest.raises(StoreError, match="no such table"):
         store._database.rows("SELECT * FROM nowhere")
 
 
 def test_closing_twice_is_fine(path: Path) -> None:
-    """Whoever closes last need not know."""
+    """A second close has no effect."""
     made = Database.create(path)
     made.close()
     made.close()
 
 
 def may_not(*_: object) -> bool:
-    """No right at all; real rights would not stop a test run by an administrator."""
+    """Deny every permission; real permissions would not stop a test run by an administrator."""
     return False
 
 
-def test_a_file_beside_which_nothing_can_be_made_is_read(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is read without any file beside it, whoever writes hears what to do, and one of an older schema is refused."""
+def test_a_database_in_an_unwritable_folder_is_read(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reading creates no file beside it; writing fails with a remedy; an older schema is refused."""
     with Store.create(path) as made, made.transaction():
         made.sessions.save(Session("codex", "one"))
     before = sorted(path.parent.iterdir())
@@ -265,8 +265,8 @@ def test_a_file_beside_which_nothing_can_be_made_is_read(path: Path, monkeypatch
         Store.open(path)
 
 
-def test_what_a_log_holds_is_never_passed_over(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While there is a log the file alone is not all, so it is opened with it."""
+def test_a_write_ahead_log_is_always_read(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A database with a log is opened with it, because the file alone is incomplete."""
     with Store.create(path) as store:
         monkeypatch.setattr(os, "access", may_not)
         with store.transaction():

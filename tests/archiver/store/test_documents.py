@@ -23,8 +23,8 @@ def texts(store: Store, wanted: DocumentFilter) -> list[str]:
     return [held.chunk.text for held in store.documents.select(wanted)]
 
 
-def test_a_chunk_is_read_as_it_was_written(store: Store) -> None:
-    """With everything that is known of it."""
+def test_a_chunk_is_loaded_as_it_was_stored(store: Store) -> None:
+    """Every field is equal."""
     chunk = Chunk("text", ChunkKind.CODE, 2, 3, 4, "A > B", "method", "A.b", "def b(self)")
     with store.transaction():
         [key] = store.documents.replace(Document(A, "docs", "python", b"", 7), [chunk])
@@ -58,7 +58,7 @@ def test_a_chunk_is_read_as_it_was_written(store: Store) -> None:
     ],
 )
 def test_filters_combine(store: Store, wanted: DocumentFilter, found: list[str]) -> None:
-    """A folder holds what lies below it, not what begins alike; the store and the filter itself agree."""
+    """A folder matches files below it, not paths with an equal prefix; store and filter agree."""
     put(store, A, "one", "two")
     put(store, A, "one", namespace="other")
     put(store, B, "code")
@@ -68,7 +68,7 @@ def test_filters_combine(store: Store, wanted: DocumentFilter, found: list[str])
 
 
 def test_deleting_is_logged_and_leaves_the_others(store: Store) -> None:
-    """By file, folder or namespace; what waits of it waits no more."""
+    """By file, folder or namespace; deleted files leave the queue, too."""
     one, other = put(store, A, "one", "two"), put(store, B, "code")
     before = store.changes.last()
     with store.transaction():
@@ -82,8 +82,8 @@ def test_deleting_is_logged_and_leaves_the_others(store: Store) -> None:
     assert store.documents.digest(A, "docs") == b""
 
 
-def test_a_document_that_lost_a_chunk_is_read_anew(store: Store) -> None:
-    """Its digest no longer says that it is whole; one that lost all is gone."""
+def test_a_document_that_lost_a_chunk_is_read_again(store: Store) -> None:
+    """Its digest is cleared; a document without chunks is deleted."""
     one, two = put(store, A, "one", "two")
     with store.transaction():
         assert store.documents.delete_chunks([one, 99]) == [one]
@@ -95,8 +95,8 @@ def test_a_document_that_lost_a_chunk_is_read_anew(store: Store) -> None:
     assert store.documents.files() == []
 
 
-def test_a_chunk_that_only_moved_keeps_its_vectors(store: Store) -> None:
-    """It says the same, so nothing is embedded again; the index learns where it stands now."""
+def test_a_moved_chunk_keeps_its_vectors(store: Store) -> None:
+    """Its content is equal, so it is not embedded again; its new position is logged."""
     [one] = put(store, A, "one")
     with store.transaction():
         store.vectors.replace("model", {one: {0: Embedded(b"vector")}})
@@ -110,8 +110,8 @@ def test_a_chunk_that_only_moved_keeps_its_vectors(store: Store) -> None:
     assert store.changes.since(before) == [one, new]
 
 
-def test_a_file_waits_once(store: Store) -> None:
-    """However often it is queued; one that failed is tried again when it is queued again."""
+def test_a_file_is_queued_once(store: Store) -> None:
+    """Queuing a file again has no effect, except that a failed file is tried again."""
     file = Queued(A, "docs", A.parent)
     with store.transaction():
         store.documents.queue([file, file])

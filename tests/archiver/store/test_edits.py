@@ -1,4 +1,4 @@
-"""Tests for archiver/store/edits.py: who changed a file is known, also for what was archived before it was asked."""
+"""Edits name the exchanges that changed a file, including those archived by earlier versions."""
 
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from ..history import ORIGINAL, History
 
 
 def session(*paths: str) -> list[dict[str, Any]]:
-    """A conversation in which these files are written, one in each exchange."""
+    """Return a conversation that writes these files, one in each exchange."""
     place = {"sessionId": ORIGINAL, "cwd": "/home/demo/shop"}
     rows: list[dict[str, Any]] = []
     for number, path in enumerate(paths):
@@ -38,12 +38,12 @@ def history(tmp_path: Path) -> History:
 
 
 def names(edits: list[Edit]) -> list[str]:
-    """The paths, as the agent named them."""
+    """Return the paths as the agent named them."""
     return [edit.path for edit in edits]
 
 
 def test_a_file_is_found_by_its_name(history: History) -> None:
-    """In whatever folder and system; a name that only ends alike is another one, and no name is a pattern."""
+    """In any folder, with any separator; a name with an equal suffix does not match, and names are no patterns."""
     edits = history.store.edits
 
     assert sorted(names(edits.of_names(["a.py"], 10))) == ["/home/demo/shop/a.py", "C:\\work\\a.py"]
@@ -53,7 +53,7 @@ def test_a_file_is_found_by_its_name(history: History) -> None:
 
 
 def test_the_newest_are_listed_by_session(history: History) -> None:
-    """The last exchange first, with the folder it was in."""
+    """The last exchange comes first, with its folder."""
     newest = history.store.edits.newest(None)
 
     assert names(newest) == ["/home/demo/shop/aa.py", "C:\\work\\a.py", "b.py", "/home/demo/shop/a.py"]
@@ -62,8 +62,8 @@ def test_the_newest_are_listed_by_session(history: History) -> None:
     assert history.store.edits.newest("nobody") == []
 
 
-def test_an_exchange_that_is_gone_changed_nothing(history: History) -> None:
-    """Its edits go with it."""
+def test_a_deleted_exchange_has_no_edits(history: History) -> None:
+    """Edits are deleted with their exchange."""
     [first, *_] = history.store.edits.of_names(["b.py"], 1)
     with history.store.transaction():
         history.store.exchanges.delete([first.exchange])
@@ -71,8 +71,8 @@ def test_an_exchange_that_is_gone_changed_nothing(history: History) -> None:
     assert len(history.store.edits.newest(None)) == 3
 
 
-def test_what_was_archived_before_is_known_too(history: History) -> None:
-    """A database of the schema before is brought up to date with everything that it holds."""
+def test_a_migration_finds_earlier_edits(history: History) -> None:
+    """Migrating the schema adds the edits of all stored exchanges."""
     before = history.store.edits.newest(None)
     step = next(number for number, sql in enumerate(MIGRATIONS) if "CREATE TABLE edited" in sql)
     database = Database.open(history.home.database)

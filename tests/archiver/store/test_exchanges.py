@@ -1,4 +1,4 @@
-"""Stored exchanges: what comes out is what went in, and what stays the same keeps its key."""
+"""Exchanges are loaded as they were stored, and equal ones keep their key."""
 
 import pytest
 from hypothesis import given, settings
@@ -43,7 +43,7 @@ spoken = st.builds(
 
 
 def test_a_stored_exchange_is_the_same_exchange(store: Store) -> None:
-    """Whatever was said comes back equal in every field, and a change of it is a change of all of it."""
+    """Every field is loaded as it was stored, and each exchange is logged."""
     session, source = begun(store)
 
     @given(spoken)
@@ -59,7 +59,7 @@ def test_a_stored_exchange_is_the_same_exchange(store: Store) -> None:
 
 
 def test_a_growing_exchange_keeps_its_key(store: Store) -> None:
-    """Only what says something else is reported as changed, and is to be observed and embedded again."""
+    """Only exchanges with other content are logged, observed and embedded again."""
     session, source = begun(store)
     store.exchanges.replace(session, source, 0, [exchange(0, "a", "b"), exchange(1, "c")])
     before, mark = keys(store), store.changes.last()
@@ -75,8 +75,8 @@ def test_a_growing_exchange_keeps_its_key(store: Store) -> None:
     assert store.vectors.unembedded("model", 9) == [keys(store)[2], before[1]]
 
 
-def test_more_lines_without_words_are_no_change(store: Store) -> None:
-    """Bookkeeping after an exchange moves its end, and asks nobody to look again."""
+def test_more_lines_without_text_are_no_change(store: Store) -> None:
+    """Bookkeeping lines after an exchange move its end without logging a change."""
     session, source = begun(store)
     store.exchanges.replace(session, source, 0, [exchange(0, "a", "b")])
     mark = store.changes.last()
@@ -86,8 +86,8 @@ def test_more_lines_without_words_are_no_change(store: Store) -> None:
     assert store.changes.since(mark) == []
 
 
-def test_exchanges_that_are_gone_take_what_was_learned_with_them(store: Store) -> None:
-    """Their observations and vectors vanish, and each is reported, so that no index keeps them."""
+def test_deleted_exchanges_take_their_observations_with_them(store: Store) -> None:
+    """Their observations and vectors are deleted and logged, so that no index keeps them."""
     session, source = begun(store)
     store.exchanges.replace(session, source, 0, [exchange(0, "a"), exchange(1, "b")])
     kept, gone = keys(store).values()
@@ -105,8 +105,8 @@ def test_exchanges_that_are_gone_take_what_was_learned_with_them(store: Store) -
     assert store.changes.since(mark) == sorted([gone, observation.key])
 
 
-def test_sources_are_apart(store: Store) -> None:
-    """Replacing the exchanges of one file touches those of no other."""
+def test_sources_are_separate(store: Store) -> None:
+    """Replacing the exchanges of one source changes no other source."""
     session, one = begun(store)
     _, two = begun(store, "two")
     store.exchanges.replace(session, one, 0, [exchange(0, "a")])
@@ -117,8 +117,8 @@ def test_sources_are_apart(store: Store) -> None:
     assert prompts == ["b", "c"]
 
 
-def test_keys_are_never_used_twice(store: Store) -> None:
-    """An id that was handed out never means another item."""
+def test_keys_are_never_reused(store: Store) -> None:
+    """An issued id never names another item."""
     session, source = begun(store)
     store.exchanges.replace(session, source, 0, [exchange(0, "a"), exchange(1, "b")])
     before = set(store.items.all_keys())
@@ -131,7 +131,7 @@ def test_keys_are_never_used_twice(store: Store) -> None:
 @pytest.mark.parametrize(
     ("line", "found"), [(1, (0, 1, 0)), (10, (0, 1, 0)), (11, (1, 11, 100)), (20, (1, 11, 100)), (999, (1, 11, 100))]
 )
-def test_a_line_leads_to_the_exchange_that_holds_it(store: Store, line: int, found: tuple[int, int, int]) -> None:
+def test_a_line_leads_to_its_exchange(store: Store, line: int, found: tuple[int, int, int]) -> None:
     """Reading can begin at the exchange of any line."""
     session, source = begun(store)
     store.exchanges.replace(session, source, 0, [exchange(0, "a"), exchange(1, "b")])
@@ -139,8 +139,8 @@ def test_a_line_leads_to_the_exchange_that_holds_it(store: Store, line: int, fou
     assert store.exchanges.start_before(source, line) == found
 
 
-def test_a_line_before_all_exchanges_leads_to_the_beginning(store: Store) -> None:
-    """Where no exchange begins before it, reading starts with the file."""
+def test_a_line_before_all_exchanges_leads_to_the_start(store: Store) -> None:
+    """Reading starts at the start of the file if no exchange begins before the line."""
     session, source = begun(store)
     assert store.exchanges.start_before(source, 5) == (0, 1, 0)
 
@@ -149,13 +149,13 @@ def test_a_line_before_all_exchanges_leads_to_the_beginning(store: Store) -> Non
 
 
 def test_unknown_keys_are_left_out(store: Store) -> None:
-    """Asking for what does not exist, or for nothing, is no error."""
+    """Loading unknown keys, or none, is no error."""
     assert store.exchanges.load([]) == {}
     assert store.exchanges.load([1, 2**62]) == {}
 
 
-def test_exchanges_wait_until_these_rules_saw_them(store: Store) -> None:
-    """Other rules make every exchange wait again; those that wait come oldest first."""
+def test_exchanges_wait_until_the_rules_observed_them(store: Store) -> None:
+    """With other rules every exchange waits again; the oldest comes first."""
     session, source = begun(store)
     store.exchanges.replace(session, source, 0, [exchange(0, "a"), exchange(1, "b"), exchange(2, "c")])
     first, second, third = keys(store).values()
@@ -167,8 +167,8 @@ def test_exchanges_wait_until_these_rules_saw_them(store: Store) -> None:
     assert store.exchanges.count_unobserved("rules-2") == store.exchanges.count() == 3
 
 
-def test_a_turn_left_behind_is_a_change(store: Store) -> None:
-    """That the person went back changes what an exchange says."""
+def test_a_rewound_turn_is_a_change(store: Store) -> None:
+    """Rewinding changes the content of an exchange."""
     session, source = begun(store)
     said = exchange(0, "a", "b")
     store.exchanges.replace(session, source, 0, [said])
@@ -180,8 +180,8 @@ def test_a_turn_left_behind_is_a_change(store: Store) -> None:
     assert store.changes.since(mark) == [keys(store)[0]]
 
 
-def test_long_turns_are_told_apart(store: Store) -> None:
-    """Only the turns of more than so many characters, whole, each with its exchange; of these exchanges alone."""
+def test_long_turns_are_selected(store: Store) -> None:
+    """Turns longer than the limit are returned whole, each with its exchange."""
     session, source = begun(store)
     told = [exchange(0, "a" * 30, "b" * 31, "é" * 31), exchange(1, "c" * 30), exchange(2, "d" * 99)]
     store.exchanges.replace(session, source, 0, told)

@@ -1,4 +1,4 @@
-"""Numbering: an id that was given is not given again, also by a database that is put back."""
+"""An issued id is never issued again, not even by a restored database."""
 
 import shutil
 from pathlib import Path
@@ -12,7 +12,7 @@ from .said import begun, exchange
 
 
 def give(path: Path, name: str, count: int) -> set[int]:
-    """Archive so many exchanges; their ids."""
+    """Archive `count` exchanges; return their ids."""
     with Store.open(path) as store:
         before = set(store.items.all_keys())
         with store.transaction():
@@ -30,8 +30,8 @@ def home(path: Path) -> Home:
     return made
 
 
-def test_a_database_that_is_put_back_gives_other_ids(home: Home, path: Path) -> None:
-    """Yesterday's goes on behind all that today's can have given, once, and then one after the other."""
+def test_a_restored_database_issues_other_ids(home: Home, path: Path) -> None:
+    """A backup skips all ids that the lost database can have issued, once, and then continues without gaps."""
     give(path, "yesterday", 5)
     shutil.copy2(path, path.with_name("backup"))
     lost = give(path, "today", 1_500)
@@ -44,8 +44,8 @@ def test_a_database_that_is_put_back_gives_other_ids(home: Home, path: Path) -> 
     assert give(path, "later", 1) == {ceiling + 4}
 
 
-def test_ids_have_no_gaps_for_nothing(home: Home, path: Path) -> None:
-    """A database that is not behind goes on with the next id, however often it is opened."""
+def test_ids_have_no_needless_gaps(home: Home, path: Path) -> None:
+    """A current database continues with the next id, however often it is opened."""
     given = [min(give(path, f"s{number}", 1)) for number in range(3)]
 
     assert given == [1, 2, 3]

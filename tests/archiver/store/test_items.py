@@ -1,12 +1,12 @@
-"""Items: whatever can be found, under one numbering."""
+"""Items of all kinds have one sequence of ids."""
 
 from palaver.archiver.store import Store
 
 from .said import begun, exchange, keys, learned
 
 
-def test_items_of_all_kinds_are_looked_up_alike(store: Store) -> None:
-    """Each tells its kind, session, time and the exchange it lies in."""
+def test_items_of_all_kinds_are_loaded_alike(store: Store) -> None:
+    """Each has its kind, session, time and exchange."""
     session, source = begun(store)
     store.exchanges.replace(session, source, 0, [exchange(1, "a")])
     asking = keys(store)[1]
@@ -21,8 +21,8 @@ def test_items_of_all_kinds_are_looked_up_alike(store: Store) -> None:
     assert store.items.all_keys() == [asking, learning]
 
 
-def test_a_key_that_was_given_is_known_for_ever(store: Store) -> None:
-    """Also when what had it is gone: no key is given twice."""
+def test_an_issued_key_stays_issued(store: Store) -> None:
+    """This holds after the item was deleted: no key is issued twice."""
     assert store.items.issued([1]) == set()
     session, source = begun(store)
     store.exchanges.replace(session, source, 0, [exchange(1, "a")])
@@ -36,8 +36,8 @@ def test_a_key_that_was_given_is_known_for_ever(store: Store) -> None:
     assert store.items.issued([0, gone, asking, now, now + 1]) == {gone, asking, now}
 
 
-def test_any_number_of_items_is_looked_up(store: Store) -> None:
-    """More keys than one statement may name are no problem, and none is left out."""
+def test_any_number_of_items_is_loaded(store: Store) -> None:
+    """More keys than SQLite has parameters are loaded completely."""
     session, source = begun(store)
     with store.transaction():
         store.exchanges.replace(session, source, 0, [exchange(ordinal, "a") for ordinal in range(1100)])

@@ -1,4 +1,4 @@
-"""Leases: one writer at a time, the dead hold nothing, and the late know that they are late."""
+"""A lease has one holder at a time, and a later lease fences an earlier one."""
 
 import signal
 import subprocess
@@ -35,7 +35,7 @@ def held(path: Path) -> "subprocess.Popen[str]":
 
 
 def test_only_one_holds_a_lease(store: Store, path: Path) -> None:
-    """While another process holds it the answer is no, at once; when it is done the answer is yes."""
+    """A second process is refused at once while the first one holds the lease."""
     holder = held(path)
     with pytest.raises(LeaseHeld, match="archiver") as refused, store.leases.hold("archiver"):
         raise AssertionError
@@ -48,8 +48,8 @@ def test_only_one_holds_a_lease(store: Store, path: Path) -> None:
         assert lease.epoch == 2
 
 
-def test_the_dead_hold_nothing(store: Store, path: Path) -> None:
-    """A holder that was killed leaves no lock behind."""
+def test_a_killed_process_holds_no_lease(store: Store, path: Path) -> None:
+    """The lock of a killed holder is released."""
     holder = held(path)
     holder.send_signal(signal.SIGKILL)
     holder.communicate()
@@ -58,8 +58,8 @@ def test_the_dead_hold_nothing(store: Store, path: Path) -> None:
         assert lease.epoch == 2
 
 
-def test_one_process_does_not_hold_it_twice(store: Store) -> None:
-    """Asking again inside is refused as well, and leaves the first holder its lease."""
+def test_a_process_cannot_hold_a_lease_twice(store: Store) -> None:
+    """A nested request is refused and does not affect the first holder."""
     with store.leases.hold("archiver") as lease:
         with pytest.raises(LeaseHeld), store.leases.hold("archiver"):
             raise AssertionError
@@ -67,7 +67,7 @@ def test_one_process_does_not_hold_it_twice(store: Store) -> None:
 
 
 def test_a_later_holder_fences_an_earlier_one(store: Store) -> None:
-    """A lease is current until the next is given out, even after its block has ended."""
+    """A lease is current until the next one is issued, even after its block ended."""
     with store.leases.hold("archiver") as first:
         store.leases.check(first)
     with store.leases.hold("archiver") as second:
@@ -77,8 +77,8 @@ def test_a_later_holder_fences_an_earlier_one(store: Store) -> None:
         store.leases.check(second)
 
 
-def test_an_error_inside_gives_the_lease_back(store: Store) -> None:
-    """Whatever ends the block frees the lease."""
+def test_an_error_releases_the_lease(store: Store) -> None:
+    """The end of the block releases the lease, for any reason."""
     with pytest.raises(ZeroDivisionError), store.leases.hold("archiver"):
         raise ZeroDivisionError
     with store.leases.hold("archiver") as lease:
@@ -86,15 +86,15 @@ def test_an_error_inside_gives_the_lease_back(store: Store) -> None:
 
 
 def test_a_lock_that_cannot_be_opened_is_named(store: Store, path: Path) -> None:
-    """Where the home may be written to and its lock may not, the lock is what is told of."""
+    """In a writable home with an unwritable lock, the error names the lock."""
     path.with_name("archiver.lock").mkdir()
 
     with pytest.raises(StoreError, match=r"archiver\.lock: Is a directory"), store.leases.hold("archiver"):
         raise AssertionError
 
 
-def test_a_patient_one_waits(store: Store, path: Path) -> None:
-    """Who has patience gets the lease when it is given back, and is refused when it is not given back in time."""
+def test_a_patient_process_waits(store: Store, path: Path) -> None:
+    """A process with patience gets the lease on release, and is refused without one in time."""
     holder = held(path)
     with pytest.raises(LeaseHeld), store.leases.hold("archiver", patience=0.2):
         raise AssertionError
@@ -106,8 +106,8 @@ def test_a_patient_one_waits(store: Store, path: Path) -> None:
     end.join()
 
 
-def test_who_holds_a_lease(store: Store, path: Path) -> None:
-    """A lease has a holder while it is held and at no other time; to ask does not take it."""
+def test_the_holder_of_a_lease_is_known(store: Store, path: Path) -> None:
+    """A lease has a holder only while it is held; asking does not take it."""
     assert store.leases.holder("archiver") is None
     holder = held(path)
 

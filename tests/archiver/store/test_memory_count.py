@@ -1,4 +1,4 @@
-"""Counting memories: the same as listing them, whatever is asked for and whichever have a term."""
+"""The count of memories equals the length of their list."""
 
 from pathlib import Path
 
@@ -27,7 +27,7 @@ def test_a_count_is_the_length_of_the_list(
     states: tuple[MemoryState, ...],
     at: int | None,
 ) -> None:
-    """With any filter, at any instant."""
+    """This holds for any filter at any instant."""
     path = tmp_path / "palaver.db"
     path.unlink(missing_ok=True)
     with Store.create(path) as store:

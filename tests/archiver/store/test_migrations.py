@@ -1,4 +1,4 @@
-"""Migrations: an older archive is brought up to date in one step or not at all, and a newer one is left alone."""
+"""An older archive is migrated completely or not at all; a newer one is refused."""
 
 # pyright: reportPrivateUsage=false
 
@@ -17,13 +17,13 @@ def version(store: Store) -> int:
     return store._database.number("PRAGMA user_version")
 
 
-def test_a_new_archive_has_seen_every_step(store: Store) -> None:
-    """The number of steps is written into the file."""
+def test_a_new_archive_has_every_migration(store: Store) -> None:
+    """The file contains the number of migrations."""
     assert version(store) == len(MIGRATIONS) > 0
 
 
-def test_an_older_archive_is_brought_up_to_date(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Opening runs only the steps that the file has not seen, and keeps its content."""
+def test_an_older_archive_is_migrated(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Opening applies only the missing migrations and keeps the content."""
     with Store.create(path) as store:
         store.sessions.save(Session("claude-code", "one"))
     monkeypatch.setattr(database, "MIGRATIONS", [*MIGRATIONS, "CREATE TABLE added (id INTEGER PRIMARY KEY)"])
@@ -34,8 +34,8 @@ def test_an_older_archive_is_brought_up_to_date(path: Path, monkeypatch: pytest.
         assert store.sessions.count() == 1
 
 
-def test_a_step_that_fails_changes_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All missing steps happen in one transaction."""
+def test_a_failing_migration_changes_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All missing migrations run in one transaction."""
     with Store.create(path):
         pass
     steps = [*MIGRATIONS, "CREATE TABLE added (id INTEGER PRIMARY KEY)", "CREATE TABLE added (id INTEGER PRIMARY KEY)"]
@@ -50,8 +50,8 @@ def test_a_step_that_fails_changes_nothing(path: Path, monkeypatch: pytest.Monke
             store._database.rows("SELECT * FROM added")
 
 
-def test_an_archive_of_a_newer_palaver_is_left_alone(path: Path) -> None:
-    """Both ways of opening refuse it and say what to install."""
+def test_an_archive_of_a_newer_palaver_is_refused(path: Path) -> None:
+    """Both ways of opening refuse it and name the upgrade command."""
     with Store.create(path) as store:
         store._database.run(f"PRAGMA user_version = {len(MIGRATIONS) + 7}")
     for opened in (Store.open, Store.create):

@@ -1,4 +1,4 @@
-"""Stored observations: bound to an exchange, replaced as a whole, and known by the same key while they say the same."""
+"""Observations belong to an exchange, are replaced together, and keep their key while they are equal."""
 
 from palaver.archiver.store import Store
 from palaver.core.observation import Evidence, Observation, ObservationType
@@ -22,14 +22,14 @@ FULL = Observation(
 
 
 def asked(store: Store) -> tuple[int, int]:
-    """The numbers of a session and of an exchange of it."""
+    """Store a session and an exchange of it; return their numbers."""
     session, source = begun(store)
     store.exchanges.replace(session, source, 0, [exchange(0, "a")])
     return session, keys(store)[0]
 
 
 def test_a_stored_observation_is_the_same_observation(store: Store) -> None:
-    """Every field comes back equal, by its exchange and by its key."""
+    """Every field is loaded as it was stored, by exchange and by key."""
     session, asking = asked(store)
     store.observations.replace(asking, session, [FULL], "rules-1")
     (stored,) = store.observations.of_exchange(asking)
@@ -39,8 +39,8 @@ def test_a_stored_observation_is_the_same_observation(store: Store) -> None:
     assert store.observations.load([stored.key, 999]) == {stored.key: stored}
 
 
-def test_what_stays_the_same_keeps_its_key(store: Store) -> None:
-    """Replacing tells of what is new and what is gone, and of the exchange whose entry carries it."""
+def test_an_equal_observation_keeps_its_key(store: Store) -> None:
+    """Replacing logs new and deleted observations and their exchange."""
     session, asking = asked(store)
     store.observations.replace(asking, session, [learned("stays"), learned("goes")], "rules-1")
     stays, goes = (stored.key for stored in store.observations.of_exchange(asking))
@@ -53,8 +53,8 @@ def test_what_stays_the_same_keeps_its_key(store: Store) -> None:
     assert store.changes.since(mark) == sorted([asking, goes, titles["comes"]])
 
 
-def test_the_same_again_changes_nothing(store: Store) -> None:
-    """Rules that learn the same ask no index to follow, but the exchange counts as seen by them."""
+def test_equal_observations_change_nothing(store: Store) -> None:
+    """Nothing is logged, but the exchange counts as observed by the new rules."""
     session, asking = asked(store)
     store.observations.replace(asking, session, [FULL], "rules-1")
     mark = store.changes.last()
@@ -64,8 +64,8 @@ def test_the_same_again_changes_nothing(store: Store) -> None:
     assert store.exchanges.count_unobserved("rules-2") == 0
 
 
-def test_the_same_twice_is_one(store: Store) -> None:
-    """Equal observations of one exchange are one, however often they are replaced."""
+def test_duplicates_are_stored_once(store: Store) -> None:
+    """Equal observations of one exchange are one, also after replacing them."""
     session, asking = asked(store)
     for _ in range(2):
         store.observations.replace(asking, session, [FULL, FULL], "rules-1")
@@ -73,8 +73,8 @@ def test_the_same_twice_is_one(store: Store) -> None:
     assert [stored.observation for stored in store.observations.of_exchange(asking)] == [FULL]
 
 
-def test_nothing_learned_is_remembered_too(store: Store) -> None:
-    """An exchange that taught nothing does not wait for ever."""
+def test_an_exchange_without_observations_is_observed(store: Store) -> None:
+    """An exchange without observations does not wait again."""
     session, asking = asked(store)
     store.observations.replace(asking, session, [], "rules-1")
 
@@ -83,7 +83,7 @@ def test_nothing_learned_is_remembered_too(store: Store) -> None:
 
 
 def test_types_are_counted(store: Store) -> None:
-    """The most frequent comes first."""
+    """The most frequent type comes first."""
     session, asking = asked(store)
     store.observations.replace(asking, session, [FULL, learned("a"), learned("b")], "rules-1")
 

@@ -1,4 +1,4 @@
-"""Under which name are the memories of a project kept?"""
+"""Each project has a namespace of its own."""
 
 from pathlib import Path
 
@@ -31,7 +31,7 @@ def repository(folder: Path, remote: str = "") -> Path:
 
 
 def test_the_first_project_has_the_plain_name_and_the_second_a_number(store: Store, ours: Path, theirs: Path) -> None:
-    """Each keeps it, whoever asks, and asking alone claims nothing."""
+    """Each project keeps its name; asking for a name does not claim it."""
     assert store.projects.namespace(theirs) == "project:repo"
     assert store.projects.claim(ours / ".git") == "project:repo"
     assert [store.projects.claim(theirs), store.projects.claim(theirs)] == ["project:repo-2", "project:repo-2"]
@@ -41,7 +41,7 @@ def test_the_first_project_has_the_plain_name_and_the_second_a_number(store: Sto
 
 
 def test_clones_of_one_remote_share_the_name(store: Store, tmp_path: Path) -> None:
-    """Whatever their folders are called; a repository that gets a remote later keeps its name."""
+    """The names of folders do not matter; a repository that gets a remote later keeps its name."""
     first = repository(tmp_path / "api")
     assert store.projects.claim(first) == "project:api"
     (first / ".git" / "config").write_text('[remote "origin"]\n\turl = git@x.org:me/api.git\n')
@@ -52,7 +52,7 @@ def test_clones_of_one_remote_share_the_name(store: Store, tmp_path: Path) -> No
 
 
 def test_a_path_that_another_repository_took_over_is_another_project(store: Store, tmp_path: Path) -> None:
-    """As in a container, where each project lies in the same folder."""
+    """As in containers, where every project is in the same folder."""
     place = repository(tmp_path / "workspace", "https://x.org/a")
     assert store.projects.claim(place) == "project:workspace"
     (place / ".git" / "config").write_text('[remote "origin"]\n\turl = https://x.org/b\n')
@@ -60,7 +60,7 @@ def test_a_path_that_another_repository_took_over_is_another_project(store: Stor
     assert store.projects.claim(place) == "project:workspace-2"
 
 
-def test_the_plain_name_belongs_to_where_the_user_worked_first(store: Store, ours: Path, theirs: Path) -> None:
+def test_the_plain_name_belongs_to_the_first_project(store: Store, ours: Path, theirs: Path) -> None:
     """A home from before names were claimed keeps its names, and a clone that is opened first does not take one."""
     with store.transaction():
         store.sessions.save(Session("codex", "2", cwd=str(theirs), started=2))
@@ -71,8 +71,8 @@ def test_the_plain_name_belongs_to_where_the_user_worked_first(store: Store, our
     assert store.projects.claim(ours) == "project:repo"
 
 
-def test_what_the_user_stored_counts_as_work(store: Store, ours: Path, theirs: Path) -> None:
-    """Also where no session was archived."""
+def test_a_memory_of_the_user_counts_as_work(store: Store, ours: Path, theirs: Path) -> None:
+    """This holds without archived sessions, too."""
     with store.transaction():
         stored = Memory("x", namespace="project:repo", project=str(ours), origin=Origin.HUMAN)
         store.memories.insert(stored, 3)
@@ -81,14 +81,12 @@ def test_what_the_user_stored_counts_as_work(store: Store, ours: Path, theirs: P
 
 
 def test_a_folder_without_a_name_has_no_project(store: Store) -> None:
-    """Its memories hold everywhere."""
+    """Its memories are global."""
     assert store.projects.claim(Path("/")) == "global"
 
 
-def test_what_files_said_before_is_external_until_the_user_allows_it(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """An upgrade cannot tell who wrote them; what agents stored stays theirs, and every index learns of the change."""
+def test_earlier_memories_from_files_are_external_until_allowed(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An upgrade cannot know who wrote the files; memories of agents keep their origin, and the change is logged."""
     step = next(number for number, sql in enumerate(MIGRATIONS) if "CREATE TABLE allowed_folder" in sql)
     with monkeypatch.context() as patch:
         patch.setattr(database, "MIGRATIONS", MIGRATIONS[:step])

@@ -1,4 +1,4 @@
-"""Stored sessions: one row for each conversation, under a number that never changes."""
+"""Each conversation has one row under a number that never changes."""
 
 import pytest
 
@@ -24,7 +24,7 @@ FULL = Session(
 
 
 def test_a_stored_session_is_the_same_session(store: Store) -> None:
-    """Every field comes back equal."""
+    """Every field is loaded as it was stored."""
     number = store.sessions.save(FULL)
 
     assert store.sessions.load(number) == FULL
@@ -32,8 +32,8 @@ def test_a_stored_session_is_the_same_session(store: Store) -> None:
     assert store.sessions.count() == 1
 
 
-def test_a_session_is_known_by_agent_and_id(store: Store) -> None:
-    """Saving again changes the row; another agent's session of the same id is another one."""
+def test_agent_and_id_identify_a_session(store: Store) -> None:
+    """Saving again updates the row; an equal id of another agent is another session."""
     number = store.sessions.save(Session("claude-code", "one"))
     assert store.sessions.save(Session("claude-code", "one", title="Later")) == number
     assert store.sessions.save(Session("other", "one")) != number
@@ -42,7 +42,7 @@ def test_a_session_is_known_by_agent_and_id(store: Store) -> None:
 
 
 def test_numbers_follow_the_order_of_arrival(store: Store) -> None:
-    """Sessions are numbered as they come."""
+    """Sessions are numbered in the order in which they are saved."""
     names = ["b", "c", "a"]
     numbers = [store.sessions.save(Session("claude-code", name)) for name in names]
 
@@ -51,7 +51,7 @@ def test_numbers_follow_the_order_of_arrival(store: Store) -> None:
 
 
 def test_an_unknown_session_is_not_found(store: Store) -> None:
-    """Looking for one gives nothing; loading one that nobody gave out is a mistake."""
+    """`find` returns None and `load` raises `KeyError`."""
     assert store.sessions.find("claude-code", "one") is None
     with pytest.raises(KeyError):
         store.sessions.load(1)

@@ -1,4 +1,4 @@
-"""Stored sources: one row for each archived file, with an account of every line."""
+"""Each archived file has one row, with the outcome of every line."""
 
 # pyright: reportPrivateUsage=false
 
@@ -17,7 +17,7 @@ from .said import begun, source
 
 
 def test_a_stored_source_is_the_same_source(store: Store) -> None:
-    """Every field comes back equal, by path, by copy and by number; so does a path of any bytes."""
+    """Every field is loaded as it was stored, by path, by copy and by number; paths can have any bytes."""
     session, _ = begun(store)
     saved = replace(
         source("two", session),
@@ -38,7 +38,7 @@ def test_a_stored_source_is_the_same_source(store: Store) -> None:
 
 
 def test_saving_again_updates(store: Store) -> None:
-    """A source with a number keeps its row."""
+    """A source with an id keeps its row."""
     saved = source("one")
     number = store.sources.save(saved)
     saved.size = 200
@@ -47,8 +47,8 @@ def test_saving_again_updates(store: Store) -> None:
     assert store.sources.load(number).size == 200
 
 
-def test_a_replaced_source_leaves_its_path_to_another(store: Store) -> None:
-    """Its row and the name of its copy stay; a path has one current source."""
+def test_a_superseded_source_frees_its_path(store: Store) -> None:
+    """Its row and its copy stay; a path has one current source."""
     first = source("one")
     store.sources.save(first)
     second = replace(source("one"), archived="claude-code/shop/one~2.jsonl")
@@ -65,14 +65,14 @@ def test_a_replaced_source_leaves_its_path_to_another(store: Store) -> None:
 
 
 def test_a_copy_belongs_to_one_source(store: Store) -> None:
-    """The database refuses two sources with one copy."""
+    """The schema refuses two sources with the same copy."""
     store.sources.save(source("one"))
     with pytest.raises(StoreError):
         store.sources.save(replace(source("two"), archived=source("one").archived))
 
 
-def test_records_belong_to_whoever_brought_them_first(store: Store) -> None:
-    """A record keeps its place whatever repeats it; unknown records are left out."""
+def test_records_belong_to_their_first_source(store: Store) -> None:
+    """A record keeps its place when others repeat it; unknown records are left out."""
     _, one = begun(store)
     _, two = begun(store, "two")
     store.sources.own(one, {"a": 1, "b": 2})
@@ -88,7 +88,7 @@ def test_records_belong_to_whoever_brought_them_first(store: Store) -> None:
 
 
 def test_any_number_of_records_is_looked_up_at_once(store: Store) -> None:
-    """A long transcript is one question."""
+    """The records of a long transcript are one query."""
     _, one = begun(store)
     lines = {f"record-{line}": line for line in range(100_000)}
     with store.transaction():
@@ -98,7 +98,7 @@ def test_any_number_of_records_is_looked_up_at_once(store: Store) -> None:
 
 
 def test_lines_are_counted_over_all_copies(store: Store) -> None:
-    """The account of all lines includes replaced files, whose copies are kept."""
+    """Coverage includes superseded sources, whose copies are kept."""
     assert (store.sources.totals(), store.sources.coverage()) == ((0, 0, 0, 0), Counter())
     first = replace(source("one"), parsed=90, pending=10, lines=3, coverage={"parsed": 2, "blank": 1})
     store.sources.save(first)
@@ -109,8 +109,8 @@ def test_lines_are_counted_over_all_copies(store: Store) -> None:
     assert store.sources.coverage() == {"parsed": 4, "blank": 1}
 
 
-def test_problems_are_remembered_until_they_are_solved(store: Store) -> None:
-    """A file has one problem, the latest, under a name of any bytes."""
+def test_problems_are_kept_until_they_are_solved(store: Store) -> None:
+    """A file has only its latest problem; its name can have any bytes."""
     bad, worse = Path(os.fsdecode(b"/h/\xff")), Path("/h/b")
     store.sources.report(worse, "first")
     store.sources.report(worse, "second")
@@ -122,7 +122,7 @@ def test_problems_are_remembered_until_they_are_solved(store: Store) -> None:
 
 
 def test_an_unknown_source_is_not_found(store: Store) -> None:
-    """Looking for one gives nothing; loading one that nobody gave out is a mistake."""
+    """`at` returns None and `load` raises `KeyError`."""
     assert store.sources.by_archived("x") is None
     assert store.sources.session_of(1) is None
     with pytest.raises(KeyError):

@@ -1,11 +1,11 @@
-"""Is it kept when each part of the work last succeeded, and why it last failed?"""
+"""Each stage has the time of its last success and its last problem."""
 
 from palaver.archiver.store import Store
 from palaver.core.errors import PalaverError
 
 
 def test_success_and_failure(store: Store) -> None:
-    """A stage fails until it succeeds again; its last problem stays known."""
+    """A stage fails until it succeeds again; its last problem is kept."""
     store.stages.note("archive")
     store.stages.note("seal", [PalaverError("no space"), PalaverError("no rights"), PalaverError("no idea")])
     archive, seal = store.stages.all()

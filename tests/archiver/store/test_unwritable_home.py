@@ -1,4 +1,4 @@
-"""A database that somebody else writes and this process may only read."""
+"""A database that another user writes and this process may only read."""
 
 # pyright: reportPrivateUsage=false
 
@@ -32,7 +32,7 @@ with getattr(Store, how)(Path(path)) as store:
 
 @contextmanager
 def writing(path: Path) -> Generator[Store]:
-    """A store while it may be written; when this ends its folder may only be read."""
+    """Open a store for writing; afterwards its folder is read-only."""
     let_write(path.parent)
     with Store.create(path) as store:
         yield store
@@ -55,8 +55,8 @@ def counted(reader: Popen[str], *, ask: bool = True) -> int:
 
 
 @pytest.mark.parametrize("how", ["open", "open_read_only", "create"])
-def test_what_its_owner_writes_is_read_at_once(tmp_path: Path, how: str) -> None:
-    """Whether it still has its log, has none any more, or is another file by now."""
+def test_writes_of_the_owner_are_read_at_once(tmp_path: Path, how: str) -> None:
+    """This holds with a log, without one, and after the file was replaced."""
     path, other = tmp_path / "home" / "palaver.db", tmp_path / "other" / "palaver.db"
     for made, name, count in ((path, "first", 5), (other, "put-back", 3)):
         made.parent.mkdir()
@@ -84,8 +84,8 @@ def test_what_its_owner_writes_is_read_at_once(tmp_path: Path, how: str) -> None
     let_write(path.parent)
 
 
-def test_what_changes_without_a_reader_seeing_its_log_is_read(path: Path) -> None:
-    """Its owner wrote and closed it between two questions: no log is left of that, only another file."""
+def test_a_change_between_two_queries_is_read(path: Path) -> None:
+    """The owner wrote and closed it between two queries, which leaves no log."""
     with writing(path) as store:
         say(store, "first", 5)
     with start(COUNTING, "open", path) as reader:
@@ -97,8 +97,8 @@ def test_what_changes_without_a_reader_seeing_its_log_is_read(path: Path) -> Non
     let_write(path.parent)
 
 
-def test_what_changes_while_it_is_read_is_read_again(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A query that was made while the file changed is made anew of what is there then."""
+def test_a_query_is_repeated_if_the_file_changes(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A query during which the file was replaced runs again on the new file."""
     other = path.with_name("other.db")
     for made, count in ((path, 5), (other, 50)):
         with Store.create(made) as store:
@@ -121,8 +121,8 @@ def test_what_changes_while_it_is_read_is_read_again(path: Path, monkeypatch: py
         assert store.sessions.count() == 50
 
 
-def test_only_what_may_not_be_written_is_compared(path: Path) -> None:
-    """Where this process may write SQLite sees every change by itself; where nothing is, nothing can have changed."""
+def test_only_unwritable_files_are_compared(path: Path) -> None:
+    """In a writable folder SQLite notices every change itself; a missing file has no state."""
     with Store.create(path):
         assert _UnwritableFile.at(path) is None
     assert _UnwritableFile.at(path.with_name("nothing.db")) is None

@@ -1,4 +1,4 @@
-"""Is a database of every earlier schema brought up to date, with all that it holds?"""
+"""A database of every earlier schema is migrated with all of its content."""
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -29,7 +29,7 @@ INSERT INTO change (entity, id) VALUES ('item', 1), ('item', 2), ('vector', 1);
 
 
 def database(folder: Path, step: int) -> Path:
-    """A file as that step of the schema left it."""
+    """Create a database as it was after the first `step` migrations."""
     path = folder / "palaver.db"
     connection = apsw.Connection(str(path))
     for statement in MIGRATIONS[:1]:
@@ -50,8 +50,8 @@ def schema(path: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("step", range(1, len(MIGRATIONS) + 1))
-def test_every_schema_is_brought_up_to_date(step: int, tmp_path: Path) -> None:
-    """What an earlier version wrote is read as it was, whole, under the schema that a new database has."""
+def test_every_schema_is_migrated(step: int, tmp_path: Path) -> None:
+    """Content of an earlier version is unchanged, and the schema equals that of a new database."""
     path = database(tmp_path, step)
     with Store.open(path) as store:
         stored = store.exchanges.load([1])[1]
@@ -71,8 +71,8 @@ def test_every_schema_is_brought_up_to_date(step: int, tmp_path: Path) -> None:
         assert schema(path) == schema(fresh)
 
 
-def test_vectors_from_before_tokens_are_kept_until_they_are_made_anew(tmp_path: Path) -> None:
-    """What the packaged model gave before it told tokens is searched, and is to be embedded once more."""
+def test_vectors_without_tokens_are_kept_until_they_are_replaced(tmp_path: Path) -> None:
+    """Vectors of the packaged model without token embeddings stay searchable and are computed again."""
     before = next(step for step, statement in enumerate(MIGRATIONS) if "CREATE TABLE token" in statement)
     path = database(tmp_path, before)
     connection = apsw.Connection(str(path))
@@ -87,7 +87,7 @@ def test_vectors_from_before_tokens_are_kept_until_they_are_made_anew(tmp_path: 
 
 
 def test_golden_rules_of_agents_wait_for_approval_after_an_upgrade(tmp_path: Path) -> None:
-    """They are what they were, with their confidence; the user's own stay, and sessions' memories get an end."""
+    """They return to their type and keep their confidence; golden rules of the user stay."""
     before = next(step for step, statement in enumerate(MIGRATIONS) if "origin != 'human'" in statement)
     path = database(tmp_path, before)
     connection = apsw.Connection(str(path))

@@ -1,4 +1,4 @@
-"""Stored vectors: by item, part and model, and gone with their item."""
+"""Vectors are stored by item, part and model, and deleted with their item."""
 
 from palaver.archiver.store import Embedded, Entity, Store, StoredVector
 
@@ -6,15 +6,15 @@ from .said import begun, exchange, keys, learned
 
 
 def asked(store: Store, count: int = 3) -> tuple[int, list[int]]:
-    """The numbers of a session and of its exchanges."""
+    """Store a session with exchanges; return their numbers."""
     session, source = begun(store)
     with store.transaction():
         store.exchanges.replace(session, source, 0, [exchange(ordinal, "a") for ordinal in range(count)])
     return session, list(keys(store).values())
 
 
-def test_vectors_come_back_by_item_and_part(store: Store) -> None:
-    """Those of an observation tell the exchange they belong to; those of another model are left out."""
+def test_vectors_are_loaded_by_item_and_part(store: Store) -> None:
+    """Vectors of an observation name its exchange; those of another model are left out."""
     session, (one, two, _) = asked(store)
     store.observations.replace(two, session, [learned("b")], "rules-1")
     learning = store.observations.of_exchange(two)[0].key
@@ -30,8 +30,8 @@ def test_vectors_come_back_by_item_and_part(store: Store) -> None:
     assert store.vectors.all("other") == [StoredVector(one, one, 0, b"1")]
 
 
-def test_the_signs_of_tokens_are_kept_beside_the_vector(store: Store) -> None:
-    """They come back with it, and are empty where the model told none."""
+def test_token_embeddings_are_stored_with_the_vector(store: Store) -> None:
+    """They are loaded with it, and are empty for a model without them."""
     _, (one, *_) = asked(store)
     store.vectors.replace("model", {one: {0: Embedded(b"a", b"s" * 32), 1: Embedded(b"b")}})
 
@@ -39,7 +39,7 @@ def test_the_signs_of_tokens_are_kept_beside_the_vector(store: Store) -> None:
 
 
 def test_new_vectors_replace_all_old_ones(store: Store) -> None:
-    """An item has the vectors it was last given, of one model, and the log tells so."""
+    """An item has only its last vectors, of one model, and the change is logged."""
     _, (one, *_) = asked(store)
     store.vectors.replace("model", {one: {0: Embedded(b"a"), 1: Embedded(b"b")}})
     mark = store.changes.last()
@@ -51,8 +51,8 @@ def test_new_vectors_replace_all_old_ones(store: Store) -> None:
     assert store.changes.since(mark, [Entity.ITEM]) == []
 
 
-def test_an_item_that_vanished_meanwhile_is_passed_over(store: Store) -> None:
-    """Embedding happens outside the transaction, so an item may be gone by then."""
+def test_a_deleted_item_is_skipped(store: Store) -> None:
+    """Embedding happens outside the transaction, so an item can be deleted meanwhile."""
     _, (one, *_) = asked(store)
     store.vectors.replace("model", {999: {0: Embedded(b"x")}, one: {0: Embedded(b"a")}})
 

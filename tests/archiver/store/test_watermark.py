@@ -1,4 +1,4 @@
-"""Changes that a database lacks are counted by the small file beside the copies."""
+"""The watermark counts changes that a database lacks."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from palaver.core.memory import Memory
 
 
 def stored(path: Path, content: str) -> int:
-    """Store a memory; return how many changes are missing."""
+    """Store a memory; return the number of missing changes."""
     with Store.open(path) as store:
         with store.transaction():
             store.memories.insert(Memory(content), 1)
@@ -31,7 +31,7 @@ def home(path: Path) -> Home:
 
 
 def test_a_loss_is_counted_until_it_is_accepted(home: Home) -> None:
-    """Also after later writes, which advance the file."""
+    """This holds after later writes, too, which advance the file."""
     with Store.open(home.database) as store:
         missing = store.watermark.missing
     assert missing > 0
@@ -42,7 +42,7 @@ def test_a_loss_is_counted_until_it_is_accepted(home: Home) -> None:
 
 
 def test_a_new_database_lacks_nothing(home: Home) -> None:
-    """Neither the number nor the recorded loss of the one before counts for it."""
+    """The watermark and a recorded loss of the former database do not apply to it."""
     assert stored(home.database, "Open it.") > 0
     home.database.unlink()
     Store.create(home.database).close()
@@ -51,7 +51,7 @@ def test_a_new_database_lacks_nothing(home: Home) -> None:
 
 
 def test_a_damaged_file_reports_no_invented_loss(home: Home) -> None:
-    """Whichever bit of it flipped: less may be reported, never more, and nothing fails."""
+    """With any bit flipped, at most the real loss is reported, and nothing fails."""
     whole = home.changes.read_bytes()
     with Store.open(home.database) as store:
         counted = store.watermark.missing
@@ -63,7 +63,7 @@ def test_a_damaged_file_reports_no_invented_loss(home: Home) -> None:
 
 
 def test_a_damaged_record_of_a_loss_is_still_a_loss(home: Home) -> None:
-    """A record that cannot be read counts as one change, so doctor and fsck go on."""
+    """An unreadable record counts as one change, so doctor and fsck continue."""
     assert stored(home.database, "Open it.") > 0
     home.changes.with_name(f"{home.changes.name}.lost").write_bytes(b"\xff\x00")
     with Store.open(home.database) as store:
