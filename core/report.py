@@ -16,7 +16,7 @@ class Unsearched(Struct):
     links: set[Path] = field(default_factory=set[Path])
 
 
-class Pass(Struct):
+class IngestReport(Struct):
     """Result of reading transcripts in an ingest run.
 
     `lines` and `exchanges` were parsed; exchanges that grew are parsed again. Of the files seen, `foreign` ones have an
@@ -86,7 +86,7 @@ class Report(Struct):
     and embeds at the moment, `reindexed` if the index of another version was rebuilt.
     """
 
-    ingested: Pass = field(default_factory=Pass)
+    ingested: IngestReport = field(default_factory=IngestReport)
     observed: int = 0
     embedded: int = 0
     elsewhere: bool = False

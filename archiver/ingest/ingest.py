@@ -14,7 +14,7 @@ from ...core.conversation import UNINDEXED, Session
 from ...core.errors import SourceUnreadable, ValueRefused
 from ...core.home import Home
 from ...core.progress import Progress, silent
-from ...core.report import Pass
+from ...core.report import IngestReport
 from ..copies.raw import Copied, RawArchive
 from ..copies.rewriting import drop_checksums
 from ..deletion.copy_eraser import CopyEraser
@@ -80,13 +80,13 @@ class Ingest:
         *,
         budget: float | None = BUDGET,
         stored: Callable[[], None] = lambda: None,
-    ) -> Pass:
+    ) -> IngestReport:
         """Ingest what is new in these transcripts. Report files that cannot be read, and continue with the others.
 
         Copies whose rules are outdated are read again for `budget` seconds; without a budget, all that are marked for
         it. `stored` is called from time to time, when the store has more than before.
         """
-        report, filters = Pass(still_archived=self._excluded_sessions()), self._filters
+        report, filters = IngestReport(still_archived=self._excluded_sessions()), self._filters
         erased = self._store.tombstones.exist(erased=True)
         self._eraser = CopyEraser(self._store, self._raw) if erased else None
         found = {each.path: each for each in transcripts}.values()
@@ -116,7 +116,7 @@ class Ingest:
         return sum(map(exclusion.covers, self._store.sessions.folders())) if exclusion else 0
 
     def _ingest_files(
-        self, jobs: Sequence[IngestJob], progress: Progress, stored: Callable[[], None], report: Pass
+        self, jobs: Sequence[IngestJob], progress: Progress, stored: Callable[[], None], report: IngestReport
     ) -> None:
         with ThreadPoolExecutor(_COPYING_THREADS) as threads:
             copies = [(job, threads.submit(self._copy, job)) for job in jobs]
@@ -150,7 +150,7 @@ class Ingest:
             yield from ((job, copy, parser.take(job.archived)) for job, copy in batch)
 
     def _ingest_container(
-        self, path: Path, known: ContainerFormat, names: set[str], progress: Progress, report: Pass
+        self, path: Path, known: ContainerFormat, names: set[str], progress: Progress, report: IngestReport
     ) -> None:
         """Ingest each session of a container like a transcript of its own."""
         erased = self._eraser.suppressed if self._eraser else None
@@ -184,7 +184,7 @@ class Ingest:
             self._store.sources.report(path, None)
 
     def _ingest_contained(
-        self, session: ContainedSession, known: ContainerFormat, extractor: ContainerExtractor, report: Pass
+        self, session: ContainedSession, known: ContainerFormat, extractor: ContainerExtractor, report: IngestReport
     ) -> None:
         if any(each.source.path == session.path for each in self._unstored):
             self._store_all(report)  # two exports may hold one session
@@ -193,7 +193,9 @@ class Ingest:
             job, copied = extracted
             self._ingest(job, lambda: copied, None, report)
 
-    def _ingest(self, job: IngestJob, copied: Callable[[], Copied], file: ParsedFile | None, report: Pass) -> None:
+    def _ingest(
+        self, job: IngestJob, copied: Callable[[], Copied], file: ParsedFile | None, report: IngestReport
+    ) -> None:
         try:
             ingested = self._read(job, job.source(copied()), file, report)
         except SourceUnreadable as problem:
@@ -205,7 +207,7 @@ class Ingest:
         if len(self._unstored) >= _TRANSACTION or time.monotonic() - self._stored_at > _UNSTORED:
             self._store_all(report)
 
-    def _read(self, job: IngestJob, source: Source, file: ParsedFile | None, report: Pass) -> _Ingested:
+    def _read(self, job: IngestJob, source: Source, file: ParsedFile | None, report: IngestReport) -> _Ingested:
         """Read a copy without writing, so that nobody waits for the parser."""
         with self._raw.open(source.archived) as copy:
             session = file[0] if file else self._redactor.session(job.format.identify(job.path, lines.head(copy)))
@@ -229,7 +231,7 @@ class Ingest:
             session.links[UNINDEXED] = "yes"
         return session
 
-    def _store_all(self, report: Pass) -> None:
+    def _store_all(self, report: IngestReport) -> None:
         """Store everything that was read, in one transaction."""
         waiting, self._unstored = self._unstored, []
         self._stored_at = time.monotonic()

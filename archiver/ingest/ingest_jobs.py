@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from ...core.conversation import ResumePoint, Session, Turn
 from ...core.errors import CopyDamaged, SourceUnreadable
-from ...core.report import Pass
+from ...core.report import IngestReport
 from ..copies.raw import Copied, RawArchive, Stat, unreadable
 from ..deletion.suppression import SuppressionList
 from ..files import lines
@@ -59,7 +59,7 @@ class JobPlanner:
         self.names = store.sources.archived_names()
         """Names of all raw copies, and of those that are about to be made."""
 
-    def jobs(self, transcripts: Iterable[Transcript], report: Pass) -> list[IngestJob]:
+    def jobs(self, transcripts: Iterable[Transcript], report: IngestReport) -> list[IngestJob]:
         """Return a job for each transcript that is new or changed, oldest first, so originals precede their forks.
 
         Counts in `report` what is left out. An unchanged transcript costs one `stat`.
@@ -85,7 +85,7 @@ class JobPlanner:
         erased = self._deleted and self._store.tombstones.is_emptied(self._deleted.file(path), stat.mtime, stat.size)
         return not erased
 
-    def _job(self, transcript: Transcript, size: int, known: Source | None, report: Pass) -> IngestJob | None:
+    def _job(self, transcript: Transcript, size: int, known: Source | None, report: IngestReport) -> IngestJob | None:
         path = transcript.path
         continued = known if known is not None and self._raw.is_continued(known) else None
         try:

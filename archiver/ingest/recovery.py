@@ -7,7 +7,7 @@ itself is all that is left, and its path stands in for the agent's file.
 from ...core.conversation import UNINDEXED, Session
 from ...core.errors import SourceUnreadable
 from ...core.progress import Progress, silent
-from ...core.report import Pass
+from ...core.report import IngestReport
 from ..copies.copy_verification import copies_without_row
 from ..copies.raw import RawArchive, unreadable
 from ..files import lines
@@ -25,9 +25,9 @@ class Recovery:
     def __init__(self, store: Store, raw: RawArchive, filters: IngestFilters) -> None:
         self._store, self._raw, self._filters = store, raw, filters
 
-    def run(self, progress: Progress = silent) -> Pass:
+    def run(self, progress: Progress = silent) -> IngestReport:
         """Ingest every copy without a row, oldest first, so that originals precede their forks."""
-        tally = Pass()
+        tally = IngestReport()
         waiting = sorted(copies_without_row(self._raw.root, self._store), key=lambda name: (self._modified(name), name))
         for done, archived in enumerate(waiting):
             progress(done, len(waiting))
@@ -41,7 +41,7 @@ class Recovery:
         progress(len(waiting), len(waiting))
         return tally
 
-    def _ingest(self, archived: str, tally: Pass) -> None:
+    def _ingest(self, archived: str, tally: IngestReport) -> None:
         path, known = self._raw.root / archived, self._format(archived)
         source = self._raw.describe(archived).source(known.agent, path, archived)
         with self._raw.open(archived) as file:

@@ -11,7 +11,7 @@ from ...core.clock import now
 from ...core.conversation import UNINDEXED, ResumePoint, Session
 from ...core.errors import CopyDamaged, CopyGone, SourceUnreadable
 from ...core.progress import Progress, silent
-from ...core.report import Pass
+from ...core.report import IngestReport
 from ..copies.raw import RawArchive, unreadable
 from ..formats.registry import by_agent
 from ..reading.source_reader import IngestFilters, SourceReader
@@ -31,7 +31,7 @@ class Rereading:
         self._store, self._raw, self._filters = store, raw, filters
         self._redactor = TranscriptRedactor(filters.redactor)
 
-    def run(self, report: Pass, progress: Progress = silent, budget: float | None = BUDGET) -> None:
+    def run(self, report: IngestReport, progress: Progress = silent, budget: float | None = BUDGET) -> None:
         """Read outdated copies again for `budget` seconds; without a budget, exactly those that are marked for it.
 
         A copy that cannot be read stays outdated. A damaged one is recorded as damaged.

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Final
 
 from ...core.errors import LeaseHeld
-from ...core.report import Compression, Pass
+from ...core.report import Compression, IngestReport
 from ..copies.compressor import CopyCompressor
 from ..copies.raw import RawArchive
 from ..ingest.ingest import Ingest
@@ -57,7 +57,7 @@ class TranscriptWatcher:
         self._scan.forget()
         self._next_scan = 0.0
 
-    def step(self) -> Pass | None:
+    def step(self) -> IngestReport | None:
         """Wait at most a second for a change, and ingest what changed; None if nothing did."""
         changes = self._events.wait() if self._next_scan else Changes()
         changed = self._changed(changes)
@@ -102,7 +102,7 @@ class TranscriptWatcher:
             self._next_scan = end  # nothing reports what is written before listening begins
         return changed
 
-    def _run(self, changed: list[ScannedTranscript]) -> Pass | None:
+    def _run(self, changed: list[ScannedTranscript]) -> IngestReport | None:
         try:
             with self._store.leases.hold(ARCHIVER, _PATIENCE):
                 report = self._ingest.run(each.transcript for each in changed)

@@ -17,7 +17,7 @@ from ...archiver.watch.transcript_watcher import TranscriptWatcher
 from ...core.config import Config
 from ...core.errors import LeaseHeld, PalaverError
 from ...core.home import Home
-from ...core.report import Pass
+from ...core.report import IngestReport
 from ...search.index.generation import Generations
 from ..deletion.erasure import erase_expired, finish, is_unfinished
 from .index_schedule import IndexSchedule
@@ -159,7 +159,7 @@ class BackgroundArchiver:
             self._failures[stage] = message
             self._listener("failed", {"problem": message, "again_in": round(again_in)})
 
-    def _report_ingest(self, done: Pass) -> None:
+    def _report_ingest(self, done: IngestReport) -> None:
         if done.changed or done.problems:
             numbers = {"files": done.changed, "lines": done.lines, "exchanges": done.exchanges}
             self._listener("ingested", {**numbers, "problems": len(done.problems)})

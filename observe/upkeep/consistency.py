@@ -26,7 +26,7 @@ from ...core.errors import SourceUnreadable, StoreCorrupt, StoreMissing
 from ...core.home import Home
 from ...core.memory import MemoryState
 from ...core.progress import Reporter, silent
-from ...core.report import Pass
+from ...core.report import IngestReport
 from ...search.index.generation import Generations
 from ...search.index.index_check import IndexCheck, IndexDifferences
 from ...search.index.indexer import Indexer
@@ -164,11 +164,11 @@ class _ConsistencyCheck:
         for check in (self._copies, self._index) if self._rows_usable else ():
             self._result.problems.extend(check())
 
-    def parse_outdated(self) -> Pass:
+    def parse_outdated(self) -> IngestReport:
         """Parse copies again whose rows are outdated."""
         key = self._home.key()
         filters = IngestFilters(self._home.root, Redactor(key), self._exclusion, SuppressionList(self._store, key))
-        tally = Pass()
+        tally = IngestReport()
         Rereading(self._store, self._raw, filters).run(tally, partial(self._report, "Reading"), float("inf"))
         return tally
 

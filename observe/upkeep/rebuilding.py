@@ -23,7 +23,7 @@ from ...core.checkup import HealthProblem, RebuildReport
 from ...core.errors import SourceUnreadable, StoreCorrupt
 from ...core.home import Home
 from ...core.progress import Reporter, silent
-from ...core.report import Pass
+from ...core.report import IngestReport
 from ...search.index.generation import Generations
 from ...search.index.indexer import Indexer
 from ...search.model.embedder import DEFAULT_MODEL, load
@@ -81,7 +81,7 @@ def _parse_all(
     filters = IngestFilters(home.root, redactor, exclusion, SuppressionList(store, home.key()))
     eraser = CopyEraser(store, raw)
     eraser.expect(copies_without_row(raw.root, store))
-    again = Pass(problems=eraser.finish())
+    again = IngestReport(problems=eraser.finish())
     with store.transaction():
         store.sources.outdate()
     rereading = Rereading(store, raw, filters)

@@ -14,7 +14,7 @@ from palaver.archiver.ingest.transcripts import in_paths
 from palaver.archiver.store import Source, Store, StoredExchange
 from palaver.core.conversation import Exchange, Session
 from palaver.core.home import Home
-from palaver.core.report import Pass
+from palaver.core.report import IngestReport
 
 from .formats.claude_code.claude_lines import replied, said, text, written
 
@@ -88,7 +88,7 @@ class History:
         os.utime(path, ns=(0, (1_700_000_000 + at) * 10**9))
         return path
 
-    def ingest(self) -> Pass:
+    def ingest(self) -> IngestReport:
         """One pass over everything there is."""
         return Ingest(self.store, self.raw).run(in_paths([self.folder]))
 

@@ -14,7 +14,7 @@ from palaver.archiver.ingest.ingest import Ingest
 from palaver.archiver.ingest.transcripts import in_paths, of_this_user
 from palaver.archiver.store import Store
 from palaver.core.home import Home
-from palaver.core.report import Pass
+from palaver.core.report import IngestReport
 
 from .formats.chatgpt.test_chatgpt import conversation, node
 from .formats.container_files import database
@@ -32,7 +32,7 @@ class Archive:
         self.raw = RawArchive(self.home.archive)
         self.store = Store.create(self.home.database)
 
-    def take(self, *paths: Path) -> Pass:
+    def take(self, *paths: Path) -> IngestReport:
         found = Ingest(self.store, self.raw).run(in_paths(paths))
         self.is_whole()
         return found

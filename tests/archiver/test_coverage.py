@@ -11,14 +11,14 @@ from palaver.archiver.ingest.ingest import Ingest
 from palaver.archiver.ingest.transcripts import in_paths
 from palaver.archiver.store import Store
 from palaver.core.home import Home
-from palaver.core.report import Pass
+from palaver.core.report import IngestReport
 
 from ..shared import SAMPLES, SHARED
 
 SESSIONS = SHARED / "bench" / "coding-sessions" / "transcripts.tar.gz"
 
 
-def archive(home: Home, folder: Path) -> tuple[Pass, int]:
+def archive(home: Home, folder: Path) -> tuple[IngestReport, int]:
     """What a pass over a folder did, and how many sources were checked against their copies, line by line."""
     home.make()
     raw = RawArchive(home.archive)

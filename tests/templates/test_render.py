@@ -14,7 +14,16 @@ from palaver.core.checkup import RebuildReport
 from palaver.core.clock import day_end, day_start
 from palaver.core.errors import CopyDamaged, TemplateInvalid
 from palaver.core.query import Filters, Query
-from palaver.core.report import Compression, Exported, ExportedFile, FileProblem, LineCount, Pass, Report, Status
+from palaver.core.report import (
+    Compression,
+    Exported,
+    ExportedFile,
+    FileProblem,
+    IngestReport,
+    LineCount,
+    Report,
+    Status,
+)
 from palaver.core.results import (
     ConceptHits,
     Correction,
@@ -581,11 +590,13 @@ def test_an_export_says_what_was_given_back_and_what_was_not() -> None:
 def test_a_pass_counts_in_words() -> None:
     """One of a thing is singular, and thousands are set apart."""
     one = RENDERER.render(
-        "report", report=Report(Pass(seen=1, changed=1, lines=1, exchanges=1), observed=1, embedded=1), announced=False
+        "report",
+        report=Report(IngestReport(seen=1, changed=1, lines=1, exchanges=1), observed=1, embedded=1),
+        announced=False,
     )
     more = RENDERER.render(
         "report",
-        report=Report(Pass(seen=2, changed=2, lines=12_345, exchanges=1_234), observed=1_234, embedded=2),
+        report=Report(IngestReport(seen=2, changed=2, lines=12_345, exchanges=1_234), observed=1_234, embedded=2),
         announced=False,
     )
 
@@ -598,11 +609,15 @@ def test_a_pass_counts_in_words() -> None:
 @pytest.mark.parametrize("changed", [0, 3])
 def test_work_that_another_process_does_is_not_told_as_done(changed: int) -> None:
     """A pass that left observing and embedding to another says so, and where to see how far that is."""
-    told = RENDERER.render("report", report=Report(Pass(seen=124, changed=changed), elsewhere=True), announced=False)
+    told = RENDERER.render(
+        "report", report=Report(IngestReport(seen=124, changed=changed), elsewhere=True), announced=False
+    )
 
     assert "Another Palaver process is observing and embedding; `palaver status`" in told
     assert "done after" not in told
-    assert "Another" not in RENDERER.render("report", report=Report(Pass(seen=124, changed=changed)), announced=False)
+    assert "Another" not in RENDERER.render(
+        "report", report=Report(IngestReport(seen=124, changed=changed)), announced=False
+    )
 
 
 def test_a_rebuilt_index_says_what_is_left() -> None:

@@ -1,27 +1,34 @@
-"""`palaver up` and `palaver archive`: ingest transcripts."""
+"""`palaver up` and `palaver archive`: ingest transcripts.
+
+Modules that take long to load are imported after the first process of the parser pool was started, so that both load at
+the same time.
+"""
+
+from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from palaver.archiver.ingest.parser_pool import ParserPool
-from palaver.archiver.ingest.transcripts import Transcript, in_paths, of_this_user
-from palaver.archiver.store import Store
 from palaver.core.config import Config
 from palaver.core.errors import InvalidInput, PalaverError
 from palaver.core.home import DEMO, Home
 from palaver.core.report import Report, Unsearched
-from palaver.observe.pipeline import Pipeline
 from palaver.templates.json_output import to_json
 
 from .demo import DEMO_FOLDER, refuse_demo
 from .options import as_json, not_empty
 from .output import print_json, print_page, progress_bars, renderer
 from .program import command_of, server_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from palaver.archiver.ingest.transcripts import Transcript
 
 _PATIENCE: Final = 30.0
 """Seconds to wait for another process that is ingesting, such as the background archiver."""
@@ -42,6 +49,8 @@ def up(*, as_json: bool) -> None:
     """
     home = Home.find()
     with _parser_pool(home) as pool:
+        from palaver.archiver.ingest.transcripts import in_paths, of_this_user
+
         skipped = Unsearched()
         found = of_this_user(skipped)
         if found:
@@ -65,6 +74,8 @@ def up(*, as_json: bool) -> None:
 
 def _newest(home: Home) -> str:
     """Return the first words of the newest title as a quoted search; empty if no title has several words."""
+    from palaver.archiver.store import Store
+
     with Store.open(home.database) as store:
         sessions = sorted(store.sessions.all().values(), key=lambda each: each.ended or each.started or 0, reverse=True)
     for session in sessions:
@@ -84,6 +95,8 @@ def archive(paths: Sequence[str], *, as_json: bool) -> None:
     """
     home = Home.find()
     with _parser_pool(home) as pool:
+        from palaver.archiver.ingest.transcripts import in_paths, of_this_user
+
         for path in paths:
             if not Path(path).exists():
                 raise InvalidInput(f"{path}: No such file or directory", hint="Name a transcript or a folder.")
@@ -109,6 +122,8 @@ def _parser_pool(home: Home) -> ParserPool:
 
 def _archive(home: Home, found: Sequence[Transcript], skipped: Unsearched, pool: ParserPool, *, as_json: bool) -> bool:
     """Run all stages and print a report. Return whether every file could be read and every stage ran."""
+    from palaver.observe.pipeline import Pipeline
+
     config = Config.read(home.config)
     pipeline_of = Pipeline(home, config.model, config.exclude, pool=pool)
     with pipeline_of as pipeline, progress_bars() as reporter:
