@@ -22,7 +22,7 @@ from ..templates.render import Renderer
 if TYPE_CHECKING:
     from ..observe.memory import JudgeFactory  # heavy: it imports the search
 
-TOOLSETS: Final = {"conversation": ".conversation", "theo": ".theo", "historian": ".historian"}
+TOOLSETS: Final = {"conversation": ".conversation_tools", "theo": ".theo", "historian": ".historian_tools"}
 """Module of each toolset, loaded on demand; it has the toolset as a constant."""
 
 Opened = TypeVar("Opened")
@@ -70,7 +70,7 @@ WholeNumber = Annotated[
     BeforeValidator(lambda value: int(value) if _is_whole(value) else value),
     AfterValidator(_in_64_bits),
 ]
-"""An integer of at most 64 bits, which is what SQLite stores. JSON does not tell 10.0 from 10."""
+"""Integer of at most 64 bits, as SQLite stores it; a float without a fraction counts, because JSON has one type."""
 
 
 class Tool(Struct, frozen=True):

@@ -59,7 +59,7 @@ class MemoryPath(Struct, frozen=True):
 
     @property
     def explanation(self) -> str:
-        """Path as a sentence, as in `mem_3 is related to mem_7, which led to mem_9.`"""
+        """Path as a sentence, such as `mem_3 is related to mem_7`."""
         verbs = [_VERBS[edge.relation][edge.target != key] for edge, key in self.steps]
         first, *others = self.ids
         return f"{first} {', which '.join(f'{verb} {each}' for verb, each in zip(verbs, others, strict=True))}."

@@ -32,7 +32,7 @@ _RECENT: Final = 2_000_000_000
 SOURCE: Final = "historian"
 
 
-class FileProblem(Struct, frozen=True):
+class MemoryFileProblem(Struct, frozen=True):
     """File that could not be read, by its absolute path, and the reason. It stays unchanged."""
 
     path: str
@@ -73,7 +73,7 @@ class FileSync:
         self.namespace = core.projects.namespace(folder.project)
         self.types = MemoryFileTypes({}, ())
         self.files: dict[str, ParsedFile] = {}
-        self.problems: tuple[FileProblem, ...] = ()
+        self.problems: tuple[MemoryFileProblem, ...] = ()
         self._cache: dict[str, tuple[tuple[int, ...], ParsedFile | str]] = {}
 
     def sync(self) -> None:
@@ -97,7 +97,7 @@ class FileSync:
                 step()
             except (InvalidInput, MnemonicsUnusable, YamlInvalid) as error:
                 failed[path] = getattr(error, "reason", str(error))
-        self.problems += tuple(FileProblem(path, reason) for path, reason in failed.items())
+        self.problems += tuple(MemoryFileProblem(path, reason) for path, reason in failed.items())
 
     def record(self, place: str, stored: StoredMemory) -> None:
         """Record that this file, as it is, and this memory agree."""
@@ -163,7 +163,7 @@ class FileSync:
         own, reason = self._own_types()
         self.types = MemoryFileTypes(own if self._is_allowed else dict.fromkeys(own, ""), listing.folders)
         reported = problems | ({TYPES_FILE: reason} if reason else {})
-        self.problems = tuple(FileProblem(self.folder.absolute(place), why) for place, why in reported.items())
+        self.problems = tuple(MemoryFileProblem(self.folder.absolute(place), why) for place, why in reported.items())
         return {self.folder.absolute(place) for place in problems}
 
     def _read(self, place: str) -> ParsedFile | str:

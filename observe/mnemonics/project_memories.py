@@ -16,7 +16,7 @@ from ...core.memory_filter import MemoryFilter
 from ...core.project import root_of
 from ...core.text import readable
 from ..memory import GLOBAL_NAMESPACES, JudgeFactory, MemoryCore, RecalledMemory, near_the_best
-from .file_sync import LEASE, PATIENCE, SOURCE, FileProblem, FileSync, ParsedFile
+from .file_sync import LEASE, PATIENCE, SOURCE, FileSync, MemoryFileProblem, ParsedFile
 from .front_matter import MemoryFile, YamlInvalid
 from .memory_file_types import FALLBACK, MemoryFileTypes, file_names, slug
 from .mnemonics_folder import MnemonicsFolder
@@ -27,7 +27,7 @@ _SCORE_MIN, _SIMILARITY_MIN = 0.3, 0.5
 """Least score, or else cosine, of a memory that a query updates."""
 
 
-class WrittenFile(Struct, frozen=True):
+class RememberedFile(Struct, frozen=True):
     """Memory that was written into a file; `existed` if the same title and content existed already."""
 
     stored: StoredMemory
@@ -75,7 +75,7 @@ class ProjectMemories(Closing):
         self._core.close()
 
     @property
-    def problems(self) -> tuple[FileProblem, ...]:
+    def problems(self) -> tuple[MemoryFileProblem, ...]:
         """Files that the last call could not read."""
         return self._sync.problems
 
@@ -93,7 +93,7 @@ class ProjectMemories(Closing):
         self._sync.sync()
         return self._sync.types
 
-    def remember(self, title: str, content: str, declared: str, tags: tuple[str, ...] = ()) -> WrittenFile:
+    def remember(self, title: str, content: str, declared: str, tags: tuple[str, ...] = ()) -> RememberedFile:
         """Write a memory into a new file; a title that is taken gets a number. Raises `InvalidInput`."""
         self._sync.sync()
         declared = self._sync.types.find(declared)
@@ -182,18 +182,18 @@ class ProjectMemories(Closing):
         """Return content without secrets; raises `InvalidInput` if it cannot be stored."""
         return Memory(self._sync.redacted(readable(content)).strip()).checked().content
 
-    def _write(self, title: str, content: str, declared: str, tags: tuple[str, ...]) -> WrittenFile:
+    def _write(self, title: str, content: str, declared: str, tags: tuple[str, ...]) -> RememberedFile:
         with self._core.store.leases.hold(LEASE, PATIENCE):
             self._sync.sync_leased()
             file = MemoryFile.new(content, declared, tags, show_millisecond(now()))
             place, known = self._create(declared, slug(title), file)
             if known is not None and (stored := self._core.at_path(known.path)) is not None:
-                return WrittenFile(stored, existed=True)
+                return RememberedFile(stored, existed=True)
             path = self._folder.absolute(place)
             memory = Memory(content, declared, title, self._sync.namespace, tags=tags, source=SOURCE, path=path)
             remembered = self._core.remember(memory)
             self._sync.record(place, remembered.stored)
-        return WrittenFile(remembered.stored, superseded=remembered.superseded)
+        return RememberedFile(remembered.stored, superseded=remembered.superseded)
 
     def _create(self, declared: str, stem: str, file: MemoryFile) -> tuple[str, ParsedFile | None]:
         """Create a file; return its path, and the file itself if it existed with the same content."""

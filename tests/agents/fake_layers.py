@@ -6,7 +6,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from palaver.agents.conversation import CONVERSATION, ConversationContext
+from palaver.agents.conversation_tools import CONVERSATION, ConversationContext
 from palaver.agents.toolset import ServedTools, ServerConfig
 from palaver.core.errors import InvalidLineRange, PathOutsideArchive, TooManyIds, UnknownIds
 from palaver.core.home import Home

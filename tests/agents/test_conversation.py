@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 import pytest
 
-from palaver.agents.conversation import CONVERSATION, ConversationContext, error_message
+from palaver.agents.conversation_tools import CONVERSATION, ConversationContext, error_message
 from palaver.agents.toolset import ToolReply
 from palaver.core.errors import IndexDamaged, InvalidInput, LeaseHeld, PalaverError, StoreMissing, UnknownIds
 from palaver.core.home import Home
@@ -286,6 +286,6 @@ def test_other_errors_say_what_to_do(error: PalaverError, message: str) -> None:
 def test_the_surface_is_known_without_the_protocol_or_an_engine() -> None:
     """Describing the tools imports no SDK, no model and no index, so a start is fast."""
     heavy = "mcp mcp_types onnxruntime tantivy usearch anthropic apsw tokenizers"
-    script = f"import sys, palaver.agents.conversation; print([m for m in {heavy.split()} if m in sys.modules])"
+    script = f"import sys, palaver.agents.conversation_tools; print([m for m in {heavy.split()} if m in sys.modules])"
 
     assert subprocess.check_output([sys.executable, "-c", script], text=True).strip() == "[]"

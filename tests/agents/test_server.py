@@ -17,7 +17,7 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.shared.exceptions import MCPError
 from mcp_types import CallToolResult, TextContent
 
-from palaver.agents.conversation import CONVERSATION
+from palaver.agents.conversation_tools import CONVERSATION
 from palaver.agents.server import build
 from palaver.core.errors import StoreMissing
 from palaver.core.home import Home

@@ -7,8 +7,8 @@ import pytest
 from click.testing import CliRunner
 from mcp.client.client import Client
 
-from palaver.agents.conversation import CONVERSATION
-from palaver.agents.historian import HISTORIAN
+from palaver.agents.conversation_tools import CONVERSATION
+from palaver.agents.historian_tools import HISTORIAN
 from palaver.agents.server import build
 from palaver.agents.theo import THEO
 from palaver.agents.toolset import TOOLSETS, ServedTools, ServerConfig, find_toolset

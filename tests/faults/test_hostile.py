@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from palaver.agents.conversation import CONVERSATION, ConversationContext
+from palaver.agents.conversation_tools import CONVERSATION, ConversationContext
 from palaver.archiver.copies.exporter import Exporter
 from palaver.archiver.ingest.transcripts import in_paths
 from palaver.archiver.store import Store

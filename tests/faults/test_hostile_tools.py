@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from palaver.agents.historian import HISTORIAN, HistorianContext
+from palaver.agents.historian_tools import HISTORIAN, HistorianContext
 from palaver.agents.theo import THEO
 from palaver.agents.theo.theo_context import TheoContext
 from palaver.agents.toolset import ServerConfig, Tool, ToolReply, Toolset

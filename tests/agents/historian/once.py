@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from palaver.agents.historian import HISTORIAN
+from palaver.agents.historian_tools import HISTORIAN
 from palaver.agents.toolset import ServerConfig
 from palaver.core.home import Home
 from palaver.templates.render import Renderer

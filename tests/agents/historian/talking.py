@@ -12,7 +12,7 @@ from mcp.client.client import Client
 from mcp_types import CallToolResult, TextContent
 from msgspec.structs import replace
 
-from palaver.agents.historian import HISTORIAN, HistorianContext
+from palaver.agents.historian_tools import HISTORIAN, HistorianContext
 from palaver.agents.server import build
 from palaver.agents.toolset import ServedTools, ServerConfig
 from palaver.core.home import Home

@@ -2,7 +2,7 @@
 
 import pytest
 
-from palaver.agents.historian import HISTORIAN
+from palaver.agents.historian_tools import HISTORIAN
 from palaver.agents.toolset import ServedTools, find_toolset
 from palaver.core.errors import InvalidInput
 
