@@ -16,7 +16,7 @@ Longer lines than this share are split into sentences, so that no window is only
 _SENTENCE: Final = re.compile(r".+?(?:[.!?\u2026]\s+|[\u3002\uff01\uff1f]|$)", re.DOTALL)
 
 
-class TextWindow(NamedTuple):
+class DocumentWindow(NamedTuple):
     """A stretch of text and its lines, 1-based and inclusive."""
 
     text: str
@@ -31,7 +31,7 @@ class _Row(NamedTuple):
     """False for a sentence of a long line, which the next row continues."""
 
 
-def windows(text: str, first_line: int = 1, size: int = SIZE, overlap: int = OVERLAP) -> Iterator[TextWindow]:
+def windows(text: str, first_line: int = 1, size: int = SIZE, overlap: int = OVERLAP) -> Iterator[DocumentWindow]:
     """Yield a text in windows; none if it is blank. Every non-blank character is in at least one."""
     longest = int(_LATE * size)
     rows = [
@@ -94,10 +94,10 @@ def _back(rows: Sequence[_Row], end: int, overlap: int) -> int:
     return start
 
 
-def _window(rows: Sequence[_Row]) -> TextWindow | None:
+def _window(rows: Sequence[_Row]) -> DocumentWindow | None:
     full = [place for place, row in enumerate(rows) if row.text.strip()]
     if not full:
         return None
     kept = rows[full[0] : full[-1] + 1]
     text = "".join(row.text + ("\n" if row.complete else "") for row in kept)
-    return TextWindow(text.rstrip(), kept[0].line, kept[-1].line)
+    return DocumentWindow(text.rstrip(), kept[0].line, kept[-1].line)

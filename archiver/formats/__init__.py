@@ -3,6 +3,6 @@
 `transcript_format` holds the protocols, exported here; `registry` lists every format.
 """
 
-from .transcript_format import ContainedSession, ContainerFormat, Event, TranscriptFormat, TranscriptReader
+from .transcript_format import ContainedSession, ContainerFormat, Event, FormatReader, TranscriptFormat
 
-__all__ = ["ContainedSession", "ContainerFormat", "Event", "TranscriptFormat", "TranscriptReader"]
+__all__ = ["ContainedSession", "ContainerFormat", "Event", "FormatReader", "TranscriptFormat"]

@@ -13,7 +13,7 @@ from ..files.lines import Line, Record
 Event: TypeAlias = Turn | Note | Skipped
 
 
-class TranscriptReader(Protocol):
+class FormatReader(Protocol):
     """Reads one transcript, from its start or from the start of one of its exchanges."""
 
     def read(self, lines: Iterable[Line]) -> Iterator[Event]:
@@ -64,7 +64,7 @@ class TranscriptFormat(Protocol):
         """Return the session of a file, from its path and its first lines."""
         ...
 
-    def reader(self, session: Session, *, shorten: bool = True) -> TranscriptReader:
+    def reader(self, session: Session, *, shorten: bool = True) -> FormatReader:
         """Return a reader for one file of a session; `shorten` clips long tool inputs and results."""
         ...
 

@@ -7,11 +7,11 @@ from msgspec.structs import replace
 
 from ...core.conversation import Exchange, Fact, Kind, Milliseconds, Note, Skipped, Span, Turn
 from ..files.lines import Line, opens_blanked
-from ..formats import TranscriptReader
+from ..formats import FormatReader
 
 
 def group_exchanges(
-    reader: TranscriptReader, lines: Iterable[Line], *, first_ordinal: int = 0
+    reader: FormatReader, lines: Iterable[Line], *, first_ordinal: int = 0
 ) -> Iterator[Exchange | Note | Skipped]:
     """Yield the exchanges of a transcript, with its notes and skipped lines in between.
 

@@ -9,7 +9,7 @@ from msgspec import Struct, field
 
 from ...core.conversation import Exchange, Fact, Kind, Note, ResumePoint, Session, Skipped, Speaker, Turn
 from ..files.lines import PARSED, REPEATED, Line, decode, split
-from ..formats import Event, TranscriptFormat, TranscriptReader
+from ..formats import Event, FormatReader, TranscriptFormat
 from ..redaction import Redactor
 from ..redaction.private_spans import Unindexed, opt_out_in
 from ..redaction.transcript_redactor import TranscriptRedactor
@@ -93,10 +93,10 @@ def _counted(lines: Iterable[Line], found: ParsedLines) -> Iterator[Line]:
         yield line
 
 
-class _RepetitionFilter(TranscriptReader):
+class _RepetitionFilter(FormatReader):
     """Reader that skips repeated turns, and rewinds on their lines: a repeated prompt is not a rewind."""
 
-    def __init__(self, reader: TranscriptReader, found: ParsedLines, repeated: Collection[str]) -> None:
+    def __init__(self, reader: FormatReader, found: ParsedLines, repeated: Collection[str]) -> None:
         self._reader, self._found, self._repeated = reader, found, repeated
 
     def read(self, lines: Iterable[Line]) -> Iterator[Event]:

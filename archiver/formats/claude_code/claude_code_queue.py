@@ -35,6 +35,8 @@ class PromptQueue(Struct):
 
     def holds(self, line: int, *, accounted: bool) -> bool:
         """Return whether a prompt of this line is held; `accounted` says that the line has other events."""
+        if not self._held:
+            return False
         held = [prompt for prompt in self._held if prompt.turn.line == line]
         for prompt in held:
             prompt.accounted = accounted

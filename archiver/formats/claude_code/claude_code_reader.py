@@ -79,8 +79,7 @@ class ClaudeCodeReader(RecordReader):
             return [Skipped(line.number, SkipReason.PROGRESS)]
         events = super()._line(line)
         skipped = bool(events) and isinstance(events[0], Skipped)
-        held = self._queue.holds(line.number, accounted=not skipped)
-        return () if held and skipped else events
+        return () if self._queue.holds(line.number, accounted=not skipped) and skipped else events
 
     def _finish(self) -> None:
         self._queue.settle(0)
@@ -195,7 +194,7 @@ class ClaudeCodeReader(RecordReader):
         failed = record.get("isApiErrorMessage") is True
         if failed or mapping(record.get("message")).get("model") == _SYNTHETIC:
             return [stamp.turn(Speaker.HOST, Kind.INJECTED, text, failed=failed)]
-        return stamp.said(Kind.THINKING if thinking else Kind.PROSE, text, group)
+        return [stamp.turn(Speaker.ASSISTANT, Kind.THINKING if thinking else Kind.PROSE, text, group=group)]
 
     # The program's records
 
