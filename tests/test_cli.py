@@ -895,7 +895,7 @@ def test_a_copy_that_is_gone_is_not_said_to_be_unknown(built: Home, tmp_path: Pa
     gone = CliRunner(env={"PALAVER_HOME": str(home.root)}).invoke(main, ["read", PATH, "1"])
     unknown = CliRunner(env={"PALAVER_HOME": str(home.root)}).invoke(main, ["read", "claude-code/x/\udcff.jsonl"])
 
-    assert (gone.exit_code, "the copy is gone from the archive" in gone.stderr) == (1, True)
+    assert (gone.exit_code, "the raw copy is missing from the archive" in gone.stderr) == (1, True)
     assert "palaver fsck --repair" in gone.stderr
     assert (unknown.exit_code, "File not found" in unknown.stderr) == (2, True)
 

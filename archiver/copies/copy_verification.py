@@ -12,7 +12,7 @@ from typing import Final
 from msgspec import Struct
 
 from ...core.clock import now
-from ...core.errors import CopyDamaged, LeaseHeld, SourceUnreadable
+from ...core.errors import CopyDamaged, CopyGone, LeaseHeld, SourceUnreadable
 from ...core.progress import Progress, silent
 from ...core.report import VerifiedCopies
 from ..store import ARCHIVER, Source, Store
@@ -133,7 +133,7 @@ class CopyVerifier:
         except CopyDamaged as error:
             return error.reason
         except FileNotFoundError:
-            return "it is missing"
+            return CopyGone(copy.path).reason
         except OSError as error:
             return error.strerror or str(error)
 

@@ -24,7 +24,7 @@ def content(size: int) -> bytes:
 
 
 @given(SIZES)
-def test_pieces_of_any_size_give_the_checksums_of_the_whole(sizes: list[int]) -> None:
+def test_checksums_do_not_depend_on_the_pieces(sizes: list[int]) -> None:
     """However a file grew, its checksums are those of all its bytes."""
     data = content(sum(sizes))
     file, packed = io.BytesIO(data), b""
@@ -38,7 +38,7 @@ def test_pieces_of_any_size_give_the_checksums_of_the_whole(sizes: list[int]) ->
 
 @given(st.integers(1, 3 * BLOCK), st.data())
 def test_a_changed_byte_and_a_lost_end_are_damage(size: int, data: st.DataObject) -> None:
-    """Whichever byte it is; bytes behind the covered ones are none."""
+    """Any changed or missing byte is damage; bytes after the covered ones are not."""
     whole = content(size)
     packed, at = checksums_of(io.BytesIO(whole)), data.draw(st.integers(0, size - 1))
     changed = whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :]
@@ -49,8 +49,8 @@ def test_a_changed_byte_and_a_lost_end_are_damage(size: int, data: st.DataObject
             checksums.verify(io.BytesIO(damaged), packed, COPY)
 
 
-def test_an_append_reads_no_earlier_byte_of_the_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only the new bytes pass through the checksum of a file that grows."""
+def test_an_append_reads_no_earlier_byte(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the new bytes of a growing file are checksummed."""
     covered = list[int]()
 
     def counted(piece: bytes, value: int = 0) -> int:
@@ -70,8 +70,8 @@ def test_an_append_reads_no_earlier_byte_of_the_copy(tmp_path: Path, monkeypatch
         assert after.sums == checksums_of(io.BytesIO(history.path().read_bytes()))
 
 
-def test_a_copy_without_a_row_is_covered_whole(tmp_path: Path) -> None:
-    """What a killed pass left is compared with the agent's file and gets the checksums of all of it."""
+def test_a_copy_without_a_row_gets_all_checksums(tmp_path: Path) -> None:
+    """The copy of a killed ingest run is compared with the agent's file and covered completely."""
     with History(tmp_path) as history:
         path = history.write(talk("one", "two"))
         copy = history.home.archive / f"claude-code/shop/{ORIGINAL}.jsonl"

@@ -38,7 +38,7 @@ def is_damaged(file: CompressedFile) -> bool:
 
 
 def numbered(frames: float, seed: int = 1) -> bytes:
-    """Lines of many lengths, long enough for so many frames."""
+    """Return lines of many lengths that fill a number of frames."""
     chance, lines, size = random.Random(seed), list[bytes](), 0
     while size < frames * FRAME:
         lines.append(b"%d %s\n" % (len(lines) + 1, chance.randbytes(chance.choice([0, 3, 200, 9000])).hex().encode()))
@@ -51,8 +51,8 @@ def numbered(frames: float, seed: int = 1) -> bytes:
     data=st.lists(st.sampled_from([b"", b"\n", b"a", b"\r\n", b"line\n", b"x" * 40])).map(b"".join),
     places=st.lists(st.integers(0, 400), max_size=5),
 )
-def test_any_part_comes_back(data: bytes, places: list[int]) -> None:
-    """Every byte, and the start of every line, wherever frames happen to end."""
+def test_any_part_is_readable(data: bytes, places: list[int]) -> None:
+    """Every byte and every start of a line is found, wherever frames end."""
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr(compressed_file, "FRAME", 16)
         with CompressedFile(made(Path(folder, "packed"), data)) as file:
@@ -65,8 +65,8 @@ def test_any_part_comes_back(data: bytes, places: list[int]) -> None:
             assert [file.start_of(line) for line in range(1, len(starts) + 1)] == starts
 
 
-def test_a_file_of_real_size_comes_back(tmp_path: Path) -> None:
-    """Frames of their real size, and a line that fills several of them."""
+def test_a_file_of_real_size_is_readable(tmp_path: Path) -> None:
+    """Frames have their real size, and one line fills several of them."""
     data = numbered(2) + b"x" * (3 * FRAME) + b"\n" + numbered(1)
     with CompressedFile(made(tmp_path / "packed", data)) as file:
         assert file.read() == data
@@ -74,16 +74,16 @@ def test_a_file_of_real_size_comes_back(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(shutil.which("zstd") is None, reason="needs zstd")
-def test_zstd_alone_gives_the_file_back(tmp_path: Path) -> None:
-    """An archive that outlives us is read by a common tool."""
+def test_zstd_restores_the_file(tmp_path: Path) -> None:
+    """The format is readable without Palaver."""
     data = numbered(2.5)
     path = made(tmp_path / "packed", data)
 
     assert subprocess.run(["zstd", "-dc", path], check=True, capture_output=True).stdout == data
 
 
-def test_a_part_is_read_without_the_rest(tmp_path: Path) -> None:
-    """A hundred lines in the middle unpack the frames they stand in and no other."""
+def test_reading_a_part_decompresses_few_frames(tmp_path: Path) -> None:
+    """A hundred lines in the middle decompress only their own frames."""
     data = numbered(40)
     lines = data.splitlines(keepends=True)
     path, middle = made(tmp_path / "packed", data), len(lines) // 2
@@ -106,7 +106,7 @@ DATA = numbered(5.5)
 
 
 def readable(path: Path) -> dict[int, bytes]:
-    """What can be read at the start of each frame of DATA."""
+    """Return what can be read at the start of each frame of DATA."""
     found: dict[int, bytes] = {}
     for start in range(0, len(DATA), FRAME):
         try:
@@ -118,8 +118,8 @@ def readable(path: Path) -> dict[int, bytes]:
     return found
 
 
-def test_a_flipped_bit_is_found_and_costs_one_frame(tmp_path: Path) -> None:
-    """Wherever a bit flips, it is named unless it means nothing; every other frame is read, and nothing false ever."""
+def test_a_flipped_bit_costs_one_frame(tmp_path: Path) -> None:
+    """A flipped bit is detected unless it is insignificant; all other frames are read correctly."""
     path = made(tmp_path / "packed", DATA)
     whole, chance = path.read_bytes(), random.Random(7)
     places = [*chance.sample(range(len(whole)), 25), *range(len(whole) - 30, len(whole)), *range(12)]
@@ -135,8 +135,8 @@ def test_a_flipped_bit_is_found_and_costs_one_frame(tmp_path: Path) -> None:
         assert all(content == DATA[start : start + 100] for start, content in found.items()), place
 
 
-def test_a_damaged_frame_is_named_by_line_and_byte(tmp_path: Path) -> None:
-    """The error tells which lines are lost, so that the others can be asked for."""
+def test_the_error_names_damaged_lines_and_bytes(tmp_path: Path) -> None:
+    """The error tells which lines are lost, so that the others can be read."""
     path = made(tmp_path / "packed", DATA)
     with CompressedFile(path) as file:
         at, lines = file.table.offsets, file.table.lines
@@ -153,8 +153,8 @@ def test_a_damaged_frame_is_named_by_line_and_byte(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kept", [0, 1, 9, 0.3, 0.6, 0.97, -1, -9, -100])
-def test_a_file_that_was_cut_is_read_to_the_cut(tmp_path: Path, kept: float) -> None:
-    """What is left is read; its end is an error and never looks like the end of the file."""
+def test_a_truncated_file_is_readable_up_to_its_end(tmp_path: Path, kept: float) -> None:
+    """A lost end is an error, and never looks like the end of the file."""
     path = made(tmp_path / "packed", DATA)
     whole = path.read_bytes()
     with CompressedFile(path) as file:
@@ -172,8 +172,8 @@ def test_a_file_that_was_cut_is_read_to_the_cut(tmp_path: Path, kept: float) -> 
             assert file.read() == DATA
 
 
-def test_a_lost_table_and_a_broken_frame_keep_the_places_of_the_others(tmp_path: Path) -> None:
-    """Two damages at once: what is behind the broken frame still stands where it stood."""
+def test_a_lost_table_and_a_damaged_frame(tmp_path: Path) -> None:
+    """With two damages at once, the other frames keep their offsets."""
     path = made(tmp_path / "packed", DATA)
     with CompressedFile(path) as file:
         at = file.table.offsets
@@ -189,8 +189,8 @@ def test_a_lost_table_and_a_broken_frame_keep_the_places_of_the_others(tmp_path:
 
 
 @pytest.mark.parametrize("data", [b"", b"\0", b"no zstd", b"{}\n" * 1000, b"\x28\xb5\x2f\xfd" * 5], ids=range(5))
-def test_what_was_never_sealed_is_damaged(tmp_path: Path, data: bytes) -> None:
-    """Any other file is refused when it is read."""
+def test_any_other_file_is_damaged(tmp_path: Path, data: bytes) -> None:
+    """A file in another format is refused when it is read."""
     path = tmp_path / "packed"
     path.write_bytes(data)
 
@@ -199,8 +199,8 @@ def test_what_was_never_sealed_is_damaged(tmp_path: Path, data: bytes) -> None:
 
 
 @pytest.mark.skipif(not SAMPLES.exists(), reason="needs the samples")
-def test_real_transcripts_come_to_a_quarter(tmp_path: Path) -> None:
-    """Together, small files included, the samples need at most 25 % of their bytes, and each comes back."""
+def test_real_transcripts_shrink_to_a_quarter(tmp_path: Path) -> None:
+    """The samples, small files included, need at most 25 % of their bytes."""
     before = after = 0
     for number, sample in enumerate(path for path in sorted(SAMPLES.rglob("*.json*")) if path.is_file()):
         data = sample.read_bytes()

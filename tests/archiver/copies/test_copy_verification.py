@@ -1,4 +1,4 @@
-"""Is damage of copies found by itself, and mended while it can be?"""
+"""Damage of copies is detected in the background, and repaired while the agent has the file."""
 
 # pyright: reportPrivateUsage=false
 
@@ -28,7 +28,7 @@ NEW = "44444444-0000-4000-8000-000000000004"
 
 @pytest.fixture
 def history(tmp_path: Path) -> Iterator[History]:
-    """Three sessions, of which the agent has deleted one since."""
+    """Return three sessions, of which the agent has deleted one."""
     with History(tmp_path) as made:
         for number, session in enumerate((ORIGINAL, FORK, OTHER)):
             made.write(talk(f"word{number}", session=session), session, at=number)
@@ -37,7 +37,7 @@ def history(tmp_path: Path) -> Iterator[History]:
         yield made
 
 
-def swept(history: History, budget: float = copy_verification.BUDGET) -> VerifiedCopies:
+def verified(history: History, budget: float = copy_verification.BUDGET) -> VerifiedCopies:
     return CopyVerifier(history.store, history.raw).run(budget)
 
 
@@ -50,36 +50,36 @@ def damage(history: History, session: str) -> Path:
     return place
 
 
-def test_each_copy_is_compared_once_a_week(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was compared is left alone for seven days; then it is compared again."""
-    assert swept(history) == VerifiedCopies(checked=3)
-    assert swept(history) == VerifiedCopies()
+def test_each_copy_is_verified_once_a_week(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A verified copy is left alone for seven days."""
+    assert verified(history) == VerifiedCopies(checked=3)
+    assert verified(history) == VerifiedCopies()
     assert history.store.sources.inspection()[0] == 3
 
     monkeypatch.setattr(copy_verification, "now", lambda: now() + copy_verification.RECHECK + 1)
-    assert swept(history) == VerifiedCopies(checked=3)
+    assert verified(history) == VerifiedCopies(checked=3)
 
 
-def test_a_budget_is_kept_and_gone_on_from(history: History) -> None:
-    """A sweep that is broken off goes on with the others the next time."""
+def test_the_next_run_continues_after_the_budget(history: History) -> None:
+    """A run that ends early leaves the other copies to the next run."""
     ticks = iter(range(100))
     assert CopyVerifier(history.store, history.raw).run(1.5, lambda: float(next(ticks))) == VerifiedCopies(checked=1)
 
-    assert swept(history) == VerifiedCopies(checked=2)
+    assert verified(history) == VerifiedCopies(checked=2)
 
 
-def test_what_the_agent_still_has_is_copied_anew(history: History) -> None:
-    """A damaged copy is mended from the agent's file, and kept beside."""
+def test_a_damaged_copy_is_copied_again(history: History) -> None:
+    """The new copy is the agent's file; the damaged copy is kept under another name."""
     place = damage(history, ORIGINAL)
 
-    assert swept(history) == VerifiedCopies(checked=3, repaired=1)
+    assert verified(history) == VerifiedCopies(checked=3, repaired=1)
     assert place.read_bytes() == history.path(ORIGINAL).read_bytes()
     assert len(Copy(history.home.archive, history.source(ORIGINAL).archived).damaged_files()) == 1
     assert history.store.sources.faulty() == []
 
 
 def test_a_full_disk_costs_no_byte(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A damaged copy stays in its place, and can be read as far as it could, where there is no room for a new one."""
+    """A damaged copy stays in its place if there is no space for a new one."""
     place = damage(history, ORIGINAL)
     before = history.archive_files()
 
@@ -88,13 +88,13 @@ def test_a_full_disk_costs_no_byte(history: History, monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(raw, "sync", full)
 
-    assert swept(history) == VerifiedCopies(checked=3, damaged=1)
+    assert verified(history) == VerifiedCopies(checked=3, damaged=1)
     assert place.exists()
     assert history.archive_files() == before
 
 
-def test_a_new_copy_that_is_not_what_was_archived_takes_no_place(history: History) -> None:
-    """A file that changed where no digest tells replaces no damaged copy."""
+def test_a_changed_file_replaces_no_copy(history: History) -> None:
+    """A file that no longer matches the checksums does not replace a damaged copy."""
     history.write(talk(*(f"long{number}" * 50 for number in range(20))), at=9)
     history.ingest()
     place = damage(history, ORIGINAL)
@@ -103,13 +103,13 @@ def test_a_new_copy_that_is_not_what_was_archived_takes_no_place(history: Histor
     history.write(bytes(theirs), at=9)
     before = history.archive_files()
 
-    assert swept(history).repaired == 0
+    assert verified(history).repaired == 0
     assert place.exists()
     assert history.archive_files() == before
 
 
-def test_what_is_left_of_a_copy_is_not_cleared_away(history: History) -> None:
-    """A damaged form that was set aside is no leftover while there is no other: an erasure says so, and waits."""
+def test_the_last_damaged_file_is_not_deleted(history: History) -> None:
+    """A damaged file is deleted only if there is a copy beside it."""
     copy = Copy(history.home.archive, history.source(OTHER).archived)
     CopyCompressor(history.store, history.raw).run()
     copy.compressed_path.rename(f"{copy.compressed_path}.damaged")
@@ -123,8 +123,8 @@ def test_what_is_left_of_a_copy_is_not_cleared_away(history: History) -> None:
     assert copy.damaged_files() == []
 
 
-def test_a_source_that_goes_meanwhile(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A sweep goes on where a source was erased between its list and its turn, and writes nothing down for it."""
+def test_a_source_that_is_deleted_meanwhile(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run continues if a source was deleted after it was listed, and records nothing for it."""
     waiting = [source.id for source in history.store.sources.all()] + [999]
 
     def listed(*_: object, **__: object) -> list[int | None]:
@@ -132,50 +132,50 @@ def test_a_source_that_goes_meanwhile(history: History, monkeypatch: pytest.Monk
 
     monkeypatch.setattr(SourceTable, "to_inspect", listed)
 
-    assert swept(history) == VerifiedCopies(checked=4)
+    assert verified(history) == VerifiedCopies(checked=4)
     assert history.store.sources.inspection()[0] == 3
 
 
-def test_what_cannot_be_mended_waits_for_the_others(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However large a damaged copy is, those that were compared longer ago come before it."""
+def test_a_damaged_copy_waits_for_the_others(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Copies verified longer ago come before a damaged one."""
     damage(history, ORIGINAL)
     history.path(ORIGINAL).unlink()
-    assert swept(history) == VerifiedCopies(checked=3, damaged=1)
+    assert verified(history) == VerifiedCopies(checked=3, damaged=1)
     history.write(talk("new", session=NEW), NEW)
     history.ingest()
     monkeypatch.setattr(copy_verification, "now", lambda: now() + copy_verification.RECHECK_DAMAGED + 1)
 
     ticks = iter(range(100))
     assert CopyVerifier(history.store, history.raw).run(1.5, lambda: float(next(ticks))) == VerifiedCopies(checked=1)
-    assert swept(history) == VerifiedCopies(checked=1, damaged=1)
+    assert verified(history) == VerifiedCopies(checked=1, damaged=1)
 
 
-def test_what_cannot_be_mended_is_told_until_it_is(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A last copy that is damaged is never touched; it is told of, and looked at each day, till somebody mends it."""
+def test_a_damaged_copy_is_reported_until_it_is_restored(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last copy is never changed; it is verified every day until it is restored."""
     CopyCompressor(history.store, history.raw).run()
     name = history.source(OTHER).archived
-    sealed = Copy(history.home.archive, name).compressed_path
-    whole = sealed.read_bytes()
-    sealed.write_bytes(whole[:50] + bytes([whole[50] ^ 1]) + whole[51:])
+    compressed = Copy(history.home.archive, name).compressed_path
+    whole = compressed.read_bytes()
+    compressed.write_bytes(whole[:50] + bytes([whole[50] ^ 1]) + whole[51:])
 
-    assert swept(history) == VerifiedCopies(checked=3, damaged=1)
-    assert swept(history) == VerifiedCopies()
+    assert verified(history) == VerifiedCopies(checked=3, damaged=1)
+    assert verified(history) == VerifiedCopies()
     monkeypatch.setattr(copy_verification, "now", lambda: now() + copy_verification.RECHECK_DAMAGED + 1)
-    assert swept(history) == VerifiedCopies(checked=1, damaged=1)
+    assert verified(history) == VerifiedCopies(checked=1, damaged=1)
     [(told, reason)] = history.store.sources.faulty()
     assert (told, bool(reason)) == (name, True)
 
-    sealed.write_bytes(whole)
+    compressed.write_bytes(whole)
     monkeypatch.setattr(copy_verification, "now", lambda: now() + 2 * copy_verification.RECHECK_DAMAGED + 2)
-    assert swept(history) == VerifiedCopies(checked=1)
+    assert verified(history) == VerifiedCopies(checked=1)
     assert history.store.sources.faulty() == []
 
 
-def test_nobody_waits_for_it(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While another process archives, whole copies are compared all the same; what looks damaged waits."""
+def test_a_running_ingest_delays_only_damaged_copies(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While another process archives, intact copies are verified, and damaged ones wait."""
     damage(history, ORIGINAL)
     monkeypatch.setattr(copy_verification, "_PATIENCE", 0.0)
     with history.store.leases.hold(ARCHIVER):
-        assert swept(history) == VerifiedCopies(checked=3)
+        assert verified(history) == VerifiedCopies(checked=3)
 
-    assert swept(history) == VerifiedCopies(checked=1, repaired=1)
+    assert verified(history) == VerifiedCopies(checked=1, repaired=1)

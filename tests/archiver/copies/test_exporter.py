@@ -1,4 +1,4 @@
-"""Giving back: what comes out of the archive is what the agent wrote, or it is said that it is not."""
+"""An export writes what the agent wrote, or reports that it cannot."""
 
 import hashlib
 import io
@@ -23,7 +23,7 @@ def history(tmp_path: Path) -> Iterator[History]:
 
 
 @pytest.fixture
-def originals(history: History) -> Exporter:
+def exporter(history: History) -> Exporter:
     return Exporter(history.store, history.raw)
 
 
@@ -31,19 +31,21 @@ def tree(folder: Path) -> dict[str, bytes]:
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-@pytest.mark.parametrize("sealed", [False, True])
-def test_everything_comes_back_as_it_lay(history: History, originals: Exporter, tmp_path: Path, sealed: bool) -> None:
-    """Below the agent's name stands the agent's own folder again, with the bytes and times it had."""
+@pytest.mark.parametrize("compressed", [False, True])
+def test_files_keep_their_paths_bytes_and_times(
+    history: History, exporter: Exporter, tmp_path: Path, compressed: bool
+) -> None:
+    """Below the agent's name is the agent's own folder, in both storage formats."""
     history.write(talk("one"))
     history.write(talk("two", session=FORK), FORK, project="other")
     history.ingest()
-    if sealed:
+    if compressed:
         assert CopyCompressor(history.store, history.raw).run().compressed == 2
     before, times = tree(history.folder), {path.name: path.stat().st_mtime_ns for path in history.folder.rglob("*")}
     for path in history.folder.rglob("*.jsonl"):
         path.unlink()
 
-    exported = originals.export(history.store.sources.all(), tmp_path / "out")
+    exported = exporter.export(history.store.sources.all(), tmp_path / "out")
     assert tree(tmp_path / "out" / "claude-code") == before
     assert (exported.present, exported.problems) == (0, [])
     for file in exported.files:
@@ -52,39 +54,39 @@ def test_everything_comes_back_as_it_lay(history: History, originals: Exporter, 
         assert file.path.stat().st_mtime_ns == times[file.path.name]
 
 
-def test_a_second_export_changes_nothing(history: History, originals: Exporter, tmp_path: Path) -> None:
-    """What is there already is compared; another file of that name is left alone and told of."""
+def test_a_second_export_changes_nothing(history: History, exporter: Exporter, tmp_path: Path) -> None:
+    """Existing files are compared; a different file is left alone and reported."""
     history.write(talk("one"))
     other = history.write(talk("two", session=FORK), FORK)
     history.ingest()
     sources, out = history.store.sources.all(), tmp_path / "out"
-    originals.export(sources, out)
+    exporter.export(sources, out)
     changed = out / "claude-code" / "shop" / other.name
     changed.write_bytes(b"mine")
 
-    again = originals.export(sources, out)
+    again = exporter.export(sources, out)
     assert again.present == 1
     assert [str(problem) for problem in again.problems] == [f"{changed}: another file exists there, and was left alone"]
     assert changed.read_bytes() == b"mine"
     assert len(tree(out)) == 2
 
 
-def test_what_a_file_said_before_stands_apart(history: History, originals: Exporter, tmp_path: Path) -> None:
-    """An agent finds the session as it is; what it was before it was rewritten is given back too."""
+def test_earlier_states_are_exported_separately(history: History, exporter: Exporter, tmp_path: Path) -> None:
+    """The earlier content of a rewritten file is in a folder of its own."""
     first = history.write(talk("before")).read_bytes()
     history.ingest()
     second = history.write(talk("after"), at=3).read_bytes()
     history.ingest()
 
-    originals.export(history.store.sources.all(), tmp_path / "out")
+    exporter.export(history.store.sources.all(), tmp_path / "out")
     assert tree(tmp_path / "out") == {
         f"claude-code/shop/{ORIGINAL}.jsonl": second,
         f"replaced/claude-code/shop/{ORIGINAL}.jsonl": first,
     }
 
 
-def test_a_damaged_copy_is_not_given_back(history: History, originals: Exporter, tmp_path: Path) -> None:
-    """It is named, leaves nothing behind, and stops none of the others."""
+def test_a_damaged_copy_is_not_exported(history: History, exporter: Exporter, tmp_path: Path) -> None:
+    """It is reported, leaves no file, and does not stop the others."""
     history.write(talk("one"))
     history.write(talk("two", session=FORK), FORK)
     history.ingest()
@@ -94,25 +96,25 @@ def test_a_damaged_copy_is_not_given_back(history: History, originals: Exporter,
     data[30] ^= 1
     copy.write_bytes(data)
 
-    exported = originals.export(history.store.sources.all(), tmp_path / "out")
+    exported = exporter.export(history.store.sources.all(), tmp_path / "out")
     assert [type(problem) for problem in exported.problems] == [CopyDamaged]
     assert list(tree(tmp_path / "out")) == [f"claude-code/shop/{FORK}.jsonl"]
 
 
 @pytest.mark.parametrize("damage", ["cut", "changed"])
-def test_a_plain_copy_is_compared_with_what_is_known_of_it(history: History, originals: Exporter, damage: str) -> None:
-    """A copy that lost its end, or whose beginning is another, is not what was archived."""
+def test_an_uncompressed_copy_is_verified(history: History, exporter: Exporter, damage: str) -> None:
+    """A truncated or changed copy is not exported."""
     history.write(talk("one"))
     history.ingest()
     copy = history.home.archive / history.source().archived
     copy.write_bytes(copy.read_bytes()[:-1] if damage == "cut" else b"?" + copy.read_bytes()[1:])
 
     with pytest.raises(CopyDamaged, match=r"not what was archived|1 of"):
-        originals.write(history.source(), io.BytesIO())
+        exporter.write(history.source(), io.BytesIO())
 
 
-def test_a_file_is_found_by_all_its_names(history: History, originals: Exporter) -> None:
-    """The archive's path, whole or not, plain or sealed, the agent's path, and the session's id."""
+def test_a_file_is_found_by_all_its_names(history: History, exporter: Exporter) -> None:
+    """The archive path, the agent's path and the session ID find a file in both storage formats."""
     path = history.write(talk("one"))
     history.ingest()
     source = history.source()
@@ -126,48 +128,48 @@ def test_a_file_is_found_by_all_its_names(history: History, originals: Exporter)
         os.path.relpath(path),
         ORIGINAL,
     ):
-        assert [found.archived for found in originals.find(name)] == [source.archived], name
+        assert [found.archived for found in exporter.find(name)] == [source.archived], name
 
 
-def test_a_session_is_all_its_files(history: History, originals: Exporter) -> None:
-    """What its sub-agents said belongs to it."""
+def test_a_session_has_all_its_files(history: History, exporter: Exporter) -> None:
+    """The files of sub-agents belong to the session."""
     history.write(talk("one"))
     helper = history.folder / "shop" / ORIGINAL / "subagents" / "agent-a1.jsonl"
     helper.parent.mkdir(parents=True)
     history.write(talk("help"), "help").replace(helper)
     history.ingest()
 
-    assert {Path(found.archived).name for found in originals.find(ORIGINAL)} == {f"{ORIGINAL}.jsonl", "agent-a1.jsonl"}
+    assert {Path(found.archived).name for found in exporter.find(ORIGINAL)} == {f"{ORIGINAL}.jsonl", "agent-a1.jsonl"}
 
 
 @pytest.mark.parametrize(
     "name", ["", "nothing", "../projects", "/etc/passwd", "\0", "a" * 5000, "%", "claude-code/shop"]
 )
-def test_what_is_not_archived_is_said_so(history: History, originals: Exporter, name: str) -> None:
-    """Any other name gets one answer, which says what names there are."""
+def test_an_unknown_name_is_an_error(history: History, exporter: Exporter, name: str) -> None:
+    """The error lists the valid kinds of names."""
     history.write(talk("one"))
     history.ingest()
 
     with pytest.raises(InvalidInput) as refused:
-        originals.find(name)
+        exporter.find(name)
     assert "path" in refused.value.hint
 
 
-def test_a_copy_that_is_gone_is_told_as_such(history: History, originals: Exporter, tmp_path: Path) -> None:
-    """Neither is the agent's file said to be gone, nor is the way back kept quiet."""
+def test_a_missing_copy_is_reported(history: History, exporter: Exporter, tmp_path: Path) -> None:
+    """The problem is about the copy, not the agent's file, and has a remedy."""
     history.write(talk("one"))
     history.ingest()
     [source] = history.store.sources.all()
     (history.raw.root / source.archived).unlink()
 
-    [problem] = originals.export(originals.find(source.archived), tmp_path / "out").problems
+    [problem] = exporter.export(exporter.find(source.archived), tmp_path / "out").problems
 
-    assert str(problem) == f"{history.raw.root / source.archived}: the copy is gone from the archive"
+    assert str(problem) == f"{history.raw.root / source.archived}: the raw copy is missing from the archive"
     assert "palaver fsck --repair" in problem.hint
 
 
-def test_a_place_that_cannot_be_made_is_told_once(history: History, originals: Exporter, tmp_path: Path) -> None:
-    """A file where the folder should be is the caller's to correct, and not a problem of each session."""
+def test_a_folder_that_cannot_be_created_is_one_error(history: History, exporter: Exporter, tmp_path: Path) -> None:
+    """A file in place of the folder is one usage error, not a problem of each session."""
     history.write(talk("one"))
     history.ingest()
     taken = tmp_path / "taken"
@@ -175,11 +177,11 @@ def test_a_place_that_cannot_be_made_is_told_once(history: History, originals: E
 
     for place in (taken, taken / "below"):
         with pytest.raises(InvalidInput, match="Cannot create"):
-            originals.export(history.store.sources.all(), place)
+            exporter.export(history.store.sources.all(), place)
     assert taken.read_text() == "mine"
 
 
-def test_the_archive_is_no_place_to_export_to(history: History, originals: Exporter) -> None:
+def test_the_archive_is_no_export_folder(history: History, exporter: Exporter) -> None:
     """Nothing is written among the copies."""
     with pytest.raises(InvalidInput, match="inside the archive"):
-        originals.export([], history.home.archive / "out")
+        exporter.export([], history.home.archive / "out")

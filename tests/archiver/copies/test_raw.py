@@ -1,4 +1,4 @@
-"""The raw archive: copies are exact, only ever grow, and are the only files a caller's path can reach."""
+"""Raw copies are exact, only grow, and are the only files that a path from a caller can reach."""
 
 import errno
 import os
@@ -37,7 +37,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def source(path: Path, copied: Copied, archived: str = NAME) -> Source:
-    """What a row would hold after this copy."""
+    """Return the source that a row has after this copy."""
     found = copied.stat
     return Source("agent", path, archived, found.device, found.inode, found.mtime, found.size, copied.head, copied.tail)
 
@@ -50,7 +50,7 @@ def content(raw: RawArchive, archived: str = NAME) -> bytes:
 @given(st.lists(st.binary(max_size=9000), min_size=1, max_size=4))
 @example([b"", b"a" * 5000, b"b" * 5000])
 def test_a_copy_follows_its_file_byte_for_byte(pieces: list[bytes]) -> None:
-    """However a file grows, its copy is equal, the file is unchanged to it, and then again its continuation."""
+    """However a file grows, its copy is equal, and each state continues the previous one."""
     with TemporaryDirectory() as root:
         raw, path = RawArchive(Path(root, "archive")), Path(root, "file")
         path.write_bytes(b"")
@@ -67,7 +67,7 @@ def test_a_copy_follows_its_file_byte_for_byte(pieces: list[bytes]) -> None:
 
 @pytest.mark.parametrize("size", [0, 1, 4095, 4096, 4097, 8192, 9000])
 def test_a_rewrite_at_either_end_is_no_continuation(raw: RawArchive, file: Path, size: int) -> None:
-    """A changed first or last byte, or a missing one, tells a rewrite from an append."""
+    """A changed or missing first or last byte means a rewrite, not an append."""
     data = bytes(number % 251 for number in range(size))
     file.write_bytes(data)
     known = source(file, raw.copy(file, NAME))
@@ -79,16 +79,16 @@ def test_a_rewrite_at_either_end_is_no_continuation(raw: RawArchive, file: Path,
         assert not raw.is_continued(known)
 
 
-def test_a_file_that_cannot_be_read_is_not_given_up(raw: RawArchive, file: Path) -> None:
-    """While a file is away nobody can say that it was rewritten."""
+def test_an_unreadable_file_counts_as_continued(raw: RawArchive, file: Path) -> None:
+    """A missing file is not taken for a rewritten one."""
     known = source(file, raw.copy(file, NAME))
     file.unlink()
 
     assert raw.is_continued(known)
 
 
-def test_a_touched_or_replaced_file_is_not_unchanged(raw: RawArchive, file: Path) -> None:
-    """Another time, length or inode, or a copy that lost something, is reason enough to look again."""
+def test_a_touched_or_replaced_file_is_changed(raw: RawArchive, file: Path) -> None:
+    """Another time, size or inode, or a shorter copy, makes a file count as changed."""
     known = source(file, raw.copy(file, NAME))
     found = Stat.of(file)
     assert raw.is_unchanged(known, found)
@@ -105,7 +105,7 @@ def test_a_touched_or_replaced_file_is_not_unchanged(raw: RawArchive, file: Path
 
 
 def test_a_copy_never_loses_a_byte(raw: RawArchive, file: Path) -> None:
-    """Copying a file that became shorter leaves the copy as long as it was."""
+    """Copying a file that became shorter does not shorten the copy."""
     raw.copy(file, NAME)
     file.write_bytes(b"on")
     copied = raw.copy(file, NAME)
@@ -114,30 +114,30 @@ def test_a_copy_never_loses_a_byte(raw: RawArchive, file: Path) -> None:
     assert copied.stat.size == 4
 
 
-def test_copies_are_closed_to_others(raw: RawArchive, file: Path) -> None:
-    """Nobody but their owner may read copies."""
+def test_copies_are_readable_only_by_their_owner(raw: RawArchive, file: Path) -> None:
+    """Other users cannot read copies."""
     raw.copy(file, NAME)
 
     assert stat.S_IMODE((raw.root / NAME).stat().st_mode) == 0o600
 
 
-def test_a_file_that_vanished_is_reported(raw: RawArchive, tmp_path: Path) -> None:
-    """The error names the file and says what happened; no empty copy is left."""
+def test_a_deleted_file_is_reported(raw: RawArchive, tmp_path: Path) -> None:
+    """The error names the file and the reason; no empty copy is left."""
     with pytest.raises(SourceUnreadable, match="gone: deleted before it could be copied"):
         raw.copy(tmp_path / "gone", NAME)
     assert not raw.root.exists()
 
 
-def test_no_room_is_an_error_of_that_file(raw: RawArchive, file: Path) -> None:
-    """A copy that cannot be written says why."""
+def test_a_full_disk_is_an_error_of_the_file(raw: RawArchive, file: Path) -> None:
+    """The error of a copy that cannot be written has the reason."""
     (raw.root / NAME).mkdir(parents=True)
 
     with pytest.raises(SourceUnreadable, match="directory"):
         raw.copy(file, NAME)
 
 
-def test_a_name_is_free_unless_it_belongs_to_another(raw: RawArchive, file: Path) -> None:
-    """Taken names and copies of other content get a number; a copy that the file continues is taken up again."""
+def test_a_name_is_free_unless_another_copy_has_it(raw: RawArchive, file: Path) -> None:
+    """Taken names and copies of other content get a number; a copy that the file continues is reused."""
     assert raw.free_name(NAME, set(), file) == NAME
     assert raw.free_name(NAME, {NAME, "claude-code/shop/one~2.jsonl"}, file) == "claude-code/shop/one~3.jsonl"
 
@@ -152,17 +152,17 @@ def test_a_name_is_free_unless_it_belongs_to_another(raw: RawArchive, file: Path
     assert raw.free_name(NAME, set(), file) == "claude-code/shop/one~2.jsonl"
 
 
-def sealed(raw: RawArchive, file: Path, data: bytes = b"one\n") -> Source:
-    """A copy of this content that was sealed."""
+def compressed(raw: RawArchive, file: Path, data: bytes = b"one\n") -> Source:
+    """Return a source whose copy has this content and is compressed."""
     file.write_bytes(data)
     known = source(file, raw.copy(file, NAME))
     Copy(raw.root, NAME).compress()
     return known
 
 
-def test_a_sealed_copy_is_what_it_was(raw: RawArchive, file: Path) -> None:
-    """Its name, its content and what is known of its file do not change by sealing."""
-    known = sealed(raw, file)
+def test_compression_changes_no_content(raw: RawArchive, file: Path) -> None:
+    """The name, the content and the state of the file stay the same."""
+    known = compressed(raw, file)
 
     assert raw.is_unchanged(known, Stat.of(file))
     assert raw.is_continued(known)
@@ -171,9 +171,9 @@ def test_a_sealed_copy_is_what_it_was(raw: RawArchive, file: Path) -> None:
     assert raw.free_name(NAME, set(), file) == NAME
 
 
-def test_a_file_that_was_only_touched_leaves_its_copy_sealed(raw: RawArchive, file: Path) -> None:
-    """Nothing new in a file is no reason to unseal it."""
-    known = sealed(raw, file, b"a" * 9000)
+def test_a_touched_file_leaves_its_copy_compressed(raw: RawArchive, file: Path) -> None:
+    """A file without new content does not decompress its copy."""
+    known = compressed(raw, file, b"a" * 9000)
     file.touch()
 
     copied = raw.copy(file, NAME)
@@ -181,9 +181,9 @@ def test_a_file_that_was_only_touched_leaves_its_copy_sealed(raw: RawArchive, fi
     assert not (raw.root / NAME).exists()
 
 
-def test_a_sealed_copy_goes_on_when_its_file_does(raw: RawArchive, file: Path) -> None:
-    """After weeks a session is resumed: its copy is plain again and holds all of it."""
-    known = sealed(raw, file)
+def test_a_compressed_copy_is_decompressed_when_its_file_grows(raw: RawArchive, file: Path) -> None:
+    """The copy of a resumed session is uncompressed and complete."""
+    known = compressed(raw, file)
     with file.open("ab") as more:
         more.write(b"two\n")
 
@@ -195,9 +195,9 @@ def test_a_sealed_copy_goes_on_when_its_file_does(raw: RawArchive, file: Path) -
     assert not (raw.root / (NAME + COMPRESSED_SUFFIX)).exists()
 
 
-def test_a_rewritten_file_leaves_a_sealed_copy_alone(raw: RawArchive, file: Path) -> None:
-    """What a file said before it was rewritten stays sealed under its name; the new content gets another."""
-    known = sealed(raw, file)
+def test_a_rewritten_file_leaves_a_compressed_copy_alone(raw: RawArchive, file: Path) -> None:
+    """The earlier content stays compressed under its name; the new content gets another name."""
+    known = compressed(raw, file)
     file.write_bytes(b"other\n")
 
     assert not raw.is_continued(known)
@@ -207,11 +207,11 @@ def test_a_rewritten_file_leaves_a_sealed_copy_alone(raw: RawArchive, file: Path
 
 @pytest.mark.parametrize("damage", ["cut", "flipped", "emptied"])
 @pytest.mark.parametrize("more", [b"", b"two\n"])
-def test_a_damaged_copy_is_made_again_while_its_file_is_there(
+def test_a_damaged_copy_is_replaced_while_its_file_exists(
     raw: RawArchive, file: Path, damage: str, more: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The agent's file still holds everything: it is copied again, and the damaged copy is kept beside."""
-    known = sealed(raw, file)
+    """The agent's file is copied again, and the damaged copy is kept under another name."""
+    known = compressed(raw, file)
     path = raw.root / (NAME + COMPRESSED_SUFFIX)
     data = path.read_bytes()
     broken = {"cut": data[:-5], "flipped": data[:-20] + b"?" + data[-19:], "emptied": b""}[damage]
@@ -227,11 +227,9 @@ def test_a_damaged_copy_is_made_again_while_its_file_is_there(
     assert "kept beside" in caplog.text
 
 
-def test_a_damaged_copy_stays_where_there_is_no_room_for_another(
-    raw: RawArchive, file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Until the agent's file is copied again, and whole, what can be read of the damaged copy has its place."""
-    sealed(raw, file)
+def test_a_damaged_copy_stays_if_the_disk_is_full(raw: RawArchive, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The damaged copy keeps its place until a new one is complete."""
+    compressed(raw, file)
     path = raw.root / (NAME + COMPRESSED_SUFFIX)
     path.write_bytes(path.read_bytes()[:-20])
     before = {each: each.read_bytes() for each in raw.root.rglob("*") if each.is_file()}
@@ -252,26 +250,26 @@ def test_a_damaged_copy_stays_where_there_is_no_room_for_another(
     assert content(raw) == b"one\ntwo\n"
 
 
-def test_a_damaged_copy_is_never_taken_up(raw: RawArchive, file: Path) -> None:
-    """Nobody can say that a file continues what cannot be read: it gets a name of its own."""
-    sealed(raw, file)
+def test_a_damaged_copy_is_never_reused(raw: RawArchive, file: Path) -> None:
+    """A file never continues an unreadable copy: it gets its own name."""
+    compressed(raw, file)
     (raw.root / (NAME + COMPRESSED_SUFFIX)).write_bytes(b"")
 
     assert raw.free_name(NAME, set(), file) == "claude-code/shop/one~2.jsonl"
 
 
-def test_a_name_that_looks_sealed_is_never_given(raw: RawArchive, file: Path) -> None:
-    """The name of a sealed form belongs to its copy alone."""
+def test_no_copy_gets_a_name_with_the_compressed_suffix(raw: RawArchive, file: Path) -> None:
+    """Names with this suffix belong to compressed files."""
     assert raw.free_name(NAME + COMPRESSED_SUFFIX, set(), file) == "claude-code/shop/one.jsonl.sealed~2.zst"
 
 
-@pytest.mark.parametrize("form", ["plain", "sealed"])
-def test_lines_are_read_from_any_place_before_them(raw: RawArchive, file: Path, form: str) -> None:
-    """By number, whatever line before them is known to begin where."""
+@pytest.mark.parametrize("form", ["uncompressed", "compressed"])
+def test_lines_are_read_from_any_earlier_line(raw: RawArchive, file: Path, form: str) -> None:
+    """Lines are found by number, from any known line before them."""
     lines = [b"%d\n" % number for number in range(1, 1001)]
     file.write_bytes(b"".join(lines))
     raw.copy(file, NAME)
-    if form == "sealed":
+    if form == "compressed":
         Copy(raw.root, NAME).compress()
 
     for first, last in ((1, 1), (500, 600), (1000, 1000), (999, 2000)):
@@ -282,7 +280,7 @@ def test_lines_are_read_from_any_place_before_them(raw: RawArchive, file: Path, 
 
 @pytest.fixture
 def inside(raw: RawArchive, file: Path) -> Path:
-    """A copy, with a secret outside the archive and links to it within."""
+    """Return a copy; there are a secret outside the archive, and links to it inside."""
     raw.copy(file, NAME)
     secret = raw.root.parent / "secret"
     secret.mkdir()
@@ -295,15 +293,15 @@ def inside(raw: RawArchive, file: Path) -> Path:
     return raw.root / NAME
 
 
-def test_a_copy_is_reached_by_its_relative_and_its_whole_path(raw: RawArchive, inside: Path) -> None:
-    """Both ways of naming a file in the archive mean the same file."""
+def test_a_copy_has_a_relative_and_an_absolute_path(raw: RawArchive, inside: Path) -> None:
+    """Both paths resolve to the same file."""
     assert raw.resolve(NAME) == inside.resolve()
     assert raw.resolve(str(inside)) == inside.resolve()
     assert raw.relative(str(inside)) == raw.relative(NAME) == NAME
 
 
-def test_an_archive_behind_a_link_is_reached(raw: RawArchive, inside: Path, tmp_path: Path) -> None:
-    """A home that is itself a link, as on machines where the temporary folder is one, serves its files."""
+def test_an_archive_behind_a_link_works(raw: RawArchive, inside: Path, tmp_path: Path) -> None:
+    """A home that is a symbolic link, as temporary folders are on some systems, serves its files."""
     (tmp_path / "link").symlink_to(raw.root)
     linked = RawArchive(tmp_path / "link")
 
@@ -349,8 +347,8 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("path", REFUSED, ids=range(len(REFUSED)))
-def test_nothing_else_is_reached(raw: RawArchive, inside: Path, path: str) -> None:
-    """Paths that leave the archive, links, folders, special files and broken names all get the same answer."""
+def test_nothing_outside_the_archive_is_reachable(raw: RawArchive, inside: Path, path: str) -> None:
+    """Paths out of the archive, links, folders, special files and invalid names get the same answer."""
     assert inside.exists()
     for asked in (path, f"{raw.root}/{path}"):
         with pytest.raises(PathOutsideArchive) as refused:
@@ -358,8 +356,8 @@ def test_nothing_else_is_reached(raw: RawArchive, inside: Path, path: str) -> No
         assert str(refused.value) == f"File not found: {asked}"
 
 
-def test_an_archive_that_does_not_exist_holds_nothing(raw: RawArchive) -> None:
-    """Before the first copy every path gets the usual answer."""
+def test_a_missing_archive_has_no_file(raw: RawArchive) -> None:
+    """Before the first copy, every path gets the same answer."""
     with pytest.raises(PathOutsideArchive):
         raw.resolve(NAME)
 
@@ -374,8 +372,8 @@ def traversals() -> Iterator[str]:
 
 
 @pytest.mark.skipif(not (SHARED / "hostile" / "payloads.tar.gz").exists(), reason="needs the list of payloads")
-def test_published_traversals_reach_nothing(raw: RawArchive, inside: Path) -> None:
-    """No payload of the public lists leads out of the archive, whatever file it asks for."""
+def test_published_path_traversals_fail(raw: RawArchive, inside: Path) -> None:
+    """No payload of the public lists leads out of the archive."""
     assert inside.exists()
     payloads = list(traversals())
     assert len(payloads) > 1000
@@ -393,8 +391,8 @@ steps = st.sampled_from(
 
 
 @given(st.lists(steps, max_size=8).map("/".join) | st.text(max_size=30), st.booleans())
-def test_whatever_is_reached_is_a_copy(path: str, whole: bool) -> None:
-    """For any path at all: either the one answer, or a plain file of the archive under its own name."""
+def test_every_reachable_path_is_a_copy(path: str, whole: bool) -> None:
+    """Any path gets either the same refusal or a regular file of the archive under its own name."""
     with TemporaryDirectory() as folder:
         raw, secret = RawArchive(Path(folder, "archive")), Path(folder, "secret")
         secret.mkdir()

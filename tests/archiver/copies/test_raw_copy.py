@@ -1,4 +1,4 @@
-"""Copies: two forms of one file, and no moment at which a byte of it is nowhere."""
+"""A copy has two storage formats, and every byte exists at every moment of a change between them."""
 
 import os
 import shutil
@@ -37,8 +37,8 @@ def files(root: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("data", [b"", b"one", DATA], ids=["empty", "short", "long"])
-def test_there_and_back(tmp_path: Path, data: bytes) -> None:
-    """Sealed or plain, it is one file with the same bytes and the same size, closed to others."""
+def test_compression_and_decompression(tmp_path: Path, data: bytes) -> None:
+    """In both formats, a copy has the same bytes and size, and only its owner can read it."""
     copy = written(tmp_path, data)
 
     before, after = copy.compress()
@@ -53,8 +53,8 @@ def test_there_and_back(tmp_path: Path, data: bytes) -> None:
     assert copy.path.stat().st_mode & 0o077 == 0
 
 
-def test_a_copy_that_is_not_there_has_nothing(tmp_path: Path) -> None:
-    """Nothing is made of nothing."""
+def test_a_missing_copy(tmp_path: Path) -> None:
+    """A missing copy is empty, and no operation creates it."""
     copy = Copy(tmp_path, NAME)
 
     assert copy.size() == 0
@@ -63,20 +63,20 @@ def test_a_copy_that_is_not_there_has_nothing(tmp_path: Path) -> None:
         copy.open()
 
 
-def test_who_reads_goes_on_reading(tmp_path: Path) -> None:
-    """A reader keeps what it opened while the form changes under it."""
+def test_an_open_file_outlives_a_change_of_format(tmp_path: Path) -> None:
+    """A reader keeps its file while the format changes."""
     copy = written(tmp_path)
-    with copy.open() as plain:
-        plain.read(100)
+    with copy.open() as uncompressed:
+        uncompressed.read(100)
         copy.compress()
-        with copy.open() as sealed:
-            sealed.read(100)
+        with copy.open() as compressed:
+            compressed.read(100)
             copy.decompress()
-            assert sealed.read() == plain.read() == DATA[100:]
+            assert compressed.read() == uncompressed.read() == DATA[100:]
 
 
-def test_a_form_that_comes_between_two_looks_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A copy that is unsealed just when it is looked for is never taken for missing."""
+def test_a_copy_is_found_while_its_format_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A copy that is decompressed at the moment of opening is not missing."""
     copy = written(tmp_path)
     copy.compress()
 
@@ -91,8 +91,10 @@ def test_a_form_that_comes_between_two_looks_is_found(tmp_path: Path, monkeypatc
 
 
 @pytest.mark.parametrize("place", [10, -3])
-def test_what_reads_back_differently_is_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: int) -> None:
-    """A disk that garbles what is written costs no byte: the plain form stays."""
+def test_a_compressed_file_that_reads_back_differently_is_discarded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: int
+) -> None:
+    """A faulty disk costs no byte: the uncompressed file stays."""
     copy, sync = written(tmp_path), os.fsync
 
     def garble(descriptor: int) -> None:
@@ -110,8 +112,8 @@ def test_what_reads_back_differently_is_not_taken(tmp_path: Path, monkeypatch: p
     assert content(copy) == DATA
 
 
-def test_a_damaged_form_is_not_unsealed(tmp_path: Path) -> None:
-    """What cannot be read whole stays sealed, and can be set aside so that the agent's file takes its place."""
+def test_a_damaged_compressed_file_is_not_decompressed(tmp_path: Path) -> None:
+    """A file with lost content stays as it is."""
     copy = written(tmp_path)
     copy.compress()
     data = bytearray(copy.compressed_path.read_bytes())
@@ -124,8 +126,8 @@ def test_a_damaged_form_is_not_unsealed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("work", ["compress", "decompress"])
-def test_killed_at_any_moment_the_copy_is_whole(tmp_path: Path, work: str) -> None:
-    """Killed before any of the things it does to the disk, a process leaves every byte; the next completes the work."""
+def test_a_copy_survives_a_kill_at_any_moment(tmp_path: Path, work: str) -> None:
+    """A process killed before any change of the disk loses no byte; the next one completes the work."""
     changes = fuse.steps(run(work, tmp_path / "calm", 0))
     assert changes >= 6
     root = tmp_path / "killed"

@@ -359,7 +359,7 @@ def test_a_damaged_copy_does_not_wait(home: Home) -> None:
 
     told = [each for each in checked(home).problems if each.part == "copies"]
     assert [(each.problem, "fsck --repair" in each.remedy) for each in told] == [(str(problem), True)]
-    assert str(problem) == f"{home.archive / gone.archived}: the copy is gone from the archive"
+    assert str(problem) == f"{home.archive / gone.archived}: the raw copy is missing from the archive"
 
 
 @pytest.mark.parametrize("passed", [False, True])

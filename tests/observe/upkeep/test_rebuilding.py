@@ -1,4 +1,4 @@
-"""Can the index be made anew from the database, and the database from the copies?"""
+"""The index is rebuilt from the database, and the database from the raw copies."""
 
 # pyright: reportPrivateUsage=false
 
@@ -34,7 +34,7 @@ WORDS = ("tide", "seed", "test", "error", "plan")
 
 @pytest.fixture(scope="module")
 def pristine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The demo, archived."""
+    """Return the demo, archived."""
     root = tmp_path_factory.mktemp("rebuild")
     demo.archived(root)
     yield root
@@ -49,14 +49,14 @@ def home(pristine: Path, tmp_path: Path) -> Home:
 
 @pytest.fixture
 def lexical(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No model is loaded."""
+    """Load no model."""
 
     for module in (rebuilding, checking):
         monkeypatch.setattr(module, "load", FakeEmbedder().load)
 
 
 def answers(home: Home, mode: Mode = Mode.BOTH) -> list[tuple[str, str, float]]:
-    """What is found: title, day and score."""
+    """Return the title, day and score of each hit."""
     with ArchiveSearch(home) as layers:
         found = [layers.search(Query((word,), mode)) for word in WORDS]
     return [(hit.title, str(hit.at), hit.score) for each in found for hit in each.hits]
@@ -67,8 +67,8 @@ def lost(home: Home) -> None:
         path.unlink()
 
 
-def test_an_index_is_made_anew(home: Home) -> None:
-    """A new index answers as the one did that grew, and the one before stays until it is there."""
+def test_a_rebuilt_index_gives_the_same_answers(home: Home) -> None:
+    """The old index stays until the new one is complete."""
     before = answers(home)
     heard: list[str] = []
 
@@ -85,7 +85,7 @@ def test_an_index_is_made_anew(home: Home) -> None:
 
 
 def test_no_archive(tmp_path: Path) -> None:
-    """Where nothing is archived nothing is rebuilt, and nothing is made."""
+    """Without an archive, nothing is rebuilt or created."""
     home = Home(tmp_path / "nothing")
 
     with pytest.raises(StoreMissing):
@@ -95,8 +95,8 @@ def test_no_archive(tmp_path: Path) -> None:
     assert not home.root.exists()
 
 
-def test_reading_again_changes_nothing(home: Home) -> None:
-    """Copies that say what they said keep all their keys, what was learned from them and their vectors."""
+def test_parsing_again_changes_nothing(home: Home) -> None:
+    """Unchanged copies keep their keys, observations and vectors."""
     with Store.open(home.database) as store, store.transaction():
         store.memories.insert(Memory("The kettle is brass."), 1)
     rebuild_index(home)
@@ -112,8 +112,8 @@ def test_reading_again_changes_nothing(home: Home) -> None:
 
 
 @pytest.mark.parametrize("remain", [True, False], ids=["files remain", "copies alone"])
-def test_a_lost_database_comes_back(home: Home, pristine: Path, remain: bool) -> None:
-    """Without a database the copies give back what was said and what rules learn from it, sealed ones included."""
+def test_a_lost_database_is_restored(home: Home, pristine: Path, remain: bool) -> None:
+    """Copies in both storage formats restore conversations and what rules learn from them."""
     before = answers(home, Mode.TEXT)
     Copy(home.archive, min(archived_names(home.archive))).decompress()
     lost(home)
@@ -132,8 +132,8 @@ def test_a_lost_database_comes_back(home: Home, pristine: Path, remain: bool) ->
 
 @pytest.mark.usefixtures("lexical")
 @pytest.mark.parametrize("without_database", [True, False])
-def test_what_has_no_copy_is_not_taken_up(home: Home, tmp_path: Path, without_database: bool) -> None:
-    """Copies are read again, and nothing else: what an agent has besides may belong to another home."""
+def test_files_without_a_copy_are_not_ingested(home: Home, tmp_path: Path, without_database: bool) -> None:
+    """An agent's other files may belong to another home."""
     before = sorted(archived_names(home.archive))
     with History(tmp_path, "elsewhere") as other:
         other.write(talk("secret", session="another"), "another")
@@ -147,8 +147,8 @@ def test_what_has_no_copy_is_not_taken_up(home: Home, tmp_path: Path, without_da
 
 
 @pytest.mark.usefixtures("lexical")
-def test_no_id_ever_means_something_else(home: Home) -> None:
-    """What is made anew from the copies has ids that nothing had, so who kept an old one hears that it is no more."""
+def test_ids_are_never_reused(home: Home) -> None:
+    """A rebuilt database has new IDs, so that an old ID is reported as deleted."""
     with Store.open(home.database) as store:
         old = store.items.all_keys()
     lost(home)
@@ -163,8 +163,8 @@ def test_no_id_ever_means_something_else(home: Home) -> None:
 
 
 @pytest.mark.usefixtures("lexical")
-def test_ids_are_reserved_ahead_and_a_damaged_file_stops_nobody(home: Home) -> None:
-    """Many ids cost one write; where the number cannot be read, or is none, ids begin as in a new archive."""
+def test_ids_are_reserved_in_blocks(home: Home) -> None:
+    """Many IDs cost one write; with a damaged file, IDs start as in a new archive."""
     reserved = home.numbers.read_bytes()
     with Store.open(home.database) as store:
         last = max(store.items.all_keys())
@@ -181,8 +181,8 @@ def test_ids_are_reserved_ahead_and_a_damaged_file_stops_nobody(home: Home) -> N
     assert int(home.numbers.read_bytes().split()[1]) > 1_000
 
 
-def test_what_cannot_be_read_is_named(home: Home) -> None:
-    """A file in the archive that no known agent wrote is named and left; all others are taken up."""
+def test_an_unknown_file_is_reported(home: Home) -> None:
+    """A file from no known agent is reported and left alone; all others are read."""
     lost(home)
     strange = home.archive / "somebody" / "else.jsonl"
     strange.parent.mkdir()
@@ -197,7 +197,7 @@ def test_what_cannot_be_read_is_named(home: Home) -> None:
 
 
 def test_a_damaged_database_is_not_replaced(home: Home) -> None:
-    """A damaged database is told with the way back and left as it is: it may hold what nothing else holds."""
+    """A damaged database is reported with a remedy, and not changed."""
     with home.database.open("r+b") as file:
         file.seek(5_000)
         file.write(b"\xde\xad\xbe\xef" * 5_000)
@@ -211,8 +211,8 @@ def test_a_damaged_database_is_not_replaced(home: Home) -> None:
 
 
 @pytest.mark.usefixtures("lexical")
-def test_what_is_excluded_stays_so(tmp_path: Path) -> None:
-    """Neither a rebuild nor a repair takes up what the settings exclude, in a file of its own or amid others."""
+def test_excluded_folders_stay_excluded(tmp_path: Path) -> None:
+    """Neither a rebuild nor a repair ingests what the settings exclude."""
     with History(tmp_path) as history:
         hidden = talk("hidden", project="/home/demo/secret-client")
         history.write([*talk("one"), *hidden])
@@ -232,8 +232,8 @@ def test_what_is_excluded_stays_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("lexical")
-def test_a_copy_that_is_gone_is_told_once(tmp_path: Path) -> None:
-    """However often it is tried, and all else is read."""
+def test_a_missing_copy_is_reported_once(tmp_path: Path) -> None:
+    """All other copies are read."""
     with History(tmp_path) as history:
         original = history.write(talk("one"), at=1)
         history.write(talk("two", session=FORK), FORK, at=2)
@@ -251,8 +251,8 @@ def test_a_copy_that_is_gone_is_told_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("lexical")
-def test_what_only_copies_tell_was_said_before_their_forks(tmp_path: Path) -> None:
-    """Of a lost database comes back whose each line is, also where the agent has nothing but the fork any more."""
+def test_recovered_sessions_precede_their_forks(tmp_path: Path) -> None:
+    """After a lost database, lines belong to the original session, even if the agent only has the fork."""
     named = {"forkedFrom": {"sessionId": ORIGINAL, "messageUuid": "m"}}
     with History(tmp_path) as history:
         original = history.write(talk("one", "two"), at=1)
