@@ -90,7 +90,6 @@ class Renderer:
             "name_budget": _NOTE_TOKENS,
             "scored": bool(results.query.concepts),
             "by_session": many(len(hits), "session") if results.query.by is Grouping.SESSION else "",
-            "several_projects": len({hit.project for hit in hits}) > 1,
             "year": year,
             "title_budget": _UNLIMITED if self._roomy else title_budget(hits, frame, year=year),
             "project_budget": _UNLIMITED if self._roomy else PROJECT,

@@ -42,7 +42,7 @@ def title_budget(hits: Sequence[Hit], frame: int = 0, *, year: str = "") -> int:
     columns = sum(count(f"{hit.id} {'12-31' if year else '2026-12-31'} {label(hit)} 0.99\n") for hit in hits)
     room = _PER_HIT * len(hits) - columns - round((_FRAME + frame) * min(1, len(hits) / _FULL_LIST))
     headings = [project for project, _ in groupby(hit.project for hit in hits)]
-    if len(headings) > 1:
+    if any(headings):
         room -= sum(min(count(project), PROJECT) + _HEADING for project in headings)
     costs = sorted(count(line(hit.title)) for hit in hits)
     for place, cost in enumerate(costs):

@@ -20,8 +20,8 @@ _ENTRY: Final = 40
 """Characters of room per entry of a truncated tuple."""
 _NOTE: Final = 60
 """Shortest text in characters that gets a note about its missing rest."""
-_UNTOUCHED: Final = frozenset({"id", "path", "cursor", "anchor"})
-"""Fields that are never shortened, because callers send them back."""
+_UNTOUCHED: Final = frozenset({"id", "path", "cursor", "anchor", "session_id", "kind", "type"})
+"""Fields that are never shortened: callers send them back, or look them up."""
 
 _Item = TypeVar("_Item")
 

@@ -22,7 +22,7 @@ from palaver.templates.json_output import to_json
 
 from .demo import DEMO_FOLDER, refuse_demo
 from .options import as_json, not_empty
-from .output import print_json, print_page, progress_bars, renderer
+from .output import complain, print_json, print_page, progress_bars, renderer
 from .program import command_of, server_of
 
 if TYPE_CHECKING:
@@ -112,6 +112,16 @@ def archive(paths: Sequence[str], *, as_json: bool) -> None:
         sys.exit(1)
 
 
+def _announce_wait(home: Home) -> None:
+    """Name the process that is ingesting, if there is one, because this one waits for it."""
+    from palaver.archiver.store import ARCHIVER, Store
+
+    with Store.open(home.database) as store:
+        holder = store.leases.holder(ARCHIVER)
+    if holder is not None:
+        complain(f"Waiting up to {_PATIENCE:.0f} s for another process that is ingesting ({holder.who}).")
+
+
 def _parser_pool(home: Home) -> ParserPool:
     """Return a pool for parsing; before the first run its first process is started, to load modules meanwhile."""
     pool = ParserPool()
@@ -133,6 +143,7 @@ def _archive(home: Home, found: Sequence[Transcript], skipped: Unsearched, pool:
                 with reporter.hidden():
                     print_page(renderer().render("searchable", report=report))
 
+        _announce_wait(home)
         report = pipeline.run(found, reporter, _PATIENCE, announce)
     report.ingested.skipped = skipped
     if as_json:

@@ -67,7 +67,7 @@ memories.add_command(review)
 @click.option(
     "-n", "--limit", type=click.IntRange(1, 1000), default=20, show_default=True, metavar="N", help="How many."
 )
-@click.option("--offset", type=click.IntRange(0, 2**63 - 1), default=0, metavar="N", help="Skip the first N.")
+@click.option("--offset", type=click.IntRange(0), default=0, metavar="N", help="Skip the first N.")
 @of_type
 @with_tag
 @in_project
@@ -88,7 +88,9 @@ def list_memories(
     """List memories, newest first."""
     with memory_core() as core:
         wanted = _filter(core, project, types, tags, tuple(MemoryState) if every else STORED)
-        found = core.page(wanted, order=order_of(order), limit=limit, offset=offset)
+        found = core.page(
+            wanted, order=order_of(order), limit=limit, offset=min(offset, 2**63 - 1)
+        )  # SQLite's largest integer
         admitted, total = core.count(wanted), core.count()
     if as_json:
         print_json({"memories": found, "total": admitted, "limit": limit, "offset": offset})
