@@ -1,7 +1,6 @@
 """Conversation toolset, the default: search, get_observations and read, at three levels of detail."""
 
-from collections.abc import Sequence
-from typing import Annotated, Any, Literal, Protocol, TypeAlias, cast
+from typing import Annotated, Any, Literal, TypeAlias, cast
 
 import orjson
 from msgspec import Struct
@@ -20,8 +19,9 @@ from ..core.errors import (
 )
 from ..core.ids import plain
 from ..core.query import IDS_MAX, LIMIT_MAX, Query
-from ..core.results import BUDGET, Detail, Results, TranscriptExcerpt
+from ..core.results import BUDGET
 from ..core.tokens import count
+from ..search.search_index import SearchIndex
 from ..templates.json_output import details_json, results_json, transcript_json
 from ..templates.labels import has_transcript
 from ..templates.quote import brief
@@ -43,26 +43,10 @@ SearchInput: TypeAlias = Annotated[
 ]
 
 
-class SearchLayers(Protocol):
-    """Search at three levels of detail. Methods raise `InvalidInput` for a call that can be corrected."""
-
-    def search(self, query: Query, /, *, snippets: bool = True) -> Results:
-        """Return the hits of a query."""
-        ...
-
-    def get_observations(self, ids: Sequence[str], /) -> tuple[Detail, ...]:
-        """Return all details of hits."""
-        ...
-
-    def read(self, path: str, start_line: int = 1, end_line: int | None = None, /) -> TranscriptExcerpt:
-        """Return lines of a transcript."""
-        ...
-
-
 class ConversationContext(Struct, frozen=True):
     """Context of the tools: the search, and the renderer of Markdown replies."""
 
-    search: SearchLayers
+    index: SearchIndex
     renderer: Renderer
 
 
@@ -93,7 +77,7 @@ def search(
     ids. types, concepts and files need a single-concept query.
     """
     wanted = _unquoted(query)
-    results = conversation.search.search(
+    results = conversation.index.find(
         Query.parse(
             wanted,
             mode=mode,
@@ -122,7 +106,7 @@ def get_observations(
 
     Usually enough to answer. Next, only if exact words matter: read with a path and lines given here.
     """
-    details = conversation.renderer.with_read_costs(conversation.search.get_observations(ids), conversation.search.read)
+    details = conversation.renderer.with_read_costs(conversation.index.details(ids), conversation.index.read)
     if response_format == "markdown":
         return ToolReply(conversation.renderer.observations(details))
     return _json({**details_json(details, budget=_JSON)})
@@ -136,7 +120,7 @@ def read(
     response_format: Format = "markdown",
 ) -> ToolReply:
     """Read a conversation, ~500-2,000 tokens. Give startLine and endLine; truncated replies say where to continue."""
-    transcript = conversation.search.read(*_lines(conversation, path, start_line, end_line))
+    transcript = conversation.index.read(*_lines(conversation, path, start_line, end_line))
     if response_format == "markdown":
         return ToolReply(conversation.renderer.read(transcript))
     return _json({**transcript_json(transcript, budget=_JSON)})
@@ -158,7 +142,7 @@ def _lines(
     first = 1 if start is None else start
     if not plain(path):
         return path, first, end
-    [hit] = conversation.search.get_observations([path])
+    [hit] = conversation.index.details([path])
     if not has_transcript(hit):
         raise InvalidInput(f"{hit.id} is no conversation", hint="get_observations has all of it.")
     return (hit.path, hit.start_line, hit.end_line) if start is end is None else (hit.path, first, end)

@@ -63,11 +63,11 @@ def measured(home: Home, questions: Sequence[str]) -> Costs:
     costs, page = Costs(), Renderer()
     with ArchiveSearch(home) as layers:
         for question in questions:
-            found = layers.search(Query.parse(question))
+            found = layers.find(Query.parse(question))
             if not found.hits:
                 continue
             costs.lists.append((len(found.hits), count(page.search(found))))
-            [first] = layers.get_observations([found.hits[0].id])
+            [first] = layers.details([found.hits[0].id])
             costs.details.append(count(page.observations([first])))
             if first.end_line:
                 costs.stretches.append(count(page.read(layers.read(first.path, first.start_line, first.end_line))))

@@ -111,7 +111,7 @@ class Observed(Searcher):
         projects = (project,) if project else ()
         wanted = Query.parse(query, limit=min(limit, LIMIT_MAX), projects=projects, kinds=("observation",))
         best: dict[str, float] = {}
-        for hit in self._layers.search(wanted).hits:
+        for hit in self._layers.find(wanted).hits:
             best.setdefault(hit.session_id, hit.score)
         return [Ranked(session, score) for session, score in best.items()]
 

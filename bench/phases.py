@@ -15,7 +15,6 @@ from palaver.search.present.hits import Hits
 from palaver.search.present.representatives import Representatives
 from palaver.search.query.query_analysis import AnalyzedQuery
 from palaver.search.rank.engine import DEPTH, Engine, completed
-from palaver.search.rank.relevance import Rest
 from palaver.templates.render import Renderer
 
 from .stopwatch import Took, stopwatch
@@ -36,29 +35,29 @@ def phases(store: Store, home: Home, embedder: Embedder, queries: Sequence[Query
             taken.clear()
         view, filters = engine.snapshot, query.filters
         view.refresh()
-        wording = view.settled(AnalyzedQuery.of(query.concepts[0]))
+        analyzed = view.resolve(AnalyzedQuery.of(query.concepts[0]))
         with stopwatch(taken, "query embedding"):
-            vector = embedder.read([wording.text]).vectors[0, :]
+            vector = embedder.read([analyzed.text]).vectors[0, :]
         # The engine remembers what it read, so that no other part is told with the time of that.
-        engine._meaning(wording.text)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+        engine._embedding(analyzed.text)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
         with stopwatch(taken, "word engine"):
-            every = engine.worded(wording, Mode.BOTH, filters, DEPTH)
+            every = engine.entries(analyzed, Mode.BOTH, filters, DEPTH)
             matches = every.first(DEPTH)
         with stopwatch(taken, "vector engine"):
-            nears = VectorMatches.none() if wording.phrases else view.nearest(vector, filters, DEPTH)
+            nears = VectorMatches.none() if analyzed.phrases else view.nearest(vector, filters, DEPTH)
         with stopwatch(taken, "comparing events"):
             compared = view.of_events(vector, distinct(np.concatenate([matches.event, nears.event]))[0])
         with stopwatch(taken, "completing words"):
-            if len(matches) == DEPTH:
-                matches = completed(wording, matches, compared, engine.further(wording, filters, every, DEPTH))
+            if len(matches) == DEPTH and not analyzed.phrases:
+                matches = completed(matches, compared, engine.words_of(analyzed, filters, every, DEPTH))
         with stopwatch(taken, "fusion"):
-            fused = engine._fused(wording, Mode.BOTH, matches, compared, Rest())  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+            fused = engine.ranked(analyzed, Mode.BOTH, matches, compared)
         with stopwatch(taken, "choosing among the found"):
             chosen = [
                 one for one, _ in zip(choices.of(fused.events, filters, query.limit), range(query.limit), strict=False)
             ]
         with stopwatch(taken, "loading hits"):
-            hits._shown(chosen, wording, query, snippets=False)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+            hits._shown(chosen, analyzed, query, snippets=False)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
         results = hits.search(query, snippets=False)
         with stopwatch(taken, "rendering"):
             renderer.search(results)

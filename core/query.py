@@ -10,6 +10,7 @@ from .conversation import Milliseconds
 from .errors import ConceptCount, FilterNotAllowed, InvalidInput, InvalidLimit, QueryNotText, QueryTooShort
 from .observation import ObservationType
 from .origin import Origin
+from .time_expressions import between
 
 LIMIT_MAX = 50
 IDS_MAX = 20
@@ -86,15 +87,13 @@ class Filters(Struct, frozen=True):
         roles: Sequence[str] = (),
         **names: Sequence[str],
     ) -> "Filters":
-        """Return filters for the values a caller sent. Both dates are included, and read as in `periods`.
+        """Return filters for the values a caller sent. Both dates are included, and read as in `time_expressions`.
 
         Raises:
             InvalidInput: if a value is invalid.
         """
         first = end = None
         if after is not None or before is not None:
-            from .periods import between  # few queries have dates, and every search would compile the patterns
-
             first, end = between(after, before)
         return cls(
             after=first,

@@ -1,6 +1,7 @@
 """Text without terminal escapes, and valid in UTF-8."""
 
 import re
+from collections.abc import Iterable
 
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 
@@ -13,3 +14,17 @@ def without_ansi(text: str) -> str:
 def readable(text: str) -> str:
     """Return the text with U+FFFD for lone surrogates, which UTF-8 and tokenizers cannot encode."""
     return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def similar_names(name: str, known: Iterable[str], *, least: int = 75, limit: int = 3) -> list[str]:
+    """Return the names with the most similar spelling, best first.
+
+    Args:
+        name: The name to compare.
+        known: Names to choose from.
+        least: Least similarity, 0 to 100.
+        limit: Most names to return.
+    """
+    from rapidfuzz import fuzz, process  # takes 35 ms, and few commands need it
+
+    return [one for one, *_ in process.extract(name, list(known), scorer=fuzz.ratio, limit=limit, score_cutoff=least)]

@@ -1,1 +1,1 @@
-"""Where is it?"""
+"""Search: queries, indexes, ranking and the presentation of results over one archive."""

@@ -1,4 +1,4 @@
-"""The three layers over one home: search, observations by id, raw lines by path."""
+"""The search index over one home: hits, details by id, and lines of transcripts."""
 
 from __future__ import annotations
 
@@ -21,36 +21,35 @@ if TYPE_CHECKING:
     from ..core.query import Query
     from ..core.results import Detail, Results, Timeline, TranscriptExcerpt
     from .present.hits import Hits
-    from .present.printouts import Printouts
-    from .present.session_paths import TranscriptPaths
-    from .present.transcript_reader import TranscriptReader
+    from .present.output_search import OutputSearch
+    from .present.transcript_reader import TranscriptPaths, TranscriptReader
     from .rank.engine import Engine
 
 
 class ArchiveSearch(Closing):
-    """What an agent or a person asks. Opens the archive; raises `StoreMissing` where there is none.
+    """Implementation of `SearchIndex`. Opens the archive; raises `StoreMissing` if there is none.
 
-    Each layer loads what it needs when it is first asked: reading opens no index, searching no transcript.
+    Each layer loads its parts on first use: reading opens no index, searching no transcript.
     """
 
     def __init__(self, home: Home, model: str | None = None) -> None:
-        """`model` embeds queries where no index was published yet; otherwise the one that made its vectors does."""
+        """Use `model` for queries until an index is published; afterwards its own model is used."""
         self._home, self._embedder = home, load(model or DEFAULT_MODEL)
         from ..archiver.store import Store
 
         self._store = Store.open(home.database)
 
-    def search(self, query: Query, *, snippets: bool = True) -> Results:
-        """Layer 1: what matches, one compact hit per event; see `Hits.search`. The query comes back without secrets."""
+    def find(self, query: Query, /, *, snippets: bool = True) -> Results:
+        """See `SearchIndex.find`. The query in the results has placeholders instead of secrets."""
         query = self._with_namespaces(without_secrets(query, self._home))
         found = self._hits.search(query, snippets=snippets)
         if found.explanation is None or not found.explanation.phrases or len(query.concepts) > 1:
             return found
-        printed = self._printouts.having(query, found.explanation.phrases)
-        return replace(found, explanation=replace(found.explanation, tool_output=printed))
+        output = self._output_search.find(query, found.explanation.phrases)
+        return replace(found, explanation=replace(found.explanation, tool_output=output))
 
     def timeline(self, public: str, around: int = 3) -> Timeline:
-        """What was said and learned just before and after a hit; raises `InvalidInput` where there is no such place."""
+        """Return the events before and after a hit; raises `InvalidInput` if it is not in a conversation."""
         key = ids.key(public)
         if key is None:
             raise self._unknown([public])
@@ -60,7 +59,7 @@ class ArchiveSearch(Closing):
             raise self._unknown([public]) from None
 
     def _with_namespaces(self, query: Query) -> Query:
-        """Return a query that finds the memories of each project that it names by a folder."""
+        """Return the query with the memory namespaces of the projects that its filter names by folder."""
         folders = [name for name in query.filters.projects if name.startswith("/")]
         if not folders:
             return query
@@ -84,14 +83,14 @@ class ArchiveSearch(Closing):
         return Hits(self._store, self._engine)
 
     @cached_property
-    def _printouts(self) -> Printouts:
+    def _output_search(self) -> OutputSearch:
         from ..archiver.copies.raw import RawArchive
-        from .present.printouts import Printouts  # what is quoted nearly always stands in an index
+        from .present.output_search import OutputSearch  # few queries need it
 
-        return Printouts(self._store, RawArchive(self._home.archive), self._passages, self._engine)
+        return OutputSearch(self._store, RawArchive(self._home.archive), self._reader, self._engine)
 
     @cached_property
-    def _passages(self) -> TranscriptReader:
+    def _reader(self) -> TranscriptReader:
         from ..archiver.copies.raw import RawArchive
         from ..archiver.deletion.suppression import SuppressionList
         from ..archiver.redaction import Redactor
@@ -103,21 +102,21 @@ class ArchiveSearch(Closing):
         )
 
     @cached_property
-    def _places(self) -> TranscriptPaths:
+    def _paths(self) -> TranscriptPaths:
         from ..archiver.copies.raw import RawArchive
-        from .present.session_paths import TranscriptPaths
+        from .present.transcript_reader import TranscriptPaths
 
         return TranscriptPaths(self._store, RawArchive(self._home.archive))
 
-    def get_observations(self, wanted: Sequence[str]) -> tuple[Detail, ...]:
-        """Layer 2: everything known about these hits, in the order asked; raises `TooManyIds` or `UnknownIds`."""
+    def details(self, wanted: Sequence[str], /) -> tuple[Detail, ...]:
+        """See `SearchIndex.details`."""
         found, unknown = self.look_up(wanted)
         if unknown:
             raise unknown
         return found
 
     def look_up(self, wanted: Sequence[str]) -> tuple[tuple[Detail, ...], UnknownIds | None]:
-        """Layer 2 of those that are there, and what to say of the others; raises `TooManyIds`."""
+        """Return the details of the known ids, and the error for the unknown ones; raises `TooManyIds`."""
         from ..core.query import IDS_MAX
 
         if not 1 <= len(wanted) <= IDS_MAX:
@@ -135,40 +134,38 @@ class ArchiveSearch(Closing):
         return shown, self._unknown(unknown) if unknown else None
 
     def _unknown(self, wanted: Sequence[str]) -> UnknownIds:
-        """What to say of ids that nothing has, those apart that something had."""
+        """Return the error for unknown ids; it names those that were deleted."""
         keys = {public: key for public in wanted if (key := ids.key(public)) is not None}
         there, asked = self._store.items.kinds([*keys.values()]), set(map(ids.plain, wanted))
-        forgotten = {key for key, kind in there.items() if ids.show(kind, key) in asked}
-        gone = self._store.items.issued([*keys.values()]) - there.keys() | forgotten
+        deleted = {key for key, kind in there.items() if ids.show(kind, key) in asked}
+        gone = self._store.items.issued([*keys.values()]) - there.keys() | deleted
         error = UnknownIds(wanted, [public for public, key in keys.items() if key in gone])
         bare = [key for public in wanted if (key := ids.bare(public)) is not None]
         named = [*bare, *keys.values()]
-        if meant := [
-            ids.show(kind, key) for key, kind in self._store.items.kinds(named).items() if key not in forgotten
-        ]:
+        if meant := [ids.show(kind, key) for key, kind in self._store.items.kinds(named).items() if key not in deleted]:
             guess = f"Did you mean {', '.join(meant)}?"
             error.hint = f"{error.hint} {guess}" if error.gone else guess
         return error
 
     def place(self, wanted: str) -> tuple[str, int]:
-        """The path of the conversation that a person means, and the line to begin at: that of a hit where it is the id
-        of one, the first of a file or session otherwise. Raises `InvalidInput`.
-        """
+        """Return the archive path and first line of a hit id, a path or a session id; raises `InvalidInput`."""
         if not ids.plain(wanted):
-            return self._places.path(wanted), 1
-        [hit] = self.get_observations([wanted])
+            return self._paths.path(wanted), 1
+        [hit] = self.details([wanted])
         if hit.kind not in {"observation", "exchange"}:
-            raise InvalidInput(f"{hit.id} is no conversation", hint=f"`palaver show {hit.id}` has all of it.")
+            raise InvalidInput(
+                f"{hit.id} is not part of a conversation", hint=f"Run `palaver show {hit.id}` to see it."
+            )
         return hit.path, hit.start_line
 
-    def read(self, path: str, start_line: int = 1, end_line: int | None = None) -> TranscriptExcerpt:
-        """Layer 3: the conversation on these lines; raises `PathOutsideArchive` or `InvalidLineRange`."""
-        return self._passages.read(path, start_line, end_line)
+    def read(self, path: str, start_line: int = 1, end_line: int | None = None, /) -> TranscriptExcerpt:
+        """See `SearchIndex.read`."""
+        return self._reader.read(path, start_line, end_line)
 
     def read_raw(self, path: str, start_line: int = 1, end_line: int | None = None) -> Iterator[bytes]:
-        """The archived lines themselves, as the agent wrote them."""
-        return self._passages.raw(path, start_line, end_line)
+        """Return the raw lines as the agent wrote them; raises like `read`."""
+        return self._reader.raw(path, start_line, end_line)
 
     def close(self) -> None:
-        """Let go of the store."""
+        """Close the store."""
         self._store.close()

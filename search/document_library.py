@@ -1,4 +1,4 @@
-"""The library: documents taken up, found, told of and deleted, over one home. What every surface calls."""
+"""Document library: index, search and delete documents of one home."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -32,17 +32,17 @@ from .index.generation import Generations
 from .index.indexer import Indexer
 from .model.embedder import DEFAULT_MODEL, load
 from .model.embedding import Embedder
-from .rank.document_finder import DocumentFinder, FoundChunk
+from .rank.item_finder import DocumentFinder, FoundChunk
 
 _PATIENCE: Final = 5.0
-"""Seconds that `async_mode` reads before it queues the rest: most folders are read whole by then."""
+"""Seconds that `async_mode` reads before it queues the remaining files; enough for most folders."""
 
 
 class DocumentLibrary(Closing):
-    """Not for several threads at once; several processes may have one each. What one stores every other finds at once.
+    """Documents of one home. Not thread-safe; several processes may open the same home.
 
-    Raises `InvalidInput` for what the caller can correct, among them `DocumentNotFound`, `UnsupportedDocument` and
-    `DocumentOutsideRoots`, and `DocumentUnreadable` for a file that cannot be read.
+    Errors of the caller are `InvalidInput`, among them `DocumentNotFound`, `UnsupportedDocument` and
+    `DocumentOutsideRoots`. A file that cannot be read raises `DocumentUnreadable`.
     """
 
     def __init__(
@@ -56,10 +56,9 @@ class DocumentLibrary(Closing):
 
     @classmethod
     def open(cls, home: Home, roots: Sequence[Path], model: str | None = None) -> Self:
-        """The documents of this home, which is made if there is none; close it, or use it in `with`.
+        """Open the documents of a home, which is created if missing. Use it in `with`, or close it.
 
-        Files are taken up from below `roots` alone (`usual_roots` where the caller is no person), and never from
-        Palaver's own home.
+        Only files below `roots` are indexed (`usual_roots` for agents), and never files of Palaver's own home.
         """
         home.prepare()
         allowed = DocumentRoots(roots, without=(home.root,))
@@ -72,8 +71,8 @@ class DocumentLibrary(Closing):
     def index_file(self, path: str | Path, namespace: str = DEFAULT_NAMESPACE) -> IndexedFile:
         """Index one file and embed its chunks, which replace the previous ones.
 
-        An unchanged file keeps its chunks. A chunk with the same text keeps its id. Chunks of other files that wait for
-        the embedder are not embedded here.
+        An unchanged file keeps its chunks, and an unchanged chunk keeps its id. Queued chunks of other files are not
+        embedded.
         """
         done = self._intake.index_file(Path(path), checked_namespace(namespace), self._roots)
         self._embed(silent, [key for public in done.chunk_ids if (key := ids.key(public, "chunk")) is not None])
@@ -88,11 +87,11 @@ class DocumentLibrary(Closing):
         async_mode: bool = True,
         report: Reporter = silent,
     ) -> IndexedDirectory:
-        """Index all files of a folder that have a known suffix. A file that cannot be read is reported, and skipped.
+        """Index all files of a folder with a known suffix. Links and hidden files are skipped.
 
-        Links and hidden files are skipped. With `async_mode` this reads for some seconds, queues the other files, and
-        leaves embedding to the background: the server that called it, the background archiver, or the next `palaver
-        archive`. Both queues are in the database. Without it everything is read, embedded and published on return.
+        A file that cannot be read is reported and skipped. With `async_mode` the call returns after a few seconds; the
+        database queues the remaining files and chunks for the server, the watcher or the next `palaver archive`.
+        Without it, everything is read, embedded and published on return.
         """
         end = time.monotonic() + _PATIENCE
         should_stop: Callable[[], bool] = (lambda: time.monotonic() > end) if async_mode else never
@@ -110,7 +109,7 @@ class DocumentLibrary(Closing):
         return done
 
     def work_off(self, report: Reporter = silent) -> IndexedDirectory:
-        """Read what was queued, whoever queued it, embed it and publish."""
+        """Read all queued files, embed them and publish."""
         done = self._intake.index_queued(_of_stage(report, "Reading"))
         self._finish(report)
         done.unembedded = self._store.documents.count_unembedded(self._model)
@@ -119,7 +118,7 @@ class DocumentLibrary(Closing):
     def search(
         self, query: str, wanted: DocumentFilter | None = None, *, limit: int = 5, mode: Mode = Mode.BOTH
     ) -> list[FoundChunk]:
-        """The chunks that answer a query, best first; none where nothing has to do with it. Raises `InvalidInput`."""
+        """Return the chunks that match a query, best first, without unrelated ones; raises `InvalidInput`."""
         if not query.strip():
             raise InvalidInput("Query cannot be empty", hint="Say what to find.")
         if limit < 1:
@@ -129,43 +128,43 @@ class DocumentLibrary(Closing):
         return list(islice(self._finder.find(query, wanted, mode), limit))
 
     def get(self, wanted: Sequence[str]) -> list[HeldChunk]:
-        """The chunks with these ids, in their order; unknown ones are left out."""
+        """Return the chunks with these ids, in this order; unknown ones are left out."""
         keys = [key for public in wanted if (key := ids.key(public, "chunk")) is not None]
         known = self._store.documents.load(keys)
         return [known[key] for key in dict.fromkeys(keys) if key in known]
 
     def page(self, wanted: DocumentFilter | None = None, *, limit: int = 50, offset: int = 0) -> list[HeldChunk]:
-        """Chunks by file and place, whatever they say."""
+        """Return chunks by file and position."""
         return self._store.documents.select(wanted or DocumentFilter(), limit, offset)
 
     def delete(self, wanted: Sequence[str]) -> tuple[str, ...]:
-        """Delete these chunks; the ids of those that were there. Indexing their file again brings them back."""
+        """Delete these chunks and return the ids of existing ones. Indexing their file again restores them."""
         keys = [key for public in wanted if (key := ids.key(public, "chunk")) is not None]
         with self._store.transaction():
             gone = self._store.documents.delete_chunks(keys)
         return tuple(public for public in dict.fromkeys(wanted) if ids.key(public, "chunk") in gone)
 
     def delete_file(self, path: str | Path, namespace: str | None = None) -> int:
-        """Delete all chunks of a file, be it still there or not, in one namespace or in all; how many there were."""
+        """Delete all chunks of a file, which need not exist, in one namespace or all; return their number."""
         plain, documents = _plain(path), self._store.documents
         held = {each.source_file for each in documents.files()}
         meant = [file for file in held if plain in {file, documents.shown(file)}]
         return self._delete(DocumentFilter(namespaces=_one(namespace), source_files=(plain, *meant)))
 
     def delete_directory(self, path: str | Path, namespace: str | None = None) -> int:
-        """Delete all chunks of all files below a folder; how many there were."""
+        """Delete all chunks of files below a folder; return their number."""
         return self._delete(DocumentFilter(namespaces=_one(namespace), under=_plain(path)))
 
     def delete_namespace(self, namespace: str) -> int:
-        """Delete all chunks of a namespace; how many there were."""
+        """Delete all chunks of a namespace; return their number."""
         return self._delete(DocumentFilter(namespaces=(namespace,)))
 
     def clear(self) -> int:
-        """Delete all documents, and nothing else: memories and conversations stay. How many chunks there were."""
+        """Delete all documents, but no memories or conversations; return the number of chunks."""
         return self._delete(DocumentFilter())
 
     def stats(self) -> DocumentStats:
-        """What is held, and what waits."""
+        """Return what is stored and what is queued."""
         documents = self._store.documents
         return DocumentStats(
             files=tuple(replace(each, source_file=documents.shown(each.source_file)) for each in documents.files()),
@@ -181,7 +180,7 @@ class DocumentLibrary(Closing):
             return self._store.documents.delete(wanted)
 
     def _embed(self, progress: Progress, keys: Sequence[int]) -> None:
-        """Embed these chunks. If the model is missing, they are found by words only until it is installed."""
+        """Embed these chunks. Without the model, only text search finds them."""
         with suppress(ModelUnavailable):
             self._indexer.embed(progress, among=keys)
 
@@ -190,13 +189,14 @@ class DocumentLibrary(Closing):
         self._indexer.publish()
 
     def close(self) -> None:
-        """Let go of the file, where `open` opened it."""
+        """Close the store, if `open` opened it."""
         self._close.close()
 
 
 def usual_roots(named: Sequence[str] = ()) -> tuple[Path, ...]:
-    """Where an agent may take documents up from: the folder it works in, its user's home, and those that the setting
-    `document_roots` names. The whole disk is nobody's folder.
+    """Return the folders that an agent may index: the working folder, the home of its user, and `document_roots`.
+
+    The root of the disk is never included.
     """
     folders = (Path.cwd(), Path.home(), *(Path(folder).expanduser() for folder in named))
     return tuple(folder for folder in folders if folder.is_absolute() and folder != Path(folder.anchor))
@@ -207,7 +207,7 @@ def _of_stage(report: Reporter, stage: str) -> Progress:
 
 
 def _plain(path: str | Path) -> Path:
-    """Return a path as it is stored: absolute and without links. Raises `InvalidInput` if no file can have it."""
+    """Return a path as stored, absolute and without links; raises `InvalidInput` for impossible paths."""
     try:
         return Path(path).expanduser().resolve()
     except (RuntimeError, ValueError) as error:  # no such user, or a null character

@@ -149,19 +149,6 @@ class ExchangeTable:
             (count, count, key),
         )
 
-    def long_turns(self, keys: Sequence[int], length: int) -> Iterator[tuple[int, Turn]]:
-        """Yield the turns of these exchanges whose text has more than `length` characters, with the exchange's key.
-
-        This takes at most half the time of `load`, because short exchanges are not even read.
-        """
-        rows = self._db.rows(
-            f"SELECT item, turns FROM exchange WHERE item {AMONG} AND length(turns) > ?", (listed(keys), length)
-        )
-        for key, turns in rows:
-            for values in orjson.loads(turns):
-                if len(values[_TEXT]) > length:
-                    yield key, _turn(values)
-
     def locations(self, keys: Sequence[int]) -> dict[int, ExchangeLocation]:
         """Return the locations of the exchanges with these keys; unknown keys are left out."""
         rows = self._db.rows_among(

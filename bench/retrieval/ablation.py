@@ -23,8 +23,8 @@ from palaver.search.model.embedding import Embedder
 from palaver.search.query.query_analysis import AnalyzedQuery
 from palaver.search.rank.engine import DEPTH as BROUGHT
 from palaver.search.rank.engine import completed
-from palaver.search.rank.fusion import Compare, Together, Weights, gather
-from palaver.search.rank.token_weights import weighted_tokens
+from palaver.search.rank.fusion import AdjacentTerms, LateInteraction, Weights, fuse
+from palaver.search.rank.idf_weights import adjacent_pairs, weighted_tokens
 
 from ..table import table
 from .corpus import DEPTH, Corpus, Question
@@ -49,8 +49,8 @@ class Found(NamedTuple):
 
     matches: TextMatches
     nears: VectorMatches
-    compare: Compare
-    together: Together
+    compare: LateInteraction
+    together: AdjacentTerms
 
 
 class Findings(Struct, frozen=True):
@@ -111,15 +111,16 @@ def findings(store: Store, home: Home, asked: Sequence[Question], embedder: Embe
     alone.apply([], _first(indexed_texts.entries(store, store.items.all_keys())))
     for question in asked:
         filters = Filters(projects=(question.project,)) if question.project else Filters()
-        wording = view.settled(AnalyzedQuery.of(question.text))
-        reading = embedder.read([wording.text])
+        analyzed = view.resolve(AnalyzedQuery.of(question.text))
+        reading = embedder.read([analyzed.text])
         vector = reading.vectors[0, :]
-        emphasis = weighted_tokens(wording.text, reading, view.rarity)
-        closely = partial(view.closeness, emphasis, vector), partial(view.together, wording.text)
-        nearest = VectorMatches.none() if wording.phrases else view.nearest(vector, filters, BROUGHT)
+        emphasis = weighted_tokens(analyzed.text, reading, view.idf)
+        pairs = adjacent_pairs(analyzed.text, view.idf_of_term)
+        rerank = partial(view.late_interaction, emphasis, vector), partial(view.adjacent_terms, pairs)
+        nearest = VectorMatches.none() if analyzed.phrases else view.nearest(vector, filters, BROUGHT)
         meaning = partial(_meant, view, vector, nearest)
-        unworded, every = _both(wording, partial(view.text, wording, filters), meaning, closely)
-        _, plain = _both(wording, partial(_searched, alone, wording, filters), meaning, closely)
+        unworded, every = _both(analyzed, partial(view.text, analyzed, filters), meaning, rerank)
+        _, plain = _both(analyzed, partial(_searched, alone, analyzed, filters), meaning, rerank)
         yield Findings(every, unworded, plain)
 
 
@@ -128,19 +129,23 @@ def _meant(view: Snapshot, vector: Array, nearest: VectorMatches, events: Number
 
 
 def _searched(
-    index: TextIndex, wording: AnalyzedQuery, filters: Filters, limit: int, among: Sequence[int] | None = None
+    index: TextIndex, analyzed: AnalyzedQuery, filters: Filters, limit: int, among: Sequence[int] | None = None
 ) -> TextMatches:
-    return index.search(wording, filters, limit, among=among)
+    return index.search(analyzed, filters, limit, among=among)
 
 
 def _both(
-    wording: AnalyzedQuery, words: Words, meaning: Callable[[Numbers], VectorMatches], closely: tuple[Compare, Together]
+    analyzed: AnalyzedQuery,
+    words: Words,
+    meaning: Callable[[Numbers], VectorMatches],
+    rerank: tuple[LateInteraction, AdjacentTerms],
 ) -> tuple[Found, Found]:
     """Return the findings of both engines, before and after text scores are completed."""
     matches = words(BROUGHT)
     nears = meaning(matches.event)
-    worded = matches if len(matches) < BROUGHT else completed(wording, matches, nears, words)
-    return Found(matches, nears, *closely), Found(worded, nears, *closely)
+    is_complete = len(matches) < BROUGHT or bool(analyzed.phrases)
+    worded = matches if is_complete else completed(matches, nears, words)
+    return Found(matches, nears, *rerank), Found(worded, nears, *rerank)
 
 
 def _first(entries: Iterator[TextEntry]) -> Iterator[TextEntry]:
@@ -192,7 +197,7 @@ def _events(found: Sequence[Findings]) -> set[int]:
 
 def _ranked(found: Found, weights: Weights, items: Mapping[int, str | None]) -> list[str]:
     """Return the first items, each once."""
-    order = dict.fromkeys(items[event.key] for event in gather(*found, weights))
+    order = dict.fromkeys(items[event.key] for event in fuse(*found, weights))
     return [item for item in order if item is not None][:DEPTH]
 
 

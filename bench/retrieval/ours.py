@@ -54,7 +54,7 @@ class Ours(Searcher):
         """Return items, each at most once, best first."""
         wanted = Query.parse(query, limit=min(limit, LIMIT_MAX), projects=(project,) if project else ())
         best: dict[str, float] = {}
-        for hit in self._layers.search(wanted).hits:
+        for hit in self._layers.find(wanted).hits:
             best.setdefault(self._item(hit), hit.score)
         return [Ranked(item, score) for item, score in best.items()]
 

@@ -142,7 +142,7 @@ def _server(place: Place) -> Iterator[Measure]:
 def warm_search(place: Place, queries: Sequence[str]) -> Iterator[Measure]:
     """Time two or more queries to an open archive, in this process and over MCP."""
     with ArchiveSearch(Home(place.home)) as layers:
-        inside = _each(lambda query: layers.search(Query.parse(query)), queries)
+        inside = _each(lambda query: layers.find(Query.parse(query)), queries)
     with server(place) as client:
         client.initialize()
         over = _each(lambda query: client.request("tools/call", _call(query)), queries)

@@ -52,7 +52,7 @@ def check(home: Home, model: str | None, texts: Sequence[str], gone: Collection[
         for text in texts[:: max(1, len(texts) // _SEARCHES)][:_SEARCHES]:
             for mode in (Mode.TEXT, Mode.VECTOR):
                 with suppress(InvalidInput):
-                    results = search.search(Query.parse(unquoted(text), mode=mode))
+                    results = search.find(Query.parse(unquoted(text), mode=mode))
                     result.searches += mode.value in results.engines
                     result.hits += [hit.id for hit in results.hits if hit.id in gone or hit.session_id in gone]
     return result

@@ -9,7 +9,7 @@ from ...core.conversation import Milliseconds
 from ...core.errors import InvalidInput
 from ...core.memory import Edge, Memory, MemoryState, Relation, StoredMemory
 from ...core.memory_filter import ACTIVE, MemoryFilter
-from ...search.rank.memory_finder import MemoryFinder, MemoryVectors
+from ...search.rank.item_finder import MemoryFinder, MemoryVectors
 from .memory_records import edges_at, find_memory
 from .rule_judge import Judge, Judgement, MemoryPair, Verdict
 from .supersession import supersede

@@ -18,7 +18,7 @@ from ...core.memory_filter import STORED, MemoryFilter, MemoryOrder
 from ...search.index.generation import Generations
 from ...search.model.embedder import DEFAULT_MODEL, load
 from ...search.model.embedding import Embedder
-from ...search.rank.memory_finder import MemoryFinder
+from ...search.rank.item_finder import MemoryFinder
 from .contradictions import Contradictions
 from .feedback import Feedback
 from .memory_edits import ForgottenMemories, MemoryEditor

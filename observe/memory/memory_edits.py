@@ -21,7 +21,7 @@ from ...core.memory import (
 )
 from ...core.memory_types import GOLDEN_RULE
 from ...core.origin import Origin
-from ...search.rank.memory_finder import MemoryFinder
+from ...search.rank.item_finder import MemoryFinder
 from .contradictions import Contradictions
 from .memory_records import find_memory, parse_snapshot, snapshot_of
 from .memory_redaction import MemoryRedactor

@@ -9,7 +9,7 @@ from ...core.amount import many
 from ...core.conversation import Milliseconds
 from ...core.memory import StoredMemory
 from ...core.memory_filter import ACTIVE, MemoryFilter
-from ...search.rank.memory_finder import MemoryFinder
+from ...search.rank.item_finder import MemoryFinder
 
 LOW_CONFIDENCE = 0.3
 """Confidence of a new memory; only failures and disuse lower it."""

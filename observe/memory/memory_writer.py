@@ -10,7 +10,7 @@ from ...archiver.store import Store
 from ...core.conversation import Milliseconds
 from ...core.memory import Edge, EventKind, Memory, MemoryEvent, MemoryState, Relation, StoredMemory
 from ...core.origin import Origin
-from ...search.rank.memory_finder import MemoryFinder
+from ...search.rank.item_finder import MemoryFinder
 from .contradictions import Comparison, Contradictions
 from .memory_records import snapshot_of
 from .memory_redaction import MemoryRedactor

@@ -13,7 +13,7 @@ from ...core.errors import InvalidInput
 from ...core.memory import MemoryState, StoredMemory
 from ...core.memory_filter import MemoryFilter
 from ...core.query import Mode
-from ...search.rank.memory_finder import FoundMemory, MemoryFinder
+from ...search.rank.item_finder import FoundMemory, MemoryFinder
 
 _CANDIDATES = 4
 """Candidates for each result, so that importance and confidence can move a memory up."""

@@ -1,4 +1,4 @@
-"""The draft of a first text index, written while the archive is still being filled: both take about as long."""
+"""Draft of the first text index, written during the first ingest run, which takes about as long."""
 
 import shutil
 import tempfile
@@ -8,25 +8,26 @@ from ...archiver.store import Entity, Store
 from ...core.closing import Closing
 from ...core.errors import IndexUnwritable
 from . import indexed_texts
-from .text_index import TextIndex, Writing
+from .text_entry import TextWriter
+from .text_index import TextIndex
 
 _SUFFIX = ".draft"
-"""No number, so that a draft whose process was killed counts as older than every generation and is swept up."""
+"""Suffix without a number: a draft of a killed process counts as the oldest generation and is removed."""
 
 
 class Draft(Closing):
-    """Follows a store that never held anything. Nothing depends on it: what is not published is thrown away."""
+    """Text index that follows an initially empty store. Without `publish` it is discarded."""
 
     def __init__(self, store: Store, root: Path) -> None:
-        """`root` is the folder of generations, in which nothing is made before there is something to write."""
+        """Use `root`, the folder of generations; nothing is created before the first entry."""
         self._store, self._root = store, root
         self._folder: Path | None = None
-        self._writing: Writing | None = None
+        self._writing: TextWriter | None = None
         self._watermark, self._known = 0, set[int]()
         self._useful = store.changes.last() == 0
 
     def follow(self) -> None:
-        """Write what was stored since the last time. A disk that refuses it makes the draft useless, and no more."""
+        """Write the changes since the last call. If the disk refuses, the draft is abandoned."""
         if self._useful:
             try:
                 self._follow()
@@ -34,7 +35,7 @@ class Draft(Closing):
                 self._useful = False
 
     def publish(self, folder: Path) -> bool:
-        """Put a text index of everything that is stored now into a new folder; False where there is none to put."""
+        """Move the complete text index to a new folder; return False if there is none."""
         self.follow()
         if not self._useful or self._writing is None or self._folder is None:
             return False
@@ -61,7 +62,7 @@ class Draft(Closing):
         self._watermark = watermark
 
     def close(self) -> None:
-        """Leave nothing of it behind."""
+        """Remove all files of the draft."""
         self._useful, self._writing = False, None
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)

@@ -80,7 +80,7 @@ class Generation(Struct, frozen=True):
 
 
 class Generations:
-    """The folder of all generations."""
+    """Folder of all generations."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -104,7 +104,7 @@ class Generations:
 
     @property
     def is_outdated(self) -> bool:
-        """Whether another version of Palaver built the published generation."""
+        """True if another version of Palaver built the published generation."""
         try:
             self.current()
         except IndexOutdated:

@@ -1,4 +1,4 @@
-"""IndexCheck: whether the published index says what the store says, entry by entry and number by number."""
+"""Comparison of the published index with the store, entry by entry and number by number."""
 
 from collections import Counter
 from functools import partial
@@ -17,12 +17,15 @@ from .text_index import TextIndex
 from .vector_index import VectorIndex
 from .vector_segment import Segment
 
-_PORTION = 500
+_BATCH = 500
 
 
 class IndexDifferences(Struct, frozen=True):
-    """How many entries and vectors were compared, the sentences that say where they differ, and the items that were
-    embedded and do not have the vectors of what they say.
+    """Result of a comparison.
+
+    Attributes:
+        differences: Sentences that name the differences.
+        ill_embedded: Items whose vectors are not those of their texts.
     """
 
     entries: int
@@ -32,13 +35,13 @@ class IndexDifferences(Struct, frozen=True):
 
 
 class IndexCheck:
-    """Compares. What changes meanwhile is left out: the change log names it."""
+    """Comparison of index and store. Items that change meanwhile are left out."""
 
     def __init__(self, store: Store, generations: Generations) -> None:
         self._store, self._generations = store, generations
 
     def run(self, progress: Progress = silent) -> IndexDifferences:
-        """Read the whole index and the whole store."""
+        """Compare the whole index with the whole store."""
         began, keys = self._store.changes.last(), self._store.items.all_keys()
         generation, problem = self._generation(began)
         model = generation.manifest.model if generation else ""
@@ -57,8 +60,9 @@ class IndexCheck:
         return IndexDifferences(text.total(), len(held), differences, ill)
 
     def _generation(self, last: int) -> tuple[Generation | None, str]:
-        """The published generation, read again from the disk; or why there is none to compare, unless another version
-        of Palaver made it.
+        """Return the published generation after verifying its checksums, or the reason why there is none.
+
+        A generation of another version is neither.
         """
         try:
             generation = self._generations.current()
@@ -74,11 +78,11 @@ class IndexCheck:
         return generation, ""
 
     def _expected(self, keys: list[int], model: str, progress: Progress) -> tuple[Counter[tuple[int, int]], list[int]]:
-        """What the text index should hold, and the items whose vectors are not those of their texts."""
+        """Return the expected entries of the text index, and the items whose vectors are not those of their texts."""
         expected, ill = Counter[tuple[int, int]](), list[int]()
-        for start in range(0, len(keys), _PORTION):
+        for start in range(0, len(keys), _BATCH):
             progress(start, len(keys))
-            part = keys[start : start + _PORTION]
+            part = keys[start : start + _BATCH]
             expected.update((entry.key, entry.digest) for entry in indexed_texts.entries(self._store, part))
             texts = indexed_texts.texts(self._store, part)
             for key, parts in self._store.integrity.parts(model, part).items():
@@ -100,7 +104,7 @@ class IndexCheck:
         return [] if same else [f"its {len(theirs)} vectors are not the {len(ours)} of the archive"]
 
     def _of_other_models(self, held: Segment, stored: Segment) -> Numbers:
-        """Items whose vectors another model made meanwhile: the index keeps the old ones until all are there."""
+        """Return items re-embedded by another model; the index keeps the old vectors until all are."""
         gone = np.setdiff1d(held.rows[0], stored.rows[0])
         alive = self._store.items.load(gone.tolist())
         return np.array([key for key in gone.tolist() if key in alive], dtype=np.int64)

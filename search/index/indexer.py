@@ -1,4 +1,4 @@
-"""Keeping the index up to date: embed what has no vectors yet, publish what changed as a new generation."""
+"""Index updates: embed new items, and publish changes as a new generation."""
 
 import secrets
 import shutil
@@ -18,35 +18,46 @@ from .text_index import TextIndex
 
 LEASE = "index"
 _BATCH = 32
-"""Items embedded between two commits: some seconds of work at most, and a bar that moves."""
+"""Items embedded between two commits; a few seconds of work."""
 _PORTION = 500
-"""Items whose entries are written between two steps of the progress."""
+"""Items written between two progress updates."""
 _STALE = 0.25
-"""From which share of changed items, or of deleted entries, on the text index is made anew: what was deleted still
-weighs on the statistics of words.
+"""Share of changed items or deleted entries from which on the text index is rebuilt.
+
+Deleted entries still count in document frequencies.
 """
 _REWRITTEN = {"meta.json", ".managed.json"}
-"""Files of a Tantivy index that change; all others are immutable and can be shared between generations."""
+"""Files of a Tantivy index that change; all others are immutable and shared between generations."""
 
 MakeText: TypeAlias = Callable[[Path], int]
-"""Makes a text index in a new folder; how many entries it has."""
+"""Builds a text index in a new folder and returns its number of entries."""
 
 
 class Indexer:
-    """Writes vectors and generations. Interrupting it loses at most the batch in hand."""
+    """Writer of vectors and generations. An interruption loses at most the current batch."""
 
     def __init__(self, store: Store, generations: Generations, embedder: Embedder) -> None:
         self._store, self._generations, self._embedder = store, generations, embedder
 
-    def embed(self, progress: Progress, enough: Callable[[], bool] = never, among: Sequence[int] | None = None) -> int:
-        """Embed the items that have no vectors of this model, newest first, until `enough`. Return their number.
+    def embed(
+        self, progress: Progress, should_stop: Callable[[], bool] = never, among: Sequence[int] | None = None
+    ) -> int:
+        """Embed the items without vectors of this model, newest first, and return their number.
 
-        With `among`, only these keys. An item that another process changes meanwhile is embedded once more.
+        An item that another process changes meanwhile is embedded again later.
+
+        Args:
+            progress: Called with the number of items done and in all.
+            should_stop: Checked between batches.
+            among: Items to embed; all by default.
+
+        Raises:
+            ModelUnavailable: The model cannot be loaded.
         """
         model, done = self._embedder.name, 0
         waiting = None if among is None else self._store.vectors.waiting(model, among)
         total = self._store.vectors.count_unembedded(model) if waiting is None else len(waiting)
-        while not enough():
+        while not should_stop():
             before = self._store.changes.last()
             if waiting is None:
                 keys = self._store.vectors.unembedded(model, _BATCH)
@@ -66,18 +77,19 @@ class Indexer:
 
     @property
     def lag(self) -> int:
-        """Changes that the published index does not hold; all of them where there is none that can be built on."""
+        """Number of changes that are not in the published index; all if there is none to build on."""
         last, usable = self._store.changes.last(), self._usable()
         return last - usable.manifest.watermark if usable else last
 
     def draft(self) -> Draft:
-        """What can follow the store while it is filled, for `publish` to take over where there is no index yet."""
+        """Return a draft of the first index, for `publish`."""
         return Draft(self._store, self._generations.root)
 
     def publish(self, draft: Draft | None = None) -> Generation | None:
-        """Publish everything logged so far; None when there is nothing new or another process is at it.
+        """Publish all changes so far; None if there are none or another process is publishing.
 
-        Raises `IndexUnwritable` where there is no room.
+        Raises:
+            IndexUnwritable: The disk is full.
         """
         try:
             with self._store.leases.hold(LEASE) as lease:
@@ -89,9 +101,11 @@ class Indexer:
             return None
 
     def rebuild(self, progress: Progress = silent, patience: float = 0.0) -> Generation:
-        """Publish an index that is made anew from the store, without a model; the one before answers meanwhile.
+        """Rebuild the index from the store, without a model, and publish it. The current one stays in use meanwhile.
 
-        Raises `LeaseHeld` when another process is at it for longer than `patience` seconds, and `IndexUnwritable`.
+        Raises:
+            LeaseHeld: Another process is publishing for longer than `patience` seconds.
+            IndexUnwritable: The disk is full.
         """
         with self._store.leases.hold(LEASE, patience) as lease:
             return self._publish(lease, None, lambda folder: self._build_text(folder, None, progress))
@@ -107,7 +121,7 @@ class Indexer:
         return self._generations.publish(lambda folder: self._build(folder, previous, token, text), check)
 
     def _usable(self) -> Generation | None:
-        """The current generation to build on; None when a new start is needed."""
+        """Return the current generation to build on; None if a rebuild is needed."""
         try:
             current = self._generations.current()
         except IndexDamaged:
@@ -129,7 +143,7 @@ class Indexer:
         )
 
     def _text(self, folder: Path, previous: Generation | None, draft: Draft | None) -> int:
-        """Take over the draft, where there is one and nothing to build upon, or build."""
+        """Use the draft for the first index, or else build."""
         if previous is None and draft is not None and draft.publish(folder):
             return len(TextIndex.open(folder))
         return self._build_text(folder, previous, silent)
@@ -153,9 +167,10 @@ class Indexer:
         progress(len(keys), len(keys))
 
     def _build_vectors(self, folder: Path, previous: Generation | None) -> tuple[int, int, str]:
-        """Write the vectors; their dimension, number and model. Another model's stay in use until all are made anew.
+        """Write the vectors, and return their dimension, number and model.
 
-        The libraries of vectors are loaded only where there are some: text is searchable a good part sooner.
+        Vectors of another model stay in use until all items are embedded again. Vector libraries are loaded only if
+        there are vectors, so that the text is searchable sooner.
         """
         folder.mkdir()
         model = self._embedder.name
@@ -185,7 +200,7 @@ class Indexer:
 
 
 def _share(source: Path, target: Path) -> None:
-    """A copy of an index folder that shares the files which never change."""
+    """Copy an index folder, sharing its immutable files."""
     target.mkdir()
     for path in source.iterdir():
         if path.name in _REWRITTEN:

@@ -1,4 +1,4 @@
-"""What the engines find, in columns: hundreds of rows a query are ranked without making an object of each."""
+"""Results of the engines in columns: hundreds of rows per query are ranked without an object for each."""
 
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
@@ -13,13 +13,13 @@ Numbers: TypeAlias = npt.NDArray[np.int64]
 Fractions: TypeAlias = npt.NDArray[np.float64]
 Flags: TypeAlias = npt.NDArray[np.bool_]
 Span: TypeAlias = tuple[int, int, int]
-"""An entry by the key of its item, its first line and its last."""
+"""An entry: key of its item, first line, last line."""
 
 
 def distinct(numbers: Numbers) -> tuple[Numbers, Numbers]:
-    """The different ones among these, ascending, and where each stands first.
+    """Return the distinct numbers, ascending, and the first position of each.
 
-    As `numpy.unique`, which first imports all of `numpy.ma`: that takes a cold search longer than searching.
+    Like `numpy.unique`, which imports `numpy.ma` first: that takes longer than a cold search.
     """
     order = np.argsort(numbers, kind="stable")
     ordered = numbers[order]
@@ -29,7 +29,7 @@ def distinct(numbers: Numbers) -> tuple[Numbers, Numbers]:
 
 
 def among(numbers: Numbers, wanted: Numbers) -> Flags:
-    """Which of these are wanted ones, which ascend. As `numpy.isin`, which takes four times as long for hundreds."""
+    """Return which numbers are among the wanted ones, which ascend. For hundreds four times as fast as `numpy.isin`."""
     if not len(wanted):
         return np.zeros(len(numbers), dtype=bool)
     found: Flags = wanted[np.minimum(np.searchsorted(wanted, numbers), len(wanted) - 1)] == numbers
@@ -37,10 +37,10 @@ def among(numbers: Numbers, wanted: Numbers) -> Flags:
 
 
 class TextMatch(NamedTuple):
-    """A matching entry. `fraction`, 0 to 1, is its BM25 score as a share of what the query could score at most.
+    """A matching entry; `fraction` is its BM25 score as a share of the most the query could score, 0 to 1.
 
-    Unlike the score it can be compared across queries and indexes: a rare word found counts for much, a query whose
-    rare words are nowhere stays low, and so leaves the decision to the vectors.
+    Unlike BM25 scores, fractions are comparable across queries and indexes. If the rare words of a query do not occur,
+    all fractions are low, and vectors decide.
     """
 
     key: int
@@ -54,44 +54,39 @@ class TextMatch(NamedTuple):
 
 
 class TextMatches(Struct, frozen=True, eq=False, dict=True):
-    """Matching entries. `numbers` are the columns of `TextMatch` but the last, shape (7, n)."""
+    """Matching entries. `numbers` are the columns of `TextMatch` except the last, shape (7, n)."""
 
     numbers: Numbers
     fraction: Fractions
 
     @classmethod
     def none(cls) -> "TextMatches":
-        """Nothing found."""
+        """Return an empty result."""
         return cls(np.empty((7, 0), dtype=np.int64), np.empty(0))
 
     @property
     def key(self) -> Numbers:
-        """The items whose entries these are."""
+        """Items of the entries."""
         return self.numbers[0, :]
 
     @property
     def event(self) -> Numbers:
-        """The events that the items belong to."""
+        """Events of the items."""
         return self.numbers[1, :]
 
     @property
-    def place(self) -> Numbers:
-        """One number for source and ordinal: exchanges that follow each other in one source differ by 1."""
-        return (self.numbers[2, :] << 32) + self.numbers[3, :]
-
-    @property
     def spans(self) -> Iterator[Span]:
-        """Where each of these stands."""
+        """Spans of the entries."""
         return zip(*(self.numbers[row, :].tolist() for row in (0, 4, 5)), strict=True)
 
     @property
     def in_code(self) -> Flags:
-        """Which of these are code."""
+        """Flags of the entries that are code."""
         return np.not_equal(self.numbers[6, :], 0)
 
     @cached_property
     def best_of(self) -> dict[int, float]:
-        """The best fraction of each item."""
+        """Best fraction by item."""
         return _best_of(self.key, self.fraction)
 
     def __len__(self) -> int:
@@ -106,24 +101,19 @@ class TextMatches(Struct, frozen=True, eq=False, dict=True):
         return map(self.__getitem__, range(len(self)))
 
     def first(self, count: int) -> "TextMatches":
-        """The first so many of these."""
+        """Return the first `count` entries."""
         return self if len(self) <= count else TextMatches(self.numbers[:, :count], self.fraction[:count])
 
     def of(self, items: Sequence[int]) -> "TextMatches":
-        """Those of these items, which ascend."""
+        """Return the entries of these items, which ascend."""
         return self.where(among(self.key, np.array(items, dtype=np.int64)))
 
     def where(self, wanted: Flags) -> "TextMatches":
-        """The wanted ones of these."""
+        """Return the flagged entries."""
         return TextMatches(self.numbers[:, wanted], self.fraction[wanted])
 
-    def weighted(self, items: Sequence[int], weight: float) -> "TextMatches":
-        """Return these with the fractions of `items`, which ascend, multiplied by `weight`."""
-        weights = np.where(among(self.key, np.array(items, dtype=np.int64)), weight, 1.0)
-        return TextMatches(self.numbers, self.fraction * weights)
-
     def and_also(self, others: "TextMatches", limit: int) -> "TextMatches":
-        """The best of both, best first."""
+        """Return the best `limit` entries of both, best first."""
         numbers = np.concatenate([self.numbers, others.numbers], axis=1)
         fraction = np.concatenate([self.fraction, others.fraction])
         best = np.argsort(-fraction, kind="stable")[:limit]
@@ -131,7 +121,7 @@ class TextMatches(Struct, frozen=True, eq=False, dict=True):
 
 
 class VectorMatch(NamedTuple):
-    """One vector and its similarity to the query: a true cosine, -1 to 1."""
+    """One vector and its cosine to the query, -1 to 1."""
 
     item: int
     event: int
@@ -140,19 +130,19 @@ class VectorMatch(NamedTuple):
 
 
 class VectorMatches(Struct, frozen=True, eq=False, dict=True):
-    """Vectors with their similarities. `rows` are (item, event, part), shape (3, n)."""
+    """Vectors with their cosines. `rows` are (item, event, part), shape (3, n)."""
 
     rows: Numbers
     similarity: Fractions
 
     @classmethod
     def none(cls) -> "VectorMatches":
-        """Nothing found."""
+        """Return an empty result."""
         return cls(np.empty((3, 0), dtype=np.int64), np.empty(0))
 
     @classmethod
     def together(cls, parts: Sequence["VectorMatches"]) -> "VectorMatches":
-        """All of several findings, one after the other."""
+        """Concatenate several results."""
         if len(parts) == 1:
             return parts[0]
         rows = [np.empty((3, 0), dtype=np.int64), *(part.rows for part in parts)]
@@ -160,22 +150,22 @@ class VectorMatches(Struct, frozen=True, eq=False, dict=True):
 
     @property
     def item(self) -> Numbers:
-        """The items whose vectors these are."""
+        """Items of the vectors."""
         return self.rows[0, :]
 
     @property
     def event(self) -> Numbers:
-        """The events that the items belong to."""
+        """Events of the items."""
         return self.rows[1, :]
 
     @property
     def part(self) -> Numbers:
-        """Which of the item's vectors it is."""
+        """Parts of the items."""
         return self.rows[2, :]
 
     @cached_property
     def best_of(self) -> dict[int, float]:
-        """The best similarity of each item."""
+        """Best cosine by item."""
         return _best_of(self.item, self.similarity)
 
     def __len__(self) -> int:
@@ -189,19 +179,19 @@ class VectorMatches(Struct, frozen=True, eq=False, dict=True):
         return map(self.__getitem__, range(len(self)))
 
     def of(self, items: AbstractSet[int]) -> "VectorMatches":
-        """Those of these items."""
+        """Return the vectors of these items."""
         return self.where(among(self.item, np.sort(np.fromiter(items, dtype=np.int64))))
 
     def where(self, wanted: Flags) -> "VectorMatches":
-        """Those that are flagged, shape (n,)."""
+        """Return the flagged vectors."""
         return VectorMatches(self.rows[:, wanted], self.similarity[wanted])
 
     def best(self, limit: int) -> "VectorMatches":
-        """The most similar, best first; equal ones in the order in which they stand."""
+        """Return the most similar vectors, best first; equal ones keep their order."""
         order = np.argsort(-self.similarity, kind="stable")[:limit]
         return VectorMatches(self.rows[:, order], self.similarity[order])
 
 
 def _best_of(items: Numbers, values: Fractions) -> dict[int, float]:
-    order = np.argsort(values)  # of several values of an item the last, and so the best, stays
+    order = np.argsort(values)  # the last and best value of an item overwrites the others
     return dict(zip(items[order].tolist(), values[order].tolist(), strict=True))

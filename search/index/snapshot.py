@@ -1,8 +1,7 @@
-"""What can be searched right now: the published generation, and the tail of changes that it does not hold yet.
+"""Current view of the archive: the published generation, and the changes it does not have yet.
 
-The tail is a small index in memory of the same make, so that what one process stores every other finds at once;
-items that changed since the generation was published are hidden in it and answered from the tail alone. Vectors need
-no tail of their own: a vector index with changes is the old one and a small segment.
+The tail is an in-memory text index of the items that changed since the generation was published; their published
+entries are hidden. So what one process stores, every other finds at once. Changed vectors become a small segment.
 """
 
 import math
@@ -20,39 +19,35 @@ from ...core.memo import Memo
 from ...core.query import Filters, Role
 from ...core.results import Correction
 from ..model.embedding import Embedder, TokenVectors
-from ..query.query_analysis import SENTENCE, WORD, AnalyzedQuery, brevity
+from ..query.query_analysis import SENTENCE, WORD, AnalyzedQuery, shortness
 from ..query.tokenizer import terms
-from .adjacent_terms import neighbours
+from . import indexed_texts
 from .generation import Generation, Generations
 from .matches import Flags, Fractions, Numbers, TextMatches, VectorMatches, distinct
 from .matches import among as among_these
-from .text_index import TextIndex
+from .text_index import Pairs, TextIndex
 from .vector_index import VectorIndex
 from .vector_segment import ALL_VOICES, Array, Voices
 
-_FLAGGED = 64
-"""How many filters are remembered with what satisfies them: a byte for every item each."""
-
-
-_LISTED_OR_SIEVED = 2
-"""A candidate whose filters are looked up costs as much as listing so many items that satisfy them."""
+_FILTERS_KEPT = 64
+"""Filters whose results are kept: a byte for each item."""
+_LIST_OR_SIEVE = 2
+"""Checking the filters of a candidate costs as much as listing this many items that satisfy them."""
 _LISTED, _OF_ALL = 500, 200
-"""Entries that satisfy filters are listed where they are no more than this, or than one in so many: to count them costs
-about as much.
-"""
+"""Most entries, or most entries as one in this many, that are listed right away while counting them."""
 _FEW = 5
-"""Words that stand in fewer entries than this, all together, find little."""
-_LOOKED_AT = 5
-"""Items of each word that is spelled alike that are looked at."""
-_TELLING = 1_000
-"""Entries of an archive that is large enough for what is missing in it to tell something."""
+"""Entries of all terms together, below which a query finds too little and its spelling is corrected."""
+_PER_SPELLING = 5
+"""Items read for each similar spelling."""
+_LARGE = 1_000
+"""Entries of an archive large enough to tell something from a missing word."""
 
 
 class Snapshot:
-    """A view of the whole archive as of the last `refresh`."""
+    """View of the whole archive as of the last `refresh`."""
 
     def __init__(self, store: Store, generations: Generations, embedder: Embedder) -> None:
-        """`embedder` is asked for its name only, and only where nothing was published yet."""
+        """Use the name of `embedder` as the model if nothing is published."""
         self._store, self._generations, self._embedder = store, generations, embedder
         self._name = generations.name()
         self._start(self._published())
@@ -60,16 +55,21 @@ class Snapshot:
 
     @property
     def lag(self) -> int:
-        """Changes that the published index does not hold yet; the tail does."""
+        """Number of changes that are not in the published index, but in the tail."""
         return self._seq - self._watermark
 
     @property
     def seq(self) -> int:
-        """The store's last change that is seen."""
+        """Last change of the store that is visible."""
         return self._seq
 
+    @property
+    def model(self) -> str:
+        """Name of the embedding model of the vectors."""
+        return self._model
+
     def refresh(self) -> None:
-        """Catch up with the store and with what was published. Costs one query when nothing changed."""
+        """Catch up with the store and the published generation. Costs one query if nothing changed."""
         name = self._generations.name()
         if name != self._name:
             self._name = name
@@ -78,31 +78,32 @@ class Snapshot:
         if last != self._seq:
             self._follow(last)
 
-    def settled(self, wording: AnalyzedQuery) -> AnalyzedQuery:
-        """What was typed, seen against the whole archive, whatever the filters are: a name that stands somewhere is a
-        phrase, and where the others find little, words that stand nowhere become those that are spelled much alike.
+    def resolve(self, query: AnalyzedQuery) -> AnalyzedQuery:
+        """Return the query with what the whole index tells of its words, whatever the filters are.
+
+        A known name becomes a phrase. If the terms have few entries, unknown words are corrected.
         """
-        if wording.name and any(index.holds(wording.name) for index in self._texts):
-            wording = replace(wording, phrases=(wording.name,))
-        begun = terms(" ".join(wording.beginnings))
-        having = {term: self.having(term) for term in terms(wording.text) if term not in begun}
-        if sum(having.values()) < _FEW and not wording.beginnings:
-            respelled = tuple(near for word in wording.asked if (near := self.respelled(word)))
-            wording = wording.instead(respelled)
-            having = {term: self.having(term) for term in terms(wording.text)}
-        absent = [term for term, count in having.items() if not count]
-        weight = min(1.0, sum(map(len, self._texts)) / _TELLING)
-        sought = len(wording.text.split()) >= SENTENCE or wording.beginnings
+        if query.name and any(index.holds(query.name) for index in self._texts):
+            query = replace(query, phrases=(query.name,))
+        prefixes = terms(" ".join(query.prefixes))
+        entries = {term: self.entries_with(term) for term in terms(query.text) if term not in prefixes}
+        if sum(entries.values()) < _FEW and not query.prefixes:
+            query = query.corrected([near for word in query.words if (near := self.correction(word))])
+            entries = {term: self.entries_with(term) for term in terms(query.text)}
+        unknown = [term for term, count in entries.items() if not count]
+        weight = min(1.0, sum(map(len, self._texts)) / _LARGE)
+        long = len(query.text.split()) >= SENTENCE or query.prefixes
         return replace(
-            wording,
-            complete=not absent,
-            unheard=not sought and len(absent) == len(having) > 0,
-            brevity=weight * brevity(len(having)),
+            query,
+            all_known=not unknown,
+            no_known_term=not long and len(unknown) == len(entries) > 0,
+            shortness=weight * shortness(len(entries)),
         )
 
     def newest(self, filters: Filters, limit: int) -> tuple[list[tuple[int, int]], bool]:
-        """Events that satisfy the filters as (instant, event), each once, newest first, undated ones last; and whether
-        these are all. An event has several entries: of `limit` entries come the events that no further entry can move.
+        """Return events as (instant, event), newest first and undated ones last, and whether these are all.
+
+        An event has several entries. Of `limit` entries, only events that no further entry can move are returned.
         """
         lists = [self._read_tail().newest(filters, limit)]
         if self._text is not None:
@@ -115,81 +116,79 @@ class Snapshot:
         return sorted(((at, event) for event, at in last.items()), reverse=True), not cut
 
     def names(self, field: str) -> set[str]:
-        """Every value of a field that is filtered by, and some that nothing has any more; `has` knows which."""
+        """Return all values of a filter field, including some that no entry has any more; see `has`."""
         return {name for index in self._texts for name in index.names(field)}
 
     def has(self, filters: Filters) -> bool:
-        """Whether anything satisfies the filters."""
+        """Return whether anything satisfies the filters."""
         published = self._text is not None and self._text.newest(filters, 1, sorted(self._hidden))
         return bool(published or self._read_tail().newest(filters, 1))
 
-    def respelled(self, word: str) -> Correction | None:
-        """For a word that stands nowhere the one that is spelled most like it; None where none is."""
+    def correction(self, word: str) -> Correction | None:
+        """Return a similar known word for an unknown one; None if there is none."""
         for plain in WORD.findall(word):
-            said = terms(plain)
-            if len(said) == 1 and said[0].isalpha() and not self.having(said[0]):
-                from ..query import spelling  # hardly any query is misspelled
-                from . import indexed_texts  # hardly any query is misspelled
+            found = terms(plain)
+            if len(found) == 1 and found[0].isalpha() and not self.entries_with(found[0]):
+                from ..query import spelling  # loads rapidfuzz, and few queries are misspelled
 
-                alike = [item for index in self._texts for item in index.spelled_like(said[0], _LOOKED_AT)]
-                bodies = (entry.body for entry in indexed_texts.entries(self._store, [*dict.fromkeys(alike)]))
-                if near := spelling.nearest(plain, bodies):
+                alike = [item for index in self._texts for item in index.spelled_like(found[0], _PER_SPELLING)]
+                texts = (entry.body for entry in indexed_texts.entries(self._store, [*dict.fromkeys(alike)]))
+                if near := spelling.nearest(plain, texts):
                     return Correction(plain, near)
         return None
 
-    def having(self, term: str) -> int:
-        """How many entries have a term."""
-        return sum(index.having(term) for index in self._texts)
+    def entries_with(self, term: str) -> int:
+        """Return the number of entries with a term."""
+        return sum(index.entries_with(term) for index in self._texts)
 
-    def rarity(self, word: str) -> float:
-        """How rare a word is, by the weight that BM25 gives its terms: near 0 where all entries have it."""
-        said = terms(word)
-        return sum(map(self._rarity, said)) / max(1, len(said))
+    def idf(self, word: str) -> float:
+        """Return the mean inverse document frequency of a word's terms, as in BM25."""
+        found = terms(word)
+        return sum(map(self.idf_of_term, found)) / max(1, len(found))
 
-    def _rarity(self, term: str) -> float:
-        entries, having = sum(map(len, self._texts)), self.having(term)
+    def idf_of_term(self, term: str) -> float:
+        """Return the inverse document frequency of a term, as in BM25."""
+        entries, having = sum(map(len, self._texts)), self.entries_with(term)
         return math.log(1 + (max(entries - having, 0) + 0.5) / (having + 0.5))
 
-    def together(self, text: str, items: Numbers) -> Fractions:
-        """Of each of these items how much of what stands next to each other in a text does so in one of its entries,
-        too, 0 to 1; pairs of rare words count more.
-        """
-        pairs, wanted = neighbours(text, self._rarity), set(items.tolist())
-        found = self._read_tail().together(pairs, sorted(wanted))
+    def adjacent_terms(self, pairs: Pairs, items: Numbers) -> Fractions:
+        """Return for each item the share of the pairs that are adjacent in its best entry, 0 to 1."""
+        wanted = set(items.tolist())
+        found = self._read_tail().adjacent_terms(pairs, sorted(wanted))
         if self._text is not None:
-            found |= self._text.together(pairs, sorted(wanted - self._hidden))
+            found |= self._text.adjacent_terms(pairs, sorted(wanted - self._hidden))
         return np.array([found.get(item, 0.0) for item in items.tolist()])
 
     def text(
-        self, words: str | AnalyzedQuery, filters: Filters, limit: int, among: Sequence[int] | None = None
+        self, query: str | AnalyzedQuery, filters: Filters, limit: int, among: Sequence[int] | None = None
     ) -> TextMatches:
-        """Entries by words, best first; of these items alone, where some are given."""
+        """Return entries by words, best first, only of the items `among` if given."""
         if among is not None and (flags := self._flagged.get(filters)) is not None:
-            # Who said a word is known of each entry, all else that is filtered by of the item.
+            # Roles are known by entry, all other filter fields by item.
             among, filters = sorted(_flagged(flags, among)), Filters(roles=filters.roles)
-        found = self._read_tail().search(words, filters, limit, among=among, rest=self._text)
+        found = self._read_tail().search(query, filters, limit, among=among, rest=self._text)
         if self._text is None:
             return found
-        published = self._text.search(
-            words, filters, limit, sorted(self._hidden), among, self._shares.get(filters, 1.0)
-        )
+        share = self._shares.get(filters, 1.0)
+        published = self._text.search(query, filters, limit, sorted(self._hidden), among, share)
         return published.and_also(found, limit) if len(found) else published
 
     def nearest(self, vector: Array, filters: Filters, limit: int) -> VectorMatches:
-        """Vectors by similarity, best first."""
+        """Return vectors by similarity, best first."""
         voices = Voices(Role.HUMAN in filters.roles, Role.ASSISTANT in filters.roles) if filters.roles else ALL_VOICES
         if not filters:
             return self._vectors.nearest(vector, limit, None, voices)
         share = self.share(filters)
-        if share * share * len(self._vectors) > _LISTED_OR_SIEVED * limit:
+        if share * share * len(self._vectors) > _LIST_OR_SIEVE * limit:
             found = self._vectors.sieved(vector, limit, share, partial(self.passing, filters), voices)
             if found is not None:
                 return found
         return self._vectors.nearest(vector, limit, self._flagged.made(filters, self._flags), voices)
 
     def near(self, vector: Array, filters: Filters, limit: int) -> VectorMatches:
-        """Vectors by similarity as `nearest` gives them, with those of the tail whether they satisfy the filters or
-        not: for whoever asks again what is found. Reads no text, and so costs no more just after something was stored.
+        """Return vectors by similarity; those of the tail whether they satisfy the filters or not.
+
+        For callers that check the filters themselves: it reads no text, so it is fast after each change.
         """
         published = self._flagged_published.made(filters, self._published_flags)
         flags = _lengthened(published, max(self._hidden, default=0))
@@ -197,25 +196,29 @@ class Snapshot:
         return self._vectors.nearest(vector, limit, flags)
 
     def of_events(self, vector: Array, events: Numbers) -> VectorMatches:
-        """Of every item of these events its best vectors, compared exactly."""
+        """Return the best vectors of each item of these events, compared exactly."""
         return self._vectors.of_events(vector, events)
 
-    def waiting(self, matches: TextMatches, nears: VectorMatches) -> Numbers:
-        """The events, ascending, that words found and that could not be compared: they are not embedded yet."""
-        alone = ~among_these(matches.event, distinct(nears.event)[0])
+    def waiting(self, matches: TextMatches, vectors: VectorMatches) -> Numbers:
+        """Return the events, ascending, that words found and that are not embedded yet."""
+        alone = ~among_these(matches.event, distinct(vectors.event)[0])
         if not alone.any():
             return np.empty(0, dtype=np.int64)
         items = self._store.vectors.waiting(self._model, distinct(matches.key[alone])[0].tolist())
         return distinct(matches.event[alone & among_these(matches.key, np.array(items, dtype=np.int64))])[0]
 
-    def closeness(self, query: TokenVectors, vector: Array, nears: VectorMatches) -> Fractions:
-        """How close the items of these vectors come to a query's tokens; NaN where no tokens are known. `vector` is
-        the query's.
+    def late_interaction(self, query: TokenVectors, vector: Array, vectors: VectorMatches) -> Fractions:
+        """Return the late-interaction score of the item of each vector; NaN if unknown.
+
+        Args:
+            query: Token embeddings of the query.
+            vector: Vector of the query.
+            vectors: Vectors of the items.
         """
-        return self._vectors.late_interaction(query, vector, nears.rows)
+        return self._vectors.late_interaction(query, vector, vectors.rows)
 
     def allowed(self, filters: Filters, among: Sequence[int]) -> AbstractSet[int]:
-        """Those of these items that satisfy the filters."""
+        """Return those of these items that satisfy the filters."""
         if (flags := self._flagged.get(filters)) is not None:
             return _flagged(flags, among)
         return self._allowed_published(filters, among) - self._hidden | self._read_tail().allowed(filters, among)
@@ -225,30 +228,17 @@ class Snapshot:
             return _flagged(flags, among)
         return self._text.allowed(filters, among) if self._text is not None else set()
 
-    @property
-    def model(self) -> str:
-        """The model of the vectors that are searched: queries must be embedded with it."""
-        return self._model
-
-    def _flags(self, filters: Filters) -> Flags:
-        """By key, whether an item satisfies the filters."""
-        published, tail = self._flagged_published.made(filters, self._published_flags), self._read_tail().keys(filters)
-        flags = _lengthened(published, max(tail.max(initial=0), *self._hidden, 0))
-        flags[list(self._hidden)] = False
-        flags[tail] = True
-        return flags
-
     def passing(self, filters: Filters, items: Numbers) -> Flags:
-        """Which of these items satisfy the filters."""
+        """Return for each of these items whether it satisfies the filters."""
         passing = self.allowed(filters, items.tolist())
         return np.fromiter((item in passing for item in items.tolist()), bool, len(items))
 
     def share(self, filters: Filters) -> float:
-        """About the share of all entries that satisfies the filters, 0 to 1; the few that changed are left out."""
+        """Return the approximate share of entries that satisfy the filters, 0 to 1, without the tail."""
         return self._shares.made(filters, self._share)
 
     def is_narrow(self, filters: Filters) -> bool:
-        """Whether the filters are satisfied by so few entries that all of them can be looked at."""
+        """Return whether so few entries satisfy the filters that all can be ranked."""
         return bool(filters) and self._text is not None and self.share(filters) * len(self._text) <= _LISTED
 
     def _share(self, filters: Filters) -> float:
@@ -259,34 +249,39 @@ class Snapshot:
             self._flagged_published.made(filters, lambda _: _flags_of(keys))
         return share
 
+    def _flags(self, filters: Filters) -> Flags:
+        """Return by key whether an item satisfies the filters."""
+        published, tail = self._flagged_published.made(filters, self._published_flags), self._read_tail().keys(filters)
+        flags = _lengthened(published, max(tail.max(initial=0), *self._hidden, 0))
+        flags[list(self._hidden)] = False
+        flags[tail] = True
+        return flags
+
     def _published_flags(self, filters: Filters) -> Flags:
-        """By key, whether an item of the published text satisfies the filters; it does for as long as that is open."""
+        """Return by key whether an item of the published text index satisfies the filters."""
         return _flags_of(self._text.keys(filters) if self._text is not None else np.empty(0, dtype=np.int64))
 
     @property
     def _texts(self) -> Sequence[TextIndex]:
-        """What is searched for words: the tail, and before it what was published, if anything was."""
         return [self._read_tail()] if self._text is None else [self._text, self._read_tail()]
 
     def _read_tail(self) -> TextIndex:
-        """The tail with everything in it that changed."""
+        """Return the tail after adding all changes to it."""
         if self._unread:
-            from . import indexed_texts  # most searches find everything published
-
-            texts = sorted(self._unread)
-            self._tail.apply(texts, indexed_texts.entries(self._store, texts))
+            items = sorted(self._unread)
+            self._tail.apply(items, indexed_texts.entries(self._store, items))
             self._unread.clear()
         return self._tail
 
     def _published(self) -> tuple[Generation, TextIndex, VectorIndex] | None:
-        """The current generation, opened; None where there is none that can be used."""
+        """Open the current generation; None if there is none that is usable."""
         try:
             generation = self._generations.current()
             if generation is None or not generation.manifest.is_of(self._store):
                 return None
             return generation, TextIndex.open(generation.text), VectorIndex.open(generation.vectors)
         except (IndexDamaged, OSError, ValueError):
-            # Not only damage: other processes publish while we open, so what was whole just now may be gone.
+            # Not only damage: another process may publish, and so remove this generation, at this moment.
             return None
 
     def _start(self, published: tuple[Generation, TextIndex, VectorIndex] | None) -> None:
@@ -299,34 +294,31 @@ class Snapshot:
         self._watermark = self._seq = manifest.watermark if manifest else 0
         self._tail = TextIndex.make()
         self._hidden: set[int] = set()
-        """Items whose published text is out of date."""
+        """Items whose published entries are out of date."""
         self._unread: set[int] = set()
-        """Items that the tail's text does not hold yet: it is made when words are asked for."""
-        self._flagged = Memo[Filters, Flags](_FLAGGED)
-        self._flagged_published = Memo[Filters, Flags](_FLAGGED)
-        self._shares = Memo[Filters, float](_FLAGGED)
+        """Changed items that are not in the tail yet; the next text search adds them."""
+        self._flagged = Memo[Filters, Flags](_FILTERS_KEPT)
+        self._flagged_published = Memo[Filters, Flags](_FILTERS_KEPT)
+        self._shares = Memo[Filters, float](_FILTERS_KEPT)
 
     def _follow(self, last: int) -> None:
-        from . import indexed_texts
-
-        texts = self._store.changes.since(self._seq, [Entity.ITEM])
+        items = self._store.changes.since(self._seq, [Entity.ITEM])
         gone, added = indexed_texts.moved_vectors(self._store, self._seq, self._model)
-        self._hidden.update(texts)
-        self._unread.update(texts)
+        self._hidden.update(items)
+        self._unread.update(items)
         self._vectors = self._vectors.changed(gone, added)
         self._flagged.clear()
         self._seq = last
 
 
 def _flags_of(keys: Numbers) -> Flags:
-    """By key, whether it is among these."""
     flags = np.zeros(1 + keys.max(initial=0), dtype=bool)
     flags[keys] = True
     return flags
 
 
 def _lengthened(flags: Flags, last: int) -> Flags:
-    """A copy that has a place for every key up to `last`."""
+    """Return a copy with a place for each key up to `last`."""
     longer = np.zeros(max(len(flags), 1 + last), dtype=bool)
     longer[: len(flags)] = flags
     return longer

@@ -1,11 +1,15 @@
-"""Text entries: the stretches of items that words find, and what of them is written into the text index."""
+"""Text entries: the searchable units of items, and how they are written into a Tantivy index."""
 
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
 from hashlib import blake2b
 from operator import attrgetter
+from typing import Self
 
 import tantivy
 from msgspec import Struct
 
+from ...core.errors import IndexUnwritable
 from ...core.query import Role
 from ..query.tokenizer import PROSE, expand
 
@@ -13,22 +17,31 @@ NUMBERS = ("key", "event", "source", "ordinal", "start_line", "end_line", "in_co
 BODY = "body"
 DIGEST = "digest"
 EVERY = "every"
-"""A field with the same term in every entry, which counts them as Tantivy does: deleted ones too, until merged."""
+"""Field with the same term in each entry. Its frequency is the number of entries as Tantivy counts them."""
 SAID_BY, WHOLLY_BY = "said by ", "wholly by"
-"""What each of several speakers said has a field of its own, which knows the words but not how often: it filters,
-`body` ranks. Where one said all there is, `body` does for both, and another field tells whose it is.
+"""Fields that filter by role; `body` ranks.
+
+The text of each of several roles has its own field, without term frequencies. If one role said everything, `body`
+serves for both, and `WHOLLY_BY` names the role.
 """
+_HEAP = 32_000_000
+"""Bytes of memory for writing."""
 _NUMBERS = attrgetter(*NUMBERS)
 _RAW = ("kind", "type", "concept", "file", "project", "session", "branch", "agent", "origin", "role")
-"""Fields that are filtered by, and are compared whole."""
+"""Filter fields, compared as a whole."""
 
 
 class TextEntry(Struct, frozen=True):
-    """One findable stretch of an item: what it says, where it stands, and all it can be filtered by.
+    """One searchable unit of an item: its text, its location, and its filter values.
 
-    `event` is the key of the exchange the item belongs to, `ordinal` its place in its source, `at` 0 when undated.
-    `files` are what `path_label` makes of paths, the other filter values what `label` makes of them. `kind` is that of
-    the hit it can become.
+    Attributes:
+        event: Key of the exchange that the item belongs to.
+        ordinal: Position of the exchange in its source.
+        at: Instant; 0 if undated.
+        kind: Kind of its hit.
+        files: Paths as `path_label` returns them; other filter values are as `label` returns them.
+        said: (role, text) of each role that can be filtered by.
+        in_code: 1 for a unit of code, 0 for prose.
     """
 
     key: int
@@ -49,23 +62,21 @@ class TextEntry(Struct, frozen=True):
     agents: tuple[str, ...] = ()
     origins: tuple[str, ...] = ()
     said: tuple[tuple[str, str], ...] = ()
-    """Who said what of the body, for those that can be filtered by."""
     in_code: int = 0
-    """1 for a unit of code, 0 for what was said or written."""
 
     @property
     def digest(self) -> int:
-        """64 bits that no other entry has: what was written can be compared with what should be."""
+        """64-bit digest of the content, to compare the index with the store."""
         numbers = _NUMBERS(self)
         labels = (self.concepts, self.files, self.projects, self.sessions, self.branches, self.agents, self.origins)
         told = (numbers, self.at, self.body, self.kind, self.types, labels, self.said)
-        from ...archiver.files.json_document import line  # a search makes no entries
+        from ...archiver.files.json_document import line  # a search writes no entries
 
         return int.from_bytes(blake2b(line(told), digest_size=8).digest())
 
 
 def schema() -> tantivy.Schema:
-    """The fields of an index."""
+    """Return the fields of an index."""
     builder = tantivy.SchemaBuilder()
     builder.add_unsigned_field("key", indexed=True, fast=True)
     for name in NUMBERS[1:]:
@@ -81,7 +92,7 @@ def schema() -> tantivy.Schema:
 
 
 def document(entry: TextEntry) -> tantivy.Document:
-    """What is written of an entry."""
+    """Return the Tantivy document of an entry."""
     written = tantivy.Document()
     for name in NUMBERS:
         written.add_unsigned(name, getattr(entry, name))
@@ -110,3 +121,38 @@ def document(entry: TextEntry) -> tantivy.Document:
         for value in values:
             written.add_text(name, value)
     return written
+
+
+class TextWriter:
+    """Changes to an index. They become visible together with `finish`, or never."""
+
+    def __init__(self, index: tantivy.Index) -> None:
+        self._schema = index.schema
+        with writing():
+            self._writer = index.writer(_HEAP, num_threads=1)
+
+    def replace(self, gone: Iterable[int], entries: Iterable[TextEntry]) -> Self:
+        """Remove all entries of the items `gone`, and add these; raises `IndexUnwritable`."""
+        # By query, not by term: tantivy 0.27 turns a Python int into a signed term, which matches no unsigned field.
+        query = tantivy.Query.term_set_query(self._schema, "key", list(gone))
+        with writing():
+            self._writer.delete_documents_by_query(query)
+        for entry in entries:
+            with writing():
+                self._writer.add_document(document(entry))
+        return self
+
+    def finish(self) -> None:
+        """Commit all changes; raises `IndexUnwritable`."""
+        with writing():
+            self._writer.commit()
+            self._writer.wait_merging_threads()
+
+
+@contextmanager
+def writing() -> Generator[None]:
+    """Raise `IndexUnwritable` for the `ValueError` of Tantivy, which here can only come from the disk."""
+    try:
+        yield
+    except ValueError as error:
+        raise IndexUnwritable(str(error)) from error

@@ -1,4 +1,4 @@
-"""A segment: vectors that were written together and stay as they are, bar those that are marked as gone."""
+"""Segment of a vector index: immutable vectors, of which some are marked as deleted."""
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
@@ -23,20 +23,20 @@ Array: TypeAlias = npt.NDArray[np.float32]
 _ROWS, _MATRIX, _ALIVE, _GRAPH = "rows.npy", "vectors.npy", "alive.npy", "graph.usearch"
 _ITEM, _EVENT, _PART = range(3)
 _SCAN_OR_WALK = 20
-"""A candidate that the graph brings costs as much as scanning so many rows."""
+"""Rows that an exact scan reads at the cost of one candidate of the graph."""
 _SPARE = 1.5
-"""How many times more candidates are sieved than have to pass on average."""
+"""Sieved candidates for each that has to pass on average."""
 _LIKELY = 1.1
-"""How many times more of the nearest are sieved at first: most often enough of them pass."""
+"""Sieved candidates for each in the first attempt, which usually suffices."""
 _TEXTS = 16
-"""Texts of an item that are looked at closely."""
+"""Texts of an item that late interaction compares."""
 
 Sieve: TypeAlias = Callable[[Numbers], Flags]
-"""Of some items, whether each may be found."""
+"""Returns which of some items may be found."""
 
 
 class Voices(NamedTuple):
-    """Whose words in an exchange are compared: what the person asked, what was answered."""
+    """Parts of exchanges to search: prompts, answers."""
 
     asked: bool = True
     answered: bool = True
@@ -46,10 +46,14 @@ ALL_VOICES = Voices()
 
 
 class Segment(Struct, frozen=True, eq=False, dict=True):
-    """`rows` are (item, event, part) in order of event, shape (3, n); `matrix` holds their vectors, shape (n, width);
-    `signs` the tokens of their texts.
+    """Vectors that were written together.
 
-    `alive` is None while no row is gone. `folder` is where the files lie that can be shared, if it was read from some.
+    Attributes:
+        rows: (item, event, part) in order of event, shape (3, n).
+        matrix: Vectors, shape (n, dimension).
+        signs: Token embeddings of the texts.
+        alive: Flags of rows that are not deleted; None if none is.
+        folder: Folder of the files, if it was read from files.
     """
 
     rows: Numbers
@@ -61,7 +65,7 @@ class Segment(Struct, frozen=True, eq=False, dict=True):
 
     @classmethod
     def of(cls, vectors: Sequence[StoredVector]) -> "Segment":
-        """These vectors, without those that are not finite or have no direction."""
+        """Return a segment of these vectors, without zero and non-finite ones."""
         rows = np.array([(one.item, one.event, one.part) for one in vectors], dtype=np.int64).reshape(-1, 3).T
         numbers = np.frombuffer(b"".join(one.data for one in vectors), dtype="<f2")
         matrix = numbers.reshape(len(vectors), -1 if vectors else 0)
@@ -71,7 +75,7 @@ class Segment(Struct, frozen=True, eq=False, dict=True):
 
     @classmethod
     def merged(cls, segments: Sequence["Segment"]) -> "Segment":
-        """One segment of what is alive in several, without a graph."""
+        """Return one segment, without a graph, of the rows of several that are not deleted."""
         kept = [segment.places() for segment in segments]
         rows = np.concatenate([one.rows[:, places] for one, places in zip(segments, kept, strict=True)], axis=1)
         matrix = np.concatenate([one.matrix[places] for one, places in zip(segments, kept, strict=True)])
@@ -85,7 +89,7 @@ class Segment(Struct, frozen=True, eq=False, dict=True):
 
     @classmethod
     def open(cls, folder: Path) -> "Segment":
-        """Map the files of a folder whose checksums were verified before."""
+        """Map the files of a folder."""
         rows, matrix = (np.asarray(np.load(folder / name, mmap_mode="r")) for name in (_ROWS, _MATRIX))
         alive, graph = folder / _ALIVE, folder / _GRAPH
         return cls(
@@ -98,7 +102,7 @@ class Segment(Struct, frozen=True, eq=False, dict=True):
         )
 
     def save(self, folder: Path) -> None:
-        """Write the files, or share those it was read from. Only ever into a generation that is still being built."""
+        """Write the files into a generation under construction, or link those it was read from."""
         folder.mkdir()
         self.signs.save(folder, self.folder)
         if self.folder is not None:
@@ -114,35 +118,35 @@ class Segment(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def living(self) -> int:
-        """How many rows are not gone."""
+        """Number of rows that are not deleted."""
         return len(self) if self.alive is None else int(np.count_nonzero(self.alive))
 
     def __len__(self) -> int:
         return len(self.matrix)
 
     def places(self) -> Numbers:
-        """The numbers of the rows that are not gone."""
+        """Return the numbers of the rows that are not deleted."""
         return np.arange(len(self)) if self.alive is None else np.flatnonzero(self.alive)
 
     def without(self, items: Numbers) -> "Segment":
-        """The segment without the vectors of these items."""
+        """Return the segment without the vectors of these items."""
         gone = np.isin(self.rows[_ITEM], items)
         if not gone.any():
             return self
         return replace(self, alive=~gone if self.alive is None else self.alive & ~gone)
 
     def with_graph(self) -> "Segment":
-        """The same rows, to be found through a graph."""
+        """Return the same rows with a graph."""
         return replace(self, folder=None, graph=VectorGraph.of(self.matrix))
 
     def nearest(self, vector: Array, limit: int, allowed: Flags | None, voices: Voices = ALL_VOICES) -> VectorMatches:
-        """The vectors nearest to a unit vector; only of items whose key is flagged, when flags are given."""
+        """See `VectorIndex.nearest`."""
         passed = self._passed(allowed, voices)
         count = len(self) if passed is None else int(np.count_nonzero(passed))
         if self.graph is not None and count * count > _SCAN_OR_WALK * limit * len(self):
             found = self.graph.near(_as_stored(vector), min(len(self), -(-limit * len(self) // count)), limit)
             found = found if passed is None else found[passed[found]]
-            if len(found) >= limit:  # else the filter and the query point apart, and only a scan finds all
+            if len(found) >= limit:  # else the filter excludes the region of the query, and only a scan finds enough
                 return self._of(np.sort(found), self._cosines(np.sort(found), vector)).best(limit)
         places = None if passed is None else np.flatnonzero(passed)
         cosines = self._cosines(places, vector)
@@ -152,9 +156,7 @@ class Segment(Struct, frozen=True, eq=False, dict=True):
     def sieved(
         self, vector: Array, limit: int, share: float, sieve: Sieve, voices: Voices = ALL_VOICES
     ) -> VectorMatches | None:
-        """As `nearest`, of items of which about this share passes a sieve: only candidates have to. None where too few
-        of them do.
-        """
+        """See `VectorIndex.sieved`."""
         wanted = min(len(self), int(_SPARE * limit / share))
         if self.graph is not None and _SCAN_OR_WALK * wanted < len(self):
             found = np.sort(self.graph.near(_as_stored(vector), wanted, limit))
@@ -169,7 +171,7 @@ class Segment(Struct, frozen=True, eq=False, dict=True):
         return None if len(passed) < limit and wanted < len(self) else passed.best(limit)
 
     def of_events(self, vector: Array, events: Numbers) -> VectorMatches:
-        """Of every item of these events its best vectors, exactly compared: part 0, and the best other part."""
+        """See `VectorIndex.of_events`."""
         places = self._places_of(events)
         if not len(places):
             return VectorMatches.none()
@@ -180,9 +182,7 @@ class Segment(Struct, frozen=True, eq=False, dict=True):
         return self._of(places[order[first]], cosines[order[first]])
 
     def late_interaction(self, query: TokenVectors, vector: Array, rows: Numbers) -> Fractions:
-        """How close the items of these (item, event, part), shape (3, n), come to a query, each by the closest of its
-        `_TEXTS` texts nearest to the query's unit vector; NaN for one that is not here or that no tokens are known of.
-        """
+        """See `VectorIndex.late_interaction`. Compares the `_TEXTS` nearest texts of an item."""
         items, _ = distinct(rows[_ITEM])
         told = self._places_of(distinct(rows[_EVENT])[0])
         if not len(told):
@@ -195,23 +195,23 @@ class Segment(Struct, frozen=True, eq=False, dict=True):
         return close
 
     def _foremost(self, places: Numbers, vector: Array) -> Numbers:
-        """Of each item the `_TEXTS` of these rows that are nearest to a unit vector, in order of place."""
+        """Return the `_TEXTS` of these rows nearest to a unit vector for each item, ascending."""
         order = np.lexsort((-self._cosines(places, vector), self.rows[_ITEM, places]))
         _, first = distinct(self.rows[_ITEM, places[order]])
         ranks = row_ranges(np.zeros_like(first), np.diff(first, append=len(order)))
         return np.sort(places[order[ranks < _TEXTS]])
 
     def _places_of(self, events: Numbers) -> Numbers:
-        """The rows of these events that are not gone."""
+        """Return the rows of these events that are not deleted."""
         starts, ends = (np.searchsorted(self.rows[_EVENT], events, side) for side in ("left", "right"))
         places = row_ranges(starts, ends - starts)
         return places if self.alive is None else places[self.alive[places]]
 
     def _passed(self, allowed: Flags | None, voices: Voices) -> Flags | None:
-        """By row, whether it may be found; None where all may."""
+        """Return by row whether it may be found; None if all may."""
         passed = self.alive
         if allowed is not None:
-            # What has no flag is given the last one: without a comparison more for each of a million rows.
+            # Keys past the end get the last flag, without a comparison for each of a million rows.
             padded: Flags = np.concatenate((allowed, np.zeros(1, dtype=bool)))
             flags: Flags = padded.take(self.rows[_ITEM, :], mode="clip")
             passed = flags if passed is None else flags & passed
@@ -221,7 +221,7 @@ class Segment(Struct, frozen=True, eq=False, dict=True):
         return heard if passed is None else heard & passed
 
     def _cosines(self, places: Numbers | None, vector: Array) -> Fractions:
-        """The similarities of these rows, or of all; a large part is scanned in one piece and then picked from."""
+        """Return the cosines of these rows, or of all; a large part is computed as a whole."""
         if places is not None and 2 * len(places) < len(self):
             return _cosines(self.matrix[places], vector)
         cosines = _cosines(self.matrix, vector)
@@ -232,7 +232,7 @@ class Segment(Struct, frozen=True, eq=False, dict=True):
 
 
 def _heard(rows: Numbers, voices: Voices) -> Flags:
-    """Which of these rows are not of an exchange in another voice."""
+    """Return which rows are not excluded by the voices of exchanges."""
     items, events, parts = rows
     wanted = np.where(parts == 0, voices.asked, voices.answered)
     heard: Flags = (items != events) | wanted
@@ -240,7 +240,7 @@ def _heard(rows: Numbers, voices: Voices) -> Flags:
 
 
 def _highest(values: Fractions, limit: int) -> Numbers:
-    """The places of the highest values, in order of place."""
+    """Return the positions of the highest values, ascending."""
     return np.arange(len(values)) if len(values) <= limit else np.sort(np.argpartition(-values, limit)[:limit])
 
 

@@ -1,4 +1,4 @@
-"""Layer 2: stored items with everything known about them."""
+"""Layer 2: stored items with all their content."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _TITLE, _QUOTE, _ANSWER = 80, 120, 1_200
 
 
 class Details:
-    """Loads details by key. An exchange is shown as an observation of type `general` about itself."""
+    """Details by key. An exchange is described by an observation of type `general`."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
     def load(self, keys: Sequence[int]) -> list[Detail]:
-        """The details of these items, in the order of the keys; unknown keys are left out."""
+        """Return the details of these items, in the order of the keys; unknown keys are left out."""
         observations = self._store.observations.load(keys)
         parents = {stored.exchange for stored in observations.values()}
         exchanges = self._store.exchanges.load(sorted({*keys, *parents}))
@@ -119,7 +119,7 @@ _TYPES = {
 
 
 def of_memory(held: StoredMemory) -> Observation:
-    """A memory told as an observation, with what it has earned among the facts."""
+    """Return a memory as an observation, with its statistics among the facts."""
     memory, standing = held.memory, held.stats
     outcomes = f"{many(standing.successes, 'success', 'successes')}, {many(standing.failures, 'failure')}"
     mark = "(untrusted) " if memory.origin.trust is Trust.LOW else ""
@@ -138,7 +138,7 @@ def of_memory(held: StoredMemory) -> Observation:
 
 
 def of_chunk(held: HeldChunk) -> Observation:
-    """A chunk told as an observation: what it says, and where it stands."""
+    """Return a chunk as an observation."""
     chunk = held.chunk
     place = f"page {chunk.page}" if chunk.page else chunk.header_path
     facts = (f"{chunk.unit}: {chunk.signature}",) if chunk.signature else ()
@@ -154,7 +154,7 @@ def of_chunk(held: HeldChunk) -> Observation:
 
 
 def _title(held: HeldChunk) -> str:
-    """What a chunk is called: its name in code or its heading, and its file; without a name, how it begins."""
+    """Return the title of a chunk: its name in code or its heading and its file, or else its beginning."""
     chunk, file = held.chunk, held.source_file.name
     if name := chunk.name or chunk.header_path.rpartition(" > ")[2]:
         return one_line(f"{name}, {file}", _TITLE)
@@ -179,22 +179,22 @@ def _of_chunk(held: HeldChunk) -> Detail:
 
 
 def _asked(prompt: str) -> str:
-    """What was asked, in short: of a plan that is handed over its heading."""
+    """Return a prompt, or the heading of a plan in it."""
     heading = heading_of(plan_in(prompt) or "")
     return heading[1] if heading else prompt
 
 
 def _beginning(text: str) -> str:
-    """The first whole words of a text, as they stand; of one long word its beginning."""
+    """Return the first whole words of a text, or the beginning of a long word."""
     said = text.strip()
     return said if len(said) <= _QUOTE else said[:_QUOTE].rsplit(None, 1)[0]
 
 
 def of_exchange(exchange: Exchange) -> Observation:
-    """An exchange told as an observation: what was asked, and how it was answered."""
+    """Return an exchange as an observation: its prompt and answer."""
     prompt, answer = exchange.prompt, exchange.answer
     said = [turn for turn in exchange.turns if turn.text.strip()]
-    # What the agent's program put before the prompt says the same in every session.
+    # Text before the prompt comes from the agent's program and is the same in each session.
     asked = next((turn for turn in said if turn.kind is Kind.PROMPT), said[0] if said else None)
     quote = (Evidence(asked.line, asked.line, _beginning(asked.text)),) if asked else ()
     return Observation(

@@ -1,4 +1,4 @@
-"""Layer 1: ranked events as hits, each shown as the observation that says it best."""
+"""Layer 1: ranked events as hits, each represented by its best observation."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from ...core.results import Hit, Results, Timeline
 from ..query.query_analysis import AnalyzedQuery, unquoted
 from ..rank.engine import Engine
 from ..rank.fusion import Event
-from ..rank.relevance import RankedEvents, Rest
+from ..rank.ranked_events import RankedEvents
 from . import page_cursor
 from .details import of_chunk, of_exchange, of_memory
 from .representatives import Representative, Representatives
-from .snippets import LENGTH, Sought
+from .snippets import LENGTH, SearchTerms
 
 if TYPE_CHECKING:
     from ...archiver.store import Store, StoredExchange
@@ -33,84 +33,94 @@ if TYPE_CHECKING:
     from .zero_results import ZeroResultExplainer
 
 _WEAK = 3
-"""How many of the nearest are shown where nothing is clearly relevant."""
+"""Nearest hits shown if none is relevant."""
 
 
 class Hits:
-    """Answers queries with hits."""
+    """Answers to queries: pages of hits."""
 
     def __init__(self, store: Store, engine: Engine) -> None:
-        self._store, self._engine, self._choices = store, engine, Representatives(store, engine)
+        self._store, self._engine, self._representatives = store, engine, Representatives(store, engine)
 
     def search(self, query: Query, *, snippets: bool = True) -> Results:
-        """A page of the best hits for a query; with several concepts, what says best in each conversation that has
-        them all; without words, the newest. Without `snippets` a hit shows how it begins instead of where it was
-        found: looking that up takes a fifth of the time. Raises `InvalidInput`.
+        """Return a page of hits, best first.
+
+        With several concepts, a page of the best hit of each conversation that has them all; without words, the
+        newest entries.
+
+        Args:
+            query: The query.
+            snippets: Whether to show the matching text of a hit instead of its beginning. Takes a fifth of the time.
+
+        Raises:
+            InvalidInput: The cursor is invalid.
         """
         found = self._found(query) if query.concepts else RankedEvents([], AnalyzedQuery(""))
         answer, near = self._answer(query, found, snippets=snippets)
         if answer.hits or query.cursor:
             return answer
-        # Something is nearest to any vector, be it of a word that is none.
-        nearest = () if found.wording.unheard else near or self._anywhere(query, snippets=snippets)
-        return replace(answer, explanation=self._reasons.why(query, nearest, found.wording))
+        # Each query has a nearest vector, even one without any known word.
+        nearest = () if found.query.no_known_term else near or self._with_phrases_as_words(query, snippets=snippets)
+        return replace(answer, explanation=self._explainer.explain(query, nearest, found.query))
 
     def _answer(self, query: Query, found: RankedEvents, *, snippets: bool) -> tuple[Results, tuple[Hit, ...]]:
-        """The page, and the nearest that are shown where there are no hits, without saying why."""
+        """Return the page without an explanation, and the nearest hits for a page without hits."""
         events = found.events if query.weak else found.listed
         page, further = self._page(query, events if query.concepts else self._newest(query.filters))
-        hits = self._shown(page, found.wording, query, snippets=snippets)
+        hits = self._shown(page, found.query, query, snippets=snippets)
         if not hits:
-            self._store.refuse_unreadable()  # "nothing matches" would not be true
+            self._store.refuse_unreadable()  # "no match" would be wrong
         relevant = found.relevant or query.weak
         answer = Results(
             query,
             hits if relevant else (),
             len(hits) if relevant else 0,
             self._engine.lag,
-            self._engine.searched(query.mode),
+            self._engine.used(query.mode),
             cursor=page_cursor.after(page[-1].event.key, query) if relevant and further else "",
-            corrections=found.wording.respelled,
-            inexact=found.wording.reworded,
-            relaxed=found.wording.loosened,
-            times=found.wording.occasions,
-            empty_times=found.wording.vacant,
-            newest=self._last() if found.wording.vacant else None,
-            ranking_limit=bool(page and relevant and not further and found.rest != Rest() and events == found.events),
+            corrections=found.query.corrections,
+            inexact=found.query.inexact,
+            relaxed=found.query.relaxed,
+            times=found.query.times,
+            empty_times=found.query.empty_times,
+            newest=self._last() if found.query.empty_times else None,
+            ranking_limit=bool(page and relevant and not further and found.truncated and events == found.events),
         )
-        unworded = {_public(choice) for choice in page if not choice.event.words}
-        near = (hit for hit in hits if hit.id not in unworded or not _is_command(hit))
+        without_words = {_public(each) for each in page if not each.event.words}
+        near = (hit for hit in hits if hit.id not in without_words or not _is_command(hit))
         return answer, tuple(islice(near, _WEAK))
 
     def around(self, public: str, key: int, count: int) -> Timeline:
-        """Return up to `count` exchanges on each side of a hit. Raises `InvalidInput` if it is in no conversation."""
+        """Return `count` exchanges on each side of a hit; raises `InvalidInput` if it is not in a conversation."""
         item = self._store.items.load([key]).get(key)
         if item is None or public != ids.show(item.kind, key):
             raise UnknownIds([public])
         keys = self._store.exchanges.around(item.exchange, count)
         if not keys:
-            raise InvalidInput(f"{public} is in no conversation", hint="Give the id of an observation or an exchange.")
+            raise InvalidInput(
+                f"{public} is not part of a conversation", hint="Give the id of an observation or an exchange."
+            )
         events = [Event.unranked(near) for near in keys]
-        choices = list(self._choices.of(events, Filters(), len(events)))
+        representatives = list(self._representatives.of(events, Filters(), len(events)))
         learned = self._store.observations.load([key]).get(key)
         if learned is not None or key == item.exchange:
             asked = Representative(Event.unranked(item.exchange), learned)
-            choices = [asked if choice.event.key == item.exchange else choice for choice in choices]
-        hits = self._shown(choices, AnalyzedQuery(""), Query(()), snippets=True)
-        ours = [_public(choice) for choice in choices if choice.event.key == item.exchange]
+            representatives = [asked if each.event.key == item.exchange else each for each in representatives]
+        hits = self._shown(representatives, AnalyzedQuery(""), Query(()), snippets=True)
+        ours = [_public(each) for each in representatives if each.event.key == item.exchange]
         for anchor in hits:
             if anchor.id in ours:
                 return Timeline(anchor.id, hits, anchor.session_id, anchor.path)
-        raise UnknownIds([public])  # It was removed by another process while we looked.
+        raise UnknownIds([public])  # another process removed it at this moment
 
     @cached_property
-    def _reasons(self) -> ZeroResultExplainer:
-        from .zero_results import ZeroResultExplainer  # what is found as it was asked for needs none
+    def _explainer(self) -> ZeroResultExplainer:
+        from .zero_results import ZeroResultExplainer  # few queries need it
 
         return ZeroResultExplainer(self._store, self._engine)
 
-    def _anywhere(self, query: Query, *, snippets: bool) -> tuple[Hit, ...]:
-        """What has the quoted words of a query wherever they stand; nothing where none are quoted."""
+    def _with_phrases_as_words(self, query: Query, *, snippets: bool) -> tuple[Hit, ...]:
+        """Return hits for the words of a query with phrases; none for other queries."""
         plain = tuple(map(unquoted, query.concepts))
         if plain == query.concepts:
             return ()
@@ -119,7 +129,7 @@ class Hits:
         return answer.hits
 
     def _last(self) -> Milliseconds | None:
-        """The instant of the newest event; None where nothing is dated."""
+        """Return the instant of the newest event; None if none is dated."""
         return next((at for at, _ in self._engine.newest(Filters()) if at), None)
 
     def _newest(self, filters: Filters) -> Iterator[Event]:
@@ -132,46 +142,46 @@ class Hits:
         return self._engine.find(first, query.mode, query.filters)
 
     def _page(self, query: Query, events: Iterable[Event]) -> tuple[list[Representative], bool]:
-        """As many choices as are wanted from where the cursor is, and whether there are more."""
+        """Return the representatives of a page, and whether more follow."""
         sessions, left = query.by is Grouping.SESSION, iter(events)
         if query.cursor and not sessions:
             _go_on(query, (event.key for event in left))
-        choices = self._choices.of(left, query.filters, query.limit + 1)
-        if len(query.concepts) > 1:  # several concepts are looked for in conversations
-            choices = (choice for choice in choices if choice.held is None)
+        representatives = self._representatives.of(left, query.filters, query.limit + 1)
+        if len(query.concepts) > 1:  # several concepts are searched in conversations
+            representatives = (each for each in representatives if each.held is None)
         if sessions:
-            choices = iter(self._choices.by_session(choices))
+            representatives = iter(self._representatives.by_session(representatives))
             if query.cursor:
-                _go_on(query, (choice.event.key for choice in choices))
-        page = list(islice(choices, query.limit + 1))
+                _go_on(query, (each.event.key for each in representatives))
+        page = list(islice(representatives, query.limit + 1))
         return page[: query.limit], len(page) > query.limit
 
     def _shown(
-        self, choices: Sequence[Representative], wording: AnalyzedQuery, query: Query, *, snippets: bool
+        self, representatives: Sequence[Representative], analyzed: AnalyzedQuery, query: Query, *, snippets: bool
     ) -> tuple[Hit, ...]:
-        heads = self._store.exchanges.locations([choice.event.key for choice in choices])
-        bare = [choice.event.key for choice in choices if choice.learned is None and choice.held is None]
+        heads = self._store.exchanges.locations([each.event.key for each in representatives])
+        bare = [each.event.key for each in representatives if each.learned is None and each.held is None]
         whole = self._store.exchanges.load(bare)
-        again = self._store.repetitions.of_exchanges([choice.event.key for choice in choices])
-        sought = Sought.of(wording, self._engine.snapshot) if snippets else None
+        again = self._store.repetitions.of_exchanges([each.event.key for each in representatives])
+        terms = SearchTerms.of(analyzed, self._engine.snapshot) if snippets else None
         shown: list[Hit] = []
-        for choice in choices:
-            event = choice.event
-            if choice.held is not None:
-                hit = _of_held(event, choice.held)
-            elif event.key in heads and (choice.learned or event.key in whole):
-                hit = self._hit(choice, heads[event.key], whole.get(event.key))
+        for each in representatives:
+            event = each.event
+            if each.held is not None:
+                hit = _of_held(event, each.held)
+            elif event.key in heads and (each.learned or event.key in whole):
+                hit = self._hit(each, heads[event.key], whole.get(event.key))
             else:
-                continue  # An exchange may be removed by another process while we look.
-            parts = event.parts if wording.text else ()
+                continue  # another process removed the exchange at this moment
+            parts = event.parts if analyzed.text else ()
             here, also = page_cursor.after(event.key, query), again.get(event.key, ())
-            hit = replace(hit, parts=parts, more=choice.more, cursor=here, also_in=also)
-            shown.append(hit if sought is None else self._with_snippet(hit, event, sought))
+            hit = replace(hit, parts=parts, more=each.more, cursor=here, also_in=also)
+            shown.append(hit if terms is None else self._with_snippet(hit, event, terms))
         return tuple(shown)
 
-    def _hit(self, choice: Representative, head: ExchangeLocation, whole: StoredExchange | None) -> Hit:
-        """A hit on an observation, or on an exchange, which alone is needed whole."""
-        event, learned, match = choice.event, choice.learned, choice.event.best_match
+    def _hit(self, each: Representative, head: ExchangeLocation, whole: StoredExchange | None) -> Hit:
+        """Return a hit on an observation, or on an exchange, given as `whole`."""
+        event, learned, match = each.event, each.learned, each.event.best_match
         if learned is not None:
             observation = learned.observation
             start, end = observation.lines or (head.start_line, head.end_line)
@@ -182,7 +192,7 @@ class Hits:
             if match is not None and match.key == event.key:
                 start, end = match.start_line, match.end_line
         return Hit(
-            id=_public(choice),
+            id=_public(each),
             kind="observation" if learned else "exchange",
             type=str(observation.type),
             title=observation.title,
@@ -199,34 +209,32 @@ class Hits:
             snippet=one_line(observation.narrative, LENGTH),
         )
 
-    def _with_snippet(self, hit: Hit, event: Event, sought: Sought) -> Hit:
-        """The hit with what was said where the words were found, if they were found in the exchange itself; else with
-        the fact that has what was quoted, if that does not stand in what it shows.
-        """
+    def _with_snippet(self, hit: Hit, event: Event, terms: SearchTerms) -> Hit:
+        """Return the hit with the matching text of the exchange, or else the fact that contains the phrase."""
         match, snippet = event.best_match, ""
         if match is not None and match.key == event.key:
-            snippet = sought.snippet(self._store.exchanges.texts_on(event.key, match.start_line, match.end_line))
-        elif sought.phrases and not sought.stands(hit.snippet):
-            snippet = one_line(next(filter(sought.stands, hit.facts), ""), LENGTH)
+            snippet = terms.snippet(self._store.exchanges.texts_on(event.key, match.start_line, match.end_line))
+        elif terms.phrases and not terms.has_phrase(hit.snippet):
+            snippet = one_line(next(filter(terms.has_phrase, hit.facts), ""), LENGTH)
         shown = snippet or hit.snippet
-        return replace(hit, snippet=shown, matched=tuple(sought.words(shown)))
+        return replace(hit, snippet=shown, matched=tuple(terms.words(shown)))
 
 
 def _go_on(query: Query, keys: Iterator[int]) -> None:
-    """Take from these what the pages before had; raises `InvalidInput` where the place of the cursor is gone."""
+    """Skip the events of earlier pages; raises `InvalidInput` if the cursor's event is gone."""
     ended = page_cursor.event_of(query)
     if ended not in keys:
-        raise page_cursor.invalid("what the page before ended with is found no more")
+        raise page_cursor.invalid("the last result of the previous page no longer matches")
 
 
 def _is_command(hit: Hit) -> bool:
-    """Whether it shows a single word that was typed, as `clear`: near to anything that means nothing."""
+    """Return whether a hit is a prompt of one word, such as `clear`, which is near to meaningless queries."""
     return hit.kind == "exchange" and hit.title.isascii() and len(hit.title.split()) < 2
 
 
-def _public(choice: Representative) -> str:
-    """The id of what stands for an event of a conversation."""
-    return ids.show("observation", choice.learned.key) if choice.learned else ids.show("exchange", choice.event.key)
+def _public(each: Representative) -> str:
+    """Return the id of the representative of an event in a conversation."""
+    return ids.show("observation", each.learned.key) if each.learned else ids.show("exchange", each.event.key)
 
 
 def _of_held(event: Event, held: StoredMemory | HeldChunk) -> Hit:

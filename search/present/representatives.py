@@ -1,4 +1,4 @@
-"""Representatives: what stands for an event, where several items tell of it."""
+"""Representative of an event: the item that is shown for it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from ...core.clock import now
 from ..query.tokenizer import label
-from ..rank.finder import concerns
+from ..rank.item_finder import is_related
 
 if TYPE_CHECKING:
     from ...archiver.store import Store, StoredObservation
@@ -24,19 +24,22 @@ if TYPE_CHECKING:
     from ..rank.fusion import Event
 
 _RAW_SAYS_MORE = 2.0
-"""An exchange is shown instead of its observations where its words match this many times better than theirs."""
+"""An exchange represents itself if its words match this many times better than its observations."""
 _SUMMARY = 0.5
-"""Weight of how well a session's summary matches: it has a part of what every observation says, and answers less."""
+"""Weight of a session summary. It repeats a part of all observations, and answers less."""
 _AS_GOOD = 0.5
-"""From which share of its best score on a session has more that matches."""
-_FURTHER = 4
-"""How many times more events are looked at wherever too few of them satisfy the filters."""
+"""Share of the best score from which on further events of a session count."""
+_GROWTH = 4
+"""Growth of the number of events read while too few satisfy the filters."""
 
 
 class Representative(Struct, frozen=True):
-    """What stands for an event: an observation, or the exchange itself without one; or a memory or a chunk of a
-    document, which is its own. `more` is how many other events of its session match about as well, where sessions are
-    asked for.
+    """Item shown for an event.
+
+    Attributes:
+        learned: Observation; None if the exchange represents itself.
+        held: Memory or document chunk, which is an event of its own.
+        more: Number of other events of the session that match about as well, in a search for sessions.
     """
 
     event: Event
@@ -46,8 +49,11 @@ class Representative(Struct, frozen=True):
 
 
 class _Candidate(NamedTuple):
-    """An event with those of its observations that satisfy the filters, whether it does so `itself`, and whether it may
-    be something that is `held`, which no observation was made of.
+    """Event with its observations that satisfy the filters.
+
+    Attributes:
+        itself: Whether the exchange itself satisfies the filters.
+        held: Whether it may be a memory or a document chunk.
     """
 
     event: Event
@@ -57,32 +63,32 @@ class _Candidate(NamedTuple):
 
 
 class Representatives:
-    """Chooses for each event the best way to show it."""
+    """Choice of a representative for each event."""
 
     def __init__(self, store: Store, engine: Engine) -> None:
         self._store, self._engine = store, engine
 
     def of(self, events: Iterable[Event], filters: Filters, at_a_time: int) -> Iterator[Representative]:
-        """One choice for each event of which something satisfies the filters, in their order."""
+        """Yield a representative for each event with an item that satisfies the filters, in order."""
         left = self._satisfying(events, filters, at_a_time)
         while part := list(islice(left, at_a_time)):
             yield from self._part(part)
 
-    def by_session(self, choices: Iterable[Representative]) -> list[Representative]:
-        """Return the first choice of each session. A memory or a document belongs to none and is left out."""
-        every = [choice for choice in choices if choice.held is None]
-        items = self._store.items.load([choice.event.key for choice in every])
+    def by_session(self, representatives: Iterable[Representative]) -> list[Representative]:
+        """Return the first representative of each session. Memories and documents belong to none and are left out."""
+        every = [each for each in representatives if each.held is None]
+        items = self._store.items.load([each.event.key for each in every])
         groups: dict[int, list[Representative]] = {}
-        for choice in every:
-            if choice.event.key in items:
-                groups.setdefault(items[choice.event.key].session, []).append(choice)
+        for each in every:
+            if each.event.key in items:
+                groups.setdefault(items[each.event.key].session, []).append(each)
         return [replace(first, more=_as_good(first, rest)) for first, *rest in groups.values()]
 
     def _satisfying(self, events: Iterable[Event], filters: Filters, at_a_time: int) -> Iterator[_Candidate]:
-        """The events of which something satisfies the filters. The more do not, the more are looked at at once."""
+        """Yield the events with an item that satisfies the filters, reading more at a time the fewer do."""
         left = iter(events)
-        # The types and concepts of an exchange are those of its observations taken together: where they are
-        # asked for, an observation must have them, be it one that was learned elsewhere and said again here.
+        # The index has the types and concepts of all observations of an exchange together. With such a filter, one
+        # observation must satisfy it, be it an earlier one that this exchange repeats.
         labelled = bool(filters.types or filters.concepts)
         while part := list(islice(left, at_a_time)):
             keys = [event.key for event in part]
@@ -97,7 +103,7 @@ class Representatives:
                 itself = event.key in allowed and (confirms or not labelled)
                 if observations or itself or held:
                     yield _Candidate(event, observations, itself, held)
-            at_a_time *= _FURTHER
+            at_a_time *= _GROWTH
 
     def _part(self, candidates: Sequence[_Candidate]) -> Iterator[Representative]:
         learned = self._store.observations.load([key for each in candidates for key in each.observations])
@@ -109,8 +115,8 @@ class Representatives:
         at = now()
         for event, keys, itself, _ in candidates:
             if held := memories.get(event.key) or chunks.get(event.key):
-                told = concerns(event) or event.similarity is None  # as where nothing was compared: the newest, text
-                if told and (event.key in chunks or memories[event.key].is_valid_at(at)):
+                shown = is_related(event) or event.similarity is None  # without vector search all are shown
+                if shown and (event.key in chunks or memories[event.key].is_valid_at(at)):
                     yield Representative(event, held=held)
                 continue
             observations = [learned[key] for key in keys if key in learned]
@@ -123,8 +129,9 @@ def _as_good(first: Representative, rest: Sequence[Representative]) -> int:
 
 
 def _best(event: Event, observations: Sequence[StoredObservation], *, itself: bool) -> StoredObservation | None:
-    """Return the observation whose evidence covers the words found, else the one that matches best by itself; None when
-    there are none, or when the words were found in the exchange, outside what the observations cover.
+    """Return the observation whose evidence covers the matching words, or else the one that matches best.
+
+    None if there is none, or if the exchange matches much better outside the evidence.
     """
 
     def own(stored: StoredObservation) -> float:
@@ -141,13 +148,13 @@ def _best(event: Event, observations: Sequence[StoredObservation], *, itself: bo
 
 
 def _has(observation: Observation, filters: Filters) -> bool:
-    """Whether it is of one of the types and has one of the concepts that are asked for."""
+    """Return whether an observation satisfies the type and concept filters."""
     concepts = {label(concept) for concept in observation.concepts}
     typed = not filters.types or observation.type in filters.types
     return typed and (not filters.concepts or not concepts.isdisjoint(map(label, filters.concepts)))
 
 
 def _covers(observation: Observation, match: TextMatch) -> bool:
-    """Whether the evidence overlaps the words found; what proves nothing in particular is about the whole exchange."""
+    """Return whether the evidence overlaps the matching words; without evidence it covers the whole exchange."""
     lines = observation.lines
     return lines is None or (lines[0] <= match.end_line and match.start_line <= lines[1])

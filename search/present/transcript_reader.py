@@ -1,11 +1,13 @@
-"""Layer 3: lines of an archived transcript, read as the conversation they are."""
+"""Layer 3: lines of an archived transcript as a conversation."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import islice
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ...archiver.copies.exporter import Exporter, encodable
 from ...archiver.copies.raw import RawArchive
 from ...archiver.deletion.suppression import SuppressionList
 from ...archiver.files.lines import split
@@ -19,21 +21,24 @@ from ...archiver.store.exchange_table import ExchangeStart
 from ...archiver.store.source_table import DELETED
 from ...core import tokens
 from ...core.conversation import UNINDEXED, Exchange, Fact, Session
-from ...core.errors import CopyGone, InvalidLineRange, PathOutsideArchive
+from ...core.errors import CopyGone, InvalidInput, InvalidLineRange, PathOutsideArchive
 from ...core.results import TranscriptExcerpt
 
 BUDGET = 8_000
-"""Tokens of conversation in one reply; a longer stretch is cut and goes on at `next_line`."""
-_TELLING = 100_000
-"""Characters of a text that are counted to tell whether it fits: counting a megabyte takes a third of a second."""
-
+"""Tokens of one reply; longer excerpts are truncated and continue at `next_line`."""
+_COUNTED = 100_000
+"""Characters of a text that are counted against the budget; counting a megabyte takes 0.3 s."""
 
 _LEAD = 100
-"""Lines before those asked for that are read to understand them, where their exchange begins earlier still."""
+"""Lines read before the first wanted one if its exchange begins even earlier."""
+
+
+_SHORTEST = 6
+"""Characters of the shortest accepted beginning of a session id."""
 
 
 class _Stretch(Struct, frozen=True):
-    """Lines of a source that are wanted, where reading them begins, and which of them the person rewound and left."""
+    """Wanted lines of a source, the line to start parsing at, and the lines the user rewound past (`left`)."""
 
     source: Source
     start: int
@@ -43,7 +48,7 @@ class _Stretch(Struct, frozen=True):
 
 
 class TranscriptReader:
-    """Reads the archive by path and lines. Nothing outside it can be named."""
+    """Archived transcripts by path and lines. Paths outside the archive are refused."""
 
     def __init__(
         self, store: Store, raw: RawArchive, redactor: Redactor, suppression: SuppressionList | None = None
@@ -56,9 +61,12 @@ class TranscriptReader:
         )
 
     def read(self, path: str, start: int, end: int | None) -> TranscriptExcerpt:
-        """The conversation on these lines (1-based, inclusive; to the last one without `end`).
+        """Return the conversation on these lines, which are 1-based and inclusive; `end` defaults to the last line.
 
-        Long tool inputs and results are shortened unless the whole stretch fits the budget.
+        Long tool inputs and results are shortened unless the whole excerpt fits the budget.
+
+        Raises:
+            PathOutsideArchive, InvalidLineRange, CopyGone: The path or lines do not exist.
         """
         source, last = self._range(path, start, end)
         session = self._session(source)
@@ -93,7 +101,7 @@ class TranscriptReader:
         )
 
     def whole(self, path: str, line: int) -> list[Exchange]:
-        """What was said on one line, nothing of it shortened; raises like `read`."""
+        """Return the conversation on one line, not shortened; raises like `read`."""
         source, _ = self._range(path, line, line)
         session = self._session(source)
         if UNINDEXED in session.links:
@@ -102,7 +110,7 @@ class TranscriptReader:
         return self._redactor.exchanges(list(self._exchanges(stretch, session, shorten=False)))
 
     def raw(self, path: str, start: int, end: int | None) -> Iterator[bytes]:
-        """The lines as the agent wrote them, line ends included."""
+        """Return the raw lines with their line ends, without deleted ones; raises like `read`."""
         source, last = self._range(path, start, end)
         near = self._store.exchanges.start_before(source.id or 0, start)
         rows = self._raw.lines(source.archived, start, last, (near.start_line, near.start_byte))
@@ -110,7 +118,7 @@ class TranscriptReader:
         return (row for number, row in enumerate(rows, start) if number not in gone) if gone else rows
 
     def _gone(self, stretch: _Stretch) -> set[int]:
-        """Those of these lines that were forgotten."""
+        """Return which of these lines were deleted."""
         if not self._suppression:
             return set()
         source, near = stretch.source, stretch.near
@@ -125,7 +133,7 @@ class TranscriptReader:
         return self._store.sessions.load(source.session) if source.session is not None else Session(source.agent, "")
 
     def _range(self, path: str, start: int, end: int | None) -> tuple[Source, int]:
-        """The source a path means and its last line wanted; raises `PathOutsideArchive` or `InvalidLineRange`."""
+        """Return the source of a path and the last wanted line; raises `PathOutsideArchive` or `InvalidLineRange`."""
         if start < 1:
             raise InvalidLineRange("startLine must be ≥1")
         if end is not None and end < start:
@@ -142,7 +150,7 @@ class TranscriptReader:
         return source, min(end or source.lines, source.lines)
 
     def _exchanges(self, stretch: _Stretch, session: Session, *, shorten: bool) -> Iterator[Exchange]:
-        """The exchanges that have turns on these lines, with those turns alone that were not forgotten."""
+        """Yield the exchanges on these lines without deleted turns."""
         gone = self._gone(stretch)
         for each in self._said(stretch, session, shorten=shorten):
             turns = tuple(turn for turn in each.turns if turn.line not in gone) if gone else each.turns
@@ -150,9 +158,9 @@ class TranscriptReader:
                 yield replace(each, turns=turns)
 
     def _said(self, stretch: _Stretch, session: Session, *, shorten: bool) -> Iterator[Exchange]:
-        """The exchanges that have turns on these lines, with those turns alone.
+        """Yield the exchanges on these lines, each with its turns on these lines.
 
-        What was left behind is known from the store: a rewind may follow long after the lines that are read here.
+        The store knows which turns were rewound, since a rewind may follow much later.
         """
         source, near = stretch.source, stretch.near
         reader = by_agent(source.agent).reader(session, shorten=shorten)
@@ -171,8 +179,9 @@ class TranscriptReader:
         return _Stretch(source, start, last, self._near(source, start), frozenset(left))
 
     def _near(self, source: Source, start: int) -> ExchangeStart:
-        """Where to begin, so that what stands from line `start` on is understood: an exchange can be a whole day. One
-        that is not stored may be kept back, which its prompt tells.
+        """Return the place to start parsing, so that line `start` is understood; an exchange can be a whole day.
+
+        An exchange that is not stored may be withheld, as its prompt tells, so it is parsed from its start.
         """
         first = self._store.exchanges.start_before(source.id or 0, start)
         line = start - _LEAD
@@ -182,9 +191,9 @@ class TranscriptReader:
         return first._replace(start_line=line, start_byte=byte)
 
     def _placed(self, stretch: _Stretch, exchange: Exchange) -> Exchange:
-        """The exchange with the ordinal, span, beginning and use that all of it has, wherever reading began and ended.
+        """Return the exchange with the ordinal, span, start and token counts of the complete exchange.
 
-        What is not stored, as Palaver's own words are not, is known by the lines read alone, and used nothing then.
+        Exchanges that are not stored, such as Palaver's own replies, have those of the lines that were read.
         """
         whole = self._store.exchanges.header_at(stretch.source.id or 0, exchange.turns[0].line)
         if whole is not None:
@@ -199,7 +208,7 @@ class TranscriptReader:
 def _exceed_budget(exchanges: list[Exchange]) -> bool:
     spent = 0
     for turn in (turn for exchange in exchanges for turn in exchange.turns):
-        spent += tokens.count(turn.text[:_TELLING])
+        spent += tokens.count(turn.text[:_COUNTED])
         if spent > BUDGET:
             return True
     return False
@@ -210,7 +219,7 @@ def _tokens(exchanges: list[Exchange]) -> int:
 
 
 def _within_budget(exchanges: list[Exchange]) -> tuple[list[Exchange], int | None]:
-    """As many turns as the budget allows, at least one line of them, and the line of the first one left out."""
+    """Return the turns within the budget, at least one line, and the line of the first one left out."""
     spent, kept, line = 0, list[Exchange](), 0
     for exchange in exchanges:
         for place, turn in enumerate(exchange.turns):
@@ -222,3 +231,46 @@ def _within_budget(exchanges: list[Exchange]) -> tuple[list[Exchange], int | Non
             line = turn.line
         kept.append(exchange)
     return kept, None
+
+
+class TranscriptPaths:
+    """Archived files by path, session id or the beginning of a session id."""
+
+    def __init__(self, store: Store, raw: RawArchive) -> None:
+        self._store, self._exporter = store, Exporter(store, raw)
+
+    def sources(self, wanted: str) -> list[Source]:
+        """Return all files of a name, with those of sub-agents; raises `InvalidInput` for no or several sessions."""
+        try:
+            return self._exporter.find(wanted)
+        except InvalidInput:
+            session = self._session(wanted)
+            if not session:
+                raise
+        return self._exporter.find(session)
+
+    def path(self, wanted: str) -> str:
+        """Return the archive path of one file: the session's own, in its last version.
+
+        Raises:
+            PathOutsideArchive: Nothing has this name.
+            InvalidInput: Several sessions begin with it.
+        """
+        with suppress(InvalidInput):
+            return self._own(self._exporter.find(wanted), wanted)
+        session = self._session(wanted)
+        with suppress(InvalidInput):
+            return self._own(self._exporter.find(session), session)
+        raise PathOutsideArchive(wanted)
+
+    def _own(self, found: list[Source], name: str) -> str:
+        sessions = {source.session: self._store.sessions.load(source.session) for source in found if source.session}
+        own = [each for each in found if each.session in sessions and sessions[each.session].native_id == name]
+        return (own or found)[-1].archived
+
+    def _session(self, start: str) -> str:
+        """Return the id of the session with this beginning, or an empty string; raises `InvalidInput` for several."""
+        begun = self._store.sessions.native_ids(encodable(start)) if len(start) >= _SHORTEST else []
+        if len(begun) > 1:
+            raise InvalidInput(f"{len(begun):,} sessions begin with {start}", hint="Give more characters of the id.")
+        return begun[0] if begun else ""

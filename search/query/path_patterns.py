@@ -1,4 +1,4 @@
-"""Paths and patterns of paths. The matcher is fixed: nothing a person types becomes a regular expression."""
+"""Path patterns. User input never becomes a regular expression, so matching takes polynomial time."""
 
 from collections.abc import Callable, Sequence
 from typing import TypeVar
@@ -7,15 +7,15 @@ _T = TypeVar("_T")
 
 
 def is_pattern(path: str) -> bool:
-    """Whether a path is meant for many files: a glob, or a folder, which ends with a slash."""
+    """Return whether a path means several files: a glob, or a folder with a final slash."""
     return path.endswith("/") or any(sign in path for sign in "*?")
 
 
 def fits(pattern: str, path: str) -> bool:
-    """Whether a pattern covers a path, both with slashes and in one case.
+    """Return whether a pattern matches a path; both with slashes and in the same case.
 
-    `*` and `?` stay within a name, `**` is any folders. What does not begin with a slash may begin at any folder, and
-    what ends with one is everything below.
+    `*` and `?` match within a name, `**` any folders. A pattern without a leading slash may begin at any folder; one
+    with a final slash matches everything below.
     """
     wanted = f"{pattern}**" if pattern.endswith("/") else pattern
     names = wanted.split("/")
@@ -27,8 +27,9 @@ def _name_fits(pattern: str, name: str) -> bool:
 
 
 def _fits(pattern: Sequence[_T], parts: Sequence[_T], star: _T, equal: Callable[[_T, _T], bool]) -> bool:
-    """Whether the parts are those of the pattern, in which `star` is any number of them. Goes back to the last star
-    only, so it takes at most the product of both lengths.
+    """Return whether parts match a pattern in which `star` stands for any number of parts.
+
+    Backtracks to the last star only, so the time is at most proportional to the product of both lengths.
     """
     here, there, last, resumed = 0, 0, -1, 0
     while there < len(parts):

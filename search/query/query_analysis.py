@@ -1,4 +1,4 @@
-"""What a person typed, taken apart: words, quoted phrases, beginnings of words. It is never parsed as a language."""
+"""Query analysis: words, quoted phrases, prefixes and time expressions. There is no query language."""
 
 import math
 import re
@@ -7,97 +7,97 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ...core.clock import day_end, day_start
 from ...core.results import Correction, TimeExpression
+from ...core.time_expressions import extract
 
 WORD = re.compile(r"[^\W_]+")
-"""A word of any text, without the signs that hold names together."""
-_QUOTED = re.compile(r'"([^"]*\w[^"]*)"|“([^”]*\w[^”]*)”')
-_DATED = re.compile(
-    r"day\b|\b(?:days|week|month|quarter|year|(?:19|20)\d\d|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)",
-    re.IGNORECASE,
-)
-"""What every query that names a period has; most have none, and need not know how people say dates."""
-_QUOTES = re.compile(r'["“”]')
-_AROUND = ".,:;!?()[]`'"
-"""Signs at the ends of a word that are none of it."""
-_BEGINNING = re.compile(r"(?<!\S)(\w{2,})\*(?!\S)")
-_NAME = re.compile(r"(?=\S*\w[^\w\s]+\w|\S*\w_\w)\S+")
-"""A path, an error code, a version, an id: one piece without spaces in which signs hold words together."""
-
-
+"""A word, without the punctuation that joins names."""
 SENTENCE = 4
-"""Words around what is quoted from which on it is part of a sentence, and may be told from memory like the rest."""
+"""Words outside quotes from which on a query is a sentence, in which a quoted phrase may be inexact."""
+_QUOTED = re.compile(r'"([^"]*\w[^"]*)"|“([^”]*\w[^”]*)”')
+_QUOTES = re.compile(r'["“”]')
+_PUNCTUATION = ".,:;!?()[]`'"
+_PREFIX = re.compile(r"(?<!\S)(\w{2,})\*(?!\S)")
+_NAME = re.compile(r"(?=\S*\w[^\w\s]+\w|\S*\w_\w)\S+")
+"""A path, error code, version or id: no spaces, and punctuation between word characters."""
 _FEW_TERMS, _MANY_TERMS = 6, 12
 
 
-def brevity(terms: int) -> float:
-    """How much shorter than a dozen terms a query is: 0 to 0.48, and little until it is much shorter."""
+def shortness(terms: int) -> float:
+    """Return how much shorter than a dozen terms a query is: 0 to 0.48, and small until it is much shorter."""
     return math.log(_MANY_TERMS / min(max(terms, _FEW_TERMS), _MANY_TERMS)) ** 2
 
 
 class AnalyzedQuery(Struct, frozen=True):
-    """`text` are all words. Each of `phrases`, which were quoted, must stand, or nothing is found: those that are
-    `verbatim` word for word, those that are `reworded`, since nothing has them so, in other forms of their words.
-    In a sentence, phrases that stand nowhere, or nowhere together, are `loosened`: only words. Which is which is known
-    to the archive alone (`Quotations.known`). `beginnings` find every word that begins so.
+    """A query taken apart. `Snapshot.resolve` and `ExactPhrases.resolve` add what needs the index.
 
-    A `name` that is all that was typed is such a phrase if it stands anywhere, else words: that, and which words stand
-    nowhere, is known to the archive alone (`Snapshot.settled`). `respelled` are words that stand nowhere, instead of
-    which `text` has others that are spelled much like them; `complete` is whether no term of it stands nowhere,
-    `unheard` whether all do, of what is no sentence. `brevity` is 0 for a dozen terms and grows to 0.48 for six or
-    fewer; in a small archive less. `occasions` are no words any more: one at most, and of several concepts the one of
-    each. Those of which there is nothing are `vacant`, and words like the others.
+    Attributes:
+        text: All words.
+        phrases: Quoted phrases; each must match, or nothing is found.
+        name: The query, if it is a single name. It becomes a phrase if it occurs anywhere.
+        prefixes: Words with a trailing `*`, which match each word with this beginning.
+        corrections: Unknown words that `text` has in a similar, known spelling.
+        all_known: True if each term occurs in the index.
+        no_known_term: True if no term of a query that is no sentence occurs in the index.
+        shortness: 0 for a dozen terms, up to 0.48 for six or fewer; less in a small archive.
+        in_sentence: True if at least `SENTENCE` words stand outside quotes.
+        exact: Phrases that must match word for word.
+        inexact: Phrases that match only with other forms of their words.
+        relaxed: Phrases of a sentence without any match, searched as words.
+        times: Time expression, which is not part of `text`; one at most for each concept.
+        empty_times: Time expression without any entry in its range, searched as words.
     """
 
     text: str
     phrases: tuple[str, ...] = ()
     name: str = ""
-    beginnings: tuple[str, ...] = ()
-    respelled: tuple[Correction, ...] = ()
-    complete: bool = False
-    unheard: bool = False
-    brevity: float = 0.0
+    prefixes: tuple[str, ...] = ()
+    corrections: tuple[Correction, ...] = ()
+    all_known: bool = False
+    no_known_term: bool = False
+    shortness: float = 0.0
     in_sentence: bool = False
-    verbatim: tuple[str, ...] = ()
-    reworded: tuple[str, ...] = ()
-    loosened: tuple[str, ...] = ()
-    occasions: tuple[TimeExpression, ...] = ()
-    vacant: tuple[TimeExpression, ...] = ()
+    exact: tuple[str, ...] = ()
+    inexact: tuple[str, ...] = ()
+    relaxed: tuple[str, ...] = ()
+    times: tuple[TimeExpression, ...] = ()
+    empty_times: tuple[TimeExpression, ...] = ()
 
     @classmethod
-    def of(cls, typed: str, *, dated: bool = False) -> "AnalyzedQuery":
-        """What was typed. A name alone, such as a path or an error code, is wanted as it stands. In a `dated` one it is
-        looked for a period.
-        """
-        around = len(_QUOTED.sub(" ", typed).split())
-        occasion = None
-        if dated and _DATED.search(typed):
-            from .query_dates import taken_out
-
-            typed, occasion = taken_out(typed)
-        phrases = tuple(one or other for one, other in _QUOTED.findall(typed))
-        name = typed if not phrases and _NAME.fullmatch(typed) else ""
-        words, beginnings = _BEGINNING.sub(r"\1", typed), tuple(_BEGINNING.findall(typed))
+    def of(cls, query: str, *, dated: bool = False) -> "AnalyzedQuery":
+        """Analyze a query; with `dated`, including its time expression."""
+        outside_quotes = len(_QUOTED.sub(" ", query).split())
+        times: tuple[TimeExpression, ...] = ()
+        if dated and (found := extract(query)):
+            query, said, (first, last) = found
+            times = (TimeExpression(said, day_start(first.isoformat()), day_end(last.isoformat())),)
+        phrases = tuple(one or other for one, other in _QUOTED.findall(query))
         return cls(
-            words, phrases, name, beginnings, in_sentence=around >= SENTENCE, occasions=(occasion,) if occasion else ()
+            _PREFIX.sub(r"\1", query),
+            phrases,
+            query if not phrases and _NAME.fullmatch(query) else "",
+            tuple(_PREFIX.findall(query)),
+            in_sentence=outside_quotes >= SENTENCE,
+            times=times,
         )
 
-    def instead(self, respelled: Sequence[Correction]) -> "AnalyzedQuery":
-        """With other words in the place of those that are misspelled."""
-        if not respelled:
+    def corrected(self, corrections: Sequence[Correction]) -> "AnalyzedQuery":
+        """Return the query with misspelled words replaced."""
+        if not corrections:
             return self
-        known = dict(respelled)
+        known = dict(corrections)
         text = WORD.sub(lambda found: known.get(found[0], found[0]), self.text)
-        return replace(self, text=text, respelled=tuple(respelled))
+        return replace(self, text=text, corrections=tuple(corrections))
 
     @property
-    def asked(self) -> list[str]:
-        """Its words, each once, without the signs around them, and without those of a vacant period."""
-        when = {word for each in self.vacant for word in each.text.split()}
-        words = (word.strip(_AROUND) for word in unquoted(self.text).split())
-        return [word for word in dict.fromkeys(words) if word and word not in when]
+    def words(self) -> list[str]:
+        """Distinct words without surrounding punctuation, and without those of an empty time expression."""
+        times = {word for each in self.empty_times for word in each.text.split()}
+        words = (word.strip(_PUNCTUATION) for word in unquoted(self.text).split())
+        return [word for word in dict.fromkeys(words) if word and word not in times]
 
 
-def unquoted(typed: str) -> str:
-    """The same words, wherever they stand."""
-    return " ".join(_QUOTES.sub(" ", typed).split())
+def unquoted(query: str) -> str:
+    """Return a query without its quotation marks."""
+    return " ".join(_QUOTES.sub(" ", query).split())

@@ -1,4 +1,4 @@
-"""A question that holds a secret asks for what stands in its place: no index has the secret, no answer repeats it."""
+"""Secrets in queries: replaced by the placeholders that the archive has instead of them."""
 
 import os
 from typing import TYPE_CHECKING
@@ -13,18 +13,18 @@ if TYPE_CHECKING:
     from ...archiver.redaction import Redacted
 
 _NAMES = ("projects", "files", "sessions", "branches")
-"""Filters whose values are names that the archive redacts."""
+"""Filters whose values the archive redacts."""
 
 
 def without_secrets(query: Query, home: Home) -> Query:
-    """Return the query with the archive's placeholders for its secrets: phrases in concepts, plain in filters."""
+    """Return the query with placeholders instead of secrets, as phrases in concepts and plain in filters."""
     concepts = tuple(redacted(concept, home) for concept in query.concepts)
     filters = replace(query.filters, **{name: _clean(getattr(query.filters, name), home) for name in _NAMES})
     return replace(query, concepts=concepts, filters=filters)
 
 
 def redacted(text: str, home: Home) -> str:
-    """Return a text with phrases of placeholders."""
+    """Return a text with quoted placeholders instead of secrets."""
     if not may_hold(text):
         return text
     done = _redacted(text, home)
@@ -36,12 +36,12 @@ def redacted(text: str, home: Home) -> str:
 
 
 def _clean(names: tuple[str, ...], home: Home) -> tuple[str, ...]:
-    """Return names of projects, files and sessions as the archive keeps them."""
+    """Return names of projects, files, sessions and branches as the archive stores them."""
     return tuple(_redacted(name, home).text if name_may_hold(name) else name for name in names)
 
 
 def _redacted(text: str, home: Home) -> "Redacted":
     from ...archiver.redaction import Redactor
 
-    # A search makes no key: where it is gone, no placeholder can be found again.
+    # A search creates no key. Without the key no placeholder can be computed.
     return Redactor(home.key() if home.key_file.is_file() else os.urandom(32)).redact(text)

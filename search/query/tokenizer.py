@@ -1,6 +1,6 @@
-"""Text into terms: what the index is made of and what a query is compared with, so that both sides agree.
+"""Tokenizer: text into terms, the same for the index and for queries.
 
-User text is only ever tokenised here, never parsed as a query language (Tantivy's parser can be crashed by nesting).
+User text is only tokenized, never parsed as a query language: nesting can crash Tantivy's parser.
 """
 
 import posixpath
@@ -15,15 +15,15 @@ from ...core.memo import Memo
 from ...core.memory import PROJECT, project_namespace
 from ...core.text import readable
 
-VERSION = 3
-"""Raise it when anything here changes: indexes of another version are rebuilt."""
+VERSION = 4
+"""Version of the tokenizer and of the indexed texts. Raise it with each change to rebuild all indexes."""
 
 PROSE = "prose"
 _STEM = "english"
 _LONGEST = 80
 _KEPT = 1 << 16
-_SHORT, _ASKED = 1_000, 2_048
-"""Characters of a text whose terms are remembered, and how many such texts."""
+_SHORT, _TEXTS = 1_000, 2_048
+"""Characters of the longest text whose terms are kept, and the number of these texts."""
 
 _IDEOGRAPHS = r"\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0002fa1f"
 _PICTOGRAPHS = r"\u2600-\u27bf\U0001f000-\U0001faff"
@@ -33,11 +33,11 @@ _SNAKE = re.compile(r"(?<![A-Za-z0-9_])[A-Za-z0-9]++(?:_[A-Za-z0-9]++)+")
 _LATIN = bytes(range(256)).decode("latin-1")
 _SHAPE = re.sub(r"\s", " ", re.sub("[A-Z]", "A", re.sub("[a-z]", "a", _LATIN))).encode("latin-1")
 _COMPOUND = (b"aA", b"AAa", b"_")
-"""What of a word's shape tells that `_MIXED` or `_SNAKE` may match in it."""
+"""Shapes of words in which `_MIXED` or `_SNAKE` may match."""
 
 
 def analyzer() -> tantivy.TextAnalyzer:
-    """Words in lower case without accents, English endings removed, nothing longer than 80 characters."""
+    """Return an analyzer: lower case, no accents, English stems, no words above 80 characters."""
     builder = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple())
     for step in (
         tantivy.Filter.remove_long(_LONGEST),
@@ -53,12 +53,12 @@ _ANALYZER = analyzer()
 
 
 def stems(text: str) -> list[str]:
-    """The terms of a text as it stands, in order; `expand` it first where names should be taken apart."""
+    """Return the terms of a text, in order. To split names too, `expand` the text first."""
     return _ANALYZER.analyze(text)
 
 
 def terms(text: str) -> tuple[str, ...]:
-    """The terms of a query or a word of one, each once. What one search asks for many times is remembered."""
+    """Return the distinct terms of a query or word."""
     return _TERMS.made(text, _terms) if len(text) <= _SHORT else _terms(text)
 
 
@@ -67,10 +67,10 @@ def _terms(text: str) -> tuple[str, ...]:
 
 
 def expand(text: str) -> str:
-    """Text with what the tokenizer cannot see made visible.
+    """Return a text with tokens that Tantivy does not recognise.
 
-    CamelCase names are followed by their parts, snake_case names by themselves in one piece, CJK characters are given
-    in pairs, and emoji as words.
+    Appends the parts of CamelCase names, and snake_case names in one piece. Splits CJK characters into pairs, and
+    turns emoji into words.
     """
     text = spaced(text)
     extra = " ".join(_names(text))
@@ -78,31 +78,29 @@ def expand(text: str) -> str:
 
 
 def spaced(text: str) -> str:
-    """Text with CJK characters in pairs and emoji as words, each where it stands."""
+    """Return a text with CJK characters in pairs and emoji as words, in place."""
     text = composed(text)
     return text if text.isascii() or not _wide().search(text) else _wide_runs().sub(_words, text)
 
 
 def composed(text: str) -> str:
-    """Text in which a letter with its marks is one character, and what only looks otherwise is the same."""
+    """Return a text in Unicode normalization form NFKC."""
     return text if text.isascii() else unicodedata.normalize("NFKC", readable(text))
 
 
-def verbatim(phrase: str) -> re.Pattern[str]:
-    """What was quoted, in a text that is `composed`: its letters and signs, big or small, with blanks of any kind where
-    it has some, and no part of a longer word.
-    """
+def literal_pattern(phrase: str) -> re.Pattern[str]:
+    """Return a pattern of a quoted phrase for `composed` text: any case, any white space, whole words."""
     letter = rf"[^\W_{_IDEOGRAPHS}]"
     said = r"\s+".join(map(re.escape, composed(phrase).split()))
-    # Whoever types has no other sign for it.
+    # A keyboard has one apostrophe.
     said = re.sub("['’]", "['’]", said)
-    # To make these ranges of letters both big and small takes 10 ms.
+    # Ignoring case in the ranges of letters would take 10 ms to compile.
     return re.compile(rf"(?<!{letter}(?={letter}))(?i:{said})(?!(?<={letter}){letter})")
 
 
 @cache
 def _wide() -> re.Pattern[str]:
-    """A character that is no word to the tokenizer. Compiling takes 3 ms, and most queries hold none."""
+    """Return a pattern of CJK characters and emoji, which Tantivy does not tokenize. It takes 3 ms to compile."""
     return re.compile(f"[{_IDEOGRAPHS}{_PICTOGRAPHS}]")
 
 
@@ -117,9 +115,9 @@ def _words(run: re.Match[str]) -> str:
 
 
 def forms(terms: Iterable[str]) -> re.Pattern[str]:
-    """What may be words with any of these terms; CJK characters are found as the pairs they are.
+    """Return a pattern of words that may have any of these terms.
 
-    Endings were removed, so a word begins with its term; whether it has it is to be asked of the few that do.
+    A term has lost its ending, so each word that begins with it matches; the caller stems the few matches.
     """
     wanted = list(terms)
     begun = "|".join(re.escape(term.removesuffix("i")) for term in wanted if term.isascii())
@@ -128,17 +126,17 @@ def forms(terms: Iterable[str]) -> re.Pattern[str]:
 
 
 def pairs(run: str) -> list[str]:
-    """Overlapping pairs of characters; a single character stands for itself."""
+    """Return overlapping pairs of characters; a single character stays alone."""
     return [run[i : i + 2] for i in range(len(run) - 1)] or [run]
 
 
 def label(value: str) -> str:
-    """A type, concept or project as it is indexed and asked for."""
+    """Return a type, concept or project in its indexed form."""
     return readable(value).strip().lower().rstrip("/")
 
 
 def project_labels(names: Iterable[str]) -> Iterator[str]:
-    """Yield the labels of projects: sessions have a project's name, memories its namespace, and either finds both."""
+    """Yield the labels of projects: both the name, which sessions have, and the namespace, which memories have."""
     for name in names:
         yield label(name)
         bare = name.removeprefix(PROJECT)
@@ -147,21 +145,21 @@ def project_labels(names: Iterable[str]) -> Iterator[str]:
 
 
 def path_label(path: str, folder: str = "") -> str:
-    """A file's path as it is indexed and asked for: its parts backwards, so that an end of it is a beginning here.
+    """Return a path in its indexed form: its parts reversed, so that the end of a path becomes a prefix.
 
-    A relative path is taken to lie in `folder`. An absolute one ends with a slash.
+    A relative path is resolved in `folder`. The label of an absolute path ends with a slash.
     """
     plain = posixpath.normpath(posixpath.join(*(label(part).replace("\\", "/") for part in (folder, path))))
     return "/".join(reversed(plain.split("/")))
 
 
 def _names(text: str) -> Iterator[str]:
-    """The parts of camelCase names, and snake_case names in one piece, each word's once."""
+    """Return the parts of camelCase names, and snake_case names in one piece, once for each word."""
     return filter(None, map(_KNOWN.__getitem__, dict.fromkeys(_compounds(text))))
 
 
 def _compounds(text: str) -> list[str]:
-    """The words that may hold such a name, in order. They are found by their shape, as few of all words do."""
+    """Return the words that may contain such names, in order, found by their shape."""
     shape = f"{text} ".encode("latin-1", "replace").translate(_SHAPE)
     words: dict[int, str] = {}
     for sign in _COMPOUND:
@@ -173,17 +171,17 @@ def _compounds(text: str) -> list[str]:
     return [words[start] for start in sorted(words)]
 
 
-def _taken_apart(word: str) -> str:
+def _parts(word: str) -> str:
     parts = [] if word.islower() else [part for name in _MIXED.findall(word) for part in _HUMP.findall(name)]
     whole = [name.replace("_", "") for name in _SNAKE.findall(word)] if "_" in word else []
     return " ".join(parts + whole)
 
 
-class _Known(dict[str, str]):
-    """What words are taken apart into. The same ones come again and again; long ones do not, and are not kept."""
+class _NameParts(dict[str, str]):
+    """Parts of words by word. Long words rarely repeat and are not kept."""
 
     def __missing__(self, word: str) -> str:
-        parts = _taken_apart(word)
+        parts = _parts(word)
         if len(word) <= _LONGEST:
             if len(self) >= _KEPT:
                 self.clear()
@@ -191,5 +189,5 @@ class _Known(dict[str, str]):
         return parts
 
 
-_KNOWN = _Known()
-_TERMS = Memo[str, tuple[str, ...]](_ASKED)
+_KNOWN = _NameParts()
+_TERMS = Memo[str, tuple[str, ...]](_TEXTS)

@@ -1,4 +1,4 @@
-"""The search engine: one query in, ranked events out."""
+"""Search engine: one query in, ranked events out."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
@@ -21,268 +21,241 @@ from ..index.vector_segment import Array
 from ..model.embedder import load, model_of
 from ..model.embedding import Embedder, TextEmbeddings
 from ..query.query_analysis import AnalyzedQuery
-from .fusion import Compare, Event, OfPeriod, gather, joined
-from .relevance import PRESENT_MEANING, PRESENT_WORDS, RankedEvents, Rest
-from .token_weights import weighted_tokens
+from .exact_phrases import ExactPhrases
+from .fusion import Event, fuse, joined
+from .idf_weights import adjacent_pairs, weighted_tokens
+from .ranked_events import PRESENT_SEMANTIC, PRESENT_WORDS, RankedEvents
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
-    from .exact_phrases import Quotations
-
 DEPTH = 200
-"""Entries and vectors that each engine brings to the fusion."""
+"""Entries and vectors that each engine returns for fusion."""
+_DEEP = 1_600
+"""Entries and vectors for each of several concepts; few words have more entries in some conversations."""
 _COMPLETED = 50
-"""Events that meaning alone found, the best of them, whose words are looked up."""
-_DEEPEST = 12_800
-"""How many each engine brings at most to find the conversations that have every one of several concepts."""
-_SUMMARY = 0.5
-"""Weight of the words of a session's summary: it repeats those of all observations, and stands with one exchange."""
-_WORDED = PRESENT_WORDS
-"""From which fraction on an entry has enough of the words of a query, all of which stand in the archive."""
-_FLOOR, _BRIEF = 0.075, 0.25
-"""The plain score from which a list is relevant, and how much more a brief query needs: who types three words has them
-from what they look for, of a whole sentence most words may be others. Chosen on the tuning half of the questions about
-coding sessions, where no answer among the first five is lost (bench/RESULTS.md). A close look says what is nearest, not
-whether it is near: counting it, fewer questions without an answer would be told from the others, so a list that is not
-relevant has none. Where every word stands somewhere in the archive and an entry has `_WORDED` of them, the list is
-relevant, whatever the score.
+"""Events found by vectors alone whose words are looked up."""
+_THRESHOLD, _SHORT_QUERY = 0.088, 0.295
+"""Relevance threshold of the plain score, and its increase for the shortest queries.
+
+Three words usually come from the text that is searched; of a whole sentence most words may differ. Chosen on the train
+split of the questions about coding sessions, where no answer among the first five is lost (bench/RESULTS.md).
+Re-ranking does not count: it tells what is nearest, not whether it is near.
 """
-_EMBED_ANEW = "Run `palaver archive` to embed everything anew."
-
-
+_RELEVANT_WORDS = PRESENT_WORDS
+"""Fraction of words from which on an entry is relevant whatever its score, if each word occurs in the archive."""
+_RE_EMBED = "Run `palaver archive` to embed everything again."
 _REMEMBERED = 64
-"""Queries whose vectors are kept."""
-_NEWEST, _FURTHER = 2_000, 8
-"""Entries that are looked at first where no words are given, and how many times more wherever entries do not do."""
+"""Queries whose embeddings are kept."""
+_NEWEST, _GROWTH = 2_000, 8
+"""Entries read at first for a query without words, and the growth while these do not suffice."""
 
-
-_ALL = _FURTHER * DEPTH
-"""Entries that hardly any words find more of among some items."""
-
-Words: TypeAlias = Callable[[int, Sequence[int]], TextMatches]
-"""Finds the best entries of some items, as many as it is told."""
+WordsOf: TypeAlias = Callable[[int, Sequence[int]], TextMatches]
+"""Returns at most a number of entries of some items, best first."""
 Place: TypeAlias = tuple[int, int]
-"""The number of a conversation and 0; of what was said in none, 0 and its key."""
+"""(session, 0), or (0, key) for an item outside of sessions."""
 
 
 class Engine:
-    """Searches one store. Loads the model at the first query that needs it; without it, words alone answer."""
+    """Search over one store. Loads the model with the first query that needs it; without it, only text search works."""
 
     def __init__(self, store: Store, generations: Generations, embedder: Embedder, *, dated: bool = True) -> None:
-        """Periods in a query are words, too, where it is not `dated`."""
+        """With `dated`, a time expression in a query is a date range instead of words."""
         self._store, self._embedder, self._dated = store, embedder, dated
-        self._snapshot = Snapshot(store, generations, embedder)
-        self._meant = Memo[tuple[str, str], TextEmbeddings](_REMEMBERED)
-        """What the last queries mean, by model and text: the next page of one is the same query again."""
+        self.snapshot = Snapshot(store, generations, embedder)
+        """View of the archive as of the last search."""
+        self._embeddings = Memo[tuple[str, str], TextEmbeddings](_REMEMBERED)
+        self._phrases = ExactPhrases(store, self.snapshot)
         self.unavailable: ModelUnavailable | None = None
-        """Why meaning could not be searched the last time; None when it was."""
+        """Error of the last vector search; None if it worked."""
 
     @property
     def lag(self) -> int:
-        """Changes that the published index does not hold yet; they are searched all the same."""
-        return self._snapshot.lag
+        """Number of changes that are not in the published index; they are searched as well."""
+        return self.snapshot.lag
 
-    def searched(self, mode: Mode) -> tuple[str, ...]:
-        """The engines that answered the last query."""
+    def used(self, mode: Mode) -> tuple[str, ...]:
+        """Return the engines that answered the last query."""
         wanted = (Mode.TEXT, Mode.VECTOR) if mode is Mode.BOTH else (mode,)
         return tuple(str(engine) for engine in wanted if engine is Mode.TEXT or self.unavailable is None)
 
     def allowed(self, filters: Filters, keys: Sequence[int]) -> AbstractSet[int]:
-        """Those of these items that satisfy the filters."""
-        return self._snapshot.allowed(filters, keys)
+        """Return those of these items that satisfy the filters."""
+        return self.snapshot.allowed(filters, keys)
 
     def find(
-        self, concept: str, mode: Mode, filters: Filters, depth: int | None = None, *, closely: bool = True
+        self, query: str, mode: Mode, filters: Filters, depth: int | None = None, *, rerank: bool = True
     ) -> RankedEvents:
-        """Events that match, best first, and how the words stand in the archive. Each engine brings `depth` entries or
-        vectors; `DEPTH` where none is given. Nothing is looked at `closely` for whoever only counts.
-        """
-        self._snapshot.refresh()
-        depth, wording = depth or DEPTH, self._wording(concept, mode)
-        matches, nears, rest = self._found(wording, mode, filters, depth)
-        return self._fused(wording, mode, matches, nears, rest, closely=closely)
+        """Return the events that match a query.
 
-    def _fused(
+        Args:
+            query: The text of the query.
+            mode: Engines to use.
+            filters: Filters of the events.
+            depth: Entries and vectors that each engine returns; `DEPTH` by default.
+            rerank: Whether to re-rank the first events. Not needed to count them.
+        """
+        self.snapshot.refresh()
+        depth, analyzed = depth or DEPTH, self._analyzed(query, mode)
+        return self.ranked(analyzed, mode, *self._found(analyzed, mode, filters, depth), rerank=rerank)
+
+    def ranked(
         self,
-        wording: AnalyzedQuery,
+        analyzed: AnalyzedQuery,
         mode: Mode,
         matches: TextMatches,
-        nears: VectorMatches,
-        rest: Rest,
+        vectors: VectorMatches,
+        truncated: bool = False,
         *,
-        closely: bool = True,
+        rerank: bool = True,
     ) -> RankedEvents:
-        """What both engines found as one list, which is looked at closely where it is relevant."""
-        # What stands as it was quoted is what was asked for.
-        floor = _FLOOR + _BRIEF * wording.brevity if self._is_both(mode) and not wording.phrases else 0.0
-        worded = _WORDED if wording.complete else inf
-        enough = (0.0 if matches.fraction.max(initial=0.0) >= worded else floor) if closely else inf
-        return RankedEvents(self._ranked(wording, mode, matches, nears, enough), wording, floor, worded, rest)
+        """Return the results of both engines as one list, re-ranked if it is relevant."""
+        # A phrase that matches is relevant by itself.
+        both = mode is Mode.BOTH and self.unavailable is None
+        threshold = _THRESHOLD + _SHORT_QUERY * analyzed.shortness if both and not analyzed.phrases else 0.0
+        by_words = _RELEVANT_WORDS if analyzed.all_known else inf
+        is_relevant = matches.fraction.max(initial=0.0) >= by_words
+        rerank_from = inf if not rerank else 0.0 if is_relevant else threshold
+        events = self._fused(analyzed, mode, matches, vectors, rerank_from)
+        return RankedEvents(events, analyzed, threshold, by_words, truncated)
 
-    def _is_both(self, mode: Mode) -> bool:
-        """Whether words and meaning are asked for, and the model is there."""
-        return mode is Mode.BOTH and self.unavailable is None
+    def _analyzed(self, query: str, mode: Mode) -> AnalyzedQuery:
+        """Analyze a query with the whole index. A time expression without any entry is words."""
+        analyzed = AnalyzedQuery.of(query, dated=self._dated)
+        if empty := tuple(each for each in analyzed.times if not self.snapshot.has(_within(each))):
+            analyzed = replace(AnalyzedQuery.of(query), empty_times=empty)
+        analyzed = self.with_known_phrases(analyzed)
+        return analyzed if mode is Mode.VECTOR else self.snapshot.resolve(analyzed)
 
-    def _ranked(
-        self, wording: AnalyzedQuery, mode: Mode, matches: TextMatches, nears: VectorMatches, at_least: float
-    ) -> list[Event]:
-        """What both engines found, best first; looked at closely where one has a plain score of `at_least` this."""
-        summaries = self._store.summaries.among(matches.key.tolist())
-        return gather(
-            matches.weighted(summaries, _SUMMARY),
-            nears,
-            self._compare(wording, nears),
-            partial(self._snapshot.together, wording.text),
-            at_least=at_least,
-            waiting=self._snapshot.waiting(matches if self._is_both(mode) else TextMatches.none(), nears),
-            of_period=self._of_period(wording),
-        )
-
-    def _wording(self, concept: str, mode: Mode) -> AnalyzedQuery:
-        """What was typed, as the archive knows it; to vectors a name is only words. A period of which there is nothing,
-        whatever the filters are, is words like the others.
-        """
-        wording = AnalyzedQuery.of(concept, dated=self._dated)
-        if vacant := tuple(each for each in wording.occasions if not self._snapshot.has(_within(each))):
-            wording = replace(AnalyzedQuery.of(concept), vacant=vacant)
-        wording = self.quoted(wording)
-        return wording if mode is Mode.VECTOR else self._snapshot.settled(wording)
-
-    def _of_period(self, wording: AnalyzedQuery) -> OfPeriod | None:
-        """What tells the events of the period that was named; None where none was."""
-        return partial(self._snapshot.passing, _within(wording.occasions[0])) if wording.occasions else None
-
-    def quoted(self, wording: AnalyzedQuery) -> AnalyzedQuery:
-        """What was typed, and how the archive has what is quoted in it."""
-        return self._quotations.known(wording) if wording.phrases else wording
+    def with_known_phrases(self, query: AnalyzedQuery) -> AnalyzedQuery:
+        """Return the query with its phrases looked up in the index."""
+        return self._phrases.resolve(query) if query.phrases else query
 
     def words(
-        self, wording: AnalyzedQuery, filters: Filters, limit: int, items: Sequence[int] | None = None
+        self, query: AnalyzedQuery, filters: Filters, limit: int, items: Sequence[int] | None = None
     ) -> TextMatches:
-        """Entries by words, and by what is quoted; of these items alone, where some are given."""
-        found = self._quotations if wording.phrases else self._snapshot
-        return found.text(wording, filters, limit, items)
+        """Return the best entries by words and phrases, only of these items if given."""
+        found = self._phrases if query.phrases else self.snapshot
+        return found.text(query, filters, limit, items)
 
-    def worded(self, wording: AnalyzedQuery, mode: Mode, filters: Filters, depth: int) -> TextMatches:
-        """At least `depth` entries by words, where there are as many; where few satisfy the filters all there are, so
-        that nothing is left for `completed` to ask for.
-        """
-        narrow = mode is Mode.BOTH and self._snapshot.is_narrow(filters)
-        return self.words(wording, filters, max(depth, _ALL) if narrow else depth)
+    def _found(
+        self, query: AnalyzedQuery, mode: Mode, filters: Filters, depth: int
+    ) -> tuple[TextMatches, VectorMatches, bool]:
+        """Return the results of both engines, and whether one of them reached its limit."""
+        embedded = None if mode is Mode.TEXT else self._embedding_in_background(query.text)
+        every = having = TextMatches.none()
+        if mode is not Mode.VECTOR or query.phrases:
+            every = self.entries(query, mode, filters, depth)
+            having = every.first(depth)
+        # In vector mode words locate phrases and do not count.
+        matches, truncated = TextMatches.none() if mode is Mode.VECTOR else having, len(having) == depth
+        if embedded is None:
+            return matches, VectorMatches.none(), truncated
+        self.unavailable = None
+        try:
+            vector = embedded()
+        except ModelUnavailable as problem:
+            self.unavailable = problem
+            return matches, VectorMatches.none(), truncated
+        # With phrases, only events that have them are compared.
+        nearest = VectorMatches.none() if query.phrases else self.snapshot.nearest(vector, filters, depth)
+        # All vectors of these events, so that each is compared completely.
+        events, _ = distinct(np.concatenate([having.event, nearest.event]))
+        vectors = self.snapshot.of_events(vector, events)
+        if mode is Mode.BOTH and len(matches) == depth and not query.phrases:
+            matches = completed(matches, vectors, self.words_of(query, filters, every, depth))
+        return matches, vectors, truncated or len(nearest) == depth
 
-    def further(self, wording: AnalyzedQuery, filters: Filters, found: TextMatches, depth: int) -> Words:
-        """What finds the words of some items: among what was found already, where that is all there is."""
-        if depth < len(found) < _ALL:
+    def entries(self, query: AnalyzedQuery, mode: Mode, filters: Filters, depth: int) -> TextMatches:
+        """Return the best `depth` entries; all if few entries satisfy the filters and vectors are searched too."""
+        narrow = mode is Mode.BOTH and self.snapshot.is_narrow(filters)
+        return self.words(query, filters, max(depth, _DEEP) if narrow else depth)
+
+    def words_of(self, query: AnalyzedQuery, filters: Filters, found: TextMatches, depth: int) -> WordsOf:
+        """Return a function that finds the entries of some items, among `found` if that is complete."""
+        if depth < len(found) < _DEEP:
             return lambda _, items: found.of(items)
-        return partial(self._snapshot.text, wording, filters)
+        return partial(self.snapshot.text, query, filters)
 
-    @cached_property
-    def _quotations(self) -> "Quotations":
-        from .exact_phrases import Quotations  # most queries quote nothing
-
-        return Quotations(self._store, self._snapshot)
+    def _fused(
+        self, query: AnalyzedQuery, mode: Mode, matches: TextMatches, vectors: VectorMatches, rerank_from: float
+    ) -> list[Event]:
+        """Return the events of both results, re-ranked if the best plain score is at least `rerank_from`."""
+        both = mode is Mode.BOTH and self.unavailable is None
+        pairs = adjacent_pairs(query.text, self.snapshot.idf_of_term)
+        return fuse(
+            matches,
+            vectors,
+            partial(self._late_interaction, query.text) if len(vectors) else None,
+            partial(self.snapshot.adjacent_terms, pairs),
+            rerank_from=rerank_from,
+            waiting=self.snapshot.waiting(matches if both else TextMatches.none(), vectors),
+            in_date_range=partial(self.snapshot.passing, _within(query.times[0])) if query.times else None,
+        )
 
     def newest(self, filters: Filters) -> Iterator[tuple[int, int]]:
-        """All events that satisfy the filters as (instant, event), newest first, undated ones last; looked up as far as
-        they are asked for.
-        """
-        self._snapshot.refresh()
+        """Yield all events that satisfy the filters as (instant, event), newest first, undated ones last."""
+        self.snapshot.refresh()
         depth, given, complete = _NEWEST, 0, False
         while not complete:
-            found, complete = self._snapshot.newest(filters, depth)
+            found, complete = self.snapshot.newest(filters, depth)
             yield from found[given:]
-            depth, given = _FURTHER * depth, len(found)
-
-    @property
-    def snapshot(self) -> Snapshot:
-        """The view of the archive that the last search had."""
-        return self._snapshot
+            depth, given = _GROWTH * depth, len(found)
 
     def find_all(self, concepts: Sequence[str], mode: Mode, filters: Filters) -> RankedEvents:
-        """For each conversation in which every concept is present its best event, by the mean of what the concepts
-        score there; what was said in no conversation has them all by itself.
+        """Return the best event of each conversation that has all concepts, by the mean score of the concepts.
+
+        An item outside of conversations must have all concepts itself.
         """
-        found = [self.find(concept, mode, filters) for concept in concepts]
+        found = [self.find(concept, mode, filters, _DEEP) for concept in concepts]
         places = [self._by_place(each) for each in found]
-        rarest = min(range(len(found)), key=lambda number: (found[number].rest.present, len(places[number])))
-        found[rarest] = self._deeply(concepts[rarest], mode, filters, found[rarest])
-        within = places[rarest] = self._by_place(found[rarest]) | places[rarest]
+        rarest = min(range(len(found)), key=lambda number: (found[number].truncated, len(places[number])))
         for number, each in enumerate(found):
-            if number != rarest and each.rest.present:
-                again = self._within(within, each.wording, mode, filters, closely=each.relevant)
-                found[number] = replace(each, rest=again.rest)
-                places[number] = self._by_place(again) | places[number]
-        events = [joined(concepts, [of_one[place] for of_one in places]) for place in set(within).intersection(*places)]
-        respelled = tuple(word for each in found for word in each.wording.respelled)
-        reworded = tuple(phrase for each in found for phrase in each.wording.reworded)
-        loosened = tuple(phrase for each in found for phrase in each.wording.loosened)
-        occasions = tuple(one for each in found for one in each.wording.occasions)
-        vacant = tuple(one for each in found for one in each.wording.vacant)
+            if number != rarest and each.truncated:  # the conversations of the rarest concept are read completely
+                within = self._within(places[rarest], each, mode, filters)
+                places[number] = self._by_place(within) | places[number]
+        events = [
+            joined(concepts, [of_one[place] for of_one in places])
+            for place in set[Place].intersection(*map(set, places))
+        ]
+        queries = [each.query for each in found]
         return RankedEvents(
             sorted(events, key=lambda event: (-event.score, event.key)),
             AnalyzedQuery(
-                " ".join(each.wording.text for each in found),
-                respelled=respelled,
-                reworded=reworded,
-                loosened=loosened,
-                occasions=occasions,
-                vacant=vacant,
+                " ".join(each.text for each in queries),
+                corrections=tuple(one for each in queries for one in each.corrections),
+                inexact=tuple(one for each in queries for one in each.inexact),
+                relaxed=tuple(one for each in queries for one in each.relaxed),
+                times=tuple(one for each in queries for one in each.times),
+                empty_times=tuple(one for each in queries for one in each.empty_times),
             ),
-            floor=0.0 if all(each.relevant for each in found) else inf,
-            rest=next((each.rest for each in found if each.rest.present), Rest()),
+            threshold=0.0 if all(each.relevant for each in found) else inf,
+            truncated=found[rarest].truncated,
         )
 
-    def _deeply(self, concept: str, mode: Mode, filters: Filters, found: RankedEvents) -> RankedEvents:
-        """As much as it takes to know every place of a concept, and no more than `_DEEPEST`."""
-        depth = DEPTH
-        while found.rest.present and depth < _DEEPEST:
-            depth *= _FURTHER
-            found = self.find(concept, mode, filters, depth)
-        return found
-
-    def _within(
-        self, places: Iterable[Place], wording: AnalyzedQuery, mode: Mode, filters: Filters, *, closely: bool
-    ) -> RankedEvents:
-        """What the words of a concept find in these places, which are looked at as a whole; `closely` where what it
-        found anywhere was, as scores with and without a close look are of two scales.
-        """
-        sessions, loose = {session for session, _ in places if session}, [key for _, key in places if key]
-        items = [*self._store.items.of_sessions(sorted(sessions)), *loose]
-        matches, nears = TextMatches.none(), VectorMatches.none()
-        if mode is not Mode.VECTOR or wording.phrases:
-            matches = _every(partial(self.words, wording, filters, items=items), _DEEPEST)
+    def _within(self, places: Iterable[Place], found: RankedEvents, mode: Mode, filters: Filters) -> RankedEvents:
+        """Return what a concept finds in these places, of which all items are compared."""
+        query = found.query
+        sessions, alone = {session for session, _ in places if session}, [key for _, key in places if key]
+        items = [*self._store.items.of_sessions(sorted(sessions)), *alone]
+        matches, vectors = TextMatches.none(), VectorMatches.none()
+        if mode is not Mode.VECTOR or query.phrases:
+            matches = _every(partial(self.words, query, filters, items=items))
         if mode is not Mode.TEXT and self.unavailable is None:
-            events = matches.event if wording.phrases else np.array(items, dtype=np.int64)
-            nears = self._snapshot.of_events(self._vector(wording.text), distinct(events)[0])
-            nears = nears.of(self._snapshot.allowed(filters, items)) if filters else nears
-        rest = Rest(_last(matches.fraction, _DEEPEST))
+            events = matches.event if query.phrases else np.array(items, dtype=np.int64)
+            vectors = self.snapshot.of_events(self._vector(query.text), distinct(events)[0])
+            vectors = vectors.of(self.snapshot.allowed(filters, items)) if filters else vectors
         matches = TextMatches.none() if mode is Mode.VECTOR else matches
-        return RankedEvents(self._ranked(wording, mode, matches, nears, 0.0 if closely else inf), wording, rest=rest)
-
-    def nearest(self, text: str, filters: Filters, limit: int, vector: Array | None = None) -> VectorMatches:
-        """The vectors nearest to a text, best first; none where the model is missing. What changed since the index was
-        published is among them whether it satisfies the filters or not. `vector` is the text's, where the caller has it
-        from `model` already.
-        """
-        self._snapshot.refresh()
-        try:
-            meant = self._model().embed([text])[0, :] if vector is None else vector
-        except ModelUnavailable:
-            return VectorMatches.none()
-        return self._snapshot.near(meant, filters, limit)
-
-    @property
-    def model(self) -> str:
-        """The name of the model that made the vectors."""
-        return self._snapshot.model
+        # Re-ranked and plain scores are of different scales.
+        events_ = self._fused(query, mode, matches, vectors, 0.0 if found.relevant else inf)
+        return RankedEvents(events_, query)
 
     def _by_place(self, found: RankedEvents) -> dict[Place, Event]:
-        """The best event of each place in which the concept is present. What has its phrases has it."""
+        """Return the best event of each place in which a concept is present."""
         present = [
             event
             for event in found.events
-            if found.wording.phrases or event.words >= PRESENT_WORDS or event.meaning >= PRESENT_MEANING
+            if found.query.phrases or event.words >= PRESENT_WORDS or event.semantic >= PRESENT_SEMANTIC
         ]
         items = self._store.items.load([event.key for event in present])
         best: dict[Place, Event] = {}
@@ -291,101 +264,81 @@ class Engine:
             best.setdefault((session, 0 if session else event.key), event)
         return best
 
-    def _found(
-        self, wording: AnalyzedQuery, mode: Mode, filters: Filters, depth: int
-    ) -> tuple[TextMatches, VectorMatches, Rest]:
-        """What both engines find, and what they leave out."""
-        meant = None if mode is Mode.TEXT else self._begun(wording.text)
-        sought = mode is not Mode.VECTOR or wording.phrases
-        every = self.worded(wording, mode, filters, depth) if sought else TextMatches.none()
-        having = every.first(depth)
-        rest = Rest(_last(having.fraction, depth))
-        # To mode `vector` words tell where phrases stand, and count nothing.
-        matches = TextMatches.none() if mode is Mode.VECTOR else having
-        if meant is None:
-            return matches, VectorMatches.none(), rest
-        self.unavailable = None
-        try:
-            vector = meant()
-        except ModelUnavailable as problem:
-            self.unavailable = problem
-            return matches, VectorMatches.none(), rest
-        # Where phrases are wanted, what has these is compared and nothing else.
-        nearest = VectorMatches.none() if wording.phrases else self._snapshot.nearest(vector, filters, depth)
-        # All vectors of the events found, so that every event is fully compared.
-        events, _ = distinct(np.concatenate([having.event, nearest.event]))
-        nears = self._snapshot.of_events(vector, events)
-        if mode is Mode.BOTH and len(matches) == depth:
-            matches = completed(wording, matches, nears, self.further(wording, filters, every, depth))
-        return matches, nears, replace(rest, meaning=_last(nearest.similarity, depth))
+    def nearest(self, text: str, filters: Filters, limit: int, vector: Array | None = None) -> VectorMatches:
+        """Return the vectors nearest to a text, best first; none without the model.
 
-    def _compare(self, wording: AnalyzedQuery, nears: VectorMatches) -> Compare | None:
-        """What compares texts token by token with what was typed; None where no vectors were compared."""
-        return partial(self._closeness, wording.text) if len(nears) else None
+        Vectors that are not in the published index are returned whether they satisfy the filters or not.
 
-    def _closeness(self, text: str, nears: VectorMatches) -> Fractions:
-        query = weighted_tokens(text, self._meaning(text), self._snapshot.rarity)
-        return self._snapshot.closeness(query, self._vector(text), nears)
-
-    def _begun(self, text: str) -> Callable[[], Array]:
-        """What gives `_vector`, which is worked out while words are looked for: neither holds Python's lock. The first
-        query loads the model, which does, and a process that asks once needs no thread.
+        Args:
+            text: Text to compare.
+            filters: Filters of the items.
+            limit: Most vectors to return.
+            vector: The text's vector by `model`, if the caller has it.
         """
-        if not self._meant or (self._snapshot.model, text) in self._meant:
+        self.snapshot.refresh()
+        try:
+            query = self._model().embed([text])[0, :] if vector is None else vector
+        except ModelUnavailable:
+            return VectorMatches.none()
+        return self.snapshot.near(query, filters, limit)
+
+    @property
+    def model(self) -> str:
+        """Name of the embedding model of the index."""
+        return self.snapshot.model
+
+    def _late_interaction(self, text: str, vectors: VectorMatches) -> Fractions:
+        tokens = weighted_tokens(text, self._embedding(text), self.snapshot.idf)
+        return self.snapshot.late_interaction(tokens, self._vector(text), vectors)
+
+    def _embedding_in_background(self, text: str) -> Callable[[], Array]:
+        """Return a function that gives the query's vector, computed in a thread during text search.
+
+        Neither holds the GIL. The first query loads the model, which does, so it needs no thread.
+        """
+        if not self._embeddings or (self.snapshot.model, text) in self._embeddings:
             return partial(self._vector, text)
-        return self._beside.submit(self._vector, text).result
+        return self._thread.submit(self._vector, text).result
 
     @cached_property
-    def _beside(self) -> "ThreadPoolExecutor":
-        """One thread that lives on: to start one would take longer than it saves."""
+    def _thread(self) -> "ThreadPoolExecutor":
         from concurrent.futures import ThreadPoolExecutor
 
         return ThreadPoolExecutor(1)
 
     def _vector(self, text: str) -> Array:
-        """What a query means. Raises `ModelUnavailable`."""
-        return self._meaning(text).vectors[0, :]
+        return self._embedding(text).vectors[0, :]
 
-    def _meaning(self, text: str) -> TextEmbeddings:
-        """What a query means, and what each of its tokens does. Raises `ModelUnavailable`."""
-        return self._meant.made((self._model().name, text), self._embed)
-
-    def _embed(self, meant: tuple[str, str]) -> TextEmbeddings:
-        return self._model().read([meant[1]])
+    def _embedding(self, text: str) -> TextEmbeddings:
+        """Return the embeddings of a query; raises `ModelUnavailable`."""
+        return self._embeddings.made((self._model().name, text), lambda key: self._model().read([key[1]]))
 
     def _model(self) -> Embedder:
-        """The model that made the vectors, be it another than the one that new ones are made with."""
-        wanted = self._snapshot.model
+        """Return the model of the index, which may differ from the one for new vectors."""
+        wanted = self.snapshot.model
         if self._embedder.name != wanted:
             self._embedder = load(model_of(wanted))
         if self._embedder.name != wanted:
-            raise ModelUnavailable(f"the vectors are of {wanted}, which this Palaver no longer has", hint=_EMBED_ANEW)
+            raise ModelUnavailable(f"the vectors are of {wanted}, which this version does not have", hint=_RE_EMBED)
         return self._embedder
 
 
-def completed(wording: AnalyzedQuery, matches: TextMatches, nears: VectorMatches, words: Words) -> TextMatches:
-    """With the words of the events that meaning alone found: whatever can be among the first is fully compared."""
-    if wording.phrases:
-        return matches
-    unread = nears.where(~among(nears.event, np.sort(matches.event)))
+def completed(matches: TextMatches, vectors: VectorMatches, words: WordsOf) -> TextMatches:
+    """Return the matches together with the words of the best events that only vectors found."""
+    unread = vectors.where(~among(vectors.event, np.sort(matches.event)))
     best = list(dict.fromkeys(unread.best(len(unread)).event.tolist()))[:_COMPLETED]
     items, _ = distinct(unread.item[among(unread.event, np.array(sorted(best), dtype=np.int64))])
     others = _every(lambda limit: words(limit, items.tolist()))
     return matches.and_also(others, len(matches) + len(others))
 
 
-def _within(occasion: TimeExpression) -> Filters:
-    return Filters(after=occasion.after, before=occasion.before)
+def _within(time: TimeExpression) -> Filters:
+    return Filters(after=time.after, before=time.before)
 
 
-def _every(words: Callable[[int], TextMatches], most: int | None = None) -> TextMatches:
-    """Everything that is found, and no more than `most`: as many entries at first as nearly always do."""
-    limit = _ALL
-    while len(found := words(limit)) == limit and limit != most:
-        limit = limit * _FURTHER if most is None else min(most, limit * _FURTHER)
+def _every(words: Callable[[int], TextMatches]) -> TextMatches:
+    """Return all matches."""
+    limit = _DEEP
+    while len(found := words(limit)) == limit:
+        limit *= _GROWTH
     return found
-
-
-def _last(values: Fractions, depth: int) -> float | None:
-    """The last of what an engine brought, best first, where it brought as much as it may; else None."""
-    return float(values[-1]) if len(values) == depth else None

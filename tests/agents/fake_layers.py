@@ -32,7 +32,7 @@ class FakeLayers:
     asked: list[Query] = field(default_factory=list[Query])
     read_lines: list[tuple[str, int, int | None]] = field(default_factory=list[tuple[str, int, int | None]])
 
-    def search(self, query: Query, *, snippets: bool = True) -> Results:  # noqa: ARG002 - as `Layers` has it
+    def find(self, query: Query, /, *, snippets: bool = True) -> Results:  # noqa: ARG002 - as in `SearchIndex`
         """Two hits; none for the word `nothing`; a bug for the word `crash`."""
         self.asked.append(query)
         if query.concepts == ("crash",):
@@ -40,7 +40,7 @@ class FakeLayers:
         print("a stray line that must not reach the protocol")
         return results(*(() if query.concepts == ("nothing",) else (hit(1), hit(2))), query=query)
 
-    def get_observations(self, ids: Sequence[str]) -> tuple[Detail, ...]:
+    def details(self, ids: Sequence[str]) -> tuple[Detail, ...]:
         """The same observation for every id but `obs-9` and `9`, and `obs-8`, which is gone."""
         if not 1 <= len(ids) <= IDS_MAX:
             raise TooManyIds(len(ids), IDS_MAX)

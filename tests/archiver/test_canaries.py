@@ -120,7 +120,7 @@ def test_nothing_that_is_derived_knows_a_secret(tmp_path: Path) -> None:
     with ArchiveSearch(home) as layers:
         for secret in secrets.values():
             words = re.findall(r"\w{12,}", secret)
-            assert not [hit for hit in layers.search(Query.parse(words[0])).hits if words[0] in str(hit)]
+            assert not [hit for hit in layers.find(Query.parse(words[0])).hits if words[0] in str(hit)]
 
 
 def _is_said(_: str, text: str) -> bool:

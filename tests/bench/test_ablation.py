@@ -12,7 +12,7 @@ from palaver.core.home import Home
 from palaver.core.query import Filters, Mode
 from palaver.search.index.matches import Fractions, Numbers, TextMatches, VectorMatches
 from palaver.search.rank import engine
-from palaver.search.rank.fusion import Weights, gather
+from palaver.search.rank.fusion import Weights, fuse
 
 from ..search.history import History, Said
 
@@ -40,23 +40,22 @@ NOTHING = Found(TextMatches.none(), VectorMatches.none(), close, beside)
 
 def scores(lacks: str) -> dict[int, float]:
     found, weights = rankings()[lacks](Findings(EVERY, NOTHING, NOTHING))
-    return {event.key: event.score for event in gather(*found, weights)}
+    return {event.key: event.score for event in fuse(*found, weights)}
 
 
 def test_each_weight_is_removed_once() -> None:
     """There is one ranking without each part; without any removal the ranking is the product's."""
     assert {f"no {name.replace('_', ' ')}" for name in Weights._fields} <= rankings().keys()
-    assert scores("nothing") == {event.key: event.score for event in gather(*EVERY)}
+    assert scores("nothing") == {event.key: event.score for event in fuse(*EVERY)}
     assert scores("no words")[3] < scores("nothing")[3]
-    assert scores("no closeness")[1] < scores("nothing")[1]
-    assert scores("no words together")[1] < scores("nothing")[1]
-    assert scores("no words around")[3] > scores("nothing")[3]
+    assert scores("no late interaction")[1] < scores("nothing")[1]
+    assert scores("no adjacent terms")[1] < scores("nothing")[1]
 
 
 def test_proportional_text_scores() -> None:
     """With proportional text scores, twice the fraction counts twice as much, in code and in prose."""
     found, _ = rankings()["words in proportion"](Findings(EVERY, NOTHING, NOTHING))
-    alone = gather(found.matches, VectorMatches.none(), weights=Weights(1, 0, 0, 0, 0, 0, 0))
+    alone = fuse(found.matches, VectorMatches.none(), weights=Weights(1, 0, 0, 0, 0))
 
     assert {event.key: round(event.score, 9) for event in alone} == {1: 0.5, 2: 0.4, 3: 0.6}
 
@@ -89,4 +88,4 @@ def test_full_ranking_equals_the_product(tmp_path: Path, monkeypatch: pytest.Mon
     [found] = findings(history.store, Home(tmp_path), [Question("q", text, (), {})], history.embedder)
 
     asked = history.engine().find(text, Mode.BOTH, Filters()).events
-    assert [(event.key, event.score) for event in gather(*found.every)] == [(one.key, one.score) for one in asked]
+    assert [(event.key, event.score) for event in fuse(*found.every)] == [(one.key, one.score) for one in asked]

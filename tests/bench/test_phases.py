@@ -27,16 +27,16 @@ def test_late_interaction_is_the_engines(tmp_path: Path, monkeypatch: pytest.Mon
     history.embed()
     history.publish()
     compared: list[tuple[TokenVectors, int]] = []
-    closeness = Snapshot.closeness
+    compare = Snapshot.late_interaction
 
     def spy(view: Snapshot, query: TokenVectors, vector: Array, nears: VectorMatches) -> Fractions:
         compared.append((query, len(nears)))
-        return closeness(view, query, vector, nears)
+        return compare(view, query, vector, nears)
 
-    monkeypatch.setattr(Snapshot, "closeness", spy)
+    monkeypatch.setattr(Snapshot, "late_interaction", spy)
     if not clear:
-        monkeypatch.setattr(engine, "_FLOOR", math.inf)
-        monkeypatch.setattr(engine, "_WORDED", math.inf)
+        monkeypatch.setattr(engine, "_THRESHOLD", math.inf)
+        monkeypatch.setattr(engine, "_RELEVANT_WORDS", math.inf)
     phases(history.store, home, history.embedder, [Query(("brass kettle",))])
 
     assert len(compared) == 4 * clear  # warming up and measuring, each taken apart and then as a whole

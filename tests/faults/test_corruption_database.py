@@ -90,7 +90,7 @@ def search(home: Home) -> int:
     """Return the number of hits; the only acceptable error is a report of damage."""
     try:
         with ArchiveSearch(home) as layers:
-            return len(layers.search(Query(("service port",))).hits)
+            return len(layers.find(Query(("service port",))).hits)
     except StoreCorrupt:
         return -1
 

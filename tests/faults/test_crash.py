@@ -162,4 +162,4 @@ def assert_rebuilt_alike(home: Home, words: list[str]) -> None:
 
 def answers(home: Home, words: list[str]) -> list[tuple[Hit, ...]]:
     with archive_search.ArchiveSearch(home) as asked:
-        return [asked.search(Query.parse(word)).hits for word in words]
+        return [asked.find(Query.parse(word)).hits for word in words]

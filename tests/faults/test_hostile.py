@@ -115,8 +115,8 @@ def test_every_string_in_every_field(spoken: Home) -> None:
     page = Renderer(spoken.templates)
     with ArchiveSearch(spoken) as asked_layers:
         for number in range(0, len(payloads.naughty()), 5):
-            [hit, *_] = asked_layers.search(Query.parse(f"asked{number}", mode="text")).hits
-            page.observations(asked_layers.get_observations([hit.id]))
+            [hit, *_] = asked_layers.find(Query.parse(f"asked{number}", mode="text")).hits
+            page.observations(asked_layers.details([hit.id]))
             page.read(asked_layers.read(hit.path))
             assert b"".join(asked_layers.read_raw(hit.path)).count(b"\n") == 6
 
@@ -128,13 +128,13 @@ def test_every_string_as_a_query(spoken: Home, mode: str) -> None:
     with ArchiveSearch(spoken) as asked:
         for number, string in enumerate(payloads.naughty()):
             try:
-                page.search(asked.search(Query.parse(string, mode=mode)))
+                page.search(asked.find(Query.parse(string, mode=mode)))
             except QueryTooShort:
                 assert len(string.strip()) < 2, string
                 continue
             if number % 8 == MODES.index(mode):
-                asked.search(Query.parse([string, "answered1"], mode=mode))
-                asked.search(Query.parse("answered1", mode=mode, projects=[string], files=[string], concepts=[string]))
+                asked.find(Query.parse([string, "answered1"], mode=mode))
+                asked.find(Query.parse("answered1", mode=mode, projects=[string], files=[string], concepts=[string]))
 
 
 def test_every_string_as_a_memory(tmp_path: Path) -> None:

@@ -109,7 +109,7 @@ def search(root: str, acks: str, others: str) -> None:
     with ArchiveSearch(Home(Path(root) / "home")) as asked:
         for number in count():
             content = chance.choice(latest(Path(others)))
-            found = asked.search(Query.parse(content.split()[0], mode="text")).hits
+            found = asked.find(Query.parse(content.split()[0], mode="text")).hits
             assert any(content.split()[0] in hit.title + hit.snippet for hit in found), content
             if not number:
                 told.add("answered", time.process_time() - started)

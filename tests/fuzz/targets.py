@@ -17,8 +17,8 @@ from palaver.archiver.redaction import Redactor
 from palaver.core.clock import parse_instant, show_instant, show_minute
 from palaver.core.conversation import ResumePoint
 from palaver.core.errors import InvalidInput
-from palaver.core.periods import period
 from palaver.core.query import Filters, Query
+from palaver.core.time_expressions import date_range
 from palaver.search.index.text_entry import TextEntry
 from palaver.search.index.text_index import TextIndex
 
@@ -75,7 +75,7 @@ def read_date(data: bytes) -> None:
         assert show_instant(instant)
         assert show_minute(instant)
     with suppress(InvalidInput):
-        found = period(text, TODAY)
+        found = date_range(text, TODAY)
         assert found.first <= found.last
     with suppress(InvalidInput):
         Filters.parse(after=text, before=text)

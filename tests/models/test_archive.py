@@ -58,7 +58,7 @@ def test_any_sentence_transformers_model_embeds_an_archive(tmp_path: Path, model
         report = pipeline.run(in_paths([transcript(tmp_path)]))
     published = Generations(home.index).current()
     with ArchiveSearch(home, str(model_folder)) as layers:
-        results = layers.search(Query.parse("images cannot be sent to the server", mode="vector"))
+        results = layers.find(Query.parse("images cannot be sent to the server", mode="vector"))
 
     assert report.model is None
     assert report.embedded > 0
@@ -72,7 +72,7 @@ def test_any_sentence_transformers_model_embeds_an_archive(tmp_path: Path, model
 def asked(home: Home, model: str) -> Results:
     """Return the hits of a paraphrase."""
     with ArchiveSearch(home, model) as layers:
-        return layers.search(Query.parse("images cannot be sent to the server", mode="vector"))
+        return layers.find(Query.parse("images cannot be sent to the server", mode="vector"))
 
 
 def fail_after_one(embed: Embed) -> Embed:

@@ -64,7 +64,7 @@ def model(monkeypatch: pytest.MonkeyPatch) -> Model:
 
 def found(place: Home, words: str) -> list[str]:
     with ArchiveSearch(place) as opened:
-        return [hit.kind for hit in opened.search(Query.parse(words)).hits]
+        return [hit.kind for hit in opened.find(Query.parse(words)).hits]
 
 
 def run(place: Home, transcripts: list[Transcript]) -> Report:

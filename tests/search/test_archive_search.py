@@ -95,8 +95,8 @@ def test_without_an_archive(tmp_path: Path) -> None:
 
 def test_from_search_to_the_lines(layers: ArchiveSearch, archived: str) -> None:
     """What layer 1 names, layer 2 explains and layer 3 shows."""
-    hit = layers.search(Query.parse("question 7", mode="text", limit=1)).hits[0]
-    [detail] = layers.get_observations([hit.id])
+    hit = layers.find(Query.parse("question 7", mode="text", limit=1)).hits[0]
+    [detail] = layers.details([hit.id])
     passage = layers.read(hit.path, detail.start_line, detail.end_line)
 
     assert (hit.kind, hit.path, detail.id) == ("exchange", archived, hit.id)
@@ -108,7 +108,7 @@ def test_details_come_in_the_order_asked(store: Store, layers: ArchiveSearch) ->
     """Observations and exchanges may be mixed; they come in the order of the ids, each once."""
     second, first = learn(store, 1, learned("second", lines=(1, 2)), learned("first", ObservationType.DECISION))
 
-    found = layers.get_observations([first, "ex-3", second, first])
+    found = layers.details([first, "ex-3", second, first])
 
     assert [detail.id for detail in found] == [first, "ex-3", second]
     assert [detail.kind for detail in found] == ["observation", "exchange", "observation"]
@@ -122,14 +122,14 @@ def test_details_come_in_the_order_asked(store: Store, layers: ArchiveSearch) ->
 def test_unknown_ids_are_all_named(layers: ArchiveSearch, unknown: str) -> None:
     """Ids that no item has are refused together; an exchange's key is no observation's."""
     with pytest.raises(UnknownIds) as refused:
-        layers.get_observations(["ex-1", unknown, "ex-777"])
+        layers.details(["ex-1", unknown, "ex-777"])
 
     assert refused.value.ids == (unknown, "ex-777")
 
 
 def test_an_id_is_found_however_it_is_typed(layers: ArchiveSearch) -> None:
     """Who types it in capitals or with zeros gets what it names, under the name that it has, and once."""
-    assert [detail.id for detail in layers.get_observations(["EX-1", "ex-001", "ex_2"])] == ["ex-1", "ex-2"]
+    assert [detail.id for detail in layers.details(["EX-1", "ex-001", "ex_2"])] == ["ex-1", "ex-2"]
     assert layers.timeline("EX-1").anchor == "ex-1"
 
 
@@ -138,13 +138,13 @@ def test_an_id_whose_item_is_gone_is_told_apart(store: Store, layers: ArchiveSea
     [old] = learn(store, 1, learned("The kettle leaks"))
     [new] = learn(store, 1, learned("The kettle is mended"))
 
-    for ask in (lambda: layers.get_observations([new, old, "obs-999", "obs-1"]), lambda: layers.timeline(old)):
+    for ask in (lambda: layers.details([new, old, "obs-999", "obs-1"]), lambda: layers.timeline(old)):
         with pytest.raises(UnknownIds) as refused:
             ask()
         assert refused.value.gone == (old,)
         assert refused.value.hint.startswith(f"{old} is not here, or no more: it may be forgotten, or told anew")
     with pytest.raises(UnknownIds) as refused:
-        layers.get_observations(["obs-999"])
+        layers.details(["obs-999"])
     assert refused.value.gone == ()
     assert refused.value.hint == "Take IDs from search results; they look like obs-24, ex-12, mem_7 or chunk_3."
 
@@ -153,13 +153,13 @@ def test_an_id_whose_item_is_gone_is_told_apart(store: Store, layers: ArchiveSea
 def test_the_number_of_ids_is_limited(layers: ArchiveSearch, count: int) -> None:
     """None at all and more than twenty are refused."""
     with pytest.raises(TooManyIds):
-        layers.get_observations([f"ex-{number}" for number in range(1, count + 1)])
-    assert len(layers.get_observations([f"ex-{number}" for number in range(1, IDS_MAX + 1)])) == IDS_MAX
+        layers.details([f"ex-{number}" for number in range(1, count + 1)])
+    assert len(layers.details([f"ex-{number}" for number in range(1, IDS_MAX + 1)])) == IDS_MAX
 
 
 def test_long_answers_are_cut_in_layer_two(store: Store, layers: ArchiveSearch) -> None:
     """A detail of an exchange stays within the price of a detail."""
-    [detail] = layers.get_observations(["ex-20"])
+    [detail] = layers.details(["ex-20"])
 
     assert len(store.exchanges.load([20])[20].exchange.answer) > 2_000
     assert detail.observation.narrative.startswith("answer 19 and more")
@@ -308,7 +308,7 @@ def test_a_secret_finds_what_stands_in_its_place(tmp_path: Path) -> None:
         replied(text("pulled"), id="m2", uuid="a2", parentUuid="q2"),
     )
     with ArchiveSearch(place) as layers:
-        found, nothing = (layers.search(Query.parse(secret, mode="text")) for secret in (one, unknown))
+        found, nothing = (layers.find(Query.parse(secret, mode="text")) for secret in (one, unknown))
 
     assert [hit.title.split()[0] for hit in found.hits] == ["push"]
     assert "[secret:github-pat:" in found.query.concepts[0]

@@ -201,7 +201,7 @@ def test_layer_2_tells_the_whole_chunk(folder: Path, tmp_path: Path) -> None:
     with DocumentLibrary.open(home, [folder]) as documents:
         [public, _] = documents.index_file(folder / "guide.md").chunk_ids
     with ArchiveSearch(home) as layers:
-        [detail] = layers.get_observations([public])
+        [detail] = layers.details([public])
 
     assert (detail.id, detail.kind, detail.observation.narrative) == (
         public,
@@ -219,9 +219,9 @@ def test_a_chunk_is_no_observation(folder: Path, tmp_path: Path) -> None:
 
     with ArchiveSearch(Home(tmp_path / "home")) as layers:
         with pytest.raises(InvalidInput, match="Unknown ID") as caught:
-            layers.get_observations([public.replace("chunk_", "obs-")])
+            layers.details([public.replace("chunk_", "obs-")])
         assert public in caught.value.hint
-        with pytest.raises(InvalidInput, match=f"{public} is in no conversation"):
+        with pytest.raises(InvalidInput, match=f"{public} is not part of a conversation"):
             layers.timeline(public)
 
 

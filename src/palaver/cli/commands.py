@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from difflib import get_close_matches
 from importlib import import_module
 from io import TextIOWrapper
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import click
 
 from palaver import __version__
+from palaver.core.text import similar_names
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -77,9 +77,6 @@ _SYNONYMS: Final = {
     "init": "up", "install": "setup", "serve": "mcp", "reindex": "rebuild",
 }  # fmt: skip
 """Commands of other tools, and their names here."""
-
-_SIMILARITY: Final = 0.75
-"""Least `difflib` ratio of a suggestion: 0.67 makes `redact` of `recent`; 0.83 is one swap in six letters."""
 
 
 class Commands(click.Group):
@@ -171,7 +168,7 @@ class Commands(click.Group):
 
 def _unknown(name: str) -> str:
     """Return the message for an unknown command, with the nearest command."""
-    close = [_SYNONYMS[name]] if name in _SYNONYMS else get_close_matches(name, COMMANDS, cutoff=_SIMILARITY)
+    close = [_SYNONYMS[name]] if name in _SYNONYMS else similar_names(name, COMMANDS)
     guess = f" Did you mean {' or '.join(f'`palaver {each}`' for each in close)}?" if close else ""
     return f"No such command '{name}'.{guess}"
 

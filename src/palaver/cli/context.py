@@ -4,7 +4,6 @@ import os
 import stat
 import sys
 from collections.abc import Iterable
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +14,7 @@ from palaver.core.errors import StoreMissing
 from palaver.core.home import Home
 from palaver.core.memory import project_namespace
 from palaver.core.memory_filter import MemoryFilter
+from palaver.core.text import similar_names
 from palaver.core.tokens import count
 from palaver.observe.memory import SessionContext
 
@@ -96,7 +96,7 @@ def _nearest(namespace: str, known: Iterable[str]) -> list[str] | None:
         return None
     prefix = project_namespace("x").removesuffix("x")
     names = sorted(each.removeprefix(prefix) for each in archived.union(known) if each.startswith(prefix))
-    return get_close_matches(namespace.removeprefix(prefix), names) if len(names) > _FEW else names
+    return similar_names(namespace.removeprefix(prefix), names, least=60) if len(names) > _FEW else names
 
 
 def _hint(*rows: str) -> None:

@@ -12,7 +12,7 @@ from palaver.archiver.copies.raw import RawArchive
 from palaver.archiver.store import Source, Store
 from palaver.core.errors import InvalidInput
 from palaver.core.home import Home
-from palaver.search.present.session_paths import TranscriptPaths
+from palaver.search.present.transcript_reader import TranscriptPaths
 
 from .options import as_json, not_empty
 from .output import complain, print_json, print_page, progress_bars, raw_output, renderer

@@ -11,7 +11,7 @@ from palaver.core.amount import many
 from palaver.core.config import Config
 from palaver.core.deletion import DeletionPreview, DeletionRequest, RestoreResult
 from palaver.core.home import Home
-from palaver.core.periods import between
+from palaver.core.time_expressions import between
 from palaver.observe.deletion.deleter import Deleter
 from palaver.templates.json_output import to_json
 from palaver.templates.memory_changes import undo_command

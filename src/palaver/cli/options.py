@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar
 import click
 
 from palaver.core.errors import InvalidDate
-from palaver.core.periods import end_of, start_of
+from palaver.core.time_expressions import end_of, start_of
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text; errors too.")
 

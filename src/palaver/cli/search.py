@@ -122,7 +122,7 @@ def search(
     wanted = _wanted(list(query) if all_of else _typed(query), options)
     with _open_layers() as layers:
         page = None if as_json else renderer(budget)
-        results = layers.search(wanted, snippets=as_json or snippets or all_of)
+        results = layers.find(wanted, snippets=as_json or snippets or all_of)
     if page is None:
         print_json(results_json(results, explain=explain, budget=budget))
     elif not results.hits and _holds_nothing():

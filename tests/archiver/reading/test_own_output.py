@@ -216,8 +216,8 @@ def test_what_a_search_answered_is_not_found_by_the_next_one(
     history.write([said("The zephyr breaks the build", cwd="/home/demo/shop"), replied(text("Pin zephyr to 2.4."))])
     history.ingest()
     with ArchiveSearch(history.home) as layers:
-        first = layers.search(Query.parse("zephyr", mode="text"))
-        detail = layers.get_observations([hit.id for hit in first.hits])
+        first = layers.find(Query.parse("zephyr", mode="text"))
+        detail = layers.details([hit.id for hit in first.hits])
     answer = Renderer().search(first) + Renderer().observations(detail)
     assert "zephyr" in answer
 
@@ -227,8 +227,8 @@ def test_what_a_search_answered_is_not_found_by_the_next_one(
     history.ingest()
     Ingest(history.store, history.raw).run(in_paths([later]))
     with ArchiveSearch(history.home) as layers:
-        again = layers.search(Query.parse("zephyr", mode="text"))
-        asked = layers.search(Query.parse("wind", mode="text"))
+        again = layers.find(Query.parse("zephyr", mode="text"))
+        asked = layers.find(Query.parse("wind", mode="text"))
         passage = layers.read(asked.hits[0].path, 1, None)
 
     assert [hit.id for hit in again.hits] == [hit.id for hit in first.hits]

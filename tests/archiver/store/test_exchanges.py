@@ -178,14 +178,3 @@ def test_a_rewound_turn_is_a_change(store: Store) -> None:
     )
 
     assert store.changes.since(mark) == [keys(store)[0]]
-
-
-def test_long_turns_are_selected(store: Store) -> None:
-    """Turns longer than the limit are returned whole, each with its exchange."""
-    session, source = begun(store)
-    told = [exchange(0, "a" * 30, "b" * 31, "é" * 31), exchange(1, "c" * 30), exchange(2, "d" * 99)]
-    store.exchanges.replace(session, source, 0, told)
-    first, second, third = keys(store).values()
-
-    assert [*store.exchanges.long_turns([first, second], 30)] == [(first, turn) for turn in told[0].turns[1:]]
-    assert [*store.exchanges.long_turns([second, third], 98)] == [(third, told[2].turns[0])]

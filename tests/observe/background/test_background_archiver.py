@@ -82,7 +82,7 @@ def found(place: Home, word: str) -> bool:
     """Whether a new reader finds a word."""
     try:
         with ArchiveSearch(place) as layers:
-            return any(word in hit.title or word in hit.snippet for hit in layers.search(Query.parse(word)).hits)
+            return any(word in hit.title or word in hit.snippet for hit in layers.find(Query.parse(word)).hits)
     except StoreMissing:
         return False
 
@@ -147,7 +147,7 @@ def test_a_line_is_found_while_it_is_news(projects: Path, place: Home) -> None:
         with ArchiveSearch(place) as layers:
 
             def is_found(word: str) -> bool:
-                return any(word in hit.title for hit in layers.search(Query.parse(word)).hits)
+                return any(word in hit.title for hit in layers.find(Query.parse(word)).hits)
 
             def waited(word: str, number: int, folder: str = "shop") -> float:
                 write(projects, word, number=number, folder=folder)

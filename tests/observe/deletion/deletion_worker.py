@@ -31,7 +31,7 @@ def search(home: Home, session: str) -> None:
     last = ""
     with ArchiveSearch(home) as layers:
         while True:
-            hits = layers.search(Query.parse("PromptCanary checkout")).hits
+            hits = layers.find(Query.parse("PromptCanary checkout")).hits
             found = "seen" if any(hit.session_id == session for hit in hits) else "gone"
             if found != last:
                 print(found, flush=True)

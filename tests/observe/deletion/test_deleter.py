@@ -133,7 +133,7 @@ def answers(home: Home) -> list[tuple[str, str, int]]:
         hits = [
             hit
             for query in ("payment order fails", "address of an order")
-            for hit in layers.search(Query.parse(query)).hits
+            for hit in layers.find(Query.parse(query)).hits
         ]
     return sorted(
         {(hit.kind, hit.title, hit.start_line) for hit in hits if hit.session_id != GONE and hit.kind == "exchange"}
@@ -208,7 +208,7 @@ def test_undo_restores_the_memories_of_a_session(root: Path) -> None:
     outcome = deleted(home, DeletionRequest((GONE,)))
     assert [each.title for each in outcome.preview.memories] == ["The MemoryCanary is on the second shelf"]
     with ArchiveSearch(home) as layers:
-        assert not [hit for hit in layers.search(Query.parse("PromptCanary checkout")).hits if hit.session_id == GONE]
+        assert not [hit for hit in layers.find(Query.parse("PromptCanary checkout")).hits if hit.session_id == GONE]
 
     with Deleter(home) as deleter:
         deleter.undo(outcome.number or 0)
@@ -216,7 +216,7 @@ def test_undo_restores_the_memories_of_a_session(root: Path) -> None:
     with Store.open(home.database) as store:
         assert [held.state for held in store.memories.all()] == [MemoryState.ACTIVE] * 2
     with ArchiveSearch(home) as layers:
-        assert [hit for hit in layers.search(Query.parse("PromptCanary checkout")).hits if hit.session_id == GONE]
+        assert [hit for hit in layers.find(Query.parse("PromptCanary checkout")).hits if hit.session_id == GONE]
 
 
 @pytest.mark.parametrize("erase", [False, True])
@@ -293,7 +293,7 @@ def test_undo_does_not_duplicate_a_memory(root: Path) -> None:
     with Store.open(home.database) as store:
         assert [each.state for each in store.memories.all() if each.id == gone.id] == [MemoryState.ARCHIVED]
     with ArchiveSearch(home) as layers:
-        assert [hit for hit in layers.search(Query.parse("PromptCanary checkout")).hits if hit.session_id == GONE]
+        assert [hit for hit in layers.find(Query.parse("PromptCanary checkout")).hits if hit.session_id == GONE]
 
 
 def test_expiry_erases_memories_as_well(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -353,7 +353,7 @@ def test_a_killed_erasure_is_finished_by_the_next_ingest(root: Path) -> None:
         with Store.open(home.database) as store:
             began.append(store.tombstones.exist())
         with ArchiveSearch(home) as layers:
-            seen = [hit for hit in layers.search(Query.parse("PromptCanary checkout")).hits if hit.session_id == GONE]
+            seen = [hit for hit in layers.find(Query.parse("PromptCanary checkout")).hits if hit.session_id == GONE]
         assert bool(seen) is not began[-1]
         archive(root, home)
         assert bool(scan(home.root, CANARIES).found) is not began[-1], point

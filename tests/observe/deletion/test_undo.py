@@ -51,7 +51,7 @@ def test_a_restored_session_is_found_at_once(root: Path) -> None:
     with Deleter(home) as deleter:
         deleter.undo(number)
     with ArchiveSearch(home) as layers:
-        assert "LearnedCanary" in str(layers.search(Query.parse("LearnedCanary")).hits)
+        assert "LearnedCanary" in str(layers.find(Query.parse("LearnedCanary")).hits)
 
 
 def test_undo_does_not_restore_what_a_later_deletion_removed(root: Path) -> None:

@@ -13,7 +13,7 @@ from .holding import Holding
 def found(holding: Holding, *projects: str) -> list[str]:
     """The namespaces of the memories that a search for the limit finds in these projects."""
     with ArchiveSearch(Home(holding.folder)) as layers:
-        hits = layers.search(Query.parse("rate limit of requests", mode="text", projects=projects)).hits
+        hits = layers.find(Query.parse("rate limit of requests", mode="text", projects=projects)).hits
     return sorted(hit.project for hit in hits)
 
 

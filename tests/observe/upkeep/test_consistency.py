@@ -56,7 +56,7 @@ def again(home: Home, projects: Path) -> None:
 def answers(home: Home) -> set[tuple[str, str]]:
     """Return what search finds, memories included."""
     with ArchiveSearch(home) as layers:
-        return {(query, hit.title) for query in QUERIES for hit in layers.search(Query((query,))).hits}
+        return {(query, hit.title) for query in QUERIES for hit in layers.find(Query((query,))).hits}
 
 
 def execute(home: Home, *statements: str) -> None:

@@ -58,7 +58,7 @@ def lexical(monkeypatch: pytest.MonkeyPatch) -> None:
 def answers(home: Home, mode: Mode = Mode.BOTH) -> list[tuple[str, str, float]]:
     """Return the title, day and score of each hit."""
     with ArchiveSearch(home) as layers:
-        found = [layers.search(Query((word,), mode)) for word in WORDS]
+        found = [layers.find(Query((word,), mode)) for word in WORDS]
     return [(hit.title, str(hit.at), hit.score) for each in found for hit in each.hits]
 
 
@@ -158,7 +158,7 @@ def test_ids_are_never_reused(home: Home) -> None:
         assert min(store.items.all_keys()) > max(old)
         assert store.items.issued(old) == set(old)
     with ArchiveSearch(home) as layers, pytest.raises(UnknownIds) as refused:
-        layers.get_observations([f"obs-{max(old)}"])
+        layers.details([f"obs-{max(old)}"])
     assert refused.value.gone == (f"obs-{max(old)}",)
 
 
@@ -270,5 +270,5 @@ def test_recovered_sessions_precede_their_forks(tmp_path: Path) -> None:
         history.store = Store.open(history.home.database)
         assert (history.prompts(), history.prompts(FORK)) == before == (["one?", "two?"], ["apart?"])
         with ArchiveSearch(history.home) as layers:
-            [hit] = (each for each in layers.search(Query(("one",), Mode.TEXT)).hits if each.title == "one?")
+            [hit] = (each for each in layers.find(Query(("one",), Mode.TEXT)).hits if each.title == "one?")
         assert (hit.session_id, hit.also_in) == (ORIGINAL, (FORK,))

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from palaver.core.errors import IndexUnwritable
 from palaver.search.index import draft as drafts
 from palaver.search.index.indexer import Indexer
-from palaver.search.index.text_index import TextIndex, Writing
+from palaver.search.index.text_entry import TextWriter
+from palaver.search.index.text_index import TextIndex
 
 from ..history import History, Said
 
@@ -86,7 +87,7 @@ def test_a_full_disk_ends_only_the_draft(history: History, indexer: Indexer, mon
 
     with indexer.draft() as draft:
         history.say("one", Said("a question"))
-        monkeypatch.setattr(Writing, "replace", refuse)
+        monkeypatch.setattr(TextWriter, "replace", refuse)
         draft.follow()
         monkeypatch.undo()
         history.say("two", Said("another question"))

@@ -10,7 +10,8 @@ from palaver.archiver.store import StoredObservation
 from palaver.archiver.store.vector_table import PARTS_MAX
 from palaver.core.conversation import Exchange, Kind, Span, Speaker, Turn
 from palaver.core.observation import ObservationType
-from palaver.search.index.indexed_texts import WINDOW, entries, texts, unlabelled, windows
+from palaver.search.index.indexed_texts import entries, entry_windows, texts, windows
+from palaver.search.index.standalone_texts import WINDOW
 
 from ..history import History, Said, learned
 
@@ -124,7 +125,7 @@ def test_what_is_looked_at_of_what_was_learned_is_what_its_entry_says(history: H
     history.learn(exchange, learned("lid", lines=(1, 2), concepts=["steam"]), learned("spout"))
     keys = [stored.key for stored in history.store.observations.of_exchange(exchange)]
 
-    told = unlabelled(history.store, keys, borrowed=False)
+    told = entry_windows(history.store, keys, with_context=False)
     looked = {key: (one.text, one.start_line, one.end_line, one.said) for key, one in told}
 
     assert looked == {

@@ -283,14 +283,14 @@ def test_looking_again_costs_nothing(published: History, monkeypatch: pytest.Mon
 def test_a_word_is_as_rare_as_the_entries_that_have_it_are_few(published: History) -> None:
     """Whether these are published or not, and whatever form it has; what is no word tells nothing."""
     view = Snapshot(published.store, published.generations, published.embedder)
-    before = view.rarity("kettles")
+    before = view.idf("kettles")
     published.say("two", Said("copper kettle"), Said("kettle brush"))
     view.refresh()
 
-    assert 0 < view.rarity("kettles") < before
-    assert view.rarity("kettle") < view.rarity("copper") == view.rarity("spoon") < view.rarity("zinc")
-    assert view.rarity("copperKettle") < view.rarity("zinc")
-    assert view.rarity("?") == 0
+    assert 0 < view.idf("kettles") < before
+    assert view.idf("kettle") < view.idf("copper") == view.idf("spoon") < view.idf("zinc")
+    assert view.idf("copperKettle") < view.idf("zinc")
+    assert view.idf("?") == 0
 
 
 def test_what_stands_together_is_told_of_what_was_published_and_what_was_not(published: History) -> None:
@@ -302,8 +302,8 @@ def test_what_stands_together_is_told_of_what_was_published_and_what_was_not(pub
     view.refresh()
     items = np.array([old, new, apart])
 
-    assert view.together("Brass kettle", items).tolist() == [1.0, 1.0, 0.0]
-    assert view.together("kettle", items).tolist() == [0.0, 0.0, 0.0]
+    assert view.adjacent_terms({("brass", "kettl"): 1.0}, items).tolist() == [1.0, 1.0, 0.0]
+    assert view.adjacent_terms({}, items).tolist() == [0.0, 0.0, 0.0]
 
 
 def test_what_has_nothing_to_embed_waits_for_nothing(published: History) -> None:

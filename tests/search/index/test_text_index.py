@@ -279,9 +279,9 @@ def test_what_stands_together_is_counted_by_the_best_entry() -> None:
     )
     pairs = {("slow", "cach"): 0.25, ("cach", "timer"): 0.75}
 
-    assert made.together(pairs, [1, 2]) == {1: 1.0}
-    assert made.together(pairs, [3]) == {3: 0.25}
-    assert made.together(pairs, []) == made.together({}, [1]) == index().together(pairs, [1]) == {}
+    assert made.adjacent_terms(pairs, [1, 2]) == {1: 1.0}
+    assert made.adjacent_terms(pairs, [3]) == {3: 0.25}
+    assert made.adjacent_terms(pairs, []) == made.adjacent_terms({}, [1]) == index().adjacent_terms(pairs, [1]) == {}
 
 
 @pytest.mark.parametrize("singly", [0, 100])

@@ -291,7 +291,7 @@ def test_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         load("google/embeddinggemma-300m").embed(["text"])
 
     assert "pip install" in raised.value.hint
-    assert "sentence-transformers" in raised.value.hint
+    assert "[models]" in raised.value.hint
 
 
 class TornWeights(Exception):

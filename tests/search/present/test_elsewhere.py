@@ -45,15 +45,15 @@ def copied() -> list[dict[str, Any]]:
 
 def search(history: History, word: str) -> Results:
     with ArchiveSearch(history.home) as layers:
-        return layers.search(Query((word,), mode=Mode.TEXT))
+        return layers.find(Query((word,), mode=Mode.TEXT))
 
 
 def also_in(history: History, word: str) -> Sequence[str]:
     """Where else stands what was asked with a word, of which all layers say the same."""
     with ArchiveSearch(history.home) as layers:
-        hits = layers.search(Query((word,), mode=Mode.TEXT)).hits
+        hits = layers.find(Query((word,), mode=Mode.TEXT)).hits
         (hit,) = (hit for hit in hits if hit.title == f"{word}?")
-        (detail,) = layers.get_observations([hit.id])
+        (detail,) = layers.details([hit.id])
         transcript = layers.read(hit.path, hit.start_line, hit.end_line)
     assert hit.also_in == detail.also_in == transcript.also_in
     return hit.also_in
@@ -152,7 +152,7 @@ def test_how_it_is_shown(history: History) -> None:
     history.ingest()
     found, alone = search(history, "one"), search(history, "two")
     with ArchiveSearch(history.home) as layers:
-        details = layers.get_observations([found.hits[0].id])
+        details = layers.details([found.hits[0].id])
         transcript = layers.read(found.hits[0].path)
     page, told = Renderer(), f"in 5 sessions: {', '.join(others[:3])}, …"
 

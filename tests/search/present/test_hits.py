@@ -152,8 +152,8 @@ def test_several_concepts_have_the_floor_of_each(history: History, monkeypatch: 
     """Where one of the concepts finds nothing relevant there are no hits, and the nearest are named as weak."""
     history.say("one", Said("brass kettle", LONG))
     history.embed()
-    monkeypatch.setattr(engine, "_FLOOR", 0.9)
-    monkeypatch.setattr(engine, "_WORDED", 1.1)
+    monkeypatch.setattr(engine, "_THRESHOLD", 0.9)
+    monkeypatch.setattr(engine, "_RELEVANT_WORDS", 1.1)
 
     found = history.search("kettle", "valve")
 
@@ -166,8 +166,8 @@ def test_a_command_alone_is_near_to_nothing(history: History, monkeypatch: pytes
     """Where nothing is clearly relevant, a single word that was typed is not the nearest unless it was asked for."""
     history.say("one", Said("clear"), Said("brass kettle", LONG))
     history.embed()
-    monkeypatch.setattr(engine, "_FLOOR", 2.0)
-    monkeypatch.setattr(engine, "_WORDED", 2.0)
+    monkeypatch.setattr(engine, "_THRESHOLD", 2.0)
+    monkeypatch.setattr(engine, "_RELEVANT_WORDS", 2.0)
 
     def nearest(query: str) -> list[str]:
         found = history.search(query).explanation
@@ -197,8 +197,8 @@ def test_nothing_is_near_to_words_that_stand_nowhere(
     """
     history.say("one", Said("brass kettle", LONG))
     history.embed()
-    monkeypatch.setattr(engine, "_FLOOR", 2.0)
-    monkeypatch.setattr(engine, "_WORDED", 2.0)
+    monkeypatch.setattr(engine, "_THRESHOLD", 2.0)
+    monkeypatch.setattr(engine, "_RELEVANT_WORDS", 2.0)
     found = history.search(query)
 
     assert not found.hits

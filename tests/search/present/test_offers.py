@@ -2,7 +2,6 @@
 
 import random
 import time
-from difflib import get_close_matches
 from typing import Any
 
 import pytest
@@ -16,8 +15,7 @@ from palaver.core.observation import SUMMARY, ObservationType
 from palaver.core.query import Filters, Grouping, Mode, Query
 from palaver.core.results import UnknownName
 from palaver.search.present.hits import Hits
-from palaver.search.query import spelling
-from palaver.search.query.query_analysis import brevity
+from palaver.search.query.query_analysis import shortness
 from palaver.search.rank import engine
 from palaver.search.rank.engine import DEPTH
 
@@ -67,7 +65,7 @@ def test_pages_follow_each_other(told: History) -> None:
         asked = replace(asked, cursor=page.cursor)
 
     assert seen == whole
-    with pytest.raises(InvalidInput, match="another search"):
+    with pytest.raises(InvalidInput, match="not from this search"):
         Hits(told.store, told.engine()).search(replace(asked, concepts=("pan",)))
 
 
@@ -110,14 +108,14 @@ def test_a_page_whose_end_is_gone_is_stale(told: History) -> None:
     with told.store.transaction():
         told.store.exchanges.delete([int(page.hits[0].id.partition("-")[2])])
 
-    with pytest.raises(InvalidInput, match="found no more"):
+    with pytest.raises(InvalidInput, match="no longer matches"):
         Hits(told.store, told.engine()).search(replace(page.query, cursor=page.cursor))
 
 
 def test_nothing_relevant_is_said(told: History, monkeypatch: pytest.MonkeyPatch) -> None:
     """Below the floor there are no hits, but the nearest are named, and can be asked for."""
-    monkeypatch.setattr(engine, "_FLOOR", 0.9)
-    monkeypatch.setattr(engine, "_WORDED", 1.1)
+    monkeypatch.setattr(engine, "_THRESHOLD", 0.9)
+    monkeypatch.setattr(engine, "_RELEVANT_WORDS", 1.1)
     hits = Hits(told.store, told.engine())
     nothing, everything = hits.search(Query(("kettle",))), hits.search(Query(("kettle",), weak=True))
 
@@ -129,7 +127,7 @@ def test_nothing_relevant_is_said(told: History, monkeypatch: pytest.MonkeyPatch
 
 def test_words_that_stand_together_are_relevant(told: History, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the score, what has all the words is shown; with a word that stands nowhere the score decides."""
-    monkeypatch.setattr(engine, "_FLOOR", 0.9)
+    monkeypatch.setattr(engine, "_THRESHOLD", 0.9)
 
     assert told.search("kettle").hits
     assert not told.search("kettle zzyzx qwrtp").hits
@@ -139,7 +137,7 @@ def test_a_brief_query_needs_a_better_score() -> None:
     """Who types few words wants them all, up to six alike; from a dozen words on, and in a small archive, nothing is
     added.
     """
-    assert [round(brevity(terms), 2) for terms in (1, 6, 8, 10, 12, 40)] == [0.48, 0.48, 0.16, 0.03, 0.0, 0.0]
+    assert [round(shortness(terms), 2) for terms in (1, 6, 8, 10, 12, 40)] == [0.48, 0.48, 0.16, 0.03, 0.0, 0.0]
 
 
 def test_zero_hits_explain_themselves(told: History) -> None:
@@ -161,8 +159,8 @@ def test_what_there_would_be_of_several_concepts_is_relevant(
     told: History, monkeypatch: pytest.MonkeyPatch, floor: float, found: int
 ) -> None:
     """Without a filter there are as many as would be shown, and none where the nearest alone would be named."""
-    monkeypatch.setattr(engine, "_FLOOR", floor)
-    monkeypatch.setattr(engine, "_WORDED", 2.0)
+    monkeypatch.setattr(engine, "_THRESHOLD", floor)
+    monkeypatch.setattr(engine, "_RELEVANT_WORDS", 2.0)
     why = told.search("copper pan", "kettle", filters=Filters(projects=("tea",))).explanation
 
     assert why is not None
@@ -228,8 +226,8 @@ def test_few_words_that_stand_nowhere_are_named(
     told: History, monkeypatch: pytest.MonkeyPatch, words: str, nowhere: tuple[str, ...], others: int | None
 ) -> None:
     """With how many there would be without them, as of filters; a question has words that matter to nobody."""
-    monkeypatch.setattr(engine, "_FLOOR", 0.4)
-    monkeypatch.setattr(engine, "_WORDED", 0.2)
+    monkeypatch.setattr(engine, "_THRESHOLD", 0.4)
+    monkeypatch.setattr(engine, "_RELEVANT_WORDS", 0.2)
     why = told.search(words).explanation
 
     assert why is not None
@@ -259,32 +257,20 @@ def test_names_that_were_deleted_are_not_told(history: History, published: bool)
     assert unknown(sessions=("so",), projects=("soup",)) == []
 
 
-def test_names_are_told_soon(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Among very many names that are much alike the nearest is found without comparing each."""
-    compared = list[str]()
-
-    def compare(name: str, likely: list[str], *more: Any) -> list[str]:
-        compared.extend(likely)
-        return get_close_matches(name, likely, *more)
-
-    monkeypatch.setattr(spelling, "get_close_matches", compare)
+def test_an_unknown_name_is_compared_with_thousands_in_half_a_second(history: History) -> None:
+    """Similar names are found fast even among 20,000."""
     names = [f"module_{number:05}.py" for number in range(20_000)]
     history.say("one", Said("kettle", reads=tuple(f"/w/{name}" for name in names)))
     reader = Hits(history.store, history.engine())
     asked = Query(("nowhere",), Mode.TEXT, filters=Filters(files=("module_12345.pu",)))
 
     def tried() -> float:
-        """Seconds of work for an answer."""
+        """Return the processor seconds of one search."""
         started = time.process_time()
         reader.search(asked)
         return time.process_time() - started
 
     assert min(tried() for _ in range(4)) < 0.5
-    compared.clear()
-    why = reader.search(asked).explanation
-    assert 0 < len(compared) < len(names) / 20
-    assert why is not None
-    assert "module_12345.py" in why.unknown[0].nearest
 
 
 @pytest.mark.parametrize(
@@ -475,23 +461,6 @@ def test_a_summary_does_not_stand_before_what_it_sums_up(history: History) -> No
     history.publish()
 
     assert history.search("authentication").hits[0].title == "Chose tokens for authentication"
-
-
-def test_a_summary_lifts_its_exchange_over_no_answer(history: History) -> None:
-    """The words of a session's summary count half for the exchange that it stands with."""
-    [first, _] = history.say("tea", Said("which login do we take"), Said("and the colour of the page"))
-    [answer] = history.say("auth", Said("which cookies does the login page set"))
-    history.learn(answer, learned("Chose tokens for authentication of the login page", ObservationType.DECISION))
-    with history.store.transaction():
-        session = history.store.items.load([first])[first].session
-        history.store.summaries.put(session, first, learned(f"{SUMMARY}authentication"))
-    history.publish()
-
-    found = history.search("authentication", mode=Mode.TEXT).hits
-    assert [hit.title for hit in found] == [
-        "Chose tokens for authentication of the login page",
-        f"{SUMMARY}authentication",
-    ]
 
 
 def test_noise_is_not_listed_behind_good_hits(history: History) -> None:

@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from palaver.search.present.snippets import LENGTH, Sought
+from palaver.search.present.snippets import LENGTH, SearchTerms
 from palaver.search.query import tokenizer
 
 FOUND = "whistles"
-SOUGHT = Sought({FOUND: 1}, (), tokenizer.forms([FOUND]))
+SOUGHT = SearchTerms({FOUND: 1}, (), tokenizer.forms([FOUND]))
 
 
 @given(st.lists(st.text("abc", min_size=1, max_size=60), max_size=60), st.sampled_from([" ", "\n", "\n\t"]))
@@ -24,7 +24,7 @@ def test_a_snippet_begins_with_a_word(words: list[str], blank: str) -> None:
 @pytest.mark.parametrize("sign", ["茶", "x"])
 def test_without_blanks_it_begins_near_what_was_found(sign: str) -> None:
     """Where no blank tells words apart, as in Chinese, it begins with any sign, and not at the far beginning."""
-    shown = Sought({}, ("水壶",)).snippet([sign * 900 + "水壶" + sign * 900])
+    shown = SearchTerms({}, ("水壶",)).snippet([sign * 900 + "水壶" + sign * 900])
 
     assert shown.startswith(f"…{sign}")
     assert "水壶" in shown
@@ -49,11 +49,11 @@ def test_what_is_cut_off_is_marked() -> None:
 )
 def test_a_phrase_is_found_as_a_whole(phrase: str, text: str, stands: list[str]) -> None:
     """With other endings and signs, and no part of other words."""
-    assert list(Sought({}, (phrase,)).words(text)) == stands
+    assert list(SearchTerms({}, (phrase,)).words(text)) == stands
 
 
 def test_a_long_phrase_is_missed_quickly() -> None:
     """However often most of it stands in a text."""
     words = ["kettles"] * 60
 
-    assert Sought({}, (" ".join([*words, "whistle"]),)).words(" ".join(words)) == {}
+    assert SearchTerms({}, (" ".join([*words, "whistle"]),)).words(" ".join(words)) == {}

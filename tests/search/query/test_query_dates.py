@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 
 from palaver.core.clock import day_end, day_start, now, show_day, show_instant
 from palaver.core.query import Filters, Mode
-from palaver.core.results import TimeExpression
+from palaver.core.time_expressions import DateRange, extract
 from palaver.search.query.query_analysis import AnalyzedQuery
-from palaver.search.query.query_dates import taken_out
 from palaver.search.rank.engine import Engine
 from palaver.templates.json_output import results_json
 
@@ -52,9 +51,9 @@ WEEK = 7 * 86_400_000
          "2026-03-23", "2026-03-29"),
     ],
 )  # fmt: skip
-def test_a_period_is_taken_out(typed: str, left: str, said: str, first: str, last: str) -> None:
+def test_a_time_expression_is_extracted(typed: str, left: str, said: str, first: str, last: str) -> None:
     """What is said once, as time alone, among several other words."""
-    assert taken_out(typed, TODAY) == (left, TimeExpression(said, day_start(first), day_end(last)))
+    assert extract(typed, TODAY) == (left, said, DateRange(date.fromisoformat(first), date.fromisoformat(last)))
     assert AnalyzedQuery.of(typed, dated=True).text == left
 
 
@@ -78,7 +77,7 @@ def test_a_period_is_taken_out(typed: str, left: str, said: str, first: str, las
 )  # fmt: skip
 def test_when_in_doubt_it_is_words(typed: str) -> None:
     """Dates by themselves, names, versions, code, logs, deadlines, what is quoted, what returns and what was pasted."""
-    assert taken_out(typed, TODAY) == (typed, None)
+    assert extract(typed, TODAY) is None
 
 
 @given(
@@ -88,9 +87,9 @@ def test_when_in_doubt_it_is_words(typed: str) -> None:
 )
 def test_no_text_breaks_it(today: date, typed: str) -> None:
     """Whatever is typed on whatever day, it stays as it is, or something is left of it."""
-    left, occasion = taken_out(typed, today)
+    found = extract(typed, today)
 
-    assert (left == typed) if occasion is None else (left.split() and occasion.after < occasion.before)
+    assert found is None or (found[0].split() and found[2].first <= found[2].last)
 
 
 @pytest.fixture
@@ -114,11 +113,11 @@ def test_what_is_of_then_comes_first(told: History, mode: Mode, day: str) -> Non
     assert show_day(found.hits[0].at) == f"2026-02-{day}"
     assert {hit.id for hit in found.hits} == {hit.id for hit in plain.hits}
     assert [occasion.text for occasion in found.times] == [f"on {day} february 2026"]
-    assert [part.value for hit in found.hits for part in hit.parts if part.name == "period"] == [
+    assert [part.value for hit in found.hits for part in hit.parts if part.name == "date"] == [
         float(show_day(hit.at) == f"2026-02-{day}") for hit in found.hits
     ]
     assert all(sum(part.points for part in hit.parts) == hit.score <= 1 for hit in found.hits)
-    assert not any(part.name == "period" for hit in plain.hits for part in hit.parts)
+    assert not any(part.name == "date" for hit in plain.hits for part in hit.parts)
     assert results_json(found)["times"] == [
         {
             "text": f"on {day} february 2026",
@@ -185,9 +184,9 @@ def test_relevance_is_by_the_score_without_it(told: History) -> None:
     dated = engine.find("the brass kettle whistles on 18 february 2026", Mode.BOTH, Filters())
     plain = engine.find("the brass kettle whistles", Mode.BOTH, Filters())
 
-    assert dated.wording.text == plain.wording.text
+    assert dated.query.text == plain.query.text
     assert {event.key: event.plain for event in dated.events} == {event.key: event.plain for event in plain.events}
-    assert (dated.floor, dated.relevant) == (plain.floor, plain.relevant)
+    assert (dated.threshold, dated.relevant) == (plain.threshold, plain.relevant)
 
 
 def test_several_concepts_have_each_its_own(told: History) -> None:
@@ -202,4 +201,4 @@ def test_recall_takes_dates_for_words(told: History) -> None:
     """Memories and documents tell of days on which they were not stored."""
     engine = Engine(told.store, told.generations, told.embedder, dated=False)
 
-    assert engine.find("the parade on 18 february", Mode.BOTH, Filters()).wording.occasions == ()
+    assert engine.find("the parade on 18 february", Mode.BOTH, Filters()).query.times == ()

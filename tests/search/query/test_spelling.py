@@ -1,8 +1,8 @@
-"""What is meant by a word that stands nowhere?"""
+"""Similar spellings of unknown words."""
 
 import pytest
 
-from palaver.search.query.spelling import nearest, spelled_like, stems_like
+from palaver.search.query.spelling import nearest, similar_spellings, similar_stems
 
 
 @pytest.mark.parametrize(
@@ -19,18 +19,18 @@ from palaver.search.query.spelling import nearest, spelled_like, stems_like
         ("zzyx", ""),
     ],
 )
-def test_the_word_most_like_it_is_meant(word: str, meant: str) -> None:
-    """Whoever mistypes a word gets its first letter right, and few others wrong: it may be a word by itself."""
+def test_a_typo_finds_the_most_similar_word(word: str, meant: str) -> None:
+    """A suggestion has the same first letter, and one or two edits depending on the length of the word."""
     assert nearest(word, ["The Kettle, and a kennel.", "remediation/remedy of them, both transform, invoke"]) == meant
 
 
-def test_names_are_given_best_first() -> None:
-    """Of another length, or with another beginning, none is alike."""
-    assert spelled_like("soup", ["soups", "soop", "coup", "soup_of_the_day"]) == ["soups", "soop"]
+def test_similar_names_come_best_first() -> None:
+    """Names of another length or with another first letter are not similar."""
+    assert similar_spellings("soup", ["soups", "soop", "coup", "soup_of_the_day"]) == ["soups", "soop"]
 
 
-def test_an_ending_hides_no_stem() -> None:
-    """A misspelled ending is not taken off; the most frequent first."""
+def test_stems_of_misspelled_endings_are_found() -> None:
+    """The stemmer keeps a misspelled ending; the most frequent stem comes first."""
     known = {"remedi": 9, "remediati": 1, "remote": 50, "remedi2": 7}
 
-    assert stems_like("remeditaion", known) == ["remedi", "remediati"]
+    assert similar_stems("remeditaion", known) == ["remedi", "remediati"]

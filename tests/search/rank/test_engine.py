@@ -48,21 +48,25 @@ def test_words_alone(told: History) -> None:
 
 def test_what_is_closest_is_told(told: History) -> None:
     """Where vectors are compared, each event is as close as the tokens of its best text; words alone are not close."""
-    close = {event.key: event.closeness for event in told.engine().find("brass kettle", Mode.BOTH, NO_FILTERS).events}
+    close = {
+        event.key: event.late_interaction for event in told.engine().find("brass kettle", Mode.BOTH, NO_FILTERS).events
+    }
 
     assert close[1] == pytest.approx(close[5], abs=1e-9)
     assert close[1] > 0.7
     assert close[1] > close[2] > close[4] >= 0
-    assert all(event.closeness == 0 for event in told.engine().find("brass kettle", Mode.TEXT, NO_FILTERS).events)
+    assert all(
+        event.late_interaction == 0 for event in told.engine().find("brass kettle", Mode.TEXT, NO_FILTERS).events
+    )
 
 
 def test_who_only_counts_gets_plain_scores(told: History) -> None:
     """The same events without a close look, each with the score that it has before one."""
     looked = told.engine().find("brass kettle", Mode.BOTH, NO_FILTERS)
-    counted = told.engine().find("brass kettle", Mode.BOTH, NO_FILTERS, closely=False)
+    counted = told.engine().find("brass kettle", Mode.BOTH, NO_FILTERS, rerank=False)
 
     assert {event.key: event.plain for event in counted.events} == {event.key: event.plain for event in looked.events}
-    assert all(event.score == event.plain and event.closeness == 0 for event in counted.events)
+    assert all(event.score == event.plain and event.late_interaction == 0 for event in counted.events)
     assert counted.relevant == looked.relevant
 
 
@@ -82,12 +86,12 @@ def test_a_model_without_tokens_scores_by_all_else(history: History) -> None:
 
     events = history.engine().find("brass kettle", Mode.BOTH, NO_FILTERS).events
 
-    weights = Weights(closeness=0.0)
-    alone = sum(weights._replace(words_together=0.0))
+    weights = Weights(late_interaction=0.0)
+    alone = sum(weights._replace(adjacent_terms=0.0))
 
-    assert [(event.closeness, event.words_together) for event in events] == [(0.0, 1.0), (0.0, 1.0)]
+    assert [(event.late_interaction, event.adjacent_terms) for event in events] == [(0.0, 1.0), (0.0, 1.0)]
     assert [event.score for event in events] == pytest.approx(
-        [(event.plain * alone + weights.words_together) / sum(weights) for event in events]
+        [(event.plain * alone + weights.adjacent_terms) / sum(weights) for event in events]
     )
 
 
@@ -119,12 +123,12 @@ def test_before_anything_is_embedded_words_alone_tell_what_is_relevant(
     history.say("two", Said("copper pan"))
     asked = "a kettle zzyzx"
     [said] = (event.words for event in history.engine().find(asked, Mode.TEXT, NO_FILTERS).events)
-    counted = said**1.5 * Weights().words / (Weights().words + Weights().words_around)
+    counted = said**1.5
     for floor, relevant in ((counted - 1e-9, True), (counted + 1e-9, False)):
-        monkeypatch.setattr(engine, "_FLOOR", floor)
-        monkeypatch.setattr(engine, "_BRIEF", 0.0)
+        monkeypatch.setattr(engine, "_THRESHOLD", floor)
+        monkeypatch.setattr(engine, "_SHORT_QUERY", 0.0)
         found = history.engine().find(asked, Mode.BOTH, NO_FILTERS)
-        assert (found.worded, found.relevant) == (inf, relevant)
+        assert (found.words_threshold, found.relevant) == (inf, relevant)
 
 
 def test_what_meaning_found_has_its_words(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,10 +149,10 @@ def test_only_what_meaning_found_best_has_its_words(history: History, monkeypatc
     monkeypatch.setattr(engine, "_COMPLETED", 1)
     near, far = (history.say(name, Said(said))[0] for name, said in (("near", "kettle"), ("far", "kettle of a ship")))
     history.embed()
-    view, wording = history.engine().snapshot, AnalyzedQuery.of("kettle")
+    view, analyzed = history.engine().snapshot, AnalyzedQuery.of("kettle")
     nears = view.of_events(history.embedder.embed(["kettle"])[0, :], np.array([near, far]))
 
-    found = completed(wording, TextMatches.none(), nears, partial(view.text, wording, NO_FILTERS))
+    found = completed(TextMatches.none(), nears, partial(view.text, analyzed, NO_FILTERS))
 
     assert set(found.event.tolist()) == {near}
 
@@ -160,10 +164,10 @@ def test_events_that_have_many_entries_leave_words_to_others(history: History, m
     [first] = history.say("one", Said("kettle kettle", long))
     others = [history.say(f"other{number}", Said(f"kettle and {'more words ' * 60}"))[0] for number in range(6)]
     history.embed()
-    view, wording = history.engine().snapshot, AnalyzedQuery.of("kettle")
+    view, analyzed = history.engine().snapshot, AnalyzedQuery.of("kettle")
     nears = view.of_events(history.embedder.embed(["kettle"])[0, :], np.array([first, *others]))
 
-    found = completed(wording, TextMatches.none(), nears, partial(view.text, wording, NO_FILTERS))
+    found = completed(TextMatches.none(), nears, partial(view.text, analyzed, NO_FILTERS))
 
     assert np.count_nonzero(found.event == first) > 5
     assert set(found.event.tolist()) == {first, *others}
@@ -174,17 +178,17 @@ def test_where_few_satisfy_the_filters_words_are_asked_once(history: History) ->
     said = [Said(f"{'kettle ' * (1 + number % 7)} number {number}", at=1 + number % 2) for number in range(500)]
     told = history.say("one", *said)
     history.publish()
-    reader, filters, wording = history.engine(), Filters(before=2), AnalyzedQuery.of("kettle number")
+    reader, filters, analyzed = history.engine(), Filters(before=2), AnalyzedQuery.of("kettle number")
     reader.find("kettle", Mode.BOTH, filters)
 
-    every = reader.worded(wording, Mode.BOTH, filters, 200)
-    further = reader.further(wording, filters, every, 200)
-    asked = reader.snapshot.text(wording, filters, 2_000, told[100:200])
+    every = reader.entries(analyzed, Mode.BOTH, filters, 200)
+    further = reader.words_of(analyzed, filters, every, 200)
+    asked = reader.snapshot.text(analyzed, filters, 2_000, told[100:200])
 
     assert 200 < len(every) < 500
     assert further(2_000, told[100:200]).numbers.tolist() == asked.numbers.tolist()
     assert further(2_000, told[100:200]).fraction.tolist() == asked.fraction.tolist()
-    assert len(reader.worded(wording, Mode.TEXT, filters, 200)) == 200
+    assert len(reader.entries(analyzed, Mode.TEXT, filters, 200)) == 200
 
 
 @pytest.mark.parametrize(
@@ -232,7 +236,7 @@ def test_who_answered(told: History, mode: Mode, engines: tuple[str, ...]) -> No
     reader = told.engine()
     reader.find("kettle", mode, NO_FILTERS)
 
-    assert reader.searched(mode) == engines
+    assert reader.used(mode) == engines
 
 
 def test_without_a_model_words_answer(told: History) -> None:
@@ -241,10 +245,10 @@ def test_without_a_model_words_answer(told: History) -> None:
     reader = told.engine()
 
     assert set(keys(reader.find("kettle", Mode.BOTH, NO_FILTERS).events)) == {1, 2, 5}
-    assert reader.searched(Mode.BOTH) == ("text",)
+    assert reader.used(Mode.BOTH) == ("text",)
     assert isinstance(reader.unavailable, ModelUnavailable)
     assert reader.find("kettle", Mode.VECTOR, NO_FILTERS).events == []
-    assert reader.searched(Mode.VECTOR) == ()
+    assert reader.used(Mode.VECTOR) == ()
 
 
 def test_a_query_is_embedded_while_words_are_looked_for(told: History) -> None:
@@ -285,7 +289,7 @@ def test_a_model_that_is_missing_later_is_told_as_at_once(told: History) -> None
     reader, searched = told.engine(), list[tuple[str, ...]]()
     for text in ("kettle", "pan", "water"):
         reader.find(text, Mode.BOTH, NO_FILTERS)
-        searched.append(reader.searched(Mode.BOTH))
+        searched.append(reader.used(Mode.BOTH))
 
     assert searched == [("text", "vector"), ("text",), ("text", "vector")]
 
@@ -301,7 +305,7 @@ def test_vectors_of_another_pipeline_are_not_compared(told: History, monkeypatch
     reader = told.engine()
 
     assert set(keys(reader.find("kettle", Mode.BOTH, NO_FILTERS).events)) == {1, 2, 5}
-    assert reader.searched(Mode.BOTH) == ("text",)
+    assert reader.used(Mode.BOTH) == ("text",)
 
 
 def test_the_model_of_the_vectors_embeds_the_query(told: History, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -346,14 +350,14 @@ def test_a_concept_that_is_not_clear_is_nowhere_looked_at_closely(
     """
     monkeypatch.setattr(engine, "DEPTH", 1)
     asked = ["kettle", "water"]
-    assert all(event.closeness > 0 for event in told.engine().find_all(asked, Mode.BOTH, NO_FILTERS).events)
-    monkeypatch.setattr(engine, "_FLOOR", 2.0)
-    monkeypatch.setattr(engine, "_WORDED", 2.0)
+    assert all(event.late_interaction > 0 for event in told.engine().find_all(asked, Mode.BOTH, NO_FILTERS).events)
+    monkeypatch.setattr(engine, "_THRESHOLD", 2.0)
+    monkeypatch.setattr(engine, "_RELEVANT_WORDS", 2.0)
 
     found = told.engine().find_all(asked, Mode.BOTH, NO_FILTERS).events
 
     assert found
-    assert all(event.closeness == 0 for event in found)
+    assert all(event.late_interaction == 0 for event in found)
 
 
 @pytest.mark.parametrize("mode", Mode)

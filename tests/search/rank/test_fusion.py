@@ -11,23 +11,23 @@ from hypothesis import strategies as st
 
 from palaver.search.index.matches import Fractions, Numbers, TextMatch, TextMatches, VectorMatch, VectorMatches
 from palaver.search.rank import fusion
-from palaver.search.rank.fusion import Compare, Event, Together, Weights
+from palaver.search.rank.fusion import AdjacentTerms, Event, LateInteraction, Weights
 
 
 def gather(
     matches: Sequence[TextMatch],
     nears: Sequence[VectorMatch],
-    compare: Compare | None = None,
-    together: Together | None = None,
+    compare: LateInteraction | None = None,
+    adjacent_terms: AdjacentTerms | None = None,
     waiting: Sequence[int] = (),
 ) -> list[Event]:
     numbers = np.array([match[:7] for match in matches], dtype=np.int64).reshape(-1, 7).T
     rows = np.array([near[:3] for near in nears], dtype=np.int64).reshape(-1, 3).T
-    return fusion.gather(
+    return fusion.fuse(
         TextMatches(numbers, np.array([match.fraction for match in matches])),
         VectorMatches(rows, np.array([near.similarity for near in nears])),
         compare,
-        together,
+        adjacent_terms,
         waiting=np.array(waiting, dtype=np.int64),
     )
 
@@ -58,27 +58,18 @@ def match(event: int, fraction: float, *, item: int | None = None, ordinal: int 
 
 @given(texts, vectors)
 def test_a_score_is_the_sum_of_its_parts(matches: list[TextMatch], nears: list[VectorMatch]) -> None:
-    """The score is the weighted sum of words, neighbours, prompt and meaning, from 0 to 1, and orders the list; words
-    count more than in proportion.
-    """
+    """The score is the weighted sum of words, prompt and best cosine, from 0 to 1, and orders the list."""
     found = gather(matches, nears)
 
     for event in found:
         words = max((one.fraction for one in matches if one.event == event.key), default=0.0)
         cosines = [near.similarity for near in nears if near.event == event.key]
         prompt = max((near.similarity for near in nears if (near.item, near.part) == (event.key, 0)), default=0.0)
-        beside = [one.fraction for one in matches if abs(one.event - event.key) == 1]
-        around = max(beside, default=0.0) if any(one.event == event.key for one in matches) else 0.0
-        worded = {one.event for one in matches}
-        near_by = worded.intersection((event.key - 1, event.key + 1)) if event.key in worded else set[int]()
-        meant = [near.similarity for near in nears if near.event in near_by]
-        weights = Weights(closeness=0.0, words_together=0.0)
+        weights = Weights(late_interaction=0.0, adjacent_terms=0.0)
         parts = (
             weights.words * words**1.5,
-            weights.words_around * around**1.5,
-            weights.prompts * max(0.0, prompt),
-            weights.meaning * max(0.0, max(cosines, default=0.0)),
-            weights.meaning_around * max(0.0, max(meant, default=0.0)),
+            weights.prompt * max(0.0, prompt),
+            weights.semantic * max(0.0, max(cosines, default=0.0)),
         )
         assert event.score == pytest.approx(sum(parts) / sum(weights))
         assert sum(part.points for part in event.parts) == event.score
@@ -106,15 +97,6 @@ def test_equal_scores_come_in_order_of_key(order: tuple[int, ...]) -> None:
     assert [event.key for event in events] == [1, 2, 3]
 
 
-def test_neighbours_help_across_an_exchange_without_words() -> None:
-    """What stands just before or after counts, what is further away or in another source does not."""
-    before, after, far = match(1, 0.8), match(2, 0.2), match(4, 0.9)
-    elsewhere = TextMatch(9, 9, 2, 3, 1, 2, False, 0.7)
-    around = {event.key: event.words_around for event in gather([before, after, far, elsewhere], [])}
-
-    assert around == {1: 0.2, 2: 0.8, 4: 0.0, 9: 0.0}
-
-
 def test_some_of_the_words_count_less_in_code() -> None:
     """Where all words stand code counts like anything else; where a few of them do, much less."""
     prose, code = (TextMatch(key, key, 0, 0, 1, 2, key == 2, 0.25) for key in (1, 2))
@@ -129,10 +111,10 @@ def test_some_of_the_words_count_less_in_code() -> None:
 def test_weights_can_be_taken_away() -> None:
     """What is ranked without a part ranks by the others alone, and says so."""
     nears = VectorMatches(np.array([[1], [1], [0]]), np.array([0.5]))
-    [event] = fusion.gather(TextMatches.none(), nears, weights=Weights(prompts=0.0))
+    [event] = fusion.fuse(TextMatches.none(), nears, weights=Weights(prompt=0.0))
 
     assert event.score == sum(part.points for part in event.parts)
-    assert dict(zip(fusion.NAMES, (part.points for part in event.parts), strict=True))["prompt"] == 0
+    assert dict(zip(fusion.PARTS[:-1], (part.points for part in event.parts), strict=True))["prompt"] == 0
 
 
 def close(nears: VectorMatches) -> Fractions:
@@ -164,14 +146,14 @@ def test_a_close_look_adds_up(matches: list[TextMatch], nears: list[VectorMatch]
         assert sum(part.points for part in event.parts) == event.score
         assert 0 <= event.score <= 1
         assert event.plain == next(one.score for one in before if one.key == event.key)
-        assert event.closeness == pytest.approx(max(0.0, told.get(event.key, mean)))
-        assert event.words_together == (event.best_match.key / 200 if event.best_match else 0.0)
+        assert event.late_interaction == pytest.approx(max(0.0, told.get(event.key, mean)))
+        assert event.adjacent_terms == (event.best_match.key / 200 if event.best_match else 0.0)
     assert [(-event.score, event.key) for event in found] == sorted((-event.score, event.key) for event in found)
 
 
 def test_the_first_alone_are_looked_at_closely(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is not among the first counts as the least close of these: it cannot pass them by not being looked at."""
-    monkeypatch.setattr(fusion, "_CLOSELY", 2)
+    monkeypatch.setattr(fusion, "_RERANKED", 2)
     asked: list[list[int]] = []
 
     def compare(nears: VectorMatches) -> Fractions:
@@ -181,12 +163,12 @@ def test_the_first_alone_are_looked_at_closely(monkeypatch: pytest.MonkeyPatch) 
     found = gather([], [vector(1, True, 0, 0.8), vector(2, True, 0, 0.7), vector(3, True, 0, 0.6)], compare)
 
     assert asked == [[1, 2]]
-    assert [(event.key, event.closeness) for event in found] == [(2, 0.9), (1, 0.2), (3, 0.2)]
+    assert [(event.key, event.late_interaction) for event in found] == [(2, 0.9), (1, 0.2), (3, 0.2)]
 
 
 def test_what_cannot_be_looked_at_is_as_close_as_most(monkeypatch: pytest.MonkeyPatch) -> None:
     """What was embedded before tokens were kept neither gains nor loses beside what has its own already."""
-    monkeypatch.setattr(fusion, "_CLOSELY", 3)
+    monkeypatch.setattr(fusion, "_RERANKED", 3)
     known = {1: 0.2, 2: 0.6, 3: np.nan, 4: np.nan}
 
     found = gather(
@@ -195,7 +177,7 @@ def test_what_cannot_be_looked_at_is_as_close_as_most(monkeypatch: pytest.Monkey
         lambda nears: np.array([known[event] for event in nears.event.tolist()]),
     )
 
-    assert {event.key: round(event.closeness, 9) for event in found} == {1: 0.2, 2: 0.6, 3: 0.4, 4: 0.2}
+    assert {event.key: round(event.late_interaction, 9) for event in found} == {1: 0.2, 2: 0.6, 3: 0.4, 4: 0.2}
 
 
 def test_what_is_not_embedded_yet_counts_as_its_words_stand() -> None:
@@ -209,10 +191,13 @@ def test_what_is_not_embedded_yet_counts_as_its_words_stand() -> None:
 
     found = {event.key: event for event in gather(matches, nears, close, waiting=[7, 8])}
 
-    assert (found[7].prompt, found[7].closeness) == (0.7, max(found[key].closeness for key in (1, 2, 3)))
-    assert (found[8].prompt, found[8].closeness) == (0.6, sorted(found[key].closeness for key in (1, 2, 3))[1])
-    assert [{part.name: part.value for part in found[key].parts}["meaning"] for key in (7, 8)] == [0.8, 0.7]
-    assert (found[7].similarity, found[7].meaning) == (None, 0.0)
+    assert (found[7].prompt, found[7].late_interaction) == (0.7, max(found[key].late_interaction for key in (1, 2, 3)))
+    assert (found[8].prompt, found[8].late_interaction) == (
+        0.6,
+        sorted(found[key].late_interaction for key in (1, 2, 3))[1],
+    )
+    assert [{part.name: part.value for part in found[key].parts}["semantic"] for key in (7, 8)] == [0.8, 0.7]
+    assert (found[7].similarity, found[7].semantic) == (None, 0.0)
     assert next(iter(found)) == 7
 
 
@@ -250,14 +235,14 @@ def test_code_is_as_close_as_its_vector() -> None:
 
     found = gather(matches, nears, lambda found: np.full(len(found), 0.9))
 
-    assert {event.key: event.closeness for event in found} == {1: 0.5, 2: 0.9, 3: 0.0}
+    assert {event.key: event.late_interaction for event in found} == {1: 0.5, 2: 0.9, 3: 0.0}
 
 
 def test_words_that_stand_together_count_more(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of what matches alike comes first what has the words next to each other; of code, and of what is not among the
     first, that is not asked.
     """
-    monkeypatch.setattr(fusion, "_CLOSELY", 3)
+    monkeypatch.setattr(fusion, "_RERANKED", 3)
     asked: list[list[int]] = []
 
     def together(items: Numbers) -> Fractions:
@@ -265,23 +250,25 @@ def test_words_that_stand_together_count_more(monkeypatch: pytest.MonkeyPatch) -
         return np.array([{11: 0.0, 2: 0.8}[item] for item in items.tolist()])
 
     code = match(3, 0.9)._replace(in_code=True)
-    found = gather([match(1, 0.6, item=11), match(1, 0.5), match(2, 0.6), code, match(4, 0.1)], [], together=together)
+    found = gather(
+        [match(1, 0.6, item=11), match(1, 0.5), match(2, 0.6), code, match(4, 0.1)], [], adjacent_terms=together
+    )
 
     assert asked == [[11, 2]]
-    assert {event.key: event.words_together for event in found} == {1: 0.0, 2: 0.8, 3: 0.0, 4: 0.0}
+    assert {event.key: event.adjacent_terms for event in found} == {1: 0.0, 2: 0.8, 3: 0.0, 4: 0.0}
     assert [event.key for event in found if event.key < 3] == [2, 1]
 
 
 def test_nothing_is_looked_at_closely_where_all_is_weak() -> None:
     """Unless the best plain score is high enough, what both engines found is ranked by itself."""
     nears = VectorMatches(np.array([[1, 2], [1, 2], [0, 0]]), np.array([0.5, 0.4]))
-    [best, other] = fusion.gather(TextMatches.none(), nears)
+    [best, other] = fusion.fuse(TextMatches.none(), nears)
 
-    weak = fusion.gather(TextMatches.none(), nears, close, beside, at_least=best.score + 1e-9)
-    strong = fusion.gather(TextMatches.none(), nears, close, at_least=best.score)
+    weak = fusion.fuse(TextMatches.none(), nears, close, beside, rerank_from=best.score + 1e-9)
+    strong = fusion.fuse(TextMatches.none(), nears, close, rerank_from=best.score)
 
-    assert [(one.key, one.score, one.closeness) for one in weak] == [(1, best.score, 0.0), (2, other.score, 0.0)]
-    assert {one.key: one.closeness for one in strong} == {1: 0.01, 2: 0.02}
+    assert [(one.key, one.score, one.late_interaction) for one in weak] == [(1, best.score, 0.0), (2, other.score, 0.0)]
+    assert {one.key: one.late_interaction for one in strong} == {1: 0.01, 2: 0.02}
 
 
 def test_where_no_tokens_are_known_nothing_changes() -> None:
@@ -289,7 +276,7 @@ def test_where_no_tokens_are_known_nothing_changes() -> None:
     matches, nears = [match(1, 0.5), match(2, 0.3)], [vector(1, True, 0, 0.4), vector(3, True, 0, 0.9)]
     without = gather(matches, nears, lambda found: np.full(len(found), np.nan))
 
-    assert [(one.key, one.score, one.closeness) for one in without] == [
+    assert [(one.key, one.score, one.late_interaction) for one in without] == [
         (one.key, one.score, 0.0) for one in gather(matches, nears)
     ]
 
@@ -298,7 +285,7 @@ def test_what_points_away_counts_nothing() -> None:
     """A negative cosine is shown as it is, and takes nothing from the score."""
     [event] = gather([], [VectorMatch(1, 1, 0, -0.4)])
 
-    assert (event.similarity, event.meaning, event.score) == (-0.4, 0.0, 0.0)
+    assert (event.similarity, event.semantic, event.score) == (-0.4, 0.0, 0.0)
 
 
 def test_nothing_compared_is_not_zero() -> None:

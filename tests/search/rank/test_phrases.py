@@ -13,12 +13,12 @@ from palaver.core.memory import Memory
 from palaver.core.query import Filters, Mode, Query
 from palaver.core.results import Correction
 from palaver.search.index import indexed_texts
-from palaver.search.index.indexed_texts import WINDOW
 from palaver.search.index.snapshot import Snapshot
+from palaver.search.index.standalone_texts import OVERLAP, WINDOW, pieces
 from palaver.search.present.hits import Hits
 from palaver.search.query.query_analysis import AnalyzedQuery
-from palaver.search.query.tokenizer import composed, expand, stems, verbatim
-from palaver.search.rank.exact_phrases import Quotations
+from palaver.search.query.tokenizer import composed, expand, literal_pattern, stems
+from palaver.search.rank.exact_phrases import ExactPhrases
 
 from ..fake_embedder import FakeEmbedder
 from ..history import NO_FILTERS, History, Said, learned
@@ -43,7 +43,7 @@ def having(history: History, phrase: list[str]) -> set[int]:
     """The events with a text in which these words stand one after the other, else those in which they do so in other
     forms.
     """
-    wanted, exact = [term for word in phrase for term in stems(word)], verbatim(" ".join(phrase))
+    wanted, exact = [term for word in phrase for term in stems(word)], literal_pattern(" ".join(phrase))
     formed, keys = set[int](), history.store.items.all_keys()
     for entry in indexed_texts.entries(history.store, keys):
         terms = stems(expand(entry.body))
@@ -185,7 +185,7 @@ def test_what_is_quoted_stands_as_it_was_typed(history: History, typed: str, has
     found = history.search(f'"{typed}"')
     assert [hit.session_id for hit in found.hits] == ["same"]
     assert found.inexact == ()
-    assert verbatim(typed).search(composed(found.hits[0].snippet))
+    assert literal_pattern(typed).search(composed(found.hits[0].snippet))
 
 
 def test_word_for_word_is_decided_without_filters(history: History) -> None:
@@ -233,7 +233,7 @@ def test_it_is_found_across_a_cut_though_other_forms_stand_whole(history: Histor
     history.say("whole", Said("brass kettles whistle"))
 
     assert [hit.session_id for hit in history.search(f'"{PHRASE}"').hits] == ["cut"]
-    assert [hit.session_id for hit in history.search('"brass kettles whistles"').hits] == ["whole"]
+    assert [hit.session_id for hit in history.search('"brass kettles whistles"').hits] == ["whole", "cut"]
 
 
 def test_in_a_sentence_it_may_have_been_said_just_before(history: History) -> None:
@@ -257,32 +257,28 @@ FILLER = "so on " * (WINDOW // 6)
 
 
 @pytest.mark.parametrize(("offset", "published"), [(1, True), (6, False), (8, True), (13, True), (15, False)])
-def test_a_phrase_is_found_across_the_cut_of_two_windows(history: History, offset: int, published: bool) -> None:
-    """Wherever in it a long text is cut, in every mode, published or not; words that only stand near are no phrase."""
-    [cut] = history.say("tea", Said(f"{FILLER[: WINDOW - offset - 1]} {PHRASE} at dawn {FILLER}"))
+def test_a_phrase_is_found_at_the_border_of_two_windows(history: History, offset: int, published: bool) -> None:
+    """Windows of a long text overlap, so that a phrase is in one piece somewhere."""
+    history.say("tea", Said(f"{FILLER[: WINDOW - offset - 1]} {PHRASE} at dawn {FILLER}"))
     history.say("soup", Said(f"{FILLER[: WINDOW - offset - 1]} brass and kettle whistles {FILLER}"))
     history.embed()
     if published:
         history.publish()
-    windows = [entry.body for entry in indexed_texts.entries(history.store, [cut])]
 
-    assert not any(PHRASE in window for window in windows)
     for mode in Mode:
         assert [hit.session_id for hit in history.search(f'"{PHRASE}"', mode=mode).hits] == ["tea"]
-        assert [hit.session_id for hit in history.search(f'"{PHRASE}" "so on so"', mode=mode).hits] == ["tea"]
     assert [hit.session_id for hit in history.search(f'"{PHRASE}"', "dawn").hits] == ["tea"]
     assert not history.search(f'"{PHRASE}"', filters=Filters(projects=("soup",))).hits
     assert not history.search(f'"{PHRASE} loudly"').hits
 
 
-def test_a_filter_brings_no_cut_to_light(history: History) -> None:
-    """What stands whole somewhere is looked for whole under every filter: a filter only removes."""
-    history.say("tea", Said(f"{FILLER[: WINDOW - 9]} {PHRASE} at dawn {FILLER}", f"copper pan {FILLER}"))
-    history.say("soup", Said(f"short {PHRASE} and a copper pan"))
+@given(st.integers(0, 2 * WINDOW), st.integers(1, OVERLAP))
+def test_each_stretch_up_to_the_overlap_is_in_one_piece(start: int, length: int) -> None:
+    """No text of at most `OVERLAP` characters is split by all windows."""
+    text = "".join(chr(0x4E00 + number) for number in range(3 * WINDOW))
+    phrase = text[start : start + length]
 
-    for words in (f'"{PHRASE}"', f'"{PHRASE}" "copper pan"'):
-        assert [hit.session_id for hit in history.search(words).hits] == ["soup"]
-        assert not history.search(words, filters=Filters(projects=("tea",))).hits
+    assert any(phrase in piece for piece in pieces(text, WINDOW - OVERLAP))
 
 
 def test_who_said_it_is_known_across_a_cut(history: History) -> None:
@@ -291,15 +287,6 @@ def test_who_said_it_is_known_across_a_cut(history: History) -> None:
 
     assert not history.ids(f'"{PHRASE}"', filters=Filters(roles=("human",)))
     assert len(history.ids(f'"{PHRASE}"', filters=Filters(roles=("assistant",)))) == 1
-
-
-def test_around_a_cut_little_is_read(history: History) -> None:
-    """Also of a text in which no word ends for long: what is read grows as the text does, not with its square."""
-    [key] = history.say("tea", Said(f"{'x' * (9 * WINDOW)} {PHRASE}"))
-    around = [text for _, text in indexed_texts.around_cuts(history.store, [key], 50)]
-
-    assert len(around) == 9
-    assert max(map(len, around)) <= 4 * 50
 
 
 @pytest.mark.parametrize("offset", [1, 2])
@@ -380,14 +367,14 @@ def test_a_snippet_shows_the_phrase_as_a_whole(history: History) -> None:
     assert set(hit.matched) == {"pre-commit hooks failing"}
 
 
-def test_who_is_done_with_quotations_lets_go_of_the_index(kitchen: History) -> None:
+def test_who_is_done_with_phrases_lets_go_of_the_index(kitchen: History) -> None:
     """At once, not when Python next looks for cycles: its files are mapped, and a large archive's take gigabytes."""
     view = Snapshot(kitchen.store, kitchen.generations, FakeEmbedder())
-    quotations, alive = Quotations(kitchen.store, view), weakref.ref(view)
-    quotations.text(AnalyzedQuery.of('"brass kettle" "steam whistles"'), Filters(), 10)
+    phrases, alive = ExactPhrases(kitchen.store, view), weakref.ref(view)
+    phrases.text(AnalyzedQuery.of('"brass kettle" "steam whistles"'), Filters(), 10)
     gc.disable()
     try:
-        del quotations, view
+        del phrases, view
         assert alive() is None
     finally:
         gc.enable()

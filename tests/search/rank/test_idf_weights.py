@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from palaver.search.model.embedding import TOKEN_DIMENSIONS, TextEmbeddings
-from palaver.search.rank import token_weights
-from palaver.search.rank.token_weights import weighted_tokens
+from palaver.search.rank import idf_weights
+from palaver.search.rank.idf_weights import weighted_tokens
 
 from ..fake_embedder import FakeEmbedder
 
@@ -46,7 +46,7 @@ def test_a_token_of_several_words_counts_as_the_rarest() -> None:
 
 def test_of_a_long_text_only_what_counts_most_is_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     """The lightest tokens are left out, of equal ones the later; the others keep their order."""
-    monkeypatch.setattr(token_weights, "_MOST", 3)
+    monkeypatch.setattr(idf_weights, "_TOKENS", 3)
     spans = ((0, 5), (6, 12), (13, 14), (15, 20), (21, 27))
 
     assert lengths("brass kettle x brass kettle", *spans) == pytest.approx([2, 3, 3])

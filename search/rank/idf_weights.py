@@ -1,21 +1,26 @@
-"""IDF token weights: rare query words count more in late interaction."""
+"""IDF weights of a query: rare words count more in late interaction, and pairs of rare terms among adjacent terms."""
 
 from collections.abc import Callable
+from itertools import pairwise
 
 import numpy as np
 
 from ...core.text import readable
+from ..index.text_index import Pairs
 from ..model.embedding import TextEmbeddings, TokenVectors
 from ..query.query_analysis import WORD
+from ..query.tokenizer import spaced, stems
 
-_MOST = 48
+_TOKENS = 48
 """Query tokens compared. One question in fifty has more, and so has pasted text."""
+_PAIRS = 12
+"""Pairs of adjacent terms compared. Further ones have common words and find no more."""
 
 
 def weighted_tokens(text: str, embeddings: TextEmbeddings, idf: Callable[[str], float]) -> TokenVectors:
     """Return the token embeddings of a query, scaled to the root of the IDF of the word that contains each.
 
-    Tokens of weight 0 are left out; if all weights are 0, all tokens count the same. Of more than `_MOST` tokens the
+    Tokens of weight 0 are left out; if all weights are 0, all tokens count the same. Of more than `_TOKENS` tokens the
     heaviest are kept, of equal ones the first.
     """
     [tokens], [spans] = embeddings.tokens, embeddings.spans
@@ -31,7 +36,15 @@ def weighted_tokens(text: str, embeddings: TextEmbeddings, idf: Callable[[str], 
     weights = np.array([by_character[start:end].max(initial=0.0) for start, end in spans])
     weights = np.sqrt(weights) if weights.any() else np.ones(len(tokens))
     units = tokens / np.linalg.norm(tokens, axis=1, keepdims=True)
-    kept = np.sort(np.argsort(-weights, kind="stable")[:_MOST])
+    kept = np.sort(np.argsort(-weights, kind="stable")[:_TOKENS])
     kept = kept[weights[kept] > 0]
     weighted: TokenVectors = (units[kept] * weights[kept, None]).astype(np.float32)
     return weighted
+
+
+def adjacent_pairs(text: str, idf: Callable[[str], float]) -> Pairs:
+    """Return the pairs of adjacent terms with the highest IDF, with their shares of the sum; none if all are 0."""
+    weights = {pair: sum(map(idf, pair)) for pair in pairwise(stems(spaced(text)))}
+    best = sorted(weights, key=lambda pair: -weights[pair])[:_PAIRS]
+    total = sum(weights[pair] for pair in best)
+    return {pair: weights[pair] / total for pair in best} if total else {}

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from palaver.core.clock import day_end, day_start
 from palaver.core.errors import InvalidDate, InvalidInput
-from palaver.core.periods import between, end_of, period, start_of
+from palaver.core.time_expressions import between, date_range, end_of, start_of
 
 TODAY = date(2026, 3, 31)
 """A Tuesday, and the last of its month."""
@@ -77,13 +77,13 @@ def test_since_and_until_are_said_of_their_own_bound() -> None:
     [
         ("last summer", "name months"),
         ("fall 2025", "name months"),
-        ("24 hours ago", "than a day"),
-        ("now", "than a day"),
+        ("24 hours ago", "unit is a day"),
+        ("now", "unit is a day"),
     ],
 )
 def test_what_would_have_to_be_guessed_is_refused_with_what_to_say_instead(text: str, hint: str) -> None:
     """Summer is in June or in December, and 24 hours ago is no day, whichever bound it is meant for."""
-    for read in (period, start_of, end_of):
+    for read in (date_range, start_of, end_of):
         with pytest.raises(InvalidDate) as refused:
             read(text, TODAY)
         assert hint in refused.value.hint
@@ -99,7 +99,7 @@ def test_what_would_have_to_be_guessed_is_refused_with_what_to_say_instead(text:
 def test_what_names_no_day_is_refused(text: str) -> None:
     """The error says which words are understood."""
     with pytest.raises(InvalidDate, match="Invalid date format") as refused:
-        period(text, TODAY)
+        date_range(text, TODAY)
     assert "last tuesday" in refused.value.hint
 
 
@@ -118,7 +118,7 @@ def test_a_range_is_in_order() -> None:
 def test_no_text_breaks_it(today: date, text: str) -> None:
     """Whatever is typed on whatever day, it is a period in order, or it is refused."""
     try:
-        found = period(text, today)
+        found = date_range(text, today)
     except InvalidDate:
         return
     assert found.first <= found.last

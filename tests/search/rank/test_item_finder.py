@@ -8,9 +8,9 @@ from msgspec.structs import replace
 
 from palaver.core.query import Mode
 from palaver.search.query.query_analysis import AnalyzedQuery
-from palaver.search.rank.finder import Finder
 from palaver.search.rank.fusion import Event
-from palaver.search.rank.relevance import RankedEvents
+from palaver.search.rank.item_finder import MemoryFinder
+from palaver.search.rank.ranked_events import RankedEvents
 
 from ..history import NO_FILTERS
 
@@ -26,11 +26,11 @@ class Engine(NamedTuple):
     worded: float
 
     def find(self, *_: object) -> RankedEvents:
-        return RankedEvents(EVENTS, AnalyzedQuery("kettle"), floor=0.2, worded=self.worded)
+        return RankedEvents(EVENTS, AnalyzedQuery("kettle"), threshold=0.2, words_threshold=self.worded)
 
 
 def found(admitted: Sequence[int], *, worded: float = 2.0, weak: bool = False) -> list[int]:
-    finder: Any = Finder(*[None] * 3)  # type: ignore[arg-type]
+    finder: Any = MemoryFinder(*[None] * 3)  # type: ignore[arg-type]
     vars(finder)["_engine"] = Engine(worded)
 
     def load(keys: Sequence[int]) -> dict[int, int]:

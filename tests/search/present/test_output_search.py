@@ -12,7 +12,7 @@ from palaver.core.deletion import DeletionRequest
 from palaver.core.query import Filters, Mode, Query
 from palaver.core.results import ToolOutputMatches
 from palaver.search.archive_search import ArchiveSearch
-from palaver.search.present import printouts
+from palaver.search.present import output_search
 from palaver.templates.json_output import results_json
 from palaver.templates.render import Renderer
 
@@ -45,7 +45,7 @@ def lines(session: str, printed: str, asked: str = "what is there") -> list[obje
 
 def printed(history: History, phrase: str, filters: Filters = Filters()) -> ToolOutputMatches:  # noqa: B008
     with ArchiveSearch(history.home) as layers:
-        why = layers.search(Query((f'"{phrase}"',), mode=Mode.TEXT, filters=filters)).explanation
+        why = layers.find(Query((f'"{phrase}"',), mode=Mode.TEXT, filters=filters)).explanation
     assert why is not None
     return why.tool_output
 
@@ -59,7 +59,7 @@ def test_what_a_tool_printed_is_found_where_layer_3_reads_it(history: History, s
         [place] = printed(history, phrase).lines
         with ArchiveSearch(history.home) as layers:
             [exchange] = layers.read(place.path, place.line, place.line).exchanges
-            answer = layers.search(Query((f'"{phrase}"',), mode=Mode.TEXT))
+            answer = layers.find(Query((f'"{phrase}"',), mode=Mode.TEXT))
 
         assert "drwxr-xr-x brass kettle" in exchange.turns[0].text.lower()
         assert place.line == 3
@@ -152,9 +152,9 @@ def test_filters_and_who_said_it_hold_there_too(history: History) -> None:
 
 def test_a_copy_that_was_not_read_to_its_end_is_left(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
     """That what stands behind where the time was up was not printed is not said."""
-    monkeypatch.setattr(printouts, "monotonic", count().__next__)
+    monkeypatch.setattr(output_search, "monotonic", count().__next__)
     with ArchiveSearch(history.home) as layers:
-        found = layers._printouts.having(Query(('"a folder"',)), ["a folder"], 2.0)  # pyright: ignore[reportPrivateUsage]
+        found = layers._output_search.find(Query(('"a folder"',)), ["a folder"], 2.0)  # pyright: ignore[reportPrivateUsage]
 
     assert found == ToolOutputMatches(unread=1, searched=True)
 
@@ -162,7 +162,7 @@ def test_a_copy_that_was_not_read_to_its_end_is_left(history: History, monkeypat
 def test_looking_ends_in_time_and_damage_stops_nothing(history: History) -> None:
     """It is told how many copies were left; one that is gone is passed over."""
     with ArchiveSearch(history.home) as layers:
-        left = layers._printouts.having(Query(('"brass kettle"',)), ["brass kettle"], 0.0)  # pyright: ignore[reportPrivateUsage]
+        left = layers._output_search.find(Query(('"brass kettle"',)), ["brass kettle"], 0.0)  # pyright: ignore[reportPrivateUsage]
     assert left == ToolOutputMatches(unread=1, searched=True)
 
     (history.home.archive / history.source().archived).unlink()

@@ -1,0 +1,359 @@
+"""Time expressions: `yesterday`, `last tuesday`, `a fortnight ago`, `march 2026`. Days are UTC.
+
+This is the only grammar of dates: options such as `--after`, parameters of tools, and search queries all use it. A new
+unit goes into `_UNITS` and a new phrase into `_FORMS`; both then work everywhere.
+"""
+
+import re
+from calendar import monthrange
+from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta
+from functools import cache
+from typing import Final, NamedTuple
+
+from .clock import day_end, day_start
+from .conversation import Milliseconds
+from .errors import InvalidDate, InvalidInput
+
+
+class DateRange(NamedTuple):
+    """Range of days, both included."""
+
+    first: date
+    last: date
+
+
+class _Unit(NamedTuple):
+    """Length of a unit, and the days that "N units ago" and "a few units ago" extend to both sides in a query."""
+
+    days: int = 0
+    months: int = 0
+    margin: int = 0
+    few_margin: int = 0
+
+
+_UNITS: Final = {
+    "day": _Unit(days=1, margin=0, few_margin=2),
+    "week": _Unit(days=7, margin=3, few_margin=14),
+    "fortnight": _Unit(days=14, margin=5, few_margin=28),
+    "month": _Unit(months=1, margin=15, few_margin=60),
+    "year": _Unit(months=12, margin=180, few_margin=720),
+}
+_WEEKDAYS: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_MONTHS: Final = (
+    "january", "february", "march", "april", "may", "june",
+    "july", "august", "september", "october", "november", "december",
+)  # fmt: skip
+_NUMBERS: Final = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+_HINT: Final = (
+    "Use YYYY-MM-DD format, or words: yesterday, last tuesday, 3 weeks ago, last month, march 2026, last july, q3 2026."
+)
+_VAGUE: Final = (
+    (r"\b(spring|summer|autumn|fall|winter)\b", "Use YYYY-MM-DD format, or name months: seasons differ by hemisphere."),
+    (
+        r"\b(hours?|minutes?|morning|noon|afternoon|evening|night|tonight|now)\b",
+        "Use YYYY-MM-DD format, today or yesterday: the shortest unit is a day.",
+    ),
+)
+"""Expressions without a unique date range, and the hints for them."""
+_MOST: Final = 100_000
+"""Largest count of a unit; more would leave the calendar."""
+
+
+def start_of(text: str, today: date | None = None) -> Milliseconds:
+    """Return the first instant of a time expression, with or without `since`; raises `InvalidDate`."""
+    plain = re.sub(r"^\s*(?:since|from)\s+(?:the\s+)?", "", text, flags=_FLAGS)
+    return day_start(date_range(plain, today).first.isoformat())
+
+
+def end_of(text: str, today: date | None = None) -> Milliseconds:
+    """Return the first instant after a time expression, with or without `until`; raises `InvalidDate`."""
+    plain = re.sub(r"^\s*(?:until|till|up to)\s+(?:the\s+)?", "", text, flags=_FLAGS)
+    return day_end(date_range(plain, today).last.isoformat())
+
+
+def between(first: str | None, last: str | None) -> tuple[Milliseconds | None, Milliseconds | None]:
+    """Return the first instant of one expression and the first after another; None where none is given.
+
+    Raises:
+        InvalidDate: An expression names no date range.
+        InvalidInput: The range is empty.
+    """
+    begin = None if first is None else start_of(first)
+    end = None if last is None else end_of(last)
+    if begin is not None and end is not None and begin >= end:
+        raise InvalidInput(f"Invalid date range: {first} is later than {last}", hint="Swap the two dates.")
+    return begin, end
+
+
+def date_range(text: str, today: date | None = None) -> DateRange:
+    """Return the days of a time expression as of `today`; raises `InvalidDate`."""
+    said = " ".join(text.lower().replace(",", " ").split())
+    for pattern, standard in _SPELLINGS:
+        said = re.sub(pattern, standard, said, flags=re.ASCII)
+    now = today or datetime.now(UTC).date()
+    try:
+        for form in _FORMS:
+            if found := re.fullmatch(form.pattern, said, re.ASCII):
+                return form.meaning(found, now)
+    except (ValueError, OverflowError):
+        raise InvalidDate(text, hint=_HINT) from None
+    raise InvalidDate(text, hint=next((hint for pattern, hint in _VAGUE if re.search(pattern, said)), _HINT))
+
+
+def extract(query: str, today: date | None = None) -> tuple[str, str, DateRange] | None:
+    """Return a query without its time expression, the expression, and its date range.
+
+    None if the query has no time expression, several, or one that may mean something else: then it is words.
+    """
+    if not _TRIGGER.search(query):
+        return None
+    unquoted = re.sub(_QUOTED, lambda quoted: "_" * len(quoted[0]), query)
+    if re.search(_CODE, unquoted) or len(query.split()) > _LONGEST:
+        return None
+    found = list(_in_queries().finditer(unquoted))
+    if len(found) != 1 or _is_other(unquoted, found[0]):
+        return None
+    said = " ".join(found[0][0].split())
+    before, after = query[: found[0].start()], re.sub(r"\A['’]s\b", "", query[found[0].end() :])
+    rest = (before.rstrip() if re.match(r"[?!.,)]", after) else before) + after
+    try:
+        days = _widened(said, today)
+    except (InvalidDate, OverflowError):
+        return None
+    return (" ".join(rest.split()), said, days) if len(re.findall(r"[^\W\d_]+", rest)) >= _LEAST else None
+
+
+def _is_other(query: str, found: re.Match[str]) -> bool:
+    """Return whether the words beside a date make it something else, as in `due by friday` or `every monday`."""
+    before, after = query[: found.start()].lower().split(), query[found.end() :].lower().split()
+    return not _OTHER_BEFORE.isdisjoint(before[-1:]) or not _OTHER_AFTER.isdisjoint(after[:1])
+
+
+def _widened(said: str, today: date | None) -> DateRange:
+    """Return the range of an expression in a query: after `since` up to today, and around `some time ago`."""
+    lead = re.match(r"(from|of|since)\s+(?:the\s+)?", said, _FLAGS)
+    plain = said[lead.end() :] if lead else said
+    days = date_range(re.sub(r"\ba few\b", "three", plain, flags=_FLAGS), today)
+    if ago := re.fullmatch(rf"(?P<few>a few )?.*?(?P<unit>{_UNIT_NAMES})s? ago", plain, _FLAGS):
+        unit = _UNITS[ago["unit"].lower()]
+        margin = timedelta(days=unit.few_margin if ago["few"] else unit.margin)
+        return DateRange(days.first - margin, days.last + margin)
+    if lead and lead[1].lower() == "since":
+        return DateRange(days.first, max(days.last, date_range("today", today).last))
+    return days
+
+
+def _written(found: re.Match[str], _today: date) -> DateRange:
+    year, month, day = found.groups()
+    if day:
+        return _one(date(int(year), int(month), int(day)))
+    return _month(int(year), int(month)) if month else DateRange(date(int(year), 1, 1), date(int(year), 12, 31))
+
+
+def _near(found: re.Match[str], today: date) -> DateRange:
+    return _one(today - timedelta(days=("today", "yesterday", "day before yesterday").index(found[0])))
+
+
+def _weekday(found: re.Match[str], today: date) -> DateRange:
+    """Return the latest such day; `last` excludes today."""
+    back = (today.weekday() - _index(_WEEKDAYS, found["name"])) % 7
+    return _one(today - timedelta(days=7 if found["last"] and not back else back))
+
+
+def _this_or_last(found: re.Match[str], today: date) -> DateRange:
+    """Return this or the last week, month, quarter or year, to its last day even if that is in the future."""
+    back = int(found[1] != "this")
+    match found[2]:
+        case "week":
+            monday = today - timedelta(days=today.weekday() + 7 * back)
+            return DateRange(monday, monday + timedelta(days=6))
+        case "month":
+            there = _months_before(today.replace(day=1), back)
+            return _month(there.year, there.month)
+        case "quarter":
+            there = _months_before(today.replace(day=1), 3 * back)
+            return _quarter(there.year, (there.month + 2) // 3)
+        case _:
+            return DateRange(date(today.year - back, 1, 1), date(today.year - back, 12, 31))
+
+
+def _ago(found: re.Match[str], today: date) -> DateRange:
+    return _one(_before(today, found[1], found[2]))
+
+
+def _past(found: re.Match[str], today: date) -> DateRange:
+    return DateRange(_before(today, found[1], found[2]), today)
+
+
+def _weekend(_found: re.Match[str], today: date) -> DateRange:
+    """Return the latest weekend that is over."""
+    sunday = today - timedelta(days=today.weekday() + 1)
+    return DateRange(sunday - timedelta(days=1), sunday)
+
+
+def _named_quarter(found: re.Match[str], today: date) -> DateRange:
+    """Return a quarter; without a year the latest that has begun."""
+    number = int(found["number"] or found["last"])
+    year = int(found["first"] or found["year"] or today.year - (number * 3 - 2 > today.month))
+    return _quarter(year, number)
+
+
+def _this_or_last_month(found: re.Match[str], today: date) -> DateRange:
+    """Return a month of this year, or the latest of its name that is over."""
+    month = _index(_MONTHS, found["name"]) + 1
+    return _month(today.year - (found["which"] == "last" and month >= today.month), month)
+
+
+def _named_month(found: re.Match[str], today: date) -> DateRange:
+    """Return a month or a day of it; without a year the latest that has begun. Raises `ValueError` for two days."""
+    if found["day"] and found["late"]:
+        raise ValueError(found[0])
+    month, day = _index(_MONTHS, found["name"]) + 1, int(found["day"] or found["late"] or 0)
+    year = int(found["year"] or today.year - (date(today.year, month, day or 1) > today))
+    return _one(date(year, month, day)) if day else _month(year, month)
+
+
+def _before(today: date, count: str, name: str) -> date:
+    number = 1 if count in {"a", "an"} else _NUMBERS.index(count) + 1 if count in _NUMBERS else min(int(count), _MOST)
+    unit = next(unit for each, unit in _UNITS.items() if each.startswith(name))
+    return _months_before(today, number * unit.months) - timedelta(days=number * unit.days)
+
+
+def _months_before(day: date, months: int) -> date:
+    """Return the same day some months before, or the last day of that month."""
+    year, month = divmod(day.year * 12 + day.month - 1 - months, 12)
+    return date(year, month + 1, min(day.day, monthrange(year, month + 1)[1]))
+
+
+def _month(year: int, month: int) -> DateRange:
+    return DateRange(date(year, month, 1), date(year, month, monthrange(year, month)[1]))
+
+
+def _quarter(year: int, number: int) -> DateRange:
+    return DateRange(date(year, number * 3 - 2, 1), _month(year, number * 3).last)
+
+
+def _one(day: date) -> DateRange:
+    return DateRange(day, day)
+
+
+def _index(names: tuple[str, ...], beginning: str) -> int:
+    return next(place for place, name in enumerate(names) if name.startswith(beginning))
+
+
+def _abbreviated(names: tuple[str, ...]) -> str:
+    """Return a pattern of each name, whole or cut to at least three letters: jun, sept, tues, thurs."""
+    return "|".join(name[:end] for name in names for end in range(len(name), 2, -1))
+
+
+_FLAGS: Final = re.ASCII | re.IGNORECASE
+_UNIT_NAMES: Final = "|".join(_UNITS)
+_SPELLINGS: Final = (
+    (r"^(?:in|within|over|during) the (?:last|past) ", "past "),
+    (rf"^past (?=(?:{_UNIT_NAMES})$)", "past 1 "),  # the days up to now, unlike `last week`
+    (r"^(?:on|in|during) ", ""),
+    (r"^the ", ""),
+    (r"(?<=[a-z])\.", ""),
+    (r"\b(\d{1,2})(?:st|nd|rd|th)(?: of)?\b", r"\1"),
+    (r"\ba couple(?: of)?\b", "two"),
+)
+"""Spellings that are equivalent to a form."""
+
+_UNIT: Final = rf"({_UNIT_NAMES})s?"
+_COUNT: Final = rf"(\d{{1,9}}|an?|{'|'.join(_NUMBERS)})"
+_MONTH: Final = rf"(?P<name>{_abbreviated(_MONTHS)})"
+
+# Pieces of forms in queries. `may`, `march` and `dec` are other words too, and need more beside them.
+_Q_UNIT: Final = rf"(?:{_UNIT_NAMES})s?"
+_Q_COUNT: Final = rf"(?:\d{{1,2}}|an?|a couple of|{'|'.join(_NUMBERS)})"
+_Q_DAYS: Final = "(?:mon|tues|wednes|thurs|fri|satur|sun)day"
+_Q_SURE: Final = "(?:january|february|april|june|july|august|september|october|november|december)"
+_Q_MONTHS: Final = f"(?:{_Q_SURE}|may|march)"
+_Q_SHORT: Final = f"(?:{_Q_MONTHS}|jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec)"
+_Q_DAY: Final = r"\d{1,2}(?:(?:st|nd|rd|th)(?: of)?)?"
+_Q_ORDINAL: Final = r"\d{1,2}(?:st|nd|rd|th)"
+_Q_YEAR: Final = r"(?:19|20)\d\d"
+_LEAD: Final = "(?:(?:from|of|on|since) )?"
+_DURING: Final = "(?:(?:during|from|of|since) )?"
+
+
+class _Form(NamedTuple):
+    """Form of time expressions: its pattern, its meaning, and the narrower patterns it is recognised by in a query."""
+
+    pattern: str
+    meaning: Callable[[re.Match[str], date], DateRange]
+    in_query: tuple[str, ...] = ()
+
+
+_FORMS: Final = (
+    _Form(r"(\d{4})(?:-(\d{2})(?:-(\d{2}))?)?", _written, (rf"(?:from|of|on|since) {_Q_YEAR}-\d\d-\d\d",)),
+    _Form(
+        "today|yesterday|day before yesterday",
+        _near,
+        (rf"{_LEAD}(?:the day before )?yesterday", r"today(?=[?!.]*\Z)"),
+    ),
+    _Form(
+        rf"(?:(?P<last>last|past) )?(?P<name>{_abbreviated(_WEEKDAYS)})",
+        _weekday,
+        (rf"{_LEAD}last {_Q_DAYS}", rf"(?:from|on|since) {_Q_DAYS}"),
+    ),
+    _Form(
+        "(this|last) (week|month|quarter|year)",
+        _this_or_last,
+        (rf"(?<!\bthe\x20){_DURING}(?:last|this) (?:week|month|quarter|year)",),
+    ),
+    _Form("last weekend", _weekend, (rf"(?<!\bthe\x20){_DURING}last weekend",)),
+    _Form(rf"{_COUNT} {_UNIT} ago", _ago, (rf"(?:from |of )?(?:{_Q_COUNT}|a few) {_Q_UNIT} ago",)),
+    _Form(r"(\d{1,9})([dw])(?: ago)?", _ago),
+    _Form(
+        rf"(?:last|past) {_COUNT} {_UNIT}",
+        _past,
+        (rf"(?:during|in|over|within) the (?:last|past) (?:{_Q_COUNT} )?{_Q_UNIT}",),
+    ),
+    _Form(
+        r"q(?P<number>[1-4])(?: (?P<year>\d{4}))?|(?P<first>\d{4})[ -]?q(?P<last>[1-4])",
+        _named_quarter,
+        (rf"(?:during|from|in|since) (?:q[1-4],? {_Q_YEAR}|{_Q_YEAR}[ -]?q[1-4])",),
+    ),
+    _Form(
+        rf"(?P<which>this|last) {_MONTH}", _this_or_last_month, (rf"(?:(?:during|from|in|of|since) )?last {_Q_MONTHS}",)
+    ),
+    _Form(
+        rf"(?:(?P<day>\d{{1,2}}) )?{_MONTH}(?: (?P<late>\d{{1,2}}))?(?: (?P<year>\d{{4}}))?",
+        _named_month,
+        (
+            rf"{_LEAD}(?:the )?(?:{_Q_DAY} {_Q_SURE}|{_Q_SURE} {_Q_DAY})(?:,? {_Q_YEAR})?",
+            rf"{_LEAD}(?:the )?(?:{_Q_DAY} {_Q_SHORT}|{_Q_SHORT} {_Q_DAY}),? {_Q_YEAR}",
+            rf"{_LEAD}(?:the )?(?:{_Q_ORDINAL}(?: of)? {_Q_MONTHS}|{_Q_MONTHS} {_Q_ORDINAL})",
+            rf"(?:on|since) (?:{_Q_DAY} {_Q_SHORT}|{_Q_SHORT} {_Q_DAY})",
+            rf"(?:(?:during|from|in|of|since) )?{_Q_SHORT},? {_Q_YEAR}",
+            rf"(?:during|from|in|since) {_Q_MONTHS}",
+        ),
+    ),
+)
+"""All forms; the first that matches counts."""
+
+_TRIGGER: Final = re.compile(
+    rf"day\b|\b(?:days|{_UNIT_NAMES}|quarter|(?:19|20)\d\d|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)",
+    re.IGNORECASE,
+)
+"""Matches each query with a time expression. Most have none and skip the large patterns, which take 2 ms to compile."""
+_LONGEST: Final = 40
+"""Words of a question. A longer text was pasted, with dates of its own."""
+_LEAST: Final = 2
+"""Words that must be left: a date alone is searched as words."""
+_CODE: Final = r"[{}<>=\\`$|:;\[\]]|\w\(|[\r\n]"
+"""Characters of code, logs and messages, in which dates are text."""
+_QUOTED: Final = r"\"[^\"]*\"|“[^”]*”|(?<!\w)'[^']*'(?!\w)|‘[^’]*’"
+_OTHER_BEFORE: Final = frozenset(
+    "after and as before between by each every except for next not or than through till to until versus vs week".split()
+)
+"""Words that turn the date after them into a bound, a deadline or something recurring."""
+_OTHER_AFTER: Final = frozenset(("of", "onwards", "through", "till", "to", "until", "-", "–"))
+
+
+@cache
+def _in_queries() -> re.Pattern[str]:
+    forms = "|".join(pattern for form in _FORMS for pattern in form.in_query)
+    return re.compile(rf"(?<![^\s(])(?:{forms})(?=(?:['’]s)?[?!.,)]*(?:\s|\Z))".replace(" ", r"\s+"), _FLAGS)

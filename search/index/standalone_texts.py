@@ -1,0 +1,100 @@
+"""Text entries and embedded texts of memories and document chunks. Archived memories are not indexed."""
+
+from collections.abc import Iterator, Sequence
+
+from ...archiver.store import Store
+from ...core.document import ChunkKind, HeldChunk
+from ...core.memory import Memory, MemoryState, StoredMemory
+from ...core.origin import Origin
+from ..query.tokenizer import label, path_label
+from .text_entry import TextEntry
+
+MEMORY = "memory"
+"""Kind of the entries of memories."""
+WINDOW = 1_500
+"""Characters of an embedded text, as in conversations."""
+OVERLAP = 200
+"""Characters that consecutive entries share, so that a phrase of this length is always in one piece."""
+_MEMORY_WINDOWS = 32
+
+
+def entries(store: Store, keys: Sequence[int]) -> Iterator[TextEntry]:
+    """Yield the text entries of those items that are memories or chunks."""
+    for memory in store.memories.load(keys).values():
+        if memory.state is not MemoryState.ARCHIVED:
+            yield from _memory_entries(memory)
+    for chunk in store.documents.load(keys).values():
+        yield from _chunk_entries(chunk)
+
+
+def texts(store: Store, keys: Sequence[int]) -> dict[int, dict[int, str]]:
+    """Return the texts to embed of those items that are memories or chunks, by key and part."""
+    memories = {key: memory_parts(stored.memory) for key, stored in store.memories.load(keys).items()}
+    chunks = store.documents.load(keys).items()
+    return memories | {key: dict(enumerate(pieces(_chunk_text(chunk), WINDOW))) for key, chunk in chunks}
+
+
+def memory_parts(memory: Memory) -> dict[int, str]:
+    """Return the texts to embed of a memory, by part; the first has the title."""
+    return dict(enumerate(pieces(_memory_text(memory), WINDOW)))
+
+
+def pieces(text: str, step: int) -> list[str]:
+    """Return a text in pieces of `WINDOW` characters that begin `step` characters apart."""
+    return [text[start : start + WINDOW] for start in range(0, max(min(1, len(text)), len(text) - WINDOW + step), step)]
+
+
+def _memory_text(memory: Memory) -> str:
+    text = f"{memory.title}\n{memory.content}" if memory.title else memory.content
+    return text[: WINDOW * _MEMORY_WINDOWS]
+
+
+def _chunk_text(stored: HeldChunk) -> str:
+    chunk = stored.chunk
+    return f"{chunk.header_path}\n{chunk.text}" if chunk.header_path else chunk.text
+
+
+def _memory_entries(stored: StoredMemory) -> Iterator[TextEntry]:
+    memory = stored.memory
+    for text in pieces(_memory_text(memory), WINDOW - OVERLAP):
+        yield TextEntry(
+            key=stored.key,
+            event=stored.key,
+            source=0,
+            ordinal=0,
+            at=stored.created,
+            start_line=0,
+            end_line=0,
+            body=text,
+            kind=MEMORY,
+            types=(label(memory.type),),
+            concepts=_labels(*memory.tags),
+            projects=_labels(memory.namespace, memory.project),
+            sessions=_labels(memory.session_id),
+            origins=(memory.origin,),
+        )
+
+
+def _chunk_entries(stored: HeldChunk) -> Iterator[TextEntry]:
+    chunk = stored.chunk
+    for text in pieces(_chunk_text(stored), WINDOW - OVERLAP):
+        yield TextEntry(
+            key=stored.key,
+            event=stored.key,
+            source=0,
+            ordinal=0,
+            at=stored.at,
+            start_line=chunk.start_line,
+            end_line=chunk.end_line,
+            body=text,
+            kind=chunk.kind,
+            in_code=int(chunk.kind is ChunkKind.CODE),
+            files=(path_label(str(stored.source_file)),),
+            projects=(label(stored.namespace),),
+            origins=(Origin.DOCUMENT,),
+        )
+
+
+def _labels(*values: str) -> tuple[str, ...]:
+    """Return distinct labels in the given order, on which the digest of an entry depends."""
+    return tuple(dict.fromkeys(text for value in values if (text := label(value))))

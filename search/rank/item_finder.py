@@ -1,0 +1,205 @@
+"""Search among memories or document chunks, with the same engine as search over conversations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from msgspec import Struct
+
+from ...archiver.store import Embedded, Store
+from ...core.document import ChunkKind, DocumentFilter, HeldChunk
+from ...core.errors import ModelUnavailable
+from ...core.memory import Memory, StoredMemory
+from ...core.memory_filter import MemoryFilter
+from ...core.query import Filters, Mode
+from ..index.generation import Generations
+from ..index.standalone_texts import MEMORY, memory_parts
+from ..model.embedding import Embedder
+from ..query.query_analysis import unquoted
+
+if TYPE_CHECKING:
+    from ..index.vector_segment import Array
+    from .engine import Engine
+    from .fusion import Event
+
+Item = TypeVar("Item")
+
+_AT_A_TIME = 20
+_LEAST_WORDS, _LEAST_SEMANTIC = 0.05, 0.2
+"""An item below both is unrelated to the query: paraphrases have cosines from 0.2, unrelated items up to 0.17."""
+_SPARE = 64
+"""Vectors requested in addition, since those of the tail are not filtered."""
+
+
+class MemoryVectors(Struct, frozen=True):
+    """Embeddings of a memory by part, and the name of their model."""
+
+    model: str
+    parts: dict[int, Embedded]
+
+
+class FoundMemory(Struct, frozen=True):
+    """A memory that matches; `relevance` is its score, 0 to 1, `similarity` a cosine or None."""
+
+    stored: StoredMemory
+    relevance: float
+    similarity: float | None
+
+
+class NearMemory(NamedTuple):
+    """A memory and its cosine to another."""
+
+    stored: StoredMemory
+    key: int
+    similarity: float
+
+
+class FoundChunk(Struct, frozen=True):
+    """A chunk that matches; `score` is 0 to 1, `similarity` a cosine or None."""
+
+    held: HeldChunk
+    score: float
+    similarity: float | None
+
+
+class _ItemFinder:
+    """Search among one kind of items. Loads engine and model on first use."""
+
+    def __init__(self, store: Store, generations: Generations, embedder: Embedder) -> None:
+        self._store, self._generations, self._embedder = store, generations, embedder
+
+    @cached_property
+    def _engine(self) -> Engine:
+        from .engine import Engine
+
+        return Engine(self._store, self._generations, self._embedder, dated=False)
+
+    def _found(
+        self,
+        query: str,
+        mode: Mode,
+        filters: Filters,
+        load: Callable[[Sequence[int]], Mapping[int, Item]],
+        admits: Callable[[Item], bool],
+        *,
+        weak: bool,
+    ) -> Iterator[tuple[Item, Event]]:
+        """Yield matching items that `admits` accepts, best first; without `weak`, only if one of them is relevant.
+
+        A query may be any text, so a quoted phrase without a match is searched as words.
+        """
+        found = self._engine.find(query, mode, filters)
+        if not found.events and (plain := unquoted(query)) != query:
+            found = self._engine.find(plain, mode, filters)
+        related = [event for event in found.events if is_related(event)]
+        if not (weak or any(map(found.is_relevant, related))):
+            return
+        relevant, before = weak, list[tuple[Item, "Event"]]()
+        for item, event in _admitted(related, load, admits):
+            before.append((item, event))
+            relevant = relevant or found.is_relevant(event)
+            if relevant:
+                yield from before
+                before.clear()
+
+
+class DocumentFinder(_ItemFinder):
+    """Search among document chunks."""
+
+    def find(self, query: str, wanted: DocumentFilter, mode: Mode = Mode.BOTH) -> Iterator[FoundChunk]:
+        """Yield chunks that match and satisfy the filter, best first, without unrelated ones."""
+        filters = Filters(
+            projects=wanted.namespaces,
+            files=tuple(map(str, wanted.source_files)),
+            kinds=tuple(wanted.kinds or ChunkKind),
+        )
+        found = self._found(query, mode, filters, self._store.documents.load, wanted.admits, weak=True)
+        return (FoundChunk(held, event.score, event.similarity) for held, event in found)
+
+
+class MemoryFinder(_ItemFinder):
+    """Search among memories."""
+
+    def find(
+        self, query: str, wanted: MemoryFilter, mode: Mode = Mode.BOTH, *, weak: bool = False
+    ) -> Iterator[FoundMemory]:
+        """Yield memories that match and satisfy the filter, best first.
+
+        None if none is relevant, unless the `weak` ones are wanted.
+        """
+        found = self._found(query, mode, _filters(wanted), self._store.memories.load, wanted.admits, weak=weak)
+        return (FoundMemory(stored, event.score, event.similarity) for stored, event in found)
+
+    def near(
+        self, memory: Memory, vectors: MemoryVectors | None, wanted: MemoryFilter, limit: int, min_similarity: float
+    ) -> list[NearMemory]:
+        """Return the memories nearest to one, best first, with a cosine of at least `min_similarity`.
+
+        None without the model.
+        """
+        best: dict[int, float] = {}
+        filters, count = _filters(wanted), _SPARE + 4 * limit
+        found = self._engine.nearest(memory_parts(memory)[0], filters, count, self._vector(vectors))
+        for item, cosine in zip(found.item.tolist(), found.similarity.tolist(), strict=True):
+            if cosine >= min_similarity:
+                best[item] = max(cosine, best.get(item, -1.0))
+        ranked = sorted(best.items(), key=lambda each: (-each[1], each[0]))
+        known = self._store.memories.load([key for key, _ in ranked])
+        near = (NearMemory(known[key], key, cosine) for key, cosine in ranked if key in known)
+        return list(islice((each for each in near if wanted.admits(each.stored)), limit))
+
+    def embed(self, memory: Memory) -> MemoryVectors | None:
+        """Return the embeddings of a memory; None without the model, so that it is embedded later."""
+        texts = memory_parts(memory)
+        try:
+            embeddings = self._embedder.read(list(texts.values()))
+        except ModelUnavailable:
+            return None
+        from ..index.token_bits import stored
+
+        return MemoryVectors(self._embedder.name, dict(zip(texts, stored(embeddings), strict=True)))
+
+    def cosines(self, pairs: Sequence[tuple[int, int]]) -> list[float | None]:
+        """Return the cosine of the memories of each pair of keys; None if one has no vector."""
+        import numpy as np
+
+        held = self._store.vectors.of_items(self._embedder.name, sorted({key for pair in pairs for key in pair}))
+        vectors = {each.item: np.frombuffer(each.data, "<f2").astype(np.float32) for each in held if each.part == 0}
+        return [
+            round(float(vectors[one] @ vectors[other]), 4) if one in vectors and other in vectors else None
+            for one, other in pairs
+        ]
+
+    def _vector(self, vectors: MemoryVectors | None) -> Array | None:
+        """Return the vector of the first part, if it is of the index's model."""
+        import numpy as np
+
+        if vectors is None or vectors.model != self._engine.model:
+            return None
+        return np.frombuffer(vectors.parts[0].data, dtype="<f2").astype(np.float32)
+
+
+def is_related(event: Event) -> bool:
+    """Return whether a memory or chunk has anything to do with the query that found it."""
+    return event.words >= _LEAST_WORDS or event.semantic >= _LEAST_SEMANTIC
+
+
+def _admitted(
+    events: Sequence[Event], load: Callable[[Sequence[int]], Mapping[int, Item]], admits: Callable[[Item], bool]
+) -> Iterator[tuple[Item, Event]]:
+    """Yield the items of these events that still exist and are accepted; loads as far as needed."""
+    left = iter(events)
+    while part := list(islice(left, _AT_A_TIME)):
+        known = load([event.key for event in part])
+        for event in part:
+            if event.key in known and admits(known[event.key]):
+                yield known[event.key], event
+
+
+def _filters(wanted: MemoryFilter) -> Filters:
+    """Return the part of the filter that the engine supports; `admits` checks the rest."""
+    where = wanted.namespaces or wanted.projects
+    return Filters(projects=where, types=wanted.types, concepts=wanted.tags, kinds=(MEMORY,))
