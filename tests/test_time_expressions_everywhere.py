@@ -6,7 +6,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from palaver.agents.conversation import CONVERSATION, ConversationContext
+from palaver.agents.conversation_tools import CONVERSATION, ConversationContext
 from palaver.cli.options import date_option
 from palaver.core.clock import day_end, day_start
 from palaver.core.query import Filters
