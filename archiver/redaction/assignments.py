@@ -1,4 +1,4 @@
-"""Secrets that only their names give away: settings, variables, arguments, elements."""
+"""Rules for secrets that follow their name: settings, variables, arguments, XML elements."""
 
 from .credentials import NAMED_ONLY, STAND_IN
 from .rule import AllowList, Rule
@@ -10,7 +10,7 @@ OPENING = (
 """Words before `key` in the name of a secret."""
 NUMBER = r"(?:[_-]?\d{1,2})?"
 
-# `pass` and `pwd` are words and commands too; `auth` ends other words.
+# `pass` and `pwd` are also words and commands, and other words end in `auth`.
 _LOGIN = r"(?:passw(?:or)?d|passphrase|passwort|[_\"'.-]pwd|[_\"'.-]pass)"
 _KEY = (
     rf"(?:{OPENING}[_-]?key|secret(?:[_-]?(?:access|api|app|client)?[_-]?key)?(?:[_-]?base)?"
@@ -24,19 +24,19 @@ _QUOTED = r"[a-z]{0,2}\\?[\"'`]([^\s\"'`\\\x00]{6,})\\?[\"'`]"
 _BARE_BEGIN = r"[^\s\"'`$<>{}()\[\];,|&\\\x00-]"
 _BARE_REST = r"[^\s\"'`<>{}()\[\];,|&\\\x00]"
 _BARE = rf"{_BARE_BEGIN}{_BARE_REST}{{5,}}"
-# `&`, `;` and `,` are signs of a password, or begin the next field of a query, a connection string, a call. Where a
-# name and `=` or `:` follow, it is the next field; behind `;` and `,` also where a word does, as in `;User Id=sa`.
+# `&`, `;` and `,` belong to a password, or begin the next field of a query, a connection string or a call. If a name
+# and `=` or `:` follow, it is the next field; after `;` and `,` also if a word follows, as in `;User Id=sa`.
 _PIECE = r"[^\s\"'`<>{}()\[\];,|&\\\x00:=]"
 _JOINED = rf"{_BARE_BEGIN}{_BARE_REST}*(?:&{_PIECE}+|[;,]{_PIECE}*[0-9]{_PIECE}*)+"
 _VALUE = rf"(?:({_JOINED})(?:$|[\s\"'`<>{{}}()\[\];,|&\\\x00])|({_BARE}))"
 
-# Broader than the patterns, and without counting: counting makes a set of patterns slow.
+# Broader than the patterns, and without repetition counts, which make a set of patterns slow.
 ENDING = r"(?:passwo?r?d|passphrase|passwort|pwd|pass|key|base|secret|token|auth)"
 _NAMED = rf"{ENDING}[\"'`\\\] \t0-9_-]*"
 _SIGN = rf"{_NAMED}(?::[ \t]*[\w.]+[ \t]*)?[:=>]+[ \t]*[a-z\\]*[\"'`]"
 _BARE_SIGN = rf"{_NAMED}[:=][ \t]*{_BARE_BEGIN}(?:{_BARE_REST}|[;,&])+[ \t]*(?:$|[\n\r#])"
 
-# What stands behind such names in programs and prose.
+# Values after such names in programs and prose that are no secrets.
 _NO_PASSWORD = (
     STAND_IN,
     AllowList(
@@ -72,8 +72,7 @@ _PATH = (
     r"^/?(?:\w{1,7}/)+\w{0,7}$",
     rf"^{_WITHIN}{_FOLDER}/[A-Za-z0-9/]*$|^(?:[A-Za-z0-9]*/)+{_FOLDER}$",
 )
-"""A path. A key in base64, which has `/` as well, is of digits and of letters in both cases, has no other sign, and
-what stands between slashes is long and no word."""
+"""Paths. A base64 key may contain `/`, too, but it has digits, letters of both cases, and long parts."""
 NOT_BARE = AllowList(
     patterns=(
         r"^(?:[\w$]+\.)+[A-Za-z_$][\w$]*$",  # an attribute, the name of a file
@@ -133,7 +132,7 @@ ASSIGNMENTS: tuple[Rule, ...] = (
         allowed=_NO_PASSWORD,
     ),
     Rule(
-        "assignment",  # behind a name that says it is AWS's, in whatever notation, or behind the id that belongs to it
+        "assignment",  # AWS: after its name in any notation, or after its key id
         r"(?i)(?:secret[ _.-]?(?:access[ _.-]?)?key(?:[\s\"'`\\=:>,|*\]-]|\[\w*\]|\\[nrt]| is ){1,12}"
         r"|\b(?-i:A[KS]IA[A-Z2-7]{16})[\s\"'`,:;|]{1,5})([A-Za-z0-9/+]{40})(?:$|[^A-Za-z0-9/+=])",
         ("secret[ _.-]?(?:access[ _.-]?)?key", "akia", "asia"),

@@ -1,4 +1,4 @@
-"""Rules for secrets whose name is not directly before the value: in a table, a manifest, a cookie or a header."""
+"""Rules for secrets whose name is elsewhere in a block: in a table, a manifest, a cookie or a header."""
 
 from .assignments import NO_KEY, NOT_BARE
 from .credentials import NAMED_ONLY, STAND_IN
@@ -10,7 +10,7 @@ _NAME = (
     r"|(?:api|access|private|master|encryption)[ _-]?key)"
 )
 _LINE = r"(?:[ \t]*\d{1,6}(?:→|:|\t))?[ \t]*"
-"""The number of a line, as agents' tools print it, and its indent."""
+"""Line number as printed by agents' tools, and indentation."""
 _QUOTE = r"\\?[\"'`]"
 _QUOTED = rf"{_QUOTE}([^\s\"'`\\\x00]{{6,}}){_QUOTE}"
 _BARE = r"([^\s\"'`\\\x00<>{}()\[\];,|&$][^\s\"'`\\\x00<>{}()\[\]]{5,})[ \t]*(?:$|[\r\n#])"
@@ -51,7 +51,7 @@ BLOCKS: tuple[Rule, ...] = (
         allowed=_LEFT_OUT,
     ),
     Rule(
-        "assignment",  # values of a Secret of Kubernetes, whatever their names
+        "assignment",  # values of a Kubernetes Secret with any name
         r"(?m):[ \t]*[\"']?([^\s\"'{}]{8,})[\"']?[ \t]*(?:$|\r)",
         (r"kind:[ \t]*[\"']?secret\b",),
         allowed=(STAND_IN, NAMED_ONLY),
@@ -66,7 +66,7 @@ BLOCKS: tuple[Rule, ...] = (
         within=rf"(?i){_COOKIE}|{_COOKIE_HEADER}|{_COOKIE_OPTION}",
     ),
     Rule(
-        "assignment",  # a line of a file of cookies: domain, flag, path, flag, time, name, value
+        "assignment",  # line of a cookie file: domain, flag, path, flag, time, name, value
         r"(?im)\t(?:TRUE|FALSE)\t[^\t\n]*\t(?:TRUE|FALSE)\t\d+\t[^\t\n]+\t([^\s]{16,})",
         (r"\t(?:true|false)\t[0-9]",),
         entropy=3.0,
@@ -80,7 +80,7 @@ BLOCKS: tuple[Rule, ...] = (
         allowed=(*_LEFT_OUT, NO_RANDOM),
     ),
     Rule(
-        "assignment",  # rows below a head that names a column so
+        "assignment",  # rows of a table whose header names such a column
         rf"(?m)(?:^|{_BAR}|[,;\t])[ \t`*\"]*({_CELL})",
         (rf"{_NAME}{_PAD}(?:{_BAR}|\r?\n)", rf"{_NAME}[,;\t]"),
         entropy=2.5,

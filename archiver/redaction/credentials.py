@@ -1,9 +1,9 @@
-"""Secrets that show themselves by their form: keys, tokens, hashes, URLs and headers."""
+"""Rules for secrets that are recognised by their form: keys, tokens, hashes, URLs and headers."""
 
 from .rule import AllowList, Rule
 
-# What may stand between two lines of a key: blank space, also as escapes in a string; quotes, signs that join or
-# quote strings and lines; the line numbers that agents' tools print.
+# Separators of two lines of a key: whitespace, also escaped; quotes and punctuation that join strings and lines; line
+# numbers that agents' tools print.
 BETWEEN = r"""(?:[\s"'`+,;|>#*\\]|\\[nrt]|\d{1,6}(?:→|:|\t))"""
 _HEADER = r"(?:[A-Z][A-Za-z-]{2,20}: [^\n\\]{1,100})"
 _BEGIN = rf"(?i:-----BEGIN[ A-Z0-9_-]{{0,100}}PRIVATE KEY(?: BLOCK)?-----)(?:{BETWEEN}+{_HEADER})*"
@@ -21,28 +21,28 @@ new old
 STAND_IN = AllowList(
     patterns=(
         r"^[<\[({].*[>\])}]$",  # <token>, {token}, [token]
-        r"^\$\w|\$[A-Z_]{3}|[$#%]\{|\$\(|\{\w*\}|\{\{|<%|%\w*%|%[sdv]$",  # filled in later
-        r"\*{3}|\.{3}|…|•••|(?i:x{4})|_{4}|-{4}",  # hidden or left out
+        r"^\$\w|\$[A-Z_]{3}|[$#%]\{|\$\(|\{\w*\}|\{\{|<%|%\w*%|%[sdv]$",  # placeholders
+        r"\*{3}|\.{3}|…|•••|(?i:x{4})|_{4}|-{4}",  # masked or omitted
         r"^(.)?(?:0+|1+|9+|[#*.x_-]+)$",
         r"(?i)^(?:1234567890?|0123456789|12345678|abcdef\d*|abc123|0123456789abcdef)",
         rf"(?i)^(?:.*[_.:/-])?(?:{'|'.join(_EXAMPLES.split())})(?:[_.:/-].*)?$",
     ),
 )
-"""Values that say of themselves that they are none: templates, masks, examples."""
+"""Values that are obviously no secrets: templates, masks, examples."""
 
 NAMED_ONLY = AllowList(patterns=(r"^[A-Za-z_.:/-]+$",))
-"""Letters without a digit: a name in a program or a word, where random characters would be expected."""
+"""Letters without digits: names and words, where a secret would have random characters."""
 
 CREDENTIALS: tuple[Rule, ...] = (
     Rule(
         "private-key",
-        # A whole key; or one that was cut, as far as its lines are long.
+        # A whole key, or the long lines of a truncated one.
         rf"{_BEGIN}(?:{BETWEEN}+{_BASE64}{{16,}}(?:{BETWEEN}+{_BASE64}+)*{BETWEEN}*{_END}"
         rf"|(?:{BETWEEN}+{_BASE64}{{16,}})+)",
         ("private key",),
     ),
     Rule(
-        "private-key",  # the end of a key whose beginning was cut off
+        "private-key",  # end of a key whose beginning is missing
         rf"({_BASE64}{{16,}}(?:{BETWEEN}+{_BASE64}+)*{BETWEEN}*{_PRIVATE_END})",
         ("-----end",),
     ),
@@ -58,7 +58,7 @@ CREDENTIALS: tuple[Rule, ...] = (
         entropy=3.0,
     ),
     Rule(
-        "jwt",  # encrypted: the second part is no JSON
+        "jwt",  # encrypted: the second part is not JSON
         r"\b(eyJ[\w-]{16,}\.[\w-]*\.[\w-]{8,}\.[\w-]{16,}\.[\w-]{16,})",
         (r"eyj[\w-]",),
         entropy=3.0,

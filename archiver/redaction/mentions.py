@@ -1,10 +1,10 @@
-"""Secrets that a sentence, a command or a piece of code names in the middle of a line, as people type them."""
+"""Rules for secrets in sentences, commands and code in the middle of a line."""
 
 from .assignments import ENDING, NO_KEY, NOT_BARE, NUMBER, OPENING
 from .credentials import STAND_IN
 from .rule import AllowList, Rule
 
-# German, Dutch, Swedish, Spanish, Portuguese, French, Polish, Russian, Chinese, Japanese and Korean as well.
+# Also in German, Dutch, Swedish, Spanish, Portuguese, French, Polish, Russian, Chinese, Japanese and Korean.
 _FOREIGN = (
     "(?:kennwort|wachtwoord|l[öo]senord|contrase[ñn]a|senha|mot de passe|has[łl]o|пароль|密码|密碼|パスワード"
     "|비밀번호|비번|패스워드)"
@@ -19,10 +19,10 @@ _WORDS = r"(?:[ \t]+[A-Za-zÀ-ɏ'@.-]+)"
 
 _CHARACTER = r"[!#$%*+./0-9:=?@A-Z^_a-z~-]"
 _LAST = r"[!#$%+/0-9=?@A-Z^_a-z~-]"
-# What stands behind tells a value from a piece of code: `(` and `[` do not follow a secret.
+# The next character tells a value from code: `(` and `[` do not follow a secret.
 _TELLING = r"[0-9!#$%+^~]"
 _FIRST = r"[!#%+0-9=?@A-Z^_a-z~]"
-# As in assignments.py: what is joined by `&`, `;` or `,` and is no next field.
+# As in assignments.py: parts joined by `&`, `;` or `,` that are no next field.
 _PIECE, _PIECE_LAST = r"[!#$%*+./0-9?@A-Z^_a-z~-]*", r"[!#$%+/0-9?@A-Z^_a-z~-]"
 _NUMBERED = rf"{_PIECE}[0-9](?:{_PIECE}{_PIECE_LAST})?"
 _NEXT = rf"(?:&{_PIECE}{_PIECE_LAST}|[;,]{_NUMBERED})"
@@ -32,7 +32,7 @@ _VALUE = (
     r"[.:]*(?:$|[\"'`*<>)}\],;|&\\]|[^!-~])"
 )
 
-# Without counting, which makes a set of patterns slow: a name, a link and a value with a digit or a sign in it.
+# Without repetition counts, which make a set of patterns slow: a name, a link, and a value with a digit or symbol.
 _NAMED = rf"(?:{ENDING}|credentials?|pw|passcode|{_FOREIGN})[\"'`\]\\ \t0-9_*-]*"
 _SIGN = rf"{_NAMED}{_LINK}{_OPEN}(?:{_CHARACTER}|[;,&])*{_TELLING}"
 
@@ -55,7 +55,7 @@ NO_RANDOM = AllowList(
         r"^.{1,7}$",
     )
 )
-"""Names and models that stand behind `token` and the like, where only random characters tell a secret."""
+"""Names and models after `token` and similar words, where only random characters indicate a secret."""
 
 _COMMANDS = (
     r"(?:mysql|mariadb|mycli)[a-z-]*[ \t][^\n|;&]*?[ \t]*-p",
@@ -78,7 +78,7 @@ _PROSE = (
     "the|and|for|with|are|was|has|had|not|but|from|were|which|its"
     "|would|should|does|your|our|their|them|these|those|than|while|been|being|could|new|user|users|files|data|tests|after|using|default"
 )
-"""Words of prose that BIP-39's list does not have."""
+"""Words of prose that are not in the list of BIP-39."""
 
 MENTIONS: tuple[Rule, ...] = (
     Rule(
@@ -128,7 +128,7 @@ MENTIONS: tuple[Rule, ...] = (
         allowed=(STAND_IN, AllowList(patterns=(r"^[a-z_]+$|^\d{1,5}(?::\d+)*$|^[\w.-]+/",))),
     ),
     Rule(
-        "seed-phrase",  # 12 to 24 words of a wallet behind a name; those of BIP-39 have three to eight letters
+        "seed-phrase",  # 12 to 24 words of a wallet after a name; words of BIP-39 have three to eight letters
         rf"(?i){_SEED}[\s\"'`*(\[\\]*(?:\d{{2}}[ -]words?[\s):]*)?(?:1[.):][ \t]*)?"
         rf"({_SEED_WORD}(?:{_APART}{_SEED_WORD}){{11}}(?:(?:{_APART}{_SEED_WORD}){{3}}){{0,4}})\b",
         (

@@ -1,4 +1,4 @@
-"""Rules for tokens with a vendor's prefix, URLs that are secrets, and other secrets recognised by form alone."""
+"""Rules for tokens with a vendor's prefix, secret URLs, and other secrets that are recognised by their form."""
 
 from .credentials import BETWEEN, NAMED_ONLY
 from .rule import AllowList, Rule
@@ -33,14 +33,14 @@ PREFIXES = (
 
 _BEFORE = r"(?:^|[^A-Za-z0-9]|\\[nrt])"
 _SHOWN = AllowList(patterns=(r"(?i)x{4}|\.{3}|example|your|placeholder|redacted|^T0+/B0+/",))
-"""Stand-ins. Those of other rules are short words, which long random values contain by chance."""
+"""Placeholders of vendors. The short words of `STAND_IN` occur in long random values by chance."""
 _WORDS = AllowList(patterns=(r"^[A-Za-z]+\d?[_.-](?:[A-Za-z]+\d{0,4}|\d{1,6})(?:[_.-](?:[A-Za-z]+\d{0,4}|\d{1,6}))*$",))
-"""Words and numbers joined by signs, such as the name of a class in a style sheet."""
+"""Words and numbers joined by punctuation, such as the name of a CSS class."""
 _PAGE = AllowList(patterns=(r"^(?:(?:[A-Za-z]+\d{0,4}|\d{1,6})(?:[/._?=&#-]+|$))+$",))
-"""Path of words and numbers, as of a page of documentation."""
+"""Path of words and numbers, as of a documentation page."""
 _PATH = r"[\w@%./~+-]"
 
-# The base64 of the first line of a private key, of its DER encoding, and of the first bytes of an OpenSSH key.
+# Base64 of the first line of a private key, of its DER encoding, and of the first bytes of an OpenSSH key.
 _ENCODED = (
     r"(?:LS0tLS1CRUdJTi(?:BQUklW|BSU0EgUFJJ|BFQyBQ|BPUEVOU1NI|BFTkNS|BEU0EgUFJJ|BQR1AgUFJJ|BTU0gy)"
     r"|MII[A-Za-z0-9+/]{3}IBA(?:DANBgkq|AKC)|MC4CAQAwBQYDK2Vw|MHcCAQEEI|MIGHAgEAMBMGByqGSM49|b3BlbnNzaC1rZXktdjE)"
@@ -55,19 +55,19 @@ TOKENS: tuple[Rule, ...] = (
         allowed=(_SHOWN, NAMED_ONLY, _WORDS),
     ),
     Rule(
-        "telegram-bot-token",  # id of the bot and key; all keys begin alike
+        "telegram-bot-token",  # bot id and key; all keys have the same beginning
         r"(?:^|[^A-Za-z0-9]|bot)([0-9]{8,12}:AA[\w-]{33})",
         (r"[0-9]:aa[\w-]",),
         entropy=3.5,
         allowed=(NAMED_ONLY,),
     ),
     Rule(
-        "discord-bot-token",  # base64 of the digits of an id, time, signature
+        "discord-bot-token",  # base64 of an id, time, signature
         r"\b((?:[MNO][DTjz][AEIMQUYcgk][w-z0-5]){4,}[\w-]{0,3}\.[\w-]{6}\.[\w-]{27,40})",
         (r"[mno][dtjz][aeimquycgk][w-z0-5][mno][dtjz][aeimquycgk][w-z0-5]",),
     ),
     Rule(
-        "webhook",  # whoever knows the URL may post
+        "webhook",  # anyone who knows the URL can post
         rf"(?i)https?://(?:hooks?\.[\w.-]+/|[\w.-]*webhook\.[\w.-]+/|[\w.-]+/(?:[\w.-]+/)*[\w.-]*webhooks?(?:b2)?/)"
         rf"({_PATH}{{20,}})",
         (r"//hooks?\.", r"webhook\.", r"webhooks?(?:b2)?/"),

@@ -1,1 +1,1 @@
-"""Is archiver/files true to its word?"""
+"""Tests of opening files as lines."""

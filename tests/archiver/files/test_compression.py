@@ -1,4 +1,4 @@
-"""Transcripts that an agent keeps compressed."""
+"""Transcripts that an agent compresses are read decompressed."""
 
 import logging
 import os
@@ -36,7 +36,7 @@ def packed(path: Path, data: bytes) -> Path:
 
 
 def test_a_file_of_another_name_is_opened_as_it_is(tmp_path: Path) -> None:
-    """Only the name tells that a file is compressed."""
+    """A file without the suffix of a compressed file is read unchanged."""
     path = packed(tmp_path / "a.jsonl", DATA)
 
     with opened(path) as file:
@@ -44,10 +44,10 @@ def test_a_file_of_another_name_is_opened_as_it_is(tmp_path: Path) -> None:
 
 
 @given(data=st.binary(max_size=5000), places=st.lists(st.integers(0, 6000), max_size=5))
-def test_any_place_of_the_content_can_be_read(
+def test_any_offset_of_the_content_can_be_read(
     tmp_path_factory: pytest.TempPathFactory, data: bytes, places: list[int]
 ) -> None:
-    """Forwards and backwards, as from a plain file."""
+    """Seeking works forwards and backwards, as in a plain file."""
     path = packed(tmp_path_factory.mktemp("packed") / "a.jsonl.zst", data)
 
     with opened(path) as file:
@@ -60,7 +60,7 @@ def test_any_place_of_the_content_can_be_read(
 def test_a_damaged_file_ends_where_it_cannot_be_read(
     damage: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It is said so in the log, and nothing is raised."""
+    """A damaged file ends early with a warning in the log, and raises nothing."""
     data = os.urandom(1 << 20)
     path = packed(tmp_path / "a.jsonl.zst", data)
     whole = path.read_bytes()
@@ -90,8 +90,8 @@ def ingest(store: Store, tmp_path: Path) -> list[str]:
     return [each.exchange.prompt for each in store.exchanges.load(store.items.all_keys()).values()]
 
 
-def test_a_compressed_rollout_is_archived_as_it_is_and_read_as_what_it_holds(store: Store, tmp_path: Path) -> None:
-    """The copy is byte for byte the agent's file; line numbers are those of its content."""
+def test_a_compressed_rollout_is_copied_exactly_and_read_decompressed(store: Store, tmp_path: Path) -> None:
+    """The copy has the bytes of the file; line numbers are those of the decompressed content."""
     path = packed(tmp_path / "sessions" / f"{NAME}.zst", DATA)
 
     assert ingest(store, tmp_path) == ["One", "Two"]
@@ -110,8 +110,8 @@ def recognised(path: Path) -> str:
     return known.agent
 
 
-def test_a_rollout_that_the_agent_compresses_later_brings_nothing_twice(store: Store, tmp_path: Path) -> None:
-    """It is another file of the same session, and every line of it is known."""
+def test_a_rollout_that_is_compressed_later_adds_nothing(store: Store, tmp_path: Path) -> None:
+    """The compressed file is another file of the same session, and all of its lines are repeated."""
     plain = tmp_path / "sessions" / NAME
     plain.parent.mkdir()
     plain.write_bytes(DATA)
@@ -125,8 +125,8 @@ def test_a_rollout_that_the_agent_compresses_later_brings_nothing_twice(store: S
     store.close()
 
 
-def test_two_forms_of_one_rollout_are_one(tmp_path: Path) -> None:
-    """While both are there, the plain one is read."""
+def test_a_rollout_in_two_storage_formats_is_read_once(tmp_path: Path) -> None:
+    """If the plain and the compressed file exist, the plain one is read."""
     packed(tmp_path / f"{NAME}.zst", DATA)
     (tmp_path / NAME).write_bytes(DATA)
 

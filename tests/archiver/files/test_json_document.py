@@ -1,4 +1,4 @@
-"""Conversations that are one JSON document."""
+"""A conversation in one JSON document is read as lines."""
 
 import io
 import json
@@ -29,8 +29,8 @@ def lines(data: bytes) -> list[object]:
     return [json.loads(row) for row in document_lines(io.BytesIO(data)).read().splitlines()]
 
 
-def test_what_a_document_says_of_itself_comes_before_its_messages() -> None:
-    """Each object of its lists is a line; other lists belong to the document."""
+def test_plain_fields_of_a_document_come_first() -> None:
+    """Each object of its lists is a line; other lists stay with the plain fields."""
     document = {"id": "s", "messages": MESSAGES, "title": "T", "folders": ["/a", "/b"], "empty": []}
 
     assert lines(json.dumps(document, indent=2).encode()) == [
@@ -39,36 +39,36 @@ def test_what_a_document_says_of_itself_comes_before_its_messages() -> None:
     ]
 
 
-def test_a_list_is_its_elements() -> None:
-    """Whatever they are."""
+def test_a_list_becomes_one_line_an_element() -> None:
+    """Elements of any type become lines."""
     assert lines(b'[{"a": 1}, 2, null]') == [{"a": 1}, 2, None]
 
 
 @pytest.mark.parametrize("data", [b'{"messages": [{"id": "a"},\n{"id"', b"", b"{\n\n}}", b"[" * 100_000])
-def test_a_damaged_document_is_one_line_that_is_still_being_written(data: bytes) -> None:
-    """Nobody can tell it from a document that its agent is just writing."""
+def test_a_damaged_document_is_one_unfinished_line(data: bytes) -> None:
+    """A damaged document cannot be told from one that is being written."""
     found = list(split(document_lines(io.BytesIO(data))))
 
     assert [line.complete for line in found] == [False] * bool(data)
 
 
 @given(JSON)
-def test_every_value_comes_back_as_it_was(value: object) -> None:
-    """Lone surrogates too."""
+def test_every_value_round_trips(value: object) -> None:
+    """Values are unchanged, including lone surrogates."""
     elements = cast("list[object]", value) if isinstance(value, list) else [value]
 
     assert lines(json.dumps(elements).encode()) == elements
 
 
-def test_lone_surrogates_are_repaired_where_lines_are_read() -> None:
-    """As in every other transcript."""
+def test_lone_surrogates_are_repaired_when_lines_are_read() -> None:
+    """Documents are repaired like other transcripts."""
     (line,) = split(document_lines(io.BytesIO(b'[{"text": "\\ud83d"}]')))
 
     assert records(line) == [{"text": "\ufffd"}]
 
 
 def test_a_file_is_a_document_by_its_name(tmp_path: Path) -> None:
-    """A copy keeps its name, so it is opened as what it is."""
+    """The suffix decides, also for the raw copy."""
     for name in ("a.json", "a.jsonl"):
         (tmp_path / name).write_bytes(b'{\n"id": "s"}')
 

@@ -1,4 +1,4 @@
-"""Lines: numbers and offsets are exact, and every line gives records or a named reason."""
+"""Numbers and offsets of lines are exact, and every line gives records or a reason."""
 
 import io
 import tarfile
@@ -36,8 +36,8 @@ def test_only_a_last_line_can_be_incomplete() -> None:
     assert [line.complete for line in lines(b"a\nb\n")] == [True, True]
 
 
-def test_what_is_written_meanwhile_is_no_line_of_its_own(tmp_path: Path) -> None:
-    """A file that grows while it is read ends at the line that was incomplete when it was reached."""
+def test_bytes_written_meanwhile_are_no_new_line(tmp_path: Path) -> None:
+    """A file that grows while it is read ends at its incomplete line."""
     path = tmp_path / "growing.jsonl"
     path.write_bytes(b"one\nhalf")
     found: list[tuple[bytes, bool]] = []
@@ -58,8 +58,8 @@ def test_nothing_but_a_newline_byte_ends_a_line() -> None:
     assert [line.data for line in lines(content + b"\n")] == [content]
 
 
-def test_a_mark_at_the_start_of_the_file_is_removed() -> None:
-    """A byte order mark is dropped at byte 0 and nowhere else, and counts as bytes of the first line."""
+def test_a_byte_order_mark_is_removed() -> None:
+    """A byte order mark is dropped at byte 0 only, and counts as bytes of the first line."""
     first, second = lines(b"\xef\xbb\xbf{}\n\xef\xbb\xbf{}\n")
 
     assert (first.data, first.end) == (b"{}", 6)
@@ -67,8 +67,8 @@ def test_a_mark_at_the_start_of_the_file_is_removed() -> None:
     assert decode(second.data) == [{}]
 
 
-def test_reading_goes_on_at_a_given_place() -> None:
-    """Reading from a line's start gives that line and those after it, with the same numbers and offsets."""
+def test_reading_can_start_at_any_line() -> None:
+    """Reading from a line yields it and all later lines, with the same numbers and offsets."""
     data = b"one\ntwo\nthree\n"
 
     assert list(split(io.BytesIO(data), start_byte=4, start_line=2)) == lines(data)[1:]
@@ -76,7 +76,7 @@ def test_reading_goes_on_at_a_given_place() -> None:
 
 @given(st.lists(st.binary(max_size=30).filter(lambda data: b"\n" not in data)), st.binary(max_size=5))
 def test_lines_tile_the_file(content: list[bytes], tail: bytes) -> None:
-    """Every byte belongs to exactly one line, whatever the bytes and however small the limit."""
+    """Every byte belongs to exactly one line, for any bytes and any limit."""
     data = b"".join(each + b"\n" for each in content) + tail.replace(b"\n", b"")
     found = lines(data, limit=10)
 
@@ -116,8 +116,8 @@ class LongLine(io.RawIOBase):
         return len(content)
 
 
-def test_a_line_longer_than_the_limit_is_never_held() -> None:
-    """Of 200 MB on one line only the offsets are known, and the next line is read as usual."""
+def test_an_oversized_line_is_not_kept_in_memory() -> None:
+    """Of a line of 200 MB only the offsets are kept, and the next line is read as usual."""
     size, limit = 200 * 1024 * 1024, 1024 * 1024
     tracemalloc.start()
     first, long, last = split(io.BufferedReader(LongLine(size)), limit=limit)
@@ -153,7 +153,7 @@ def test_a_line_longer_than_the_limit_is_never_held() -> None:
     ],
 )
 def test_a_line_without_a_record_has_a_named_reason(data: bytes, expected: Reason) -> None:
-    """What cannot be read is named, and parts of a cut-off record do not pass for records."""
+    """An unreadable line has a reason, and parts of a truncated record are no records."""
     assert decode(data) is expected
 
 
@@ -179,13 +179,13 @@ def test_a_line_without_a_record_has_a_named_reason(data: bytes, expected: Reaso
         (b'{"a": "\xe2\x80\xa8"}', [{"a": "\u2028"}]),
     ],
 )
-def test_what_can_be_recovered_is_kept(data: bytes, expected: list[dict[str, object]]) -> None:
-    """Glued objects, damaged text and loose JSON are read as far as they can be."""
+def test_damaged_lines_are_recovered(data: bytes, expected: list[dict[str, object]]) -> None:
+    """Joined objects, damaged text and invalid JSON are read as far as possible."""
     assert decode(data) == expected
 
 
 def test_numbers_of_any_length_are_read() -> None:
-    """An integer of ten thousand digits does not stop the line, even beside what strict JSON forbids."""
+    """An integer of ten thousand digits is read, also on a line with invalid JSON."""
     found = decode(b'{"n": ' + b"9" * 10_000 + b', "s": "\\ud83d"}')
 
     assert isinstance(found, list)
@@ -194,7 +194,7 @@ def test_numbers_of_any_length_are_read() -> None:
 
 @given(st.binary(max_size=200))
 def test_no_bytes_stop_the_reader(data: bytes) -> None:
-    """Any bytes are either objects whose text can be encoded, or a reason."""
+    """Any bytes give objects with valid text, or a reason."""
     found = decode(data)
 
     assert isinstance(found, Reason) or all(orjson.dumps(record) for record in found)
@@ -204,21 +204,21 @@ scalars = st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text()
 
 
 @given(st.lists(st.dictionaries(st.text(), scalars | st.lists(scalars)), min_size=1, max_size=3))
-def test_glued_objects_are_all_found(glued: list[dict[str, object]]) -> None:
-    """As many objects come out of a line as were written on it, equal to themselves."""
+def test_joined_objects_are_all_found(glued: list[dict[str, object]]) -> None:
+    """As many objects are read as were written on the line, with equal values."""
     assert decode(b"".join(map(orjson.dumps, glued))) == glued
 
 
 def test_the_head_is_the_first_records() -> None:
-    """Blank and broken lines do not count, and a file is judged by no more than its first lines."""
+    """Blank and broken lines do not count, and only the first lines are read."""
     data = b'\xef\xbb\xbf\n{"n": 0}\nbroken\n' + b'{"n": 1}\n' * 100 + b'{"cut'
 
     assert list(head_records(data)) == [{"n": 0}] + [{"n": 1}] * (HEAD_LINES - 2)
 
 
 @pytest.mark.skipif(not SUITE.exists(), reason="needs the shared hostile input")
-def test_every_file_of_the_json_suite_is_survived() -> None:
-    """Well-formed objects are read as other parsers read them; everything else has a reason or is repaired."""
+def test_every_file_of_the_json_suite_is_read() -> None:
+    """Valid objects are read as by other parsers; everything else is repaired or has a reason."""
     counted = 0
     with tarfile.open(SUITE) as archive:
         for member in archive.getmembers():

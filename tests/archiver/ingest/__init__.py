@@ -1,1 +1,1 @@
-"""Is archiver/ingest true to its word?"""
+"""Tests of the ingest of transcripts."""

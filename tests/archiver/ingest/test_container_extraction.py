@@ -1,4 +1,4 @@
-"""Conversations of containers, in copies that follow them."""
+"""Each session of a container has a raw copy that follows it."""
 
 import errno
 from collections.abc import Callable, Iterator, Sequence
@@ -52,7 +52,7 @@ def copy(tmp_path: Path) -> Copy:
 
 
 def test_a_new_message_is_appended(copy: Copy) -> None:
-    """What was there stays where it stands, byte for byte."""
+    """A new message does not change the earlier bytes of the copy."""
     follow(copy, [("a", "Hi")])
     before = copy.path.read_bytes()
 
@@ -60,16 +60,16 @@ def test_a_new_message_is_appended(copy: Copy) -> None:
     assert copy.path.read_bytes() == before + message("b", "Hello")
 
 
-def test_a_message_that_is_being_written_stands_there_once(copy: Copy) -> None:
-    """However often it grew: the copy ends as if it had been read once."""
+def test_a_growing_message_is_stored_once(copy: Copy) -> None:
+    """A message that grew fifty times is in the copy once, in its last version."""
     for length in range(1, 51):
         follow(copy, [("a", "Hi"), ("b", "x" * length)])
 
     assert held(copy) == [("a", "Hi"), ("b", "x" * 50)]
 
 
-def test_what_was_said_before_stays_when_it_is_changed(copy: Copy) -> None:
-    """The new words stand beside the old ones, once."""
+def test_a_changed_message_keeps_its_earlier_version(copy: Copy) -> None:
+    """The new version is added once, beside the old one."""
     follow(copy, [("a", "Use Postgres"), ("b", "Fine")])
     for _ in range(3):
         follow(copy, [("a", "Use SQLite"), ("b", "Fine")])
@@ -77,8 +77,8 @@ def test_what_was_said_before_stays_when_it_is_changed(copy: Copy) -> None:
     assert held(copy) == [("a", "Use Postgres"), ("b", "Fine"), ("a", "Use SQLite")]
 
 
-def test_what_was_deleted_stays(copy: Copy) -> None:
-    """And what is said instead follows it."""
+def test_a_deleted_message_stays(copy: Copy) -> None:
+    """A message that was deleted upstream stays in the copy, and later messages follow it."""
     follow(copy, [("a", "1"), ("b", "2")])
     follow(copy, [("a", "1")])
     follow(copy, [("a", "1"), ("c", "3")])
@@ -86,8 +86,8 @@ def test_what_was_deleted_stays(copy: Copy) -> None:
     assert held(copy) == [("a", "1"), ("b", "2"), ("c", "3")]
 
 
-def test_a_line_that_a_killed_pass_left_is_cut_off(copy: Copy) -> None:
-    """It is written again, whole."""
+def test_an_incomplete_line_is_written_again(copy: Copy) -> None:
+    """A line that an interrupted run left incomplete is replaced by the whole line."""
     follow(copy, [("a", "Hi")])
     with copy.path.open("ab") as file:
         file.write(message("b", "Hello")[:20])
@@ -97,8 +97,8 @@ def test_a_line_that_a_killed_pass_left_is_cut_off(copy: Copy) -> None:
     assert held(copy) == [("a", "Hi"), ("b", "Hello")]
 
 
-def test_a_damaged_copy_stays_until_there_is_another(copy: Copy) -> None:
-    """Where the conversation cannot be read, or there is no room, a damaged copy keeps its place; then it gives way."""
+def test_a_damaged_copy_stays_until_it_is_replaced(copy: Copy) -> None:
+    """If the session cannot be read or the disk is full, a damaged copy stays; else it is set aside."""
     follow(copy, [("a", "Hi")])
     copy.compress()
     broken = copy.compressed_path.read_bytes()[:20]
@@ -119,7 +119,7 @@ def test_a_damaged_copy_stays_until_there_is_another(copy: Copy) -> None:
 
 
 def test_the_stored_checksums_are_dropped_only_before_a_write(copy: Copy) -> None:
-    """A container that cannot be read, or says nothing new, leaves them as they are."""
+    """A container that cannot be read or has nothing new keeps the stored checksums."""
     dropped = list[str]()
 
     def take(rows: Callable[[], Iterator[bytes]]) -> None:
@@ -159,8 +159,8 @@ STATES = st.lists(
 
 
 @given(STATES)
-def test_nothing_that_was_said_is_ever_lost(tmp_path_factory: pytest.TempPathFactory, states: list[State]) -> None:
-    """Whatever becomes of a conversation, each thing said in it is in the copy, whole or as the beginning of more."""
+def test_no_message_is_ever_lost(tmp_path_factory: pytest.TempPathFactory, states: list[State]) -> None:
+    """For any changes of a session, each message is in the copy, or is the beginning of one that is."""
     copy = Copy(tmp_path_factory.mktemp("archive"), "claude-ai/c/a.jsonl")
     said: set[tuple[str, str]] = set()
     for state in states:
@@ -175,8 +175,8 @@ def test_nothing_that_was_said_is_ever_lost(tmp_path_factory: pytest.TempPathFac
         assert len(now) == len(set(now))
 
 
-def test_json_stands_in_a_line_as_it_stood_in_its_database() -> None:
-    """Byte for byte, whatever spaces it has; what is no JSON is text."""
+def test_json_of_a_database_is_copied_exactly() -> None:
+    """JSON keeps its bytes and whitespace; other values become text."""
     assert message_line("a", value=exact_json(b'{ "n": 1.10 }')) == b'{"id":"a","value":{ "n": 1.10 }}\n'
     assert message_line("a", value=exact_json('{"a":\n1}')).count(b"\n") == 1
     assert orjson.loads(message_line("a", value=exact_json(b'{"a": \xff'))) == {"id": "a", "value": '{"a": \ufffd'}
@@ -184,8 +184,8 @@ def test_json_stands_in_a_line_as_it_stood_in_its_database() -> None:
 
 
 @given(st.text(st.characters(), min_size=1))
-def test_any_id_makes_a_name_of_one_file(number: str) -> None:
-    """It never leads elsewhere, and no other id has the same."""
+def test_any_id_gives_a_unique_file_name(number: str) -> None:
+    """The name stays in its folder, and differs for every id."""
     name = file_name(number)
 
     assert Path(name).name == name

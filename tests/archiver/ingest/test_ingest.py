@@ -1,4 +1,4 @@
-"""Ingest: everything that changed is copied first, parsed whole, and never doubled or lost."""
+"""Every changed transcript is copied, parsed and stored, without duplicates or losses."""
 
 import copy
 import json
@@ -52,8 +52,8 @@ def assert_accounted(history: History) -> None:
         )
 
 
-def test_what_was_said_is_found_again(history: History) -> None:
-    """A transcript becomes a session with its exchanges, and the pass says what it did."""
+def test_a_transcript_becomes_a_session(history: History) -> None:
+    """A transcript becomes a session with exchanges, and the report counts them."""
     history.write(talk("one", "two"))
     tally = history.ingest()
 
@@ -76,8 +76,8 @@ def test_the_name_of_a_copy_holds_no_secret(history: History) -> None:
     assert history.ingest().changed == 0
 
 
-def test_nothing_new_writes_nothing(history: History) -> None:
-    """A second pass over the same files changes no row and reads no line."""
+def test_a_second_run_writes_nothing(history: History) -> None:
+    """A second run over the same files changes no row and reads no line."""
     history.write(talk("one"))
     history.ingest()
     before = history.dump()
@@ -87,8 +87,8 @@ def test_nothing_new_writes_nothing(history: History) -> None:
     assert history.dump() == before
 
 
-def test_progress_counts_the_changed_files_up_to_all(history: History) -> None:
-    """Whoever watches hears where the pass is, from none done to all done."""
+def test_progress_counts_the_changed_files(history: History) -> None:
+    """Progress is reported from no file to all files."""
     for number in range(3):
         history.write(talk(f"w{number}"), f"s{number}")
     heard: list[tuple[int, int]] = []
@@ -99,8 +99,8 @@ def test_progress_counts_the_changed_files_up_to_all(history: History) -> None:
 
 @few
 @given(st.lists(st.binary(max_size=300), max_size=3))
-def test_the_archive_holds_every_byte(pieces: list[bytes]) -> None:
-    """Whatever a file holds and however it grows, its copy is the same bytes, and every line is accounted for."""
+def test_the_copy_has_every_byte(pieces: list[bytes]) -> None:
+    """For any content and any growth, the copy equals the file, and every line has an outcome."""
     with TemporaryDirectory() as root, History(Path(root)) as history:
         history.write(b"")
         history.ingest()
@@ -153,10 +153,10 @@ OVERTAKEN = [
 @example(QUEUED_TWICE, [len(written(QUEUED_TWICE[:1]))], True)
 @example(OVERTAKEN, [len(written(OVERTAKEN[:1]))], True)
 @given(transcript(), st.lists(st.integers(0, 10**6), max_size=4), st.booleans())
-def test_growing_is_the_same_as_being_read_at_once(records: list[dict[str, Any]], cuts: list[int], ended: bool) -> None:
-    """A file taken up at any byte positions on the way ends as the same exchanges as one taken up whole, and an
-    exchange that did not change keeps its key and is not reported as changed, unless its session moved or one of
-    those just before it, which lend it their words, did change.
+def test_a_growing_file_gives_the_same_exchanges(records: list[dict[str, Any]], cuts: list[int], ended: bool) -> None:
+    """A file ingested in parts gives the same exchanges as one ingested at once.
+
+    Unchanged exchanges keep their keys.
     """
     data = written(records)
     data = data if ended else data.removesuffix(b"\n")
@@ -205,10 +205,8 @@ FIRST_WITHDRAWN = late({"type": "ai-title", "aiTitle": "a title"}, *ALL_WITHDRAW
 @example(ALL_WITHDRAWN, [len(written(ALL_WITHDRAWN[:1]))])
 @example(FIRST_WITHDRAWN, [len(written(FIRST_WITHDRAWN[:2]))])
 @given(transcript(("enqueue", "enqueue", "dequeue", "popAll")), st.lists(st.integers(0, 10**6), max_size=4))
-def test_what_is_withdrawn_says_nothing_of_its_session(records: list[dict[str, Any]], cuts: list[int]) -> None:
-    """When a session began and ended, and what it is called, is the same whether a prompt that was taken back was ever
-    taken up or not.
-    """
+def test_a_withdrawn_prompt_does_not_change_its_session(records: list[dict[str, Any]], cuts: list[int]) -> None:
+    """Dates and title of a session are the same whether a withdrawn prompt was ingested or not."""
     data = written(late(*records))
     with TemporaryDirectory() as root, History(Path(root, "grown")) as grown, History(Path(root, "whole")) as whole:
         for at, cut in enumerate([*sorted(cut % (len(data) + 1) for cut in cuts), len(data)]):
@@ -221,10 +219,8 @@ def test_what_is_withdrawn_says_nothing_of_its_session(records: list[dict[str, A
         assert grown.session() == whole.session()
 
 
-def test_a_session_is_dated_by_what_is_there_of_it(history: History) -> None:
-    """It began with the first of its exchanges in any of its files and ended with the last; lines repeated from another
-    session do not make a fork older than it is.
-    """
+def test_a_session_is_dated_by_its_own_exchanges(history: History) -> None:
+    """It begins with its first exchange in any file and ends with its last; repeated lines do not count."""
     days = [
         [{**each, "timestamp": f"2026-03-0{day}T10:00:00Z"} for each in talk(word)]
         for day, word in enumerate(("one", "two", "three", "four"), 1)
@@ -240,7 +236,7 @@ def test_a_session_is_dated_by_what_is_there_of_it(history: History) -> None:
 
 
 def test_a_line_still_being_written_is_held_back(history: History) -> None:
-    """Half a last line is archived but not read; when the rest has come it is read once."""
+    """An incomplete last line is copied but not parsed; when complete, it is parsed once."""
     one, two = written(talk("one")), written(talk("two"))
     history.write(one + two[:40])
     history.ingest()
@@ -258,7 +254,7 @@ def test_a_line_still_being_written_is_held_back(history: History) -> None:
 
 
 def test_a_whole_last_line_needs_no_line_end(history: History) -> None:
-    """A file that ends in a whole record without a line end is read to the end, and goes on from there."""
+    """A complete last record without a line end is parsed, and reading continues after it."""
     lines = written(talk("one", "two"))
     history.write(written(talk("one")).removesuffix(b"\n"))
     history.ingest()
@@ -274,7 +270,7 @@ def test_a_whole_last_line_needs_no_line_end(history: History) -> None:
 
 
 def test_only_the_last_exchange_is_read_again(history: History) -> None:
-    """An append costs the lines from the last exchange on, not the whole file."""
+    """After an append, only the lines from the last exchange on are read."""
     history.write(talk(*(f"w{number}" for number in range(50))))
     history.ingest()
     history.append(talk("new"))
@@ -284,8 +280,8 @@ def test_only_the_last_exchange_is_read_again(history: History) -> None:
     assert len(history.prompts()) == 51
 
 
-def test_a_truncated_file_takes_nothing_away(history: History) -> None:
-    """What a file no longer holds stays archived, readable and found; what it then adds is added once."""
+def test_a_truncated_file_loses_nothing(history: History) -> None:
+    """Content that a file lost stays archived and searchable; new content is added once."""
     data = written(talk("one", "two"))
     history.write(data)
     history.ingest()
@@ -301,8 +297,8 @@ def test_a_truncated_file_takes_nothing_away(history: History) -> None:
     assert [source.archived for source in history.store.sources.by_path().values()] == [after.archived]
 
 
-def test_a_rewritten_file_of_the_same_length_is_seen(history: History) -> None:
-    """A rewrite is told from an append by content, not by length."""
+def test_a_rewrite_of_the_same_length_is_noticed(history: History) -> None:
+    """A rewrite is recognised by content, not by length."""
     history.write(talk("one"))
     history.ingest()
     history.write(talk("six"), at=2)
@@ -312,8 +308,8 @@ def test_a_rewritten_file_of_the_same_length_is_seen(history: History) -> None:
     assert len(history.archive_files()) == 2
 
 
-def test_a_file_replaced_by_an_equal_one_is_the_same_file(history: History) -> None:
-    """A new inode with the old bytes, as sync tools make it, is no new conversation."""
+def test_an_equal_replacement_is_the_same_file(history: History) -> None:
+    """A new inode with the same bytes is no new session."""
     path = history.write(talk("one"))
     history.ingest()
     other = path.with_suffix(".new")
@@ -326,7 +322,7 @@ def test_a_file_replaced_by_an_equal_one_is_the_same_file(history: History) -> N
 
 
 def test_a_deleted_file_stays_archived(history: History) -> None:
-    """The source vanishing deletes nothing."""
+    """Deleting the source deletes nothing from the archive."""
     history.write(talk("one"))
     history.write(talk("two"), FORK)
     history.ingest()
@@ -339,7 +335,7 @@ def test_a_deleted_file_stays_archived(history: History) -> None:
 
 
 def test_a_file_deleted_before_the_scan_reaches_it_stops_nothing(history: History) -> None:
-    """A file that vanishes between listing and looking is reported; the others are taken up."""
+    """A file that vanishes after it was listed is reported; the others are ingested."""
     history.write(talk("one"))
     gone = history.write(talk("two"), FORK)
     transcripts = in_paths([history.folder])
@@ -364,7 +360,7 @@ class Interfering(RawArchive):
 
 
 def test_a_file_deleted_before_it_is_copied_stops_nothing(history: History) -> None:
-    """A file that vanishes between the scan and the copy is reported; the others are taken up."""
+    """A file that vanishes before it is copied is reported; the others are ingested."""
     history.write(talk("one"))
     gone = history.write(talk("two"), FORK, at=0)
     raw = Interfering(history.home.archive, lambda path: path.unlink() if path == gone else None)
@@ -375,7 +371,7 @@ def test_a_file_deleted_before_it_is_copied_stops_nothing(history: History) -> N
 
 
 def test_a_file_deleted_while_it_is_read_is_read_to_the_end(history: History) -> None:
-    """Only the copy is parsed, so the file may go as soon as it is copied."""
+    """Only the copy is parsed, so the file may vanish once it is copied."""
     path = history.write(talk("one"))
 
     class Deleting(RawArchive):
@@ -390,8 +386,8 @@ def test_a_file_deleted_while_it_is_read_is_read_to_the_end(history: History) ->
     assert (tally.problems, history.prompts()) == ([], ["one?"])
 
 
-def test_a_file_rewritten_between_scan_and_copy_is_put_right(history: History) -> None:
-    """A pass that looked at one content and copied another loses neither: the next pass sees the difference."""
+def test_a_rewrite_during_the_copy_is_corrected(history: History) -> None:
+    """A file that is rewritten between scan and copy is noticed by the next run, and nothing is lost."""
     path = history.write(talk("one"))
     history.ingest()
     history.append(talk("two"))
@@ -418,7 +414,7 @@ def without_permission(closed: Path) -> Callable[..., Any]:
 
 
 def test_an_unreadable_file_is_reported_until_it_can_be_read(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file without permission stops nothing, is remembered as a problem, and is taken up once it may be read."""
+    """An unreadable file stops nothing, is stored as a problem, and is ingested once readable."""
     closed = history.write(talk("one"))
     history.write(talk("two"), FORK)
     transcripts = in_paths([history.folder])
@@ -436,10 +432,8 @@ def test_an_unreadable_file_is_reported_until_it_can_be_read(history: History, m
     assert history.prompts() == ["one?"]
 
 
-def test_a_file_that_grew_and_may_not_be_read_keeps_what_it_had(
-    history: History, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Losing the permission to a known file is not a rewrite: when it is back, reading goes on where it was."""
+def test_an_unreadable_known_file_keeps_its_state(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Losing permission is no rewrite: once readable, reading continues at the resume point."""
     closed = history.write(talk("one"))
     history.ingest()
     history.append(talk("two"))
@@ -452,8 +446,8 @@ def test_a_file_that_grew_and_may_not_be_read_keeps_what_it_had(
     assert len(history.archive_files()) == 1
 
 
-def test_a_fork_doubles_nothing(history: History) -> None:
-    """A file that repeats another's lines under a new session id brings only its own."""
+def test_a_fork_duplicates_nothing(history: History) -> None:
+    """A file that repeats lines of another under a new session id adds only its own lines."""
     history.write(talk("one", "two"), at=1)
     history.write([*talk("one", "two", session=FORK), *talk("three", session=FORK)], FORK, at=2)
     history.ingest()
@@ -463,8 +457,8 @@ def test_a_fork_doubles_nothing(history: History) -> None:
     assert history.source(FORK).coverage == {REPEATED: 4, PARSED: 2}
 
 
-def test_the_older_file_owns_what_both_hold(history: History) -> None:
-    """Whichever name sorts first, the file that was last written earlier is taken as the original."""
+def test_the_older_file_owns_shared_lines(history: History) -> None:
+    """The file with the older modification time is the original, whatever its name."""
     history.write(talk("one", session=FORK), FORK, at=1)
     history.write([*talk("one"), *talk("two")], ORIGINAL, at=2)
     history.ingest()
@@ -472,8 +466,8 @@ def test_the_older_file_owns_what_both_hold(history: History) -> None:
     assert (history.prompts(FORK), history.prompts()) == (["one?"], ["two?"])
 
 
-def test_a_fork_goes_on_on_its_own(history: History) -> None:
-    """After a fork both files grow; each brings what it alone says, however often it is read."""
+def test_a_fork_and_its_original_grow_apart(history: History) -> None:
+    """Both files grow after a fork; each adds only its own lines."""
     history.write(talk("one"))
     history.write(talk("one", session=FORK), FORK, at=2)
     history.ingest()
@@ -491,7 +485,7 @@ def test_a_fork_goes_on_on_its_own(history: History) -> None:
 
 
 def test_a_session_in_two_folders_is_one(history: History) -> None:
-    """The same session id under two projects, as after moving a project, is one session in two files."""
+    """The same session id in two folders is one session in two files."""
     history.write(talk("one"), project="shop", at=1)
     history.write([*talk("one"), *talk("two")], project="moved", at=2)
     history.ingest()
@@ -501,8 +495,8 @@ def test_a_session_in_two_folders_is_one(history: History) -> None:
     assert history.session().project == "shop"
 
 
-def test_a_copy_repeats_what_was_queued_too(history: History) -> None:
-    """A prompt that was queued and never shown has no id of its own, and is no other one in a copy of the file."""
+def test_a_queued_prompt_without_an_id_is_repeated(history: History) -> None:
+    """A queued prompt without an id is recognised in another file of the session."""
     queued = [*talk("one"), {**queue("enqueue", "and commit it"), "sessionId": ORIGINAL}, queue("remove")]
     history.write([*queued, *talk("two")], project="shop", at=1)
     history.ingest()
@@ -516,7 +510,7 @@ def test_a_copy_repeats_what_was_queued_too(history: History) -> None:
 
 
 def test_a_file_named_twice_is_read_once(history: History, tmp_path: Path) -> None:
-    """Overlapping folders, and links to them, give each file once."""
+    """Overlapping folders and links give each file once."""
     path = history.write(talk("one"))
     link = tmp_path / "link"
     link.symlink_to(history.folder)
@@ -526,8 +520,8 @@ def test_a_file_named_twice_is_read_once(history: History, tmp_path: Path) -> No
     assert len(history.archive_files()) == 1
 
 
-def test_a_file_that_is_no_transcript_is_kept_and_counted(history: History) -> None:
-    """Lines that are not JSON are archived, and counted under the reason why they say nothing."""
+def test_lines_that_are_not_json_are_counted(history: History) -> None:
+    """Lines that are not JSON are copied, and counted under their reason."""
     history.write(b"not json\n[1]\n\n" + written(talk("one")) + b'{"cut": \n')
     history.ingest()
 
@@ -536,7 +530,7 @@ def test_a_file_that_is_no_transcript_is_kept_and_counted(history: History) -> N
 
 
 def test_a_name_too_long_for_a_copy_is_reported(history: History) -> None:
-    """A file whose archive name this file system cannot hold is a problem of that file alone."""
+    """A file whose copy has too long a name is a problem of that file only."""
     history.write(talk("one"))
     history.ingest()
     path = history.write(talk("two"), FORK)
@@ -548,8 +542,8 @@ def test_a_name_too_long_for_a_copy_is_reported(history: History) -> None:
 
 
 @pytest.mark.parametrize("name", [b"\xff\xfe.jsonl", b"agent-\xff.jsonl", "é~\u2028 .jsonl".encode()])
-def test_a_file_name_of_any_bytes_is_taken_up(history: History, name: bytes) -> None:
-    """Names that are not UTF-8 are archived, found and recognised again."""
+def test_a_file_name_of_any_bytes_is_ingested(history: History, name: bytes) -> None:
+    """File names that are not UTF-8 are archived and recognised again."""
     path = Path(os.fsdecode(os.fsencode(history.folder) + b"/shop/" + name))
     path.parent.mkdir()
     path.write_bytes(written([{"type": "summary", "summary": "T", "leafUuid": "x"}, said("hello", uuid="u")]))
@@ -560,7 +554,7 @@ def test_a_file_name_of_any_bytes_is_taken_up(history: History, name: bytes) -> 
 
 
 def test_copies_survive_a_lost_database(history: History, tmp_path: Path) -> None:
-    """With the database gone and the copies left, the next pass takes the copies up again and makes no second ones."""
+    """After the database is lost, the next run reuses the copies and makes no second ones."""
     history.write(talk("one", "two"))
     history.write(talk("three"), FORK, at=2)
     history.ingest()
@@ -578,8 +572,8 @@ def test_copies_survive_a_lost_database(history: History, tmp_path: Path) -> Non
         assert again.dump() == rows
 
 
-def test_a_copy_that_differs_is_never_overwritten(history: History) -> None:
-    """With the database gone and the source rewritten, the old copy stays and the new content gets its own."""
+def test_a_different_copy_is_never_overwritten(history: History) -> None:
+    """If database and source content are lost, the old copy stays and new content gets another."""
     copy = history.home.archive / "claude-code" / "shop" / f"{ORIGINAL}.jsonl"
     copy.parent.mkdir(parents=True)
     copy.write_bytes(written(talk("old")))
@@ -591,8 +585,8 @@ def test_a_copy_that_differs_is_never_overwritten(history: History) -> None:
     assert history.prompts() == ["new?"]
 
 
-def test_bytes_copied_by_a_killed_pass_are_never_overwritten(history: History) -> None:
-    """A copy may be ahead of the database; if the file no longer agrees with it, the file gets a copy of its own."""
+def test_bytes_of_a_killed_run_are_never_overwritten(history: History) -> None:
+    """If the file differs from a copy that is ahead of the database, it gets another copy."""
     history.write(talk("one"))
     history.ingest()
     before = history.source()
@@ -606,8 +600,8 @@ def test_bytes_copied_by_a_killed_pass_are_never_overwritten(history: History) -
     assert history.prompts() == ["one?", "three?"]
 
 
-def test_bytes_copied_by_a_killed_pass_are_taken_up(history: History) -> None:
-    """A copy that is ahead of the database and agrees with the file is simply gone on with."""
+def test_bytes_of_a_killed_run_are_reused(history: History) -> None:
+    """A copy that is ahead of the database and matches the file is continued."""
     history.write(talk("one"))
     history.ingest()
     before = history.source()
@@ -621,7 +615,7 @@ def test_bytes_copied_by_a_killed_pass_are_taken_up(history: History) -> None:
 
 
 def test_a_lost_copy_is_made_again(history: History) -> None:
-    """A copy that someone deleted or cut is completed from the file while it still exists."""
+    """A copy that was deleted or truncated is completed from the file, if it exists."""
     history.write(talk("one", "two"))
     history.ingest()
     copy = history.home.archive / history.source().archived
@@ -641,8 +635,8 @@ def rewind(word: str, parent: str) -> list[dict[str, Any]]:
     return [{**asked, "parentUuid": parent}, answered]
 
 
-def test_what_the_person_went_back_on_is_kept_and_marked(history: History) -> None:
-    """Turns of a branch that was left are stored as no longer active."""
+def test_rewound_turns_are_inactive(history: History) -> None:
+    """Turns of an abandoned branch are stored as inactive."""
     history.write([*talk("one"), *rewind("wrong", "one-answered"), *rewind("right", "one-answered")])
     history.ingest()
 
@@ -653,8 +647,8 @@ def test_what_the_person_went_back_on_is_kept_and_marked(history: History) -> No
     }
 
 
-def test_going_back_further_than_reading_went_on_is_seen(history: History) -> None:
-    """A rewind to long before the last exchange marks the same turns as when the file is read at once."""
+def test_a_rewind_before_the_resume_point_is_applied(history: History) -> None:
+    """A rewind to long before the last exchange marks the same turns as reading the file at once."""
     left = [*talk("one"), *rewind("wrong", "one-answered"), *rewind("worse", "wrong-answered")]
     history.write(left)
     history.ingest()
@@ -673,8 +667,8 @@ def test_going_back_further_than_reading_went_on_is_seen(history: History) -> No
     assert_accounted(history)
 
 
-def test_going_back_is_seen_after_a_prompt_that_follows_nothing(history: History) -> None:
-    """A last exchange that began the conversation anew does not hide what came before it."""
+def test_a_rewind_after_a_restart_is_applied(history: History) -> None:
+    """A last exchange without a parent does not hide earlier exchanges from a rewind."""
     history.write([*talk("one"), *rewind("wrong", "one-answered"), *talk("anew")])
     history.ingest()
     history.append(rewind("right", "one-answered"))
@@ -688,8 +682,8 @@ def test_going_back_is_seen_after_a_prompt_that_follows_nothing(history: History
     ]
 
 
-def test_a_prompt_written_twice_goes_back_on_nothing(history: History) -> None:
-    """The same record further down is a repetition, and what stands between was not left behind."""
+def test_a_repeated_prompt_is_no_rewind(history: History) -> None:
+    """A repeated record is a repetition, and the turns between stay active."""
     lines = [*talk("one"), *rewind("two", "one-answered")]
     history.write([*lines, *lines[2:], *rewind("three", "two-answered")])
     history.ingest()
@@ -698,8 +692,8 @@ def test_a_prompt_written_twice_goes_back_on_nothing(history: History) -> None:
     assert all(turn.active for found in history.exchanges(ORIGINAL) for turn in found.turns)
 
 
-def test_a_title_reaches_the_session_that_holds_its_record(history: History) -> None:
-    """A summary names a record of an older session; that session gets the title, and the file's own does not."""
+def test_a_title_goes_to_the_session_of_its_record(history: History) -> None:
+    """A summary that names a record of another session gives that session its title."""
     summary = {"type": "summary", "summary": "The shop", "leafUuid": "one-answered"}
     nowhere = {"type": "summary", "summary": "Nobody's", "leafUuid": "unknown"}
     history.write(talk("one"), at=1)
@@ -710,7 +704,7 @@ def test_a_title_reaches_the_session_that_holds_its_record(history: History) -> 
 
 
 def test_the_project_is_named_as_soon_as_it_is_known(history: History) -> None:
-    """A session whose first lines tell no folder is filed under the archive's until they do."""
+    """A session without a folder gets the name of the archive folder until its folder is known."""
     history.write([{"type": "mode", "mode": "normal", "sessionId": ORIGINAL}])
     history.ingest()
     assert history.session().project == "shop"
@@ -720,8 +714,8 @@ def test_the_project_is_named_as_soon_as_it_is_known(history: History) -> None:
     assert history.session().project == "bakery"
 
 
-def test_files_are_taken_up_oldest_first(history: History) -> None:
-    """Keys rise with the time at which the files were last written."""
+def test_the_oldest_file_is_ingested_first(history: History) -> None:
+    """Keys increase with the modification times of the files."""
     order = list(range(8))
     random.Random(7).shuffle(order)
     for at in order:
@@ -731,8 +725,8 @@ def test_files_are_taken_up_oldest_first(history: History) -> None:
     assert [stored.exchange.prompt for stored in history.stored()] == [f"w{at}?" for at in range(8)]
 
 
-def test_an_interrupted_pass_keeps_what_it_finished(history: History) -> None:
-    """Stopping between two files loses neither; the next pass takes up the rest."""
+def test_an_interrupted_run_keeps_finished_files(history: History) -> None:
+    """An interrupt between two files loses neither; the next run ingests the rest."""
     for number in range(4):
         history.write(talk(f"w{number}"), f"s{number}", at=number)
 
@@ -747,8 +741,8 @@ def test_an_interrupted_pass_keeps_what_it_finished(history: History) -> None:
     assert history.ingest().changed == 2
 
 
-def test_a_file_is_taken_up_whole_or_not_at_all(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A failure in the middle of storing a file leaves no trace of it in the database."""
+def test_a_file_is_stored_as_a_whole_or_not_at_all(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A failure while a file is stored leaves no trace of it in the database."""
     history.write(talk("one"))
     before = history.dump()
 
@@ -762,8 +756,8 @@ def test_a_file_is_taken_up_whole_or_not_at_all(history: History, monkeypatch: p
     assert history.dump() == before
 
 
-def test_a_count_of_nonsense_stops_nothing(history: History) -> None:
-    """A number that no column can hold was never counted; the file is taken up without it."""
+def test_an_invalid_count_is_ignored(history: History) -> None:
+    """A number that no column can store is ignored; the file is ingested."""
     huge = replied(text("one!"), id="m1", uuid="a1")
     huge["message"]["usage"] = {"input_tokens": 2**64 - 1, "output_tokens": 7}
     history.write([said("one?", uuid="q1"), huge])
@@ -774,8 +768,8 @@ def test_a_count_of_nonsense_stops_nothing(history: History) -> None:
     assert (exchange.tokens_in, exchange.tokens_out) == (0, 7)
 
 
-def test_what_cannot_be_stored_is_a_problem_of_its_file(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file with a value that the database refuses leaves no trace but its problem, and the pass goes on."""
+def test_a_refused_value_is_a_problem_of_its_file(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the database refuses a value, the file is reported and the run continues."""
     history.write(talk("one"), at=1)
     history.write(talk("two", session=FORK), FORK, at=2)
     replace = history.store.exchanges.replace
@@ -826,8 +820,8 @@ def spots(value: Any) -> Iterator[tuple[Any, Any]]:
 
 @few
 @given(st.data())
-def test_no_value_in_any_field_stops_a_pass(data: st.DataObject) -> None:
-    """Whatever stands in whichever field of a record, the pass ends and every line has its outcome."""
+def test_no_value_in_any_field_stops_a_run(data: st.DataObject) -> None:
+    """For any value in any field of a record, the run ends and every line has an outcome."""
     records = copy.deepcopy(_PLAIN)
     for _ in range(data.draw(st.integers(1, 3))):
         holder, key = data.draw(st.sampled_from(list(spots(records))))
@@ -843,8 +837,8 @@ def test_no_value_in_any_field_stops_a_pass(data: st.DataObject) -> None:
         assert_accounted(history)
 
 
-def test_a_session_that_moves_is_told_of(history: History) -> None:
-    """When a later line tells the session's folder, all of its exchanges are logged: filters ask for it."""
+def test_a_new_folder_of_a_session_is_logged(history: History) -> None:
+    """When a later line names the session's folder, all of its exchanges are logged as changed."""
     history.write([said("one?", uuid="q1"), said("two?", uuid="q2"), said("three?", uuid="q3")])
     history.ingest()
     before, seq = history.session().project, history.store.changes.last()
@@ -856,7 +850,7 @@ def test_a_session_that_moves_is_told_of(history: History) -> None:
     assert len(history.prompts()) == 4
 
 
-def test_nobody_waits_while_a_file_is_read(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parsing_blocks_no_writer(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another process can write while this one parses; only storing takes the lock."""
     monkeypatch.setattr(database, "BUSY_MS", 0)
     history.write(talk("one"))
@@ -872,8 +866,8 @@ def test_nobody_waits_while_a_file_is_read(history: History, monkeypatch: pytest
     assert history.prompts() == ["one?"]
 
 
-def test_files_of_nobody_are_counted_and_left_alone(history: History) -> None:
-    """In a folder, what no known agent wrote is no problem and is not archived."""
+def test_unknown_files_are_counted_and_left_alone(history: History) -> None:
+    """In a folder, a file of no known agent is no problem and is not archived."""
     history.write(talk("one"))
     history.write([{"a": 1}], FORK)
     tally = history.ingest()
@@ -882,8 +876,8 @@ def test_files_of_nobody_are_counted_and_left_alone(history: History) -> None:
     assert len(history.archive_files()) == 1
 
 
-def test_a_second_pass_looks_into_no_known_file(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was taken up is told by its state alone, and each folder is listed once."""
+def test_a_second_run_opens_no_known_file(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Known files are compared by their state, and each folder is listed once."""
     history.write(talk("one"))
     history.ingest()
     listed: list[Path] = []
@@ -903,8 +897,8 @@ def test_a_second_pass_looks_into_no_known_file(history: History, monkeypatch: p
     assert listed == [history.folder, history.folder / "shop"]
 
 
-def test_somebody_may_follow(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who follows a pass hears of what was stored while it goes on, and finds it in the store."""
+def test_stored_is_called_while_a_run_continues(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`stored` is called during the run, and what was stored is visible then."""
     monkeypatch.setattr(ingest, "_TRANSACTION", 2)
     monkeypatch.setattr(ingest, "_UNSTORED", math.inf)
     for number in range(5):

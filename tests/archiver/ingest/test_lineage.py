@@ -1,4 +1,4 @@
-"""Whose is what several sessions say, where a fork names the session that it was made from?"""
+"""Lines that several sessions share belong to the one that had them first."""
 
 # pyright: reportPrivateUsage=false
 
@@ -38,10 +38,8 @@ def elsewhere(history: History, session: str) -> list[tuple[str, ...]]:
 
 
 @pytest.mark.parametrize("passes", [1, 2])
-def test_what_a_fork_was_made_from_said_it_first(history: History, passes: int) -> None:
-    """The session that went on after its fork was left is the newer file, and what both say is its own all the same,
-    whether it is archived together with the fork or later. An id means the same words as before.
-    """
+def test_lines_belong_to_the_origin_of_a_fork(history: History, passes: int) -> None:
+    """Shared lines belong to the origin even if it was modified last, or ingested later. Ids keep their content."""
     history.write([*forked("one", "two", session=FORK, origin=ORIGINAL), *talk("apart", session=FORK)], FORK, at=1)
     known = dict[str, int]()
     if passes == 2:
@@ -61,10 +59,8 @@ def test_what_a_fork_was_made_from_said_it_first(history: History, passes: int) 
     assert now["on?"] not in known.values()
 
 
-def test_what_was_paid_for_is_taken_over(history: History) -> None:
-    """What a language model learned from a fork is of the session that said it first, with the lines on which it
-    stands there; rules look at what they learned once more. What that session says in other words was not paid for.
-    """
+def test_extracted_observations_move_to_the_origin(history: History) -> None:
+    """Observations that a language model extracted from a fork move to its origin; rules run again."""
     shared = forked("one", "two", "three", session=FORK, origin=ORIGINAL)
     history.write([*shared, *talk("apart", session=FORK)], FORK, at=1)
     history.ingest()
@@ -108,10 +104,8 @@ def test_what_was_paid_for_is_taken_over(history: History) -> None:
     assert not store.integrity.unproven()
 
 
-def test_an_archive_of_an_earlier_version_heals_by_itself(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was credited to a fork that was archived first becomes its origin's as the copies are read again by newer
-    rules, a few in each pass.
-    """
+def test_an_archive_of_an_earlier_version_is_corrected(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lines that an earlier version gave to a fork move to its origin while copies are read again."""
 
     def none(*_: object) -> Collection[int]:
         return ()
@@ -135,8 +129,8 @@ def test_an_archive_of_an_earlier_version_heals_by_itself(history: History, monk
     assert history.ingest().reread == 0
 
 
-def test_codex_names_it_too(history: History) -> None:
-    """The header of a fork's rollout says what it was made from."""
+def test_codex_names_the_origin_of_a_fork(history: History) -> None:
+    """The header of a fork's rollout names its origin."""
     shared = [*codex_lines.asked("one?"), *codex_lines.replied("one!")]
     fork = [
         codex_lines.meta(forked_from_id=codex_lines.PARENT),
@@ -154,8 +148,8 @@ def test_codex_names_it_too(history: History) -> None:
     assert sorted(told) == [(codex_lines.SESSION, "apart?"), (codex_lines.PARENT, "on?"), (codex_lines.PARENT, "one?")]
 
 
-def test_a_fork_of_which_its_origin_is_not_archived_yet_is_whole(history: History) -> None:
-    """The end of a session can be archived after the fork that already repeats it."""
+def test_a_fork_without_its_origin_is_complete(history: History) -> None:
+    """A fork may be archived before the lines of its origin that it repeats."""
     history.write(talk("one"), at=1)
     history.ingest()
     history.write(forked("one", "two", session=FORK, origin=ORIGINAL), FORK, at=2)
@@ -171,10 +165,8 @@ def test_a_fork_of_which_its_origin_is_not_archived_yet_is_whole(history: Histor
 
 @pytest.mark.parametrize("ages", [*permutations((1, 2, 3))], ids=lambda ages: "".join(map(str, ages)))
 @pytest.mark.parametrize("passes", [1, 3])
-def test_forks_of_forks(history: History, ages: tuple[int, ...], passes: int) -> None:
-    """Whichever of three files is the oldest, and whichever is archived first, each line is of the first in the line
-    of descent that says it.
-    """
+def test_lines_of_nested_forks_belong_to_the_first(history: History, ages: tuple[int, ...], passes: int) -> None:
+    """For any ages and any order of three files, each line belongs to the first in the line of descent."""
     files = {
         ORIGINAL: talk("one"),
         FORK: [*forked("one", session=FORK, origin=ORIGINAL), *talk("two", session=FORK)],
@@ -193,8 +185,8 @@ def test_forks_of_forks(history: History, ages: tuple[int, ...], passes: int) ->
 
 
 @pytest.mark.parametrize("ages", [*permutations((1, 2, 3))], ids=lambda ages: "".join(map(str, ages)))
-def test_who_names_each_other_in_a_circle_comes_to_rest(history: History, ages: tuple[int, ...]) -> None:
-    """Files that somebody made by hand can claim to be forked from each other: nothing is lost or read for ever."""
+def test_a_cycle_of_forks_ends(history: History, ages: tuple[int, ...]) -> None:
+    """Files that claim to be forks of each other lose nothing and are not read forever."""
     names = (ORIGINAL, FORK, THIRD)
     for at, session, origin in zip(ages, names, (FORK, THIRD, ORIGINAL), strict=True):
         history.write(forked("one", session=session, origin=origin), session, at=at)

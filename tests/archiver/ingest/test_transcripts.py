@@ -1,4 +1,4 @@
-"""Which files are transcripts, and whose."""
+"""Transcripts are found, and recognised by their content."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,8 +25,8 @@ def whose(found: Sequence[Transcript]) -> dict[str, str | None]:
     return {name: known.agent if known else None for name, known in formats.items()}
 
 
-def test_in_a_mixed_folder_each_file_belongs_to_the_agent_that_wrote_it(tmp_path: Path) -> None:
-    """Files are told by their content, each once; what no known agent wrote belongs to nobody."""
+def test_files_of_a_mixed_folder_are_recognised(tmp_path: Path) -> None:
+    """Each file is recognised by its content, once; unknown files are left out."""
     contents: dict[str, list[object]] = {
         "a.jsonl": [said("Go", sessionId="s", cwd="/work")],
         "b.jsonl": [meta()],
@@ -50,8 +50,8 @@ def test_in_a_mixed_folder_each_file_belongs_to_the_agent_that_wrote_it(tmp_path
 
 
 @pytest.mark.parametrize("content", [b"", b"\0\0\0", b'{"type": "us'])
-def test_a_file_whose_content_tells_nothing_is_told_by_its_name(tmp_path: Path, content: bytes) -> None:
-    """An empty or damaged file is its agent's where it is called as only that agent calls its own."""
+def test_an_empty_file_is_recognised_by_its_name(tmp_path: Path, content: bytes) -> None:
+    """An empty or damaged file is recognised if only one agent names its files so."""
     owners = {
         "11111111-0000-4000-8000-000000000001.jsonl": "claude-code",
         "agent-a1.jsonl": "claude-code",
@@ -68,15 +68,15 @@ def test_a_file_whose_content_tells_nothing_is_told_by_its_name(tmp_path: Path, 
 
 @pytest.mark.parametrize("before", [[], [{"type": "unheard-of"}]])
 def test_a_very_long_first_line_is_read_to_its_end(tmp_path: Path, before: list[object]) -> None:
-    """A file is recognised although the line that tells is longer than what is read of other files."""
+    """A file is recognised even if its first line is longer than what is usually read."""
     path = tmp_path / "a.jsonl"
     path.write_bytes(written([*before, said("x" * 2 * HEAD_BYTES, sessionId="s", cwd="/work")]))
 
     assert whose(in_paths([path])) == whose(in_paths([tmp_path])) == {"a.jsonl": "claude-code"}
 
 
-def test_what_lies_beside_the_transcripts_is_none(tmp_path: Path) -> None:
-    """A copy of a transcript in a folder that its agent uses for other things is left out."""
+def test_other_folders_of_an_agent_have_no_transcripts(tmp_path: Path) -> None:
+    """A copy of a transcript in a folder for other purposes is left out."""
     for folder in ("files", "kept"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "a.jsonl").write_bytes(written([EVENT]))
@@ -86,8 +86,8 @@ def test_what_lies_beside_the_transcripts_is_none(tmp_path: Path) -> None:
     assert [each.found.parent.name for each in found if each.recognise()] == ["kept"]
 
 
-def test_a_file_that_nobody_recognises_is_refused_when_it_is_named(tmp_path: Path) -> None:
-    """The error names the agents that are known."""
+def test_an_unknown_file_that_is_named_is_refused(tmp_path: Path) -> None:
+    """The error names the known agents."""
     path = tmp_path / "a.jsonl"
     path.write_bytes(b"no transcript\n")
 
@@ -98,7 +98,7 @@ def test_a_file_that_nobody_recognises_is_refused_when_it_is_named(tmp_path: Pat
 
 
 def test_nothing_in_a_home_is_a_transcript(tmp_path: Path) -> None:
-    """A home below a searched folder is skipped and collected; named itself, or a copy in it, it is refused."""
+    """A home below a searched folder is skipped; a home or copy that is named is refused."""
     copy = tmp_path / "some" / "home" / "archive" / "claude-code" / "p" / "a.jsonl"
     copy.parent.mkdir(parents=True)
     copy.write_bytes(written([said("Go", sessionId="s", cwd="/work")]))

@@ -1,1 +1,1 @@
-"""Is archiver/reading true to its word?"""
+"""Tests of reading one raw copy."""

@@ -1,4 +1,4 @@
-"""Exchanges: each begins with what a person asked, they tile the conversation, and reading on gives the same ones."""
+"""Events are grouped into exchanges that begin with a prompt, and resuming gives the same ones."""
 
 import io
 from typing import Any
@@ -33,8 +33,8 @@ MODE = {"type": "mode", "mode": "normal"}
 CAVEAT = said("<local-command-caveat>Caveat</local-command-caveat>", isMeta=True)
 
 
-def test_an_exchange_is_a_prompt_and_what_followed() -> None:
-    """A new exchange begins on the line of each prompt and ends where the next begins."""
+def test_an_exchange_begins_with_a_prompt() -> None:
+    """An exchange begins on the line of a prompt and ends where the next begins."""
     first, second = of(said("one"), replied(text("1")), MODE, said("two"), replied(text("2"), id="msg_2"))
 
     assert (first.ordinal, first.prompt, first.answer) == (0, "one", "1")
@@ -43,8 +43,8 @@ def test_an_exchange_is_a_prompt_and_what_followed() -> None:
     assert (second.span.start_line, second.span.end_line) == (4, 5)
 
 
-def test_bytes_cut_out_exactly_the_lines() -> None:
-    """The bytes of a span are its lines, whole."""
+def test_the_span_of_bytes_matches_the_lines() -> None:
+    """The bytes of a span are exactly its lines."""
     data = written([said("one"), replied(text("1")), said("two é"), replied(text("2"))])
     lines = data.splitlines(keepends=True)
 
@@ -54,22 +54,22 @@ def test_bytes_cut_out_exactly_the_lines() -> None:
 
 
 def test_injected_text_before_the_first_prompt_is_its_beginning() -> None:
-    """Bookkeeping before it belongs to nothing."""
+    """Injected text before the first prompt belongs to its exchange; bookkeeping does not."""
     (only,) = of(MODE, CAVEAT, MODE, said("go"), replied(text("ok")))
 
     assert (only.span.start_line, only.span.end_line, only.prompt) == (2, 5, "go")
     assert [turn.line for turn in only.turns] == [2, 4, 5]
 
 
-def test_a_queued_prompt_before_everything_else_is_the_beginning() -> None:
-    """Its line is part of the first exchange although it is only told when the next prompt comes."""
+def test_a_queued_first_prompt_begins_the_first_exchange() -> None:
+    """Its line belongs to the first exchange although the prompt is sent later."""
     first, second = of(queue("enqueue", "early"), CAVEAT, said("go"))
 
     assert (first.prompt, first.span.start_line, first.span.end_line) == ("early", 1, 2)
     assert (second.prompt, second.span.start_line) == ("go", 3)
 
 
-def test_conversation_before_the_first_prompt_is_an_exchange_of_its_own() -> None:
+def test_turns_before_the_first_prompt_are_an_exchange() -> None:
     """A transcript that begins in the middle loses nothing."""
     first, second = of(MODE, said("Summary", isCompactSummary=True), replied(text("on")), said("go"))
 
@@ -83,32 +83,32 @@ def test_a_transcript_without_conversation_has_no_exchange() -> None:
     assert of() == []
 
 
-def test_a_prompt_taken_up_during_work_belongs_to_that_work() -> None:
-    """A prompt that was only ever queued joins the exchange in which it was typed, at its own line."""
+def test_a_prompt_during_work_belongs_to_its_exchange() -> None:
+    """A prompt that was only queued joins the exchange in which it was typed, at its own line."""
     (only,) = of(said("one"), queue("enqueue", "also two"), queue("remove"), replied(text("ok")))
 
     assert only.prompt == "one\n\nalso two"
     assert [turn.line for turn in only.turns] == [1, 2, 4]
 
 
-def test_a_queued_prompt_that_is_sent_later_opens_its_exchange_there() -> None:
-    """Where it waited in the queue leaves no trace in the exchange before."""
+def test_a_queued_prompt_begins_an_exchange_when_sent() -> None:
+    """It leaves no turn in the exchange during which it waited."""
     first, second = of(said("one"), queue("enqueue", "two"), replied(text("ok")), queue("dequeue"), said("two"))
 
     assert (first.prompt, first.span.end_line) == ("one", 4)
     assert (second.prompt, second.span.start_line) == ("two", 5)
 
 
-def test_a_prompt_glued_to_other_words_stays_with_them() -> None:
-    """A line is never shared by two exchanges."""
+def test_a_prompt_on_a_shared_line_begins_no_exchange() -> None:
+    """Two exchanges never share a line."""
     line = written([replied(text("done")), said("next")]).replace(b"\n", b"")
     first, second = of(said("one"), line, said("two"))
 
     assert (first.prompt, first.span.end_line, second.prompt) == ("one\n\nnext", 2, "two")
 
 
-def test_the_place_is_that_of_the_prompt() -> None:
-    """Folder and branch are those in which the question was asked, even if work moved elsewhere."""
+def test_folder_and_branch_are_those_of_the_prompt() -> None:
+    """Folder and branch do not change during an exchange."""
     here, there = {"cwd": "/a", "gitBranch": "main"}, {"cwd": "/b", "gitBranch": "fix"}
     first, second, third = of(
         said("one", **here), replied(text("1"), **there), said("two", **there), said("three", timestamp=None)
@@ -122,16 +122,16 @@ def test_the_place_is_that_of_the_prompt() -> None:
     assert (only.cwd, only.branch) == ("/b", "fix")
 
 
-def test_times_are_data_and_not_order() -> None:
-    """An exchange starts with its prompt, and ends at the latest time in it, wherever that stands."""
+def test_times_do_not_order_turns() -> None:
+    """An exchange starts at the time of its prompt and ends at its latest time, wherever that is."""
     late, early = "2026-03-01T11:00:00Z", "2026-03-01T09:00:00Z"
     (only,) = of(said("go"), replied(text("a"), timestamp=late), replied(text("b"), timestamp=early))
 
     assert (only.started, only.ended) == (1772359200000, 1772362800000)
 
 
-def test_the_task_of_a_sub_agent_opens_an_exchange() -> None:
-    """A sub-agent's transcript is cut at the tasks it was given."""
+def test_the_task_of_a_sub_agent_begins_an_exchange() -> None:
+    """The transcript of a sub-agent is divided at its tasks."""
     session = Session("claude-code", "agent-1", SessionKind.SUBAGENT)
     data = written([said("task", isSidechain=True), replied(text("report"), isSidechain=True)])
     found = list(group_exchanges(ClaudeCode().reader(session), split(io.BytesIO(data))))
@@ -140,7 +140,7 @@ def test_the_task_of_a_sub_agent_opens_an_exchange() -> None:
 
 
 def test_an_exchange_comes_after_the_notes_of_its_lines() -> None:
-    """Whoever stores an exchange knows already what its lines told and which were skipped."""
+    """Notes and skipped lines of an exchange are yielded before it."""
     found = pieces(written([said("one", cwd="/a"), MODE, said("two", cwd="/b"), MODE]))
     places = [piece.span.end_line if isinstance(piece, Exchange) else piece.line for piece in found]
 
@@ -148,8 +148,8 @@ def test_an_exchange_comes_after_the_notes_of_its_lines() -> None:
     assert [type(piece) for piece in found].index(Exchange) < len(found) - 2
 
 
-def test_what_was_left_behind_is_marked() -> None:
-    """Turns between the earlier prompt and the later one are no longer active; the others are."""
+def test_rewound_turns_are_marked() -> None:
+    """Turns between the earlier and the later prompt are inactive, the others are active."""
     first, second = of(said("one"), replied(text("1")), said("two"), replied(text("2")))
 
     assert [turn.active for turn in mark_rewound(first, 2, 3).turns] == [True, False]
@@ -192,7 +192,7 @@ transcript_lines = st.lists(st.lists(record(), min_size=1, max_size=2).map(_on_o
 
 @given(transcript_lines)
 def test_exchanges_tile_the_conversation(content: list[bytes]) -> None:
-    """Spans follow one another without gap or overlap to the end, and hold exactly the lines of their turns."""
+    """Spans follow one another without gap or overlap, and contain exactly the lines of their turns."""
     data = written(content)
     found = exchanges(data)
 
@@ -207,7 +207,7 @@ def test_exchanges_tile_the_conversation(content: list[bytes]) -> None:
 
 @given(transcript_lines)
 def test_no_turn_is_lost(content: list[bytes]) -> None:
-    """Every turn the reader gave is in one exchange, unless nothing was said at all."""
+    """Every turn is in one exchange, unless the transcript has only injected text."""
     data = written(content)
     reader = ClaudeCode().reader(Session("claude-code", SESSION))
     turns = [event for event in reader.read(split(io.BytesIO(data))) if not isinstance(event, Note | Skipped)]
@@ -222,8 +222,8 @@ def test_no_turn_is_lost(content: list[bytes]) -> None:
 @example([_on_one_line([replied(tool("Read", {}))]), _on_one_line([result("x"), said("two")])], 2)
 @example([_on_one_line([each]) for each in (said("one"), queue("enqueue", "two"), said("two"))], 2)
 @example([written([queue("enqueue", "two")]).strip(), written([said("two")]).strip()], 1)
-def test_reading_on_gives_what_reading_everything_gives(content: list[bytes], cut: int) -> None:
-    """For any place where a first reading stopped, going on from its last exchange ends with the same exchanges."""
+def test_resuming_gives_the_same_exchanges(content: list[bytes], cut: int) -> None:
+    """For any place where reading stopped, resuming at the last exchange gives the same exchanges."""
     whole, seen = written(content), written(content[:cut])
     before = exchanges(seen)
     last = before[-1] if before else None

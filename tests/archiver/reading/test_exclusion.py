@@ -1,4 +1,4 @@
-"""Withholding: what people and settings keep out is in the copies alone, and its lines are counted under a reason."""
+"""Excluded exchanges, sessions and folders stay in the raw copies only, and their lines are counted."""
 
 # pyright: reportPrivateUsage=false
 
@@ -25,8 +25,8 @@ def history(tmp_path: Path) -> Iterator[History]:
         yield made
 
 
-def test_one_exchange_is_kept_out(history: History) -> None:
-    """The exchange with the marker is not stored; those around it are, and no line is lost."""
+def test_one_exchange_is_excluded(history: History) -> None:
+    """An exchange with the request is not stored; its neighbours are, and every line is counted."""
     history.write(talk("a", ONE, "b"))
     history.ingest()
 
@@ -34,8 +34,8 @@ def test_one_exchange_is_kept_out(history: History) -> None:
     assert history.source().coverage == {"parsed": 4, Unindexed.EXCHANGE: 2}
 
 
-def test_a_whole_session_is_kept_out_even_afterwards(history: History) -> None:
-    """A marker that comes later removes what was stored before, title included, and holds for what follows."""
+def test_a_session_is_excluded_afterwards(history: History) -> None:
+    """A later request removes everything that was stored of the session, and applies to later lines."""
     history.write(talk("a"))
     history.ingest()
     history.append(talk(MARKER), at=2)
@@ -48,8 +48,8 @@ def test_a_whole_session_is_kept_out_even_afterwards(history: History) -> None:
     assert history.source().coverage == {Unindexed.SESSION: 6}
 
 
-def test_what_goes_on_from_such_a_session_is_kept_out(history: History) -> None:
-    """A fork that repeats the marker is kept out as well, although the repeated lines are the original's."""
+def test_a_fork_of_an_excluded_session_is_excluded(history: History) -> None:
+    """A fork that repeats the request is excluded, although the line belongs to the original."""
     history.write(talk("a", MARKER))
     history.write([*talk("a", MARKER), *talk("d", session=FORK)], FORK, at=2)
     history.ingest()
@@ -57,8 +57,8 @@ def test_what_goes_on_from_such_a_session_is_kept_out(history: History) -> None:
     assert history.prompts(FORK) == []
 
 
-def test_sub_agents_of_such_a_session_are_kept_out(history: History) -> None:
-    """What a sub-agent said is removed when its session is, in the same pass, whichever came first."""
+def test_sub_agents_of_an_excluded_session_are_excluded(history: History) -> None:
+    """Sub-agents are excluded with their session, in the same run and in any order."""
     side = [{**record, "isSidechain": True, "agentId": "x1"} for record in talk("s")]
     history.write(talk("a"))
     history.write(side, "agent-x1", at=2)
@@ -84,18 +84,18 @@ def test_sub_agents_of_such_a_session_are_kept_out(history: History) -> None:
     ],
 )
 def test_patterns_cover_folders_at_any_depth(pattern: str, folder: str, covered: bool) -> None:
-    """A bare name counts wherever it stands, a whole path from the root."""
+    """A name matches at any depth, a path from the root."""
     assert Exclusion([pattern]).covers(folder) is covered
 
 
-def test_a_pattern_that_means_nothing_is_refused() -> None:
+def test_a_relative_path_is_refused() -> None:
     """A relative path could mean any folder."""
     with pytest.raises(ConfigInvalid):
         Exclusion(["work/clients"])
 
 
-def test_excluded_folders_are_not_even_copied(history: History) -> None:
-    """The folder that a transcript names decides; others are archived."""
+def test_excluded_folders_are_not_copied(history: History) -> None:
+    """The folder that a transcript names decides; other transcripts are archived."""
     history.write(talk("a", project="/home/demo/secret-plans"))
     history.write(talk("b", session=FORK), FORK, at=2)
     tally = Ingest(history.store, history.raw, Exclusion(["secret-*"])).run(in_paths([history.folder]))
@@ -104,8 +104,8 @@ def test_excluded_folders_are_not_even_copied(history: History) -> None:
     assert [name for name in history.archive_files() if ORIGINAL in name] == []
 
 
-def test_what_is_excluded_later_stays_until_it_is_forgotten(history: History) -> None:
-    """A pass says how many sessions were archived before they were excluded, and adds nothing to them."""
+def test_a_session_excluded_later_stays_until_deleted(history: History) -> None:
+    """A run reports how many archived sessions are excluded by now, and adds nothing to them."""
     history.write(talk("a", project="/home/demo/secret-plans"))
     history.ingest()
     history.append(talk("b", project="/home/demo/secret-plans"))
@@ -116,7 +116,7 @@ def test_what_is_excluded_later_stays_until_it_is_forgotten(history: History) ->
 
 
 def test_newer_rules_read_everything_again(history: History) -> None:
-    """What an older version stored is redacted from the copies; what did not change keeps its key."""
+    """Everything stored under older rules is redacted again; unchanged exchanges keep their keys."""
     secret = "gh" + "p_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"
     history.write(talk("a", f"use {secret} now"))
     history.ingest()

@@ -1,4 +1,4 @@
-"""Do our own words stay in the archive without ever being taken for somebody's?"""
+"""Palaver's own output stays in the raw archive and is never indexed."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -45,8 +45,8 @@ def balanced(history: History, session: str = ORIGINAL) -> dict[str, int]:
     return source.coverage
 
 
-def test_a_call_of_our_tools_and_its_answer_are_left_out(history: History) -> None:
-    """Under the name of the tool; what was asked and answered around it stays."""
+def test_calls_of_own_tools_are_removed(history: History) -> None:
+    """Calls of Palaver's tools and their results are removed; the turns around them stay."""
     history.write(
         placed(
             said("Why?", uuid="a"),
@@ -61,8 +61,8 @@ def test_a_call_of_our_tools_and_its_answer_are_left_out(history: History) -> No
     assert balanced(history) == {"parsed": 2, "own-tool": 2}
 
 
-def test_an_answer_without_its_call_is_known_by_its_tool(history: History) -> None:
-    """Some versions of an agent tell the end of a call alone."""
+def test_a_result_without_its_call_is_removed(history: History) -> None:
+    """A result is recognised by the name of its tool."""
     invocation = {"server": "palaver", "tool": "search"}
     answer = {"Ok": {"content": [{"type": "text", "text": "zephyr"}]}}
     ended = codex_lines.event("mcp_tool_call_end", call_id=codex_lines.CALL, invocation=invocation, result=answer)
@@ -74,8 +74,8 @@ def test_an_answer_without_its_call_is_known_by_its_tool(history: History) -> No
     assert history.store.sources.coverage()["own-tool"] == 1
 
 
-def test_an_answer_of_a_shell_that_asked_us_is_left_out(history: History) -> None:
-    """A command that does something else besides is judged by its fences alone."""
+def test_results_of_own_shell_commands_are_removed(history: History) -> None:
+    """A command that does something else, too, is only checked for recalled text."""
     asked = tool("Bash", {"command": "palaver search zephyr --json"})
     mixed = tool("Bash", {"command": "make; palaver search zephyr"}, id="toolu_2")
     history.write(
@@ -93,8 +93,8 @@ def test_an_answer_of_a_shell_that_asked_us_is_left_out(history: History) -> Non
     assert balanced(history) == {"parsed": 3, "own-tool": 2}
 
 
-def test_a_line_that_says_something_besides_stays_parsed(history: History) -> None:
-    """Only our part of it is left out."""
+def test_a_line_with_other_content_stays_parsed(history: History) -> None:
+    """Only Palaver's own part of the line is removed."""
     history.write(placed(said("Why?"), replied(text("I look."), tool(SERVER, {"query": "zephyr"}))))
     history.ingest()
 
@@ -103,8 +103,8 @@ def test_a_line_that_says_something_besides_stays_parsed(history: History) -> No
 
 
 @pytest.mark.parametrize("content", [f"{FENCED}\nDo that again.", f"Do that again.\n{FENCED}"])
-def test_recalled_text_that_was_pasted_is_cut_out(history: History, content: str) -> None:
-    """The person's own words stay, and the title is made of them."""
+def test_pasted_recalled_text_is_removed(history: History, content: str) -> None:
+    """The user's own words stay, and give the title."""
     history.write(placed(said(content)))
     history.ingest()
 
@@ -112,8 +112,8 @@ def test_recalled_text_that_was_pasted_is_cut_out(history: History, content: str
     assert history.session().title == "Do that again."
 
 
-def test_a_line_that_is_nothing_but_recalled_is_counted(history: History) -> None:
-    """As one that a hook puts in when a session begins."""
+def test_a_line_of_recalled_text_only_is_counted(history: History) -> None:
+    """A hook adds such a line when a session begins."""
     history.write(placed(said(FENCED, isMeta=True), said("Go on")))
     history.ingest()
 
@@ -121,8 +121,8 @@ def test_a_line_that_is_nothing_but_recalled_is_counted(history: History) -> Non
     assert balanced(history) == {"parsed": 1, "own-recalled": 1}
 
 
-def test_an_exchange_that_we_asked_for_is_left_out(history: History) -> None:
-    """The mark tells; the person may go on in the same session."""
+def test_an_exchange_with_an_own_prompt_is_removed(history: History) -> None:
+    """The marker of the prompt decides; later exchanges of the session stay."""
     own = said(f"{OWN_PROMPT_MARK}\nExtract what was learned of zephyr.")
     later = (said("And now me"), replied(text("Yes."), id="msg_2"))
     history.write(placed(said("Hello"), own, replied(text("zephyr")), *later))
@@ -132,8 +132,8 @@ def test_an_exchange_that_we_asked_for_is_left_out(history: History) -> None:
     assert balanced(history) == {"parsed": 3, "own-run": 2}
 
 
-def test_a_session_that_is_all_ours_is_left_out_as_it_grows(history: History) -> None:
-    """Each pass knows it anew, and counts each line once."""
+def test_a_growing_own_session_is_removed(history: History) -> None:
+    """Each run recognises it again, and counts each line once."""
     own = said(f"{OWN_PROMPT_MARK}\nExtract.")
     history.write(placed(own, replied(text("zephyr"))))
     history.ingest()
@@ -144,8 +144,8 @@ def test_a_session_that_is_all_ours_is_left_out_as_it_grows(history: History) ->
     assert balanced(history) == {"own-run": 3}
 
 
-def test_an_agent_that_works_in_our_folder_is_left_out(history: History) -> None:
-    """Wherever below it."""
+def test_a_session_in_the_home_is_removed(history: History) -> None:
+    """Any folder below Palaver's home counts."""
     inside = str(history.home.root / "runs" / "7")
     history.write(placed(said("zephyr", cwd=inside), replied(text("zephyr"), cwd=inside)))
     history.write(talk("A", session=FORK), FORK)
@@ -161,8 +161,8 @@ def subagent(*records: dict[str, Any]) -> bytes:
 
 
 @pytest.mark.parametrize(("other", "left"), [("Read", 2), (SERVER, 0)])
-def test_a_sub_agent_that_only_asks_us_is_left_out(history: History, other: str, left: int) -> None:
-    """One that does other work besides found something out itself."""
+def test_a_sub_agent_that_only_calls_palaver_is_removed(history: History, other: str, left: int) -> None:
+    """A sub-agent that also does other work stays."""
     path = history.folder / "shop" / "agent-a1.jsonl"
     path.parent.mkdir(parents=True)
     path.write_bytes(
@@ -209,10 +209,8 @@ def codex_asks(answer: str) -> bytes:
 
 
 @pytest.mark.parametrize("asks", [claude_asks, codex_asks])
-def test_what_a_search_answered_is_not_found_by_the_next_one(
-    history: History, asks: Callable[[str], bytes], tmp_path: Path
-) -> None:
-    """A search's answer in another agent's transcript is archived and can be read; only the original is found."""
+def test_a_search_result_is_not_found_again(history: History, asks: Callable[[str], bytes], tmp_path: Path) -> None:
+    """A result in the transcript of another agent is archived; only the original is found."""
     history.write([said("The zephyr breaks the build", cwd="/home/demo/shop"), replied(text("Pin zephyr to 2.4."))])
     history.ingest()
     with ArchiveSearch(history.home) as layers:

@@ -1,4 +1,4 @@
-"""Tests for archiver/reading/recorded_edits.py: what a call wrote, whichever agent made it."""
+"""Edits of every agent are found in raw lines."""
 
 from typing import Any
 
@@ -32,8 +32,8 @@ def lines(path: str = PATH, **record: Any) -> set[str]:
         {"file_path": PATH, "edits": [{"old_string": "x", "new_string": "new = 2"}, "odd", None]},
     ],
 )
-def test_every_agents_way_to_write_is_understood(given: dict[str, Any]) -> None:
-    """Only what was not there before counts, also inside arguments that are JSON in a text."""
+def test_edits_of_every_agent_are_found(given: dict[str, Any]) -> None:
+    """Only added lines count, also in arguments that are JSON in a string."""
     block = {"type": "tool_use", "name": "Edit", "input": given}
 
     assert lines(message={"content": [block]}) == {"new = 2"}
@@ -41,8 +41,8 @@ def test_every_agents_way_to_write_is_understood(given: dict[str, Any]) -> None:
     assert lines("/home/demo/shop/other.py", message={"content": [block]}) == set()
 
 
-def test_a_difference_in_the_result_is_believed_first() -> None:
-    """It knows whole lines, where the call names a part of one, and what the file said before."""
+def test_a_diff_in_the_result_is_preferred() -> None:
+    """A diff has whole lines and the earlier content of the file."""
     call = orjson.dumps({"input": {"file_path": PATH, "old_string": "1.19", "new_string": "RATE"}})
     hunk = {"lines": [" def price(net):", "-    return net * 1.19", "+    return net * RATE"]}
     result = orjson.dumps({"toolUseResult": {"filePath": PATH, "newString": "RATE", "structuredPatch": [hunk, 1]}})
@@ -52,13 +52,13 @@ def test_a_difference_in_the_result_is_believed_first() -> None:
     assert written_lines(call, PATH, elsewhere) == written_lines(call, PATH, b"torn") == {"RATE"}
 
 
-def test_a_patch_is_cut_by_file() -> None:
+def test_a_patch_is_divided_by_file() -> None:
     """Each part belongs to the file that it names."""
     assert lines("price.py", payload={"input": PATCH}) == {"new = 2"}
     assert lines("more.py", payload={"arguments": orjson.dumps({"patch": PATCH}).decode()}) == {"nor this"}
 
 
 @pytest.mark.parametrize("line", [b"", b"torn {", b"[]", b"null", b'"*** Begin Patch"', b"[" * 300 + b"]" * 300])
-def test_what_is_no_record_wrote_nothing(line: bytes) -> None:
-    """Whatever the line holds, nothing fails."""
+def test_other_lines_have_no_edits(line: bytes) -> None:
+    """Any other line gives no edits and no error."""
     assert written_lines(line, PATH) == frozenset()

@@ -1,4 +1,4 @@
-"""Reading: what the lines of one file make of its session, and an account of every line."""
+"""Reading a source describes its session and counts every line."""
 
 import io
 from collections.abc import Collection, Mapping
@@ -74,7 +74,7 @@ class Read(Nothing):
 
 
 def test_a_session_is_described_by_its_lines() -> None:
-    """Place, version, models and times come from the lines; the first folder and the last branch count."""
+    """Folder, version, models and dates come from the lines; the first folder and the last branch count."""
     here = {"cwd": "/home/demo/shop", "gitBranch": "main", "version": "2.0.1", "timestamp": "2026-03-01T10:00:00Z"}
     there = {"cwd": "/code/bakery", "gitBranch": "fix", "version": "2.0.2", "timestamp": "2026-03-01T11:00:00Z"}
     found = Read(said("one", **here), replied(text("1"), **here), said("two", **there), replied(text("2"), **there))
@@ -95,7 +95,7 @@ def test_a_session_is_described_by_its_lines() -> None:
 
 
 def test_every_line_has_one_outcome() -> None:
-    """Parsed, repeated, or passed over for a named reason; together they are all lines."""
+    """Every line is parsed, repeated or skipped for a reason."""
     found = Read(MODE, *talk("one"), b"", b"{", b"[]", *talk("one"), {"type": "novelty"})
 
     assert found.source.coverage == {
@@ -113,8 +113,8 @@ def test_every_line_has_one_outcome() -> None:
     )
 
 
-def test_reading_stops_before_a_line_still_being_written() -> None:
-    """The place where it stopped is the end of the last whole line."""
+def test_reading_stops_before_an_incomplete_line() -> None:
+    """The end is that of the last complete line."""
     data = written(talk("one"))
     source_, session = source(), Session("claude-code", ORIGINAL)
     reading = SourceReader(ClaudeCode(), session, source_, Nothing(), BOUNDARIES)
@@ -123,8 +123,8 @@ def test_reading_stops_before_a_line_still_being_written() -> None:
     assert (source_.lines, source_.parsed, source_.coverage) == (2, len(data), {PARSED: 2})
 
 
-def test_the_next_reading_begins_with_the_last_exchange() -> None:
-    """What is remembered is where that begins, in lines, bytes and exchanges, and what became of the lines before."""
+def test_the_resume_point_is_the_last_exchange() -> None:
+    """It has the line, byte and ordinal of the last exchange, and the outcomes of the lines before."""
     found = Read(MODE, *talk("one", "two"))
 
     assert found.source.resume == ResumePoint(
@@ -132,13 +132,13 @@ def test_the_next_reading_begins_with_the_last_exchange() -> None:
     )
 
 
-def test_a_file_without_conversation_is_read_from_its_start() -> None:
-    """There is no exchange to go on from."""
+def test_a_file_without_exchanges_is_read_from_its_start() -> None:
+    """Without an exchange the resume point is the start of the file."""
     assert Read(MODE, MODE).source.resume == ResumePoint()
 
 
-def test_lines_that_another_file_brought_are_repeated() -> None:
-    """They make no exchange; a record on its own line is no repetition."""
+def test_lines_of_another_file_are_repeated() -> None:
+    """They give no exchange; a record on its own line is no repetition."""
     found = Read(
         *talk("one", "two", "three"), places={"one-asked": (7, 1), "one-answered": (7, 2), "two-asked": (1, 3)}
     )
@@ -148,8 +148,8 @@ def test_lines_that_another_file_brought_are_repeated() -> None:
     assert found.reading.records == {"two-asked": 3, "two-answered": 4, "three-asked": 5, "three-answered": 6}
 
 
-def test_lines_that_this_file_brought_before_are_repeated() -> None:
-    """A record that comes again further down is known, in one reading and over several."""
+def test_earlier_lines_of_the_file_are_repeated() -> None:
+    """A record that occurs again is recognised, in one run and over several."""
     lines = [*talk("one", "two"), *talk("one")]
     assert Read(*lines).prompts == ["one?", "two?"]
 
@@ -160,8 +160,8 @@ def test_lines_that_this_file_brought_before_are_repeated() -> None:
     assert again.source.coverage == Read(*lines).source.coverage == {PARSED: 4, REPEATED: 2}
 
 
-def test_other_files_are_asked_about_once() -> None:
-    """One question for all records of the file, however many lines it has."""
+def test_known_records_are_queried_once() -> None:
+    """All records of a file are looked up in one query."""
     found = Read(*talk(*(f"w{number}" for number in range(20))))
 
     assert [len(records) for records in found.asked] == [40]
@@ -175,8 +175,8 @@ def test_a_session_is_dated_by_its_own_lines() -> None:
     assert (found.session.started, found.session.ended) == (1_772_359_200_000, 1_772_359_200_000)
 
 
-def test_times_only_widen() -> None:
-    """A later reading does not forget when a session began, nor how late it was."""
+def test_dates_only_widen() -> None:
+    """A later run keeps the earliest start and the latest end of a session."""
     known = Session("claude-code", ORIGINAL, started=5, ended=2**50)
     found = Read(*talk("one"), session=known)
 
@@ -185,7 +185,7 @@ def test_times_only_widen() -> None:
 
 
 def test_the_best_title_wins() -> None:
-    """What a person wrote beats what a machine wrote, which beats the first prompt; the latest of its kind counts."""
+    """A title by the user beats a generated one, which beats the first prompt; the latest of a rank wins."""
     given = {"type": "custom-title", "customTitle": "Given", "sessionId": ORIGINAL}
     made = [{"type": "ai-title", "aiTitle": title, "sessionId": ORIGINAL} for title in ("Made", "Made later")]
 
@@ -206,23 +206,23 @@ def test_a_long_title_is_cut() -> None:
     assert session.title.startswith("a bccc")
 
 
-def test_a_prompt_that_only_waited_is_a_title_too() -> None:
-    """A session in which everything was typed while the assistant worked is not nameless."""
+def test_a_queued_prompt_can_be_the_title() -> None:
+    """A session with queued prompts only has a title."""
     waiting = {"type": "queue-operation", "operation": "enqueue", "content": "wait\nfor me", "timestamp": None}
 
     assert Read(waiting, {**waiting, "content": "me too"}).session.title == "wait for me"
 
 
-def test_a_title_that_names_a_record_is_handed_on() -> None:
-    """It may belong to another session, so it is not this one's."""
+def test_a_title_with_a_record_is_passed_on() -> None:
+    """The record may belong to another session, so the title is not applied here."""
     found = Read({"type": "summary", "summary": "Elsewhere", "leafUuid": "x"}, *talk("one"))
 
     assert [(title.value, title.about) for title in found.reading.titles] == [("Elsewhere", "x")]
     assert found.session.title == "one?"
 
 
-def test_where_a_fork_comes_from_is_kept() -> None:
-    """The session named by its lines is its parent; the first one named stays."""
+def test_the_parent_of_a_fork_is_kept() -> None:
+    """The first session that the lines name as parent stays."""
     line = said("one", uuid="a", forkedFrom={"sessionId": FORK, "messageUuid": "x"})
     assert Read(line).session.parent_id == FORK
 
@@ -231,7 +231,7 @@ def test_where_a_fork_comes_from_is_kept() -> None:
 
 
 def test_links_out_of_a_session_are_kept() -> None:
-    """Pull requests and the session it goes on in."""
+    """Pull requests and the session that continues this one are kept."""
     found = Read(
         *talk("one"),
         {"type": "pr-link", "prUrl": "https://example.com/pull/1", "sessionId": ORIGINAL},
@@ -258,12 +258,12 @@ def test_links_out_of_a_session_are_kept() -> None:
     ],
 )
 def test_a_project_is_named_after_its_folder(folder: str, project: str) -> None:
-    """The last part of the path, or of the repository that a worktree is of."""
+    """The last part of the path, or of a worktree's repository, is the name."""
     assert project_of(folder) == project
 
 
 def test_without_a_folder_the_archive_names_the_project() -> None:
-    """The folder in which the agent keeps the transcript is better than no name, and worse than the real one."""
+    """The agent's folder of the transcript is used until the real folder is known."""
     session = Read(said("one")).session
     assert session.project == "folder"
 
@@ -272,15 +272,15 @@ def test_without_a_folder_the_archive_names_the_project() -> None:
 
 
 def test_a_plan_is_titled_by_its_heading() -> None:
-    """What Claude Code puts before a plan that was agreed on would name every such session alike."""
+    """The words that Claude Code puts before every agreed plan are no title."""
     plan = "Implement the following plan:\n\n# Cache the tides\n\nWhy: slow."
 
     assert title_of(plan) == "Cache the tides"
     assert Read(said(plan)).session.title == "Cache the tides"
 
 
-def test_a_session_is_called_after_words() -> None:
-    """A prompt that is a picture alone names nothing; beside one, and over several lines, the words do."""
+def test_a_title_has_no_pictures() -> None:
+    """A prompt that is only a picture gives no title; other words of the prompt do."""
     picture = [{"type": "image", "source": {"media_type": "image/png", "data": "AAAA" * 512}}]
     words = [*picture, {"type": "text", "text": "Move\nthe button"}]
 

@@ -1,4 +1,4 @@
-"""Private spans and markers: what a person keeps out is nowhere but in the copy, and every line is accounted for."""
+"""Private spans and excluded prompts stay in the raw copies only."""
 
 import pytest
 from hypothesis import given

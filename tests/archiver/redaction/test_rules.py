@@ -1,4 +1,4 @@
-"""Is each rule whole, and does the look at its signs lose nothing?"""
+"""Each rule is valid, and its keywords lose no match."""
 
 import hashlib
 import random

@@ -1,4 +1,4 @@
-"""Tests for background/rounds.py: what a server leaves to the background is done."""
+"""A server has its queued documents indexed in the background."""
 
 from pathlib import Path
 

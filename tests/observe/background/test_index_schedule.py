@@ -1,4 +1,4 @@
-"""Is it learned from what was taken up soon, and not too often?"""
+"""Changes are indexed soon, and not too often."""
 
 from collections.abc import Iterator
 from pathlib import Path

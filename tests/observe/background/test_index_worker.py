@@ -1,4 +1,4 @@
-"""Does a round of catching up tell what it saw, and look for damage when that is due?"""
+"""An index worker reports the changes that it considered, and verifies what is due."""
 
 # pyright: reportPrivateUsage=false
 
