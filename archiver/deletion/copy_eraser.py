@@ -29,6 +29,7 @@ class CopyEraser:
         self._store, self._raw = store, raw
         self._key = Home(raw.root.parent).key()
         self.suppressed = SuppressionList(store, self._key, erased=True)
+        self._expected = set[str]()
 
     def expect(self, copies: Iterable[str]) -> None:
         """Record that erased lines may be in these copies, or will be once they are written."""
@@ -36,8 +37,15 @@ class CopyEraser:
         known, recorded = {each.agent for each in all_formats()}, self._store.tombstones.intended()
         expected = [name for name in copies if name not in recorded and name.partition("/")[0] in known]
         if erased is not None and expected:
+            self._expected |= set(expected)
             with self._store.transaction():
                 self._store.tombstones.intend(erased, dict.fromkeys(expected, False))
+
+    def confirm(self, archived: str) -> None:
+        """Record that the new lines of an expected copy contain no deleted one. The caller opens the transaction."""
+        remade = Copy(self._raw.root, archived).damaged_files()  # then earlier lines were copied again as well
+        if archived in self._expected and not remade:
+            self._store.tombstones.cleaned(archived)
 
     def finish(self, progress: Progress = silent) -> list[SourceUnreadable]:
         """Clean every recorded copy; return the problems of those that could not be cleaned, which stay recorded."""

@@ -97,7 +97,7 @@ class Ownership:
 
     def deleted(self, source: Source) -> set[int]:
         """Return the lines of a copy that were deleted before. Raises `CopyDamaged`."""
-        if DELETED not in source.coverage:
+        if not repeats_others(source):
             return set()
         with self.reading(source) as file:
             return self._suppression.lines(source.path, split(file)) | self._suppression.records(self.records(source))

@@ -28,7 +28,6 @@ from ..reading.source_reader import IngestFilters, SourceReader
 from ..redaction import Redactor
 from ..redaction.transcript_redactor import TranscriptRedactor
 from ..store import Source, Store
-from ..store.source_table import DELETED
 from .container_extraction import ContainerExtractor
 from .ingest_jobs import IngestJob, JobPlanner
 from .parallel_parsing import ParallelParser, ParsedFile, ParseTask, batches
@@ -201,7 +200,7 @@ class Ingest:
         except SourceUnreadable as problem:
             report.problems.append(problem)
             return
-        if self._eraser and DELETED in ingested.source.coverage:
+        if self._eraser and ingested.reading.has_deleted:
             self._eraser.expect([job.archived])
         self._unstored.append(ingested)
         if len(self._unstored) >= _TRANSACTION or time.monotonic() - self._stored_at > _UNSTORED:
@@ -240,6 +239,8 @@ class Ingest:
         with self._store.transaction():
             self._store.tombstones.accept(self._key)
             for each in waiting:
+                if self._eraser and not each.reading.has_deleted:
+                    self._eraser.confirm(each.job.archived)
                 try:
                     with self._store.step():
                         self._store_one(each)

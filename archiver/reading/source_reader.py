@@ -82,6 +82,8 @@ class SourceReader:
         self._title_exchange: int | None = None
         self.titles: list[Note] = []
         """Titles of the session that has the record they name, which may be another one."""
+        self.has_deleted = False
+        """True if the user deleted some of the new lines."""
         self.repetitions: list[Repetition] = []
         """Lines that repeat a record of another source."""
         self.later_sources: Collection[int] = ()
@@ -155,6 +157,7 @@ class SourceReader:
             return
         rows = split(file, start_byte=found.start.byte, start_line=found.start.line)
         gone = suppression.lines(self._source.path, rows) | suppression.records(found.records)
+        self.has_deleted = bool(gone)
         for place in range(self.lines):
             if found.start.line + place in gone:
                 found.outcomes[place] = DELETED
