@@ -303,7 +303,7 @@ def test_a_lost_key_stops_ingest_and_deletion(history: History, damage: str) -> 
         assert "backup" in raised.value.hint
         with pytest.raises(KeyLost):
             forget(history.home, OTHER)
-    assert "forgotten" in {finding.part for finding in check_consistency(history.home).problems}
+    assert "deletions" in {finding.part for finding in check_consistency(history.home).problems}
 
     history.home.key_file.write_bytes(key)
     archive(history)
@@ -411,11 +411,11 @@ def test_a_damaged_line_is_reported_until_it_is_acknowledged(history: History) -
     lose(history.home)
 
     [problem] = rebuild_from_archive(history.home, in_paths([history.folder])).problems
-    assert "1 record of deletions cannot be read" in problem.problem
+    assert "1 deletion was lost with damaged tombstones" in problem.problem
     assert "whole?" not in asked(history.home)
     for repair in (False, True):
         [finding] = check_consistency(history.home, repair=repair).problems
-        assert (finding.part, finding.repaired) == ("forgotten", repair)
+        assert (finding.part, finding.repaired) == ("deletions", repair)
         assert "Delete it again" in finding.problem
     assert check_consistency(history.home).problems == []
 
@@ -429,7 +429,7 @@ def test_a_damaged_file_is_repaired_from_the_database(history: History) -> None:
     file.write_bytes(file.read_bytes()[:-9])
 
     [finding] = check_consistency(history.home).problems
-    assert finding.part == "forgotten"
+    assert finding.part == "deletions"
     assert "--repair" in finding.remedy
     check_consistency(history.home, repair=True)
 
