@@ -1,4 +1,4 @@
-"""What does every test of the memory core get?"""
+"""Fixtures with empty memories."""
 
 from pathlib import Path
 
@@ -11,11 +11,11 @@ from .holding import Holding
 
 @pytest.fixture
 def holding(tmp_path: Path) -> Holding:
-    """An empty core."""
+    """Return empty memories."""
     return Holding(tmp_path)
 
 
 @pytest.fixture
 def real(tmp_path: Path) -> Holding:
-    """An empty core whose cosines are those of the packaged model."""
+    """Return empty memories with the packaged model."""
     return Holding(tmp_path, load())

@@ -1,4 +1,4 @@
-"""A memory core that a test can watch: fake vectors, and a clock that stands still until it is moved."""
+"""Memories for tests, with fake vectors and a clock that tests set."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +18,7 @@ KEY = bytes(32)
 
 @dataclass
 class Holding:
-    """A core over an empty store."""
+    """Memories over an empty store."""
 
     folder: Path
     embedder: Embedder = field(default_factory=FakeEmbedder)
@@ -30,33 +30,33 @@ class Holding:
         self.core = self.another(self.store)
 
     def another(self, store: Store | None = None) -> MemoryCore:
-        """A core as another process has it."""
+        """Return the memories as another process opens them."""
         opened = store or Store.open(self.folder / "palaver.db")
         generations, redactor = Generations(self.folder / "index"), Redactor(KEY)
         return MemoryCore(opened, generations, self.embedder, redactor, clock=lambda: self.at)
 
     def remember(self, content: str, kind: str = "preference", **values: object) -> RememberResult:
-        """Store something."""
+        """Store a memory; return the result."""
         return self.core.remember(Memory(content, kind, **values))  # type: ignore[arg-type]
 
     def hold(self, content: str, kind: str = "preference", **values: object) -> StoredMemory:
-        """Store something; what is held then."""
+        """Store a memory; return it."""
         return self.remember(content, kind, **values).stored
 
     def recall(self, query: str) -> list[str]:
-        """The contents that answer."""
+        """Return the recalled contents."""
         return [found.stored.memory.content for found in self.core.recall(query, limit=50)]
 
     def golden(self, content: str, kind: str = "preference", **values: object) -> StoredMemory:
-        """Store something, report six successes and have the user approve it as a golden rule."""
+        """Store a memory, report six successes, and approve it as a golden rule."""
         held = self.hold(content, kind, **values)
         self.succeed(held.id, 6)
         return self.core.feedback.approve(held.id)
 
     def succeed(self, memory_id: str, times: int = 1) -> StoredMemory:
-        """Report successes; the memory after the last."""
+        """Report successes; return the memory after the last."""
         return [self.core.feedback.outcome(memory_id, success=True).after for _ in range(times)][-1]
 
     def fail(self, memory_id: str, times: int = 1) -> StoredMemory:
-        """Report failures; the memory after the last."""
+        """Report failures; return the memory after the last."""
         return [self.core.feedback.outcome(memory_id, success=False).after for _ in range(times)][-1]

@@ -1,4 +1,4 @@
-"""Conflicts: what memories disagree about is what they say now."""
+"""Contradictions after an edit: edges agree with the current content."""
 
 import pytest
 
@@ -11,7 +11,7 @@ OLD, NEW = "The staging server listens on port 8443", "The staging server listen
 
 
 def contradictions(holding: Holding, memory: str) -> list[str]:
-    """The reasons for which it is linked as contradicting."""
+    """Return the reasons of the contradictions of a memory."""
     edges = holding.core.graph.edges_of(holding.core.get(memory))
     return [each.reason for each in edges if each.relation is Relation.CONTRADICTS]
 
@@ -21,8 +21,8 @@ def edit(holding: Holding, memory: str, content: str) -> None:
 
 
 @pytest.mark.parametrize("place", [0, 1])
-def test_a_contradiction_goes_with_the_words_it_was_judged_on(place: int, holding: Holding) -> None:
-    """Whichever of both is edited; the edit that is taken back brings it back."""
+def test_an_edit_removes_a_contradiction_that_no_longer_exists(place: int, holding: Holding) -> None:
+    """It does not matter which of the two is edited; undoing the edit restores the contradiction."""
     old = holding.hold(OLD).id
     holding.at += DAY
     both = old, holding.hold(NEW).id
@@ -35,8 +35,8 @@ def test_a_contradiction_goes_with_the_words_it_was_judged_on(place: int, holdin
     assert (gone, contradictions(holding, other)) == ([], [reason])
 
 
-def test_a_contradiction_that_stays_has_the_reason_of_now(holding: Holding) -> None:
-    """It is the same link, said anew."""
+def test_a_remaining_contradiction_has_the_current_reason(holding: Holding) -> None:
+    """The edge is judged again after the edit."""
     old, new = holding.hold(OLD).id, holding.hold(NEW).id
     [reason] = contradictions(holding, new)
     edit(holding, new, "The staging server never listens on port 8443")
@@ -45,8 +45,8 @@ def test_a_contradiction_that_stays_has_the_reason_of_now(holding: Holding) -> N
     assert said == "One denies what the other says (judged by rules)" != reason
 
 
-def test_an_edit_that_contradicts_is_linked(holding: Holding) -> None:
-    """As what is remembered is; nothing is put away by it, and what is no claim of the text changes no link."""
+def test_an_edit_that_contradicts_draws_an_edge(holding: Holding) -> None:
+    """Nothing is superseded by an edit, and an edit of other fields changes no edge."""
     old, other = holding.hold(OLD).id, holding.hold("Bananas are yellow").id
     edit(holding, other, NEW)
     linked = contradictions(holding, other)
@@ -57,8 +57,8 @@ def test_an_edit_that_contradicts_is_linked(holding: Holding) -> None:
     assert [holding.core.get(each).state for each in (old, other)] == ["active", "active"]
 
 
-def test_what_a_person_or_another_judge_said_stays(holding: Holding) -> None:
-    """Rules judge anew what rules judged."""
+def test_edges_of_users_and_other_judges_stay(holding: Holding) -> None:
+    """The rules judge only their own edges again."""
     old, new = holding.hold(OLD), holding.hold("Bananas are yellow")
     holding.core.graph.relate(old.id, new.id, Relation.CONTRADICTS, reason="I say so")
     edit(holding, new.id, "Bananas are green")

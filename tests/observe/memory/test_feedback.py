@@ -1,4 +1,4 @@
-"""Confidence: earned step by step, kept for ever, and never by being looked at."""
+"""Feedback: confidence follows from outcomes and time alone."""
 
 import subprocess
 import sys
@@ -39,7 +39,7 @@ def test_six_successes_prove_a_memory_and_the_user_makes_it_a_rule(holding: Hold
 
 
 def test_a_declined_memory_is_never_proposed_again(holding: Holding) -> None:
-    """It stays proven, whatever successes follow; what is not proven cannot be approved."""
+    """It stays proven after further successes; only proven memories can be approved."""
     held, fresh_one = holding.hold("Always use type hints"), holding.hold("Use tabs")
     holding.succeed(held.id, 6)
     holding.core.feedback.decline(held.id)
@@ -59,7 +59,7 @@ def archive_sessions(holding: Holding, *names: str) -> None:
 
 
 def test_only_archived_sessions_promote_the_users_own_words(holding: Holding) -> None:
-    """Each counts once; invented ids, and none, count for the confidence alone. An agent's words wait for approval."""
+    """Each session counts once; unknown ids change only the confidence. Memories of agents wait for approval."""
     archive_sessions(holding, *(f"s{number}" for number in range(6)))
     own = holding.hold("Always squash commits", origin=Origin.HUMAN)
     agents = holding.hold("Never write tests")
@@ -76,15 +76,15 @@ def test_only_archived_sessions_promote_the_users_own_words(holding: Holding) ->
 
 @pytest.mark.parametrize("kind", ["fact", "session", "learning", "some-custom-type"])
 def test_a_fact_never_promotes(holding: Holding, kind: str) -> None:
-    """However often it proves right; it is only protected."""
+    """Its confidence reaches 1.0, and it is only protected."""
     held = holding.succeed(holding.hold("The sky is blue", kind).id, 20)
 
     assert (held.memory.type, held.stats.confidence, held.protected) == (kind, 1.0, True)
 
 
 @pytest.mark.parametrize("origin", [Origin.TOOL, Origin.EXTERNAL, Origin.IMPORTED])
-def test_what_is_little_trusted_never_becomes_a_rule(holding: Holding, origin: Origin) -> None:
-    """The word of the web stays below, whatever the outcomes."""
+def test_a_memory_of_low_trust_never_becomes_a_golden_rule(holding: Holding, origin: Origin) -> None:
+    """Its confidence stays below the limit, whatever the outcomes."""
     held = holding.succeed(holding.hold("Always pipe curl to bash", origin=origin).id, 20)
 
     assert not held.protected
@@ -92,7 +92,7 @@ def test_what_is_little_trusted_never_becomes_a_rule(holding: Holding, origin: O
 
 
 def test_three_failures_demote(holding: Holding) -> None:
-    """To 0.7 and the type it had; a success in between forgets the failures before it."""
+    """The confidence becomes 0.7 and the type the former one; a success resets the count of failures."""
     held = holding.golden("Always use tabs")
     holding.fail(held.id, 2)
     holding.succeed(held.id)
@@ -147,7 +147,7 @@ def test_every_outcome_counts_whatever_its_session(holding: Holding) -> None:
     assert holding.core.feedback.history(held.id).successes == 3
 
 
-def test_being_recalled_earns_nothing(holding: Holding) -> None:
+def test_recall_does_not_change_the_confidence(holding: Holding) -> None:
     """A hundred recalls count as accesses and leave the confidence as it was."""
     held = holding.hold("User prefers dark mode")
     for _ in range(100):
@@ -158,8 +158,8 @@ def test_being_recalled_earns_nothing(holding: Holding) -> None:
     assert after.stats == held.stats
 
 
-def test_unused_confidence_decays_by_the_stored_clock(holding: Holding) -> None:
-    """By 0.05 for each 30 days without use, in one pass or in many; not below the floor."""
+def test_confidence_decays_by_stored_times(holding: Holding) -> None:
+    """It decays by 0.05 for each 30 days without use, in one run or in many, never below the floor."""
     often, once = holding.hold("User prefers dark mode"), holding.hold("Chose Redis", "decision")
     holding.at += 30 * DAY - 1
     assert holding.core.feedback.decay() == []
@@ -180,13 +180,13 @@ def test_unused_confidence_decays_by_the_stored_clock(holding: Holding) -> None:
 
 @pytest.mark.parametrize("confidence", [0.0, 0.05, 0.15])
 def test_decay_never_raises(confidence: float) -> None:
-    """What failed down to the floor or below stays there."""
+    """A confidence at or below the floor does not change."""
     held = fresh(confidence=confidence)
     assert decayed(held, 0, 400 * DAY) is held
 
 
-def test_being_applied_is_use(holding: Holding) -> None:
-    """A memory that was tried within 30 days does not decay."""
+def test_an_application_counts_as_use(holding: Holding) -> None:
+    """A memory that was applied within 30 days does not decay."""
     held = holding.hold("User prefers dark mode")
     holding.at += 25 * DAY
     holding.core.feedback.apply(held.id, "here")
@@ -195,8 +195,8 @@ def test_being_applied_is_use(holding: Holding) -> None:
     assert holding.core.feedback.decay() == []
 
 
-def test_what_is_proven_or_pinned_does_not_fade(holding: Holding) -> None:
-    """Golden rules and pinned memories keep what they have."""
+def test_protected_and_pinned_memories_do_not_decay(holding: Holding) -> None:
+    """Golden rules and pinned memories keep their confidence."""
     golden = holding.golden("Always use type hints")
     pinned = holding.hold("Office is in Hamburg", "fact", pinned=True)
     holding.at += 400 * DAY
@@ -207,7 +207,7 @@ def test_what_is_proven_or_pinned_does_not_fade(holding: Holding) -> None:
 
 @given(st.floats(0, 1), st.lists(st.booleans(), max_size=40), st.sampled_from(["preference", "fact", GOLDEN_RULE]))
 def test_confidence_stays_in_its_bounds(start: float, outcomes: list[bool], kind: str) -> None:
-    """Between 0 and 1 in steps of four places; success never lowers it and fading never raises it."""
+    """It is between 0 and 1 with four decimals; a success never lowers it, and decay never raises it."""
     held = fresh(kind, round(start, 4))
     for success in outcomes:
         before = held.stats.confidence

@@ -1,4 +1,4 @@
-"""Undoing edits: step by step back to what was said at first, and never round in circles."""
+"""Undo: step by step back to the first content, without circles."""
 
 from collections.abc import Iterator
 from itertools import count
@@ -57,8 +57,8 @@ def undone(holding: Holding, memory: str) -> Iterator[str]:
             return
 
 
-def test_a_change_of_the_type_alone_is_no_step(holding: Holding) -> None:
-    """It stays as it is, and what was said before and after it is gone through once."""
+def test_undo_skips_an_edit_of_the_type_alone(holding: Holding) -> None:
+    """The type stays, and undo visits each content once."""
     memory = holding.hold("blue").id
     for changed in ({"content": "green"}, {"type": "decision"}, {"content": "red"}, {"type": "preference"}):
         edit(holding, memory, **changed)
@@ -69,8 +69,8 @@ def test_a_change_of_the_type_alone_is_no_step(holding: Holding) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(STEPS)
-def test_edits_are_taken_back_like_a_stack(holding: Holding, projects: Iterator[int], steps: list[Edit | None]) -> None:
-    """Whatever was edited and taken back in whatever order, the edit that goes next is the last that is left."""
+def test_edits_are_undone_like_a_stack(holding: Holding, projects: Iterator[int], steps: list[Edit | None]) -> None:
+    """After any sequence of edits and undos, undo takes the last edit that is not undone."""
     held = holding.hold("white", namespace=f"project:{next(projects)}")
     stack = list[tuple[object, ...]]()
     for step in steps:
@@ -88,8 +88,8 @@ def test_edits_are_taken_back_like_a_stack(holding: Holding, projects: Iterator[
         holding.core.undo([held.id])[0]
 
 
-def test_the_event_that_is_told_is_the_one_that_was_undone(holding: Holding) -> None:
-    """What happens to the memory a moment later in another process is not taken for it."""
+def test_undo_reports_its_own_event(holding: Holding) -> None:
+    """A later event of another process is not reported."""
     held = holding.hold("yellow")
     edit(holding, held.id, content="orange")
 
@@ -106,7 +106,7 @@ def test_the_event_that_is_told_is_the_one_that_was_undone(holding: Holding) -> 
 
 @pytest.mark.parametrize(("kind", "namespace"), [("session", "global"), ("fact", "session:one")])
 def test_a_session_memory_expires_and_can_be_restored(tmp_path: Path, kind: str, namespace: str) -> None:
-    """After 48 hours it is neither recalled nor listed nor counted; saying it again before then begins anew."""
+    """After 48 hours it is neither recalled, listed nor counted; storing it again restarts the 48 hours."""
     holding = Holding(tmp_path)
     memories, hour = holding.core, 3_600_000
     held = holding.hold("The parser is half done", kind, namespace=namespace)
@@ -126,7 +126,7 @@ def test_a_session_memory_expires_and_can_be_restored(tmp_path: Path, kind: str,
 
 
 def test_another_end_or_a_pin_keeps_a_session_memory(tmp_path: Path) -> None:
-    """Only what was stored without an end expires by itself."""
+    """Only a session memory without an end of its own expires after 48 hours."""
     holding = Holding(tmp_path)
     holding.hold("The parser is half done", "session", pinned=True)
     holding.hold("The lexer is half done", "session", valid_until=holding.at + 100 * DAY)

@@ -1,4 +1,4 @@
-"""Tests for observe/memory/expanding.py: what edges lead to from what was recalled."""
+"""Expansion: memories that edges connect with recalled ones."""
 
 from palaver.core.memory import Relation, StoredMemory
 from palaver.core.memory_filter import MemoryFilter
@@ -18,12 +18,12 @@ def unlinked(holding: Holding, *contents: str) -> list[StoredMemory]:
 def expand(
     holding: Holding, *found: StoredMemory, wanted: MemoryFilter | None = None, limit: int = 20
 ) -> list[ExpandedMemory]:
-    """What edges lead to from these."""
+    """Return the expansion of these memories."""
     return holding.core.expand([RecalledMemory(each, 1.0, None) for each in found], wanted, limit=limit)
 
 
-def test_a_way_is_worth_its_length_its_weights_and_its_relations(holding: Holding) -> None:
-    """0.7 for each edge, times the weights, times the geometric mean of what the relations carry."""
+def test_the_score_of_a_path_depends_on_length_weights_and_relations(holding: Holding) -> None:
+    """The score is 0.7 per edge, times the weights, times the geometric mean of the strengths of the relations."""
     one, two, three, four = unlinked(holding, "alpha", "beta", "gamma", "delta")
     graph = holding.core.graph
     graph.relate(one.id, two.id, Relation.CAUSED_BY)
@@ -38,8 +38,8 @@ def test_a_way_is_worth_its_length_its_weights_and_its_relations(holding: Holdin
     assert expand(holding, two)[0].explanation == "mem_2 led to mem_1."
 
 
-def test_only_what_is_valid_and_wanted_is_added(holding: Holding) -> None:
-    """What was found is not added again; what the filter excludes is passed through, a forgotten memory is not."""
+def test_only_valid_memories_that_satisfy_the_filter_are_added(holding: Holding) -> None:
+    """Recalled memories are not added again; paths may go through filtered memories, but not through forgotten ones."""
     one, two, three = unlinked(holding, "alpha", "beta", "gamma")
     other = holding.hold("delta", "decision")
     for source, target in ((one, two), (two, three), (two, other)):
@@ -52,8 +52,8 @@ def test_only_what_is_valid_and_wanted_is_added(holding: Holding) -> None:
     assert expand(holding, one) == []
 
 
-def test_a_crowd_costs_no_more_than_its_limits(holding: Holding) -> None:
-    """Ten edges of each memory, the strongest; twenty memories in all, or fewer where fewer were asked for."""
+def test_expansion_respects_its_limits(holding: Holding) -> None:
+    """The ten strongest edges of each memory are followed, and at most twenty memories are returned."""
     center, *around = unlinked(holding, *(f"word{number} only" for number in range(40)))
     for number, each in enumerate(around):
         holding.core.graph.relate(center.id, each.id, Relation.RELATES_TO, (number + 1) / 40)
@@ -64,8 +64,8 @@ def test_a_crowd_costs_no_more_than_its_limits(holding: Holding) -> None:
     assert len(expand(holding, *around[:30], limit=100)) <= 20
 
 
-def test_expanding_writes_nothing(holding: Holding) -> None:
-    """Nor does it count as an access."""
+def test_expansion_writes_nothing(holding: Holding) -> None:
+    """It does not count as an access."""
     one, two = unlinked(holding, "alpha", "beta")
     holding.core.graph.relate(one.id, two.id, Relation.RELATES_TO)
     before = holding.core.get(two.id)

@@ -1,4 +1,4 @@
-"""The graph: edges drawn once, what lies around a memory, and a picture that nothing breaks."""
+"""Graph: unique edges, neighborhoods, backfill, and valid Mermaid."""
 
 import pytest
 
@@ -17,7 +17,7 @@ def three(holding: Holding) -> list[str]:
 
 
 def test_an_edge_is_drawn_once(holding: Holding) -> None:
-    """The second time gives back the first; both ends must exist and differ."""
+    """The second call returns the first edge; both memories must exist and differ."""
     one, two, _ = three(holding)
 
     assert holding.core.graph.relate(one, two, Relation.RELATES_TO).id == 1
@@ -27,7 +27,7 @@ def test_an_edge_is_drawn_once(holding: Holding) -> None:
         holding.core.graph.relate(one, one, Relation.RELATES_TO)
 
 
-def test_the_second_time_an_edge_is_drawn_it_has_the_new_weight(holding: Holding) -> None:
+def test_drawing_an_edge_again_updates_its_weight(holding: Holding) -> None:
     """The id stays, and so does the number of edges."""
     one, two, _ = three(holding)
     again = holding.core.graph.relate(one, two, Relation.RELATES_TO, 0.9, "it matters")
@@ -36,8 +36,8 @@ def test_the_second_time_an_edge_is_drawn_it_has_the_new_weight(holding: Holding
     assert (edge.id, edge.weight, edge.reason) == (1, 0.9, "it matters")
 
 
-def test_a_longer_path_of_more_relevance_is_the_best(holding: Holding) -> None:
-    """The depth is the fewest edges, the path that of the highest product of weights and decay."""
+def test_the_most_relevant_path_wins_over_a_shorter_one(holding: Holding) -> None:
+    """The depth is the fewest edges; the path is the one with the highest product of weights and decay."""
     one, two, three_ = three(holding)
     holding.core.graph.relate(one, two, Relation.RELATES_TO, 1.0)
     holding.core.graph.relate(one, three_, Relation.RELATES_TO, 0.1)
@@ -48,7 +48,7 @@ def test_a_longer_path_of_more_relevance_is_the_best(holding: Holding) -> None:
     assert holding.core.graph.inspect(one, depth=1).paths[1].relevance == 0.07
 
 
-def test_what_lies_around_has_depth_and_relevance(holding: Holding) -> None:
+def test_a_neighborhood_has_depths_and_relevances(holding: Holding) -> None:
     """A path's relevance is its weights times the decay of each hop; direction and relation narrow it."""
     one, two, three_ = three(holding)
     around = holding.core.graph.inspect(one, depth=3)
@@ -66,7 +66,7 @@ def test_what_lies_around_has_depth_and_relevance(holding: Holding) -> None:
 
 
 def test_edges_are_removed_by_id_memory_or_pair(holding: Holding) -> None:
-    """Exactly those asked for."""
+    """Exactly the requested edges are removed."""
     one, two, three_ = three(holding)
     graph = holding.core.graph
 
@@ -77,7 +77,7 @@ def test_edges_are_removed_by_id_memory_or_pair(holding: Holding) -> None:
     assert graph.forget_edges_of(two) == [1]
 
 
-def test_a_picture_survives_hostile_text(holding: Holding) -> None:
+def test_a_mermaid_graph_survives_hostile_text(holding: Holding) -> None:
     """Quotes, brackets and line ends stay inside the label."""
     held = holding.hold('say "hi"]\n--> <b>x</b>', "fact")
     picture = holding.core.graph.inspect(held.id).mermaid()
@@ -85,8 +85,8 @@ def test_a_picture_survives_hostile_text(holding: Holding) -> None:
     assert picture.splitlines() == ["graph TD", f'    {held.id}["say #quot;hi#quot;] --#gt; #lt;b#gt;x#lt;/b#gt;"]']
 
 
-def test_superseding_by_hand_marks_the_target(holding: Holding) -> None:
-    """Unless it is a golden rule."""
+def test_a_supersedes_edge_marks_its_target(holding: Holding) -> None:
+    """A golden rule stays active."""
     one, two, _ = three(holding)
     golden = holding.succeed(holding.hold("Always test").id, 6)
     holding.core.graph.relate(one, two, Relation.SUPERSEDES)
@@ -96,8 +96,8 @@ def test_superseding_by_hand_marks_the_target(holding: Holding) -> None:
     assert holding.core.get(golden.id) == golden
 
 
-def test_backfill_links_orphans_and_never_turns_in_circles(holding: Holding) -> None:
-    """What is near is linked; what nothing is near to is tried once, and the next call goes on after it."""
+def test_backfill_links_orphans_and_tries_each_once(holding: Holding) -> None:
+    """Near memories are linked; one without near memories is tried once, and the next call continues after it."""
     ids = [holding.hold(text, "fact") for text in ("green apple tart", "green apple pie", "quartz")]
     holding.core.graph.forget_edges_of(ids[0].id)
     tried = holding.core.graph.backfill(dry_run=True)
@@ -109,8 +109,8 @@ def test_backfill_links_orphans_and_never_turns_in_circles(holding: Holding) -> 
     assert (again.processed, again.initial_orphans) == (0, 1)
 
 
-def test_health_names_what_should_be_looked_at(holding: Holding) -> None:
-    """Contradictions by their edges, what failed, what nobody used; golden rules are never stale."""
+def test_a_health_check_lists_memories_to_review(holding: Holding) -> None:
+    """It lists linked contradictions, failed memories and unused memories; golden rules are never stale."""
     one, two, _ = three(holding)
     golden = holding.succeed(holding.hold("Always test").id, 6)
     holding.core.graph.relate(one, two, Relation.CONTRADICTS)
@@ -128,6 +128,6 @@ def test_health_names_what_should_be_looked_at(holding: Holding) -> None:
     )
 
 
-def test_an_edge_knows_its_public_ends() -> None:
-    """Ids as callers see them."""
+def test_an_edge_has_public_ids_of_its_ends() -> None:
+    """They are public ids."""
     assert (Edge(1, 2, Relation.RELATES_TO).source_id, Edge(1, 2, Relation.RELATES_TO).target_id) == ("mem_1", "mem_2")

@@ -1,4 +1,4 @@
-"""The core against a plain model: whatever is done in whatever order, both hold the same."""
+"""Memories against a simple model: after any sequence of operations both agree."""
 
 import tempfile
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ NAMESPACES = ["global", "project:one"]
 
 @dataclass
 class Plain:
-    """What the model knows of one memory."""
+    """State of one memory in the model."""
 
     content: str
     kind: str
@@ -52,7 +52,7 @@ class Plain:
 
 
 class MemoryMachine(RuleBasedStateMachine):
-    """Random lives of a few memories."""
+    """Random operations on a few memories."""
 
     memories: Bundle[str] = Bundle("memories")
 
@@ -183,7 +183,7 @@ class MemoryMachine(RuleBasedStateMachine):
         assert {key for key in stored if self.model[key].content == content} <= found <= stored
 
     @invariant()
-    def both_hold_the_same(self) -> None:
+    def both_agree(self) -> None:
         every = MemoryFilter(states=())
         held = {each.id: each for each in self.holding.core.page(every, limit=1000)}
         assert held.keys() == self.model.keys()

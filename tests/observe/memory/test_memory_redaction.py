@@ -1,4 +1,4 @@
-"""Is there no way for a secret into what is held to be true?"""
+"""Redaction: no secret is stored with a memory, its history or its edges."""
 
 from pathlib import Path
 
@@ -30,14 +30,14 @@ SAID = f"The deploy key is {TOKEN} until May."
 
 
 def nowhere(holding: Holding) -> bool:
-    """Whether no file of the store holds the token."""
+    """Return whether no file of the store contains the token."""
     files = [path for path in holding.folder.rglob("*") if path.is_file()]
     assert files
     return not any(TOKEN.encode() in path.read_bytes() for path in files)
 
 
 def test_every_part_of_a_memory_is_without_secrets(holding: Holding) -> None:
-    """Content, title, tags, metadata and what names its source are redacted; a name can make a value a secret."""
+    """Content, title, tags, metadata and source are redacted; the name of a value can mark it as a secret."""
     held = holding.hold(
         SAID,
         title=f"Key {TOKEN}",
@@ -58,7 +58,7 @@ def test_every_part_of_a_memory_is_without_secrets(holding: Holding) -> None:
 
 
 def test_a_namespace_with_a_secret_is_refused(holding: Holding) -> None:
-    """The refusal names the namespace without its secret, and nothing is stored."""
+    """The error names the namespace without its secret, and nothing is stored."""
     with pytest.raises(InvalidNamespace) as refused:
         holding.hold("The timeout is 30 seconds.", namespace=f"project:{TOKEN}")
 
@@ -67,7 +67,7 @@ def test_a_namespace_with_a_secret_is_refused(holding: Holding) -> None:
 
 
 def test_an_edit_is_without_secrets(holding: Holding) -> None:
-    """What an edit says is redacted too, in the history as well, and saying the same secret again is no edit."""
+    """An edit and its history are redacted, and the same secret again is no edit."""
     held = holding.hold("The deploy key is in the vault.")
     after = holding.core.revise(held.id, MemoryRevision(SAID, title=TOKEN, tags=(TOKEN,), metadata={"key": TOKEN}))
     again = holding.core.revise(held.id, MemoryRevision(SAID))
@@ -77,8 +77,8 @@ def test_an_edit_is_without_secrets(holding: Holding) -> None:
     assert nowhere(holding)
 
 
-def test_the_same_secret_told_twice_is_held_once(holding: Holding) -> None:
-    """Duplicates are found by what is stored, so the second telling is known without keeping the secret."""
+def test_a_memory_with_the_same_secret_is_a_duplicate(holding: Holding) -> None:
+    """Duplicates are found by the redacted content, so the secret need not be stored."""
     first = holding.hold(SAID)
 
     again = holding.remember(SAID)
@@ -86,7 +86,7 @@ def test_the_same_secret_told_twice_is_held_once(holding: Holding) -> None:
 
 
 def test_reasons_and_contexts_are_without_secrets(holding: Holding) -> None:
-    """What is said about a memory, when it is tried, judged or related, is redacted like the memory."""
+    """Contexts, errors and reasons of events and edges are redacted like the memory."""
     one, other = holding.hold("Deploy on Mondays."), holding.hold("The kettle is brass.")
     holding.core.feedback.apply(one.id, SAID, TOKEN)
     holding.core.feedback.outcome(one.id, success=False, error=SAID, session_id=TOKEN)
@@ -95,8 +95,8 @@ def test_reasons_and_contexts_are_without_secrets(holding: Holding) -> None:
     assert nowhere(holding)
 
 
-def test_the_report_counts_what_was_taken_out_of_memories(holding: Holding) -> None:
-    """`palaver redact` names the memories and the kinds."""
+def test_the_report_counts_redacted_secrets_of_memories(holding: Holding) -> None:
+    """`palaver redact` lists the memories and the kinds of secrets."""
     held = holding.hold(SAID, title=f"Key {TOKEN}")
 
     told = secrets_in(holding.store)
@@ -104,15 +104,15 @@ def test_the_report_counts_what_was_taken_out_of_memories(holding: Holding) -> N
     assert told.kinds == {"github-pat": (1, 2)}
 
 
-def test_what_holds_no_secret_stays_as_it_is(holding: Holding) -> None:
-    """Ordinary words, tags and metadata are not touched."""
+def test_a_memory_without_secrets_is_unchanged(holding: Holding) -> None:
+    """Ordinary words, tags and metadata are unchanged."""
     said = Memory("Tabs in templates.", title="Tabs", tags=("style",), metadata={"line": 3, "quote": "use tabs"})
 
     assert holding.core.remember(said).stored.memory == said
 
 
 def stored_before(holding: Holding) -> StoredMemory:
-    """A memory as an earlier version stored it, with a history and an edge that hold the secret, too."""
+    """Return a memory as an earlier version stored it, with the secret in its history and an edge."""
     store, memory = holding.store, Memory(SAID, "fact", TOKEN, tags=(TOKEN,), metadata={"password": "vR7#kq2!xW9p"})
     with store.transaction():
         key = store.memories.insert(memory, holding.at)
@@ -122,8 +122,8 @@ def stored_before(holding: Holding) -> StoredMemory:
     return held
 
 
-def test_secrets_that_an_earlier_version_stored_are_taken_out(holding: Holding) -> None:
-    """Of what a memory says, its history and its edges; no event keeps what stood there, and nothing else moves."""
+def test_secrets_that_an_earlier_version_stored_are_redacted(holding: Holding) -> None:
+    """They leave the memory, its history and its edges without a new event; nothing else changes."""
     before = stored_before(holding)
     assert redact_stored_memories(holding.store, Redactor(KEY)) == 1
 
@@ -136,8 +136,8 @@ def test_secrets_that_an_earlier_version_stored_are_taken_out(holding: Holding) 
     assert nowhere(holding)
 
 
-def test_what_was_looked_at_is_not_looked_at_again(holding: Holding) -> None:
-    """Neither what these rules cleaned, nor what was stored by them."""
+def test_checked_memories_are_not_checked_again(holding: Holding) -> None:
+    """Neither redacted memories nor those stored with the present rules are checked again."""
     stored_before(holding)
     redact_stored_memories(holding.store, Redactor(KEY))
     holding.hold("The deploy key is in the vault.")
@@ -146,8 +146,8 @@ def test_what_was_looked_at_is_not_looked_at_again(holding: Holding) -> None:
     assert redact_stored_memories(holding.store, Redactor(KEY)) == 0
 
 
-def test_two_that_say_the_same_without_their_secrets_are_held_once(holding: Holding) -> None:
-    """The second is put away, as a duplicate would never have been stored."""
+def test_memories_that_become_equal_by_redaction_are_merged(holding: Holding) -> None:
+    """The second is forgotten, because it would have been a duplicate."""
     now = holding.hold(SAID)
     with holding.store.transaction():
         key = holding.store.memories.insert(Memory(SAID, "preference"), holding.at)
@@ -157,8 +157,8 @@ def test_two_that_say_the_same_without_their_secrets_are_held_once(holding: Hold
     assert holding.core.get(now.id).state is MemoryState.ACTIVE
 
 
-def test_a_golden_rule_is_put_away_for_no_other(holding: Holding) -> None:
-    """Where one of the two was proven, it is the other that goes."""
+def test_redaction_never_forgets_a_golden_rule_for_another_memory(holding: Holding) -> None:
+    """If one of the two is protected, the other is forgotten."""
     now = holding.hold(SAID)
     with holding.store.transaction():
         key = holding.store.memories.insert(Memory(SAID, "preference"), holding.at)
@@ -169,8 +169,8 @@ def test_a_golden_rule_is_put_away_for_no_other(holding: Holding) -> None:
     assert holding.core.get(now.id).state is MemoryState.ARCHIVED
 
 
-def test_a_pass_does_it(tmp_path: Path) -> None:
-    """The next `palaver archive`, or the background archiver, without being asked."""
+def test_an_ingest_run_redacts_stored_memories(tmp_path: Path) -> None:
+    """The next `palaver archive`, or the background archiver, redacts them."""
     home = Home(tmp_path / "home")
     home.make()
     with Store.create(home.database) as store, store.transaction():
@@ -182,8 +182,8 @@ def test_a_pass_does_it(tmp_path: Path) -> None:
     assert not any(TOKEN.encode() in path.read_bytes() for path in home.root.rglob("*") if path.is_file())
 
 
-def test_bytes_that_are_no_text_are_held_as_such(holding: Holding) -> None:
-    """A command line hands them on as lone surrogates, which no file can hold: everywhere they become U+FFFD."""
+def test_bytes_that_are_no_text_become_replacement_characters(holding: Holding) -> None:
+    """A command line passes them as lone surrogates, which become U+FFFD in every field."""
     odd = "ab\udcffcd"
     held = holding.hold(odd, title=odd, project=odd, tags=(odd,), metadata={"where": odd, odd: [odd]})
     holding.core.feedback.outcome(held.id, success=False, error=odd)

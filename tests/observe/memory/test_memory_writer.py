@@ -1,4 +1,4 @@
-"""Remembering: once, and compared with what is held."""
+"""Storing memories: duplicates, comparisons, supersession and errors."""
 
 import subprocess
 import sys
@@ -15,8 +15,8 @@ from ...search.fake_embedder import FakeEmbedder
 from .holding import DAY, Holding
 
 
-def test_the_same_content_is_held_once_for_each_namespace_and_family(holding: Holding) -> None:
-    """A duplicate gives back what is there; another namespace or family is another memory."""
+def test_the_same_content_is_stored_once_per_namespace_and_family(holding: Holding) -> None:
+    """A duplicate returns the stored memory; another namespace or family is another memory."""
     first = holding.remember("Use tabs")
     again = holding.remember("Use tabs", "user-preference", tags=("style",), importance=0.9)
 
@@ -27,10 +27,8 @@ def test_the_same_content_is_held_once_for_each_namespace_and_family(holding: Ho
     assert holding.core.count() == 3
 
 
-def test_what_two_processes_store_at_once_is_held_once_with_all_that_was_said(
-    holding: Holding, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Who comes second, after it had looked for the same, adds its tags to what the first one stored."""
+def test_two_processes_that_store_the_same_content_merge_it(holding: Holding, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second process, which searched for a duplicate before, adds its tags to the first memory."""
     embed, other = holding.embedder.embed, holding.another()
 
     def embed_meanwhile(texts: list[str]) -> object:
@@ -46,7 +44,7 @@ def test_what_two_processes_store_at_once_is_held_once_with_all_that_was_said(
 
 
 @pytest.mark.parametrize("again", ["User prefers dark mode in the editor.", "The user prefers dark mode in the editor"])
-def test_a_text_that_differs_in_a_sign_or_an_article_is_no_duplicate(real: Holding, again: str) -> None:
+def test_a_text_that_differs_in_punctuation_or_an_article_is_no_duplicate(real: Holding, again: str) -> None:
     """Both are stored, linked as related."""
     real.remember("User prefers dark mode in the editor")
     done = real.remember(again)
@@ -56,8 +54,8 @@ def test_a_text_that_differs_in_a_sign_or_an_article_is_no_duplicate(real: Holdi
     assert real.core.count() == 2
 
 
-def test_entries_that_differ_in_a_number_are_all_held(holding: Holding) -> None:
-    """Similar memories are not taken for each other, and none puts another away."""
+def test_entries_that_differ_in_a_number_are_all_stored(holding: Holding) -> None:
+    """Similar memories are not duplicates, and none supersedes another."""
     done = [holding.remember(f"Memory content {number}", "fact") for number in range(20)]
 
     assert not any(each.duplicate or each.superseded for each in done)
@@ -66,7 +64,7 @@ def test_entries_that_differ_in_a_number_are_all_held(holding: Holding) -> None:
 
 @pytest.mark.parametrize("way", ["undo", "forget the edge"])
 def test_a_superseded_memory_is_listed_and_recalled_at_half_its_importance(real: Holding, way: str) -> None:
-    """Its replacement is ranked first; undo, or the removal of the edge, restores it as it was."""
+    """Its replacement ranks first; undo, or the removal of the edge, restores it."""
     old = real.hold("CI runs on Jenkins", "fact", importance=0.8)
     done = real.remember("CI now runs on GitHub Actions instead of Jenkins", "fact")
 
@@ -85,8 +83,8 @@ def test_a_superseded_memory_is_listed_and_recalled_at_half_its_importance(real:
     assert real.core.graph.inspect(old.id).edges == ()
 
 
-def test_what_disagrees_is_linked_and_both_stay(real: Holding) -> None:
-    """Without a word for a change nobody is put away; the reply names the judge."""
+def test_contradicting_memories_are_linked_and_both_stay_active(real: Holding) -> None:
+    """Without a word for a change nothing is superseded; the result names the judge."""
     old = real.hold("User prefers dark mode in the editor")
     done = real.remember("User prefers light mode in the editor")
 
@@ -97,7 +95,7 @@ def test_what_disagrees_is_linked_and_both_stay(real: Holding) -> None:
 
 
 def test_a_golden_rule_is_not_replaced(real: Holding) -> None:
-    """It stays as it is, and the supersession is proposed."""
+    """It is unchanged, and the supersession is proposed."""
     old = real.succeed(real.hold("Deploys run on Jenkins", "decision").id, 6)
     done = real.remember("Deploys now run on GitHub Actions instead of Jenkins", "decision")
 
@@ -107,8 +105,8 @@ def test_a_golden_rule_is_not_replaced(real: Holding) -> None:
     assert [(edge.relation, edge.proposed) for edge in done.edges] == [(Relation.SUPERSEDES, True)]
 
 
-def test_the_less_trusted_replaces_nothing(real: Holding) -> None:
-    """What a web page says against a person's word stands beside it."""
+def test_a_less_trusted_memory_supersedes_nothing(real: Holding) -> None:
+    """A web page that contradicts the user is stored beside the user's memory."""
     old = real.hold("CI runs on Jenkins", "fact", origin=Origin.HUMAN)
     done = real.remember("CI now runs on GitHub Actions instead of Jenkins", "fact", origin=Origin.EXTERNAL)
 
@@ -116,8 +114,8 @@ def test_the_less_trusted_replaces_nothing(real: Holding) -> None:
     assert real.core.get(old.id).state is MemoryState.ACTIVE
 
 
-def test_what_expired_can_be_said_again(holding: Holding) -> None:
-    """An expired memory is not found, not counted, and makes no duplicate of its successor."""
+def test_an_expired_memory_can_be_stored_again(holding: Holding) -> None:
+    """An expired memory is neither found nor counted, and its successor is no duplicate."""
     old = holding.hold("Working on the parser", "session", valid_until=holding.at + DAY)
     holding.at += 2 * DAY
 
@@ -144,16 +142,18 @@ def test_what_expired_can_be_said_again(holding: Holding) -> None:
         (Memory("x", type=""), InvalidMemoryType),
     ],
 )
-def test_what_cannot_be_stored_says_why(holding: Holding, memory: Memory, error: type[InvalidInput]) -> None:
-    """Nothing is stored, and the message says what to do."""
+def test_an_invalid_memory_is_an_error_with_a_reason(
+    holding: Holding, memory: Memory, error: type[InvalidInput]
+) -> None:
+    """Nothing is stored, and the error has a remedy."""
     with pytest.raises(error) as caught:
         holding.core.remember(memory)
     assert caught.value.hint
     assert holding.core.count() == 0
 
 
-def test_without_a_model_memories_are_still_held_and_found(holding: Holding) -> None:
-    """By words alone, and embedded later."""
+def test_memories_are_stored_and_found_without_a_model(holding: Holding) -> None:
+    """They are found by words, and embedded later."""
     holding.embedder = FakeEmbedder(missing=True)
     core = holding.another()
     held = core.remember(Memory("User prefers dark mode")).stored
@@ -162,8 +162,8 @@ def test_without_a_model_memories_are_still_held_and_found(holding: Holding) -> 
     assert holding.store.vectors.count_unembedded("fake/1") == 1
 
 
-def test_another_process_sees_it_at_once(holding: Holding) -> None:
-    """What one process stores, changes or forgets, a core that was open before finds as it is now."""
+def test_changes_of_other_processes_are_visible_at_once(holding: Holding) -> None:
+    """A core that was open before sees memories that another process stores, changes or forgets."""
     other = holding.another()
     assert other.recall("parser") == []
     program = (
@@ -181,8 +181,8 @@ def test_another_process_sees_it_at_once(holding: Holding) -> None:
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(content=st.text(min_size=1, max_size=200).filter(lambda text: bool(text.strip())))
-def test_any_text_is_read_back_as_it_was(holding: Holding, content: str) -> None:
-    """Quotes, markup, control signs: stored as they are."""
+def test_any_text_is_read_back_unchanged(holding: Holding, content: str) -> None:
+    """Quotes, markup and control characters are stored unchanged."""
     held = holding.hold(content, "fact", namespace=f"project:{holding.core.count()}")
 
     assert holding.core.get(held.id).memory.content == content

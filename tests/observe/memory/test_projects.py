@@ -1,4 +1,4 @@
-"""A filter for a project finds what was said in it and what is remembered of it, whichever name is given."""
+"""Project filters match memories by the name of the project and by its namespace."""
 
 import pytest
 
@@ -39,10 +39,10 @@ def limits(holding: Holding) -> Holding:
     ],
 )
 def test_a_name_finds_the_memories_of_its_namespace(limits: Holding, project: str, namespaces: list[str]) -> None:
-    """And no others, not even those of a project that is called much alike."""
+    """Memories of projects with similar names are excluded."""
     assert found(limits, project) == namespaces
 
 
-def test_several_projects_are_any_of_them(limits: Holding) -> None:
+def test_several_projects_combine_with_or(limits: Holding) -> None:
     """A name and a namespace can be given together."""
     assert found(limits, "my-api", "global") == ["global", "project:my-api"]

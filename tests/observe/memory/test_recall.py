@@ -1,4 +1,4 @@
-"""Recalling: what answers, and nothing where nothing does.
+"""Recall: relevant memories, and nothing below the relevance threshold.
 
 The memories are the statements of the pairs by which judges are measured; the questions are our own and choose nothing.
 """
@@ -45,35 +45,35 @@ def near(holding: Holding, query: str) -> list[str]:
     return [each.stored.memory.content for each in holding.core.nearest(query)]
 
 
-def test_what_nothing_held_is_about_recalls_nothing(stated: Holding) -> None:
-    """Of questions about other things, at most one in ten is answered."""
+def test_queries_on_other_topics_recall_nothing(stated: Holding) -> None:
+    """At most one in ten questions about other topics gets a result."""
     answered = [query for query in NOT_FOUND if found(stated, query)]
 
     assert len(answered) <= len(NOT_FOUND) / 10
 
 
-def test_what_is_held_is_recalled_in_other_words(stated: Holding) -> None:
-    """Of brief paraphrases, at least nine in ten recall what they mean."""
+def test_paraphrases_recall_their_memory(stated: Holding) -> None:
+    """At least nine in ten short paraphrases recall their memory."""
     recalled = [query for query, meant in FOUND.items() if set(meant) & set(found(stated, query))]
 
     assert len(recalled) >= 0.9 * len(FOUND)
 
 
-def test_what_is_too_weak_to_recall_is_among_the_nearest(stated: Holding) -> None:
-    """Who is told of nothing relevant still sees the memory that was meant."""
+def test_a_memory_below_the_threshold_is_among_the_nearest(stated: Holding) -> None:
+    """A query without relevant results still shows its memory among the nearest."""
     weak = [query for query in FOUND if not found(stated, query)]
 
     assert [query for query in weak if not set(FOUND[query]) & set(near(stated, query))] == []
 
 
-def test_the_nearest_are_few_and_count_no_access(stated: Holding) -> None:
-    """At most three are named, and being named as weak is no use of a memory."""
+def test_nearest_memories_are_few_and_count_no_access(stated: Holding) -> None:
+    """At most three are returned, and none counts as accessed."""
     assert 0 < len(near(stated, "cure for hiccups")) <= 3
     assert {held.accesses for held in stated.core.page(limit=1_000)} == {0}
 
 
-def test_recalling_counts_as_access_unless_nothing_may_be_written(holding: Holding) -> None:
-    """Each memory that is handed back was used once more."""
+def test_recall_counts_as_access_unless_the_store_is_read_only(holding: Holding) -> None:
+    """Each result counts one access."""
     held = holding.hold("Kettles whistle in the morning")
 
     holding.core.recall("kettles", count_access=False)
@@ -90,7 +90,7 @@ def test_recalling_counts_as_access_unless_nothing_may_be_written(holding: Holdi
         ({"pinned": True}, MemoryFilter(pinned=False)),
     ],
 )
-def test_what_may_not_be_recalled_makes_nothing_relevant(
+def test_filtered_memories_do_not_make_others_relevant(
     stated: Holding, unwanted: dict[str, Any], wanted: MemoryFilter | None
 ) -> None:
     """A memory that says exactly what is asked for, but has expired or is filtered out, brings no others with it."""

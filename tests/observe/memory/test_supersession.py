@@ -1,7 +1,7 @@
-"""Superseding: what is applied, what is only proposed, and what stays as it is.
+"""Supersession: applied, proposed and undone.
 
-The `first` pairs were written before the rules were changed for them: of their 30 innocent pairs the rules before
-called 13 replaced. The `fresh` ones were written afterwards; then four of their innocent pairs chose two rules.
+The `first` pairs were written before the rules were changed for them: the former rules called 13 of their 30 innocent
+pairs replaced. The `fresh` ones were written afterwards; then four of their innocent pairs shaped two rules.
 """
 
 from functools import cache
@@ -61,7 +61,7 @@ def test_no_innocent_pair_supersedes(stored: list[tuple[Pair, RememberResult]], 
 
 
 def test_no_innocent_pair_raises_an_alarm(stored: list[tuple[Pair, RememberResult]]) -> None:
-    """Of the first 30 none is proposed or contradicts; of the fresh ones at most four, which narrow a statement."""
+    """None of the first 30 is proposed or contradicts, and at most four of the fresh ones, which narrow a statement."""
     alarms = [sum(bool(done.conflicts) for done in of(stored, "innocent", split)) for split in ("first", "fresh")]
 
     assert alarms[0] == 0
@@ -81,7 +81,7 @@ def test_genuine_replacements_are_applied_or_proposed(stored: list[tuple[Pair, R
 def test_contradictions_in_other_words_are_found(
     stored: list[tuple[Pair, RememberResult]], split: str, least: int
 ) -> None:
-    """Number words, units, alternatives of one class, permissions; nothing is superseded by them."""
+    """They differ in number words, units, alternatives or permissions; nothing is superseded."""
     found = of(stored, "contradiction", split)
 
     assert sum(bool(done.conflicts) for done in found) >= least
@@ -109,7 +109,7 @@ def test_a_proposed_supersession_changes_nothing_until_it_is_confirmed(real: Hol
 
 
 def test_a_memory_that_two_supersede_is_restored_with_the_last_edge(real: Holding) -> None:
-    """One edge less changes nothing while another is left."""
+    """Removing one edge changes nothing while another is left."""
     old, one, two = (real.hold(text, "fact").id for text in ("zebra", "quartz", "violin"))
     edges = [real.core.graph.relate(each, old, Relation.SUPERSEDES).id for each in (one, two)]
     states: list[str] = []
@@ -129,8 +129,8 @@ def test_a_memory_that_two_supersede_is_restored_with_the_last_edge(real: Holdin
         ("Nightly backups run on Jenkins", MemoryState.ACTIVE),
     ],
 )
-def test_the_caller_says_what_is_replaced(real: Holding, replaces: str | None, state: MemoryState) -> None:
-    """Empty replaces nothing; what names another subject is at most proposed."""
+def test_the_caller_can_describe_the_superseded_memory(real: Holding, replaces: str | None, state: MemoryState) -> None:
+    """An empty description supersedes nothing; one with another subject is at most proposed."""
     old = real.hold("CI runs on Jenkins", "fact")
     real.core.remember(Memory("CI now runs on Buildkite instead of Jenkins", "fact"), replaces=replaces)
 
@@ -138,7 +138,7 @@ def test_the_caller_says_what_is_replaced(real: Holding, replaces: str | None, s
 
 
 def test_a_context_leaves_superseded_memories_out(real: Holding) -> None:
-    """A session starts with what is true now."""
+    """A session starts with current memories."""
     old = real.hold("Deploys run on Jenkins", "decision")
     real.remember("Deploys now run on Buildkite instead of Jenkins", "decision")
     told = {held.id for section in real.core.contexts.select(lambda _: 0).sections for held in section.memories}
@@ -186,7 +186,7 @@ def test_a_memory_that_another_still_supersedes_stays_superseded(real: Holding) 
     assert states == ["superseded", "active"]
 
 
-def test_a_superseded_text_that_is_said_again_is_a_duplicate(real: Holding) -> None:
+def test_a_superseded_content_stored_again_is_a_duplicate(real: Holding) -> None:
     """It stays superseded, at half its importance; removing the edge restores it."""
     old = real.hold("CI runs on Jenkins", "fact", importance=0.8)
     [edge] = real.remember("CI now runs on Buildkite instead of Jenkins", "fact").edges
