@@ -20,7 +20,9 @@ grows later is decompressed for that time.
 """
 BUDGET: Final = 20.0
 """Seconds of one run; the next run continues."""
-_HINT: Final = "Run `palaver fsck --repair`, which copies files again that still exist. Otherwise restore a backup."
+_HINT: Final = (
+    "Run `palaver fsck --repair`, which copies the agent's file again if it still exists. Otherwise restore a backup."
+)
 _ALREADY_COMPRESSED: Final = {".zst", ".gz", ".zip"}
 
 

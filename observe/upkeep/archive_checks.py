@@ -27,7 +27,9 @@ _SETTLED: Final = 60.0
 """Seconds after which a changed agent's file should have been archived, if anything archives at all."""
 _OVERDUE: Final = 2 * 3600 * 1000
 """Milliseconds after which a deletion that cannot be undone should be erased; `palaver watch` does so every hour."""
-_REPAIR_COPY: Final = "Run `palaver fsck --repair`, which copies files again that still exist. Otherwise restore it."
+_REPAIR_COPY: Final = (
+    "Run `palaver fsck --repair`, which copies the agent's file again if it still exists. Otherwise restore a backup."
+)
 _NAMED: Final = 3
 """Problems of one kind that are listed one by one."""
 
@@ -49,7 +51,7 @@ def database(context: HealthContext) -> Answer:
                 yield "database", f"{size(path.stat().st_size)}, schema {seen}"
                 backups = Backups(context.home).all()
                 newest = f", newest {backups[0].stem.removeprefix('palaver-')}" if backups else ""
-                yield "backups", f"{len(backups)} daily database backups{newest}" if backups else "none yet"
+                yield "backups", f"{many(len(backups), 'daily database backup')}{newest}" if backups else "none yet"
                 if loss := store.watermark.loss:
                     yield HealthProblem("database", loss, LOSS_HINT)
     except StoreMissing as missing:

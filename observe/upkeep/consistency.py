@@ -276,7 +276,7 @@ class _ConsistencyCheck:
         path, copy = self._raw.root / damaged.source.archived, Copy(self._raw.root, damaged.source.archived)
         problem = f"{path}: {damaged.reason}"
         if not self._repair:
-            return HealthProblem("copies", problem, f"{REPAIR} It copies files again that still exist.")
+            return HealthProblem("copies", problem, f"{REPAIR} It copies the agent's file again if it still exists.")
         try:
             if verifier.repair(damaged.source):
                 remedy = "The damaged file was kept beside the new copy." if copy.damaged_files() else ""

@@ -50,8 +50,8 @@ def diagnose(context: HealthContext, deep: Reporter | None = None) -> HealthRepo
 
 def _verified(context: HealthContext, report: Reporter) -> Answer:
     done = check_consistency(context.home, context.model, context.config.exclude, report=report)
-    checked = ", ".join(f"{count:,} {kind}" for kind, count in done.checked.items())
-    yield "checksums", f"verified {checked}" if checked else "not verified"
+    checked = ", ".join(f"{kind} {count:,}" for kind, count in done.checked.items())
+    yield "checksums", f"verified: {checked}" if checked else "not verified"
     yield from done.problems
 
 

@@ -433,7 +433,7 @@ def test_a_deep_check_verifies_every_copy(home: Home) -> None:
 
     found = diagnose(HealthContext(home, "1.2.3", nothing, off), silent)
 
-    assert found.facts["checksums"].startswith("verified ")
+    assert found.facts["checksums"].startswith("verified: ")
     [problem] = found.problems
     assert problem.part == "copies"
     assert str(home.archive) in problem.problem
@@ -447,7 +447,7 @@ def test_a_deep_check_of_a_healthy_home_finds_nothing(home: Home) -> None:
 
     assert found.healthy
     assert re.fullmatch(
-        r"verified [\d,]+ sources, [\d,]+ copies, [\d,]+ entries, [\d,]+ vectors", found.facts["checksums"]
+        r"verified: sources [\d,]+, copies [\d,]+, entries [\d,]+, vectors [\d,]+", found.facts["checksums"]
     )
 
 
