@@ -53,9 +53,11 @@ class DeletedRowTable:
         found: list[_Rows] = []
         kept = self._db.rows("SELECT source, start_line, rows FROM forgotten_item WHERE forgetting = ?", (deletion,))
         for source, line, packed in kept:
+            rows: _Rows = msgspec.msgpack.decode(cast(bytes, packed))
             taken = "SELECT EXISTS (SELECT 1 FROM exchange WHERE source = ? AND start_line = ?)"
-            if not self._db.number(taken, (source, line)):
-                found.append(msgspec.msgpack.decode(cast(bytes, packed)))
+            # Earlier versions could delete observations alone: these need their exchange.
+            if bool(rows.get("exchange")) != bool(self._db.number(taken, (source, line))):
+                found.append(rows)
         self._insert(found)
         self._db.run("DELETE FROM forgotten_item WHERE forgetting = ?", (deletion,))
 
