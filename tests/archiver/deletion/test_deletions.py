@@ -545,3 +545,34 @@ def test_other_exchanges_are_unchanged(tmp_path_factory: pytest.TempPathFactory,
         assert kept == {key: exchange for key, exchange in known.items() if key not in named}
         for key in named if erase else ():
             assert known[key].prompt.encode() not in said(history)
+
+
+def test_a_file_without_deleted_lines_is_not_cleaned(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An archive with erasures ingests other files without reading their copies again."""
+    history.write(talk("one"), at=1)
+    history.ingest()
+    forget(history, ORIGINAL, erase=True)
+    cleaned: list[Copy] = []
+    monkeypatch.setattr(CopyEraser, "_clean", lambda _, copy, __: cleaned.append(copy))
+    history.write(talk("other", session=OTHER), OTHER, at=3)
+
+    assert history.ingest().problems == []
+
+    assert cleaned == []
+    assert history.store.tombstones.intended() == {}
+
+
+def test_a_copy_that_is_made_anew_loses_erased_lines_again(history: History) -> None:
+    """A damaged copy is copied again from the agent's file, which still contains them."""
+    history.write(talk("one", "two"), at=1)
+    history.ingest()
+    forget(history, exchange(history, "one?"), erase=True)
+    CopyCompressor(history.store, history.raw).run()
+    copy = Copy(history.raw.root, history.source().archived)
+    whole = copy.compressed_path.read_bytes()
+    copy.compressed_path.write_bytes(whole[:40] + bytes([whole[40] ^ 0xFF]) + whole[41:])
+    history.append(talk("three"), at=9)
+    assert history.ingest().problems == []
+
+    assert b"one?" not in history.copy(history.source())
+    assert sorted(asked(history)) == ["three?", "two?"]
