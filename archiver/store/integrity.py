@@ -1,6 +1,7 @@
 """Consistency checks of rows, and the repairs that need only rows."""
 
 from collections.abc import Collection, Iterable
+from hashlib import sha256
 from typing import Final
 
 from .change_log import ChangeLog, Entity
@@ -15,6 +16,8 @@ _PARSED: Final = (("exchange", "turns", "source"), ("source", "coverage", "id"),
 _LEARNED: Final = ("facts", "concepts", "files_read", "files_modified", "evidence")
 """Columns of an observation that contain JSON."""
 _BODIES: Final = ("exchange", "observation", "memory", "chunk")
+_IS_JSON: Final = "json_valid(tags) AND json_valid(metadata)"
+_HAS_NUL: Final = "instr(CAST(content AS BLOB), x'00')"
 _TAGS_OF_MEMORIES: Final = "SELECT item, value FROM memory, json_each(memory.tags)"
 _TAGS: Final = "SELECT memory, tag FROM memory_tag"
 
@@ -26,12 +29,21 @@ class Integrity:
         self._db, self._changes = database, changes
 
     def damage(self) -> list[str]:
-        """Return what SQLite's integrity check finds wrong, if it does so twice; empty for a sound file."""
+        """Return what SQLite's integrity check or a digest finds wrong, if it does so twice; empty for a sound file."""
         return self._damage() and self._damage()
 
     def _damage(self) -> list[str]:
         found = [str(row[0]) for row in self._db.rows(f"PRAGMA integrity_check({_MOST_PROBLEMS})")]
-        return [] if found == ["ok"] else found
+        return self._damaged_memories() if found == ["ok"] else found
+
+    def _damaged_memories(self) -> list[str]:
+        """Return memories with zeroed overflow pages, whose checksum is valid: that of zeros is zero."""
+        rows = self._db.rows(f"SELECT item, content, hash, {_IS_JSON} FROM memory WHERE NOT ({_IS_JSON}) OR {_HAS_NUL}")
+        return [
+            f"mem_{key} does not match its SHA-256"
+            for key, content, digest, is_json in rows
+            if not is_json or sha256(content.encode("utf-8", "surrogatepass")).hexdigest() != digest
+        ]
 
     def is_readable(self) -> bool:
         """Return whether every page can be read, without comparing indexes to their tables."""

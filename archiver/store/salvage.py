@@ -156,7 +156,8 @@ def _copy_table(
     read = f"SELECT rowid, {', '.join(columns)} FROM {table}"
     gaps = list[_Gap]()
     if _has_rowid(target, table):
-        target.executemany(put, (row[1:] for row in _scan(damaged, read, gaps)))
+        readable = (row[1:] for row in _scan(damaged, read, gaps))
+        target.executemany(put, _sound_memories(readable, columns, gaps) if table == "memory" else readable)
     else:
         target.executemany(put, _from_both_ends(damaged, table, columns))
     if table == "memory" and gaps:
@@ -178,6 +179,16 @@ def _copy_table(
         done.unnamed = indexed is None
         done.lost = sorted((indexed or set()) - {key for (key,) in target.execute("SELECT item FROM memory")})
     return total
+
+
+def _sound_memories(rows: Iterator[Row], columns: Sequence[str], gaps: list[_Gap]) -> Iterator[Row]:
+    """Yield the memories that match their SHA-256; others have a zeroed overflow page, which has a valid checksum."""
+    for row in rows:
+        values = dict(zip(columns, row, strict=True))
+        if verified(values) == values:
+            yield row
+        else:
+            gaps.append(_Gap(values["item"], values["item"]))
 
 
 def _scan(connection: apsw.Connection, read: str, gaps: list[_Gap], first: int = 0) -> Iterator[Row]:

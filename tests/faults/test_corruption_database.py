@@ -129,6 +129,26 @@ def test_memories_survive_damage_of_their_own_pages(home: Home, table: str, how:
         assert memories(home) == held
 
 
+@pytest.mark.parametrize("place", [1, -1])
+def test_a_zeroed_overflow_page_is_damage(home: Home, place: int) -> None:
+    """The checksum of zeros is valid, so only the SHA-256 of the memory shows that its content changed."""
+    with Store.open(home.database) as store:
+        with store.transaction():
+            key = store.memories.insert(Memory("A long memory. " * 2_000, tags=("kiln",)), 3)
+        store._database.run("PRAGMA wal_checkpoint(TRUNCATE)")  # pyright: ignore[reportPrivateUsage]
+    held, text = memories(home), home.database.read_bytes()
+    pages_with_text = [
+        start for start in range(0, len(text), PAGE) if text[start : start + PAGE].count(b"A long memory.") > 200
+    ]
+    zero(home.database, pages_with_text[place])
+
+    assert not check_consistency(home).ok
+    named = [each.problem for each in check_consistency(home, repair=True).problems if each.part == "memories"]
+    assert f"mem_{key}" in named[0]
+    assert held - memories(home) == {"A long memory. " * 2_000}
+    assert check_consistency(home).ok
+
+
 def test_without_a_backup_all_other_pages_are_saved(home: Home) -> None:
     """One zeroed page loses only its memories, which are named."""
     Backups(home).remove()
