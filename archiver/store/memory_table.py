@@ -72,9 +72,17 @@ class MemoryTable:
         self._db.run_many("DELETE FROM item WHERE key = ?", [(key,) for key in keys])
 
     def load(self, keys: Sequence[int]) -> dict[int, StoredMemory]:
-        """Return the memories with these keys, in any state; unknown keys are left out."""
+        """Return the memories with these keys, in any state; unknown keys and damaged memories are left out."""
         rows = self._db.rows_among(f"{_SELECT} WHERE item {AMONG}", keys)
-        return {stored.key: stored for stored in map(_stored, rows)}
+        found: dict[int, StoredMemory] = {}
+        for row in rows:
+            try:
+                stored = _stored(row)
+            except ValueError:  # JSON from a zeroed overflow page, whose checksum is valid
+                self._db.unreadable.add(row[_COLUMNS.index("item")])
+            else:
+                found[stored.key] = stored
+        return found
 
     def all(self) -> list[StoredMemory]:
         """Return every memory, in any state, by key."""
