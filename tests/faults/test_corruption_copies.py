@@ -85,7 +85,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
     """Return a home with an uncompressed copy of several blocks and a compressed one."""
     root = tmp_path_factory.mktemp("made") / "root"
     with History(root) as history:
-        history.write(talk("sealed", "quiet", session=FORK), FORK)
+        history.write(talk("compressed", "quiet", session=FORK), FORK)
         history.ingest()
         CopyCompressor(history.store, history.raw).run()
         history.write(talk(*(f"long{number}" * 400 for number in range(LONG))), at=5)
@@ -215,8 +215,8 @@ def test_a_truncated_copy_without_checksums_gets_none(place: Place) -> None:
 def test_bytes_after_a_compressed_copy_are_removed(place: Place) -> None:
     """Extra bytes are reported, the content is exported, and `--repair` removes them."""
     place.restore(agents=False)
-    sealed = place.home.archive / BLOBS["compressed"]
-    sealed.write_bytes(sealed.read_bytes() + b"garbage")
+    compressed = place.home.archive / BLOBS["compressed"]
+    compressed.write_bytes(compressed.read_bytes() + b"garbage")
 
     assert "7 bytes after its end" in str(check_consistency(place.home).problems)
     assert place.exported() == (place.said, 0)
@@ -235,8 +235,8 @@ def test_bytes_after_a_compressed_copy_are_removed(place: Place) -> None:
 def test_seek_table_is_rebuilt(place: Place) -> None:
     """A lost seek table is rebuilt; the content has its own checksums."""
     place.restore(agents=False)
-    sealed = place.home.archive / BLOBS["compressed"]
-    sealed.write_bytes(sealed.read_bytes()[:-3])
+    compressed = place.home.archive / BLOBS["compressed"]
+    compressed.write_bytes(compressed.read_bytes()[:-3])
 
     assert place.exported() == (place.said, 0)
     assert place.is_sound(repair=True)

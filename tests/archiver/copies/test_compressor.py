@@ -1,4 +1,4 @@
-"""The sealing stage: what is quiet becomes small, and nobody who asks can tell."""
+"""Quiet copies are compressed, and search and reading give the same results."""
 
 import random
 import shutil

@@ -31,7 +31,7 @@ from ..formats.claude_code.claude_lines import written
 from ..history import History, talk
 
 STEPS = ("session", "grow", "rewind", "fork", "resume", "rewrite", "copy", "forget", "erase", "whole", "undo", "expire",
-         "rules", "seal", "vanish", "kill", "lose")  # fmt: skip
+         "rules", "compress", "vanish", "kill", "lose")  # fmt: skip
 
 
 class World:
@@ -197,7 +197,7 @@ class World:
         for module in (rereading, source_table):
             vars(module)["VERSION"] = self._versions[-1]
 
-    def _seal(self) -> None:
+    def _compress(self) -> None:
         CopyCompressor(self.history.store, self.history.raw).run()
 
     def _vanish(self) -> None:

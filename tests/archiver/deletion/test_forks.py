@@ -148,9 +148,9 @@ def original_without_copy(history: History) -> None:
 
 def original_damaged(history: History) -> None:
     CopyCompressor(history.store, history.raw).run()
-    sealed = Copy(history.raw.root, history.source(ORIGINAL).archived).compressed_path
-    whole = sealed.read_bytes()
-    sealed.write_bytes(whole[:40] + bytes([whole[40] ^ 0xFF]) + whole[41:])
+    compressed = Copy(history.raw.root, history.source(ORIGINAL).archived).compressed_path
+    whole = compressed.read_bytes()
+    compressed.write_bytes(whole[:40] + bytes([whole[40] ^ 0xFF]) + whole[41:])
     history.path(ORIGINAL).unlink()
 
 

@@ -7,16 +7,16 @@ from palaver.core.errors import PalaverError
 def test_success_and_failure(store: Store) -> None:
     """A stage fails until it succeeds again; its last problem is kept."""
     store.stages.note("archive")
-    store.stages.note("seal", [PalaverError("no space"), PalaverError("no rights"), PalaverError("no idea")])
-    archive, seal = store.stages.all()
+    store.stages.note("compress", [PalaverError("no space"), PalaverError("no rights"), PalaverError("no idea")])
+    archive, compress = store.stages.all()
     assert (archive.name, archive.fails, archive.problem, archive.failed) == ("archive", False, "", None)
-    assert (seal.name, seal.fails, seal.succeeded) == ("seal", True, None)
-    assert seal.problem == "no space (and 2 more)"
+    assert (compress.name, compress.fails, compress.succeeded) == ("compress", True, None)
+    assert compress.problem == "no space (and 2 more)"
 
-    store.stages.note("seal")
+    store.stages.note("compress")
     store.stages.note("archive", [PalaverError("no space")])
 
-    archive, seal = store.stages.all()
+    archive, compress = store.stages.all()
     assert archive.problem == "no space"
     assert archive.succeeded
-    assert (seal.fails, seal.problem) == (False, "no space (and 2 more)")
+    assert (compress.fails, compress.problem) == (False, "no space (and 2 more)")

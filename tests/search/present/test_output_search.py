@@ -50,10 +50,10 @@ def printed(history: History, phrase: str, filters: Filters = Filters()) -> Tool
     return why.tool_output
 
 
-@pytest.mark.parametrize("sealed", [False, True])
-def test_what_a_tool_printed_is_found_where_layer_3_reads_it(history: History, sealed: bool) -> None:
+@pytest.mark.parametrize("compressed", [False, True])
+def test_what_a_tool_printed_is_found_where_layer_3_reads_it(history: History, compressed: bool) -> None:
     """Word for word, in any case and across a line end; the page and the JSON say where."""
-    if sealed:
+    if compressed:
         assert CopyCompressor(history.store, history.raw).run(budget=60).compressed == 1
     for phrase in ("drwxr-xr-x brass", "total 8 Drwxr-xr-x", "export TOKEN"):
         [place] = printed(history, phrase).lines

@@ -43,16 +43,16 @@ def used(line: dict[str, Any]) -> dict[str, Any]:
     return line
 
 
-@pytest.mark.parametrize("sealed", [False, True])
+@pytest.mark.parametrize("compressed", [False, True])
 @pytest.mark.parametrize("lead", [0, 1, 7])
 def test_the_middle_of_a_long_exchange(
-    history: History, monkeypatch: pytest.MonkeyPatch, sealed: bool, lead: int
+    history: History, monkeypatch: pytest.MonkeyPatch, compressed: bool, lead: int
 ) -> None:
     """Reading that begins in the midst of an exchange gives the same turns, under the same exchange, as reading all."""
     archived = history.source().archived
     with ArchiveSearch(history.home) as layers:
         expected = {start: told(layers.read(archived, start, start + 9)) for start in range(1, 160, 3)}
-        if sealed:
+        if compressed:
             assert CopyCompressor(history.store, history.raw).run(budget=60).compressed == 1
         monkeypatch.setattr(transcript_reader, "_LEAD", lead)
         assert {start: told(layers.read(archived, start, start + 9)) for start in expected} == expected
