@@ -1,4 +1,4 @@
-"""Amounts as a person writes them."""
+"""Tests of core/amount.py."""
 
 import re
 from importlib.resources import files
@@ -18,29 +18,29 @@ from palaver.core.amount import grouped, many, size
     ],
 )
 def test_a_noun_agrees_with_its_number(number: int, words: tuple[str, ...], told: str) -> None:
-    """One is singular, thousands are set apart."""
+    """One has a singular noun; thousands have separators."""
     assert many(number, *words) == told
 
 
 def test_a_number_alone_is_grouped() -> None:
-    """Its thousands are set apart."""
+    """Thousands have separators."""
     assert grouped(604_940) == "604,940"
 
 
 def test_a_size_is_never_nothing() -> None:
-    """What is small is told in the unit in which something is left of it."""
+    """Small sizes use a smaller unit instead of zero."""
     told = [size(count) for count in (0, 1, 999, 1_400, 99_000, 400_000, 55_600_000, 1_500_000_000)]
     assert told == ["0 bytes", "1 byte", "999 bytes", "1 kB", "99 kB", "0.4 MB", "55.6 MB", "1.5 GB"]
 
 
 def test_templates_leave_sizes_to_the_filter() -> None:
-    """None words megabytes of its own."""
+    """No template formats megabytes itself."""
     templates = [each for each in files("palaver.templates").iterdir() if each.name.endswith(".md.j2")]
     assert [each.name for each in templates if re.search(r"\b[kMG]B\b", each.read_text("utf-8"))] == []
 
 
 def test_templates_leave_plurals_to_the_filter() -> None:
-    """None has a bare number before a plural, and none makes a plural of its own."""
+    """No template forms plurals itself."""
     nouns = "exchanges|entries|files|lines|copies|sessions|memories|observations|chunks|transcripts|calls|facts|times"
     wrong = re.compile(
         rf'\{{\{{ [\w.]+(?: \| length)? \}}\}} (?:{nouns})\b|\{{\{{ "" if [^}}]+ else "(?:s|ies)" \}}\}}'

@@ -1,4 +1,4 @@
-"""Time: one way to read it, one way to write it, and a day given as a bound is a whole day."""
+"""Tests of core/clock.py."""
 
 import time
 from datetime import UTC, date, datetime, timedelta, timezone
@@ -14,7 +14,7 @@ DAY = 86_400_000
 
 
 def test_now_is_milliseconds_since_1970() -> None:
-    """The present is what the machine's clock says."""
+    """`now` is the machine's clock in milliseconds."""
     before = time.time()
     assert before * 1000 - 1 <= now() <= time.time() * 1000
 
@@ -32,7 +32,7 @@ def test_now_is_milliseconds_since_1970() -> None:
     ],
 )
 def test_rfc_3339_is_read(text: str, instant: int) -> None:
-    """Fractions, offsets and a missing zone, which is UTC, are understood."""
+    """Fractions, offsets and a missing zone (UTC) are parsed."""
     assert parse_instant(text) == instant
 
 
@@ -41,7 +41,7 @@ def test_rfc_3339_is_read(text: str, instant: int) -> None:
     ["", "now", "1772359200", "2026-13-01T00:00:00Z", "2026-03-01T25:00:00Z", "\0", "9" * 5000, "2026-03-01T10:00:00Q"],
 )
 def test_what_is_no_instant_is_none(text: str) -> None:
-    """Anything else is not an error of the reader."""
+    """Other text gives None."""
     assert parse_instant(text) is None
 
 
@@ -49,14 +49,14 @@ def test_what_is_no_instant_is_none(text: str) -> None:
     "text", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59.9999Z", "9999-12-31T23:59:59-14:00"]
 )
 def test_the_ends_of_the_calendar_break_nothing(text: str) -> None:
-    """Instants that no calendar day in UTC holds are read, or are none, and can be shown."""
+    """Instants outside the calendar are None or `undated`."""
     instant = parse_instant(text)
     assert len(show_day(instant)) in {len("undated"), len("2026-01-01")}
 
 
 @given(st.datetimes(datetime(1900, 1, 1), datetime(2200, 1, 1)), st.integers(-840, 840))  # noqa: DTZ001
 def test_an_instant_is_the_same_wherever_it_was_written(moment: datetime, minutes: int) -> None:
-    """An offset changes how an instant is written and not which one it is."""
+    """The offset does not change the instant."""
     there = moment.replace(tzinfo=timezone(timedelta(minutes=minutes)))
     here = there.astimezone(UTC)
 
@@ -65,7 +65,7 @@ def test_an_instant_is_the_same_wherever_it_was_written(moment: datetime, minute
 
 @given(st.dates(date(1, 1, 1), date(9999, 12, 30)))
 def test_a_day_is_all_its_instants(day: date) -> None:
-    """From its first instant up to, and without, the first of the next day; both ends are shown as the right day."""
+    """A day ranges from its first instant to the first of the next day, exclusive."""
     text = day.isoformat()
     start, end = day_start(text), day_end(text)
 
@@ -96,20 +96,20 @@ def test_a_day_is_all_its_instants(day: date) -> None:
     ],
 )
 def test_only_real_days_are_days(function: type[int], text: str) -> None:
-    """Any other spelling, and days that no calendar has, are refused with the text that was given."""
+    """Other spellings and impossible days raise an error with the text."""
     with pytest.raises(InvalidDate) as refused:
         function(text)
     assert refused.value.text == text
 
 
 def test_the_last_day_ends_too() -> None:
-    """The calendar's last day is an upper bound like any other, as who means for ever gives it."""
+    """The last day of the calendar can be an upper bound."""
     last = day_start("9999-12-31")
     assert (show_day(last), day_end("9999-12-31") - last) == ("9999-12-31", DAY)
 
 
 def test_what_has_no_time_is_undated() -> None:
-    """A missing time is said, not guessed."""
+    """A missing instant is `undated`."""
     assert (show_day(None), show_minute(None)) == ("undated", "undated")
 
 

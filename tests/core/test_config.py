@@ -1,4 +1,4 @@
-"""Tests for core/config.py."""
+"""Tests of core/config.py."""
 
 import os
 from pathlib import Path
@@ -16,14 +16,14 @@ NAMES = st.text(st.characters(exclude_categories=["Cs"]))
 
 
 def test_without_a_file_there_are_defaults(tmp_path: Path) -> None:
-    """Reading settings that nobody wrote creates nothing."""
+    """Reading missing settings gives defaults and creates nothing."""
     assert Config.read(tmp_path / "config.toml") == Config()
     assert list(tmp_path.iterdir()) == []
 
 
 @given(NAMES)
 def test_any_name_can_be_written(name: str) -> None:
-    """What is written is read again, whatever characters a model's folder has."""
+    """A model name with any characters is read back unchanged."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "config.toml"
         Config(name).write(path)
@@ -33,7 +33,7 @@ def test_any_name_can_be_written(name: str) -> None:
 
 @pytest.mark.parametrize("before", ["model = 'old'", '"model" = "old"', "  model='old' # mine"])
 def test_only_the_model_is_replaced(tmp_path: Path, before: str) -> None:
-    """Comments and blank lines stay, also where the file does not end with a line end."""
+    """Comments and blank lines stay, even without a final line break."""
     path = tmp_path / "config.toml"
     path.write_text(f"# the models\n\n{before}\n# the end")
 
@@ -45,7 +45,7 @@ def test_only_the_model_is_replaced(tmp_path: Path, before: str) -> None:
 
 
 def test_settings_are_on_the_disk_before_they_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The new file is synced while the old one still stands, and then its name."""
+    """The new file is synced before it replaces the old one."""
     path = tmp_path / "config.toml"
     Config("old").write(path)
     seen: list[Config] = []
@@ -70,7 +70,7 @@ def test_settings_are_on_the_disk_before_they_count(tmp_path: Path, monkeypatch:
     ],
 )
 def test_a_wrong_setting_is_refused(tmp_path: Path, text: str, message: str) -> None:
-    """The file and the setting are named."""
+    """The error names the file and the setting."""
     path = tmp_path / "config.toml"
     path.write_text(text)
 
@@ -90,7 +90,7 @@ private_projects = ["secret", "/srv/x"]
 
 
 def test_every_setting_is_read(tmp_path: Path) -> None:
-    """Amounts are dollars; what is not set does not bind."""
+    """All settings are read; budgets are dollars."""
     path = tmp_path / "config.toml"
     path.write_text(SETTINGS)
 
@@ -125,7 +125,7 @@ def test_every_setting_is_read(tmp_path: Path) -> None:
     ],
 )
 def test_a_setting_that_cannot_be_meant_is_named(tmp_path: Path, line: str) -> None:
-    """It is never taken for the default, which could cost money or send what is private."""
+    """An invalid value is an error, never the default."""
     path = tmp_path / "config.toml"
     path.write_text(f"{line}\n")
 
@@ -136,7 +136,7 @@ def test_a_setting_that_cannot_be_meant_is_named(tmp_path: Path, line: str) -> N
 
 
 def test_private_folders_are_named_as_sessions_name_theirs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder below the home, or with a slash at its end, is the same folder; a name stays as it is."""
+    """A folder is normalised; a name stays as it is."""
     monkeypatch.setenv("HOME", "/home/demo")
     path = tmp_path / "config.toml"
     path.write_text('private_projects = ["~/bank", "/code/bank/", "/code//till", "shop", "a.b c", "~", ""]')
@@ -147,7 +147,7 @@ def test_private_folders_are_named_as_sessions_name_theirs(tmp_path: Path, monke
 
 
 def test_writing_the_model_keeps_the_other_settings(tmp_path: Path) -> None:
-    """Only the line of the model is another one."""
+    """Only the line of the model changes."""
     path = tmp_path / "config.toml"
     path.write_text(SETTINGS)
 

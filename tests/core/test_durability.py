@@ -1,4 +1,4 @@
-"""Durability: what was written is on the disk before anybody relies on it."""
+"""Tests of core/durability.py."""
 
 import os
 from pathlib import Path
@@ -9,7 +9,7 @@ from palaver.core.durability import replacing, sync, sync_path, with_checksum, w
 
 
 def test_buffered_bytes_are_synced(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """When a file is synced, all that was written to it is in it, and not in a buffer of ours."""
+    """A synced file has all written bytes."""
     path, synced = tmp_path / "copy", list[bytes]()
 
     def record(descriptor: int) -> None:
@@ -26,7 +26,7 @@ def test_buffered_bytes_are_synced(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
 
 @pytest.mark.parametrize("name", ["", "copy"])
 def test_a_path_is_synced(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str) -> None:
-    """A folder is synced like a file, so that the names in it last, and nothing stays open."""
+    """A folder is synced like a file, and nothing stays open."""
     (tmp_path / "copy").write_bytes(b"said")
     path, synced = tmp_path / name, list[int]()
 
@@ -42,7 +42,7 @@ def test_a_path_is_synced(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name:
 
 
 def test_a_file_is_replaced_at_once(tmp_path: Path) -> None:
-    """Until all is written what stood there stands; then the new file does, for its owner alone, and nothing beside."""
+    """The old file stays until the new one is complete and readable only by its owner."""
     path = tmp_path / "told"
     path.write_bytes(b"before")
     with replacing(path) as file:
@@ -55,7 +55,7 @@ def test_a_file_is_replaced_at_once(tmp_path: Path) -> None:
 
 
 def test_a_file_that_cannot_be_written_replaces_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A disk that refuses leaves what stood there, and nothing beside it."""
+    """A failed write leaves the old file and nothing else."""
     path = tmp_path / "told"
     path.write_bytes(b"before")
 
@@ -71,7 +71,7 @@ def test_a_file_that_cannot_be_written_replaces_nothing(monkeypatch: pytest.Monk
 
 
 def test_a_line_with_a_checksum_is_read_whole_or_not_at_all() -> None:
-    """No flipped bit and no lost byte gives another line."""
+    """A damaged line is detected."""
     line = with_checksum(b"palaver 12")
     assert without_checksum(line) == b"palaver 12"
     for bit in range(8 * len(line)):

@@ -1,4 +1,4 @@
-"""Errors: one tree, drawn where it is defined, and each leaf carries what it is about."""
+"""Tests of core/errors.py."""
 
 import inspect
 import re
@@ -38,12 +38,12 @@ LEAVES: list[PalaverError] = [
 
 
 def defined() -> dict[str, type[PalaverError]]:
-    """Every error of the module."""
+    """Return all error classes of the module."""
     return {name: kind for name, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, PalaverError)}
 
 
 def test_the_tree_is_drawn_as_it_is() -> None:
-    """The module's first page shows every error under its parent."""
+    """The tree in the module docstring has every error below its base class."""
     drawn: dict[str, str] = {}
     parents = ["PalaverError"]
     for line in (errors.__doc__ or "").splitlines():
@@ -61,7 +61,7 @@ def test_the_tree_is_drawn_as_it_is() -> None:
 
 
 def test_all_errors_of_the_module_are_ours() -> None:
-    """Nothing is raised on purpose that is not in the tree."""
+    """All errors derive from `PalaverError`."""
     classes = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if kind.__module__ == errors.__name__]
 
     assert set(classes) == set(defined().values())
@@ -69,14 +69,14 @@ def test_all_errors_of_the_module_are_ours() -> None:
 
 @pytest.mark.parametrize("error", LEAVES, ids=lambda error: type(error).__name__)
 def test_each_says_what_happened_and_what_to_do(error: PalaverError) -> None:
-    """A message and a hint, whatever the surface."""
+    """Every error has a message and a hint."""
     assert str(error).strip()
     if type(error) is not errors.TooManyIds:
         assert error.hint.strip()
 
 
 def test_every_mistake_of_a_caller_is_listed_here() -> None:
-    """A new kind of invalid input is added to these tests."""
+    """Every `InvalidInput` is covered by these tests."""
     tested = {type(error) for error in LEAVES}
 
     assert {
@@ -84,8 +84,8 @@ def test_every_mistake_of_a_caller_is_listed_here() -> None:
     } <= tested
 
 
-def test_context_rides_on_the_error() -> None:
-    """Whoever words it needs no parsing of messages."""
+def test_errors_have_attributes() -> None:
+    """Attributes have the context, so nobody parses messages."""
     closed = SourceUnreadable(Path("/a"), "permission denied", hint="Open it.")
 
     assert (closed.path, closed.reason, closed.hint, str(closed)) == (
@@ -98,7 +98,7 @@ def test_context_rides_on_the_error() -> None:
 
 
 def test_copies_without_a_database_are_no_missing_archive() -> None:
-    """Where copies lie but no database, nothing is denied: the way back is named."""
+    """The error for raw copies without a database names the remedy."""
     assert "palaver up" in StoreMissing(Path("/x")).hint
 
     missing = StoreMissing(Path("/x"), copies=True)
@@ -107,14 +107,14 @@ def test_copies_without_a_database_are_no_missing_archive() -> None:
     assert "palaver rebuild --from-archive" in missing.hint
 
 
-def test_it_is_told_in_sentences() -> None:
-    """What happened, then what to do, each with its full stop."""
+def test_an_error_is_described_in_sentences() -> None:
+    """The text has a sentence for the problem and one for the remedy."""
     assert SourceUnreadable(Path("/a"), "permission denied", hint="Open it.").told == "/a: permission denied. Open it."
     assert StoreError("it is gone").told == "it is gone."
 
 
 def test_a_hint_given_replaces_the_usual_one() -> None:
-    """And does not change it for the others."""
+    """A given hint replaces the default of that instance only."""
     assert StoreError("x", hint="once").hint == "once"
     assert StoreError("x").hint == ""
 
@@ -126,6 +126,6 @@ def test_a_hint_given_replaces_the_usual_one() -> None:
         (["ex-1", "obs-2"], "ex-1, obs-2 no longer exist; they"),
     ],
 )
-def test_what_is_gone_is_counted(gone: list[str], told: str) -> None:
-    """One id that can have been given is no more, several are; or it was never given."""
+def test_deleted_ids_are_counted(gone: list[str], told: str) -> None:
+    """The hint distinguishes one deleted id, several, and unknown ones."""
     assert errors.UnknownIds(["obs-9", *gone], gone).hint.startswith(told)

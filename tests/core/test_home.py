@@ -1,4 +1,4 @@
-"""The home: one folder, moved by one variable, and looking for it makes nothing."""
+"""Tests of core/home.py."""
 
 import os
 import stat
@@ -13,7 +13,7 @@ from palaver.core.home import Home
 
 
 def test_one_variable_moves_everything(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Every place lies below the folder that `PALAVER_HOME` names."""
+    """All paths are below `PALAVER_HOME`."""
     monkeypatch.setenv("PALAVER_HOME", str(tmp_path / "here"))
     home = Home.find()
 
@@ -24,7 +24,7 @@ def test_one_variable_moves_everything(monkeypatch: pytest.MonkeyPatch, tmp_path
 
 @pytest.mark.parametrize("value", [None, ""])
 def test_without_it_the_platform_says_where(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, value: str | None) -> None:
-    """An unset and an empty variable mean the platform's data directory."""
+    """Without the variable, the platform's data directory is used."""
     monkeypatch.delenv("PALAVER_HOME")
     if value is not None:
         monkeypatch.setenv("PALAVER_HOME", value)
@@ -44,7 +44,7 @@ def test_without_it_the_platform_says_where(monkeypatch: pytest.MonkeyPatch, tmp
 
 
 def test_the_data_directory_of_the_desktop_is_honoured(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """`XDG_DATA_HOME` moves it on Linux."""
+    """`XDG_DATA_HOME` is used on Linux."""
     monkeypatch.delenv("PALAVER_HOME")
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     monkeypatch.setattr(sys, "platform", "linux")
@@ -53,7 +53,7 @@ def test_the_data_directory_of_the_desktop_is_honoured(monkeypatch: pytest.Monke
 
 
 def test_a_tilde_is_the_persons_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Where no shell replaced it, as in a client's settings file."""
+    """A tilde is expanded."""
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("PALAVER_HOME", "~/talk")
 
@@ -61,16 +61,16 @@ def test_a_tilde_is_the_persons_folder(monkeypatch: pytest.MonkeyPatch, tmp_path
 
 
 @pytest.mark.parametrize("value", ["here", "./here", "~nobody-of-that-name/here"])
-def test_a_home_that_depends_on_where_one_stands_is_refused(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
-    """Relative paths would give each folder its own archive."""
+def test_a_relative_home_is_refused(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    """Relative paths are refused."""
     monkeypatch.setenv("PALAVER_HOME", value)
     with pytest.raises(ConfigInvalid, match="PALAVER_HOME") as refused:
         Home.find()
     assert refused.value.hint
 
 
-def test_looking_makes_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Only `make` touches the disk, and what it makes is closed to everyone else."""
+def test_finding_a_home_creates_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Only `make` creates the folder, accessible to its owner alone."""
     monkeypatch.setenv("PALAVER_HOME", str(tmp_path / "deep" / "here"))
     home = Home.find()
     assert not list(tmp_path.iterdir())
@@ -83,7 +83,7 @@ def test_looking_makes_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
 
 
 def test_a_home_that_cannot_be_made_is_an_error_of_the_settings(tmp_path: Path) -> None:
-    """A file in its place is said to be one."""
+    """A file in place of the folder is reported."""
     (tmp_path / "file").write_text("")
     for root in (tmp_path / "file", tmp_path / "file" / "below"):
         with pytest.raises(ConfigInvalid, match="cannot be made"):
@@ -91,7 +91,7 @@ def test_a_home_that_cannot_be_made_is_an_error_of_the_settings(tmp_path: Path) 
 
 
 def test_a_home_that_was_open_is_closed(tmp_path: Path) -> None:
-    """The folder may have been made by something else, with other rights."""
+    """Permissions of an existing folder are restricted."""
     (tmp_path / "home").mkdir(mode=0o755)
 
     Home(tmp_path / "home").make()
@@ -101,7 +101,7 @@ def test_a_home_that_was_open_is_closed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("closed", ["", "palaver.db"])
 def test_a_home_that_may_only_be_read_stays_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, closed: str) -> None:
-    """Rights that its owner took away are not given back, neither the folder's nor the database's."""
+    """Permissions that the owner removed are not restored."""
     home = Home(tmp_path)
     home.database.write_text("rows")
     path = tmp_path / closed
@@ -129,7 +129,7 @@ print(Home(Path(sys.argv[1])).key().hex())
 
 
 def test_the_key_is_made_once(tmp_path: Path) -> None:
-    """It is random, stays what it is, and nobody else may read it."""
+    """The key is random, permanent, and readable only by the owner."""
     home, other = Home(tmp_path / "a"), Home(tmp_path / "b")
     home.make()
     other.make()
@@ -141,7 +141,7 @@ def test_the_key_is_made_once(tmp_path: Path) -> None:
 
 
 def test_processes_that_ask_at_once_get_one_key(tmp_path: Path) -> None:
-    """Whoever was first, all have the same one."""
+    """Concurrent processes get the same key."""
     command = [sys.executable, "-c", KEY_MAKER, str(tmp_path)]
     asking = [subprocess.Popen(command, stdout=subprocess.PIPE) for _ in range(8)]
     keys = {process.communicate()[0] for process in asking}
@@ -153,7 +153,7 @@ def test_processes_that_ask_at_once_get_one_key(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("damage", [b"", b"short", bytes(33)])
 def test_a_damaged_key_is_made_anew(damage: bytes, tmp_path: Path) -> None:
-    """A key of another length is none: with a short one anybody could try guesses on placeholders."""
+    """A key of another length is replaced."""
     (tmp_path / "redaction.key").write_bytes(damage)
     key = Home(tmp_path).key()
 
@@ -163,13 +163,13 @@ def test_a_damaged_key_is_made_anew(damage: bytes, tmp_path: Path) -> None:
 
 
 def test_a_key_that_cannot_be_made_says_why(tmp_path: Path) -> None:
-    """Without a folder to keep it in there is none, rather than another one each time."""
+    """Without a folder for the key, an error is raised."""
     with pytest.raises(OSError, match="absent"):
         Home(tmp_path / "absent").key()
 
 
 def test_copies_are_seen_without_a_database(tmp_path: Path) -> None:
-    """Any archived file counts; folders alone, what was left unfinished and the register are no copies."""
+    """Any archived file counts as a raw copy; empty folders and partial files do not."""
     home = Home(tmp_path)
     for name in (".unfinished/tmp1", ".forgotten"):
         path = home.archive / name

@@ -1,4 +1,4 @@
-"""Observation types: ten kinds, known by several names."""
+"""Tests of core/observation.py."""
 
 # pyright: reportPrivateUsage=false
 
@@ -10,7 +10,7 @@ from palaver.core.observation import _ALIASES, Evidence, Observation, Observatio
 
 @pytest.mark.parametrize("kind", ObservationType)
 def test_a_type_is_known_however_it_is_written(kind: ObservationType) -> None:
-    """Case, blank space around it, underscores and spaces in it make no difference."""
+    """Case, blanks and underscores in a type make no difference."""
     for name in (kind, kind.upper(), f" {kind} ", kind.replace("-", "_"), kind.replace("-", " ").title()):
         assert ObservationType.parse(name) is kind
 
@@ -28,19 +28,19 @@ def test_a_type_is_known_however_it_is_written(kind: ObservationType) -> None:
     ],
 )
 def test_other_tools_names_are_understood(name: str, kind: str) -> None:
-    """What other memories call it means the same type."""
+    """Names of other tools map to types."""
     assert ObservationType.parse(name) == kind
 
 
 def test_an_alias_hides_no_type() -> None:
-    """Aliases are other names, and each means a type that exists."""
+    """Every alias maps to an existing type and is none itself."""
     assert set(_ALIASES).isdisjoint(ObservationType)
     assert set(_ALIASES.values()) <= set(ObservationType)
 
 
 @pytest.mark.parametrize("name", ["", "bugs", "bug--fix", "décision"])
 def test_an_unknown_type_is_answered_with_the_known_ones(name: str) -> None:
-    """The error names what was asked and what there is."""
+    """The error names the unknown type and all known ones."""
     with pytest.raises(UnknownType) as refused:
         ObservationType.parse(name)
     assert refused.value.name == name
@@ -48,22 +48,22 @@ def test_an_unknown_type_is_answered_with_the_known_ones(name: str) -> None:
 
 
 def test_equal_observations_are_one() -> None:
-    """What was learned is a value: it has no identity of its own."""
+    """Observations are compared by value."""
     one, two = (Observation(ObservationType.TEST, "t", facts=("f",), evidence=(Evidence(1, 2, "q"),)) for _ in range(2))
 
     assert len({one, two}) == 1
 
 
 def test_lines_reach_from_the_first_to_the_last_proof() -> None:
-    """Evidence in any order spans the lines between its ends; without evidence there are none."""
+    """Lines span all evidence; None without any."""
     proven = Observation(ObservationType.TEST, "t", evidence=(Evidence(9, 12, "b"), Evidence(3, 4, "a")))
 
     assert proven.lines == (3, 12)
     assert Observation(ObservationType.TEST, "t").lines is None
 
 
-def test_nothing_is_said_twice() -> None:
-    """A subtitle or quote that stands elsewhere in the observation is not told again; its line is."""
+def test_repetitions_are_omitted() -> None:
+    """Repeated subtitles and quotes are omitted, but their lines are named."""
     told = Observation(
         ObservationType.DECISION,
         "Use SQLite",
@@ -85,8 +85,8 @@ def test_nothing_is_said_twice() -> None:
 @pytest.mark.parametrize(
     ("title", "quote"), [("Let x != 0", "let x == 0"), ("Reuse items", "use it"), ("Anything", "✅ → 🚀")]
 )
-def test_what_is_alike_is_not_said(title: str, quote: str) -> None:
-    """Only the very words count, signs and all, and as words of their own."""
+def test_similar_text_is_no_repetition(title: str, quote: str) -> None:
+    """Only exact repetitions are omitted."""
     told = Observation(
         ObservationType.DECISION, title, subtitle=quote, narrative=title, evidence=(Evidence(2, 2, quote),)
     )
@@ -96,14 +96,14 @@ def test_what_is_alike_is_not_said(title: str, quote: str) -> None:
 
 
 def test_what_is_part_of_a_word_may_stand_again_by_itself() -> None:
-    """A quote is said where it stands in words of its own, be it first a part of others."""
+    """A quote inside a longer word is no repetition."""
     told = Observation(ObservationType.DECISION, "Reuse it, and use it", evidence=(Evidence(2, 2, "use it"),))
 
     assert told.new_quotes == ()
 
 
 def test_what_only_the_subtitle_says_is_kept() -> None:
-    """A subtitle that says more leads, and counts among what has been said."""
+    """A subtitle with new text is the lead."""
     told = Observation(
         ObservationType.FEATURE, "A", subtitle="Saved on every key", evidence=(Evidence(2, 2, "every key"),)
     )

@@ -1,4 +1,4 @@
-"""Queries: well-formed once made, and every mistake is answered with how to correct it."""
+"""Tests of core/query.py."""
 
 import pytest
 from hypothesis import given
@@ -20,12 +20,12 @@ from palaver.core.query import Filters, Mode, Query
 
 
 def test_a_question_alone_is_enough() -> None:
-    """Both engines, ten results, no filter."""
+    """The defaults are both engines, ten results and no filter."""
     assert Query.parse(" why cents ") == Query(("why cents",), Mode.BOTH, 10, Filters())
 
 
 def test_two_to_five_concepts_may_be_asked_for() -> None:
-    """They are kept in order; one or six are too few or too many."""
+    """Two to five concepts keep their order; other numbers are refused."""
     assert Query.parse(["ab", " cd "]).concepts == ("ab", "cd")
     assert Query.parse(("ab",) * 5).concepts == ("ab",) * 5
     for count in (0, 1, 6):
@@ -36,7 +36,7 @@ def test_two_to_five_concepts_may_be_asked_for() -> None:
 
 @pytest.mark.parametrize("query", ["", "a", "  a  ", "\n", ["ab", "c"], ["ab", ""]])
 def test_a_question_has_two_characters(query: object) -> None:
-    """Blank space does not count, and each concept is a question."""
+    """Queries and concepts need two characters besides blanks."""
     with pytest.raises(QueryTooShort, match="Query too short") as refused:
         Query.parse(query)
     assert refused.value.hint == "Use at least 2 characters."
@@ -44,33 +44,33 @@ def test_a_question_has_two_characters(query: object) -> None:
 
 @pytest.mark.parametrize("query", [None, 12, 1.5, True, {"a": 1}, {"ab", "cd"}, b"ab", ["ab", 3], ["ab", None]])
 def test_a_question_is_text(query: object) -> None:
-    """Nothing else is turned into text."""
+    """Other values are refused."""
     with pytest.raises(QueryNotText, match="Query must be string or array"):
         Query.parse(query)
 
 
 @pytest.mark.parametrize("limit", [0, -1, 51, True, "10", 10.0, None, 10**30])
 def test_a_limit_is_a_number_from_1_to_50(limit: object) -> None:
-    """Nothing else is turned into one; the error says what was given."""
+    """Other limits are refused with the given value."""
     with pytest.raises(InvalidLimit) as refused:
         Query.parse("ab", limit=limit)
     assert refused.value.limit == limit
 
 
 def test_the_bounds_of_a_limit_are_allowed() -> None:
-    """One and fifty."""
+    """One and fifty are allowed."""
     assert [Query.parse("ab", limit=limit).limit for limit in (1, 50)] == [1, 50]
 
 
 def test_days_bound_whole_days() -> None:
-    """`after` begins with its day, `before` ends with its day."""
+    """Both bounds include their day."""
     filters = Query.parse("ab", after="2026-03-01", before="2026-03-01").filters
 
     assert (filters.after, filters.before) == (day_start("2026-03-01"), day_end("2026-03-01"))
 
 
 def test_dates_can_be_said_in_words() -> None:
-    """A month begins with its first day and ends with its last."""
+    """A month is a range from its first to its last day."""
     filters = Query.parse("ab", after="march 2026", before="2026-03").filters
 
     assert (filters.after, filters.before) == (day_start("2026-03-01"), day_end("2026-03-31"))
@@ -79,14 +79,14 @@ def test_dates_can_be_said_in_words() -> None:
 @pytest.mark.parametrize("name", ["after", "before"])
 @pytest.mark.parametrize("text", ["", "2026-02-30", "tomorrow"])
 def test_an_impossible_day_is_refused(name: str, text: str) -> None:
-    """An empty text is no day either."""
+    """Impossible days and empty text are refused."""
     with pytest.raises(InvalidDate, match="Invalid date format") as refused:
         Query.parse("ab", after=text if name == "after" else None, before=text if name == "before" else None)
     assert refused.value.hint.startswith("Use YYYY-MM-DD format, or words: yesterday, ")
 
 
 def test_types_are_known_by_their_aliases() -> None:
-    """Two names of one type are one filter; an unknown one is answered with those that exist."""
+    """Two names of one type are one filter; an unknown type is refused."""
     assert Query.parse("ab", types=["bugfix", "bug-fix", "test"]).filters.types == (
         ObservationType.BUG_FIX,
         ObservationType.TEST,
@@ -97,7 +97,7 @@ def test_types_are_known_by_their_aliases() -> None:
 
 
 def test_some_filters_are_for_single_questions() -> None:
-    """The error names exactly those that were given; dates and projects go with any question."""
+    """The error for several concepts names exactly the filters that are not allowed."""
     with pytest.raises(FilterNotAllowed) as refused:
         Query.parse(["ab", "cd"], types=["test"], files=["f"])
     assert refused.value.names == ("types", "files")
@@ -108,7 +108,7 @@ def test_some_filters_are_for_single_questions() -> None:
 
 
 def test_an_unknown_mode_is_refused() -> None:
-    """The answer names the modes."""
+    """The error names all modes."""
     assert [Query.parse("ab", mode=mode).mode for mode in ("vector", "text", "both")] == list(Mode)
     with pytest.raises(InvalidInput, match="Unknown mode: magic") as refused:
         Query.parse("ab", mode="magic")
@@ -116,7 +116,7 @@ def test_an_unknown_mode_is_refused() -> None:
 
 
 def test_filters_are_true_when_they_filter() -> None:
-    """Any filter at all counts, even one for the first instant of 1970."""
+    """Filters are true if any is set, even for the first instant of 1970."""
     assert not Filters()
     assert Filters(after=0)
     assert Filters(files=("f",))
@@ -127,7 +127,7 @@ anything = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False
 
 @given(anything | st.lists(anything), anything)
 def test_whatever_is_asked_is_a_query_or_a_correction(query: object, limit: object) -> None:
-    """No input is an error of another kind, and what is accepted is well-formed."""
+    """Any input gives a query or `InvalidInput`."""
     answer: InvalidInput | None = None
     try:
         made = Query.parse(query, limit=limit)

@@ -1,4 +1,4 @@
-"""Are our own words known by their signs, and nobody else's?"""
+"""Tests of core/recursion.py."""
 
 import pytest
 
@@ -16,7 +16,7 @@ from palaver.core.recursion import OWN_PROMPT_MARK, is_own_command, is_own_promp
     ],
 )
 def test_our_tools_are_known_under_every_agents_name_for_them(name: str) -> None:
-    """Agents put the name of the server before that of the tool, each in its way."""
+    """Own tools are recognised with the prefixes of all agents."""
     assert is_own_tool(name)
 
 
@@ -24,7 +24,7 @@ def test_our_tools_are_known_under_every_agents_name_for_them(name: str) -> None
     "name", ["", "search", "palaver", "mcp__jira__palaver_issue", "mcp__palaverish__search", "Bash"]
 )
 def test_tools_of_others_are_left_alone(name: str) -> None:
-    """A tool is ours by its server, not by a word in its name."""
+    """A tool is recognised by its server, not by a word in its name."""
     assert not is_own_tool(name)
 
 
@@ -32,18 +32,18 @@ def test_tools_of_others_are_left_alone(name: str) -> None:
     "command", ["palaver search 'x' --json", "uvx palaver read a --start 3 | head", "/usr/bin/palaver ask it  # why"]
 )
 def test_a_command_that_asks_us_is_known(command: str) -> None:
-    """However it is started."""
+    """Own commands are recognised with any launcher."""
     assert is_own_command(command)
 
 
 @pytest.mark.parametrize("command", ["", "palaver status", "make && palaver search x", "palaver search x; rm b", "ls"])
 def test_a_command_that_does_something_besides_is_left_alone(command: str) -> None:
-    """What it printed is not only ours."""
+    """A command that does more is not Palaver's own."""
     assert not is_own_command(command)
 
 
 def test_a_prompt_is_ours_when_it_begins_with_our_mark() -> None:
-    """A person may write of the mark."""
+    """Only a prompt that begins with the mark is Palaver's own."""
     assert is_own_prompt(f"{OWN_PROMPT_MARK}\nExtract.")
     assert not is_own_prompt(f"What does {OWN_PROMPT_MARK} mean?")
 
@@ -61,12 +61,12 @@ def test_a_prompt_is_ours_when_it_begins_with_our_mark() -> None:
         ("nothing of ours", "nothing of ours"),
     ],
 )
-def test_what_stands_between_our_fences_is_cut_out(text: str, expected: str) -> None:
-    """What was typed around it stays, and so does a person's mention of a fence."""
+def test_text_between_markers_is_removed(text: str, expected: str) -> None:
+    """Text between markers is removed; other text stays."""
     assert without_recalled(text, shortened=False) == expected
 
 
 @pytest.mark.parametrize("text", ["A\n<recalled>\nold\n[… 9 characters left out …]", "old\n</recalled>\nA", "A"])
 def test_a_shortened_text_may_have_lost_a_fence(text: str) -> None:
-    """Readers keep the head and the tail of a long text: then either fence cuts alone."""
+    """In a shortened text, a single marker is enough."""
     assert without_recalled(text, shortened=True) == "A"

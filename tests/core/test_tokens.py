@@ -1,4 +1,4 @@
-"""Tests for core/tokens.py."""
+"""Tests of core/tokens.py."""
 
 import pytest
 from hypothesis import given
@@ -34,14 +34,14 @@ KNOWN = [
 
 @pytest.mark.parametrize(("text", "o200k", "anthropic"), KNOWN)
 def test_the_estimate_is_close_to_the_larger_real_count(text: str, o200k: int, anthropic: int) -> None:
-    """An estimate lies between a tenth below and a fifth above the larger of two real tokenizers' counts."""
+    """An estimate is at most 10 % below and 20 % above the larger real count."""
     real = max(o200k, anthropic)
 
     assert 0.9 * real <= count(text) <= 1.2 * real + 1
 
 
 def test_the_estimates_together_are_rather_too_high() -> None:
-    """Over many texts the estimate errs on the side of too many, by at most a seventh."""
+    """In total, estimates are too high by at most a seventh."""
     real = sum(max(o200k, anthropic) for _, o200k, anthropic in KNOWN)
 
     assert real <= sum(count(text) for text, _, _ in KNOWN) <= real * 8 / 7
@@ -54,7 +54,7 @@ def test_nothing_costs_nothing() -> None:
 
 @given(st.text(max_size=200), st.text(max_size=200))
 def test_texts_on_lines_of_their_own_add_up(first: str, second: str) -> None:
-    """A text made of two lines costs about what the two cost, so shares of a reply can be planned."""
+    """The cost of two lines is about the sum of their costs."""
     assert abs(count(f"{first}\n{second}") - count(first) - count(second)) <= 3
 
 
@@ -63,7 +63,7 @@ SIGNS = st.text(st.sampled_from("aBcDE0123456789 \n\t\r\x1c\xa0\u2003\u3000.,;)_
 
 @given(SIGNS)
 def test_a_text_is_counted_word_by_word(text: str) -> None:
-    """Nothing that is counted within words reaches over a blank, whatever blanks there are."""
+    """No pattern matches across blanks."""
     whole = [len(pattern.findall(text)) for pattern, _ in tokens._WORDS]  # pyright: ignore[reportPrivateUsage]
     words = [tokens._counts(word) for word in text.split()]  # pyright: ignore[reportPrivateUsage]
 

@@ -1,1 +1,1 @@
-"""Does it look as it should?"""
+"""Tests of the templates package."""

@@ -1,4 +1,4 @@
-"""Golden files: `pytest tests/templates --update-golden` writes them anew, to be reviewed as a diff."""
+"""Golden files: `pytest tests/templates --update-golden` rewrites them, for review as a diff."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +10,7 @@ GOLDEN = Path(__file__).parent / "golden"
 
 @pytest.fixture
 def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
-    """Compares a rendered text with the golden file of that name."""
+    """Return a function that compares a rendered text with the golden file of that name."""
 
     def compare(name: str, rendered: str) -> None:
         file = GOLDEN / f"{name}.md"

@@ -1,4 +1,4 @@
-"""Values of the three layers as tests show them."""
+"""Sample values of the three layers."""
 
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ def renderer(*folder: Path, **options: Any) -> Renderer:
 
 
 def hit(number: int = 1, *, title: str = "Implement JWT authentication middleware", project: str = "my-api") -> Hit:
-    """A hit of layer 1."""
+    """Return a hit of layer 1."""
     return Hit(
         id=f"obs-{1040 + number}",
         kind="observation",
@@ -44,12 +44,12 @@ def hit(number: int = 1, *, title: str = "Implement JWT authentication middlewar
 
 
 def results(*hits: Hit, query: Query | None = None) -> Results:
-    """What layer 1 found."""
+    """Return an answer of layer 1."""
     return Results(query or Query(("authentication",)), hits, len(hits), index_lag=0, engines=("text", "vector"))
 
 
 def detail(text: str = "", **changed: str) -> Detail:
-    """An entry of layer 2; `text` is appended to every field that people or tools wrote."""
+    """Return an entry of layer 2, with `text` at the end of every stored field."""
     return Detail(
         id="obs-1041",
         kind="observation",
@@ -78,7 +78,7 @@ def detail(text: str = "", **changed: str) -> Detail:
 
 
 def exchange(text: str = "", *, ordinal: int = 0, output: str = "2 passed") -> Exchange:
-    """A prompt, a thought, two calls, their results, and an answer."""
+    """Return an exchange with a prompt, a thought, two calls, their results, and an answer."""
     human, agent, tool = Speaker.HUMAN, Speaker.ASSISTANT, Speaker.TOOL
     turns = (
         Turn(3, human, Kind.PROMPT, f"How should I implement authentication?{text}"),
@@ -96,7 +96,7 @@ def exchange(text: str = "", *, ordinal: int = 0, output: str = "2 passed") -> E
 
 
 def transcript(text: str = "", *, parent: str = "", cut: bool = False, output: str = "2 passed") -> TranscriptExcerpt:
-    """What layer 3 hands back."""
+    """Return an answer of layer 3."""
     return TranscriptExcerpt(
         path="claude-code/my-api/5e0c.jsonl",
         session_id=f"5e0c{text}",

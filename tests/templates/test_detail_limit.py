@@ -1,4 +1,4 @@
-"""Does layer 2 keep to what it promises, whatever it shows?"""
+"""Tests of the token limit of an entry in layer 2."""
 
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -37,8 +37,8 @@ def observations(draw: st.DrawFn) -> Observation:
 
 @given(observations(), TEXTS)
 @settings(max_examples=20, deadline=None)
-def test_no_observation_costs_more_than_its_portion(one: Observation, name: str) -> None:
-    """Of any size, with all that frames it, and whatever its session is called; it is offered for no more."""
+def test_an_observation_keeps_to_its_limit(one: Observation, name: str) -> None:
+    """An observation of any size stays within the limit, including its frame."""
     whole = replace(detail(), observation=one, session_title=name, also_in=("5e0c",) * 5)
 
     assert count(RENDERER.observations([whole])) <= DETAIL_TOKENS
@@ -49,16 +49,16 @@ def test_no_observation_costs_more_than_its_portion(one: Observation, name: str)
 @example("src/a_1.py:7 " * 40, "x_1 = f(y[2]); " * 100)
 @given(TEXTS, TEXTS)
 @settings(max_examples=15, deadline=None)
-def test_no_bare_exchange_costs_more_than_its_portion(prompt: str, answer: str) -> None:
-    """What was asked and answered can be as long as anything."""
+def test_an_exchange_keeps_to_its_limit(prompt: str, answer: str) -> None:
+    """An exchange of any length stays within the limit."""
     turns = (Turn(3, Speaker.HUMAN, Kind.PROMPT, prompt), Turn(4, Speaker.ASSISTANT, Kind.PROSE, answer))
     shown = of_exchange(Exchange(0, Span(3, 4, 0, 1), turns, None, None))
 
     assert count(RENDERER.observations([replace(detail(), kind="exchange", observation=shown)])) <= DETAIL_TOKENS
 
 
-def test_what_a_model_may_say_at_most_keeps_its_first_facts() -> None:
-    """Eight facts and a long narrative are cut from the end, and the page says how many more there are and where."""
+def test_a_truncated_observation_keeps_its_first_facts() -> None:
+    """A long narrative and eight facts are truncated at the end, and the page counts the missing parts."""
     facts = tuple(f"Fact {number}: " + "the session expires. " * 14 for number in range(8))
     proofs = tuple(Evidence(number, number, fact[:60]) for number, fact in enumerate(facts, 3))
     one = replace(detail().observation, subtitle="", narrative="It was seen again. " * 47, facts=facts, evidence=proofs)
@@ -72,8 +72,8 @@ def test_what_a_model_may_say_at_most_keeps_its_first_facts() -> None:
     assert "left out; use --json to see all.]" in AT_SHELL.observations([replace(detail(), observation=one)])
 
 
-def test_each_of_many_is_cut_for_itself() -> None:
-    """A long one takes nothing from a short one beside it, which is shown as it would be alone."""
+def test_entries_are_truncated_independently() -> None:
+    """A long entry does not shorten a short one beside it."""
     long = replace(detail(), observation=replace(detail().observation, narrative="It was seen again. " * 200))
     told = RENDERER.observations([long, detail()])
 

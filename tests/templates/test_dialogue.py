@@ -1,4 +1,4 @@
-"""Tests for templates/dialogue.py."""
+"""Tests of templates/dialogue.py."""
 
 from msgspec.structs import replace
 
@@ -9,12 +9,12 @@ from .samples import exchange
 
 
 def of(*turns: Turn) -> Exchange:
-    """An exchange of these turns."""
+    """Return an exchange of these turns."""
     return Exchange(1, Span(1, 9, 0, 9), turns, None, None)
 
 
-def test_a_result_stands_beside_its_call() -> None:
-    """Calls that ran at once get each its own result, whatever the order of the answers."""
+def test_results_follow_their_calls() -> None:
+    """Parallel calls have their own results, in any order of the answers."""
     shown = steps(exchange(), None)
 
     calls = {step.said.text: step.result and step.result.text for step in shown if step.form == "call"}
@@ -23,7 +23,7 @@ def test_a_result_stands_beside_its_call() -> None:
 
 
 def test_a_tool_is_named_once() -> None:
-    """A call whose text begins with its tool is shown without that beginning, one without any is left alone."""
+    """The name of the tool at the beginning of a call's text is removed."""
     named, bare, plain = steps(
         of(
             Turn(1, Speaker.ASSISTANT, Kind.CALL, "Bash: ls", tool="Bash", call="c1"),
@@ -36,27 +36,27 @@ def test_a_tool_is_named_once() -> None:
     assert [step.said.text for step in (named, bare, plain)] == ["ls", "", "ls Bash: x"]
 
 
-def test_each_voice_is_named_once() -> None:
-    """A label stands where the voice changes, and again on a branch that was left."""
+def test_speakers_are_named_where_they_change() -> None:
+    """A label appears where the speaker changes, and at a rewound branch."""
     labels = [step.label for step in steps(exchange(), None)]
 
     assert labels == ["User", "Injected", "Assistant", "", "", "", "User", "Assistant"]
 
 
-def test_the_task_of_a_sub_agent_is_not_a_persons_word() -> None:
-    """A prompt that a parent agent wrote is labelled as a task."""
+def test_a_sub_agents_prompt_is_a_task() -> None:
+    """A prompt of a parent agent has the label Task."""
     assert steps(of(Turn(1, Speaker.HOST, Kind.PROMPT, "Look around")), None)[0].label == "Task"
 
 
-def test_what_is_left_out_is_counted() -> None:
-    """An excerpt and what it hides add up to the whole."""
+def test_hidden_characters_are_counted() -> None:
+    """The shown text and the hidden characters add up to the whole."""
     (step,) = steps(of(Turn(4, Speaker.TOOL, Kind.RESULT, "x" * 1000)), 300)
 
     assert (len(step.said.text), step.said.hidden, step.said.line) == (300, 700, 4)
 
 
-def test_what_people_and_agents_said_is_never_shortened() -> None:
-    """Only tools, thoughts and injected text are."""
+def test_prompts_and_prose_are_never_shortened() -> None:
+    """Only tool output, thinking and injected text are shortened."""
     said = [Turn(1, Speaker.HUMAN, Kind.PROMPT, "x" * 9000), Turn(2, Speaker.ASSISTANT, Kind.PROSE, "y" * 9000)]
 
     assert all(step.said.hidden == 0 for step in steps(of(*said), 10))

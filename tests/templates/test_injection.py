@@ -1,4 +1,4 @@
-"""Expressions of template engines: what was said is never filled in, and templates of one's own get out of nothing."""
+"""Tests against template injection, by stored text and by users' templates."""
 
 import re
 from collections.abc import Callable
@@ -34,18 +34,18 @@ SHOWN: dict[str, Callable[[str], str]] = {
 
 
 def plainly(text: str) -> str:
-    """Without what stands for itself in no Markdown: stars and backticks, and spaces."""
+    """Return a text without Markdown characters and blanks."""
     return " ".join(text.replace("*", "").replace("`", "'").split())
 
 
 def told(shown: str, text: str) -> str:
-    """A reply with the mark where the text stands, and without what its length changes."""
+    """Return a reply with a mark in place of the text."""
     return re.sub(r"\d+ tokens", "some tokens", plainly(shown)).replace(plainly(line(text)), MARK)
 
 
 @pytest.mark.parametrize("name", SHOWN)
-def test_what_was_said_is_not_filled_in(name: str) -> None:
-    """Each reply is the one to a plain word, with the expression in its place, letter for letter."""
+def test_stored_expressions_are_not_evaluated(name: str) -> None:
+    """Template expressions in stored text appear letter for letter."""
     plain = told(SHOWN[name](MARK), MARK)
     assert MARK in plain
     for text in payloads.injections():
@@ -53,8 +53,8 @@ def test_what_was_said_is_not_filled_in(name: str) -> None:
             assert told(SHOWN[name](text), text) == plain, text
 
 
-def test_a_template_of_ones_own_gets_out_of_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each as a whole template shows words, or is refused as one that cannot be used: it reads and runs nothing."""
+def test_users_templates_are_sandboxed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hostile user template is rendered as text or refused; it reads and runs nothing."""
     monkeypatch.chdir(tmp_path)
     refused = 0
     for number, text in enumerate(payloads.injections()):

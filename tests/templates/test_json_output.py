@@ -1,4 +1,4 @@
-"""Tests for templates/shapes.py."""
+"""Tests of templates/json_output.py."""
 
 import orjson
 import pytest
@@ -13,7 +13,7 @@ from .samples import detail, hit, results, transcript
 
 
 def test_a_result_has_every_promised_key() -> None:
-    """Layer 1 as JSON keeps the keys that scripts rely on, with scores rounded and cosines apart."""
+    """A hit in JSON has the documented keys and rounded scores."""
     shape = results_json(replace(results(hit(1)), index_lag=2))
 
     assert shape["results"] == [
@@ -43,8 +43,8 @@ def test_a_result_has_every_promised_key() -> None:
     )
 
 
-def test_a_list_that_ends_before_the_archive_does_says_so() -> None:
-    """That Ranking limit reached than was ranked is told, unless the budget leaves out some of what was."""
+def test_the_ranking_limit_is_reported() -> None:
+    """`ranking_limit` is true on the last page only if more entries may match."""
     ended = replace(results(*(hit(n) for n in range(1, 9))), ranking_limit=True)
 
     assert results_json(ended)["ranking_limit"]
@@ -56,19 +56,19 @@ def test_a_list_that_ends_before_the_archive_does_says_so() -> None:
 
 
 def test_a_similarity_that_was_not_measured_is_null() -> None:
-    """No cosine is not a cosine of zero."""
+    """A missing cosine is null, not zero."""
     shape = results_json(results(*(replace(hit(1), similarity=measured) for measured in (None, 0.0))))
 
     assert [result["similarity"] for result in shape["results"]] == [None, 0.0]
 
 
 def test_several_concepts_come_back_as_an_array() -> None:
-    """The query is echoed in the form it was asked in."""
+    """The reply repeats the query in its original form."""
     assert results_json(results(query=Query(("React", "JWT"))))["query"] == ["React", "JWT"]
 
 
 def test_an_observation_keeps_what_was_read_and_modified_apart() -> None:
-    """Layer 2 as JSON has the observation's fields, its evidence and whose word it is."""
+    """An observation in JSON has its fields, evidence and origin."""
     shape = details_json([detail()])
     (observation,) = shape["observations"]
 
@@ -79,7 +79,7 @@ def test_an_observation_keeps_what_was_read_and_modified_apart() -> None:
 
 
 def test_a_transcript_keeps_every_turn_whole() -> None:
-    """Layer 3 as JSON shortens nothing and says where to go on."""
+    """A transcript in JSON has full texts and the line to continue with."""
     shape = transcript_json(transcript(cut=True, output="x" * 20_000))
     (exchange,) = shape["exchanges"]
 
@@ -91,8 +91,8 @@ def test_a_transcript_keeps_every_turn_whole() -> None:
 
 
 @pytest.mark.parametrize("text", ["\ud800", "\x00\x1b[1m", "a\u202eb\U000e0041", "\r\n\x85"])
-def test_json_carries_no_hidden_signs(text: str) -> None:
-    """What a reader cannot see is not in the JSON either, and lone surrogates cannot make it unwritable."""
+def test_json_has_no_invisible_characters(text: str) -> None:
+    """JSON has no invisible characters and no lone surrogates."""
     stored = replace(hit(1, title=f"t{text}", project=text), snippet=text, facts=(text,))
     shapes = [
         results_json(results(stored, query=Query((f"ab{text}",)))),
@@ -106,6 +106,6 @@ def test_json_carries_no_hidden_signs(text: str) -> None:
 
 
 def test_json_states_its_own_tokens() -> None:
-    """The tokens of a JSON reply are those of the object itself."""
+    """`tokens` is the cost of the JSON object itself."""
     for shape in (results_json(results(hit(1), hit(2))), details_json([detail()]), transcript_json(transcript())):
         assert shape["tokens"] == count(orjson.dumps(shape).decode())

@@ -1,4 +1,4 @@
-"""Tests for templates/quote.py."""
+"""Tests of templates/quote.py."""
 
 import pytest
 from hypothesis import given
@@ -12,7 +12,7 @@ SURROGATES = st.text(st.characters(codec=None), max_size=60)
 
 @given(SURROGATES)
 def test_cleaned_text_can_always_be_written(text: str) -> None:
-    """Cleaned text is valid Unicode without control signs, and cleaning it again changes nothing."""
+    """Cleaned text is valid Unicode without control characters, and cleaning is idempotent."""
     cleaned = clean(text)
     cleaned.encode("utf-8")
 
@@ -24,27 +24,27 @@ def test_cleaned_text_can_always_be_written(text: str) -> None:
     "text", ["naïve 日本語 👩‍👩‍👧 می‌خواهم", "tab\there\nnew line", 'if a < b and c > d: print("x")', "see [this](a.md)"]
 )
 def test_ordinary_text_is_left_alone(text: str) -> None:
-    """Scripts, emoji with joiners, and code are shown as they were written."""
+    """Scripts, emoji with joiners, and code are unchanged."""
     assert block(text) == text
 
 
 @given(SURROGATES)
 def test_one_line_is_one_line(text: str) -> None:
-    """No kind of line break survives in a heading."""
+    """A heading has no line break of any kind."""
     assert len(line(text).splitlines()) <= 1
     assert code(text).count("`") == 2
 
 
 @pytest.mark.parametrize("row", ["# Title", "## Exchange 2", "---", "===", "**User:** hi", "  # x", "[Sidechain ends]"])
 def test_a_line_that_imitates_layout_is_escaped(row: str) -> None:
-    """Headings, rules and our own labels get a backslash outside code, and none inside it."""
+    """Headings, rules and our own labels get a backslash outside code only."""
     assert block(f"a\n{row}") == f"a\n\\{row.lstrip()}"
     assert block(f"```\n{row}\n```") == f"```\n{row}\n```"
 
 
 @pytest.mark.parametrize("text", ["```py\nx = 1", "~~~\n```\n", "````\n```\n"])
 def test_an_open_fence_is_closed(text: str) -> None:
-    """A fence that a text leaves open is closed by the fence that opened it."""
+    """An open code fence is closed with the same fence."""
     fence = text[: text.index("\n")].removesuffix("py")
 
     assert block(text).rsplit("\n", 1)[1] == fence
@@ -59,7 +59,7 @@ TOOL_SYNTAX = (
 @pytest.mark.parametrize("text", TOOL_SYNTAX)
 @pytest.mark.parametrize("around", ["{}", "so: {} yes", "`{}`", "```\n{}\n```", "a`b{}", "``{}`"])
 def test_tool_syntax_and_role_tags_are_escaped_everywhere(text: str, around: str) -> None:
-    """A host takes them for its own wherever they are, in code too."""
+    """Tool syntax and role tags are escaped in code, too."""
     for shown in (line(around.format(text)), block(around.format(text)), inert(around.format(text)), code(text)):
         assert text not in shown
         assert text[1:] in shown
@@ -76,14 +76,14 @@ def test_tool_syntax_and_role_tags_are_escaped_everywhere(text: str, around: str
     ],
 )
 def test_code_is_shown_as_it_is(text: str) -> None:
-    """In a fence, in a code span, and in what a tool was given or answered."""
+    """Code fences, code spans and tool calls are otherwise unchanged."""
     assert block(f"```\n{text}\n```") == f"```\n{text}\n```"
     assert block(text, is_code=True) == text
     assert line(f"`{text}`") == f"`{text}`"
 
 
 def test_markup_in_prose_is_escaped() -> None:
-    """Outside code no tag is markup, whatever its name."""
+    """Tags outside code are escaped, whatever their names."""
     assert block('<img src="https://evil.example/?q"> <p>') == '&lt;img src="https://evil.example/?q"> &lt;p>'
     assert line("</recalled-123> a < b <- c") == "&lt;/recalled-123> a < b <- c"
 
@@ -93,14 +93,14 @@ def test_markup_in_prose_is_escaped() -> None:
 )
 @pytest.mark.parametrize("around", ["{}", "\\{}", "```\n{}\n```", "`{}`"])
 def test_nothing_loads_a_remote_image(text: str, around: str) -> None:
-    """What would be an image is a link."""
+    """Remote images become links."""
     assert "![" not in block(around.format(text))
     assert text[1:] in block(around.format(text))
 
 
 @given(st.text(max_size=300), st.integers(3, 40))
 def test_a_brief_text_keeps_its_beginning_and_its_price(text: str, tokens: int) -> None:
-    """A shortened title begins like the whole one, ends in an ellipsis and costs what it may."""
+    """A truncated title keeps its beginning, ends in an ellipsis and stays within its limit."""
     whole, short = line(text), brief(text, tokens)
 
     assert short == whole or (short.endswith("…") and whole.startswith(short[:-1]))
@@ -108,12 +108,12 @@ def test_a_brief_text_keeps_its_beginning_and_its_price(text: str, tokens: int) 
 
 
 def test_a_short_title_stays_whole() -> None:
-    """Nothing is cut that fits."""
+    """A title within its limit is unchanged."""
     assert brief("Fix the build", 12) == "Fix the build"
 
 
 def test_what_is_marked_stands_by_itself() -> None:
-    """It is no part of another word, but where no blanks tell words apart."""
+    """Only whole words are marked, except in scripts without blanks."""
     shown = marked("pre-commit, previous, uncommitted pre_x 黄铜水壶", ("pre", "commit", "水壶"), "<", ">")
 
     assert shown == "<pre>-<commit>, previous, uncommitted <pre>_x 黄铜<水壶>"

@@ -1,4 +1,4 @@
-"""Does every reply keep to its budget, and say how to go on?"""
+"""Tests of templates/truncation.py: every reply keeps to its budget and tells how to continue."""
 
 import re
 
@@ -49,20 +49,20 @@ def several(number: int) -> tuple[Detail, ...]:
 
 @st.composite
 def said(draw: st.DrawFn) -> str:
-    """Text of any length, of words or of what is dear."""
+    """Generate texts of several lengths, of words or of expensive characters."""
     return draw(st.sampled_from([LONG, HARD]))[: draw(st.sampled_from(SIZES))]
 
 
 @st.composite
 def many(draw: st.DrawFn) -> tuple[str, ...]:
-    """A few texts of any length, or very many short ones."""
+    """Generate a few long texts or many short ones."""
     text, number = draw(said()), draw(st.sampled_from([0, 1, 5, 60]))
     return (text[:SHORT] if number > 5 else text,) * number
 
 
 @st.composite
 def hits(draw: st.DrawFn) -> tuple[Hit, ...]:
-    """Hits of every kind, whatever they say."""
+    """Generate hits of every kind."""
     one = replace(
         hit(),
         kind=draw(st.sampled_from(HitKind)),
@@ -78,7 +78,7 @@ def hits(draw: st.DrawFn) -> tuple[Hit, ...]:
 
 @st.composite
 def details(draw: st.DrawFn) -> tuple[Detail, ...]:
-    """Details of every kind, whatever they tell."""
+    """Generate details of every kind."""
     quotes = draw(many())
     told = Observation(
         type=draw(st.sampled_from(ObservationType)),
@@ -104,7 +104,7 @@ def details(draw: st.DrawFn) -> tuple[Detail, ...]:
 
 @st.composite
 def transcripts(draw: st.DrawFn) -> TranscriptExcerpt:
-    """Conversations of short and long lines, each of few or many pieces."""
+    """Generate transcripts with short and long lines, of few or many turns."""
     kind, (lines, pieces) = draw(st.sampled_from(Kind)), draw(st.sampled_from([(1, 1), (3, 3), (60, 1), (1, 200)]))
     text = draw(said())
     turns = tuple(
@@ -122,7 +122,7 @@ def transcripts(draw: st.DrawFn) -> TranscriptExcerpt:
 
 @st.composite
 def absences(draw: st.DrawFn) -> Results:
-    """Searches that found nothing, for as many reasons as are told."""
+    """Generate empty results with every reason."""
     word = draw(said())
     why = ZeroResultExplanation(
         weak=draw(hits())[:3],
@@ -155,10 +155,10 @@ def cost(shape: object) -> int:
 
 @settings(max_examples=4)
 @given(BUDGETS, st.booleans(), hits(), st.booleans(), st.booleans())
-def test_no_list_is_dearer_than_its_budget(
+def test_lists_keep_to_the_budget(
     budget: int, roomy: bool, found: tuple[Hit, ...], facts: bool, several_concepts: bool
 ) -> None:
-    """Layer 1 keeps to it as a list, with facts, with snippets, as conversations, as a timeline and as JSON."""
+    """Layer 1 keeps to the budget in every form."""
     answer = results(*found, query=Query(("ab", "cd") if several_concepts else ("ab",)))
     page, around = Renderer(budget=budget, roomy=roomy), Timeline(found[-1].id, found, "5e0c", "claude-code/5e0c.jsonl")
     shapes = [results_json(answer, budget=budget, explain=True), timeline_json(around, budget=budget)]
@@ -170,10 +170,8 @@ def test_no_list_is_dearer_than_its_budget(
 
 @settings(max_examples=4)
 @given(BUDGETS, said())
-def test_what_was_sent_takes_no_room_from_what_was_found(budget: int, sent: str) -> None:
-    """Words that were searched in another spelling and phrases that are words now can be as long as a query; there are
-    hits all the same.
-    """
+def test_corrections_do_not_displace_hits(budget: int, sent: str) -> None:
+    """Long corrected words and phrases do not displace hits."""
     answer = replace(
         results(hit(1)),
         corrections=(Correction(sent, sent),) * 9,
@@ -191,8 +189,8 @@ def test_what_was_sent_takes_no_room_from_what_was_found(budget: int, sent: str)
 
 @settings(max_examples=4)
 @given(BUDGETS, details())
-def test_no_details_are_dearer_than_their_budget(budget: int, told: tuple[Detail, ...]) -> None:
-    """Layer 2 keeps to it however long its texts and its lists of facts, concepts, files and quotes are."""
+def test_details_keep_to_the_budget(budget: int, told: tuple[Detail, ...]) -> None:
+    """Layer 2 keeps to the budget for texts and lists of any length."""
     shape = details_json(told, budget=budget)
 
     assert count(Renderer(budget=budget).observations(told)) <= budget
@@ -201,22 +199,22 @@ def test_no_details_are_dearer_than_their_budget(budget: int, told: tuple[Detail
 
 @settings(max_examples=4)
 @given(BUDGETS, transcripts())
-def test_no_conversation_is_dearer_than_its_budget(budget: int, told: TranscriptExcerpt) -> None:
-    """Layer 3 keeps to it however long the lines are and however many pieces one has."""
+def test_transcripts_keep_to_the_budget(budget: int, told: TranscriptExcerpt) -> None:
+    """Layer 3 keeps to the budget for any lines and turns."""
     assert count(Renderer(budget=budget).read(told)) <= budget
     assert cost(transcript_json(told, budget=budget)) <= budget
 
 
 @settings(max_examples=4)
 @given(BUDGETS, st.booleans(), absences())
-def test_no_explanation_is_dearer_than_its_budget(budget: int, roomy: bool, nothing: Results) -> None:
-    """Why nothing was found is told within it, too."""
+def test_explanations_keep_to_the_budget(budget: int, roomy: bool, nothing: Results) -> None:
+    """A zero-result explanation keeps to the budget."""
     assert count(Renderer(budget=budget, roomy=roomy, at_shell=True).search(nothing)) <= budget
     assert cost(results_json(nothing, budget=budget)) <= budget
 
 
 def test_every_page_keeps_to_the_budget() -> None:
-    """A page that no layer made is cut at its end and says so; what it quotes is closed."""
+    """Other pages are truncated at the end with a note, outside the quoted text."""
     dead = [DeadLetter(f"ex-{n}", "claude-code/x.jsonl", 1, 9, 3, "refused", LONG[:500]) for n in range(500)]
     held = StoredMemory(1, Memory("word\n" * 20_000, "fact"), MemoryStats(), MemoryState.ACTIVE, 0, 0)
     letters, memory = (
@@ -233,7 +231,7 @@ def test_every_page_keeps_to_the_budget() -> None:
 
 @pytest.mark.parametrize("budget", range(40, 130, 5))
 def test_a_page_with_two_quotes_closes_the_one_that_is_cut(budget: int) -> None:
-    """However much of it fits, each quotation that is begun is ended."""
+    """Every quoted block that is opened is closed."""
     quote = "<recalled>\n" + "a row of words\n" * 10 + "</recalled>\n"
     rows = fit_rows(f"First\n{quote}Second\n{quote}", budget, "</recalled>").split("\n")
 
@@ -241,8 +239,8 @@ def test_a_page_with_two_quotes_closes_the_one_that_is_cut(budget: int) -> None:
     assert not ("Second" in rows and rows.index("</recalled>") > rows.index("Second"))
 
 
-def test_what_is_cut_says_how_to_go_on() -> None:
-    """A page names its cursor, observations the ids that are left, a transcript its next line."""
+def test_truncated_replies_tell_how_to_continue() -> None:
+    """Truncated pages name the cursor, the remaining ids, or the next line."""
     found = results(*(replace(hit(n), facts=(LONG[:300],), cursor=f"c{n}") for n in range(50)))
     shape, rest = results_json(found, budget=2_000), details_json(several(20), budget=2_000)["rest"]
 
@@ -257,8 +255,8 @@ def test_what_is_cut_says_how_to_go_on() -> None:
 
 
 @pytest.mark.parametrize(("length", "option"), [(4_000, "--budget 3000"), (len(LONG), "--raw")])
-def test_of_a_line_that_is_cut_the_rest_can_be_read(length: int, option: str) -> None:
-    """Where only the beginning of a line has room, it is said what shows all of it; going on begins after it."""
+def test_a_truncated_line_can_be_read_in_full(length: int, option: str) -> None:
+    """A truncated line names the command for its full text."""
     turns = tuple(Turn(line, Speaker.HUMAN, Kind.PROMPT, LONG[:length]) for line in (3, 4))
     whole = replace(transcript(), exchanges=(replace(exchange(), span=Span(3, 4, 0, 10), turns=turns),))
 
@@ -280,7 +278,7 @@ def test_of_a_line_that_is_cut_the_rest_can_be_read(length: int, option: str) ->
 
 @pytest.mark.parametrize("kept", [1, 7, 40])
 def test_a_timeline_is_cut_far_from_the_hit(kept: int) -> None:
-    """What stands nearest to the hit stays, in its order."""
+    """A truncated timeline keeps the entries nearest to the anchor."""
     every = tuple(replace(hit(n), id=f"obs-{n}") for n in range(41))
     around = Timeline("obs-20", every, "5e0c", "claude-code/5e0c.jsonl")
     budget = timeline_json(replace(around, hits=every[20 - kept // 2 : 20 + (kept + 1) // 2]))["tokens"] + 2
@@ -290,8 +288,8 @@ def test_a_timeline_is_cut_far_from_the_hit(kept: int) -> None:
     assert ids == [f"obs-{n}" for n in range(int(ids[0][4:]), int(ids[0][4:]) + len(ids))]
 
 
-def test_what_was_cut_from_a_list_is_counted() -> None:
-    """A list that is cut says how much of it is missing."""
+def test_truncated_lists_count_missing_entries() -> None:
+    """A truncated list counts its missing entries."""
     told = replace(detail().observation, files_read=tuple(f"/w/{n}/{LONG[:200]}" for n in range(400)), narrative="")
     [one] = details_json([replace(detail(), observation=told)], budget=1_500)["observations"]
 

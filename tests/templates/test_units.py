@@ -1,4 +1,4 @@
-"""Do systemd and launchd start exactly what they are told to?"""
+"""Tests of templates/units.py."""
 
 import plistlib
 import re
@@ -17,7 +17,7 @@ WORDS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"
 
 
 def unescaped(text: str) -> str:
-    """What systemd reads between two quotes (systemd.syntax(7))."""
+    """Return the word that systemd reads between quotes (systemd.syntax(7))."""
     data = re.sub(
         rb"\\x([0-9a-f]{2})|\\(.)|%(%)|\$(\$)",
         lambda found: bytes([int(found[1], 16)]) if found[1] else found[2] or found[3] or found[4],
@@ -33,7 +33,7 @@ def line(unit: str, name: str) -> str:
 
 @given(WORDS, WORDS)
 def test_every_word_survives(argument: str, value: str) -> None:
-    """Quotes, blanks, percent and dollar signs, line ends and other alphabets come out of the unit as they went in."""
+    """Quotes, blanks, percent and dollar signs, line breaks and other alphabets survive in a unit."""
     unit = systemd_unit(["/bin/true", argument], {"PALAVER_HOME": value})
 
     assert unescaped(line(unit, "ExecStart")) == f'"/bin/true" "{argument}"'
@@ -44,7 +44,7 @@ def test_every_word_survives(argument: str, value: str) -> None:
 
 
 def test_no_setting_is_made_by_a_value() -> None:
-    """A line end in a path makes no new line in the unit."""
+    """A line break in a path adds no line to the unit."""
     unit = systemd_unit(["/bin/true", "a\nExecStop=/bin/false"], {"HOME": "/x\nType=oneshot"})
 
     assert "\nExecStop" not in unit
@@ -52,7 +52,7 @@ def test_no_setting_is_made_by_a_value() -> None:
 
 
 def test_a_service_that_fails_comes_back() -> None:
-    """Both start it at log-in, and again when it failed, but not when it was stopped."""
+    """Both services start at log-in and after a failure, but not after a stop."""
     unit = systemd_unit(["/bin/true"], {})
     agent = plistlib.loads(launchd_agent(["/bin/true"], {}).encode())
 
@@ -63,7 +63,7 @@ def test_a_service_that_fails_comes_back() -> None:
 @pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="without systemd nobody can say how it reads a unit")
 @pytest.mark.parametrize("folder", ["plain", "with space 100%h", 'it\'s "quoted" for 5 $HOME \\ more'])
 def test_systemd_understands_it(tmp_path: Path, folder: str) -> None:
-    """systemd itself reads the unit without a complaint, whatever the program's folder is called."""
+    """systemd accepts the unit for any folder of the program."""
     program = tmp_path / folder / "palaver"
     program.parent.mkdir()
     program.write_text("#!/bin/sh\n")
@@ -76,7 +76,7 @@ def test_systemd_understands_it(tmp_path: Path, folder: str) -> None:
 
 
 def test_a_program_that_systemd_would_refuse() -> None:
-    """A name that systemd takes for no program is passed on by the shell, unread."""
+    """A program name that systemd refuses is started by the shell."""
     program = '/opt/it\'s "quoted" for 5 $HOME \\ more/palaver'
 
     command = unescaped(line(systemd_unit([program, "watch"], {}), "ExecStart"))
