@@ -42,7 +42,7 @@ def core(home: Path) -> Iterator[MemoryCore]:
 
 
 def test_what_disagrees_is_said_with_who_judged() -> None:
-    """And how to settle it; the same again is held once; what is replaced can be held again."""
+    """The message says how to settle it; a duplicate is stored once, and a superseded memory can be restored."""
     assert palaver("remember", "The staging server listens on port 8443").stdout.startswith("Stored as mem_1 in global")
     said = palaver("remember", "The staging server listens on port 9000").stdout
     assert "It contradicts mem_1" in said

@@ -36,12 +36,12 @@ def refusal(name: str, **arguments: object) -> str:
 
 
 def test_the_surface_is_the_three_layers_in_order() -> None:
-    """search, get_observations and read are served, in the order they are used."""
+    """The tools are search, get_observations and read, in order of use."""
     assert [tool.name for tool in CONVERSATION.tools] == ["search", "get_observations", "read"]
 
 
 def test_the_surface_costs_at_most_eight_hundred_tokens() -> None:
-    """Having the tools at hand is paid for in every session, so names, prompts and schemas are short."""
+    """Names, descriptions and schemas are short, because every session pays for them."""
     assert 400 < CONVERSATION.tokens <= 800
 
 
@@ -55,7 +55,7 @@ def test_the_surface_costs_at_most_eight_hundred_tokens() -> None:
     ],
 )
 def test_an_array_may_come_as_its_text(query: str, concepts: tuple[str, ...]) -> None:
-    """Some models send it so, where a parameter may be text or an array; any other text is what it is."""
+    """Some models send an array as a string; any other string is unchanged."""
     layers = FakeLayers()
     TOOLS["search"].call(ConversationContext(layers, Renderer()), {"query": query})
 
@@ -84,7 +84,7 @@ def test_the_parameters_are_those_of_the_contract(name: str, parameters: str, re
 
 
 def test_limits_stand_in_the_schema() -> None:
-    """A client can see every limit before it calls."""
+    """The schema has every limit."""
     search, observations, read = (tool.schema["properties"] for tool in CONVERSATION.tools)
     text, several = search["query"]["anyOf"]
 
@@ -98,7 +98,7 @@ def test_limits_stand_in_the_schema() -> None:
 
 
 def test_every_parameter_reaches_the_query() -> None:
-    """What the caller sends is what is searched for."""
+    """All arguments reach the search."""
     layers = FakeLayers()
     given: dict[str, object] = {
         "query": "auth", "mode": "text", "limit": 3.0, "after": "2025-01-01", "before": "2025-01-01",
@@ -128,14 +128,14 @@ def test_null_means_left_out() -> None:
 
 
 def test_markdown_is_the_default_and_carries_no_data() -> None:
-    """A reply is paid for once: text alone unless JSON was asked for."""
+    """A reply is text alone unless JSON was requested."""
     for reply in (call("search", query="auth"), call("get_observations", ids=["obs-1"]), call("read", path=PATH)):
         assert reply.data is None
         assert re.search(r"^<recalled-\d{8}>$", reply.text, re.MULTILINE)
 
 
 def test_the_text_of_a_json_reply_is_the_json() -> None:
-    """A client that reads only text gets the object of the page."""
+    """The text of a JSON reply is its object."""
     found = call("search", query="auth", response_format="json")
     whole = call("get_observations", ids=["obs-1"], response_format="json")
     lines = call("read", path=PATH, response_format="json")
@@ -148,7 +148,7 @@ def test_the_text_of_a_json_reply_is_the_json() -> None:
 
 
 def test_facts_are_shown_on_request() -> None:
-    """detail: facts is the page's block, the default is one line a hit."""
+    """detail: facts returns blocks, the default one line per hit."""
     assert "**Facts:**" in call("search", query="auth", detail="facts").text
     assert "**Facts:**" not in call("search", query="auth").text
 
@@ -209,7 +209,7 @@ def test_facts_are_shown_on_request() -> None:
     ],
 )
 def test_errors_are_in_the_contracts_words(name: str, arguments: dict[str, Any], message: str) -> None:
-    """Every error of the page comes word for word, with what to do about it."""
+    """Every error of the specification has its exact text and a remedy."""
     assert refusal(name, **arguments) == message
 
 
@@ -225,7 +225,7 @@ def test_errors_are_in_the_contracts_words(name: str, arguments: dict[str, Any],
     ],
 )
 def test_an_id_is_read_as_the_lines_that_prove_it(arguments: dict[str, Any], lines: tuple[int, int | None]) -> None:
-    """Who has an id from search need not look up its path; lines that are named are those of its conversation."""
+    """read accepts an id; lines are those of its conversation."""
     layers = FakeLayers()
     TOOLS["read"].call(ConversationContext(layers, Renderer()), arguments)
     assert layers.read_lines == [(PATH, *lines)]
@@ -250,7 +250,7 @@ def test_an_id_is_read_as_the_lines_that_prove_it(arguments: dict[str, Any], lin
     ],
 )
 def test_a_wrong_argument_is_named(name: str, arguments: dict[str, Any], message: str) -> None:
-    """Wrong types and unknown names are told by parameter, with the parameters there are."""
+    """Wrong types and unknown names are reported by parameter, with the valid parameters."""
     said = refusal(name, **arguments)
     known = ", ".join(TOOLS[name].schema["properties"])
 
@@ -258,7 +258,7 @@ def test_a_wrong_argument_is_named(name: str, arguments: dict[str, Any], message
 
 
 def test_every_wrong_argument_is_named_at_once() -> None:
-    """One corrected call is enough."""
+    """All errors of a call are reported at once."""
     said = refusal("search", query="ab", limit="x", limt=5, **{"evil\n## heading" * 50: 1})
 
     assert "limit must be a whole number; Invalid parameter: limt is not a parameter" in said
@@ -279,7 +279,7 @@ def test_every_wrong_argument_is_named_at_once() -> None:
     ],
 )
 def test_other_errors_say_what_to_do(error: PalaverError, message: str) -> None:
-    """What the page has no words for is told with its hint."""
+    """An error without a text in the specification has its hint."""
     assert error_message(error) == message
 
 

@@ -60,7 +60,7 @@ def text(result: CallToolResult) -> str:
 
 @pytest.mark.parametrize("era", ERAS)
 def test_a_question_leads_to_the_words_that_answer_it(home: Home, era: str) -> None:
-    """Three tools are listed; each layer gives what the next one needs, as JSON and as markdown."""
+    """Each of the three tools returns what the next one needs, in JSON and Markdown."""
 
     async def talk(client: Client) -> None:
         assert [tool.name for tool in (await client.list_tools()).tools] == ["search", "get_observations", "read"]
@@ -122,7 +122,7 @@ MISTAKES: list[tuple[str, dict[str, Any], str]] = [
 
 @pytest.mark.parametrize("era", ERAS)
 def test_mistakes_are_answered_in_the_words_of_the_contract(home: Home, era: str) -> None:
-    """Each wrong call is an error of the tool, worded as the reference page words it, and the server goes on."""
+    """Each invalid call is a tool error with the text of the specification, and the server continues."""
 
     async def talk(client: Client) -> None:
         for name, arguments, words in MISTAKES:
@@ -134,7 +134,7 @@ def test_mistakes_are_answered_in_the_words_of_the_contract(home: Home, era: str
 
 
 def test_nothing_found_is_an_answer(home: Home) -> None:
-    """A search without hits is no error and says what to try."""
+    """A search without hits is no error and suggests a next step."""
 
     async def talk(client: Client) -> None:
         for query, noun in (("tide", "observations"), (["tide", "clock"], "conversations")):
@@ -167,7 +167,7 @@ def test_a_search_costs_about_what_is_promised(home: Home) -> None:
 
 
 def test_an_archive_that_appears_later_is_found(tmp_path: Path, home: Home) -> None:
-    """A server that was started too early says what is missing, and answers once it is there."""
+    """A server without an archive reports that, and works once the archive exists."""
 
     async def talk(client: Client) -> None:
         missing = await client.call_tool("search", {"query": "sqlite"})
@@ -179,7 +179,7 @@ def test_an_archive_that_appears_later_is_found(tmp_path: Path, home: Home) -> N
 
 
 def test_the_server_that_up_names_can_be_started() -> None:
-    """The command that `palaver up` prints for Claude Code serves the archive that it just made, word for word."""
+    """The command that `palaver up` prints for Claude Code serves the new archive."""
     shown = subprocess.run([*PALAVER[:-1], "up"], capture_output=True, text=True, check=True).stdout
     line = next(line for line in shown.splitlines() if "claude mcp add" in line)
     options, _, command = line.partition(" -- ")

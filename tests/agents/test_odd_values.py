@@ -36,7 +36,7 @@ def _no_model(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("name", list(TOOLSETS))
 def test_every_tool_answers_odd_values(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No value of any parameter ends in an error that is not in our tree."""
+    """No value of a parameter raises a foreign error."""
     work = tmp_path / "work"
     work.mkdir()
     monkeypatch.chdir(work)

@@ -81,7 +81,7 @@ def test_theo_s_parameters_are_those_of_the_page(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in THEO if "#### Response Schema" in THEO[name]])
 def test_theo_s_replies_are_those_of_the_page(name: str) -> None:
-    """Every field of an example reply is one that the tests look for, and no other is promised."""
+    """The tests check every field of an example reply and no other."""
     example = block(THEO[name], "Response Schema")
     assert example is not None
     shape = (
@@ -94,7 +94,7 @@ def test_theo_s_replies_are_those_of_the_page(name: str) -> None:
 
 
 def test_every_row_of_theo_s_error_tables_is_provoked() -> None:
-    """The words up to the first value stand in the tests that provoke errors."""
+    """The tests provoke every error, compared up to its first value."""
     page, provoked = (SPEC / "2-theo.md").read_text("utf-8"), (HERE / "theo" / "test_refusals.py").read_text("utf-8")
     rows = {row.partition("{")[0].strip() for row in re.findall(r"(?m)^\| `([^`]+)` \| [^|]+ \| [^|]+ \|$", page)}
     errors = {row for row in rows if row[:1].isupper()}
@@ -118,7 +118,7 @@ def test_historian_s_parameters_are_those_of_the_page(name: str) -> None:
 
 
 def test_historian_s_replies_are_those_of_the_page() -> None:
-    """Every field that the page declares is one that the tests look for."""
+    """The tests check every declared field."""
     declared = {
         name: set(re.findall(r"(?m)^\s+(\w+)\??:", HISTORIAN[name].partition("### Example")[0]))
         for name in historian.PARAMETERS

@@ -67,7 +67,7 @@ def text(result: CallToolResult) -> str:
 
 @pytest.mark.parametrize("mode", ERAS)
 def test_both_eras_are_served(mode: str) -> None:
-    """A client that shakes hands and one that does not see the same three tools and get the same replies."""
+    """Clients with and without a handshake see the same tools and replies."""
 
     async def talk(client: Client) -> None:
         tools = (await client.list_tools()).tools
@@ -94,7 +94,7 @@ def test_both_eras_are_served(mode: str) -> None:
 
 @pytest.mark.parametrize("mode", ERAS)
 def test_json_is_the_text_and_the_structured_content(mode: str) -> None:
-    """The text of a JSON reply is the object that structured content holds."""
+    """The text of a JSON reply is its structured content."""
 
     async def talk(client: Client) -> None:
         for name, arguments, key in (
@@ -111,7 +111,7 @@ def test_json_is_the_text_and_the_structured_content(mode: str) -> None:
 
 @pytest.mark.parametrize("mode", ERAS)
 def test_errors_reach_the_model_in_the_contracts_words(mode: str) -> None:
-    """A refused call is a tool error that says how to correct it; the server lives on."""
+    """An invalid call is a tool error with a remedy, and the server continues."""
 
     async def talk(client: Client) -> None:
         for name, arguments, message in (
@@ -146,7 +146,7 @@ def test_errors_reach_the_model_in_the_contracts_words(mode: str) -> None:
 
 
 def test_an_unknown_tool_is_a_protocol_error() -> None:
-    """A name that is not listed is refused with the names that are."""
+    """An unknown tool is an error that lists the tools."""
 
     async def talk(client: Client) -> None:
         with pytest.raises(MCPError, match=r"Unknown tool: forget\. Tools: search, get_observations, read"):
@@ -156,7 +156,7 @@ def test_an_unknown_tool_is_a_protocol_error() -> None:
 
 
 def test_a_bug_does_not_end_the_server() -> None:
-    """An unforeseen failure costs one reply, not the connection."""
+    """An unexpected error ends one call, not the connection."""
 
     async def talk(client: Client) -> None:
         with pytest.raises(MCPError):
@@ -167,7 +167,7 @@ def test_a_bug_does_not_end_the_server() -> None:
 
 
 def test_the_archive_is_opened_at_the_first_call() -> None:
-    """Without an archive the server starts and lists its tools; a call says how to make one."""
+    """Without an archive the server lists its tools, and calls say how to create one."""
 
     async def talk(client: Client) -> None:
         assert len((await client.list_tools()).tools) == 3
@@ -228,7 +228,7 @@ def shake_hands(server: subprocess.Popen[bytes], version: str) -> dict[str, Any]
     ("version", "structured"), [("2024-11-05", False), ("2025-03-26", False), ("2025-06-18", True)]
 )
 def test_structured_content_is_sent_to_clients_that_know_it(version: str, structured: bool) -> None:
-    """The JSON is the text for every client; since 2025-06-18 it is structured content too."""
+    """JSON is the text for every client, and structured content since 2025-06-18."""
     with spawn() as server:
         hello = shake_hands(server, version)
         call = {"name": "search", "arguments": {"query": "auth", "response_format": "json"}}
@@ -245,7 +245,7 @@ def test_structured_content_is_sent_to_clients_that_know_it(version: str, struct
 
 
 def test_discovery_needs_no_handshake() -> None:
-    """A client of the newer era learns versions and instructions from its first question."""
+    """A client of the newer protocol gets versions and instructions with its first request."""
     meta = {
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "0"},
@@ -261,7 +261,7 @@ def test_discovery_needs_no_handshake() -> None:
 
 
 def test_the_end_of_input_ends_the_server() -> None:
-    """When the client closes its side, the server is done and says nothing."""
+    """The server ends silently when the client closes its side."""
     with spawn() as server:
         shake_hands(server, "2025-11-25")
         rest, log = server.communicate(timeout=200)
@@ -286,7 +286,7 @@ def test_a_client_that_vanishes_is_no_error() -> None:
 
 @pytest.mark.skipif(os.name == "nt", reason="signals are sent differently there")
 def test_ctrl_c_ends_the_server_at_once() -> None:
-    """An interrupt ends it without a traceback, as it ends every command, although it waits for input."""
+    """An interrupt ends it without a traceback while it waits for input."""
     with spawn("palaver", "mcp") as server:
         shake_hands(server, "2025-11-25")
         server.send_signal(signal.SIGINT)
@@ -297,7 +297,7 @@ def test_ctrl_c_ends_the_server_at_once() -> None:
 
 
 def test_ctrl_c_ends_a_server_that_is_still_loading() -> None:
-    """It does not wait for the seconds that loading the SDK takes."""
+    """An interrupt works while the SDK is loading."""
     program = """
 import runpy, signal, sys
 class Interrupted:

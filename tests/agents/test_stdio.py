@@ -23,7 +23,7 @@ SEARCH = '{"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name":
     ids=["words", "half", "array", "no method", "deep argument", "deeper than the parser"],
 )
 def test_what_is_no_message_gets_an_error(line: str, identity: int | None, code: int) -> None:
-    """The reply is a JSON-RPC error, under the request's id where it can be read, and the server goes on."""
+    """The reply is a JSON-RPC error with the id of the request if it is readable, and the server continues."""
     refused, served = spoken(line, SEARCH % '{"query": "auth"}')
 
     assert (refused["id"], refused["error"]["code"]) == (identity, code)

@@ -23,7 +23,7 @@ from .theo.talking import envelope
 
 
 def test_every_toolset_is_loaded_by_its_name() -> None:
-    """What is not asked for is not loaded; what does not exist is refused with what does."""
+    """Only requested toolsets are loaded; an unknown name is an error that lists the toolsets."""
     assert [find_toolset(name).name for name in TOOLSETS] == list(TOOLSETS)
     with pytest.raises(InvalidInput, match="No toolset of that name: nothing") as caught:
         find_toolset("nothing")
@@ -31,7 +31,7 @@ def test_every_toolset_is_loaded_by_its_name() -> None:
 
 
 def test_two_tools_of_one_name_need_a_prefix() -> None:
-    """Which toolsets clash over which name, and what to do about it; with the prefix both are listed."""
+    """The error names both toolsets and the prefix option, with which both are listed."""
     with pytest.raises(InvalidInput, match="conversation and theo both define the tool search") as caught:
         ServedTools.of([CONVERSATION, THEO])
     both = ServedTools.of([CONVERSATION, THEO], prefix=True)
@@ -55,7 +55,7 @@ def judging(_: Store) -> Judge:
 
 @pytest.mark.parametrize("chosen", [None, judging], ids=["rules", "model"])
 def test_tools_say_whether_they_may_ask_a_model_elsewhere(tmp_path: Path, chosen: JudgeFactory | None) -> None:
-    """Those that compare memories, as soon as a person chose that a model is asked; no others, and never before."""
+    """Only tools that compare memories, and only if the user configured a model."""
 
     async def run() -> None:
         place = ServerConfig(Home(tmp_path), None, Renderer(), make_judge=chosen)
@@ -72,7 +72,7 @@ def test_tools_say_whether_they_may_ask_a_model_elsewhere(tmp_path: Path, chosen
 
 
 def test_each_toolset_keeps_its_own_words(tmp_path: Path) -> None:
-    """Served together, every tool answers and refuses as its own page says."""
+    """Tools that are served together keep their own replies and errors."""
 
     async def run() -> None:
         place = ServerConfig(Home(tmp_path), None, Renderer())
@@ -94,7 +94,7 @@ def test_each_toolset_keeps_its_own_words(tmp_path: Path) -> None:
 
 
 def test_the_command_tells_what_each_toolset_costs() -> None:
-    """Names, tools and tokens, for people and as JSON."""
+    """It lists names, tools and tokens, as text and JSON."""
     shown = CliRunner().invoke(main, ["toolsets"])
     told = CliRunner().invoke(main, ["toolsets", "--json"])
 
@@ -114,7 +114,7 @@ def test_the_command_tells_what_each_toolset_costs() -> None:
     ],
 )
 def test_what_cannot_be_served_is_refused_before_anything_starts(arguments: list[str], said: str) -> None:
-    """With the way out."""
+    """The error has a remedy."""
     ran = CliRunner().invoke(main, ["mcp", *arguments])
 
     assert ran.exit_code == 2

@@ -22,7 +22,7 @@ def held_type(historian: Talk, query: str) -> str:
 
 
 def test_edits_moves_and_deletions_are_picked_up(historian: Talk) -> None:
-    """At the next call, by another surface too; the memory stays the same one."""
+    """The next call of any toolset sees them, and the memory keeps its id."""
     file = historian.remember("Staging port", PORT)
     memory = historian.core.recall("staging port")[0].stored.id
     file.write_text(file.read_text().replace("8443", "9443"))
@@ -42,7 +42,7 @@ def test_edits_moves_and_deletions_are_picked_up(historian: Talk) -> None:
 
 
 def test_a_file_that_comes_back_is_the_memory_it_was(historian: Talk) -> None:
-    """As when another branch is checked out and left again: what it earned is not lost."""
+    """A branch change that removes and restores it keeps its statistics."""
     file = historian.remember("Staging port", PORT)
     memory = historian.core.recall("staging port")[0].stored.id
     historian.core.feedback.outcome(memory, success=True)
@@ -57,7 +57,7 @@ def test_a_file_that_comes_back_is_the_memory_it_was(historian: Talk) -> None:
 
 
 def test_a_file_that_was_moved_and_edited_is_the_same_memory(historian: Talk) -> None:
-    """It is known by the instant at which it was made."""
+    """It is identified by its creation time."""
     file = historian.remember("Staging port", PORT)
     memory = historian.core.recall("staging port")[0].stored.id
     (file.parent / "port.md").write_text(file.read_text().replace("8443", "9443"))
@@ -68,7 +68,7 @@ def test_a_file_that_was_moved_and_edited_is_the_same_memory(historian: Talk) ->
 
 
 def test_files_that_people_wrote_are_memories(historian: Talk) -> None:
-    """With front matter or without; a folder of their own is a type, and so is what types.yaml describes."""
+    """Front matter is optional; a folder is a type, and so is an entry of types.yaml."""
     historian.write("runbook/deploy.md", "Deploy with `make ship` after the smoke tests\n")
     historian.write("learning/ünïcode 数据.md", "---\ntags: [cache, redis]\n---\nRedis evicts the oldest cache key\n")
     historian.write("types.yaml", "post mortem: What broke, and why\n")
@@ -85,7 +85,7 @@ def test_files_that_people_wrote_are_memories(historian: Talk) -> None:
 
 
 def test_the_type_follows_what_a_hand_changed_last(historian: Talk) -> None:
-    """The folder when the file was moved, the front matter when that was edited; the file itself is left as it is."""
+    """A moved file has the type of its folder, an edited one that of its front matter; the file is not changed."""
     file = historian.remember("Staging port", PORT)
     file.write_text(file.read_text().replace("memory_type: learning", "memory_type: issue"))
     historian.recall("staging port")
@@ -100,7 +100,7 @@ def test_the_type_follows_what_a_hand_changed_last(historian: Talk) -> None:
 
 
 def test_a_type_change_moves_the_file(historian: Talk) -> None:
-    """Front matter and folder agree afterwards, whatever else stands in the front matter stays."""
+    """Front matter and folder agree, and the rest of the front matter is unchanged."""
     text = f"---\n# ours\nmemory_type: learning # really?\nreviewed-by:   'nobody'\n---\n\n{PORT}\n"
     file = historian.write("learning/port.md", text)
     reply = historian("memory_compound", query="staging server port", modifications="Port 9000", memoryType="issue")
@@ -116,7 +116,7 @@ def test_a_type_change_moves_the_file(historian: Talk) -> None:
 
 
 def test_the_same_title_never_overwrites(historian: Talk) -> None:
-    """It gets a number; the same title that says the same is the same memory."""
+    """It gets a number; the same title with the same content is the same memory."""
     first = historian.remember("Staging port", PORT)
     second = historian.remember("staging PORT", "The staging port is closed at night")
     third = historian("memory_remember", title="Staging port", content=PORT, memoryType="learning")
@@ -129,7 +129,7 @@ def test_the_same_title_never_overwrites(historian: Talk) -> None:
 
 
 def test_broken_files_are_reported_and_left_alone(historian: Talk) -> None:
-    """Each with its reason; all others are found, and what a file said before it broke is still held."""
+    """Each has its reason; all others are found, and the former content of a broken file stays stored."""
     file = historian.remember("Staging port", PORT)
     file.write_text(file.read_text().replace("tags: []", "tags: [a, b"))
     historian.write("issue/twice.md", "---\ntags: [a]\ntags: [b]\n---\nx\n")
@@ -157,7 +157,7 @@ def test_broken_files_are_reported_and_left_alone(historian: Talk) -> None:
 
 
 def test_links_lead_nowhere(historian: Talk, tmp_path: Path) -> None:
-    """Neither a link to a file, nor to a folder, nor `.mnemonics` itself: nothing is read or written through one."""
+    """Nothing is read or written through a link to a file, to a folder, or `.mnemonics` itself."""
     secret = tmp_path / "elsewhere"
     secret.mkdir()
     (secret / "key.md").write_text("The launch code is 0000")
@@ -177,7 +177,7 @@ def test_links_lead_nowhere(historian: Talk, tmp_path: Path) -> None:
 
 
 def test_titles_lead_nowhere(historian: Talk) -> None:
-    """Whatever a title holds, its file lies in the folder of its type."""
+    """The file of any title is in the folder of its type."""
     folder = historian.project / ".mnemonics" / "learning"
     for title in ("../../etc/passwd", "..", "/root", "a\0b\nc", "-rf", "🎉", "x" * 500, "日本語のタイトル", "CON"):
         file = historian.remember(title, f"Something about {title!r}")
@@ -188,7 +188,7 @@ def test_titles_lead_nowhere(historian: Talk) -> None:
 
 
 def test_secrets_are_not_written(historian: Talk) -> None:
-    """A file in a repository is the last place for one."""
+    """Content, title and tags are redacted before the file is written."""
     secret = "ghp_" + "a1B2c3D4e5F6" * 3
     file = historian.remember("Token", f"The deploy token is {secret}")
 
@@ -197,7 +197,7 @@ def test_secrets_are_not_written(historian: Talk) -> None:
 
 
 def test_what_one_surface_holds_the_other_finds_edits_and_forgets(historian: Talk) -> None:
-    """A memory without a file has its id for a path; told anew it gets a file."""
+    """The path of a memory without a file is its id; an update writes a file."""
     theo = {tool.name: tool for tool in THEO.tools}
     desk = THEO.open(historian.place)
     stored = theo["memory_store"].call(
@@ -216,7 +216,7 @@ def test_what_one_surface_holds_the_other_finds_edits_and_forgets(historian: Tal
 
 
 def test_what_is_edited_in_the_core_is_written_into_the_file(historian: Talk) -> None:
-    """And an edit or a deletion that is undone is undone in the file, too."""
+    """Undoing an edit or a deletion changes the file, too."""
     file = historian.remember("Staging port", PORT)
     memory = historian.core.recall("staging port")[0].stored.id
     historian.core.revise(memory, MemoryRevision(content="The staging server listens on port 1"))
@@ -235,7 +235,7 @@ def test_what_is_edited_in_the_core_is_written_into_the_file(historian: Talk) ->
 
 
 def test_a_type_change_that_is_undone_keeps_its_file(historian: Talk) -> None:
-    """The content is as before; the file stays where it was moved to."""
+    """The content is restored; the file stays in its new folder."""
     historian.remember("Staging port", PORT)
     reply = historian("memory_compound", query="staging port", modifications="Port 9000", memoryType="issue")
     historian.core.undo([reply["undo"].split()[-1]])[0]
@@ -246,7 +246,7 @@ def test_a_type_change_that_is_undone_keeps_its_file(historian: Talk) -> None:
 
 
 def test_other_projects_are_left_out(historian: Talk) -> None:
-    """What holds everywhere is found here; what another project holds is not, nor can either be forgotten here."""
+    """Global memories are found, those of other projects are not, and neither can be forgotten here."""
     for namespace in ("global", "project:other", "session:1"):
         historian.core.remember(Memory(f"Lint with ruff ({namespace})", namespace=namespace))
 
@@ -257,7 +257,7 @@ def test_other_projects_are_left_out(historian: Talk) -> None:
 
 
 def test_the_project_is_found_from_within(historian: Talk) -> None:
-    """A server that was started in a folder of the project uses the project's memories."""
+    """A server that starts in a subfolder uses the memories of the project."""
     historian.remember("Staging port", PORT)
     inner = Talk(historian.folder)
     (historian.project / "src" / "deep").mkdir(parents=True)
@@ -267,7 +267,7 @@ def test_the_project_is_found_from_within(historian: Talk) -> None:
 
 
 def test_two_checkouts_of_a_project_keep_their_files_apart(historian: Talk) -> None:
-    """Each finds its own; both have the same namespace."""
+    """Each finds its own files, and both have the same namespace."""
     other = Talk(historian.folder / "elsewhere")
     other.home = historian.home
     historian.remember("Staging port", PORT)
@@ -278,7 +278,7 @@ def test_two_checkouts_of_a_project_keep_their_files_apart(historian: Talk) -> N
 
 
 def test_what_cannot_be_opened_now_is_not_lost(historian: Talk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder without the right to read it is reported; what was in it is held all the same."""
+    """An unreadable folder is reported, and its memories stay stored."""
     file = historian.remember("Staging port", PORT)
     with monkeypatch.context() as patched:
         scan = os.scandir
@@ -295,7 +295,7 @@ def test_what_cannot_be_opened_now_is_not_lost(historian: Talk, monkeypatch: pyt
 
 
 def test_many_files_are_taken_up_call_by_call(historian: Talk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A call answers in time; what is left is told, and the next calls go on with it."""
+    """A call ends in time and reports the remaining files, which the next calls read."""
     for number in range(4):
         historian.write(f"learning/{number}.md", f"Note number {number}")
     monkeypatch.setattr("palaver.observe.mnemonics.file_sync._TIME_MAX", -1.0)
@@ -307,7 +307,7 @@ def test_many_files_are_taken_up_call_by_call(historian: Talk, monkeypatch: pyte
 
 
 def test_only_what_is_near_is_replaced_or_offered(historian: Talk) -> None:
-    """What has little to do with the query is neither overwritten nor shown as something to delete."""
+    """Memories far from the query are neither overwritten nor offered for deletion."""
     kept = historian.remember("Staging port", PORT)
     told = historian("memory_compound", query="colours of the server room", modifications="The room is blue")
     assert (told["createdNew"], Path(told["filePath"]).name) == (True, "colours-of-the-server-room.md")
@@ -319,7 +319,7 @@ def test_only_what_is_near_is_replaced_or_offered(historian: Talk) -> None:
 
 
 def test_a_secret_stands_in_the_persons_file_alone(historian: Talk) -> None:
-    """What the tool writes has placeholders, name and tags included; a file edited by hand stays as it is."""
+    """The tool writes placeholders, also in name and tags; a file edited by hand is not changed."""
     token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
     said = {"title": f"Key {token}", "content": f"It is {token}", "memoryType": "context", "tags": [token]}
     told = historian("memory_remember", **said)
@@ -338,7 +338,7 @@ def test_a_secret_stands_in_the_persons_file_alone(historian: Talk) -> None:
 
 
 def test_a_superseded_file_is_recalled_until_it_is_deleted(historian: Talk) -> None:
-    """As any other; then its memory is forgotten."""
+    """Then its memory is forgotten."""
     file = historian.write("learning/ci.md", "CI runs on Jenkins\n")
     historian.recall("jenkins")
     core = historian.core

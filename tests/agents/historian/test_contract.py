@@ -13,7 +13,7 @@ TOOLS = {tool.name: tool for tool in HISTORIAN.tools}
 
 
 def test_the_surface_has_the_tools_of_the_page_in_its_order() -> None:
-    """Five tools."""
+    """The toolset has five tools."""
     assert list(TOOLS) == list(PARAMETERS)
 
 
@@ -27,12 +27,12 @@ def test_every_parameter_is_as_the_page_has_it(name: str) -> None:
 
 
 def test_the_surface_costs_little() -> None:
-    """What every session pays that has the five tools at hand."""
+    """The tools cost every session at most this many tokens."""
     assert 200 < HISTORIAN.tokens <= 600
 
 
 def test_it_is_served_alone_and_with_others() -> None:
-    """memory_recall and memory_forget are Theo's names, too: together they need a prefix."""
+    """memory_recall and memory_forget are also names of Theo tools, so both need a prefix."""
     historian, theo, conversation = (find_toolset(name) for name in ("historian", "theo", "conversation"))
 
     assert len(ServedTools.of([conversation, historian]).tools) == 8
@@ -42,7 +42,7 @@ def test_it_is_served_alone_and_with_others() -> None:
 
 
 def test_what_destroys_is_said_to() -> None:
-    """A client can ask before anything is deleted or replaced."""
+    """Clients can ask before a tool deletes or replaces anything."""
     assert {name: tool.effect.name for name, tool in TOOLS.items()} == {
         "memory_list_types": "READS",
         "memory_remember": "WRITES",

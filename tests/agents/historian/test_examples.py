@@ -32,7 +32,7 @@ def remembered(historian: Talk) -> Path:
 
 
 def test_the_types_are_listed(historian: Talk) -> None:
-    """The nine built-in ones, each described, with the one to fall back to."""
+    """The nine built-in types have descriptions, and the fallback is named."""
     reply = historian("memory_list_types")
 
     assert misses(LISTED, reply) == []
@@ -42,7 +42,7 @@ def test_the_types_are_listed(historian: Talk) -> None:
 
 
 def test_a_memory_is_a_file_as_the_page_shows_it(historian: Talk) -> None:
-    """Front matter in this order and form, a blank line, the content."""
+    """The file has the front matter in this order, a blank line and the content."""
     file = remembered(historian)
 
     assert file.relative_to(historian.project).as_posix() == (
@@ -55,7 +55,7 @@ def test_a_memory_is_a_file_as_the_page_shows_it(historian: Talk) -> None:
 
 
 def test_what_was_remembered_is_recalled(historian: Talk) -> None:
-    """Among all, and among those of a type; a message where there is none."""
+    """Search covers all types or one; without a result there is a message."""
     file = remembered(historian)
     historian.remember("OAuth flow", "The authentication flow uses OAuth with PKCE", "architectural-decision")
     found = historian("memory_recall", query="database decisions")
@@ -69,7 +69,7 @@ def test_what_was_remembered_is_recalled(historian: Talk) -> None:
 
 
 def test_a_memory_is_compounded(historian: Talk) -> None:
-    """The content is replaced, `modified` is new and `created` is not."""
+    """The content and `modified` change, `created` does not."""
     file = remembered(historian)
     before = file.read_text()
     reply = historian(
@@ -91,7 +91,7 @@ def test_a_memory_is_compounded(historian: Talk) -> None:
 
 
 def test_forgetting_shows_first_and_deletes_then(historian: Talk) -> None:
-    """Two calls; the second deletes the files that the first one showed."""
+    """The second of two calls deletes the files that the first one showed."""
     file = remembered(historian)
     offered = historian("memory_forget", query="outdated notes about the database")
 
@@ -106,7 +106,7 @@ def test_forgetting_shows_first_and_deletes_then(historian: Talk) -> None:
 
 
 def test_what_is_not_clearly_relevant_is_told_apart(historian: Talk) -> None:
-    """A question about something else recalls nothing; what comes nearest is named as weak, with its file."""
+    """A question on another topic recalls nothing, and the nearest memory is listed as weak."""
     historian.remember("Video", "The video codec is AV1", "context")
     found = historian("memory_recall", query="zxqv gnarl")
 

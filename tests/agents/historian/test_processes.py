@@ -17,7 +17,7 @@ def writer(historian: Talk, name: str, count: int, home: str = "palaver") -> sub
 
 
 def test_processes_that_write_the_same_title_overwrite_nothing(historian: Talk) -> None:
-    """Three at once, one with a home of its own, which no lease keeps apart: every file stands, held once."""
+    """Three write at once, one of them without a shared lease; every file is kept and stored once."""
     homes = {"ann": "palaver", "bob": "palaver", "eve": "another"}
     running = [writer(historian, name, 4, home) for name, home in homes.items()]
     paths = [Path(line) for each in running for line in each.communicate(timeout=200)[0].split()]
@@ -32,7 +32,7 @@ def test_processes_that_write_the_same_title_overwrite_nothing(historian: Talk) 
 
 
 def test_what_was_answered_survives_a_kill(historian: Talk) -> None:
-    """A process that is killed while it writes leaves whole files, each held once at the next call."""
+    """A killed process leaves complete files, and the next call stores each once."""
     running = writer(historian, "ann", 1_000)
     assert running.stdout is not None
     answered = [running.stdout.readline().strip() for _ in range(5)]

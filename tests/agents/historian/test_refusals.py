@@ -66,7 +66,7 @@ def test_a_search_that_failed_has_no_memories_and_an_error(
 
 
 def test_nothing_is_deleted_that_was_not_shown(historian: Talk) -> None:
-    """A confirmation without a preview is a preview; what joined or changed since the preview stays."""
+    """A confirmation without a preview is a preview; memories that are new or changed since stay."""
     kept = historian.remember("Cache", "The cache is flushed by the deploy script")
     edited = historian.remember("Cache size", "The cache has 512 MB")
     first = historian("memory_forget", query="cache", confirm=True)
@@ -85,7 +85,7 @@ def test_nothing_is_deleted_that_was_not_shown(historian: Talk) -> None:
 
 
 def test_golden_rules_stay(historian: Talk) -> None:
-    """They are neither offered, nor deleted, nor told anew; not even when their file is."""
+    """They are neither offered, deleted nor updated, even if their file is deleted."""
     file = historian.remember("Tests", "Always run the tests before a commit", "project-preference")
     [held] = [found.stored for found in historian.core.recall("tests before a commit")]
     historian("memory_forget", query="tests commit")
@@ -105,7 +105,7 @@ def test_golden_rules_stay(historian: Talk) -> None:
 
 
 def test_a_server_that_cannot_open_its_archive_says_so(historian: Talk) -> None:
-    """With the reason as a hint; once that is repaired, the next call works."""
+    """The hint states the reason, and the next call works after the repair."""
     home = Home(historian.folder / "palaver")
     home.make()
     home.database.write_bytes(b"this is no database" * 100)
@@ -116,7 +116,7 @@ def test_a_server_that_cannot_open_its_archive_says_so(historian: Talk) -> None:
 
 
 def test_a_folder_that_may_not_be_written_is_told_of(historian: Talk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What stands there is recalled all the same; a refused call left nothing behind."""
+    """Its memories are recalled, and a failed call leaves no files."""
     file = historian.remember("Ports", "The staging server listens on port 8443")
 
     def refused(*_: object, **__: object) -> None:

@@ -22,7 +22,7 @@ def parameters(schema: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def test_the_surface_has_the_tools_of_the_page_in_its_order() -> None:
-    """Twenty-six of the overview, and the two more that its body defines."""
+    """It has the 26 tools of the overview and two more of the specification."""
     assert [tool.name for tool in THEO.tools] == list(PARAMETERS)
     assert len(PARAMETERS) == 28
 
@@ -37,7 +37,7 @@ def test_every_parameter_is_as_the_page_has_it(name: str) -> None:
 
 
 def test_the_filters_of_a_search_are_those_of_the_page() -> None:
-    """namespace, doc_type and source_file, and no other."""
+    """The filters are namespace, doc_type and source_file."""
     filters = TOOLS["search_with_filters"].schema["properties"]["filters"]
 
     assert {name: shown["type"] for name, shown in filters["properties"].items()} == FILTERS
@@ -45,7 +45,7 @@ def test_the_filters_of_a_search_are_those_of_the_page() -> None:
 
 
 def test_every_parameter_is_described() -> None:
-    """A client shows what each parameter of each tool is for."""
+    """Every parameter has a description."""
     silent = [
         f"{tool.name}.{name}"
         for tool in THEO.tools
@@ -57,12 +57,12 @@ def test_every_parameter_is_described() -> None:
 
 
 def test_the_surface_costs_no_more_than_it_must() -> None:
-    """What every session pays that has the 28 tools at hand."""
+    """The tools cost every session at most this many tokens."""
     assert 2_000 < THEO.tokens <= 3_700
 
 
 def test_what_destroys_is_said_to() -> None:
-    """A client can ask before it deletes anything, and need not ask before it looks."""
+    """Clients can ask before a deletion, and need not ask before reading."""
     effects = {tool.name: tool.effect.name for tool in THEO.tools}
 
     assert {name for name, effect in effects.items() if effect == "DESTROYS"} == {

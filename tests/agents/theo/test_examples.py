@@ -39,7 +39,7 @@ def whole(name: str, data: dict[str, Any]) -> None:
 
 
 def test_a_folder_is_indexed_found_and_deleted(theo: Talk, docs: Path) -> None:
-    """Each of the tools for documents answers as on its page."""
+    """Replies of the document tools have the fields of the specification."""
     folder = theo.data("index_directory", dir_path=str(docs), recursive=True, namespace="docs", async_mode=False)
     whole("index_directory", folder)
     assert (folder["files_indexed"], [Path(each["file"]).name for each in folder["failed_files"]]) == (3, ["bad.pdf"])
@@ -66,7 +66,7 @@ def test_a_folder_is_indexed_found_and_deleted(theo: Talk, docs: Path) -> None:
 
 
 def test_filters_and_budgets_hold(theo: Talk, docs: Path) -> None:
-    """Documents and memories are found together, and apart where that is asked for; a budget is never exceeded."""
+    """Search finds documents and memories, or one of both by a filter, and never exceeds a budget."""
     theo.data("index_directory", dir_path=str(docs), namespace="docs", async_mode=False)
     theo.store("Authentication tokens are signed with RS256", "decision", namespace="project:myapp")
     question = "authentication tokens signed"
@@ -92,7 +92,7 @@ def test_filters_and_budgets_hold(theo: Talk, docs: Path) -> None:
 
 
 def test_clearing_takes_documents_and_nothing_else(theo: Talk, docs: Path) -> None:
-    """As many as the stats told before; memories stay, and the reply says so."""
+    """It deletes as many chunks as the stats counted; memories stay."""
     kept = theo.store("Prefer tabs")
     theo.data("index_directory", dir_path=str(docs), async_mode=False)
     before = theo.data("get_index_stats")
@@ -112,7 +112,7 @@ def test_clearing_takes_documents_and_nothing_else(theo: Talk, docs: Path) -> No
 
 
 def test_a_memory_is_stored_recalled_and_told(theo: Talk) -> None:
-    """store, its duplicate, recall, list, count, namespaces and context."""
+    """Replies of store, recall, list, count, namespaces and context have the fields of the specification."""
     arguments = {"content": "User prefers dark mode for their IDE", "memory_type": "preference", "importance": 0.8}
     stored = theo.data("memory_store", **arguments, metadata={"seen": 1})
     whole("memory_store", stored)
@@ -136,7 +136,7 @@ def test_a_memory_is_stored_recalled_and_told(theo: Talk) -> None:
 
 
 def test_what_is_tried_is_learned_from(theo: Talk) -> None:
-    """apply, outcome and their history."""
+    """Replies of apply, outcome and history have the fields of the specification."""
     memory = theo.store("Always use type hints in Python code", "pattern")
     whole("memory_apply", theo.data("memory_apply", memory_id=memory, context="Applying to authentication flow"))
     outcome = theo.data("memory_outcome", memory_id=memory, success=True, session_id="s1")
@@ -160,7 +160,7 @@ def test_what_is_tried_is_learned_from(theo: Talk) -> None:
 
 
 def test_memories_are_related_and_drawn(theo: Talk) -> None:
-    """relate, recall along edges, the graph in both forms, and edges removed in each of the three ways."""
+    """Edges are drawn, used by recall, shown in both formats, and removed in all three ways."""
     one, two, three = (theo.store(text, "fact") for text in ("Redis is the cache", "Deploys are slow", "Moss is green"))
     whole("memory_relate", theo.data("memory_relate", source_id=one, target_id=two, relation="caused_by"))
     theo.data("memory_relate", source_id=two, target_id=three, relation="relates_to", weight=0.5)
@@ -188,7 +188,7 @@ def test_memories_are_related_and_drawn(theo: Talk) -> None:
 
 
 def test_what_disagrees_is_found_and_the_judge_named(theo: Talk) -> None:
-    """Contradictions are linked once, what was overtaken is put away, and health tells what is left."""
+    """Contradictions are linked once, an overtaken memory is superseded, and the health check lists the rest."""
     first = theo.store("Deploys go out on Friday", "decision")
     other = theo.data("memory_store", content="Deploys never go out on Friday", memory_type="decision")
     assert other["contradicts"][0] == {
@@ -220,7 +220,7 @@ def test_what_disagrees_is_found_and_the_judge_named(theo: Talk) -> None:
 
 
 def test_what_no_edge_touches_is_linked(theo: Talk) -> None:
-    """Backfilling finds what is near, tells before it does, and does not try the same for ever."""
+    """A backfill links near memories, has a dry run, and does not repeat memories."""
     one = theo.store("The green apple tart needs butter", "fact")
     theo.store("The green apple tart needs cold butter and sugar", "fact")
     theo.data("memory_edge_forget", memory_id=one)
@@ -233,7 +233,7 @@ def test_what_no_edge_touches_is_linked(theo: Talk) -> None:
 
 
 def test_forgetting_takes_what_it_tells_and_nothing_else(theo: Talk) -> None:
-    """By id, by query, and by a value that may be either; golden rules only by force."""
+    """Memories are forgotten by id, by query or by either; golden rules only with force."""
     dark, light, tea = (theo.store(text) for text in ("Use dark mode", "Use light mode at noon", "Serve oolong tea"))
 
     alike = [theo.store("Use linen sheets at sea"), theo.store("Use linen sheets ashore", "decision")]
@@ -258,7 +258,7 @@ def test_forgetting_takes_what_it_tells_and_nothing_else(theo: Talk) -> None:
 
 
 def test_what_is_pinned_is_forgotten_by_force_alone(theo: Talk) -> None:
-    """A memory that a person pinned is protected as a golden rule is, by id and by query."""
+    """A pinned memory is protected like a golden rule, by id and by query."""
     with MemoryCore.open(Home(theo.home)) as core:
         pinned = core.remember(Memory("Serve oolong tea", pinned=True)).stored.id
 
@@ -269,7 +269,7 @@ def test_what_is_pinned_is_forgotten_by_force_alone(theo: Talk) -> None:
 
 
 def test_a_file_that_stays_is_named(theo: Talk, tmp_path: Path) -> None:
-    """Forgetting a memory that historian keeps in a file names the file, and the command that deletes it."""
+    """Forgetting a memory with a file names the file and the command that deletes it."""
     with closing(ProjectMemories.open(Home(theo.home), tmp_path)) as mnemonics:
         held = mnemonics.remember("Tabs", "Use tabs in templates", "project-preference").stored
         gone = theo.data("memory_forget", memory_id=held.id)
@@ -281,12 +281,12 @@ def test_a_file_that_stays_is_named(theo: Talk, tmp_path: Path) -> None:
 
 
 def test_every_tool_has_an_example() -> None:
-    """The graph and the traces are shown elsewhere."""
+    """Tools with other tests are excluded."""
     assert {*REPLIES, "memory_inspect_graph", "trace_query", "trace_list"} == set(PARAMETERS)
 
 
 def test_a_secret_is_taken_out_and_its_kind_told(theo: Talk) -> None:
-    """memory_store keeps a placeholder, names the kind, and recalls no secret."""
+    """memory_store stores a placeholder, names the kind of secret, and recall shows none."""
     token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
     stored = theo.data("memory_store", content=f"The deploy key is {token}", metadata={"was": token})
 
@@ -295,7 +295,7 @@ def test_a_secret_is_taken_out_and_its_kind_told(theo: Talk) -> None:
 
 
 def test_what_is_not_clearly_relevant_is_told_apart(theo: Talk) -> None:
-    """A question about something else recalls nothing; what comes nearest is named as weak."""
+    """A question on another topic recalls nothing, and the nearest memory is listed as weak."""
     theo.data("memory_store", content="I prefer blanks over spaces in Go code")
     found = theo.data("memory_recall", query="zxqv gnarl")
 
@@ -306,7 +306,7 @@ def test_what_is_not_clearly_relevant_is_told_apart(theo: Talk) -> None:
 
 
 def test_a_memory_is_stored_with_its_relations(theo: Talk) -> None:
-    """Edges that can be drawn are drawn; for each other one the reply names its target and the error."""
+    """Valid edges are drawn; the reply has the target and error of each invalid one."""
     tea = theo.store("Tea is served at four")
     told = theo.data(
         "memory_store",
@@ -327,7 +327,7 @@ def test_a_memory_is_stored_with_its_relations(theo: Talk) -> None:
 
 
 def test_a_memory_supersedes_what_its_caller_names(theo: Talk) -> None:
-    """The old one stays listed and recalled at half its importance, until the edge is forgotten."""
+    """The old memory is listed and recalled at half its importance until the edge is removed."""
     old = theo.store("CI runs on Jenkins", "fact")
     query = "CI runs on Jenkins"
     told = theo.data("memory_store", content="Buildkite builds it", memory_type="fact", supersedes_query=query)
@@ -346,7 +346,7 @@ def test_a_memory_supersedes_what_its_caller_names(theo: Talk) -> None:
 
 
 def test_a_proposed_supersession_is_shown(theo: Talk) -> None:
-    """In the reply, the list and the graph; the old memory is unchanged."""
+    """Reply, list and graph show it as proposed, and the old memory is unchanged."""
     old = theo.store("Builds must finish within 10 minutes", "fact")
     told = theo.data(
         "memory_store",

@@ -44,7 +44,7 @@ class Apart:
 
 
 def test_six_successes_prove_and_three_failures_demote(theo: Talk) -> None:
-    """0.3 becomes 0.9, which protects; after the user's approval it is a golden rule until the third failure."""
+    """The confidence rises from 0.3 to 0.9; after approval it is a golden rule until the third failure."""
     memory, apart = theo.store("Run the tests before a commit"), Apart(theo.home)
 
     rising = [apart.outcome(memory, success=True) for _ in range(6)]
@@ -64,7 +64,7 @@ def test_six_successes_prove_and_three_failures_demote(theo: Talk) -> None:
 
 
 def test_a_fact_is_never_promoted(theo: Talk) -> None:
-    """However often it proves right; it is protected by its confidence all the same."""
+    """Its confidence protects it, but it never becomes a golden rule."""
     fact = theo.store("The project uses PostgreSQL 15", "fact")
     told = theo.calls(*[("memory_outcome", {"memory_id": fact, "success": True})] * 8)
 
@@ -74,7 +74,7 @@ def test_a_fact_is_never_promoted(theo: Talk) -> None:
 
 
 def test_what_one_process_stores_another_supersedes(theo: Talk) -> None:
-    """The newer decision says that something changed, so the older one is marked and ranked behind it."""
+    """The newer decision announces a change, so the older one is superseded and ranks behind it."""
     older = theo.store("We use Redis for the cache", "decision")
     newer = Apart(theo.home)("memory_store", content="We no longer use Redis for the cache", memory_type="decision")
 

@@ -18,7 +18,7 @@ def refusal(theo: Talk, name: str, **arguments: object) -> str:
 
 
 def test_files_that_cannot_be_indexed_say_why(theo: Talk, tmp_path: Path) -> None:
-    """Not there, of an unknown kind, not readable."""
+    """The file is missing, of an unknown type, or unreadable."""
     (tmp_path / "notes.docx").write_text("x")
     (tmp_path / "bad.pdf").write_bytes(b"no pdf")
     missing = str(tmp_path / "none.md")
@@ -46,13 +46,13 @@ def test_files_that_cannot_be_indexed_say_why(theo: Talk, tmp_path: Path) -> Non
     ],
 )
 def test_a_query_says_something(theo: Talk, name: str, more: dict[str, Any]) -> None:
-    """Blanks are no query."""
+    """Blank queries are empty."""
     for query in ("", "  \n"):
         assert refusal(theo, name, query=query, **more) == "Query cannot be empty"
 
 
 def test_a_memory_has_a_known_type(theo: Talk) -> None:
-    """A golden rule must be earned; a filter by a type that nothing has is a slip of the pen."""
+    """Golden rules cannot be stored, and an unknown type in a filter is an error."""
     for kind in ("opinion", "golden_rule", "document"):
         assert refusal(theo, "memory_store", content="x", memory_type=kind) == f"Invalid memory type: {kind}"
     for name in ("memory_recall", "memory_count", "memory_list"):
@@ -74,13 +74,13 @@ def test_a_memory_has_a_known_type(theo: Talk) -> None:
     ],
 )
 def test_an_unknown_memory_is_named(theo: Talk, name: str, more: dict[str, Any]) -> None:
-    """Ids are looked up, whatever their shape."""
+    """Every unknown id is an error, whatever its form."""
     for memory in ("mem_404", "obs-1", "chunk_1", "mem_1; DROP TABLE memory"):
         assert refusal(theo, name, memory_id=memory, **more) == f"Memory not found: {memory}"
 
 
 def test_a_forgotten_memory_is_not_found(theo: Talk) -> None:
-    """Every tool that takes an id refuses a forgotten one, and the graph around others does not show it."""
+    """Every tool rejects the id of a forgotten memory, and graphs omit it."""
     near, gone = theo.store("Deploys go out on Friday", "decision"), theo.store("Secret walrus canary", "fact")
     beyond = theo.store("Moss grows slowly", "fact")
     for target in (near, beyond):
@@ -106,7 +106,7 @@ def test_a_forgotten_memory_is_not_found(theo: Talk) -> None:
 
 
 def test_clearing_needs_a_confirmation(theo: Talk) -> None:
-    """Without it nothing is deleted."""
+    """Without confirm nothing is deleted."""
     said = refusal(theo, "clear_index", confirm=False)
 
     assert said == "Safety check: Set confirm=True to delete all documents"
@@ -114,7 +114,7 @@ def test_clearing_needs_a_confirmation(theo: Talk) -> None:
 
 
 def test_a_server_that_cannot_open_its_archive_says_so(theo: Talk) -> None:
-    """The page's words, with the reason as a hint; once that is repaired, the next call works."""
+    """The error is that of the specification with a hint, and the next call works after the repair."""
     theo.home.mkdir()
     Home(theo.home).database.write_bytes(b"this is no database" * 100)
     reply = theo.call("memory_count")
@@ -156,12 +156,12 @@ def test_a_server_that_cannot_open_its_archive_says_so(theo: Talk) -> None:
     ],
 )
 def test_what_else_is_wrong_is_named(theo: Talk, name: str, arguments: dict[str, Any], said: str) -> None:
-    """Each message says which value was wrong."""
+    """Each message names the invalid value."""
     assert refusal(theo, name, **arguments) == said
 
 
 def test_edges_have_two_different_known_ends(theo: Talk) -> None:
-    """A memory is not related to itself, nor to what does not exist, nor in ways that nobody knows."""
+    """A memory cannot be related to itself, to an unknown one, or by an unknown relation."""
     one, two = theo.store("Use tabs"), theo.store("Moss grows slowly")
 
     assert refusal(theo, "memory_relate", source_id=one, target_id="mem_9", relation="relates_to") == (

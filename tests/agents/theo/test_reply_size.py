@@ -79,7 +79,7 @@ LIMITED = {"search", "search_with_filters", "memory_list", "memory_recall", "val
 
 
 def test_no_other_reply_costs_more_than_the_budget(full: Talk, tmp_path: Path) -> None:
-    """A call that names no number of entries gets a reply that fits, marked where something was left out."""
+    """A call without a limit gets a reply that fits, with a mark if it is truncated."""
     assert CALLS.keys() == PARAMETERS.keys()
     calls = [(name, dict(asked)) for name, asked in CALLS.items()]
     for _, asked in calls:
@@ -97,7 +97,7 @@ def test_no_other_reply_costs_more_than_the_budget(full: Talk, tmp_path: Path) -
 
 
 def test_a_list_has_as_many_entries_as_were_asked_for(full: Talk) -> None:
-    """A limit up to the maximum of the page is kept, whatever the reply costs."""
+    """A limit of the caller is respected, whatever the cost."""
     whole, more = full.data("memory_list", limit=1_000), full.data("memory_list", limit=5_000)
     history = full.data("validation_history", memory_id=FIRST, limit=1_000)
 
@@ -130,7 +130,7 @@ JSON = st.recursive(
 
 @given(st.dictionaries(st.sampled_from("uvwxyz"), JSON))
 def test_whatever_is_told_is_cut_to_fit(data: dict[str, Any]) -> None:
-    """What fits is told as it is; what does not keeps its fields, and says that it was cut."""
+    """A reply that fits is unchanged; a longer one keeps its fields and is marked as truncated."""
     envelope = {"success": True, "data": data}
     shown = truncated(envelope, 200)
 

@@ -29,7 +29,7 @@ RECORD = {
 
 
 def test_a_line_is_traced_to_its_conversation(tmp_path: Path) -> None:
-    """Found, not found, and not committed yet are three answers."""
+    """Attributed, unattributed and uncommitted lines get different answers."""
     working = Working(tmp_path)
     working.type("a.py", "# typed by hand\n")
     working.commit()
@@ -55,7 +55,7 @@ def test_a_line_is_traced_to_its_conversation(tmp_path: Path) -> None:
 
 
 def test_the_total_of_traces_counts_all(tmp_path: Path) -> None:
-    """`total` is the number of traces there are, not of those that the limit left."""
+    """`total` counts all traces, regardless of the limit."""
     working = Working(tmp_path)
     for name in ("a.py", "b.py", "c.py"):
         working.write(f"session-{name}", name, "price = net * rate\n")
