@@ -29,19 +29,19 @@ def palaver(*arguments: str, code: int = 0) -> Result:
 
 
 def told(*arguments: str) -> dict[str, Any]:
-    """What a command tells as JSON."""
+    """Return the JSON output of a command."""
     found: dict[str, Any] = json.loads(palaver(*arguments, "--json").stdout)
     return found
 
 
 @pytest.fixture(autouse=True)
 def core(home: Path) -> Iterator[MemoryCore]:
-    """The memories as another process has them."""
+    """Return the memories as another process opens them."""
     with MemoryCore.open(Home(home / "palaver")) as opened:
         yield opened
 
 
-def test_what_disagrees_is_said_with_who_judged() -> None:
+def test_contradictions_are_reported_with_their_judge() -> None:
     """The message says how to settle it; a duplicate is stored once, and a superseded memory can be restored."""
     assert palaver("remember", "The staging server listens on port 8443").stdout.startswith("Stored as mem_1 in global")
     said = palaver("remember", "The staging server listens on port 9000").stdout
@@ -61,7 +61,7 @@ def test_what_disagrees_is_said_with_who_judged() -> None:
 
 
 def test_a_memory_is_edited_in_the_editor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, core: MemoryCore) -> None:
-    """What the person leaves in the file is what it says; left as it is, nothing happens; it can be undone."""
+    """The saved text becomes the content, an unchanged text changes nothing, and the edit can be undone."""
     palaver("remember", "Prefer tabs")
     script = tmp_path / "editor.py"
     script.write_text(
@@ -79,8 +79,8 @@ def test_a_memory_is_edited_in_the_editor(tmp_path: Path, monkeypatch: pytest.Mo
     assert core.get("mem_1").memory.content == "Prefer tabs"
 
 
-def test_undoing_goes_back_step_by_step(core: MemoryCore) -> None:
-    """Each time the edit before, and the reply says which; where nothing is left to take back, that is said."""
+def test_undo_goes_back_step_by_step(core: MemoryCore) -> None:
+    """Each undo names its edit; without an edit left it is an error."""
     palaver("remember", "Prefer tabs")
     for content in ("Prefer spaces", "Prefer four spaces"):
         core.revise("mem_1", MemoryRevision(content=content, origin=Origin.HUMAN))
@@ -109,8 +109,8 @@ def test_undoing_goes_back_step_by_step(core: MemoryCore) -> None:
     assert "Memory not found: mem_9" in palaver("memories", "edit", "mem_9", code=2).stderr
 
 
-def test_the_graph_is_drawn_in_two_ways() -> None:
-    """Mermaid for Markdown and JSON for programs."""
+def test_the_graph_has_two_formats() -> None:
+    """It is printed as Mermaid or as JSON."""
     for port in (8443, 9000):
         palaver("remember", f'The "staging" server <b>listens</b> on port {port}')
 
@@ -118,8 +118,8 @@ def test_the_graph_is_drawn_in_two_ways() -> None:
     assert [each["relation"] for each in told("memories", "graph", "mem_1")["edges"]] == ["contradicts"]
 
 
-def test_a_replacement_that_is_not_certain_is_shown_as_proposed() -> None:
-    """It says what may be replaced, and how to settle it; the older memory stays as it is."""
+def test_an_uncertain_replacement_is_shown_as_proposed() -> None:
+    """The message names the older memory, which is unchanged, and says how to settle it."""
     palaver("remember", "Builds must finish within 10 minutes", "--type", "fact")
     said = palaver(
         "remember", "Builds must finish within 15 minutes, the limit of 10 was raised", "--type", "fact"
@@ -134,8 +134,8 @@ def test_a_replacement_that_is_not_certain_is_shown_as_proposed() -> None:
     }
 
 
-def test_what_a_session_should_know_fits_its_budget(core: MemoryCore) -> None:
-    """Golden rules first; nothing where nothing is relevant; a budget that holds nothing is told of."""
+def test_a_context_fits_its_budget(core: MemoryCore) -> None:
+    """Golden rules come first; a budget that is too small is reported."""
     assert palaver("context").output == ""
     palaver("remember", "Chose FastAPI", "--type", "decision", "--project", ".")
     palaver("remember", "Chose Django", "--type", "decision", "--project", "blog")
@@ -154,8 +154,8 @@ def test_what_a_session_should_know_fits_its_budget(core: MemoryCore) -> None:
     assert counted["token_estimate"] <= 4000
 
 
-def test_what_is_pinned_or_proven_is_put_away_by_force_alone(core: MemoryCore) -> None:
-    """Whatever is said about it, the others go; each can be held again."""
+def test_pinned_and_protected_memories_are_forgotten_only_with_force(core: MemoryCore) -> None:
+    """Other memories are forgotten, and each can be restored."""
     palaver("remember", "Use tabs", "--pin")
     palaver("remember", "Deploys go out on Friday", "--type", "decision")
 
@@ -174,10 +174,10 @@ def provider() -> Iterator[FakeProvider]:
         yield server
 
 
-def test_a_model_judges_only_where_a_person_wants_it(
+def test_a_model_judges_only_if_the_user_configured_it(
     home: Path, provider: FakeProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It takes `llm_judge`, a key and a budget; what it cost stands in `palaver stats`."""
+    """It needs `llm_judge`, a key and a budget; `palaver stats` shows its cost."""
     judged = {"pair": 1, "verdict": "contradicts", "reason": "Another order", "certainty": 0.9}
     provider.usually = lambda _: Sent(body=message(json.dumps({"judgements": [judged]})))
     settings = f'llm_url = "{provider.url}"\n'
@@ -200,8 +200,8 @@ def test_a_model_judges_only_where_a_person_wants_it(
 
 
 @pytest.mark.usefixtures("core")
-def test_a_question_that_nothing_answers_is_told_so() -> None:
-    """Whoever recalls hears whether anything is held at all, and what to do next."""
+def test_recall_without_results_says_why() -> None:
+    """The message says whether any memory is stored, and suggests a next step."""
     assert "No memories are stored yet. Store one with `palaver remember TEXT`." in palaver("recall", "kettles").stdout
     palaver("remember", "Use tabs in Go", "--type", "decision")
 
@@ -218,8 +218,8 @@ def test_a_question_that_nothing_answers_is_told_so() -> None:
 
 
 @pytest.mark.usefixtures("core")
-def test_what_the_options_left_out_is_not_said_to_be_about_something_else() -> None:
-    """Where nothing is recalled, those are counted that the options mean; where they mean none, that is said."""
+def test_recall_counts_only_memories_that_satisfy_the_options() -> None:
+    """Without a result the message counts the memories that satisfy the options, or says that none does."""
     for text, *options in (
         ("Deploy to Kubernetes in Frankfurt", "--tag", "operations"),
         ("Indent by four blanks", "--tag", "style"),
@@ -248,7 +248,7 @@ def test_what_the_options_left_out_is_not_said_to_be_about_something_else() -> N
 def test_an_editor_that_fails_changes_nothing(
     editor: str, reason: str, monkeypatch: pytest.MonkeyPatch, core: MemoryCore
 ) -> None:
-    """One that is missing, ends badly or leaves no text is an error like any other, with what to do about it."""
+    """An editor that is missing, fails or leaves no text is an error with a remedy."""
     palaver("remember", "Prefer tabs")
     monkeypatch.delenv("VISUAL", raising=False)
     monkeypatch.setenv("EDITOR", editor)
@@ -260,8 +260,8 @@ def test_an_editor_that_fails_changes_nothing(
     assert core.get("mem_1").memory.content == "Prefer tabs"
 
 
-def test_an_editor_without_a_terminal_is_not_waited_for(monkeypatch: pytest.MonkeyPatch, core: MemoryCore) -> None:
-    """A script that names no editor hears so at once: what the system would start waits for somebody for ever."""
+def test_an_edit_without_a_terminal_is_an_error(monkeypatch: pytest.MonkeyPatch, core: MemoryCore) -> None:
+    """A script without an editor gets an error at once."""
     palaver("remember", "Prefer tabs")
     for name in ("VISUAL", "EDITOR"):
         monkeypatch.delenv(name, raising=False)
@@ -275,8 +275,8 @@ def test_an_editor_without_a_terminal_is_not_waited_for(monkeypatch: pytest.Monk
     assert core.get("mem_1").memory.content == "Prefer tabs"
 
 
-def test_nothing_left_in_the_editor_changes_nothing(monkeypatch: pytest.MonkeyPatch, core: MemoryCore) -> None:
-    """An empty text is no edit, and the person is told how to put the memory away; nor is an unchanged one."""
+def test_an_empty_text_in_the_editor_changes_nothing(monkeypatch: pytest.MonkeyPatch, core: MemoryCore) -> None:
+    """Neither an empty nor an unchanged text is an edit; for an empty one the message says how to forget the memory."""
     palaver("remember", "Prefer tabs")
     monkeypatch.delenv("VISUAL", raising=False)
     monkeypatch.setenv("EDITOR", f"{sys.executable} -c 'import sys; open(sys.argv[1], \"w\").close()'")
@@ -289,10 +289,8 @@ def test_nothing_left_in_the_editor_changes_nothing(monkeypatch: pytest.MonkeyPa
     assert [event.kind for event in core.history("mem_1")] == ["created"]
 
 
-def test_a_project_that_there_is_not_is_named(tmp_path: Path, home: Path) -> None:
-    """Whoever mistypes a project hears so, hook or not, with those that are called alike; one that is archived, or a
-    folder that is there, is no mistake.
-    """
+def test_an_unknown_project_is_reported(tmp_path: Path, home: Path) -> None:
+    """The error suggests similar names; archived projects and existing folders are known."""
     with Store.open(home / "palaver" / "palaver.db") as store, store.transaction():
         store.sessions.save(Session("codex", "1", project="seed-library"))
     palaver("remember", "Prefer tabs", "--project", "tide-clock")
@@ -307,8 +305,8 @@ def test_a_project_that_there_is_not_is_named(tmp_path: Path, home: Path) -> Non
         assert palaver("context", "--project", known).stderr == ""
 
 
-def test_a_person_hears_why_there_is_no_context(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """At a terminal standard error names what is missing and the next step; a hook's never says a word."""
+def test_a_missing_context_has_a_reason_on_a_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a terminal stderr states the reason and the next step; in a hook it is empty."""
     palaver("remember", "Prefer tabs", "--project", "shop")
     monkeypatch.chdir(tmp_path)
     unknown = ("context",)
@@ -344,8 +342,8 @@ def test_a_person_hears_why_there_is_no_context(tmp_path: Path, monkeypatch: pyt
     ]
 
 
-def test_what_is_held_cannot_steer_the_terminal() -> None:
-    """A memory that is named beside another stands on its line, whatever was stored in it."""
+def test_memories_cannot_control_the_terminal() -> None:
+    """A memory is printed on one line without control characters."""
     text = "The mail server listens \x1b[31mon port 25\nand on port 587"
     palaver("remember", text)
 
@@ -355,16 +353,16 @@ def test_what_is_held_cannot_steer_the_terminal() -> None:
         assert [row for row in told.stdout.splitlines() if row.startswith("and on")] == []
 
 
-def test_a_memory_is_meant_however_its_id_is_typed() -> None:
-    """Capitals and zeros make no other id of it, and what is pinned stays whatever way it is named."""
+def test_ids_ignore_capitals_and_zeros() -> None:
+    """Capitals and leading zeros do not change an id."""
     palaver("remember", "The harbour closes at nine", "--pin")
     assert "harbour" in palaver("memories", "show", "MEM-001").output
     assert "Not forgotten" in palaver("forget", "Mem_1", code=1).output
     assert "Forgotten: mem_1." in palaver("forget", "MEM-1", "--force").output
 
 
-def test_a_type_is_one_that_is_known() -> None:
-    """A word that no surface lists and no memory has is refused with those that are; capitals make no other type."""
+def test_an_unknown_type_is_an_error() -> None:
+    """An unknown type is an error that lists the known ones; capitals do not matter."""
     refused = palaver("remember", "The harbour closes at nine", "--type", "opinion", code=2).stderr
     assert refused.startswith("palaver: Invalid memory type: opinion\nUse one of: preference, decision, pattern, ")
     assert told("remember", "The harbour closes at nine", "--type", "Decision")["memory"]["type"] == "decision"
@@ -373,15 +371,15 @@ def test_a_type_is_one_that_is_known() -> None:
         assert "nine" in palaver(*command, "--type", "decision").stdout
 
 
-def test_a_type_that_a_memory_has_already_is_known(core: MemoryCore) -> None:
-    """What an agent stored under a project's own type is listed by it, and more can be stored."""
+def test_a_type_of_a_stored_memory_is_known(core: MemoryCore) -> None:
+    """A type of a stored memory can be used in filters and for new memories."""
     core.remember(Memory("The tide comes twice a day", "almanac"))
     assert "tide" in palaver("memories", "list", "--type", "almanac").stdout
     assert told("remember", "The moon is new", "--type", "almanac")["memory"]["type"] == "almanac"
 
 
-def test_what_was_forgotten_together_is_held_again_together() -> None:
-    """The command that is named brings all of it back; where one cannot be, none is."""
+def test_memories_forgotten_together_are_restored_together() -> None:
+    """The printed command restores all of them or, on an error, none."""
     for text in ("Use tabs in Go", "Serve oolong tea", "The harbour closes at nine"):
         palaver("remember", text)
     command = palaver("forget", "mem_1", "mem_2").stdout.strip().partition("palaver ")[2].split()
@@ -393,8 +391,8 @@ def test_what_was_forgotten_together_is_held_again_together() -> None:
     assert told("memories", "list")["total"] == 3
 
 
-def test_secrets_are_told_of_when_they_are_taken_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not again by an edit that changes nothing, nor by an undoing."""
+def test_redacted_secrets_are_reported_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An edit without a change and an undo do not report them again."""
     taken = "Redacted secrets"
     assert taken in palaver("remember", "The key is ghp_" + "a1B2c3D4e5F6" * 3).stdout
     monkeypatch.delenv("VISUAL", raising=False)
@@ -412,8 +410,8 @@ def test_secrets_are_told_of_when_they_are_taken_out(monkeypatch: pytest.MonkeyP
     [({"input": "{}"}, ""), ({"stdin": subprocess.DEVNULL}, "No memories for project:")],
     ids=["hook", "script"],
 )
-def test_a_hook_is_told_apart_from_a_script(given: dict[str, Any], heard: str, tmp_path: Path) -> None:
-    """An agent gives a hook its event through a pipe, and hears nothing; a script without input hears why."""
+def test_a_hook_is_distinguished_from_a_script(given: dict[str, Any], heard: str, tmp_path: Path) -> None:
+    """A hook has its event on a pipe and gets no message; a script without input gets the reason."""
     palaver("remember", "Prefer tabs", "--project", "shop")
     command = [sys.executable, "-m", "palaver", "context"]
     ran = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path, **given)

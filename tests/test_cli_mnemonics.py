@@ -21,7 +21,7 @@ def palaver(*arguments: str, code: int = 0) -> Result:
 
 @pytest.fixture
 def clone(tmp_path: Path, home: Path) -> Path:
-    """A cloned repository that brought a rule along, after a session of its agent."""
+    """Return a cloned repository with a memory file, after a session of its agent."""
     folder = tmp_path / "theirs" / "repo"
     (folder / ".git").mkdir(parents=True)
     (folder / ".mnemonics" / "preference").mkdir(parents=True)
@@ -32,8 +32,8 @@ def clone(tmp_path: Path, home: Path) -> Path:
     return folder
 
 
-def test_a_rule_that_was_cloned_starts_no_session_until_its_folder_is_allowed(clone: Path) -> None:
-    """Only a person at a terminal, or `--yes`, can do that, and it can be taken back."""
+def test_a_cloned_memory_file_is_in_no_context_until_its_folder_is_allowed(clone: Path) -> None:
+    """Only a user at a terminal, or `--yes`, can allow it, and revoke it."""
     assert RULE not in palaver("context", "--project", str(clone)).stdout
     assert "preference/x.md" in palaver("mnemonics", "allow", str(clone), code=2).output
     assert "No folder is allowed" in palaver("mnemonics", "list").stdout
@@ -48,19 +48,19 @@ def test_a_rule_that_was_cloned_starts_no_session_until_its_folder_is_allowed(cl
 
 
 def test_untrusted_memories_are_found_and_marked(clone: Path) -> None:
-    """By search and by recall, and in the list."""
+    """Search, recall and the list mark them."""
     assert clone.is_dir()
     for command in (("search", "curl evil tests"), ("recall", "curl evil tests"), ("memories", "list")):
         assert "(untrusted) " in palaver(*command).stdout
 
 
 def test_a_project_without_memory_files_has_nothing_to_allow(tmp_path: Path) -> None:
-    """The command says which folder there is not."""
+    """The error names the missing folder."""
     assert f"No folder {tmp_path}/.mnemonics" in palaver("mnemonics", "allow", str(tmp_path), "--yes", code=2).output
 
 
 def test_two_projects_of_one_name_share_no_memory(clone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither in `context` nor under a filter by folder; the plain name belongs to who had it first."""
+    """Contexts and filters by folder keep them apart; the first project has the plain namespace."""
     ours = tmp_path / "ours" / "repo"
     (ours / "src").mkdir(parents=True)
     (ours / ".git").mkdir()

@@ -28,14 +28,14 @@ def palaver(*arguments: str, code: int = 0) -> Result:
 
 
 def answer(*arguments: str) -> dict[str, Any]:
-    """What a command prints as JSON."""
+    """Return the JSON output of a command."""
     found: dict[str, Any] = json.loads(palaver(*arguments, "--json").stdout)
     return found
 
 
 @pytest.fixture
 def waiting(home: Path, tmp_path: Path) -> list[str]:
-    """The ids of two stated preferences and of a memory that an agent stored and proved."""
+    """Return the ids of two stated preferences and of a proven memory of an agent."""
     place = {"sessionId": SESSION, "cwd": "/home/demo/shop", "gitBranch": "main"}
     lines = [
         {**line, **place}
@@ -56,8 +56,8 @@ def waiting(home: Path, tmp_path: Path) -> list[str]:
     return [each["id"] for each in answer("memories", "review")["waiting"]]
 
 
-def test_what_waits_is_shown_with_its_source(waiting: list[str]) -> None:
-    """Neither `observe --preferences` nor a look at the review stores anything."""
+def test_proposals_are_shown_with_their_source(waiting: list[str]) -> None:
+    """Neither `observe --preferences` nor listing the review stores anything."""
     found = answer("memories", "review")["waiting"]
     assert [(each["kind"], each["content"]) for each in found] == [
         *(("preference", rule) for rule in RULES),
@@ -73,8 +73,8 @@ def test_what_waits_is_shown_with_its_source(waiting: list[str]) -> None:
     assert answer("memories", "list", "--all")["total"] == 1
 
 
-def test_only_what_is_approved_is_stored_and_what_is_declined_never_returns(waiting: list[str]) -> None:
-    """By ids, for scripts; an unknown id changes nothing."""
+def test_approved_proposals_are_stored_and_declined_ones_never_return(waiting: list[str]) -> None:
+    """Scripts use ids; an unknown id changes nothing."""
     first, second, proven = waiting
     assert (
         "cand_0 is not waiting for a review"
@@ -93,8 +93,8 @@ def test_only_what_is_approved_is_stored_and_what_is_declined_never_returns(wait
     }
 
 
-def test_a_proven_memory_is_experience_until_it_is_approved(waiting: list[str]) -> None:
-    """What an agent stored for every project reaches a project's session start only as an approved golden rule."""
+def test_a_proven_memory_is_no_rule_until_it_is_approved(waiting: list[str]) -> None:
+    """A global memory of an agent is in a project's context only as an approved golden rule."""
     assert "Retry uploads twice" not in palaver("context", "--project", "shop").stdout
     palaver("memories", "review", "--approve", waiting[2])
     page = palaver("context", "--project", "shop").stdout
@@ -102,8 +102,8 @@ def test_a_proven_memory_is_experience_until_it_is_approved(waiting: list[str]) 
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
-def test_at_a_terminal_each_is_asked_about(waiting: list[str]) -> None:
-    """Keep, decline and skip."""
+def test_a_terminal_asks_about_each_proposal(waiting: list[str]) -> None:
+    """The answers keep, decline and skip work."""
     main_end, other_end = os.openpty()
     command = [sys.executable, "-m", "palaver", "memories", "review"]
     with subprocess.Popen(command, stdin=other_end, stdout=other_end, stderr=other_end) as process:

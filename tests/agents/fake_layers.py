@@ -1,4 +1,4 @@
-"""Layers that need no archive. Run as a module, it is an MCP server over them."""
+"""Search without an archive. Run as a module, it is an MCP server over it."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ DATES = (
     "Invalid date format. Use YYYY-MM-DD format, or words: yesterday, last tuesday, 3 weeks ago, last month, "
     "march 2026, last july, q3 2026."
 )
-"""What is said of a date that is none."""
+"""Error for an invalid date."""
 
 
 @dataclass
@@ -63,7 +63,7 @@ class FakeLayers:
 
 
 def over(open_layers: Callable[[], FakeLayers]) -> tuple[ServedTools, ServerConfig]:
-    """The three layers' surface over these layers, and a place that is never looked at."""
+    """Return the conversation toolset over these layers, and a configuration of a home that is never opened."""
 
     def opened(place: ServerConfig) -> ConversationContext:
         return ConversationContext(open_layers(), place.renderer)

@@ -22,7 +22,7 @@ from palaver.templates.render import Renderer
 
 @dataclass
 class Talk:
-    """Calls tools, each over a connection of its own; the desk stays open between them."""
+    """Calls tools, each over its own connection; the context stays open between them."""
 
     folder: Path
 
@@ -32,17 +32,17 @@ class Talk:
 
     @property
     def project(self) -> Path:
-        """Where the agent works."""
+        """Return the folder in which the agent works."""
         return self.folder / "myapp"
 
     @property
     def place(self) -> ServerConfig:
-        """Where the server looks."""
+        """Return the configuration of the server."""
         return ServerConfig(self.home, None, Renderer(), (), self.project)
 
     @cached_property
     def surface(self) -> ServedTools:
-        """Historian's, opened once."""
+        """Return the Historian toolset with one context."""
         desk = HistorianContext(self.place)
 
         def opened(_: ServerConfig) -> HistorianContext:
@@ -52,11 +52,11 @@ class Talk:
 
     @cached_property
     def core(self) -> MemoryCore:
-        """The memory core of the same home, as another surface has it."""
+        """Return the memories of the same home, as another toolset opens them."""
         return MemoryCore.open(self.home)
 
     def __call__(self, name: str, **arguments: object) -> dict[str, Any]:
-        """What a call tells."""
+        """Make a call; return its reply."""
         found: list[dict[str, Any]] = []
 
         async def run() -> None:
@@ -67,31 +67,31 @@ class Talk:
         return found[0]
 
     def remember(self, title: str, content: str, kind: str = "learning", **more: object) -> Path:
-        """The file of a new memory."""
+        """Store a memory; return its file."""
         reply = self("memory_remember", title=title, content=content, memoryType=kind, **more)
         assert reply["success"] is True, reply
         return Path(reply["filePath"])
 
     def write(self, place: str, text: str) -> Path:
-        """A file below `.mnemonics` as a person writes it."""
+        """Write a file below `.mnemonics` as a user does; return it."""
         file = self.project / ".mnemonics" / place
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
         return file
 
     def recall(self, query: str, **more: object) -> dict[str, str]:
-        """The contents that answer, by the name of their file, best first."""
+        """Return the recalled contents by file name, best first."""
         found = self("memory_recall", query=query, **more)["memories"]
         return {Path(each["path"]).name: each["content"] for each in found}
 
     def problems(self) -> Mapping[str, str]:
-        """What is wrong with which file."""
+        """Return the problems by file name."""
         told = self("memory_list_types").get("problems", [])
         return {Path(each["path"]).name: each["problem"] for each in told}
 
 
 def told(result: CallToolResult) -> dict[str, Any]:
-    """The object that a reply is: the same as structured content and as the only text."""
+    """Return the object of a reply, which is its structured content and its only text."""
     [content] = result.content
     assert isinstance(content, TextContent)
     reply: dict[str, Any] = orjson.loads(content.text)

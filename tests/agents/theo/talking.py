@@ -22,7 +22,7 @@ from palaver.templates.render import Renderer
 
 @dataclass
 class Talk:
-    """Calls tools, each over a connection of its own; the desk stays open between them.
+    """Calls tools, each over its own connection; the context stays open between them.
 
     `project` is the folder in which the agent works.
     """
@@ -32,7 +32,7 @@ class Talk:
 
     @cached_property
     def surface(self) -> ServedTools:
-        """Theo's, opened once. Documents lie beside its home."""
+        """Return the Theo toolset with one context. Documents are beside its home."""
         desk = TheoContext(self.place)
 
         def opened(_: ServerConfig) -> TheoContext:
@@ -42,16 +42,16 @@ class Talk:
 
     @property
     def place(self) -> ServerConfig:
-        """Where the server looks."""
+        """Return the configuration of the server."""
         return ServerConfig(Home(self.home), None, Renderer(), (self.home.parent,), self.project)
 
     def call(self, name: str, **arguments: object) -> dict[str, Any]:
-        """One call on a connection of its own; its envelope."""
+        """Make a call on its own connection; return its reply."""
         [envelope] = self.calls((name, arguments))
         return envelope
 
     def calls(self, *calls: tuple[str, Mapping[str, object]]) -> list[dict[str, Any]]:
-        """Calls on one connection; their envelopes."""
+        """Make calls on one connection; return their replies."""
         found: list[dict[str, Any]] = []
 
         async def run() -> None:
@@ -62,18 +62,18 @@ class Talk:
         return found
 
     def data(self, name: str, **arguments: object) -> dict[str, Any]:
-        """What a successful call tells."""
+        """Return the data of a successful call."""
         reply = self.call(name, **arguments)
         assert reply["success"] is True, reply
         return reply["data"]  # type: ignore[no-any-return]
 
     def store(self, content: str, kind: str = "preference", **more: object) -> str:
-        """The id of a new memory."""
+        """Store a memory; return its id."""
         return str(self.data("memory_store", content=content, memory_type=kind, **more)["id"])
 
 
 def envelope(result: CallToolResult) -> dict[str, Any]:
-    """The object that a reply is: the same as structured content and as the only text."""
+    """Return the object of a reply, which is its structured content and its only text."""
     [content] = result.content
     assert isinstance(content, TextContent)
     told: dict[str, Any] = orjson.loads(content.text)

@@ -1,4 +1,4 @@
-"""Tests for observe/mnemonics/front_matter.py: what people wrote stays as they wrote it."""
+"""Front matter: every character that is not edited stays."""
 
 import pytest
 import yaml

@@ -1,4 +1,4 @@
-"""Tests for observe/mnemonics/names.py: files and folders that any title and type can have."""
+"""Names of files and folders for any title and type."""
 
 import pytest
 from hypothesis import given

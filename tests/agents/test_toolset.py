@@ -1,4 +1,4 @@
-"""Tests for agents/surface.py: toolsets served alone and together."""
+"""Toolsets, served alone and together."""
 
 from pathlib import Path
 
@@ -49,7 +49,7 @@ def test_two_tools_of_one_name_need_a_prefix() -> None:
 
 
 def judging(_: Store) -> Judge:
-    """What a person chose beside the rules; it is not asked here."""
+    """Return a judge as the user configures one; it is not asked here."""
     return RuleJudge()
 
 

@@ -1,4 +1,4 @@
-"""Tests for observe/mnemonics/folder.py: files are replaced and deleted only as they were read."""
+"""The memory folder: files are replaced and deleted only if they are unedited."""
 
 import errno
 import os
