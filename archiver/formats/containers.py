@@ -1,6 +1,6 @@
 """Sessions of containers as JSON lines, each an object that begins with the `id` of its message.
 
-The id tells a changed message from a new one.
+The id distinguishes a changed message from a new one.
 """
 
 import hashlib

@@ -27,9 +27,9 @@ class RecordReader(ABC):
         self._facts = SessionFacts(session, self.title_rank)
         self._calls = ToolCalls(shorten)
         self._partial = False
-        """Whether reading began in the middle of the file, so that earlier records may exist."""
+        """True if reading began in the middle of the file, so that earlier records may exist."""
         self._alone = True
-        """Whether the current record is the only one on its line."""
+        """True if the current record is the only one on its line."""
         self._released: list[Event] = []
         """Events of lines that were held back, to be yielded before those of the current line."""
 

@@ -34,7 +34,7 @@ class PromptParents(Struct):
     """
 
     _begun: bool = False
-    """Whether a prompt was read: the parent of the first one may precede the place where reading began."""
+    """True if a prompt was read: the parent of the first one may precede the place where reading began."""
     _prompts: dict[str, int] = field(default_factory=dict[str, int])
     _records: set[str] = field(default_factory=set[str])
 

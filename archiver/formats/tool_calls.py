@@ -47,7 +47,7 @@ class ToolCalls(Struct):
     """Calls of the current exchange that have no result yet, by call id."""
 
     shorten: bool
-    """Whether long inputs and results are reduced to their head and tail."""
+    """True if long inputs and results are reduced to their head and tail."""
     waiting: dict[str, ToolCall] = field(default_factory=dict[str, ToolCall])
 
     def call(self, stamp: RecordStamp, call: str, tool: str, arguments: object, *, group: str = "") -> Turn:
@@ -144,6 +144,6 @@ def _files(tool: str, arguments: Mapping[str, Any], body: str) -> tuple[tuple[st
     if _PATCH in body:
         return (), tuple(dict.fromkeys(map(clean, _PATCHED.findall(body))))
     path = clean(next((string(arguments[name]) for name in _PATHS if arguments.get(name)), ""))
-    # `str_replace_editor` performs every file operation; its command tells which.
+    # `str_replace_editor` performs every file operation; its command says which.
     operation = string(arguments.get("command")) if tool == "str_replace_editor" else tool.lower()
     return (path,) if path and operation in _READERS else (), (path,) if path and operation in _WRITERS else ()

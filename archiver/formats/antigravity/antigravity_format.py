@@ -1,4 +1,4 @@
-"""Where Antigravity, the successor of Gemini CLI, stores its sessions."""
+"""Locations and recognition of the sessions of Antigravity, the successor of Gemini CLI."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""Where Claude Code stores its transcripts."""
+"""Locations and recognition of the transcripts of Claude Code."""
 
 import os
 import re

@@ -17,9 +17,9 @@ class _QueuedPrompt(Struct):
     skipped: str = ""
     """Reason for skipping the prompt."""
     read: bool = False
-    """Whether the assistant read the prompt, so that it is no longer in the queue."""
+    """True if the assistant read the prompt, so that it is no longer in the queue."""
     accounted: bool = False
-    """Whether its line has other events, so that it needs no skip."""
+    """True if its line has other events, so that it needs no skip."""
 
 
 class PromptQueue(Struct):

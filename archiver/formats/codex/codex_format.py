@@ -1,4 +1,4 @@
-"""Where Codex stores its rollouts."""
+"""Locations and recognition of the rollouts of Codex."""
 
 import re
 from pathlib import Path

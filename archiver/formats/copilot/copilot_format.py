@@ -1,4 +1,4 @@
-"""Where GitHub Copilot CLI stores its sessions."""
+"""Locations and recognition of the sessions of GitHub Copilot CLI."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Where Cursor stores its conversations."""
+"""Locations and recognition of the conversations of Cursor."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""Where Gemini CLI stores its conversations."""
+"""Locations and recognition of the conversations of Gemini CLI."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Where Kimi CLI stores its sessions."""
+"""Locations and recognition of the sessions of Kimi CLI."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Where Kimi Code stores its sessions."""
+"""Locations and recognition of the sessions of Kimi Code."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Where OpenCode stores its sessions."""
+"""Locations and recognition of the sessions of OpenCode."""
 
 import os
 import re

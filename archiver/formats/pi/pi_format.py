@@ -1,4 +1,4 @@
-"""Where pi stores its sessions."""
+"""Locations and recognition of the sessions of pi."""
 
 import re
 from pathlib import Path

@@ -21,14 +21,14 @@ from palaver.archiver.store import Store
 from tests.fuse import fused
 database, folder, at = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
 with Store.create(database) as store:
-    intake = DocumentIngest(store, Redactor(b"k" * 32))
-    print(fused(lambda: intake.index_directory(folder, "docs", DocumentRoots([folder])), at))
+    ingest = DocumentIngest(store, Redactor(b"k" * 32))
+    print(fused(lambda: ingest.index_directory(folder, "docs", DocumentRoots([folder])), at))
 """
 FILES, SECTIONS = 40, 5
 
 
 def begin(database: Path, folder: Path, at: int = 0) -> subprocess.Popen[str]:
-    """A process that takes the folder up, killed at a step unless that is 0."""
+    """Start a process that indexes the folder and is killed at a step, unless that is 0."""
     command = [sys.executable, "-c", PROGRAM, str(database), str(folder), str(at)]
     return subprocess.Popen(command, cwd=fuse.ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
@@ -39,7 +39,7 @@ def ended(process: subprocess.Popen[str]) -> subprocess.CompletedProcess[str]:
 
 
 def counted(database: Path) -> tuple[int, set[int]]:
-    """How many files are held, and how many chunks each of them has."""
+    """Return the number of files, and the number of chunks of each."""
     with Store.create(database) as store:
         files = store.documents.files()
     return len(files), {file.chunks for file in files}

@@ -27,7 +27,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 @pytest.fixture
-def intake(store: Store) -> DocumentIngest:
+def ingest(store: Store) -> DocumentIngest:
     from palaver.archiver.redaction import Redactor
 
     return DocumentIngest(store, Redactor(b"k" * 32))
@@ -35,7 +35,7 @@ def intake(store: Store) -> DocumentIngest:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Three good documents, and one that is none."""
+    """Return a folder with three good documents and a broken one."""
     folder = tmp_path / "docs"
     (folder / "sub").mkdir(parents=True)
     (folder / "a.md").write_text("# A\nAlpha.\n\n# B\nBeta.\n")
@@ -47,13 +47,13 @@ def folder(tmp_path: Path) -> Path:
 
 
 def said(store: Store) -> list[str]:
-    """What all chunks say, by file and place."""
+    """Return the texts of all chunks, by file and place."""
     return [held.chunk.text for held in store.documents.select(DocumentFilter())]
 
 
-def test_a_folder_is_indexed(store: Store, intake: DocumentIngest, folder: Path) -> None:
+def test_a_folder_is_indexed(store: Store, ingest: DocumentIngest, folder: Path) -> None:
     """Every file with a known suffix; a failure does not stop the others."""
-    done = intake.index_directory(folder, "docs", DocumentRoots([folder]))
+    done = ingest.index_directory(folder, "docs", DocumentRoots([folder]))
 
     assert (done.indexed, done.chunks, done.unchanged, done.queued) == (3, 4, 0, 0)
     assert [(failed.file, failed.error) for failed in done.failed] == [(folder / "bad.pdf", "damaged, or not a PDF")]
@@ -61,29 +61,29 @@ def test_a_folder_is_indexed(store: Store, intake: DocumentIngest, folder: Path)
     assert store.documents.count_by("kind") == {"document": 3, "code": 1}
 
 
-def test_without_recursion_subfolders_are_ignored(intake: DocumentIngest, folder: Path) -> None:
+def test_without_recursion_subfolders_are_ignored(ingest: DocumentIngest, folder: Path) -> None:
     """Only files of the folder itself are indexed."""
-    assert intake.index_directory(folder, "docs", DocumentRoots([folder]), recursive=False).indexed == 2
+    assert ingest.index_directory(folder, "docs", DocumentRoots([folder]), recursive=False).indexed == 2
 
 
-def test_unchanged_files_are_skipped(store: Store, intake: DocumentIngest, folder: Path) -> None:
+def test_unchanged_files_are_skipped(store: Store, ingest: DocumentIngest, folder: Path) -> None:
     """By content, not by time; the change log gets no entry."""
-    intake.index_directory(folder, "docs", DocumentRoots([folder]))
+    ingest.index_directory(folder, "docs", DocumentRoots([folder]))
     (folder / "a.md").touch()
     before = store.changes.last()
 
-    done = intake.index_directory(folder, "docs", DocumentRoots([folder]))
+    done = ingest.index_directory(folder, "docs", DocumentRoots([folder]))
 
     assert (done.indexed, done.unchanged, store.changes.last()) == (0, 3, before)
 
 
-def test_a_changed_file_replaces_its_chunks(store: Store, intake: DocumentIngest, folder: Path) -> None:
+def test_a_changed_file_replaces_its_chunks(store: Store, ingest: DocumentIngest, folder: Path) -> None:
     """A chunk with the same text keeps its id."""
     roots = DocumentRoots([folder])
-    first = intake.index_file(folder / "a.md", "docs", roots)
+    first = ingest.index_file(folder / "a.md", "docs", roots)
     (folder / "a.md").write_text("New.\n\n# B\nBeta.\n")
 
-    second = intake.index_file(folder / "a.md", "docs", roots)
+    second = ingest.index_file(folder / "a.md", "docs", roots)
 
     assert said(store) == ["New.", "# B\nBeta."]
     assert second.chunk_ids[1] == first.chunk_ids[1]
@@ -91,82 +91,82 @@ def test_a_changed_file_replaces_its_chunks(store: Store, intake: DocumentIngest
     assert [held.chunk.start_line for held in store.documents.select(DocumentFilter())] == [1, 3]
 
 
-def test_equal_chunks_of_one_file_are_all_stored(intake: DocumentIngest, folder: Path) -> None:
+def test_equal_chunks_of_one_file_are_all_stored(ingest: DocumentIngest, folder: Path) -> None:
     """Also after one of them is gone."""
     roots = DocumentRoots([folder])
     (folder / "a.md").write_text("# A\nsame\n# A\nsame\n# A\nsame\n")
-    three = intake.index_file(folder / "a.md", "docs", roots)
+    three = ingest.index_file(folder / "a.md", "docs", roots)
     (folder / "a.md").write_text("# A\nsame\n# A\nsame\n")
 
-    two = intake.index_file(folder / "a.md", "docs", roots)
+    two = ingest.index_file(folder / "a.md", "docs", roots)
 
     assert len(set(three.chunk_ids)) == 3
     assert two.chunk_ids == three.chunk_ids[:2]
 
 
-def test_a_file_may_be_in_two_namespaces(store: Store, intake: DocumentIngest, folder: Path) -> None:
+def test_a_file_may_be_in_two_namespaces(store: Store, ingest: DocumentIngest, folder: Path) -> None:
     """They are independent."""
     for namespace in ("one", "two"):
-        intake.index_file(folder / "b.py", namespace, DocumentRoots([folder]))
+        ingest.index_file(folder / "b.py", namespace, DocumentRoots([folder]))
 
     assert store.documents.count_by("namespace") == {"one": 1, "two": 1}
 
 
-def test_chunks_of_a_deleted_file_are_deleted(store: Store, intake: DocumentIngest, folder: Path) -> None:
+def test_chunks_of_a_deleted_file_are_deleted(store: Store, ingest: DocumentIngest, folder: Path) -> None:
     """When its folder is indexed again, in that namespace only."""
     roots = DocumentRoots([folder])
     for namespace in ("one", "two"):
-        intake.index_directory(folder, namespace, roots)
+        ingest.index_directory(folder, namespace, roots)
     (folder / "sub" / "c.TXT").unlink()
 
-    kept, gone = (intake.index_directory(folder, "one", roots, recursive=deep).gone for deep in (False, True))
+    kept, gone = (ingest.index_directory(folder, "one", roots, recursive=deep).gone for deep in (False, True))
 
     assert (kept, gone) == (0, 1)
     assert store.documents.count_by("namespace") == {"two": 4, "one": 3}
 
 
-def test_secrets_are_redacted_before_text_is_cut(store: Store, intake: DocumentIngest, folder: Path) -> None:
+def test_secrets_are_redacted_before_text_is_cut(store: Store, ingest: DocumentIngest, folder: Path) -> None:
     """No chunk has a part of a secret."""
     for place in range(960, 1_010, 7):
         (folder / "a.md").write_text(f"{'x ' * (place // 2)}\nexport GITHUB_TOKEN={TOKEN}\n{'y ' * 300}")
-        intake.index_file(folder / "a.md", "docs", DocumentRoots([folder]))
+        ingest.index_file(folder / "a.md", "docs", DocumentRoots([folder]))
 
         assert TOKEN[:16] not in "".join(said(store))
         assert "[secret:github" in "".join(said(store))
 
 
-def test_any_process_indexes_queued_files(store: Store, intake: DocumentIngest, folder: Path) -> None:
+def test_any_process_indexes_queued_files(store: Store, ingest: DocumentIngest, folder: Path) -> None:
     """The queue is in the database; unreadable files stay there with the reason."""
-    queued = intake.index_directory(folder, "docs", DocumentRoots([folder]), should_stop=lambda: True)
+    queued = ingest.index_directory(folder, "docs", DocumentRoots([folder]), should_stop=lambda: True)
     assert (queued.indexed, queued.queued, said(store)) == (0, 4, [])
 
-    begun = intake.index_queued(should_stop=iter([False, True]).__next__)
+    begun = ingest.index_queued(should_stop=iter([False, True]).__next__)
     assert (begun.indexed, begun.queued) == (1, 3)
 
-    done = intake.index_queued(should_stop=never)
+    done = ingest.index_queued(should_stop=never)
     assert (done.indexed, done.queued, len(done.failed)) == (2, 0, 1)
     assert [failed.error for failed in store.documents.failed()] == ["damaged, or not a PDF"]
 
     (folder / "bad.pdf").unlink()
     (folder / "bad.pdf").with_suffix(".txt").write_text("whole")
-    assert intake.index_directory(folder, "docs", DocumentRoots([folder]), should_stop=lambda: True).queued == 4
-    assert intake.index_queued().unchanged == 3
+    assert ingest.index_directory(folder, "docs", DocumentRoots([folder]), should_stop=lambda: True).queued == 4
+    assert ingest.index_queued().unchanged == 3
 
 
-def test_a_queued_file_is_opened_without_following_links(store: Store, intake: DocumentIngest, folder: Path) -> None:
+def test_a_queued_file_is_opened_without_following_links(store: Store, ingest: DocumentIngest, folder: Path) -> None:
     """A link in its place leads nowhere."""
     (folder.parent / "secret.md").write_text("canary")
-    intake.index_directory(folder, "docs", DocumentRoots([folder]), should_stop=lambda: True)
+    ingest.index_directory(folder, "docs", DocumentRoots([folder]), should_stop=lambda: True)
     (folder / "a.md").unlink()
     (folder / "a.md").symlink_to(folder.parent / "secret.md")
 
-    done = intake.index_queued()
+    done = ingest.index_queued()
 
     assert [failed.file.name for failed in done.failed] == ["a.md", "bad.pdf"]
     assert "canary" not in "".join(said(store))
 
 
-def test_encodings_are_detected(store: Store, intake: DocumentIngest, folder: Path) -> None:
+def test_encodings_are_detected(store: Store, ingest: DocumentIngest, folder: Path) -> None:
     """UTF-8 and UTF-16 by their marks, Latin-1 otherwise, and Python's declaration."""
     roots = DocumentRoots([folder])
     (folder / "a.md").write_bytes("é\r\nzwei".encode("utf-8-sig"))
@@ -174,43 +174,43 @@ def test_encodings_are_detected(store: Store, intake: DocumentIngest, folder: Pa
     (folder / "b.py").write_bytes("# coding: latin-1\nx = 'é'\n".encode("latin-1"))
     (folder / "d.txt").write_bytes("café".encode("latin-1"))
     for name in ("a.md", "b.py", "d.txt", "sub/c.TXT"):
-        intake.index_file(folder / name, "docs", roots)
+        ingest.index_file(folder / name, "docs", roots)
 
     assert said(store) == ["é\nzwei", "# coding: latin-1\nx = 'é'", "café", "ü"]
 
 
 @pytest.mark.parametrize("data", [b"\xff\xfe\xff", b"\xe9\x01\x02\x03", b"a\0b"])
-def test_binary_data_is_an_error(intake: DocumentIngest, folder: Path, data: bytes) -> None:
+def test_binary_data_is_an_error(ingest: DocumentIngest, folder: Path, data: bytes) -> None:
     """NUL or many control characters are refused, whatever the name."""
     (folder / "a.md").write_bytes(data)
 
     with pytest.raises(DocumentUnreadable, match="text"):
-        intake.index_file(folder / "a.md", "docs", DocumentRoots([folder]))
+        ingest.index_file(folder / "a.md", "docs", DocumentRoots([folder]))
 
 
-def test_each_mistake_has_its_own_error(intake: DocumentIngest, folder: Path) -> None:
+def test_each_mistake_has_its_own_error(ingest: DocumentIngest, folder: Path) -> None:
     """Unknown suffixes, missing files, a folder instead of a file and the reverse."""
     roots = DocumentRoots([folder])
     (folder / "image.png").touch()
     with pytest.raises(UnsupportedDocument, match=r"Unsupported file type: \.png"):
-        intake.index_file(folder / "image.png", "docs", roots)
+        ingest.index_file(folder / "image.png", "docs", roots)
     for name in ("none.md", "nodocs", "none.png"):
         with pytest.raises(DocumentNotFound, match="File not found: "):
-            intake.index_file(folder / name, "docs", roots)
+            ingest.index_file(folder / name, "docs", roots)
     with pytest.raises(DocumentUnreadable, match="not a folder"):
-        intake.index_directory(folder / "a.md", "docs", roots)
+        ingest.index_directory(folder / "a.md", "docs", roots)
     for name in ("folder.md", "folder"):
         (folder / name).mkdir()
         with pytest.raises(DocumentUnreadable, match="a folder, not a file"):
-            intake.index_file(folder / name, "docs", roots)
+            ingest.index_file(folder / name, "docs", roots)
 
 
-def test_names_may_be_any_bytes(store: Store, intake: DocumentIngest, folder: Path) -> None:
+def test_names_may_be_any_bytes(store: Store, ingest: DocumentIngest, folder: Path) -> None:
     """Such as those of another encoding."""
     path = folder / "caf\udce9.md"
     path.write_text("Coffee.")
 
-    intake.index_directory(folder, "docs", DocumentRoots([folder]))
+    ingest.index_directory(folder, "docs", DocumentRoots([folder]))
 
     assert path in [file.source_file for file in store.documents.files()]
 
@@ -225,14 +225,14 @@ from palaver.archiver.store import Store
 from palaver.core.errors import DocumentUnreadable
 folder = Path(sys.argv[1])
 with Store.create(folder.parent.parent / "home.db") as store:
-    intake = DocumentIngest(store, Redactor(b"k" * 32))
+    ingest = DocumentIngest(store, Redactor(b"k" * 32))
     try:
-        intake.index_directory(folder, "docs", DocumentRoots([folder.parent]))
+        ingest.index_directory(folder, "docs", DocumentRoots([folder.parent]))
     except DocumentUnreadable as error:
         print(error.path.name, error.reason)
     folder.chmod(0o700)
     (folder / "locked").chmod(0)
-    done = intake.index_directory(folder, "docs", DocumentRoots([folder.parent]))
+    done = ingest.index_directory(folder, "docs", DocumentRoots([folder.parent]))
     print(done.indexed, [failed.file.name for failed in done.failed])
     (folder / "locked").chmod(0o700)
 """

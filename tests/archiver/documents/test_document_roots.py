@@ -18,7 +18,7 @@ PAYLOADS = SHARED / "hostile" / "payloads.tar.gz"
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """A folder that may be read, beside one that may not."""
+    """Return a root beside a folder outside."""
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside" / "secret.md").write_text("canary")
     root = tmp_path / "root"
@@ -38,7 +38,7 @@ def test_a_file_below_a_root_is_read(root: Path) -> None:
 
 @pytest.mark.parametrize("name", ["../outside/secret.md", "../outside", "..", "/etc/passwd", "/", "../outside/none.md"])
 def test_paths_outside_are_refused(root: Path, name: str) -> None:
-    """Whether they exist or not, so that nothing can be probed."""
+    """True if they exist or not, so that nothing can be probed."""
     with pytest.raises(DocumentOutsideRoots):
         DocumentRoots([root]).find(root / name)
 

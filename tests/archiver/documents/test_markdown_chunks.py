@@ -4,7 +4,7 @@ from palaver.archiver.documents.markdown_chunks import chunks
 
 
 def told(text: str) -> list[tuple[str, str, int, int]]:
-    """Each chunk's path, first line and lines."""
+    """Return path, first line and lines of each chunk."""
     return [(one.header_path, one.text.split("\n")[0], one.start_line, one.end_line) for one in chunks(text)]
 
 

@@ -17,7 +17,7 @@ HERE = Path("/here.pdf")
 
 
 def made(contents: Sequence[bytes], extra: bytes = b"") -> bytes:
-    """A PDF with a page for each stream of instructions."""
+    """Return a PDF with a page per stream of instructions."""
     objects = [b"<</Type/Catalog/Pages 2 0 R>>", b"", b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>"]
     kids: list[bytes] = []
     for content in contents:
@@ -36,7 +36,7 @@ def made(contents: Sequence[bytes], extra: bytes = b"") -> bytes:
 
 
 def saying(*pages: str) -> bytes:
-    """A PDF that says one line on each page."""
+    """Return a PDF with one line of text on each page."""
     return made([b"BT /F 12 Tf 72 720 Td (%s) Tj ET" % page.encode() for page in pages])
 
 

@@ -33,7 +33,7 @@ class Shelf:
 
 
 def named(found: list[Chunk]) -> list[tuple[str, str, int, int]]:
-    """Each chunk's unit, name and lines."""
+    """Return unit, name and lines of each chunk."""
     return [(one.unit, one.name, one.start_line, one.end_line) for one in found]
 
 

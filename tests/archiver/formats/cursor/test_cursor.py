@@ -180,7 +180,7 @@ def test_a_transcript_has_the_time_of_its_file_and_its_parent(tmp_path: Path) ->
 
 
 def test_databases_and_transcripts_are_found(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those of the editor, of chats and of agents."""
+    """For the editor, chats and agents."""
     monkeypatch.setattr("sys.platform", "linux")
     places = [
         home / ".config" / "Cursor" / "User" / "globalStorage" / "state.vscdb",
