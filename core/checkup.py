@@ -27,7 +27,7 @@ class ConsistencyReport(Struct, frozen=True):
 
     @property
     def ok(self) -> bool:
-        """Whether no problem is left."""
+        """True if no problem is left."""
         return all(problem.repaired for problem in self.problems)
 
 
@@ -40,7 +40,7 @@ class HealthReport(Struct, frozen=True):
 
     @property
     def healthy(self) -> bool:
-        """Whether there is no problem."""
+        """True if there is no problem."""
         return not self.problems
 
 

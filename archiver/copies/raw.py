@@ -77,8 +77,8 @@ class Copied(Struct, frozen=True):
 class RawArchive:
     """Folder of raw copies. Archive paths are relative to it, with forward slashes.
 
-    A copy keeps one archive path in both storage formats. Lines are only appended to it; existing lines change only
-    when they are erased, or when the agent wrote a document anew that still contains everything.
+    A copy keeps one archive path in both storage formats. It only grows, with two exceptions: lines can be erased, and
+    a document that its agent wrote anew replaces the copy if it still contains everything.
     """
 
     def __init__(self, root: Path) -> None:
@@ -191,8 +191,8 @@ class RawArchive:
     def free_name(self, wanted: str, taken: set[str], source: Path) -> str:
         """Return `wanted`, with a number added if that name belongs to another source.
 
-        A copy without a row (of a killed ingest run, or a lost database) is reused if the file begins with it, and
-        left alone if not: it may be the last copy.
+        A copy may have no row after a killed ingest run or a lost database. It is reused if the file begins with it.
+        Otherwise it is left alone: it may be the last copy.
         """
         path = PurePosixPath(wanted)
         name, number = wanted, 1

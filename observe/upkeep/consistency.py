@@ -155,7 +155,7 @@ class _ConsistencyCheck:
         self._result, self._report, self._repair = result, report, repair
         self._raw = RawArchive(home.archive)
         self._rows_usable = True
-        """Whether rows are good enough to compare copies and index with them."""
+        """True if rows are good enough to compare copies and index with them."""
 
     def run(self) -> None:
         """Run all checks; skip copies and index if the rows are unusable."""

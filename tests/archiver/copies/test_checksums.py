@@ -25,7 +25,7 @@ def content(size: int) -> bytes:
 
 @given(SIZES)
 def test_checksums_do_not_depend_on_the_pieces(sizes: list[int]) -> None:
-    """However a file grew, its checksums are those of all its bytes."""
+    """A file that grew in pieces has the checksums of all its bytes."""
     data = content(sum(sizes))
     file, packed = io.BytesIO(data), b""
     for size in sizes:

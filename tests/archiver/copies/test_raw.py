@@ -50,7 +50,7 @@ def content(raw: RawArchive, archived: str = NAME) -> bytes:
 @given(st.lists(st.binary(max_size=9000), min_size=1, max_size=4))
 @example([b"", b"a" * 5000, b"b" * 5000])
 def test_a_copy_follows_its_file_byte_for_byte(pieces: list[bytes]) -> None:
-    """However a file grows, its copy is equal, and each state continues the previous one."""
+    """A copy equals its file after every append, and each state continues the previous one."""
     with TemporaryDirectory() as root:
         raw, path = RawArchive(Path(root, "archive")), Path(root, "file")
         path.write_bytes(b"")

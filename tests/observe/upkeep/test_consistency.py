@@ -31,7 +31,7 @@ QUERIES = ("checkout", "tests fail", "decided to use", "kettle")
 
 @pytest.fixture(scope="module")
 def pristine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The demo, archived, with one memory in it."""
+    """Return the archived demo with one memory."""
     root = tmp_path_factory.mktemp("fsck")
     home = demo.archived(root)
     with Store.open(home.database) as store, store.transaction():

@@ -36,7 +36,7 @@ from ...upgrade import outdate
 
 @pytest.fixture(scope="module")
 def pristine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The demo, archived."""
+    """Return the archived demo."""
     before = os.umask(0o077)
     root = tmp_path_factory.mktemp("doctor")
     demo.archived(root)
