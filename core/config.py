@@ -58,7 +58,7 @@ class Config(Struct, frozen=True):
             raise ConfigInvalid(f"{path}: {error.strerror}", hint="Check the rights of the file.") from None
         except ValueError as error:
             raise _broken(path, error) from None
-        import tomllib  # where there is no file, no command need load it
+        import tomllib  # only if there is a file to parse
 
         try:
             values = tomllib.loads(text)
@@ -80,8 +80,8 @@ class Config(Struct, frozen=True):
         Raises:
             OSError: if it cannot be written.
         """
-        told = path.read_text("utf-8").splitlines() if path.exists() else []
-        kept = [line for line in told if not _MODEL.match(line)]
+        rows = path.read_text("utf-8").splitlines() if path.exists() else []
+        kept = [line for line in rows if not _MODEL.match(line)]
         if self.model is not None:
             kept.append(f"model = {_quoted(self.model)}")
         with replacing(path) as file:
@@ -134,7 +134,7 @@ def _place(text: str) -> str:
         return text
     try:
         return str(Path(text).expanduser())
-    except RuntimeError:  # whose home that is, nobody knows
+    except RuntimeError:  # unknown user
         raise ValueError from None
 
 

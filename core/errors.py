@@ -65,7 +65,7 @@ class PalaverError(Exception):
             self.hint = hint
 
     @property
-    def told(self) -> str:
+    def full_message(self) -> str:
         """Message and hint as sentences."""
         return f"{self}. {self.hint}".rstrip()
 
@@ -388,7 +388,7 @@ class ServerNotReady(PalaverError):
 
     def __init__(self, reason: PalaverError) -> None:
         self.reason = reason
-        super().__init__("Server not initialized", hint=reason.told)
+        super().__init__("Server not initialized", hint=reason.full_message)
 
 
 class TemplateInvalid(PalaverError):

@@ -65,7 +65,7 @@ class Home(Struct, frozen=True):
     @property
     def is_lost(self) -> bool:
         """True if raw copies exist, but their database does not."""
-        # Asked for again, because another process may just have made the one, and then the other.
+        # Checked again, because another process may have created the database and a raw copy in between.
         return not self.has_database and self.has_copies and not self.has_database
 
     @property
@@ -200,7 +200,7 @@ def home_of(path: Path) -> Path | None:
 
 
 def _write_key(path: Path) -> None:
-    import secrets  # with tempfile a good part of what every command would load
+    import secrets  # imported here, because few commands create a key
     import tempfile
 
     descriptor, beside = tempfile.mkstemp(dir=path.parent)
@@ -210,7 +210,7 @@ def _write_key(path: Path) -> None:
     try:
         if path.exists() and path.stat().st_size != _KEY_BYTES:
             path.unlink()
-        os.link(beside, path)  # unlike a renaming, it takes nothing from who was faster
+        os.link(beside, path)  # unlike a rename, it does not replace the key of another process
     except FileExistsError:
         pass
     finally:

@@ -74,7 +74,7 @@ def _plain(url: str, root: Path) -> str:
     try:
         parts = urlsplit(url)
         host, path = parts.hostname or "", parts.path
-    except ValueError:  # no address
+    except ValueError:  # not an address
         return url
     if "://" not in url:
         short = _SCP.fullmatch(url)

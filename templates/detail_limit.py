@@ -69,7 +69,7 @@ def _with_parts(whole: Observation, parts: Counter[str]) -> Observation:
         files_read=_names(whole.files_read, parts["files_read"]),
         files_modified=_names(whole.files_modified, parts["files_modified"]),
     )
-    # A quote that repeated a text is not shown now that this text is left out.
+    # A quote that repeats a left-out text stays hidden as well.
     hidden = {*some.new_quotes}.difference(whole.new_quotes[: parts["evidence"]])
     return replace(some, evidence=tuple(proof for proof in whole.quotes if proof not in hidden))
 

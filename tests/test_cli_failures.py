@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 
 from palaver.cli import main
 from palaver.cli.commands import COMMANDS
-from palaver.cli.failures import failure_of, tell
+from palaver.cli.failures import failure_of, report_failure
 from palaver.core import errors
 from palaver.core.home import Home
 
@@ -184,7 +184,7 @@ def test_no_answer_at_a_prompt_stops_as_ctrl_c_does(monkeypatch: pytest.MonkeyPa
 def test_only_what_goes_on_is_said_to(typed: list[str], goes_on: bool, capsys: pytest.CaptureFixture[str]) -> None:
     """Where the same command would begin anew, "stopped" is all."""
     for words in (typed, [*typed, "--json"]):
-        assert tell(KeyboardInterrupt(), words) == 130
+        assert report_failure(KeyboardInterrupt(), words) == 130
         said = "".join(capsys.readouterr())
         assert ("stopped" in said, "run the same command to resume" in said) == (True, goes_on)
 

@@ -154,7 +154,7 @@ class BackgroundArchiver:
 
     def _report_failure(self, stage: str, problem: PalaverError | OSError, again_in: float) -> None:
         """Report a failure and its remedy, unless it is the one that was reported last for this stage."""
-        message = problem.told if isinstance(problem, PalaverError) else str(problem)
+        message = problem.full_message if isinstance(problem, PalaverError) else str(problem)
         if self._failures.get(stage) != message:
             self._failures[stage] = message
             self._listener("failed", {"problem": message, "again_in": round(again_in)})

@@ -218,7 +218,7 @@ class Deleter(Closing):
             done = erasure.compact(self._store, whole=True)
             found = check(self._home, self._model, texts, gone)
         found.uncleaned = sorted(self._store.tombstones.intended())
-        found.problems = [each.told for each in finished.problems]
+        found.problems = [each.full_message for each in finished.problems]
         found.unreadable += [name for name in plan.archive.unreadable if name not in found.uncleaned]
         found.compacted = done or bool(found.uncleaned)
         originals = tuple(readable(str(each.path)) for each in plan.archive.sources if each.path.exists())

@@ -109,8 +109,11 @@ def test_copies_without_a_database_are_no_missing_archive() -> None:
 
 def test_an_error_is_described_in_sentences() -> None:
     """The text has a sentence for the problem and one for the remedy."""
-    assert SourceUnreadable(Path("/a"), "permission denied", hint="Open it.").told == "/a: permission denied. Open it."
-    assert StoreError("it is gone").told == "it is gone."
+    assert (
+        SourceUnreadable(Path("/a"), "permission denied", hint="Open it.").full_message
+        == "/a: permission denied. Open it."
+    )
+    assert StoreError("it is gone").full_message == "it is gone."
 
 
 def test_a_hint_given_replaces_the_usual_one() -> None:

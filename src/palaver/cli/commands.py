@@ -115,7 +115,7 @@ class Commands(click.Group):
         width = max(map(len, COMMANDS))
         for heading, section in SECTIONS.items():
             with formatter.section(heading):
-                formatter.write_dl([(name.ljust(width), told) for name, (_, told) in section.items()])
+                formatter.write_dl([(name.ljust(width), summary) for name, (_, summary) in section.items()])
 
     def main(
         self,
@@ -129,10 +129,10 @@ class Commands(click.Group):
         _open_closed()
         try:
             done = super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
-        except click.Abort as stopped:  # by Ctrl-C before or after what `invoke` hears
-            from .failures import tell
+        except click.Abort as stopped:  # Ctrl-C outside of `invoke`
+            from .failures import report_failure
 
-            done = tell(stopped, sys.argv[1:] if args is None else args)
+            done = report_failure(stopped, sys.argv[1:] if args is None else args)
         return sys.exit(done) if standalone_mode else done
 
     def make_context(
@@ -142,27 +142,27 @@ class Commands(click.Group):
         typed = list(args)
         try:
             context = super().make_context(info_name, args, parent, **extra)
-        except (click.UsageError, OSError) as error:  # the latter where help cannot be printed
-            from .failures import tell
+        except (click.UsageError, OSError) as error:  # OSError if help cannot be printed
+            from .failures import report_failure
 
-            sys.exit(tell(error, typed))
+            sys.exit(report_failure(error, typed))
         context.meta[__name__] = typed
         return context
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; report its failure."""
-        os.umask(0o077)  # whatever is made, here and by what is started from here, is nobody else's to read
-        # What was archived can hold any character; a terminal that knows fewer shows `?` for the others.
+        os.umask(0o077)  # files of this and of child processes are readable only by the user
+        # Archived text can have any character; the terminal shows `?` for those it cannot encode.
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, TextIOWrapper):
                 stream.reconfigure(errors="replace")
-        from .failures import FAILURES, tell
+        from .failures import FAILURES, report_failure
 
         try:
             result = super().invoke(ctx)
             sys.stdout.flush()
         except FAILURES as error:
-            ctx.exit(tell(error, ctx.meta[__name__]))
+            ctx.exit(report_failure(error, ctx.meta[__name__]))
         return result
 
 

@@ -65,8 +65,8 @@ def context(*, project: str | None, query: str, budget: int, as_json: bool) -> N
             "golden_rule_count": chosen.golden_rules,
             "left_out": chosen.left_out,
         }
-        told = {"context": text, "token_estimate": chosen.tokens, **counts, "contradictions": chosen.contradictions}
-        print_json(told if near is None else {**told, "unknown": {"project": project, "nearest": near}})
+        shown = {"context": text, "token_estimate": chosen.tokens, **counts, "contradictions": chosen.contradictions}
+        print_json(shown if near is None else {**shown, "unknown": {"project": project, "nearest": near}})
         return
     if near is not None:
         there = f". Did you mean {' or '.join(near)}?" if near else "."
@@ -109,6 +109,6 @@ def _is_hook() -> bool:
     """Return whether an agent runs this command: hooks have a pipe or a socket as standard input."""
     try:
         mode = os.fstat(sys.stdin.fileno()).st_mode
-    except (AttributeError, OSError, ValueError):  # closed, or no file
+    except (AttributeError, OSError, ValueError):  # closed, or not a file
         return True
     return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)

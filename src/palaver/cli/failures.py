@@ -44,7 +44,7 @@ class Failure(NamedTuple):
     code: int
 
 
-def tell(error: BaseException, typed: Sequence[str]) -> int:
+def report_failure(error: BaseException, typed: Sequence[str]) -> int:
     """Print the error message and return the exit status; `typed` are the arguments of the command.
 
     JSON goes to standard output, text to standard error. A closed pipe, as by `head`, is no failure.
@@ -59,9 +59,9 @@ def tell(error: BaseException, typed: Sequence[str]) -> int:
     if failure.code == INTERRUPTED and _GOING_ON.intersection(typed[:1]):
         failure = failure._replace(hint=_STOPPED)
     if _asks_for_json(typed) and not unwritable:
-        told = {"kind": failure.kind, "message": line(failure.message), "hint": line(failure.hint)}
+        shown = {"kind": failure.kind, "message": line(failure.message), "hint": line(failure.hint)}
         try:
-            print_json({"error": told})
+            print_json({"error": shown})
         except OSError:  # for example a full disk, which may be the reason of the failure
             _drop_output()
             complain(f"palaver: {failure.message}", failure.hint)
@@ -90,8 +90,8 @@ def failure_of(error: BaseException) -> Failure:
         case KeyboardInterrupt() | click.Abort():  # click raises Abort for Ctrl-C, or at the end of input
             return Failure("interrupted", "stopped", "", INTERRUPTED)
         case OSError():
-            told = error.strerror or str(error)
-            return Failure("system", f"{error.filename}: {told}" if error.filename else told, "", 1)
+            reason = error.strerror or str(error)
+            return Failure("system", f"{error.filename}: {reason}" if error.filename else reason, "", 1)
         case _:
             raise error
 

@@ -172,7 +172,7 @@ def _manage(undo: int | None, erase_now: int | None, *, as_json: bool) -> None:
         erased = deleter.erase(erase_now, reporter) if erase_now is not None else None
         deletions = deleter.history()
     done = erased is None or erased.done
-    problems = [each.told for each in erased.problems] if erased is not None else []
+    problems = [each.full_message for each in erased.problems] if erased is not None else []
     if as_json:
         print_json({"deletions": to_json(deletions), "finished": done, **to_json(restored), "problems": problems})
     elif undo is not None:

@@ -124,7 +124,7 @@ def _service() -> _Service:
 
     command = [*program_words(), "watch"]
     environment = {name: os.environ[name] for name in _CARRIED if os.environ.get(name)}
-    Home.find()  # says so where the variable is no absolute path, before anything is written
+    Home.find()  # raises if PALAVER_HOME is invalid, before anything is written
     if sys.platform == "darwin":
         path = Path.home() / "Library" / "LaunchAgents" / f"{NAME}.plist"
         domain = f"gui/{os.getuid()}"

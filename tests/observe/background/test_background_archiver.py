@@ -370,7 +370,7 @@ def test_what_fails_is_told_once_with_what_to_do(place: Home, monkeypatch: pytes
     with pytest.raises(KeyboardInterrupt):
         archiver.run()
 
-    failures = [f"failed {problem.told}" for problem in (busy, lost)]
+    failures = [f"failed {problem.full_message}" for problem in (busy, lost)]
     assert heard == ["watching", *failures, failures[0], "watching", failures[0]]
 
 

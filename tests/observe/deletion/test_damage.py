@@ -217,4 +217,4 @@ def test_an_unfinished_erasure_names_the_copy(history: History) -> None:
 
     assert not finished.done
     assert [problem.path for problem in finished.problems] == [copy.compressed_path]
-    assert "cannot erase lines" in finished.problems[0].told
+    assert "cannot erase lines" in finished.problems[0].full_message
