@@ -65,7 +65,7 @@ def delete_chunks(
     theo: TheoContext, ids: Annotated[list[str], Field(description="chunk_… IDs from search")]
 ) -> ToolReply:
     """Delete these chunks. Indexing their files again brings them back."""
-    deleted = list(theo.documents.delete([held.id for held in theo.documents.get(ids)]))
+    deleted = list(theo.documents.delete([chunk.id for chunk in theo.documents.get(ids)]))
     return success_reply({"deleted_count": len(deleted), "deleted_ids": deleted})
 
 

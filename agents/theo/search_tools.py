@@ -48,14 +48,14 @@ class _SearchScope(Struct, frozen=True):
 class _SearchResult(Struct, frozen=True):
     """Chunk or memory, with its score."""
 
-    held: HeldChunk | StoredMemory
+    item: HeldChunk | StoredMemory
     score: float
     similarity: float | None
 
     @property
     def content(self) -> str:
         """Text of the chunk or memory."""
-        return clean(self.held.memory.content if isinstance(self.held, StoredMemory) else self.held.chunk.text)
+        return clean(self.item.memory.content if isinstance(self.item, StoredMemory) else self.item.chunk.text)
 
 
 _ALL = _SearchScope(DocumentFilter(), MemoryFilter())
@@ -113,7 +113,7 @@ def _found(theo: TheoContext, query: str, scope: _SearchScope, limit: int) -> li
     if scope.memories is not None:
         memories = theo.core.recall(query, scope.memories, limit=limit, count_access=False)
         found += [_SearchResult(each.stored, each.score, each.similarity) for each in memories]
-    return sorted(found, key=lambda each: (-each.score, each.held.key))[:limit]
+    return sorted(found, key=lambda each: (-each.score, each.item.key))[:limit]
 
 
 def _scope(filters: Object) -> _SearchScope:
@@ -138,19 +138,19 @@ def _listed(theo: TheoContext, query: str, found: list[_SearchResult]) -> ToolRe
 
 
 def _rows(theo: TheoContext, found: list[_SearchResult]) -> list[dict[str, Any]]:
-    memories = [each.held for each in found if isinstance(each.held, StoredMemory)]
+    memories = [each.item for each in found if isinstance(each.item, StoredMemory)]
     edges = theo.core.graph.superseding(memories) if memories else []
     superseded = dict(zip((stored.key for stored in memories), supersession_fields(memories, edges), strict=True))
     return [
         {
-            "id": each.held.id,
+            "id": each.item.id,
             "content": each.content,
             "score": round(each.score, 4),
             "similarity": rounded(each.similarity),
             **(
-                _of_memory(each.held) | {"metadata": _memory_metadata(each.held) | superseded[each.held.key]}
-                if isinstance(each.held, StoredMemory)
-                else _of_chunk(each.held)
+                _of_memory(each.item) | {"metadata": _memory_metadata(each.item) | superseded[each.item.key]}
+                if isinstance(each.item, StoredMemory)
+                else _of_chunk(each.item)
             ),
         }
         for each in found
@@ -170,17 +170,17 @@ def _memory_metadata(stored: StoredMemory) -> dict[str, Any]:
     }
 
 
-def _of_chunk(held: HeldChunk) -> dict[str, Any]:
-    chunk = held.chunk
+def _of_chunk(indexed: HeldChunk) -> dict[str, Any]:
+    chunk = indexed.chunk
     known = {"page": chunk.page, "start_line": chunk.start_line, "end_line": chunk.end_line, "name": clean(chunk.name)}
     metadata = {
-        "source_file": clean(str(held.source_file)),
-        "chunk_index": held.index,
+        "source_file": clean(str(indexed.source_file)),
+        "chunk_index": indexed.index,
         "header_path": clean(chunk.header_path),
         **{name: value for name, value in known.items() if value},
     }
     return {
-        "namespace": held.namespace,
+        "namespace": indexed.namespace,
         "doc_type": "document",
         "origin": Origin.DOCUMENT,
         "metadata": metadata,

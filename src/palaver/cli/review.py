@@ -32,14 +32,14 @@ class ReviewItem(Struct, frozen=True):
 
     def as_text(self) -> str:
         """Return the proposal as text for a terminal."""
-        told = {name: line(str(value)) for name, value in self.fields.items()}
+        shown = {name: line(str(value)) for name, value in self.fields.items()}
         if self.fields["kind"] == "preference":
             label = "Preference"
-            source = f"you said it in session {told['session_id']}, {told['path']} line {told['line']}"
+            source = f"you said it in session {shown['session_id']}, {shown['path']} line {shown['line']}"
         else:
             label = "Golden rule"
-            source = f"confidence {told['confidence']}, {told['successes']} successes, stored by {told['stored_by']}"
-        return f"{told['id']}  {label} for {told['namespace']}: {told['content']}\n  Source: {source}"
+            source = f"confidence {shown['confidence']}, {shown['successes']} successes, stored by {shown['stored_by']}"
+        return f"{shown['id']}  {label} for {shown['namespace']}: {shown['content']}\n  Source: {source}"
 
 
 @click.command()
