@@ -11,7 +11,9 @@ Progress = Callable[[int, int], None]
 class Reporter(Protocol):
     """Function called with the name of a stage, the number of its finished steps, and of all its steps."""
 
-    def __call__(self, stage: str, done: int, total: int, /) -> None: ...
+    def __call__(self, stage: str, done: int, total: int, /) -> None:
+        """Report `done` of `total` steps of a stage."""
+        ...
 
 
 def silent(*_told: object) -> None:
