@@ -62,7 +62,7 @@ class Ingest:
         self, store: Store, raw: RawArchive, exclusion: Exclusion | None = None, *, pool: ParserPool | None = None
     ) -> None:
         """Prepare runs under the archiver's lease; `pool` may have been started. Raises `KeyLost`."""
-        self._store, self._raw, self._pool = store, raw, pool or ParserPool()
+        self._store, self._raw, self._pool = store, raw, pool
         home = Home(raw.root.parent)
         self._key = home.key()
         self._deleted = SuppressionList(store, self._key)
@@ -100,13 +100,15 @@ class Ingest:
                 if known is not None:
                     self._ingest_container(container, known, planner.names, progress, report)
         finally:
-            self._pool.close()
+            if self._pool is not None:
+                self._pool.close()
             self._store_all(report)
         progress(len(jobs), len(jobs))
         self._keep_problems(report.problems)
         if self._eraser:
             report.problems += self._eraser.finish()
-        Rereading(self._store, self._raw, filters).run(report, progress, budget)
+        if self._store.sources.outdated(marked=budget is None):
+            Rereading(self._store, self._raw, filters).run(report, progress, budget)
         return report
 
     def _excluded_sessions(self) -> int:
@@ -136,16 +138,20 @@ class Ingest:
         self, copies: Sequence[tuple[IngestJob, Future[Copied]]]
     ) -> Generator[tuple[IngestJob, Future[Copied], ParsedFile | None]]:
         """Yield each job in order, with what its file holds if it is new and was parsed ahead."""
+        if sum(job.size for job, _ in copies if job.continued is None) < _PARALLEL:
+            yield from ((job, copy, None) for job, copy in copies)
+            return
+        self._pool = pool = self._pool or ParserPool()
         for batch in batches(copies, lambda each: each[0].size):
             new = {
                 job.archived: (ParseTask(job.format, job.path, self._raw.root, job.archived, self._key), copy)
                 for job, copy in batch
                 if job.continued is None
             }
-            if len(new) < 2 or not self._pool.size or sum(job.size for job, _ in batch) < _PARALLEL:
+            if len(new) < 2 or not pool.size:
                 yield from ((job, copy, None) for job, copy in batch)
                 continue
-            parser = ParallelParser(self._pool, new)
+            parser = ParallelParser(pool, new)
             yield from ((job, copy, parser.take(job.archived)) for job, copy in batch)
 
     def _ingest_container(

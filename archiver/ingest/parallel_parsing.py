@@ -1,6 +1,7 @@
 """Parsing of many new files by this process and the processes of a pool."""
 
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
@@ -52,42 +53,57 @@ class ParallelParser:
     """Parses files in a pool as soon as they are copied, and in this process while it waits for one of them."""
 
     def __init__(self, pool: ParserPool, tasks: Mapping[str, tuple[ParseTask, Future[Copied]]]) -> None:
-        """Submit every task once its copy exists; `tasks` has them in the order in which they are taken."""
+        """Parse each task once its copy exists; `tasks` has them in the order in which they are taken."""
         self._pool = pool
         self._tasks = {name: task for name, (task, _) in tasks.items()}
-        self._waiting, self._lock = set(tasks), threading.Lock()
+        self._lock = threading.RLock()
+        self._uncopied, self._ready = set(tasks), deque[str]()
+        self._active = 0
         self._submitted = dict[str, Future[bytes]]()
         self._parsed = dict[str, ParsedFile | None]()
         for name, (_, copy) in tasks.items():
-            copy.add_done_callback(partial(self._submit, name))
+            copy.add_done_callback(partial(self._add, name))
 
     def take(self, name: str) -> ParsedFile | None:
         """Return what the file holds; None if no process has begun with it, or if parsing failed."""
         with self._lock:
-            self._waiting.discard(name)
+            self._uncopied.discard(name)
+            if name in self._ready:
+                self._ready.remove(name)
             future = self._submitted.pop(name, None)
-        if future is None or future.cancel():
+        if future is None:
             return self._parsed.pop(name, None)
-        while not future.done() and (other := self._cancelled()) is not None:
+        while not future.done() and (other := self._next()) is not None:
             self._parsed[other] = self._tasks[other].run()
         try:
             return _DECODER.decode(future.result())
-        except (OSError, RuntimeError, MsgspecError):  # RuntimeError: the process died
+        except (OSError, RuntimeError, MemoryError, MsgspecError):  # RuntimeError: the process died
             return None
 
-    def _submit(self, name: str, copy: Future[Copied]) -> None:
+    def _add(self, name: str, copy: Future[Copied]) -> None:
         with self._lock:
-            if name in self._waiting and not copy.cancelled() and copy.exception() is None:
-                self._waiting.remove(name)
-                self._submitted[name] = self._pool.submit(_run, self._tasks[name])
+            if name in self._uncopied and not copy.cancelled() and copy.exception() is None:
+                self._uncopied.remove(name)
+                self._ready.append(name)
+                self._submit()
 
-    def _cancelled(self) -> str | None:
-        """Take the first task that no process has begun out of the pool."""
+    def _submit(self) -> None:
+        """Submit as many tasks as there are processes, and one more; the others stay here."""
         with self._lock:
-            name = next((name for name, future in self._submitted.items() if future.cancel()), None)
-            if name is not None:
-                del self._submitted[name]
-            return name
+            while self._active <= self._pool.size and (name := self._next()) is not None:
+                self._active += 1
+                self._submitted[name] = future = self._pool.submit(_run, self._tasks[name])
+                future.add_done_callback(self._done)
+
+    def _done(self, future: Future[bytes]) -> None:
+        with self._lock:
+            if not future.cancelled() and future.exception() is None:  # else the pool is broken
+                self._active -= 1
+                self._submit()
+
+    def _next(self) -> str | None:
+        with self._lock:
+            return self._ready.popleft() if self._ready else None
 
 
 def batches(items: Sequence[_T], size: Callable[[_T], int]) -> Iterator[list[_T]]:

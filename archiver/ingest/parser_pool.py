@@ -47,7 +47,7 @@ class ParserPool(Closing):
         """End all processes, even those that are still parsing."""
         if self._executor is not None and self._writer is not None:
             self._writer.close()
-            self._executor.shutdown(wait=False, cancel_futures=True)
+            self._executor.shutdown(wait=False)
         self._executor = None
 
     def _opened(self) -> ProcessPoolExecutor:
