@@ -36,7 +36,7 @@ def completion(context: click.Context, shell: str) -> None:
     bash: echo 'eval "$(palaver completion bash)"' >> ~/.bashrc
     zsh:  echo 'eval "$(palaver completion zsh)"' >> ~/.zshrc
     fish: palaver completion fish > ~/.config/fish/completions/palaver.fish
-    """  # noqa: D301 - the escape is for click
+    """
     from click.shell_completion import get_completion_class
 
     script = get_completion_class(shell)
