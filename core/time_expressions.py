@@ -23,7 +23,7 @@ class DateRange(NamedTuple):
     last: date
 
 
-class _Unit(NamedTuple):
+class _TimeUnit(NamedTuple):
     """Length of a unit, and the days that "N units ago" and "a few units ago" extend to both sides in a query."""
 
     days: int = 0
@@ -33,11 +33,11 @@ class _Unit(NamedTuple):
 
 
 _UNITS: Final = {
-    "day": _Unit(days=1, margin=0, few_margin=2),
-    "week": _Unit(days=7, margin=3, few_margin=14),
-    "fortnight": _Unit(days=14, margin=5, few_margin=28),
-    "month": _Unit(months=1, margin=15, few_margin=60),
-    "year": _Unit(months=12, margin=180, few_margin=720),
+    "day": _TimeUnit(days=1, margin=0, few_margin=2),
+    "week": _TimeUnit(days=7, margin=3, few_margin=14),
+    "fortnight": _TimeUnit(days=14, margin=5, few_margin=28),
+    "month": _TimeUnit(months=1, margin=15, few_margin=60),
+    "year": _TimeUnit(months=12, margin=180, few_margin=720),
 }
 _WEEKDAYS: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _MONTHS: Final = (

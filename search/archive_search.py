@@ -8,9 +8,13 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from ..archiver.copies.raw import RawArchive
+from ..archiver.store import Store
 from ..core import ids
 from ..core.closing import Closing
 from ..core.errors import InvalidInput, TooManyIds, UnknownIds
+from ..core.memory_filter import MemoryFilter
+from ..core.query import IDS_MAX
 from .model.embedder import DEFAULT_MODEL, load
 from .query.secret_placeholders import without_secrets
 
@@ -35,8 +39,6 @@ class ArchiveSearch(Closing):
     def __init__(self, home: Home, model: str | None = None) -> None:
         """Use `model` for queries until an index is published; afterwards its own model is used."""
         self._home, self._embedder = home, load(model or DEFAULT_MODEL)
-        from ..archiver.store import Store
-
         self._store = Store.open(home.database)
 
     def find(self, query: Query, /, *, snippets: bool = True) -> Results:
@@ -63,8 +65,6 @@ class ArchiveSearch(Closing):
         folders = [name for name in query.filters.projects if name.startswith("/")]
         if not folders:
             return query
-        from ..core.memory_filter import MemoryFilter
-
         spaces = [self._store.projects.namespace(Path(folder)) for folder in folders]
         having = [space for space in spaces if self._store.memories.count(MemoryFilter(namespaces=(space,)))]
         return replace(query, filters=replace(query.filters, projects=(*query.filters.projects, *having)))
@@ -84,14 +84,12 @@ class ArchiveSearch(Closing):
 
     @cached_property
     def _output_search(self) -> OutputSearch:
-        from ..archiver.copies.raw import RawArchive
         from .present.output_search import OutputSearch  # few queries need it
 
         return OutputSearch(self._store, RawArchive(self._home.archive), self._reader, self._engine)
 
     @cached_property
     def _reader(self) -> TranscriptReader:
-        from ..archiver.copies.raw import RawArchive
         from ..archiver.deletion.suppression import SuppressionList
         from ..archiver.redaction import Redactor
         from .present.transcript_reader import TranscriptReader
@@ -103,7 +101,6 @@ class ArchiveSearch(Closing):
 
     @cached_property
     def _paths(self) -> TranscriptPaths:
-        from ..archiver.copies.raw import RawArchive
         from .present.transcript_reader import TranscriptPaths
 
         return TranscriptPaths(self._store, RawArchive(self._home.archive))
@@ -117,8 +114,6 @@ class ArchiveSearch(Closing):
 
     def look_up(self, wanted: Sequence[str]) -> tuple[tuple[Detail, ...], UnknownIds | None]:
         """Return the details of the known ids, and the error for the unknown ones; raises `TooManyIds`."""
-        from ..core.query import IDS_MAX
-
         if not 1 <= len(wanted) <= IDS_MAX:
             raise TooManyIds(len(wanted), IDS_MAX)
         from .present.details import Details

@@ -53,7 +53,7 @@ class DeletedRowTable:
         found: list[_Rows] = []
         kept = self._db.rows("SELECT source, start_line, rows FROM forgotten_item WHERE forgetting = ?", (deletion,))
         for source, line, packed in kept:
-            rows: _Rows = msgspec.msgpack.decode(cast(bytes, packed))
+            rows: _Rows = msgspec.msgpack.decode(cast("bytes", packed))
             taken = "SELECT EXISTS (SELECT 1 FROM exchange WHERE source = ? AND start_line = ?)"
             # Earlier versions could delete observations alone: these need their exchange.
             if bool(rows.get("exchange")) != bool(self._db.number(taken, (source, line))):
@@ -71,7 +71,7 @@ class DeletedRowTable:
     def texts(self) -> Iterator[bytes]:
         """Yield each bundle; the text in it is UTF-8."""
         for (packed,) in self._db.rows("SELECT rows FROM forgotten_item"):
-            yield cast(bytes, packed)
+            yield cast("bytes", packed)
 
     def _select(self, table: str, column: str, keys: Sequence[int]) -> list[dict[str, Any]]:
         names = self._columns(table)

@@ -162,7 +162,7 @@ def _copy_table(
         target.executemany(put, _from_both_ends(damaged, table, columns))
     if table == "memory" and gaps:
         for row in _memory_rows(target, path, _files(path)[1], whole=True):
-            key = cast(int, row["item"])
+            key = cast("int", row["item"])
             if any(gap.first <= key <= gap.last for gap in gaps):
                 target.execute(put, tuple(row[name] for name in columns))
                 done.unverified += [key] * target.changes()
@@ -197,7 +197,7 @@ def _scan(connection: apsw.Connection, read: str, gaps: list[_Gap], first: int =
         try:
             for row in connection.execute(f"{read} WHERE rowid >= ? ORDER BY rowid", (first,)):
                 yield row
-                first = cast(int, row[0]) + 1
+                first = cast("int", row[0]) + 1
         except (apsw.Error, UnicodeDecodeError):
             following = _next_readable(connection, read, first)
             gaps.append(_Gap(first, following - 1))

@@ -134,7 +134,7 @@ class TombstoneTable:
     def _with_marks(self) -> list[Tombstones]:
         marks: dict[int, list[int]] = {}
         for number, mark in self._db.rows("SELECT forgetting, mark FROM tombstone ORDER BY forgetting, mark"):
-            marks.setdefault(cast(int, number), []).append(cast(int, mark))
+            marks.setdefault(cast("int", number), []).append(cast("int", mark))
         oldest_first = reversed(self.all())
         return [Tombstones(each.id, each.at, each.state, tuple(marks.get(each.id, ()))) for each in oldest_first]
 
@@ -201,7 +201,7 @@ class TombstoneTable:
         """Return the marks among these that are tombstones, or tombstones of erased content."""
         wanted = "AND forgetting IN (SELECT id FROM forgetting WHERE state <> 'kept')" if erased else ""
         rows = self._db.rows(f"SELECT DISTINCT mark FROM tombstone WHERE mark {AMONG} {wanted}", (listed(marks),))
-        return {cast(int, row[0]) for row in rows}
+        return {cast("int", row[0]) for row in rows}
 
     def all(self) -> list[Deletion]:
         """Return every deletion, newest first."""
@@ -211,10 +211,10 @@ class TombstoneTable:
         )
         return [
             Deletion(
-                cast(int, number),
-                cast(int, at),
+                cast("int", number),
+                cast("int", at),
                 DeletionState(str(state)),
-                cast(int, marks),
+                cast("int", marks),
                 msgspec.json.decode(str(summary), type=DeletionSummary),
             )
             for number, at, state, marks, summary in rows
@@ -235,7 +235,7 @@ class TombstoneTable:
                    )
                )"""
         )
-        return [cast(int, number) for (number,) in rows]
+        return [cast("int", number) for (number,) in rows]
 
     # Erasure of copies and rows
 
@@ -252,7 +252,7 @@ class TombstoneTable:
 
     def unfinished(self) -> set[int]:
         """Return the numbers of deletions of which a copy still has to lose lines."""
-        return {cast(int, number) for (number,) in self._db.rows("SELECT DISTINCT forgetting FROM erasure")}
+        return {cast("int", number) for (number,) in self._db.rows("SELECT DISTINCT forgetting FROM erasure")}
 
     def cleaned(self, archived: str) -> None:
         """Record that a copy contains no erased line."""
@@ -278,7 +278,7 @@ class TombstoneTable:
             self._db.run("DELETE FROM item WHERE key IN (SELECT item FROM exchange WHERE source = ?)", (source,))
             self._db.run("DELETE FROM source WHERE id = ?", (source,))
             if path is not None:
-                self._erase_path(cast(bytes, path[0]))
+                self._erase_path(cast("bytes", path[0]))
         gone = f"{AMONG} AND {{}} NOT IN (SELECT session FROM source WHERE session NOT NULL)"
         self._db.run(f"DELETE FROM item WHERE session {gone.format('session')}", (listed(sessions),))
         self._db.run(f"DELETE FROM session WHERE id {gone.format('id')}", (listed(sessions),))

@@ -9,6 +9,7 @@ from typing import Self
 import tantivy
 from msgspec import Struct
 
+from ...archiver.files.json_document import line
 from ...core.errors import IndexUnwritable
 from ...core.query import Role
 from ..query.tokenizer import PROSE, expand
@@ -70,8 +71,6 @@ class TextEntry(Struct, frozen=True):
         numbers = _NUMBERS(self)
         labels = (self.concepts, self.files, self.projects, self.sessions, self.branches, self.agents, self.origins)
         told = (numbers, self.at, self.body, self.kind, self.types, labels, self.said)
-        from ...archiver.files.json_document import line  # a search writes no entries
-
         return int.from_bytes(blake2b(line(told), digest_size=8).digest())
 
 

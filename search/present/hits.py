@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from ...archiver.files.clipping import one_line
 from ...core import ids
+from ...core.document import HeldChunk
 from ...core.errors import InvalidInput, UnknownIds
 from ...core.observation import DETAIL_TOKENS
 from ...core.query import Filters, Grouping, Query
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from ...archiver.store import Store, StoredExchange
     from ...archiver.store.exchange_table import ExchangeLocation
     from ...core.conversation import Milliseconds
-    from ...core.document import HeldChunk
     from ...core.memory import StoredMemory
     from .zero_results import ZeroResultExplainer
 
@@ -238,8 +238,6 @@ def _public(each: Representative) -> str:
 
 
 def _of_held(event: Event, held: StoredMemory | HeldChunk) -> Hit:
-    from ...core.document import HeldChunk
-
     return _of_chunk(event, held) if isinstance(held, HeldChunk) else _of_memory(event, held)
 
 

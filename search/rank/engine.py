@@ -35,7 +35,7 @@ _DEEP = 1_600
 """Entries and vectors for each of several concepts; few words have more entries in some conversations."""
 _COMPLETED = 50
 """Events found by vectors alone whose words are looked up."""
-_THRESHOLD, _SHORT_QUERY = 0.084, 0.25
+_THRESHOLD, _SHORT_QUERY = 0.088, 0.25
 """Relevance threshold of the plain score, and its increase for the shortest queries.
 
 Three words usually come from the text that is searched; of a whole sentence most words may differ. Chosen on the train

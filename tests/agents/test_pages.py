@@ -27,7 +27,7 @@ def sections(name: str, heading: str) -> dict[str, str]:
 def block(section: str, title: str) -> Fields | None:
     """The JSON below a heading; None where there is none. What the page leaves out with dots is an empty list."""
     found = re.search(rf"#### {title}\n\n```json\n(.*?)```", section, re.DOTALL)
-    return cast(Fields, json.loads(found[1].replace("[...]", "[]"))) if found else None
+    return cast("Fields", json.loads(found[1].replace("[...]", "[]"))) if found else None
 
 
 def facts(schema: Fields) -> dict[str, Fields]:
@@ -45,7 +45,7 @@ def differs(shape: object, example: object, where: str) -> list[str]:
     if isinstance(shape, dict):
         if not isinstance(example, dict):
             return [where]
-        wanted, shown = cast(Fields, shape), cast(Fields, example)
+        wanted, shown = cast("Fields", shape), cast("Fields", example)
         odd = [f"{where}.{name}" for name in wanted.keys() ^ shown.keys()]
         return odd + [
             fault
@@ -129,7 +129,9 @@ def test_historian_s_replies_are_those_of_the_page() -> None:
         for shape in shapes:
             for name, value in shape.items():
                 found |= {name} | (
-                    fields(cast(Fields, value[0])) if isinstance(value, list) and isinstance(value[0], dict) else set()
+                    fields(cast("Fields", value[0]))
+                    if isinstance(value, list) and isinstance(value[0], dict)
+                    else set()
                 )
         return found
 

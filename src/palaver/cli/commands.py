@@ -91,7 +91,7 @@ class Commands(click.Group):
         if cmd_name not in COMMANDS:
             return None
         module = import_module(f".{COMMANDS[cmd_name]}", __package__)
-        return cast(click.Command, getattr(module, cmd_name))
+        return cast("click.Command", getattr(module, cmd_name))
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

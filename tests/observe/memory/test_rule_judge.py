@@ -31,7 +31,7 @@ class Pair(TypedDict):
 def pairs() -> list[Pair]:
     """Return all pairs."""
     lines = Path(__file__).with_name("pairs.jsonl").read_bytes().splitlines()
-    return [cast(Pair, orjson.loads(line)) for line in lines]
+    return [cast("Pair", orjson.loads(line)) for line in lines]
 
 
 def measured(split: str, wanted: Callable[[str], bool], found: Callable[[Verdict], bool]) -> tuple[float, float]:

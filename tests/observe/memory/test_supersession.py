@@ -32,7 +32,7 @@ class Pair(TypedDict):
 def pairs() -> list[Pair]:
     """Return all pairs."""
     lines = Path(__file__).with_name("supersessions.jsonl").read_bytes().splitlines()
-    return [cast(Pair, orjson.loads(line)) for line in lines]
+    return [cast("Pair", orjson.loads(line)) for line in lines]
 
 
 @pytest.fixture(scope="module")
