@@ -12,6 +12,7 @@ from palaver.core.config import Config
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+ARCHITECTURE_WORDS = 2500
 _CODE = re.compile(r"^(?:\$ )?(palaver .*)$|`(palaver [^`\n]+)`", re.MULTILINE)
 _LINK = re.compile(r"\]\((?!https?:)([^)#]+)")
 
@@ -66,3 +67,29 @@ def test_every_setting_is_documented() -> None:
     """The table of docs/configuration.md lists the settings in the order of the code."""
     text = (ROOT / "docs" / "configuration.md").read_text("utf-8")
     assert re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE) == list(Config.__struct_fields__)
+
+
+def test_architecture_is_short() -> None:
+    """ARCHITECTURE.md can be read in ten minutes."""
+    assert len((ROOT / "ARCHITECTURE.md").read_text("utf-8").split()) <= ARCHITECTURE_WORDS
+
+
+def test_architecture_names_existing_files() -> None:
+    """Each module, folder and template that ARCHITECTURE.md names exists."""
+    text = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
+    named = {
+        name
+        for name in re.findall(r"`([a-z_]+(?:/[a-z_.]+)+|[a-z_]+\.py)`", text)
+        if "<" not in name and "/." not in name
+    }
+    files = {path.relative_to(ROOT).as_posix() for path in ROOT.glob("*/**/*.*")} | {
+        path.name for path in ROOT.glob("*/**/*.py")
+    }
+    missing = {name for name in named if name.rstrip("/") not in files and not _is_known_folder(name)}
+
+    assert len(named) > 30
+    assert missing == set()
+
+
+def _is_known_folder(name: str) -> bool:
+    return any((ROOT / folder / name).exists() for folder in (".", "src/palaver", "archiver", "search", "observe"))

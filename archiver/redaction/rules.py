@@ -12,7 +12,7 @@ from .blocks import BLOCKS
 from .credentials import CREDENTIALS
 from .mentions import MENTIONS
 from .rule import AllowList, Rule
-from .tokens import TOKENS
+from .vendor_tokens import TOKENS
 
 VERSION = "6"
 """Raise it when any rule changes, so that text that older rules redacted is redacted again."""
