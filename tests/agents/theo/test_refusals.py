@@ -25,7 +25,7 @@ def test_files_that_cannot_be_indexed_say_why(theo: Talk, tmp_path: Path) -> Non
 
     assert refusal(theo, "index_file", file_path=missing) == f"File not found: {missing}"
     assert refusal(theo, "index_file", file_path=str(tmp_path / "none")) == f"File not found: {tmp_path / 'none'}"
-    assert refusal(theo, "index_file", file_path=str(tmp_path)) == "Failed to read file: it is a folder"
+    assert refusal(theo, "index_file", file_path=str(tmp_path)) == "Failed to read file: a folder, not a file"
     assert refusal(theo, "index_directory", dir_path=" ") == "dir_path cannot be empty"
     assert refusal(theo, "index_directory", dir_path=str(tmp_path / "none")) == f"File not found: {tmp_path / 'none'}"
     refused = refusal(theo, "index_directory", dir_path=str(tmp_path / "bad.pdf"))
