@@ -69,7 +69,7 @@ def shown_now(command: str, before: str, archived: Home, patch: pytest.MonkeyPat
         assert after in {"", "cat"}
         return (in_a_pipe if after else at_a_terminal)(*shlex.split(typed)[1:])
     patch.delenv("PALAVER_HOME")
-    setting_up, start, _ = before.partition("No agent's history")
+    setting_up, start, _ = before.partition("No agent history")
     assert (command, bool(start)) == ("make start", True)
     return setting_up + as_printed(at_a_terminal("up"))
 
