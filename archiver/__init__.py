@@ -1,1 +1,1 @@
-"""What was said?"""
+"""Archive: raw copies of transcripts, their exchanges, and documents, with secrets redacted."""

@@ -1,1 +1,1 @@
-"""Values and settings that all packages share: ids, line ranges, errors, configuration."""
+"""Values, errors and settings shared by all packages. Imports nothing else of Palaver."""

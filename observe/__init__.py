@@ -1,1 +1,1 @@
-"""What did we learn?"""
+"""Observations extracted from conversations, memories, and the work in the background."""

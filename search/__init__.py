@@ -1,1 +1,1 @@
-"""Search: queries, indexes, ranking and the presentation of results over one archive."""
+"""Search over exchanges, observations, memories, documents and code."""

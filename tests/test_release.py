@@ -90,7 +90,7 @@ def test_bundle_manifest_follows_its_schema(bundle: Path) -> None:
 
 
 def test_bundle_depends_on_the_wheel_beside_it(bundle: Path) -> None:
-    """uv installs Palaver from the wheel in the bundle."""
+    """Uv installs Palaver from the wheel in the bundle."""
     (wheel,) = bundle.glob("*.whl")
 
     assert f'palaver-archive = {{ path = "{wheel.name}" }}' in (bundle / "pyproject.toml").read_text("utf-8")

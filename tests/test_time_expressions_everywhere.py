@@ -34,7 +34,6 @@ def test_in_a_query() -> None:
 @pytest.mark.parametrize("last", [False, True])
 def test_in_an_option(last: bool) -> None:
     """Date options such as --after and --before accept the expression."""
-
     accepted = list[str]()
 
     def show(day: str) -> None:

@@ -225,7 +225,7 @@ def test_errors_are_in_the_contracts_words(name: str, arguments: dict[str, Any],
     ],
 )
 def test_an_id_is_read_as_the_lines_that_prove_it(arguments: dict[str, Any], lines: tuple[int, int | None]) -> None:
-    """read accepts an id; lines are those of its conversation."""
+    """Read accepts an id; lines are those of its conversation."""
     layers = FakeLayers()
     TOOLS["read"].call(ConversationContext(layers, Renderer()), arguments)
     assert layers.read_lines == [(PATH, *lines)]

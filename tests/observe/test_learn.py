@@ -50,7 +50,6 @@ def test_enough_is_enough(history: History) -> None:
 
 def test_a_round_is_told_from_one_process_to_the_other(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a process did in the background is the same value in the one that began it, including the verification."""
-
     monkeypatch.setattr(index_worker, "load", FakeEmbedder().load)
     caught = update_index(history.home, None, settle=True)
 

@@ -63,7 +63,7 @@ def test_a_service_that_fails_comes_back() -> None:
 @pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="without systemd nobody can say how it reads a unit")
 @pytest.mark.parametrize("folder", ["plain", "with space 100%h", 'it\'s "quoted" for 5 $HOME \\ more'])
 def test_systemd_understands_it(tmp_path: Path, folder: str) -> None:
-    """systemd accepts the unit for any folder of the program."""
+    """Systemd accepts the unit for any folder of the program."""
     program = tmp_path / folder / "palaver"
     program.parent.mkdir()
     program.write_text("#!/bin/sh\n")

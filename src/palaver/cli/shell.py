@@ -30,7 +30,7 @@ def help(context: click.Context, command: Sequence[str]) -> None:  # noqa: A001 
 @click.argument("shell", type=click.Choice(_SHELLS))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:
-    """Print the script that completes commands and options in bash, zsh or fish.
+    r"""Print the script that completes commands and options in bash, zsh or fish.
 
     \b
     bash: echo 'eval "$(palaver completion bash)"' >> ~/.bashrc

@@ -50,7 +50,6 @@ def home(pristine: Path, tmp_path: Path) -> Home:
 @pytest.fixture
 def lexical(monkeypatch: pytest.MonkeyPatch) -> None:
     """Load no model."""
-
     for module in (rebuilding, checking):
         monkeypatch.setattr(module, "load", FakeEmbedder().load)
 

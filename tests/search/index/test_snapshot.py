@@ -253,7 +253,6 @@ def test_a_removed_index_costs_no_answers(published: History) -> None:
 
 def test_a_generation_that_vanishes_while_it_is_opened(published: History, monkeypatch: pytest.MonkeyPatch) -> None:
     """A generation that is removed after it was verified is a damage like any other."""
-
     opened = TextIndex.open
 
     def open_late(folder: Path) -> TextIndex:
