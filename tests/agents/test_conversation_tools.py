@@ -29,7 +29,7 @@ def call(name: str, **arguments: object) -> ToolReply:
 
 
 def refusal(name: str, **arguments: object) -> str:
-    """What the caller reads when the call is refused."""
+    """Return the error text of an invalid call."""
     with pytest.raises(PalaverError) as caught:
         call(name, **arguments)
     return error_message(caught.value)

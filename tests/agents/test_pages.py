@@ -31,7 +31,7 @@ def block(section: str, title: str) -> Fields | None:
 
 
 def facts(schema: Fields) -> dict[str, Fields]:
-    """What an input schema says of each parameter, as `PARAMETERS` says it."""
+    """Return the facts of each parameter of a schema, in the form of `PARAMETERS`."""
     required = schema.get("required", [])
     names = ("type", "default", "enum", "items", "minimum", "maximum")
     return {
@@ -66,7 +66,7 @@ SHORTER: dict[str, Fields] = {
     "search_with_budget": {"results": list},
     "memory_recall": {"filters": {"namespace": str, "memory_type": str}},
 }
-"""Where the page shows less than the tests ask for."""
+"""Replies with fewer fields in the specification than in the tests."""
 
 
 @pytest.mark.parametrize("name", THEO)

@@ -54,7 +54,7 @@ def in_process(talk: Talk, open_layers: Callable[[], FakeLayers] = FakeLayers) -
 
 
 def missing() -> FakeLayers:
-    """What happens before anything was archived."""
+    """Raise the error of a missing archive."""
     raise StoreMissing(Home.find().database)
 
 

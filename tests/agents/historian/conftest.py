@@ -1,4 +1,4 @@
-"""What does every test of Historian's tools get?"""
+"""Fixtures for tests of the Historian tools."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What people do to the files by hand, and what other surfaces do to the memories in them."""
+"""Edits of files by users, and edits of their memories by other toolsets."""
 
 import os
 import shutil

@@ -22,7 +22,7 @@ def allow(historian: Talk, *, trusted: bool = True) -> None:
 
 
 def begins_with(historian: Talk) -> list[str]:
-    """What a session in the project starts with."""
+    """Return the memories with which a session in the project starts."""
     core = historian.core
     chosen = core.contexts.select(lambda _: 0, core.projects.namespace(historian.project))
     return [held.memory.content for section in chosen.sections for held in section.memories]

@@ -1,4 +1,4 @@
-"""What does every test of Theo's tools get?"""
+"""Fixtures for tests of the Theo tools."""
 
 from pathlib import Path
 

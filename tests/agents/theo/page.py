@@ -131,7 +131,7 @@ PARAMETERS: dict[str, dict[str, dict[str, Any]]] = {
 }
 
 FILTERS = {"namespace": TEXT, "doc_type": TEXT, "source_file": TEXT}
-"""What `search_with_filters` can filter by."""
+"""Filters of `search_with_filters`."""
 
 Shape = dict[str, Any]
 NULL = type(None)

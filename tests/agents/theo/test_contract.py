@@ -13,7 +13,7 @@ FACTS = ("type", "default", "enum", "items", "minimum", "maximum")
 
 
 def parameters(schema: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """What a schema says of each parameter, as far as the page says it."""
+    """Return the facts of each parameter that the specification has."""
     required = schema.get("required", [])
     return {
         name: {fact: shown[fact] for fact in FACTS if fact in shown} | {"required": name in required}

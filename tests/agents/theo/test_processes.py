@@ -22,7 +22,7 @@ class Apart:
         self.home = home
 
     def __call__(self, name: str, **arguments: object) -> dict[str, Any]:
-        """What the tool tells."""
+        """Return the reply of the tool."""
         command = [
             sys.executable,
             "-m",

@@ -29,7 +29,7 @@ def test_files_that_cannot_be_indexed_say_why(theo: Talk, tmp_path: Path) -> Non
     assert refusal(theo, "index_directory", dir_path=" ") == "dir_path cannot be empty"
     assert refusal(theo, "index_directory", dir_path=str(tmp_path / "none")) == f"File not found: {tmp_path / 'none'}"
     refused = refusal(theo, "index_directory", dir_path=str(tmp_path / "bad.pdf"))
-    assert refused == "Failed to read file: it is no folder"
+    assert refused == "Failed to read file: not a folder"
     assert refusal(theo, "index_file", file_path=str(tmp_path / "notes.docx")) == "Unsupported file type: .docx"
     assert refusal(theo, "index_file", file_path=str(tmp_path / "bad.pdf")).startswith("Failed to read file: ")
     assert refusal(theo, "trace_query", file=missing) == f"File not found: {missing}"

@@ -44,7 +44,7 @@ def edit(holding: Holding, memory: str, **changed: Any) -> StoredMemory:
 
 
 def said(held: StoredMemory) -> tuple[object, ...]:
-    """What can be taken back of a memory: its type cannot."""
+    """Return the fields of a memory that undo restores."""
     return held.memory.content, held.memory.importance, held.memory.tags
 
 
