@@ -5,8 +5,9 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import contextmanager
 from importlib import import_module
 from multiprocessing.connection import Connection
 from typing import TypeVar
@@ -15,6 +16,7 @@ from ...core.closing import Closing
 
 _R = TypeVar("_R")
 _PARSING = f"{__package__}.parallel_parsing"
+_SAFE_PATH = "PYTHONSAFEPATH"
 
 
 class ParserPool(Closing):
@@ -37,7 +39,8 @@ class ParserPool(Closing):
     def submit(self, function: Callable[..., _R], *arguments: object) -> "Future[_R]":
         """Run a function in a process of the pool. The future fails if no process can be started, or if one dies."""
         try:
-            return self._opened().submit(function, *arguments)
+            with _safe_path():
+                return self._opened().submit(function, *arguments)
         except (OSError, RuntimeError) as error:  # RuntimeError: a process died, or the pool was closed
             failed = Future[_R]()
             failed.set_exception(error)
@@ -52,8 +55,6 @@ class ParserPool(Closing):
 
     def _opened(self) -> ProcessPoolExecutor:
         if self._executor is None:
-            # Else Python would search the current folder first for the modules of the new process.
-            os.environ["PYTHONSAFEPATH"] = "1"
             context = multiprocessing.get_context("spawn")
             reader, self._writer = context.Pipe(duplex=False)
             self._executor = ProcessPoolExecutor(self.size, context, _prepare, (reader,))
@@ -63,6 +64,20 @@ class ParserPool(Closing):
 def processors() -> int:
     """Return how many processors this process may use."""
     return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+
+
+@contextmanager
+def _safe_path() -> Generator[None]:
+    """Keep processes that start meanwhile from importing modules of the current folder."""
+    before = os.environ.get(_SAFE_PATH)
+    os.environ[_SAFE_PATH] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[_SAFE_PATH]
+        else:
+            os.environ[_SAFE_PATH] = before
 
 
 def _prepare(reader: Connection) -> None:
