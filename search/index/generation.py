@@ -1,8 +1,8 @@
 """Index generations: built in a new folder, published atomically, immutable afterwards.
 
 The file `CURRENT` names the published folder and the checksum of its manifest; the manifest has the size and checksum
-of each file. Opening a generation compares sizes; `Generations.verify` compares checksums. A reader keeps the
-generation it has open, even after its folder is removed.
+of each file. A generation is opened only if its files are exactly those of the manifest. A reader keeps the generation
+it has open, even after its folder is removed.
 """
 
 import hashlib
@@ -84,12 +84,17 @@ class Generations:
 
     def __init__(self, root: Path) -> None:
         self.root = root
+        self._verified: set[tuple[int, int, str]] = set()
+        """Inode, modification time in nanoseconds and SHA-256 of the files that were verified before.
+
+        Generations share most of their files, so a server verifies each file once.
+        """
 
     def current(self) -> Generation | None:
         """Return the published generation; None before the first.
 
         Raises:
-            IndexDamaged: A file is missing or has the wrong size.
+            IndexDamaged: A file is missing, damaged, or not in the manifest.
         """
         for _ in range(3):
             name = self.name()
@@ -179,10 +184,19 @@ class Generations:
             raise IndexDamaged(self.root / _CURRENT, "names no generation")
         folder = self.root / known[1]
         manifest = _read_manifest(folder / _MANIFEST, known[2])
-        for file, (size, _) in manifest.files.items():
-            if _stat(folder / file).st_size != size:
-                raise IndexDamaged(folder / file, "not what the manifest says")
+        if unknown := set(_data_files(folder)) - manifest.files.keys():
+            raise IndexDamaged(folder / min(unknown), "not in the manifest")
+        for file, (_, digest) in manifest.files.items():
+            self._verify_once(folder / file, digest)
         return Generation(folder, manifest)
+
+    def _verify_once(self, path: Path, digest: str) -> None:
+        stat = _stat(path)
+        identity = stat.st_ino, stat.st_mtime_ns, digest
+        if identity not in self._verified:
+            if _digest(path) != digest:
+                raise IndexDamaged(path, "not what the manifest says")
+            self._verified.add(identity)
 
     def _sweep(self, before: int) -> None:
         """Remove generations with a number below `before`, and leftovers of interrupted builds."""

@@ -1,4 +1,4 @@
-"""A missing or truncated index file kills no process and changes no answer; the next publication repairs it."""
+"""A damaged index file kills no process and changes no answer; the next publication repairs it."""
 
 import json
 import os
@@ -79,6 +79,16 @@ def truncated(path: Path) -> None:
     os.truncate(path, path.stat().st_size // 2)
 
 
+def zeroed(path: Path) -> None:
+    path.write_bytes(bytes(path.stat().st_size))
+
+
+def flipped(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
 def removed(path: Path) -> None:
     path.unlink()
 
@@ -87,7 +97,7 @@ def emptied(path: Path) -> None:
     path.write_bytes(b"")
 
 
-DAMAGES = (truncated, removed, emptied)
+DAMAGES = (truncated, zeroed, flipped, removed, emptied)
 
 
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: str(damage.__name__))
