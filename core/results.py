@@ -141,7 +141,7 @@ class Results(Struct, frozen=True):
     Attributes:
         total: Number of hits.
         index_lag: Number of changes that are not in the published index; they are searched as well.
-        engines: Search engines that answered.
+        searched: Search engines that answered.
         cursor: Start of the next page; empty on the last one.
         explanation: Reasons for an empty result; None if there are hits.
         corrections: Words that were searched in a similar spelling.
@@ -157,7 +157,7 @@ class Results(Struct, frozen=True):
     hits: tuple[Hit, ...]
     total: int
     index_lag: int
-    engines: tuple[str, ...]
+    searched: tuple[str, ...]
     cursor: str = ""
     explanation: ZeroResultExplanation | None = None
     corrections: tuple[Correction, ...] = ()

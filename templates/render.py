@@ -249,4 +249,4 @@ def _missing_engines(results: Results) -> tuple[str, ...]:
     """Return the search engines that were asked and did not answer."""
     mode = results.query.mode
     wanted = (Mode.TEXT.value, Mode.VECTOR.value) if mode is Mode.BOTH else (mode.value,)
-    return tuple(engine for engine in wanted if engine not in results.engines)
+    return tuple(engine for engine in wanted if engine not in results.searched)

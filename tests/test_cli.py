@@ -599,7 +599,7 @@ def test_a_search_loads_what_it_needs() -> None:
     program += "print(*sys.modules, file=sys.stderr)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
 
-    assert json.loads(done.stdout)["engines"] == ["text", "vector"]
+    assert json.loads(done.stdout)["searched"] == ["text", "vector"]
     loaded, unneeded = set(done.stderr.split()), {"anthropic", "mcp", "rich", "watchfiles", "palaver.observe"}
     assert (loaded & unneeded, "palaver.search.rank.engine" in loaded) == (set(), True)
 

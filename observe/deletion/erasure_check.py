@@ -53,7 +53,7 @@ def check(home: Home, model: str | None, texts: Sequence[str], gone: Collection[
             for mode in (Mode.TEXT, Mode.VECTOR):
                 with suppress(InvalidInput):
                     results = search.find(Query.parse(unquoted(text), mode=mode))
-                    result.searches += mode.value in results.engines
+                    result.searches += mode.value in results.searched
                     result.hits += [hit.id for hit in results.hits if hit.id in gone or hit.session_id in gone]
     return result
 

@@ -66,7 +66,7 @@ def test_any_sentence_transformers_model_embeds_an_archive(tmp_path: Path, model
     assert published.manifest.model.startswith(str(model_folder))
     assert published.manifest.vectors >= len(SAID) // 2
     assert "picture" in results.hits[0].title
-    assert results.engines == ("vector",)
+    assert results.searched == ("vector",)
 
 
 def asked(home: Home, model: str) -> Results:
@@ -110,6 +110,6 @@ def test_old_vectors_are_used_until_all_are_renewed(
     assert after is not None
     assert stopped.model is not None
     assert between.manifest.model == before.manifest.model != after.manifest.model
-    assert ("picture" in told.hits[0].title, told.engines) == (True, ("vector",))
+    assert ("picture" in told.hits[0].title, told.searched) == (True, ("vector",))
     assert before.manifest.vectors == after.manifest.vectors
     assert "picture" in results.hits[0].title

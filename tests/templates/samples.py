@@ -45,7 +45,7 @@ def hit(number: int = 1, *, title: str = "Implement JWT authentication middlewar
 
 def results(*hits: Hit, query: Query | None = None) -> Results:
     """Return an answer of layer 1."""
-    return Results(query or Query(("authentication",)), hits, len(hits), index_lag=0, engines=("text", "vector"))
+    return Results(query or Query(("authentication",)), hits, len(hits), index_lag=0, searched=("text", "vector"))
 
 
 def detail(text: str = "", **changed: str) -> Detail:

@@ -35,7 +35,7 @@ def test_a_result_has_every_promised_key() -> None:
             "tokens": 180,
         }
     ]
-    assert (shape["total"], shape["query"], shape["index_lag"], shape["engines"]) == (
+    assert (shape["total"], shape["query"], shape["index_lag"], shape["searched"]) == (
         1,
         "authentication",
         2,

@@ -313,7 +313,7 @@ def test_nothing_found_says_what_to_try(query: Query, answer: str) -> None:
 def test_an_engine_that_did_not_answer_is_named() -> None:
     """A missing search engine is named, with and without hits."""
     for found in (results(hit(1)), results()):
-        assert "Not searched: vector." in RENDERER.search(replace(found, engines=("text",)))
+        assert "Not searched: vector." in RENDERER.search(replace(found, searched=("text",)))
         assert "Not searched" not in RENDERER.search(found)
 
 

@@ -119,7 +119,7 @@ def test_nothing_relevant_is_said(told: History, monkeypatch: pytest.MonkeyPatch
     hits = Hits(told.store, told.engine())
     nothing, everything = hits.search(Query(("kettle",))), hits.search(Query(("kettle",), weak=True))
 
-    assert (nothing.hits, nothing.total, nothing.engines) == ((), 0, ("text", "vector"))
+    assert (nothing.hits, nothing.total, nothing.searched) == ((), 0, ("text", "vector"))
     assert nothing.explanation is not None
     assert [hit.id for hit in nothing.explanation.weak] == [hit.id for hit in everything.hits[:3]]
     assert everything.explanation is None

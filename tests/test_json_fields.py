@@ -1,0 +1,80 @@
+"""docs/json.md lists the fields of the JSON output. `--update-golden` rewrites its lists."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from . import demo
+
+PAGE = Path(__file__).parents[1] / "docs" / "json.md"
+COMMANDS = {
+    "search": ("search", "sqlite or json files", "-n", "2"),
+    "search without a hit": ("search", "zzzzqqq"),
+    "show": ("show", "HIT"),
+    "read": ("read", "PATH", "13-15"),
+    "timeline": ("timeline", "HIT"),
+    "archive": ("archive", "FOLDER"),
+    "remember": ("remember", "Prefer plain sqlite3 over an ORM", "--project", "tide-clock"),
+    "recall": ("recall", "sqlite3"),
+    "memories list": ("memories", "list"),
+    "context": ("context", "--project", "tide-clock"),
+    "status": ("status",),
+    "stats": ("stats",),
+    "doctor": ("doctor",),
+    "fsck": ("fsck",),
+    "redact": ("redact",),
+    "forget": ("forget", "--mentions", "sqlite"),
+    "toolsets": ("toolsets",),
+    "an error": ("show", "obs-999999"),
+}
+"""Commands by their heading. HIT, PATH and FOLDER are replaced by values of the sample archive."""
+
+
+def fields(value: object, prefix: str = "") -> Iterator[str]:
+    """Yield the path of each field, with `[]` for the elements of a list."""
+    if isinstance(value, dict):
+        for name, each in value.items():
+            yield f"{prefix}{name}"
+            yield from fields(each, f"{prefix}{name}.")
+    elif isinstance(value, list):
+        for each in value:
+            yield from fields(each, f"{prefix.removesuffix('.')}[].")
+
+
+def run(*arguments: str) -> Any:
+    """Run a command with --json and return its output."""
+    command = [sys.executable, "-m", "palaver", *arguments, "--json"]
+    ran = subprocess.run(command, check=False, capture_output=True, text=True)
+    return json.loads(ran.stdout)
+
+
+def listed(heading: str, arguments: tuple[str, ...], values: dict[str, str]) -> str:
+    """Return the section of a command: its heading and its fields in alphabetical order."""
+    found = run(*(values.get(argument, argument) for argument in arguments))
+    names = sorted({re.sub(r"(?<=without\.).*|(?<=by_skip_reason\.).*", "…", name) for name in fields(found)})
+    return f"## {heading}\n\n" + "".join(f"- `{name}`\n" for name in names)
+
+
+def test_page_lists_the_fields_of_the_output(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    """Each command on the page prints exactly the listed fields."""
+    home = demo.archived(tmp_path)
+    monkeypatch.setenv("PALAVER_HOME", str(home.root))
+    shutil.copytree(tmp_path / "projects", tmp_path / "more")
+    hit = run("search", "sqlite or json files")["results"][0]
+    values = {"HIT": hit["id"], "PATH": hit["path"], "FOLDER": str(tmp_path / "more")}
+
+    today = "\n".join(listed(heading, arguments, values) for heading, arguments in COMMANDS.items())
+    introduction = PAGE.read_text("utf-8").split("## ", 1)[0]
+    if request.config.getoption("--update-golden", default=False):
+        PAGE.write_text(introduction + today, "utf-8")
+
+    assert PAGE.read_text("utf-8") == introduction + today
