@@ -142,7 +142,7 @@ def test_an_id_whose_item_is_gone_is_told_apart(store: Store, layers: ArchiveSea
         with pytest.raises(UnknownIds) as refused:
             ask()
         assert refused.value.gone == (old,)
-        assert refused.value.hint.startswith(f"{old} is not here, or no more: it may be forgotten, or told anew")
+        assert refused.value.hint.startswith(f"{old} no longer exists; it may have been deleted or re-extracted")
     with pytest.raises(UnknownIds) as refused:
         layers.details(["obs-999"])
     assert refused.value.gone == ()

@@ -26,7 +26,7 @@ from palaver.templates.render import Renderer
 from ... import demo
 from ...upgrade import outdate
 
-QUERIES = ("checkout", "tests fail", "decided to use", "kettle")
+QUERIES = ("checkout", "tests fail", "sqlite", "kettle")
 
 
 @pytest.fixture(scope="module")

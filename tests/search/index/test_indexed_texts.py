@@ -1,5 +1,6 @@
 """Is what was said cut so that it can be found, and nothing else?"""
 
+import math
 from collections.abc import Sequence
 
 import pytest
@@ -11,7 +12,7 @@ from palaver.archiver.store.vector_table import PARTS_MAX
 from palaver.core.conversation import Exchange, Kind, Span, Speaker, Turn
 from palaver.core.observation import ObservationType
 from palaver.search.index.indexed_texts import entries, entry_windows, texts, windows
-from palaver.search.index.standalone_texts import WINDOW
+from palaver.search.index.standalone_texts import OVERLAP, WINDOW
 
 from ..history import History, Said, learned
 
@@ -27,17 +28,21 @@ def prose(line: int, text: str) -> Turn:
 
 @given(st.lists(st.integers(0, 2 * WINDOW + 7), max_size=8))
 @settings(max_examples=50)
-def test_windows_hold_everything_once(lengths: list[int]) -> None:
-    """Windows hold all that was said, once, in order, at most so many characters each, on the lines it stands on."""
+def test_windows_contain_all_text(lengths: list[int]) -> None:
+    """Windows contain all text in order on its lines; only a turn longer than a window is repeated at its cuts."""
     turns = [prose(line, f"{line % 10}" * length) for line, length in enumerate(lengths, 1)]
 
     made = list(windows(exchange(*turns)))
 
-    assert "".join(window.text.replace("\n", "") for window in made) == "".join(turn.text for turn in turns)
+    text = "".join(window.text.replace("\n", "") for window in made)
+    assert "".join(dict.fromkeys(text)) == "".join(turn.text[:1] for turn in turns)
+    for turn in turns:
+        cuts = max(0, math.ceil((len(turn.text) - WINDOW) / (WINDOW - OVERLAP)))
+        assert text.count(f"{turn.line % 10}") == len(turn.text) + cuts * OVERLAP
     for window in made:
-        said = window.text.replace("\n", "")
+        shown = window.text.replace("\n", "")
         assert len(window.text) <= WINDOW
-        assert (f"{window.start_line % 10}", f"{window.end_line % 10}") == (said[0], said[-1])
+        assert (f"{window.start_line % 10}", f"{window.end_line % 10}") == (shown[0], shown[-1])
 
 
 @pytest.mark.parametrize(("second", "count"), [(499, 1), (500, 2)])

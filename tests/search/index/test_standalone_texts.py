@@ -7,10 +7,11 @@ import sys
 PROGRAM = """
 from types import SimpleNamespace
 from palaver.core.memory import StoredMemory, Memory, MemoryState, MemoryStats
-from palaver.search.index.memory_texts import entries
+from palaver.search.index.standalone_texts import entries
 memory = Memory("The kettle is brass.", namespace="project:shop", project="/home/demo/shop", session_id="one")
 held = StoredMemory(1, memory, MemoryStats(), MemoryState.ACTIVE, 1, 1)
-store = SimpleNamespace(memories=SimpleNamespace(load=lambda keys: {1: held}))
+memories, documents = SimpleNamespace(load=lambda keys: {1: held}), SimpleNamespace(load=lambda keys: {})
+store = SimpleNamespace(memories=memories, documents=documents)
 print([entry.digest for entry in entries(store, [1])])
 """
 
