@@ -121,7 +121,7 @@ class DocumentIngest:
         if documents.digest(file.path, file.namespace) == digest:
             keys = documents.keys_of(file.path, file.namespace)
             return IndexedFile(file.path, file.namespace, _ids(keys), unchanged=True)
-        # Secrets are redacted before anything is cut.
+        # Secrets are redacted before texts are split.
         texts = [without_ansi(text).replace("\0", "") for text in known.texts(content.data, file.path)]
         chunks = known.chunks([self._redactor.redact(text).text for text in texts])
         document = Document(file.path, file.namespace, known.language, digest, content.at)

@@ -107,7 +107,7 @@ def _opened(path: Path, root: Path) -> Generator[int]:
             at = opened.enter_context(_open(root, _FOLDER))
             for folder in folders:
                 at = opened.enter_context(_open(folder, _FOLDER | os.O_NOFOLLOW, at))
-            # Not blocking: a pipe in place of the file would never open.
+            # Open without blocking, because opening a named pipe would wait forever.
             flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
             yield opened.enter_context(_open(name, flags, at))
     except OSError as error:

@@ -27,7 +27,7 @@ def texts(data: bytes, path: Path) -> list[str]:
     """Return the text of each page. Raises `DocumentUnreadable`."""
     command = [sys.executable, "-I", str(_PROCESS)]
     try:
-        # In its own process group, so that Ctrl-C reaches only this process, which then ends it.
+        # The parser has its own process group. So Ctrl-C reaches only this process, which then kills the parser.
         done = subprocess.run(
             command,
             input=data,

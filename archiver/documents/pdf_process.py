@@ -58,7 +58,7 @@ def _pages(reader: "PdfReader", count: int) -> list[str] | str:
 
 
 def _set_limits() -> None:
-    # Some systems have a limit on memory but refuse to set it.
+    # Some systems define a memory limit but refuse to set it.
     with suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
     resource.setrlimit(resource.RLIMIT_CPU, (_SECONDS, _SECONDS))

@@ -37,7 +37,7 @@ def chunks(text: str) -> list[Chunk]:
     rows = text.split("\n")
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about escapes and the like in foreign code
+            warnings.simplefilter("ignore")  # about invalid escapes and similar problems in third-party code
             units = list(_definitions(ast.parse(text).body, rows, ""))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         units = _top_level(rows)
@@ -80,7 +80,7 @@ def _with_gaps(units: Sequence[_Unit], whole: _Unit) -> list[_Unit]:
     for unit in units:
         if unit.start > start:
             found.append(whole._replace(start=start, end=unit.start))
-        # An apparent comment above may be the end of a string in the previous unit.
+        # A line above that looks like a comment may be the end of a string in the previous unit.
         found.append(unit._replace(start=max(unit.start, start)))
         start = max(start, unit.end)
     return [*found, whole._replace(start=start)] if start < whole.end else found

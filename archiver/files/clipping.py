@@ -10,7 +10,7 @@ MARGIN: Final = 1000
 CUT: Final = "\0"
 """Encloses the number in a clipped text that is not trimmed yet; no other text contains it."""
 
-# Line ends on both sides, because many secrets are recognised by what follows them.
+# Line ends on both sides, because patterns recognise many secrets by the character after them.
 _CUT = re.compile(rf"\n{CUT}(\d{{1,15}}){CUT}\n?")
 _PLAN = re.compile(r"\s*implement the following plan:?\s*", re.IGNORECASE)
 _HEADING = re.compile(r"^#{1,3}\s+(.+?)\s*$", re.MULTILINE)

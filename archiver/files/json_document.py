@@ -58,7 +58,7 @@ def line(value: object) -> bytes:
     """Return a JSON value on one line, with its end. Lone surrogates stay escaped."""
     try:
         return orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE)
-    except TypeError:  # orjson writes no lone surrogates, deep nesting or large numbers
+    except TypeError:  # orjson rejects lone surrogates, deep nesting and large integers
         return json.dumps(value, separators=(",", ":")).encode() + b"\n"
 
 

@@ -72,7 +72,7 @@ def split(file: BinaryIO, *, start_byte: int = 0, start_line: int = 1, limit: in
             data = data.removeprefix(_BOM)
         yield Line(number, start, end, data.removesuffix(b"\n").removesuffix(b"\r"), complete, oversized)
         if not complete:
-            return  # what the agent writes meanwhile belongs to this line
+            return  # bytes that the agent writes from now on belong to this line
         start, number = end, number + 1
 
 
@@ -199,7 +199,7 @@ def _repaired(value: object) -> object:
 
 
 def _integer(digits: str) -> int | float:
-    # Python refuses to read integers of thousands of digits, which JSON allows.
+    # Python refuses to parse integers of thousands of digits, which JSON allows.
     return int(digits) if len(digits) < 400 else float(digits)
 
 

@@ -1,6 +1,8 @@
-"""Transcript formats: one package per agent, each with a format that finds transcripts and a reader of their lines.
+"""Transcript formats, one package per agent.
 
-`transcript_format` holds the protocols, exported here; `registry` lists every format.
+Each package has a format, which finds transcripts, and a reader, which turns their lines into events.
+
+`transcript_format` contains the protocols, which are exported here. `registry` lists every format.
 """
 
 from .transcript_format import ContainedSession, ContainerFormat, Event, FormatReader, TranscriptFormat

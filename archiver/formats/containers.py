@@ -1,6 +1,6 @@
-"""Sessions of containers as JSON lines, each an object that begins with the `id` of its message.
+"""Sessions of containers as JSON lines. Each line is an object that begins with the `id` of its message.
 
-The id distinguishes a changed message from a new one.
+The ID distinguishes a changed message from a new message.
 """
 
 import hashlib
@@ -23,19 +23,19 @@ _NAME_LENGTH = 150
 
 
 def message_line(message_id: str, **values: object) -> bytes:
-    """Return a line of these values; `exact_json` values keep their JSON."""
+    """Return a JSON line with these values; `exact_json` values keep their original JSON."""
     return line({"id": message_id, **values})
 
 
 def header_of(head: bytes) -> Record:
-    """Return the record of the session as a whole, from its first lines."""
+    """Return the header record of a session from its first lines."""
     return next(
         (mapping(record["conversation"]) for record in head_records(head) if "conversation" in record), Record()
     )
 
 
 def exact_json(value: object) -> object:
-    """Return JSON from a database for use in a line, unchanged; as text if it is not JSON."""
+    """Return JSON from a database unchanged for use in a line, or as text if the value is not JSON."""
     if not isinstance(value, bytes | str):
         return value
     data = value if isinstance(value, bytes) else value.encode("utf-8", "surrogatepass")
@@ -47,61 +47,62 @@ def exact_json(value: object) -> object:
 
 
 def fingerprint(*values: object) -> int:
-    """Return a positive 63-bit number that identifies these values."""
+    """Return a positive 63-bit fingerprint of these values."""
     digest = hashlib.blake2b(repr(values).encode("utf-8", "surrogatepass"), digest_size=8)
     return int.from_bytes(digest.digest(), "big") >> 1
 
 
 def file_fingerprint(path: Path) -> int:
-    """Return a number that changes whenever a file does. Raises `OSError`."""
+    """Return a fingerprint that changes whenever the file changes. Raises `OSError`."""
     found = path.stat()
     return fingerprint(found.st_ino, found.st_size, found.st_mtime_ns)
 
 
 def file_name(session_id: str) -> str:
-    """Return a safe file name for a session id."""
+    """Return a safe file name for a session ID."""
     name = folders.safe(session_id.encode("utf-8", "replace").decode())
     return f"{name[:_NAME_LENGTH]}~{fingerprint(session_id):x}.jsonl" if len(name) > _NAME_LENGTH else f"{name}.jsonl"
 
 
 class ExportFormat(FolderFormat):
-    """Base of formats whose sessions come from a service's export, a JSON file that may be in a zip.
+    """Base class of formats for exports of web services. An export is a JSON file, possibly in a zip.
 
-    The user names an export: there are no folders of transcripts, and no transcripts outside of exports.
+    The user passes the path of an export. Such agents have no transcript folders, and no transcripts outside of
+    exports.
     """
 
     service: ClassVar[str]
-    """Host name of the service, under which the sessions of all its exports are known."""
+    """Host name of the service, which identifies the sessions of all its exports."""
     messages_field: ClassVar[str]
-    """Field of a conversation that holds its messages, and by which an export is recognised."""
+    """Name of the field with a conversation's messages, which also identifies an export."""
     messages_type: ClassVar[type]
     id_fields: ClassVar[tuple[str, ...]]
     name_fields: ClassVar[tuple[str, str]]
-    """Fields that identify a conversation without an id: title and time of creation."""
+    """Fields that identify a conversation without an ID: title and time of creation."""
     time_fields: ClassVar[tuple[str, str]]
     """Fields with the times of the last change and of creation."""
 
     def containers(self) -> Iterator[Path]:
-        """Yield nothing: the user names an export."""
+        """Yield nothing, because the user passes the path of an export."""
         return iter(())
 
     def is_container(self, path: Path) -> bool:
-        """Return whether a file is an export, or a zip with one. Raises `OSError`."""
+        """Return whether a file is an export, or a zip with an export. Raises `OSError`."""
         marker = f'"{self.messages_field}"'.encode()
         return path.suffix.lower() in {".json", ".zip"} and marker in json_export.head(path)
 
     def container_state(self, path: Path) -> int:
-        """Return a number that changes whenever the file does. Raises `OSError`."""
+        """Return a fingerprint that changes whenever the file changes. Raises `OSError`."""
         return file_fingerprint(path)
 
     def sessions(self, path: Path) -> Iterator[ContainedSession]:
-        """Yield each conversation, its header before its messages."""
+        """Yield each conversation, with its header before its messages."""
         for found in json_export.conversations(path):
             if isinstance(found.get(self.messages_field), self.messages_type):
                 yield self._session(found)
 
     def identify(self, path: Path, head: bytes) -> Session:
-        """Return the session named by the header, else by the file."""
+        """Return the session, identified by the header or, without a header, by the file name."""
         return Session(self.agent, first_string(header_of(head), *self.id_fields) or path.stem)
 
     def _has_transcript_name(self, name: str) -> bool:  # noqa: ARG002 - the base's signature
@@ -124,4 +125,4 @@ class ExportFormat(FolderFormat):
 
     @abstractmethod
     def _messages(self, session_id: str, found: Record) -> Iterator[bytes]:
-        """Yield the lines of the messages of a conversation."""
+        """Yield the message lines of a conversation."""

@@ -15,20 +15,20 @@ from .record_reader import RecordReader
 
 
 class FolderFormat(ABC):
-    """A transcript format described by its folders, file names and first records."""
+    """Transcript format described by its folders, file names and first records."""
 
     agent: ClassVar[str]
     reader_class: ClassVar[type[RecordReader]]
     home_variable: ClassVar[str] = ""
-    """Environment variable that names the agent's home."""
+    """Environment variable with the path of the agent's home."""
     home_folder: ClassVar[str] = ""
-    """Default home, below the user's home."""
+    """Default home folder, relative to the user's home."""
     root_folders: ClassVar[tuple[str, ...]] = ()
-    """Folders of transcripts below the agent's home."""
+    """Transcript folders, relative to the agent's home."""
     other_folders: ClassVar[frozenset[str]] = frozenset()
-    """Folders among the transcripts that contain something else."""
+    """Folders below the transcript folders that contain other data."""
     name_pattern: ClassVar[re.Pattern[str]] = re.compile(r"(?!)")
-    """File names that only this agent uses for transcripts; by default none."""
+    """Pattern of file names that only this agent uses for transcripts; matches nothing by default."""
 
     def roots(self) -> list[Path]:
         """Return the existing folders in which the agent stores this user's transcripts."""
@@ -41,25 +41,25 @@ class FolderFormat(ABC):
         return (path for path in found if self._is_in_place(path) and self.may_be_transcript(path, root))
 
     def may_be_transcript(self, path: Path, root: Path) -> bool:
-        """Return whether a file below a folder may be a transcript, wherever the agent would store it."""
+        """Return whether a file below a folder may be a transcript, judged by its name and path."""
         inside = path.relative_to(root).parts[:-1]
         return self._has_transcript_name(path.name) and self.other_folders.isdisjoint(inside)
 
     def matches_name(self, name: str) -> bool:
-        """Return whether only this agent names its transcripts like this."""
+        """Return whether only this agent uses such a file name for transcripts."""
         return self.name_pattern.fullmatch(name) is not None
 
     def archive_name(self, path: Path, root: Path) -> str:
-        """Return the path below the root, made safe for any file system."""
+        """Return the path relative to the root, made safe for any file system."""
         return folders.archive_name(path, root)
 
     def recognises(self, records: Sequence[Record]) -> bool:
-        """Return whether any of these records is one that only this agent writes."""
+        """Return whether at least one of these records is of a type that only this agent writes."""
         return any(map(self._is_own, records))
 
     @abstractmethod
     def identify(self, path: Path, head: bytes) -> Session:
-        """Return the session of a file, from its path and its first lines."""
+        """Return the session of a file, determined from its path and its first lines."""
 
     def reader(self, session: Session, *, shorten: bool = True) -> RecordReader:
         """Return a reader for one file of a session."""
@@ -67,7 +67,7 @@ class FolderFormat(ABC):
 
     @abstractmethod
     def _is_own(self, record: Record) -> bool:
-        """Return whether only this agent writes records like this one."""
+        """Return whether this record is of a type that only this agent writes."""
 
     def _has_transcript_name(self, name: str) -> bool:
         return name.endswith(".jsonl")

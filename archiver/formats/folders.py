@@ -1,4 +1,4 @@
-"""Search of an agent's folders, and names of its files in the archive."""
+"""Search of an agent's folders, and archive names of its files."""
 
 import errno
 import logging
@@ -19,9 +19,9 @@ def files(
 ) -> Iterator[Path]:
     """Yield every file with a wanted name below a folder, sorted; or the root itself if it is a file.
 
-    Folders named in `without` and Palaver homes are not entered. Links to folders are not followed: a target within the
-    root is found anyway, a target outside is not the agent's. `skipped` collects homes and links that leave the root.
-    Unreadable folders are logged as a warning.
+    Folders named in `without` and Palaver homes are skipped. Links to folders are not followed: a target within the
+    root is found anyway, and a target outside does not belong to the agent. `skipped` collects homes and links that
+    leave the root. Unreadable folders are logged as a warning.
     """
     found = Unsearched() if skipped is None else skipped
     real = Path(os.path.realpath(root))
@@ -49,7 +49,7 @@ def _walk(
         try:
             is_folder, is_file = entry.is_dir(), entry.is_file()
         except OSError as error:
-            if error.errno != errno.ELOOP:  # links that lead to each other have no target
+            if error.errno != errno.ELOOP:  # a loop of links has no target
                 _log.warning("skipped %s: %s", os.fsencode(path), error.strerror)
             continue
         target = Path(os.path.realpath(path)) if entry.is_symlink() and (is_folder or is_file) else path
@@ -66,9 +66,10 @@ def _walk(
 
 
 def matching(places: Iterable[tuple[Path, str]]) -> Iterator[Path]:
-    """Yield existing paths that match a pattern such as `*/state.vscdb` below a folder, sorted for each place.
+    """Yield existing paths that match a pattern such as `*/state.vscdb` below a folder.
 
-    Unlike `Path.glob`, this raises the first `PermissionError`, after yielding everything else.
+    The paths are sorted within each folder. Unlike `Path.glob`, this function raises the first `PermissionError` after
+    yielding every readable path.
     """
     closed: list[PermissionError] = []
     for folder, pattern in places:
@@ -119,7 +120,10 @@ def is_gone(path: Path) -> bool:
 
 
 def archive_name(path: Path, root: Path) -> str:
-    """Return the path below the root, at least one folder deep, made safe for any file system."""
+    """Return the path relative to the root, made safe for any file system.
+
+    The path has at least one folder.
+    """
     parts = path.relative_to(root).parts if path.is_relative_to(root) else (path.name,)
     if len(parts) < 2:
         parts = (path.parent.name or "root", path.name)
@@ -127,7 +131,7 @@ def archive_name(path: Path, root: Path) -> str:
 
 
 def safe(part: str) -> str:
-    """Return a part of a path with percent codes for everything that some file system does not allow."""
+    """Return a path component with characters that are unsafe on some file system percent-encoded."""
     if part.strip(".") == "":
         return part.replace(".", "%2E") or "%"
     return _UNSAFE.sub(lambda found: f"%{ord(found[0]) & 0xFF:02X}", part)

@@ -1,6 +1,7 @@
-"""SQLite databases of other programs, read while these programs write to them.
+"""SQLite databases of other programs, which may write to the databases during reading.
 
-Reading locks a database for one query at most, creates no file beside it, and returns one consistent state or nothing.
+Reading locks a database for at most one query and creates no file beside the database. It returns one consistent state
+or raises an error.
 """
 
 import os
@@ -31,11 +32,11 @@ class ForeignDatabase:
         self.path = path
 
     def state(self) -> tuple[tuple[int, ...], ...]:
-        """Return values that change whenever the database does."""
+        """Return values that change whenever the database changes."""
         return tuple(_stat(self._beside(suffix)) for suffix in ("", "-wal"))
 
     def columns(self, table: str) -> set[str]:
-        """Return the names of a table's columns; empty if there is no such table."""
+        """Return the column names of a table; empty if the table does not exist."""
         return {str(name) for (name,) in self.rows("SELECT name FROM pragma_table_info(?)", (table,))}
 
     def rows(self, sql: str, values: tuple[Value, ...] = ()) -> Rows:
@@ -62,7 +63,7 @@ class ForeignDatabase:
         raise SourceUnreadable(self.path, f"the database cannot be read: {problem}", hint=_HINT)
 
     def _state_without_log(self) -> tuple[object, ...] | None:
-        """Return the state of a database that consists of its file alone; None if its write-ahead log has content."""
+        """Return the state of a database whose write-ahead log is empty or missing; otherwise None."""
         if _stat(self._beside("-wal"))[-1:] not in ((), (0,)):
             return None
         if _stat(self._beside("-journal"))[-1:] not in ((), (0,)):
@@ -72,8 +73,8 @@ class ForeignDatabase:
 
     @contextmanager
     def _opened(self, *, alone: bool) -> Generator[apsw.Connection]:
-        # A file without a log is read without a lock, and its state is compared afterwards. A lock would keep its
-        # program from writing, and SQLite would create files beside a database in WAL mode.
+        # A database without a log is read without a lock; its state is compared afterwards. A lock would block writes
+        # of the other program, and SQLite would create files beside a database in WAL mode.
         mode = "immutable=1" if alone else "mode=ro&readonly_shm=1"
         name = f"file:{quote(os.fsencode(self.path.absolute()))}?{mode}"
         connection = apsw.Connection(name, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
@@ -90,12 +91,15 @@ class ForeignDatabase:
 
 
 def as_bytes(column: str) -> str:
-    """Return an SQL expression that selects text as bytes, because it may be invalid; `as_text` decodes it."""
+    """Return an SQL expression that selects text as bytes, because the text may be invalid UTF-8.
+
+    Decode the bytes with `as_text`.
+    """
     return f"CASE typeof({column}) WHEN 'text' THEN CAST({column} AS BLOB) ELSE {column} END"
 
 
 def as_text(value: Value) -> str:
-    """Return any value as text."""
+    """Return any database value as text."""
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else "" if value is None else str(value)
 
 

@@ -1,7 +1,7 @@
 """Exports of web services: JSON files with all conversations, possibly in a zip.
 
-A zip is read as a stream: nothing is unpacked, and at most one conversation is in memory. Names in a zip are compared,
-never used as paths.
+A zip is read as a stream: no file is unpacked to disk, and at most one conversation is in memory. Names in a zip are
+compared, but never used as paths.
 """
 
 import io
@@ -17,21 +17,27 @@ from typing import BinaryIO, cast
 from ...core.errors import SourceUnreadable
 
 CONVERSATION_LIMIT = 64 * 1024 * 1024
-"""Characters of the longest conversation that is read."""
+"""Maximum length of a conversation in characters."""
 EXPORT_LIMIT = 8 * 1024 * 1024 * 1024
-"""Characters read of one export, which bounds a zip that unpacks endlessly."""
+"""Maximum characters read per export, as protection against decompression bombs."""
 
 _MEMBER = re.compile(r"(?:^|/)conversations(?:-\d+)?\.json$")
 _SPACE = re.compile(r"\s*")
 _PIECE = 1 << 20
 _HEAD = 1 << 20
 _NEAR_END = 16
-"""A fault this close to the end of the text read so far may be due to the end alone."""
+"""Distance in characters from the end of the text read so far.
+
+A decoding error within this distance may be due to the missing rest of the text.
+"""
 _ZIP_FAULTS = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError, ValueError)
 
 
 def head(path: Path) -> bytes:
-    """Return the beginning of the first file of an export; empty if the file is no export. Raises `OSError`."""
+    """Return the beginning of the first file of an export; empty if the file is not an export.
+
+    Raises `OSError`.
+    """
     try:
         with _files(path) as files:
             return next((file.read(_HEAD) for file in files), b"")
@@ -40,7 +46,10 @@ def head(path: Path) -> bytes:
 
 
 def conversations(path: Path) -> Iterator[dict[str, object]]:
-    """Yield every conversation of an export. Raises `SourceUnreadable`, after the conversations before the fault."""
+    """Yield every conversation of an export.
+
+    Raises `SourceUnreadable` for damaged data, after yielding the conversations before the damage.
+    """
     try:
         with _files(path) as files:
             reader = _JsonStream(path)
@@ -65,14 +74,14 @@ def _files(path: Path) -> Generator[Iterator[BinaryIO]]:
 
 
 class _JsonStream:
-    """Decoder of the objects in the files of an export, with the text that was read and not decoded yet."""
+    """Decoder of JSON objects in the files of an export, with the text that is not decoded yet."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._text, self._at, self._read = "", 0, 0
 
     def objects(self, file: BinaryIO) -> Iterator[dict[str, object]]:
-        """Yield the objects of the list in a file, or the only object."""
+        """Yield the objects of the list in a file, or the object if the file contains only one."""
         self._file = io.TextIOWrapper(file, "utf-8-sig", "replace", newline="")
         self._text, self._at = "", 0
         if self._next_character() == "[":
@@ -86,7 +95,7 @@ class _JsonStream:
                 yield cast("dict[str, object]", value)
 
     def _next_character(self) -> str:
-        """Return the next character that is no space; empty at the end."""
+        """Return the next character that is not whitespace; empty at the end."""
         while True:
             self._at = cast("re.Match[str]", _SPACE.match(self._text, self._at)).end()
             if self._at < len(self._text):
@@ -117,7 +126,7 @@ class _JsonStream:
 
 
 def _integer(digits: str) -> int | float:
-    # Python refuses to read integers of thousands of digits, which JSON allows.
+    # Python refuses to parse integers of thousands of digits, which JSON allows.
     return int(digits) if len(digits) < 400 else float(digits)
 
 

@@ -1,4 +1,4 @@
-"""Fields of JSON records as the expected type, or as a harmless default if they have another type."""
+"""Typed access to fields of JSON records, with a harmless default for values of other types."""
 
 from collections.abc import Callable
 from typing import Any, cast
@@ -8,36 +8,36 @@ from ...core.conversation import Milliseconds
 from ..files.lines import Record
 
 _COUNT_MAX = 10**12
-"""Larger counts do not occur, and sums of billions of these fit into a database column."""
+"""Maximum plausible count. Sums of billions of such counts fit into a database column."""
 
 
 def mapping(value: object) -> dict[str, Any]:
-    """Return the value if it is an object, else an empty object."""
+    """Return the value if it is an object, otherwise an empty object."""
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
 def listing(value: object) -> list[Any]:
-    """Return the value if it is a list, else an empty list."""
+    """Return the value if it is a list, otherwise an empty list."""
     return cast("list[object]", value) if isinstance(value, list) else []
 
 
 def mappings(value: object) -> list[Record]:
-    """Return the elements of a list as objects; other elements are empty objects."""
+    """Return the elements of a list as objects; elements of other types become empty objects."""
     return [mapping(each) for each in listing(value)]
 
 
 def string(value: object) -> str:
-    """Return the value if it is text, else empty text."""
+    """Return the value if it is text, otherwise empty text."""
     return value if isinstance(value, str) else ""
 
 
 def first_string(record: Record, *names: str) -> str:
-    """Return the first of these fields that is non-empty text."""
+    """Return the first non-empty text among these fields."""
     return next((value for name in names if (value := string(record.get(name)))), "")
 
 
 def whole(value: object) -> int:
-    """Return the value if it is a plausible count, else 0."""
+    """Return the value if it is a plausible count, otherwise 0."""
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _COUNT_MAX else 0
 
 
@@ -47,7 +47,10 @@ def total(record: Record, *names: str) -> int:
 
 
 def instant(value: object) -> Milliseconds | None:
-    """Return the time of RFC 3339 text, or of a number of seconds, milliseconds or microseconds since 1970."""
+    """Return a time in milliseconds since 1970.
+
+    The value is RFC 3339 text, or a number of seconds, milliseconds or microseconds since 1970.
+    """
     if isinstance(value, str):
         return parse_instant(value)
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e17:
@@ -56,7 +59,10 @@ def instant(value: object) -> Milliseconds | None:
 
 
 def joined_text(content: object, text_of: Callable[[Record], str]) -> str:
-    """Return the text of content: text itself, a block or a list of blocks, each read by `text_of`."""
+    """Return the text of content, which is text, a block or a list of blocks.
+
+    `text_of` returns the text of one block.
+    """
     if isinstance(content, str):
         return content
     blocks = listing(content) or [content]
@@ -64,5 +70,5 @@ def joined_text(content: object, text_of: Callable[[Record], str]) -> str:
 
 
 def media_label(kind: str, data: object) -> str:
-    """Return a label that stands for a picture or a file encoded as base64: its type and size."""
+    """Return a label with type and size that replaces a base64-encoded picture or file."""
     return f"[{kind}, {len(string(data)) * 3 // 4096} KB]"

@@ -1,4 +1,4 @@
-"""Parts that the formats of Kimi Code and Kimi CLI have in common."""
+"""Code shared by the formats of Kimi Code and Kimi CLI."""
 
 from pathlib import Path
 
@@ -13,7 +13,10 @@ _STATE_MAX = 1 << 20
 
 
 def session_folder(state: Path) -> str:
-    """Return the folder a session works in, from its `state.json`; empty if that is missing or damaged."""
+    """Return the working folder of a session from its `state.json`.
+
+    The result is empty if the file is missing or damaged.
+    """
     try:
         with state.open("rb") as file:
             found = mapping(orjson.loads(file.read(_STATE_MAX)))
@@ -23,17 +26,20 @@ def session_folder(state: Path) -> str:
 
 
 def text_of(content: object) -> str:
-    """Return the text of a message or a result; pictures and other media as their kind."""
+    """Return the text of a message or a result, with the media type in place of pictures and other media."""
     return joined_text(content, _part_text)
 
 
 def is_envelope(text: str) -> bool:
-    """Return whether the program wrote a text that is recorded as the user's."""
+    """Return whether the program wrote a text that is recorded with the role `user`."""
     return text.startswith(_ENVELOPES) and text.rstrip().endswith(">")
 
 
 def step_usage(step: str, counts: Record) -> str:
-    """Return the value of a usage fact. One product writes `inputOther`, the other `input_other`."""
+    """Return the value of a usage fact.
+
+    Kimi Code and Kimi CLI spell the fields differently: `inputOther` and `input_other`.
+    """
     named = {name.replace("_", "").lower(): value for name, value in counts.items()}
     tokens_in = total(named, "inputother", "inputcacheread", "inputcachecreation")
     return usage(step, tokens_in, whole(named.get("output")))

@@ -18,16 +18,16 @@ RecordEvents: TypeAlias = "Sequence[Turn | Note] | str"
 
 
 class SkipReason(StrEnum):
-    """Why a record of a known type has no events."""
+    """Reason why a record of a known type has no events."""
 
     BOOKKEEPING = "bookkeeping"
     """State of the agent's program."""
     CONTEXT = "context"
-    """Text that the program gave to the model and the user did not see."""
+    """Text that the program sent to the model and the user did not see."""
     COPIED_HEADER = "copied-header"
-    """The header of another session, copied by a fork."""
+    """Header of another session, copied by a fork."""
     EMPTY = "empty"
-    """A message without text."""
+    """Message without text."""
     ENCRYPTED = "encrypted"
     """Reasoning or messages that only the vendor can decrypt."""
     FILE_HISTORY = "file-history"
@@ -35,45 +35,48 @@ class SkipReason(StrEnum):
     HOOK_OUTPUT = "hook-output"
     """Output of a hook."""
     PROGRESS = "progress"
-    """Output of a running tool, which its result has as well."""
+    """Output of a running tool, repeated in the tool's result."""
     QUEUED = "queued"
-    """A queued prompt that a later line has, or that no user typed."""
+    """Queued prompt that a later line repeats, or that no user typed."""
     REPEATED = "repeated"
-    """Content that another line also has, or has in more detail."""
+    """Content that another line also contains, possibly in more detail."""
     REPLACED = "replaced"
-    """A message that a later line has in its final state."""
+    """Earlier state of a message that a later line contains in its final state."""
     WITHDRAWN = "withdrawn"
-    """A queued prompt that the user took back into the input line."""
+    """Queued prompt that the user moved back into the input line."""
 
 
-# Ids such as `call_1` or `e7` occur in every session.
+# IDs such as `call_1` or `e7` occur in every session.
 _UNIQUE_ID = re.compile(r"[0-9A-Za-z]{16,}|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE)
 
 
 def unknown_type(kind: str) -> str:
-    """Return the reason for skipping a record of a type that no reader knows yet."""
+    """Return the reason for skipping a record of a type that the readers do not support."""
     return f"unknown-type:{one_line(clean(kind))}"
 
 
 def record_id(native_id: str, data: bytes) -> str:
-    """Return an id that equals the id of any copy of the record: the agent's own if unique, else a digest."""
+    """Return a record ID that is equal for all copies of the record.
+
+    The ID is the agent's own ID if that is unique across sessions, otherwise a digest of the line.
+    """
     return native_id if _UNIQUE_ID.search(native_id) else hashlib.blake2b(data, digest_size=12).hexdigest()
 
 
 def usage(reply: str, tokens_in: int, tokens_out: int) -> str:
-    """Return the value of a usage fact; empty if nothing was used."""
+    """Return the value of a usage fact; empty if all counts are 0."""
     return f"{reply} {tokens_in} {tokens_out}" if tokens_in or tokens_out else ""
 
 
 def line_events(line: Line, found: Sequence[RecordEvents]) -> Sequence[Event]:
-    """Return the events of all records of a line; if there are none, a skip with the first reason."""
+    """Return the events of all records of a line; without events, a skip with the first reason."""
     events = [event for each in found if not isinstance(each, str) for event in each]
     reason = next((each for each in found if isinstance(each, str)), "")
     return events or ([Skipped(line.number, reason)] if reason else [])
 
 
 class RecordStamp(Struct, frozen=True):
-    """Line, time and id of one record, shared by all of its turns."""
+    """Line, time and ID of one record, shared by all of its turns."""
 
     line: int
     at: Milliseconds | None = None
@@ -96,20 +99,20 @@ class RecordStamp(Struct, frozen=True):
         return Turn(self.line, speaker, kind, text, self.at, self.record, group, tool, call, failed, reads, writes)
 
     def said(self, kind: Kind, text: str, group: str = "") -> list[Turn]:
-        """Return prose or thinking of the assistant; nothing if the text is empty."""
+        """Return an assistant turn with prose or thinking; an empty list if the text is empty."""
         text = clean(text)
         return [self.turn(Speaker.ASSISTANT, kind, text, group=group)] if text else []
 
 
 class SessionFacts(Struct):
-    """Facts of the session that earlier notes reported."""
+    """Session facts already reported by notes."""
 
     session: Session
     title_rank: int = 0
     _known: dict[Fact, str] = field(default_factory=dict[Fact, str])
 
     def note(self, line: int, fact: Fact, value: object) -> list[Note]:
-        """Return a note, unless the value is no text, is empty or is known already."""
+        """Return a note, unless the value is empty, already known or not text."""
         value = clean(value) if isinstance(value, str) else ""
         value = one_line(value) if fact is Fact.TITLE else value
         if not value or self._known.get(fact) == value:
@@ -118,16 +121,16 @@ class SessionFacts(Struct):
         return [Note(line, fact, value, self.title_rank if fact is Fact.TITLE else 0)]
 
     def notes(self, line: int, values: Mapping[Fact, object]) -> list[Note]:
-        """Return a note for each value that is new."""
+        """Return a note for each new value."""
         return [note for fact, value in values.items() for note in self.note(line, fact, value)]
 
     def forget(self, *facts: Fact) -> None:
-        """Report these facts again even if they did not change."""
+        """Report these facts again on their next occurrence, even if unchanged."""
         for fact in facts:
             self._known.pop(fact, None)
 
     def place(self, line: int) -> list[Note]:
-        """Return notes of the folder and the branch in which an exchange begins."""
+        """Return notes of the folder and the branch at the start of an exchange."""
         here = {
             Fact.CWD: self._known.get(Fact.CWD, self.session.cwd),
             Fact.BRANCH: self._known.get(Fact.BRANCH, self.session.branch),

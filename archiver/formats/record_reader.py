@@ -13,28 +13,31 @@ from .transcript_format import Event
 
 
 class RecordReader(ABC):
-    """Reads one transcript, record by record.
+    """Base class of readers that read one transcript record by record.
 
-    Nothing but facts about the whole session is remembered beyond the start of an exchange. So reading may begin at any
-    exchange and yields the same turns.
+    Only facts about the whole session are kept beyond the start of an exchange. So a reader may start at any exchange
+    and yields the same turns.
     """
 
     title_rank: ClassVar[int] = 4
-    """Rank of the titles that the agent records."""
+    """Rank of titles recorded by the agent."""
 
     def __init__(self, session: Session, *, shorten: bool) -> None:
         self._session, self._shorten = session, shorten
         self._facts = SessionFacts(session, self.title_rank)
         self._calls = ToolCalls(shorten)
         self._partial = False
-        """True if reading began in the middle of the file, so that earlier records may exist."""
+        """True if reading began in the middle of the file, so earlier records may exist."""
         self._alone = True
         """True if the current record is the only one on its line."""
         self._released: list[Event] = []
-        """Events of lines that were held back, to be yielded before those of the current line."""
+        """Events of lines that were held back, yielded before the events of the current line."""
 
     def read(self, lines: Iterable[Line]) -> Iterator[Event]:
-        """Yield the events of the lines, in order; a line that is held back comes when its meaning is known."""
+        """Yield the events of the lines, in order.
+
+        Events of a line that was held back follow once later lines have determined their meaning.
+        """
         for count, line in enumerate(lines):
             self._partial = self._partial or (count == 0 and line.number > 1)
             events = self._line(line)
@@ -68,16 +71,16 @@ class RecordReader(ABC):
         """Return the events of one record, or the reason for skipping it."""
 
     def _finish(self) -> None:  # noqa: B027 - most readers hold nothing back
-        """Release what is held back: no line follows."""
+        """Release events that are held back, because no line follows."""
 
     def _prompt(self, text: str, stamp: RecordStamp) -> list[Turn | Note]:
-        """Open an exchange. A sub-agent gets its prompts from its parent, not from a user."""
+        """Open an exchange. Prompts of a sub-agent come from its parent agent instead of the user."""
         self._calls.clear()
         speaker = Speaker.HOST if self._is_subagent else Speaker.HUMAN
         return [stamp.turn(speaker, Kind.PROMPT, text), *self._facts.place(stamp.line)]
 
     def _injected(self, text: str, stamp: RecordStamp, *, failed: bool = False) -> list[Turn]:
-        """Return text that the agent's program added to the conversation; nothing if it is empty."""
+        """Return text that the agent's program added to the conversation; an empty list if the text is empty."""
         text = clip(clean(text), INPUT_LIMIT if self._shorten else None)
         return [stamp.turn(Speaker.HOST, Kind.INJECTED, text, failed=failed)] if text else []
 

@@ -24,7 +24,10 @@ AGENTS: Final = (
 )
 """Known agents. The format of `some-agent` is `FORMAT` in `some_agent/some_agent_format.py`."""
 _FIRST: Final = 5
-"""Records that identify the format of nearly every file; further records are decoded only if these do not."""
+"""Number of records that identify the format of nearly every file.
+
+Further records are decoded only if the first records do not identify the format.
+"""
 
 
 @cache
@@ -36,20 +39,20 @@ def by_agent(agent: str) -> TranscriptFormat:
 
 @cache
 def all_formats() -> tuple[TranscriptFormat, ...]:
-    """Return every format, in the order in which they are tried."""
+    """Return every format, in the order in which detection tries the formats."""
     return tuple(map(by_agent, AGENTS))
 
 
 @cache
 def container_formats() -> tuple[ContainerFormat, ...]:
-    """Return the formats that have containers."""
+    """Return the formats that support containers."""
     return tuple(known for known in all_formats() if isinstance(known, ContainerFormat))
 
 
 def recognise(head: bytes, name: str = "") -> TranscriptFormat | None:
-    """Return the format of a file that begins with these bytes; None if no format recognises it.
+    """Return the format of a file that begins with these bytes; None for an unknown format.
 
-    A file without any record, because it is empty or damaged, is recognised by its name.
+    An empty or damaged file without any record is recognised by its name.
     """
     records = head_records(head)
     found = list(islice(records, _FIRST))

@@ -1,4 +1,4 @@
-"""Content that an agent records twice, on two lines: each reader keeps one of them."""
+"""Content that an agent records on two lines. Each reader keeps one of the two records."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -13,17 +13,20 @@ from .transcript_format import Event
 class Repetitions(Struct):
     """Turns of the current exchange that other lines may record in more detail.
 
-    Such a turn is held back until the exchange ends. It is skipped if the better record exists, before or after it. A
-    key is the same for all records of one event.
+    Such a turn is held back until the exchange ends. The turn is skipped if a more detailed record occurs before or
+    after it. All records of one event have the same key.
     """
 
     released: list[Event]
-    """Receives the turns and skips once they are decided."""
+    """List to which turns and skips are appended once decided."""
     _held: dict[str, list[Turn]] = field(default_factory=dict[str, list[Turn]])
     _recorded: set[str] = field(default_factory=set[str])
 
     def hold(self, key: str, turns: Sequence[Turn], *, alone: bool) -> RecordEvents:
-        """Hold the turns of a record back or skip them; keep them if the record is not `alone` on its line."""
+        """Hold back or skip the turns of a record.
+
+        Turns are kept if the record shares its line with other records (`alone` is False).
+        """
         if not turns:
             return SkipReason.EMPTY
         if not alone:
@@ -34,24 +37,24 @@ class Repetitions(Struct):
         return []
 
     def record(self, key: str) -> None:
-        """Report that the better record exists."""
+        """Record that the more detailed record of this key exists."""
         self._recorded.add(key)
         self.released += [Skipped(turn.line, SkipReason.REPEATED) for turn in self._held.pop(key, [])]
 
     def settle(self) -> None:
-        """End the exchange: release what has no better record."""
+        """End the exchange and release turns without a more detailed record."""
         self.released += sorted((turn for held in self._held.values() for turn in held), key=lambda turn: turn.line)
         self._held.clear()
         self._recorded.clear()
 
 
 class PromptCopies(Struct):
-    """Prompts of the current exchange, in transcripts that record each in several places."""
+    """Prompts of the current exchange, in transcripts that record each prompt in several forms."""
 
     _seen: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
 
     def take(self, text: str, *, place: str) -> bool:
-        """Return whether `place` has this prompt already; each copy there accounts for one repetition."""
+        """Return whether `place` contains an unused copy of this prompt, and mark that copy as used."""
         copy = (place, " ".join(text.split()))
         if not self._seen[copy]:
             return False
@@ -59,7 +62,7 @@ class PromptCopies(Struct):
         return True
 
     def add(self, text: str, *, place: str) -> None:
-        """Remember a prompt recorded in a place."""
+        """Add a prompt recorded in `place`."""
         self._seen[place, " ".join(text.split())] += 1
 
     def clear(self) -> None:

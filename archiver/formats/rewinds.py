@@ -1,7 +1,7 @@
-"""Rewinds: a user goes back in the conversation and continues from there, which abandons a stretch of lines.
+"""Rewinds: a user goes back in the conversation and continues from there, which abandons a range of lines.
 
-A `Fact.REWOUND` note has the first abandoned line as its value, or nothing if that line precedes the place where
-reading began (`partial`).
+The value of a `Fact.REWOUND` note is the first abandoned line. The value is empty if that line precedes the start of a
+partial read.
 """
 
 from msgspec import Struct, field
@@ -10,16 +10,19 @@ from ...core.conversation import Fact, Note
 
 
 class PromptCount(Struct):
-    """Lines of the prompts, for agents that count how many prompts the user took back."""
+    """Lines of the prompts, for agents that record the number of prompts that the user took back."""
 
     _lines: list[int] = field(default_factory=list[int])
 
     def add(self, line: int) -> None:
-        """Remember a prompt."""
+        """Add the line of a prompt."""
         self._lines.append(line)
 
     def take_back(self, line: int, count: int, *, partial: bool) -> list[Note]:
-        """Return a note of the last `count` prompts; nothing if there are not as many."""
+        """Return a rewind note for the last `count` prompts; an empty list if fewer prompts exist.
+
+        In a partial read, the note for too few prompts has an empty value.
+        """
         if not 0 < count <= len(self._lines):
             return [Note(line, Fact.REWOUND, "")] if partial and count else []
         first = self._lines[-count]
@@ -28,22 +31,22 @@ class PromptCount(Struct):
 
 
 class PromptParents(Struct):
-    """Records that prompts follow: of two prompts after the same record, the earlier one was abandoned.
+    """Parent records of prompts. Of two prompts with the same parent, the earlier prompt was abandoned.
 
-    No other fork is a rewind: parallel tool calls, hooks and progress also give a record several children.
+    Only prompts indicate a rewind: parallel tool calls, hooks and progress also give a record several children.
     """
 
     _begun: bool = False
-    """True if a prompt was read: the parent of the first one may precede the place where reading began."""
+    """True after the first prompt, whose parent may precede the start of a partial read."""
     _prompts: dict[str, int] = field(default_factory=dict[str, int])
     _records: set[str] = field(default_factory=set[str])
 
     def add_record(self, record: str) -> None:
-        """Remember that a record exists; needed only if reading is partial."""
+        """Add a known record; only needed in partial reads."""
         self._records.add(record)
 
     def add_prompt(self, parent: str, line: int, *, partial: bool) -> list[Note]:
-        """Return a note if the prompt replaces an earlier one."""
+        """Return a rewind note if the prompt replaces an earlier prompt."""
         begun, self._begun = self._begun, True
         if not parent:
             return []
@@ -55,7 +58,7 @@ class PromptParents(Struct):
 
 
 class EntryTree(Struct):
-    """Entries that name their parents. The active branch contains the last entry that has events."""
+    """Tree of entries that contain parent IDs. The active branch contains the last entry with events."""
 
     _parents: dict[str, str] = field(default_factory=dict[str, str])
     _lines: dict[str, int] = field(default_factory=dict[str, int])
@@ -63,20 +66,20 @@ class EntryTree(Struct):
     _last: str = ""
 
     def add(self, entry: str, parent: str, *, partial: bool) -> None:
-        """Add an entry. If its parent is lost, it follows the previous entry."""
+        """Add an entry. An entry with an unknown parent becomes a child of the previous entry."""
         if entry:
             lost = parent and parent not in self._parents and not partial
             self._parents[entry] = self._previous if lost else parent
             self._previous = entry
 
     def has_events(self, entry: str, line: int) -> None:
-        """Remember that an entry has events."""
+        """Mark an entry as having events."""
         if entry:
             self._lines[entry] = line
             self._last = entry
 
     def abandoned(self, *, partial: bool) -> list[Note]:
-        """Return a note for each abandoned stretch of lines."""
+        """Return a note for each abandoned range of lines."""
         branch = self._active_branch()
         if partial and branch and branch[-1] != next(iter(self._parents)):
             return [Note(self._lines[self._last], Fact.REWOUND, "")]
@@ -91,7 +94,7 @@ class EntryTree(Struct):
         return notes
 
     def _active_branch(self) -> list[str]:
-        """Return the entries from the last one with events back to the first known one."""
+        """Return the entries from the last entry with events back to the first known ancestor."""
         branch = dict[str, None]()
         entry = self._last
         while entry in self._parents and entry not in branch:

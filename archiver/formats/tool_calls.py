@@ -1,4 +1,4 @@
-"""Tool calls and results as readable text, with the files that they read or write."""
+"""Tool calls and results as readable text, with the files that the tools read or wrote."""
 
 import re
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from .record_events import RecordStamp
 
 INPUT_LIMIT = 2000
 RESULT_LIMIT = 1500
-"""Characters kept of an input or a result when texts are shortened."""
+"""Maximum characters of a shortened input or result."""
 
 _TOOL_LENGTH = 100
 _READERS = {"read", "view", "view_image", "read_file", "readfile", "view_file"}
@@ -31,7 +31,7 @@ _PATCHED = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+?)\s*
 
 
 class ToolCall(Struct, frozen=True):
-    """A call: its tool, its input as `tool: body`, and the files it touches if it succeeds."""
+    """Tool call: its tool, its input as `tool: body`, and the files affected on success."""
 
     tool: str
     text: str
@@ -40,23 +40,23 @@ class ToolCall(Struct, frozen=True):
 
 
 UNKNOWN_CALL = ToolCall("", "")
-"""Stands for the call of a result that belongs to none."""
+"""Placeholder call for results without a known call."""
 
 
 class ToolCalls(Struct):
-    """Calls of the current exchange that have no result yet, by call id."""
+    """Calls of the current exchange that have no result yet, by call ID."""
 
     shorten: bool
     """True if long inputs and results are reduced to their head and tail."""
     waiting: dict[str, ToolCall] = field(default_factory=dict[str, ToolCall])
 
     def call(self, stamp: RecordStamp, call: str, tool: str, arguments: object, *, group: str = "") -> Turn:
-        """Return the turn of a call and remember it."""
+        """Return the turn of a call and remember the call until its result."""
         made = self.waiting[call] = describe_call(tool, arguments, shorten=self.shorten)
         return stamp.turn(Speaker.ASSISTANT, Kind.CALL, made.text, tool=made.tool, call=call, group=group)
 
     def result(self, stamp: RecordStamp, call: str, text: str, *, failed: bool, tool: str = "") -> Turn:
-        """Return the turn of a result. `tool` names the tool of an unknown call. Failed calls touch no file."""
+        """Return the turn of a result. `tool` is the tool of an unknown call. Failed calls affect no files."""
         made = self.waiting.pop(call, UNKNOWN_CALL)
         text = result_text(text, made, failed=failed, shorten=self.shorten)
         reads, writes = ((), ()) if failed else (made.reads, made.writes)
@@ -66,7 +66,7 @@ class ToolCalls(Struct):
         )
 
     def clear(self) -> None:
-        """End the exchange: later results belong to no call of the next one."""
+        """Remove all calls at the end of the exchange."""
         self.waiting.clear()
 
 
@@ -80,7 +80,7 @@ def describe_call(tool: str, given: object, *, shorten: bool) -> ToolCall:
 
 
 def tool_name(name: str) -> str:
-    """Return a tool's name, which may be any text, as one short line."""
+    """Return a tool's name as one short line; the recorded name may be any text."""
     return one_line(clean(name), _TOOL_LENGTH)
 
 
@@ -90,14 +90,17 @@ def call_text(tool: str, body: str, *, shorten: bool) -> str:
 
 
 def result_text(text: str, call: ToolCall, *, failed: bool, shorten: bool) -> str:
-    """Return the text of a result; of a successful file operation only the paths if texts are shortened."""
+    """Return the text of a result.
+
+    If texts are shortened, the text of a successful file operation consists of the paths only.
+    """
     if shorten and not failed and (call.reads or call.writes):
         return ", ".join((*call.reads, *call.writes))
     return clip(clean(text), RESULT_LIMIT if shorten else None)
 
 
 def command_line(command: object) -> str:
-    """Return a command as it would be typed, without the shell around it."""
+    """Return a command as typed, without the shell that wraps it."""
     parts = [string(part) for part in listing(command)]
     if len(parts) == 3 and parts[0] in _SHELLS and parts[1].startswith("-"):
         return parts[2]
@@ -105,14 +108,14 @@ def command_line(command: object) -> str:
 
 
 def named_values(arguments: Mapping[str, Any]) -> str:
-    """Return arguments as `name=value`, separated by commas."""
+    """Return arguments as `name=value` pairs, separated by commas."""
     return ", ".join(f"{key}={value if isinstance(value, str) else _json(value)}" for key, value in arguments.items())
 
 
 def _json(value: object) -> str:
     try:
         return orjson.dumps(value).decode()
-    except TypeError:  # orjson limits the depth and the size of numbers
+    except TypeError:  # orjson rejects deep nesting and large integers
         return "…"
 
 
@@ -144,6 +147,6 @@ def _files(tool: str, arguments: Mapping[str, Any], body: str) -> tuple[tuple[st
     if _PATCH in body:
         return (), tuple(dict.fromkeys(map(clean, _PATCHED.findall(body))))
     path = clean(next((string(arguments[name]) for name in _PATHS if arguments.get(name)), ""))
-    # `str_replace_editor` performs every file operation; its command says which.
+    # `str_replace_editor` performs every file operation; its `command` argument selects the operation.
     operation = string(arguments.get("command")) if tool == "str_replace_editor" else tool.lower()
     return (path,) if path and operation in _READERS else (), (path,) if path and operation in _WRITERS else ()

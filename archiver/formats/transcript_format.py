@@ -1,4 +1,4 @@
-"""Protocols of transcript formats: one per agent, some with containers that hold several sessions."""
+"""Protocols of transcript formats, one format per agent. Some formats have containers with several sessions."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -14,19 +14,20 @@ Event: TypeAlias = Turn | Note | Skipped
 
 
 class FormatReader(Protocol):
-    """Reads one transcript, from its start or from the start of one of its exchanges."""
+    """Reader of one transcript, from its start or from the start of one of its exchanges."""
 
     def read(self, lines: Iterable[Line]) -> Iterator[Event]:
-        """Yield the events of each line before taking the next: turns and notes, or exactly one `Skipped`.
+        """Yield the events of each line before reading the next line.
 
-        A reader may hold a line back if its meaning depends on later lines. Its events then come before the turn that
-        opens the next exchange, or after the last line.
+        Each line yields turns and notes, or exactly one `Skipped`. A reader may hold a line back if its meaning depends
+        on later lines. The events of that line then precede the turn that opens the next exchange, or follow the last
+        line.
         """
         ...
 
 
 class TranscriptFormat(Protocol):
-    """Transcripts of one agent: where they are stored, how to recognise them and how to read them."""
+    """Transcripts of one agent: their locations, detection and readers."""
 
     @property
     def agent(self) -> str:
@@ -38,22 +39,25 @@ class TranscriptFormat(Protocol):
         ...
 
     def transcripts(self, root: Path, skipped: Unsearched | None = None) -> Iterator[Path]:
-        """Yield every transcript below a folder, sorted; `skipped` collects what is left out.
+        """Yield every transcript below a folder, sorted; `skipped` collects the paths that are skipped.
 
         Folders that cannot be read are logged as a warning.
         """
         ...
 
     def may_be_transcript(self, path: Path, root: Path) -> bool:
-        """Return whether a file below a folder may be a transcript, judged by its name and the folders in between."""
+        """Return whether a file below a folder may be a transcript, judged by its name and path."""
         ...
 
     def matches_name(self, name: str) -> bool:
-        """Return whether only this agent names its transcripts like this."""
+        """Return whether only this agent uses such a file name for transcripts."""
         ...
 
     def archive_name(self, path: Path, root: Path) -> str:
-        """Return a transcript's relative path in the archive, with forward slashes; it never leads out of it."""
+        """Return a transcript's relative path in the archive, with forward slashes.
+
+        The path never points outside the archive.
+        """
         ...
 
     def recognises(self, records: Sequence[Record]) -> bool:
@@ -61,7 +65,7 @@ class TranscriptFormat(Protocol):
         ...
 
     def identify(self, path: Path, head: bytes) -> Session:
-        """Return the session of a file, from its path and its first lines."""
+        """Return the session of a file, determined from its path and its first lines."""
         ...
 
     def reader(self, session: Session, *, shorten: bool = True) -> FormatReader:
@@ -73,20 +77,23 @@ class ContainedSession(Struct, frozen=True):
     """One session of a container."""
 
     path: Path
-    """Identity across scans: a path below the container, or below the service name so that later exports match."""
+    """Identity of the session across scans, as a path.
+
+    The path is below the container, or below the service name so that later exports match.
+    """
     archive_name: str
     """Path in the archive, below the agent's folder."""
     fingerprint: int
-    """Changes whenever the session changes."""
+    """Fingerprint that changes whenever the session changes."""
     changed_at: Milliseconds
-    """Time of the last change; 0 if unknown."""
+    """Time of the last change in milliseconds since 1970; 0 if unknown."""
     lines: Callable[[], Iterable[bytes]]
-    """Return the session as JSON lines with line ends. Raises `SourceUnreadable`."""
+    """Function that returns the session as JSON lines with line ends. Raises `SourceUnreadable`."""
 
 
 @runtime_checkable
 class ContainerFormat(TranscriptFormat, Protocol):
-    """A format whose sessions are stored in databases or exports, or spread over several files."""
+    """Format with sessions in databases or exports, or with sessions that are split into several files."""
 
     def containers(self) -> Iterator[Path]:
         """Yield every existing container of this user."""
@@ -97,7 +104,10 @@ class ContainerFormat(TranscriptFormat, Protocol):
         ...
 
     def container_state(self, path: Path) -> int:
-        """Return a number that changes whenever the container does; costs a few `stat` calls. Raises `OSError`."""
+        """Return a fingerprint that changes whenever the container changes.
+
+        Costs only a few `stat` calls. Raises `OSError`.
+        """
         ...
 
     def sessions(self, path: Path) -> Iterator[ContainedSession]:

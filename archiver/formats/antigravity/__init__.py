@@ -2,7 +2,7 @@
 
 Read: prompts, replies, thinking, tool calls with results, checkpoints, messages of the program.
 
-Lost: the rest of tool results that the program truncated. Conversations of the editor are stored elsewhere.
+Not read: text that the program truncated from tool results. Conversations of the editor are stored elsewhere.
 
 Checked against fixtures without a version. Test data: `examples/antigravity.jsonl`; samples
 `agents/antigravity/cli_*.jsonl` of agent-sessions.

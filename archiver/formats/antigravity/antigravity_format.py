@@ -23,13 +23,13 @@ class Antigravity(FolderFormat):
     name_pattern = re.compile(re.escape(_TRANSCRIPT))
 
     def roots(self) -> list[Path]:
-        """Return the folders of this user's sessions, of each edition; also those that may not be read."""
+        """Return the session folders of this user for each edition, including unreadable folders."""
         home = Path(os.environ.get(self.home_variable) or Path.home()).expanduser()
         found = [edition / "brain" for edition in folders.matching([(home / ".gemini", "antigravity*")])]
         return [folder for folder in found if folders.is_closed(folder) or folder.is_dir()]
 
     def identify(self, path: Path, head: bytes) -> Session:  # noqa: ARG002 - no record names the session
-        """Return the session named by its folder."""
+        """Return the session, identified by the name of its folder."""
         named = path.name == _TRANSCRIPT and len(path.parents) > 2
         return Session(self.agent, (path.parents[2].name if named else "") or path.stem)
 

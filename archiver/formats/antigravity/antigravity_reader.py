@@ -18,7 +18,10 @@ _NAMES = {"TargetFile": "path", "AbsolutePath": "path", "CommandLine": "command"
 
 
 class AntigravityReader(RecordReader):
-    """Reads one session, a numbered step per record. Results name no call, but come in the order of the calls."""
+    """Reader of one session, with a numbered step per record.
+
+    Results contain no call ID. They occur in the order of the calls.
+    """
 
     def __init__(self, session: Session, *, shorten: bool) -> None:
         super().__init__(session, shorten=shorten)
@@ -60,7 +63,7 @@ class AntigravityReader(RecordReader):
 
 
 def _decoded(value: Any) -> Any:
-    """Return an argument, which may be encoded as JSON within JSON."""
+    """Return a decoded argument; the program may encode it as JSON within JSON."""
     if not isinstance(value, str) or not value.startswith('"'):
         return value
     try:

@@ -1,4 +1,4 @@
-"""Exports of ChatGPT: trees of messages in `conversations.json`, or in several such files, mostly in a zip."""
+"""Exports of ChatGPT: trees of messages in one or several `conversations.json` files, usually in a zip."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ from .chatgpt_reader import ChatGptReader
 
 
 class ChatGpt(ExportFormat):
-    """Conversations of an export. A message that was asked or answered again begins a branch."""
+    """Conversations of a ChatGPT export. An edited prompt or a regenerated answer starts a branch."""
 
     agent = "chatgpt"
     reader_class = ChatGptReader
@@ -26,9 +26,9 @@ class ChatGpt(ExportFormat):
 
 
 def in_order(nodes: Record, current: str) -> Iterator[tuple[str, Record]]:
-    """Yield the nodes, each after its parent; where the tree branches, the branch with the current node last.
+    """Yield the nodes, each after its parent, with the current branch last.
 
-    So the conversation as shown is at the end. Nodes that no root leads to come after the rest, by time.
+    The displayed conversation is therefore at the end. Nodes that are unreachable from any root follow, sorted by time.
     """
     children: dict[str, list[str]] = {}
     for name, value in nodes.items():

@@ -1,4 +1,4 @@
-"""Exports of Claude.ai: lists of messages in `conversations.json`, mostly in a zip."""
+"""Exports of Claude.ai: lists of messages in `conversations.json`, usually in a zip."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ from .claude_ai_reader import ClaudeAiReader
 
 
 class ClaudeAi(ExportFormat):
-    """Conversations of an export."""
+    """Conversations of a Claude.ai export."""
 
     agent = "claude-ai"
     reader_class = ClaudeAiReader

@@ -9,7 +9,7 @@ from ..record_reader import RecordReader
 
 
 class ClaudeAiReader(RecordReader):
-    """Reads one conversation, a message per record."""
+    """Reader of one conversation, with a message per record."""
 
     def _record(self, record: Record, line: Line) -> RecordEvents:
         if "conversation" in record:
@@ -33,7 +33,7 @@ class ClaudeAiReader(RecordReader):
         return self._facts.notes(line, facts) or SkipReason.REPEATED
 
     def _user(self, message: Record, stamp: RecordStamp) -> list[Turn | Note]:
-        """Return the prompt with the names of added files; the text of the files is the program's."""
+        """Return the prompt with the names of attached files; the text of the files is injected content."""
         added = [each for name in ("attachments", "files") for each in mappings(message.get(name))]
         names = dict.fromkeys(f"[file {clean(string(each.get('file_name')))}]" for each in added)
         asked = "\n".join(filter(None, [_text(message), *names]))
@@ -60,7 +60,7 @@ class ClaudeAiReader(RecordReader):
 
 
 def _text(message: Record) -> str:
-    """Return the text of a message's content; older exports have it beside the content."""
+    """Return the text of a message's content; older exports store the text in a separate field."""
     return clean(joined_text(message.get("content"), _block_text)) or clean(string(message.get("text")))
 
 

@@ -20,7 +20,10 @@ _OTHER_FILES = {"journal.jsonl", "history.jsonl"}
 
 
 class ClaudeCode(FolderFormat):
-    """Transcripts in `~/.claude/projects/<project>/<session>.jsonl`, those of sub-agents in folders below."""
+    """Transcripts in `~/.claude/projects/<project>/<session>.jsonl`.
+
+    Transcripts of sub-agents are in subfolders of the project folder.
+    """
 
     agent = "claude-code"
     reader_class = ClaudeCodeReader
@@ -29,7 +32,7 @@ class ClaudeCode(FolderFormat):
     name_pattern = re.compile(rf"(?:{_UUID}|agent-.*)\.jsonl", re.DOTALL)
 
     def roots(self) -> list[Path]:
-        """Return the existing `projects` folders of this user, from all documented places."""
+        """Return the existing `projects` folders of this user from all documented locations."""
         named = os.environ.get(self.home_variable)
         homes = [Path(named).expanduser()] if named else []
         found: dict[Path, Path] = {}
@@ -40,14 +43,17 @@ class ClaudeCode(FolderFormat):
         return list(found.values())
 
     def archive_name(self, path: Path, root: Path) -> str:
-        """Return `<project folder>/<session>.jsonl`; for sub-agents with the folders below the session."""
+        """Return `<project folder>/<session>.jsonl`; names of sub-agents include the folders below the session."""
         below = path.relative_to(root).parts if path.is_relative_to(root) else ()
         if "projects" in below[:2]:
             root = root.joinpath(*below[: below.index("projects") + 1])
         return folders.archive_name(path, root)
 
     def identify(self, path: Path, head: bytes) -> Session:
-        """Return the session named by the file or its records; a sub-agent belongs to the session of its folder."""
+        """Return the session, identified by the file name or the records.
+
+        A sub-agent belongs to the session of its folder.
+        """
         path = Path(os.fsencode(path).decode("utf-8", "backslashreplace"))  # file names may be any bytes
         named = next(filter(None, (string(record.get("sessionId")) for record in head_records(head))), "")
         agent_id = _agent_id(path, head_records(head))
@@ -65,7 +71,7 @@ class ClaudeCode(FolderFormat):
             return "snapshot" in record
         if kind in _BOOKKEEPING:
             return "sessionId" in record
-        # Other agents also link records by `parentUuid`, but write a message as `parts`.
+        # Other agents also link records by `parentUuid`, but store messages in a field `parts`.
         is_message = kind in {"user", "assistant"} and "content" in mapping(record.get("message"))
         return is_message and not _ENVELOPE.isdisjoint(record)
 
@@ -74,7 +80,7 @@ class ClaudeCode(FolderFormat):
 
 
 def _agent_id(path: Path, records: Iterable[Record]) -> str:
-    """Return the sub-agent that wrote every record; empty for a transcript of anybody else."""
+    """Return the ID of the sub-agent that wrote every record; empty for other transcripts."""
     if path.stem.startswith("agent-"):
         return path.stem.removeprefix("agent-")
     ids: set[str] = set()

@@ -1,4 +1,4 @@
-"""Authors of texts that Claude Code records as the user's: the user, a command, or the program itself."""
+"""Authors of texts that Claude Code records with the role `user`: the user, a command, or the program itself."""
 
 from typing import NamedTuple
 
@@ -28,7 +28,7 @@ _NOTICE_TAIL = "Read the output file to retrieve the result:"
 
 
 class AttributedText(NamedTuple):
-    """A text without its envelope, and its author."""
+    """Text without its envelope, and the author of the text."""
 
     speaker: Speaker
     kind: Kind
@@ -37,14 +37,14 @@ class AttributedText(NamedTuple):
 
     @classmethod
     def injected(cls, text: str) -> "AttributedText":
-        """Return a text of the program."""
+        """Return a text attributed to the program."""
         return cls(Speaker.HOST, Kind.INJECTED, text)
 
 
 def attribute(text: str) -> AttributedText:
-    """Return a text with its author; empty for an empty envelope.
+    """Return a text with its author; the text is empty for an empty envelope.
 
-    Users quote the program's tags, so a text counts as an envelope only if it consists of nothing else.
+    Users quote the program's tags. So a text counts as an envelope only if it consists of tags and nothing else.
     """
     text = without_reminders(text) or text.strip()
     if text.startswith("<"):
@@ -59,7 +59,7 @@ def attribute(text: str) -> AttributedText:
 
 
 def without_reminders(text: str) -> str:
-    """Return a text without passages that the program or an editor added on lines of their own."""
+    """Return a text without the passages that the program or an editor added on separate lines."""
     if "</" not in text:
         return text.strip()
     for tag in _EMBEDDED:
@@ -83,7 +83,7 @@ def _without(text: str, opening: str, closing: str) -> str:
 
 
 def _envelopes(text: str) -> dict[str, str]:
-    """Return the content of each tag, in order, if the text consists of known tags; else nothing."""
+    """Return the content of each tag, in order; empty unless the text consists of known tags only."""
     found: dict[str, str] = {}
     rest = text
     while rest.startswith("<"):
@@ -110,9 +110,10 @@ def _opened(tags: dict[str, str]) -> AttributedText:
 
 
 def _command(tags: dict[str, str], *, local: bool) -> AttributedText:
-    """Return a slash command; a `local` one, which the program runs itself, is a prompt only if it has a sentence.
+    """Return a slash command with its author.
 
-    `/plan <what to plan>`, for example, asks the assistant something.
+    The program runs `local` commands itself. They count as prompts only if their arguments have at least 3 words. For
+    example, `/plan <what to plan>` is a request to the assistant.
     """
     name, arguments = tags.get("command-name", tags.get("command-message", "")), tags.get("command-args", "")
     text = f"{name} {arguments}".strip()

@@ -1,8 +1,8 @@
 """Prompts typed while the assistant was busy.
 
-Such a prompt is recorded when it is queued, and again when it is sent, but not if the assistant reads it in the middle
-of its work. So it is held until the next exchange opens. If no other line has it by then, it belongs to the exchange in
-which it was typed.
+Claude Code records such a prompt when it is queued, and again when it is sent. It does not record the prompt again if
+the assistant reads the prompt in the middle of its work. So the prompt is held back until the next exchange opens. If
+no other line contains the prompt by then, the prompt belongs to the exchange in which it was typed.
 """
 
 from msgspec import Struct, field
@@ -17,24 +17,27 @@ class _QueuedPrompt(Struct):
     skipped: str = ""
     """Reason for skipping the prompt."""
     read: bool = False
-    """True if the assistant read the prompt, so that it is no longer in the queue."""
+    """True if the assistant read the prompt, which removes the prompt from the queue."""
     accounted: bool = False
-    """True if its line has other events, so that it needs no skip."""
+    """True if the line of the prompt has other events and therefore needs no skip."""
 
 
 class PromptQueue(Struct):
     """Queued prompts of the current exchange."""
 
     released: list[Event]
-    """Receives the prompts and skips once they are decided."""
+    """List to which prompts and skips are appended once decided."""
     _held: list[_QueuedPrompt] = field(default_factory=list[_QueuedPrompt])
 
     def add(self, turn: Turn) -> None:
-        """Hold a queued prompt."""
+        """Hold back a queued prompt."""
         self._held.append(_QueuedPrompt(turn))
 
     def holds(self, line: int, *, accounted: bool) -> bool:
-        """Return whether a prompt of this line is held; `accounted` says that the line has other events."""
+        """Return whether a prompt of this line is held back.
+
+        `accounted` is True if the line has other events.
+        """
         if not self._held:
             return False
         held = [prompt for prompt in self._held if prompt.turn.line == line]
@@ -43,7 +46,7 @@ class PromptQueue(Struct):
         return bool(held)
 
     def seen_again(self, text: str) -> None:
-        """Skip the first prompt with these words."""
+        """Skip the first held prompt with this text."""
         words = text.split() if self._held else []
         for prompt in self._held:
             if not prompt.skipped and prompt.turn.text.split() == words:
@@ -51,7 +54,7 @@ class PromptQueue(Struct):
                 return
 
     def read(self, text: str) -> None:
-        """Take the first prompt with these words, or the first of all if there are no words, out of the queue."""
+        """Remove the first prompt with this text from the queue, or the first prompt if the text is empty."""
         words = text.split()
         for prompt in self._held:
             if not (prompt.skipped or prompt.read) and (not words or prompt.turn.text.split() == words):
@@ -65,7 +68,10 @@ class PromptQueue(Struct):
                 prompt.skipped = prompt.skipped or SkipReason.WITHDRAWN
 
     def settle(self, line: int) -> None:
-        """Decide about every prompt: line `line` opens an exchange, or no line follows (0)."""
+        """Release or skip every held prompt.
+
+        Line `line` opens an exchange; 0 means that no line follows.
+        """
         accounted = {prompt.turn.line for prompt in self._held if not prompt.skipped}
         for prompt in self._held:
             own = prompt.turn.line

@@ -48,13 +48,13 @@ _SKIPPED_SYSTEM = {
     "stop_hook_summary",
     "turn_duration",
 }
-# Old versions wrote up to a third of all lines as progress, with the fields in this order.
+# In old versions, up to a third of all lines are progress records with the fields in this order.
 _PROGRESS, _PROGRESS_WITHIN = b'"type":"progress","data":{', 800
 _GLUED = b'}{"'
 
 
 class ClaudeCodeReader(RecordReader):
-    """Reads one transcript."""
+    """Reader of one transcript."""
 
     def __init__(self, session: Session, *, shorten: bool) -> None:
         super().__init__(session, shorten=shorten)
@@ -98,7 +98,7 @@ class ClaudeCodeReader(RecordReader):
             return unknown_type(kind)
         return handler(record, RecordStamp(line.number, instant(record.get("timestamp")), string(record.get("uuid"))))
 
-    # The user's side
+    # Records of the user
 
     def _user(self, record: Record, stamp: RecordStamp) -> RecordEvents:
         content = mapping(record.get("message")).get("content")
@@ -113,7 +113,7 @@ class ClaudeCodeReader(RecordReader):
         return [*self._say(record, stamp, text), *self._facts.note(stamp.line, Fact.PARENT, origin)]
 
     def _attributed(self, record: Record, text: str) -> AttributedText:
-        """Return a text with its author, from the wording and the flags of the record."""
+        """Return a text with its author, determined from the wording and the flags of the record."""
         if record.get("isCompactSummary") is True:
             return AttributedText(Speaker.HOST, Kind.COMPACTION, text)
         found = attribute(text)
@@ -134,7 +134,7 @@ class ClaudeCodeReader(RecordReader):
         return [turn, *notes, *self._envelope_notes(record, stamp.line)]
 
     def _open(self, record: Record, line: int) -> list[Note]:
-        """Open an exchange: forget the state of the previous one."""
+        """Open an exchange and clear the state of the previous exchange."""
         self._queue.settle(line)
         self._calls.clear()
         self._envelope = ()
@@ -166,7 +166,7 @@ class ClaudeCodeReader(RecordReader):
             writes=found.writes,
         )
 
-    # The assistant's side
+    # Records of the assistant
 
     def _assistant(self, record: Record, stamp: RecordStamp) -> RecordEvents:
         message = mapping(record.get("message"))
@@ -196,7 +196,7 @@ class ClaudeCodeReader(RecordReader):
             return [stamp.turn(Speaker.HOST, Kind.INJECTED, text, failed=failed)]
         return [stamp.turn(Speaker.ASSISTANT, Kind.THINKING if thinking else Kind.PROSE, text, group=group)]
 
-    # The program's records
+    # Records of the program
 
     def _system(self, record: Record, stamp: RecordStamp) -> RecordEvents:
         subtype, text = string(record.get("subtype")), clean(string(record.get("content")))
@@ -244,7 +244,7 @@ class ClaudeCodeReader(RecordReader):
         if text.startswith("/") and len(text.split()) == 1:
             found = AttributedText.injected(text)
         turn = stamp.turn(found.speaker, found.kind, found.text)
-        # A queue operation has no id of its own and is in every copy of the file.
+        # A queue operation has no ID and occurs in every copy of the file.
         named = record_id("", f"{turn.at} {text}".encode()) if turn.at is not None else ""
         self._queue.add(turn._replace(record=named))
         return SkipReason.QUEUED
@@ -266,7 +266,10 @@ class ClaudeCodeReader(RecordReader):
         return self._facts.note(stamp.line, Fact.PULL_REQUEST, address) or SkipReason.REPEATED
 
     def _continued(self, record: Record, stamp: RecordStamp) -> RecordEvents:
-        """Read the id of the next session: the only other id, in a field whose name varies."""
+        """Return a note with the ID of the next session.
+
+        The name of the field varies, but the record contains only one other ID.
+        """
         own = {string(record.get(name)) for name in ("sessionId", "session_id", "uuid", "parentUuid")}
         others = [value for value in map(string, record.values()) if _UUID.fullmatch(value) and value not in own]
         if not others:
@@ -274,7 +277,7 @@ class ClaudeCodeReader(RecordReader):
         return self._facts.note(stamp.line, Fact.CONTINUES, others[0]) or SkipReason.REPEATED
 
     def _envelope_notes(self, record: Record, line: int) -> list[Note]:
-        """Return notes of the session that the fields around a message contain, if they changed."""
+        """Return notes for changed session facts in the fields around a message."""
         get = record.get
         envelope = (get("sessionId"), get("cwd"), get("gitBranch"), get("version"), get("agentId"))
         if envelope == self._envelope:
@@ -283,25 +286,28 @@ class ClaudeCodeReader(RecordReader):
         session, cwd, branch, version, agent_id = envelope
         facts = {Fact.SESSION: session}
         if self._is_subagent:
-            # The records of a sub-agent contain the id of its parent.
+            # The records of a sub-agent contain the ID of its parent.
             facts = {Fact.PARENT: "" if session == self._session.native_id else session}
         facts |= {Fact.CWD: cwd, Fact.BRANCH: "" if branch == "HEAD" else branch, Fact.VERSION: version}
         return self._facts.notes(line, facts | {Fact.AGENT_ID: agent_id})
 
 
 def _is_progress(data: bytes) -> bool:
-    """Return whether a line is progress, without decoding it: its outermost object has that type and ends."""
+    """Return whether a line is progress, without decoding it.
+
+    The line must consist of a single object of type `progress`.
+    """
     at = data.find(_PROGRESS, 0, _PROGRESS_WITHIN)
     return at > 0 and data.count(b"{", 0, at) == 1 and data.endswith(b"}") and _GLUED not in data
 
 
 def _is_result(block: Record) -> bool:
-    """Return whether a block is a result: `tool_result`, `web_search_tool_result` and the like."""
+    """Return whether a block is a result, such as `tool_result` or `web_search_tool_result`."""
     return string(block.get("type")).endswith("tool_result")
 
 
 def _usage(message: Record) -> str:
-    """Return the tokens of one reply so far; new, cached and cache-writing tokens all count as input."""
+    """Return the tokens of one reply so far; input includes new, cached and cache-writing tokens."""
     counts, reply = mapping(message.get("usage")), string(message.get("id"))
     tokens_in = total(counts, "input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
     return usage(reply, tokens_in, total(counts, "output_tokens")) if reply else ""

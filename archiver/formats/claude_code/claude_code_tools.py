@@ -1,4 +1,4 @@
-"""Claude Code's tool calls and results as readable text, with the files they touched."""
+"""Claude Code's tool calls and results as readable text, with the affected files."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
@@ -16,7 +16,10 @@ _READERS = {"Read", "NotebookRead"}
 _WRITERS = {"Edit", "MultiEdit", "Write", "NotebookEdit"}
 _ASK_USER = "AskUserQuestion"
 _REPORTS_REFUSAL = _WRITERS | {_ASK_USER, "ExitPlanMode"}
-"""Tools whose failures contain the user's reason for a refusal. Failures of others may begin with foreign text."""
+"""Tools whose failures contain the user's reason for a refusal.
+
+Failures of other tools may begin with unrelated text.
+"""
 _REJECTED = "The user doesn't want to proceed with this tool use."
 _REJECTED_WITH = "To tell you how to proceed, the user said:\n"
 _CLARIFY = "The user wants to clarify these questions."
@@ -25,7 +28,7 @@ Arguments: TypeAlias = Mapping[str, Any]
 
 
 class ToolResult(Struct, frozen=True):
-    """A result: its text, its author, and the files that were read or written."""
+    """Result of a tool: its text, its author, and the files that the tool read or wrote."""
 
     text: str
     failed: bool
@@ -148,7 +151,7 @@ def result_of(block: Record, call: ToolCall, extra: object, *, shorten: bool) ->
 
 
 def _failure(text: str, limit: int | None, *, by_user: bool) -> ToolResult:
-    """Return a failure; if the user refused the call and gave a reason, the user speaks."""
+    """Return a failure; its author is the user if the user refused the call and gave a reason."""
     if text.startswith(_REJECTED):
         reason = text.partition(_REJECTED_WITH)[2].strip()
         if by_user and reason and not reason.startswith(_CLARIFY):
@@ -183,7 +186,7 @@ def _extra_text(extra: object) -> str:
 
 
 def content_text(content: object) -> str:
-    """Return the text of a message or a result; pictures and documents as their type and size."""
+    """Return the text of a message or a result, with type and size in place of pictures and documents."""
     return content if isinstance(content, str) else joined_text(mappings(content), block_text)
 
 

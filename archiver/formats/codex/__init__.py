@@ -1,9 +1,10 @@
-"""Codex: rollouts as JSON lines in `~/.codex`, compressed with Zstandard once they are a week old.
+"""Codex: rollouts as JSON lines in `~/.codex`, compressed with Zstandard after a week.
 
 Read: prompts, replies, reasoning summaries, tool calls with results, patches, web searches, reviews, messages between
 agents, compactions, titles, token usage, rewinds, forks. Both forms of the history: events and paginated items.
 
-Lost: encrypted reasoning, the copy of the history inside a compaction, state of the program (`world_state` and others).
+Not read: encrypted reasoning, the copy of the history inside a compaction, and the program's state such as
+`world_state`.
 
 Checked against versions 0.121 to 0.145 (measured); older headers from descriptions, paginated history from the source.
 Test data: `examples/codex.jsonl`; samples `*/codex/*.jsonl` of entire-graph and agentv.

@@ -1,4 +1,4 @@
-"""Envelopes around the records of Codex rollouts, which changed from version to version."""
+"""Envelopes around the records of Codex rollouts; their shape depends on the version."""
 
 from collections.abc import Iterable, Iterator
 
@@ -13,7 +13,7 @@ _KIND_WITHIN = 200
 
 
 def headers(found: Iterable[Record]) -> Iterator[Record]:
-    """Yield the session headers among some records; the oldest versions wrote one without an envelope."""
+    """Yield the session headers among some records; the oldest versions wrote headers without an envelope."""
     for record in found:
         if record.get("type") == "session_meta":
             yield mapping(record.get("payload"))
@@ -22,13 +22,13 @@ def headers(found: Iterable[Record]) -> Iterator[Record]:
 
 
 def parent_of(header: Record) -> str:
-    """Return the parent of a sub-agent, or the origin of a fork."""
+    """Return the ID of a sub-agent's parent, or of a fork's origin."""
     spawned = mapping(mapping(mapping(header.get("source")).get("subagent")).get("thread_spawn"))
     return string(spawned.get("parent_thread_id")) or first_string(header, "parent_thread_id", "forked_from_id")
 
 
 def opened(record: Record) -> tuple[str, Record]:
-    """Return the type of a record, such as `response_item/message`, and its content without envelopes."""
+    """Return the type of a record, such as `response_item/message`, and the record's content without envelopes."""
     kind, payload = record.get("type"), mapping(record.get("payload"))
     if "payload" not in record:
         return _bare_type(record), record
@@ -49,7 +49,10 @@ def _bare_type(record: Record) -> str:
 
 
 def without_history(line: Line) -> list[Record] | None:
-    """Return a compaction without its copy of the conversation, which may fill most of a file; None for other lines."""
+    """Return a compaction record without its copy of the conversation; None for other lines.
+
+    The copy may make up most of a file.
+    """
     if _COMPACTED not in line.data[:_KIND_WITHIN]:
         return None
     head, found, _ = line.data.partition(_HISTORY)
@@ -60,12 +63,12 @@ def without_history(line: Line) -> list[Record] | None:
 
 
 def call_id(payload: Record) -> str:
-    """Return the id that a call and its result share."""
+    """Return the ID that a call and its result share."""
     return first_string(payload, "call_id", "id")
 
 
 def called_tool(payload: Record) -> str:
-    """Return the tool of a call of any type, with its server if it has one."""
+    """Return the tool name of a call of any type, with the name of its server if present."""
     name = string(payload.get("name")) or string(mapping(payload.get("function")).get("name"))
     namespace = string(payload.get("namespace"))
     if not name:

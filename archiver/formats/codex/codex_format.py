@@ -17,7 +17,10 @@ _OTHER_FILES = {"history.jsonl", "session_index.jsonl"}
 
 
 class Codex(FolderFormat):
-    """Rollouts in `~/.codex/sessions/<year>/<month>/<day>` and `~/.codex/archived_sessions`, old ones compressed."""
+    """Rollouts in `~/.codex/sessions/<year>/<month>/<day>` and `~/.codex/archived_sessions`.
+
+    Codex compresses old rollouts.
+    """
 
     agent = "codex"
     reader_class = CodexReader
@@ -25,12 +28,15 @@ class Codex(FolderFormat):
     name_pattern = re.compile(r"rollout-.*\.jsonl(\.zst)?", re.DOTALL)
 
     def may_be_transcript(self, path: Path, root: Path) -> bool:
-        """Return whether a file may be a rollout, and not the compressed twin of another."""
+        """Return whether a file may be a rollout, excluding compressed duplicates of uncompressed rollouts."""
         twin = path.suffix == ".zst" and path.with_suffix("").exists()
         return super().may_be_transcript(path, root) and not twin
 
     def identify(self, path: Path, head: bytes) -> Session:
-        """Return the session named by the first header; a fork repeats those of its ancestors after its own."""
+        """Return the session, identified by the first header.
+
+        A fork repeats the headers of its ancestors after its own header.
+        """
         header = next(headers(head_records(head)), Record())
         in_name = _UUID.findall(path.name)
         native_id = string(header.get("id")) or (in_name[-1].lower() if in_name else path.name.partition(".")[0])

@@ -1,4 +1,4 @@
-"""Authors of texts that Codex records as the user's: the user, or the program itself."""
+"""Authors of texts that Codex records with the role `user`: the user, or the program itself."""
 
 import re
 
@@ -30,8 +30,8 @@ _SHELL = re.compile(
 def is_envelope(text: str, *, known_only: bool) -> bool:
     """Return whether a text consists of one of the program's envelopes.
 
-    With `known_only`, only known tags count: events already separate what the user typed from what the program adds.
-    Items do not, so any tag with an underscore counts; no HTML tag has one.
+    With `known_only`, only known tags count, because events already separate typed text from text of the program. Items
+    do not separate them, so any tag with an underscore counts. HTML tags never contain underscores.
     """
     text = text.strip()
     if text.startswith(_INSTRUCTIONS):
@@ -45,17 +45,17 @@ def is_envelope(text: str, *, known_only: bool) -> bool:
 
 
 def request(text: str) -> str:
-    """Return what the user asked, without the list of files and the editor's state above it."""
+    """Return the user's request, without the file list and the editor state above it."""
     found = [*_REQUEST.finditer(text)] if text.startswith(("#", "<")) else []
     return text[found[-1].end() :].strip() if found else text
 
 
 def without_picture_tags(text: str) -> str:
-    """Return a text without the tags that mark the places of pictures."""
+    """Return a text without the tags that mark the positions of pictures."""
     return _PICTURE.sub("", text).strip()
 
 
 def shell_command(text: str) -> tuple[str, str] | None:
-    """Return a command that the user ran without the assistant, and its output; None for other texts."""
+    """Return a shell command that the user ran, and its output; None for other texts."""
     found = _SHELL.match(text.strip())
     return (found[1].strip(), (found[2] or "").strip()) if found else None

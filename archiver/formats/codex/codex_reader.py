@@ -1,7 +1,8 @@
 """Reader of Codex rollouts, of every version.
 
-A rollout records a session twice: as items, which the model received and wrote, and as events, which the user saw. A
-prompt is taken from whichever comes first. For replies and tool results, items have more detail than events.
+A rollout records a session twice: as items, which the model received or wrote, and as events, which the user saw. The
+reader takes a prompt from the first of its two records. For replies and tool results, the reader prefers items, which
+have more detail.
 """
 
 from collections.abc import Callable, Sequence
@@ -48,7 +49,7 @@ _BOOKKEEPING = {
 
 
 class CodexReader(RecordReader):
-    """Reads one rollout."""
+    """Reader of one rollout."""
 
     title_rank = 3
 
@@ -134,7 +135,10 @@ class CodexReader(RecordReader):
         return self._facts.note(stamp.line, Fact.TITLE, payload.get("thread_name")) or SkipReason.REPEATED
 
     def _usage(self, payload: Record, stamp: RecordStamp) -> RecordEvents:
-        """Read a token count. It is repeated whenever the limits change; the running total identifies the reply."""
+        """Return a note of the token usage of a reply.
+
+        Codex repeats the token count whenever the rate limits change. The running total identifies the reply.
+        """
         info = mapping(payload.get("info"))
         last, running = mapping(info.get("last_token_usage")), mapping(info.get("total_token_usage"))
         reply = str(whole(running.get("total_tokens")))
@@ -192,7 +196,7 @@ class CodexReader(RecordReader):
         return self._ask("event", text, "\n".join(filter(None, pictures)), stamp)
 
     def _ask(self, place: str, text: str, pictures: str, stamp: RecordStamp) -> RecordEvents:
-        """Return a prompt, unless an item or an event has it already."""
+        """Return a prompt, unless it is already known from the other record type (item or event)."""
         words = without_picture_tags(text)
         if self._copies.take(words, place="event" if place == "item" else "item"):
             return SkipReason.REPEATED
@@ -204,7 +208,7 @@ class CodexReader(RecordReader):
         return events
 
     def _open(self, text: str, stamp: RecordStamp) -> list[Turn | Note]:
-        """Open an exchange: forget the state of the previous one."""
+        """Open an exchange and clear the state of the previous exchange."""
         self._repetitions.settle()
         self._copies.clear()
         self._thoughts.clear()
@@ -213,7 +217,7 @@ class CodexReader(RecordReader):
         return self._prompt(text, stamp)
 
     def _agent_message(self, payload: Record, stamp: RecordStamp) -> RecordEvents:
-        """Read a message of another agent: a task from the parent, or a report from a sub-agent."""
+        """Return a message from another agent: a task from the parent, or a report from a sub-agent."""
         author, recipient = string(payload.get("author")), string(payload.get("recipient"))
         text = clean(content_text(payload.get("content")))
         if not text:
@@ -235,7 +239,7 @@ class CodexReader(RecordReader):
         return self._injected(text, stamp) or SkipReason.EMPTY
 
     def _review_begins(self, payload: Record, stamp: RecordStamp) -> RecordEvents:
-        """Read a user's request for a review; the program writes the sentence that follows."""
+        """Return a user's request for a review; the program writes the sentence that follows."""
         wanted = string(mapping(payload.get("target")).get("instructions"))
         wanted = wanted or first_string(payload, "user_facing_hint", "prompt")
         events = self._open(f"/review {clean(wanted)}".strip(), stamp)
@@ -279,7 +283,7 @@ class CodexReader(RecordReader):
         found = ToolOutput(tool_search_results(payload)) if "tools" in payload else output_of(payload.get("output"))
         turn = self._result(stamp, name, call, found)
         if call.writes:
-            # The event has the files that were changed in the end.
+            # The event contains the list of changed files.
             return self._event(name, [turn])
         self._repetitions.record(name)
         return [turn]

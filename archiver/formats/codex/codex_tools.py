@@ -1,4 +1,4 @@
-"""Results of Codex's tools: their text, and whether they failed."""
+"""Results of Codex's tools: text and success or failure."""
 
 import re
 
@@ -27,14 +27,17 @@ _FAILURES = (
 
 
 class ToolOutput(Struct, frozen=True):
-    """Text of a result."""
+    """Text of a result, and whether the tool failed."""
 
     text: str
     failed: bool = False
 
 
 def output_of(output: object) -> ToolOutput:
-    """Return the output of a result of any version: text with a header, JSON with an exit code, blocks or an object."""
+    """Return the output of a result, from any version.
+
+    The result is text with a header, JSON with an exit code, a list of blocks, or an object.
+    """
     details = _details(output)
     if details:
         code = mapping(details.get("metadata")).get("exit_code")
@@ -49,7 +52,7 @@ def output_of(output: object) -> ToolOutput:
 
 
 def command_output(payload: Record) -> ToolOutput:
-    """Return the output of a command, from the event that ends it."""
+    """Return the output of a command from the event that ends the command."""
     printed = [string(payload.get("stdout")), string(payload.get("stderr"))]
     code = payload.get("exit_code")
     body = string(payload.get("aggregated_output")) or "\n".join(filter(None, printed))
@@ -58,7 +61,7 @@ def command_output(payload: Record) -> ToolOutput:
 
 
 def mcp_output(payload: Record) -> ToolOutput:
-    """Return the output of an MCP tool, from the event or the item that ends the call."""
+    """Return the output of an MCP tool from the event or the item that ends the call."""
     result = mapping(payload.get("result"))
     fault = content_text(result.get("Err")) or string(mapping(payload.get("error")).get("message"))
     result = mapping(result.get("Ok")) or result
@@ -66,13 +69,13 @@ def mcp_output(payload: Record) -> ToolOutput:
 
 
 def web_results(payload: Record) -> str:
-    """Return titles and addresses of the results of a web search."""
+    """Return the titles and URLs of web search results."""
     results = mappings(payload.get("results"))
     return "\n".join(" ".join(filter(None, (string(each.get("title")), string(each.get("url"))))) for each in results)
 
 
 def tool_search_results(payload: Record) -> str:
-    """Return the names of the tools that a search for tools found."""
+    """Return the names of the tools that a tool search found."""
     return "\n".join(
         ", ".join(string(tool.get("name")) for tool in [group, *mappings(group.get("tools"))])
         for group in mappings(payload.get("tools"))
@@ -80,7 +83,7 @@ def tool_search_results(payload: Record) -> str:
 
 
 def search_terms(payload: Record) -> str:
-    """Return what a web search was for: a query, a page, or a text in a page."""
+    """Return the target of a web search: a query, a page, or a text in a page."""
     action = mapping(payload.get("action"))
     queries = " | ".join(string(query) for query in listing(action.get("queries")))
     asked = [string(action.get("query")) or queries, string(action.get("pattern")), string(action.get("url"))]
@@ -97,12 +100,12 @@ def review_text(output: Record) -> str:
 
 
 def content_text(content: object) -> str:
-    """Return the text of a message or a result; pictures as their type and size."""
+    """Return the text of a message or a result, with type and size in place of pictures."""
     return joined_text(content, _block_text)
 
 
 def picture_label(address: str) -> str:
-    """Return a label that stands for a picture: its type and size, or its address."""
+    """Return a label that replaces a picture: its type and size, or its URL."""
     kind, found, data = address.removeprefix("data:").partition(";base64,")
     return media_label(kind, data) if found else f"[{address or 'picture'}]"
 

@@ -3,7 +3,7 @@
 Read: prompts with the names of attachments, replies, reasoning, tool calls with results, skills, notifications,
 compactions, titles, changed files and token usage at the end of a session.
 
-Lost: permissions, hooks, progress of tools, system messages.
+Not read: permissions, hooks, progress of tools, system messages.
 
 Checked against version 1.0.12 and later (measured). Test data: `examples/copilot.jsonl`; samples
 `EntityProcess+agentv/copilot/*.jsonl` and `agents/copilot` of agent-sessions.

@@ -14,7 +14,7 @@ _EVENTS = "events.jsonl"
 
 
 class Copilot(FolderFormat):
-    """Sessions in `~/.copilot/session-state/<session>/events.jsonl`; older versions wrote `<session>.jsonl`."""
+    """Sessions in `~/.copilot/session-state/<session>/events.jsonl`; older versions used `<session>.jsonl`."""
 
     agent = "copilot"
     reader_class = CopilotReader
@@ -23,7 +23,7 @@ class Copilot(FolderFormat):
     name_pattern = re.compile(re.escape(_EVENTS))
 
     def identify(self, path: Path, head: bytes) -> Session:
-        """Return the session named by its first event, else by the folder or the file."""
+        """Return the session, identified by its first event or, without an ID there, by the folder or file name."""
         started = (string(mapping(record.get("data")).get("sessionId")) for record in head_records(head))
         named = next(filter(None, started), "")
         return Session(self.agent, named or (path.parent.name if path.name == _EVENTS else path.stem))

@@ -27,7 +27,7 @@ _SKIPPED_TYPES = {
 
 
 class CopilotReader(RecordReader):
-    """Reads one session. Messages announce tool calls, which have events of their own as well."""
+    """Reader of one session. A tool call is recorded twice: in the assistant's message and as a separate event."""
 
     title_rank = 2
 
@@ -93,7 +93,7 @@ class CopilotReader(RecordReader):
         return self._compacted(data.get("summaryContent"), stamp)
 
     def _shutdown(self, data: Record, stamp: RecordStamp) -> RecordEvents:
-        """Read the files that the session changed and the tokens that it used."""
+        """Return notes of the session's changed files and token usage."""
         used = [mapping(mapping(each).get("usage")) for each in mapping(data.get("modelMetrics")).values()]
         tokens_in, tokens_out = (sum(total(each, name) for each in used) for name in ("inputTokens", "outputTokens"))
         named = listing(mapping(data.get("codeChanges")).get("filesModified"))

@@ -1,10 +1,10 @@
-"""Cursor: the editor's databases, a database per chat of the command line, and transcripts of agents.
+"""Cursor: the editor's databases, one database per command-line chat, and agent transcripts.
 
-Read: prompts, replies, thinking, tool calls with results, titles, models, token usage. Transcripts of agents have no
-ids and no times; the time of the file stands in for them.
+Read: prompts, replies, thinking, tool calls with results, titles, models, token usage. Agent transcripts have no IDs
+and no times; the modification time of the file is used instead.
 
-Lost: checkpoints, context of messages, binary parts of chats.
+Not read: checkpoints, context of messages, binary parts of chats.
 
-Checked against transcripts of agents (fixtures); the databases from descriptions. Test data: `examples/cursor.jsonl`;
+Checked against agent transcripts (fixtures); the databases from descriptions. Test data: `examples/cursor.jsonl`;
 samples `agents/cursor` of agent-sessions.
 """

@@ -1,4 +1,4 @@
-"""Chats of Cursor's command line: a database per chat, with messages as JSON blobs in order."""
+"""Chats of Cursor's command line: one database per chat, with messages as JSON blobs in order."""
 
 # ruff: noqa: S608 - statements contain fixed names only, values are bound
 import json
@@ -35,7 +35,7 @@ def _header(database: ForeignDatabase, session_id: str) -> dict[str, object]:
 
 
 def _meta(value: Value) -> dict[str, object]:
-    """Return a description of the chat, which is JSON in hexadecimal digits."""
+    """Return the description of the chat, which the database stores as hexadecimal JSON."""
     try:
         return mapping(json.loads(bytes.fromhex(as_text(value))))
     except ValueError:
@@ -43,7 +43,7 @@ def _meta(value: Value) -> dict[str, object]:
 
 
 def _lines(database: ForeignDatabase, session_id: str, header: dict[str, object]) -> Iterator[bytes]:
-    """Yield the messages; other blobs are trees of messages in a binary form."""
+    """Yield the message lines. Other blobs are trees of messages in a binary format."""
     yield message_line(session_id, conversation=header)
     query = f"SELECT {as_bytes('id')}, data FROM blobs WHERE substr(CAST(data AS BLOB), 1, 1) = x'7b' ORDER BY rowid"
     for blob, data in database.rows(query):

@@ -1,7 +1,8 @@
-"""Databases of Cursor's editor, which store all of the editor's state under keys.
+"""Databases of Cursor's editor, which store the editor's entire state as key-value pairs.
 
-A conversation is `composerData:<id>` with the order of its messages, each at `bubbleId:<id>:<bubble>`. Older
-conversations contain their messages; the oldest are tabs in the database of a project.
+The value of `composerData:<id>` is a conversation with the order of its messages. Each message is stored under
+`bubbleId:<id>:<bubble>`. Older conversations contain their messages. The oldest conversations are tabs in the database
+of a project.
 """
 
 # ruff: noqa: S608 - statements contain fixed names only, values are bound
@@ -20,11 +21,11 @@ from ..transcript_format import ContainedSession
 _COMPOSER, _BUBBLE = "composerData:", "bubbleId:"
 _TABS = "workbench.panel.aichat.view.aichat.chatdata"
 _HEADER = ("composerId", "name", "createdAt", "unifiedMode", "forceMode", "subagentInfo", "tabId", "chatTitle")
-"""Fields that describe a conversation; the others are the editor's state and change often."""
+"""Fields that describe a conversation. Other fields are editor state and change often."""
 
 
 def sessions(path: Path) -> Iterator[ContainedSession]:
-    """Yield every conversation, by id. Raises `SourceUnreadable`."""
+    """Yield every conversation, ordered by ID. Raises `SourceUnreadable`."""
     database = ForeignDatabase(path)
     folder = _project_folder(path)
     if database.columns("cursorDiskKV"):
@@ -45,7 +46,7 @@ def _session(path: Path, session_id: str, state: int, at: int, lines: "partial[I
 
 
 def _states(database: ForeignDatabase) -> dict[str, int]:
-    """Return a fingerprint of each conversation: keys, lengths and row ids of its values.
+    """Return a fingerprint per conversation, from the keys, lengths and row IDs of its values.
 
     The editor stores a changed value in a new row.
     """
@@ -59,12 +60,15 @@ def _states(database: ForeignDatabase) -> dict[str, int]:
 
 
 def _range(prefix: str) -> tuple[str, str]:
-    """Return the first key with a prefix, and the first key after all of these."""
+    """Return the key range of a prefix: inclusive start and exclusive end."""
     return prefix, prefix[:-1] + chr(ord(prefix[-1]) + 1)
 
 
 def _composer_lines(database: ForeignDatabase, session_id: str, folder: str) -> Iterator[bytes]:
-    """Yield the lines of a conversation, from one state of the database: ordered messages, then any others."""
+    """Yield the lines of a conversation: the ordered messages, then any other messages.
+
+    All lines come from one consistent state of the database.
+    """
     prefix = f"{_BUBBLE}{session_id}:"
     rows = database.rows(
         f"SELECT CAST(key AS BLOB), {as_bytes('value')} FROM cursorDiskKV"
@@ -93,14 +97,17 @@ def _id(bubble: object) -> str:
 
 
 def _decoded(data: object) -> Record:
-    """Return an object stored as JSON; empty if it is no object."""
+    """Return an object decoded from JSON; empty if the JSON is not an object."""
     raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
     found = decode(raw) if isinstance(raw, bytes) else []
     return found[0] if isinstance(found, list) and found else {}
 
 
 def _project_folder(path: Path) -> str:
-    """Return the folder of a project's database, from the file beside it; empty for the editor's own database."""
+    """Return the project folder of a database; empty for the editor's own database.
+
+    The folder is recorded in a file beside the database.
+    """
     try:
         found = mapping(json.loads((path.parent / "workspace.json").read_bytes()))
     except (OSError, ValueError):

@@ -22,9 +22,9 @@ _EDITOR, _CHAT = "state.vscdb", "store.db"
 
 
 class Cursor(FolderFormat):
-    """Conversations in the editor's databases, in one database per chat of the command line, and in transcripts.
+    """Conversations in editor databases, in one database per command-line chat, and in agent transcripts.
 
-    Transcripts of agents are `~/.cursor/projects/<project>/agent-transcripts/<id>.jsonl`, possibly in a folder `<id>`.
+    Agent transcripts are `~/.cursor/projects/<project>/agent-transcripts/<id>.jsonl`, possibly in a folder `<id>`.
     """
 
     agent = "cursor"
@@ -32,13 +32,16 @@ class Cursor(FolderFormat):
     home_folder, root_folders = ".cursor", ("projects",)
 
     def containers(self) -> Iterator[Path]:
-        """Yield the databases of this user's editor and chats."""
+        """Yield this user's editor databases and chat databases."""
         user = _editor_data()
         places = [(user, f"globalStorage/{_EDITOR}"), (user, f"workspaceStorage/*/{_EDITOR}")]
         return folders.matching([*places, (Path.home() / ".cursor" / "chats", f"*/*/{_CHAT}")])
 
     def is_container(self, path: Path) -> bool:
-        """Return whether a file is a database of the editor or of a chat; True if it cannot be read at present."""
+        """Return whether a file is an editor or chat database.
+
+        Also returns True if the database is temporarily unreadable.
+        """
         if path.name not in {_EDITOR, _CHAT} or not path.is_file():
             return False
         try:
@@ -47,15 +50,18 @@ class Cursor(FolderFormat):
             return True
 
     def container_state(self, path: Path) -> int:
-        """Return a number that changes with the database."""
+        """Return a fingerprint that changes whenever the database changes."""
         return fingerprint(*ForeignDatabase(path).state())
 
     def sessions(self, path: Path) -> Iterator[ContainedSession]:
-        """Yield every conversation, its header before its messages."""
+        """Yield every conversation, with its header before its messages."""
         return cursor_chats.sessions(path) if path.name == _CHAT else cursor_editor.sessions(path)
 
     def identify(self, path: Path, head: bytes) -> Session:
-        """Return the session named by the header, else by the file, whose time is the only one of a transcript."""
+        """Return the session, identified by the header or, without a header, by the file name.
+
+        An agent transcript has no times except the modification time of its file.
+        """
         header = header_of(head)
         named = first_string(header, "composerId", "agentId", "tabId")
         if named:

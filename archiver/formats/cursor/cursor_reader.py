@@ -1,4 +1,4 @@
-"""Reader of Cursor conversations: bubbles of the editor, messages of chats and of agents."""
+"""Reader of Cursor conversations: editor bubbles, chat messages and agent messages."""
 
 import re
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ _FAILED = {"error", "rejected"}
 
 
 class CursorReader(RecordReader):
-    """Reads one conversation."""
+    """Reader of one conversation."""
 
     def _record(self, record: Record, line: Line) -> RecordEvents:
         if "conversation" in record and "role" not in record:
@@ -34,7 +34,7 @@ class CursorReader(RecordReader):
             return SkipReason.BOOKKEEPING
         message = mapping(record.get("message"))
         role = string(record.get("role")) or string(message.get("role"))
-        # Without an id, equal lines may be different messages.
+        # Without an ID, equal lines may be different messages.
         named = record_id("", line.data) if string(record.get("id")) else ""
         stamp = RecordStamp(line.number, instant(record.get("timestamp")), named)
         return self._message(role, message.get("content"), stamp)
@@ -47,7 +47,7 @@ class CursorReader(RecordReader):
         }
         return self._facts.notes(line, facts) or SkipReason.REPEATED
 
-    # Bubbles of the editor
+    # Editor bubbles
 
     def _bubble(self, bubble: Record, line: Line) -> RecordEvents:
         at = instant(bubble.get("createdAt")) or instant(mapping(bubble.get("timingInfo")).get("clientStartTime"))
@@ -81,7 +81,7 @@ class CursorReader(RecordReader):
         model = mapping(bubble.get("modelInfo")).get("modelName")
         return self._facts.notes(line, {Fact.MODEL: model, Fact.USAGE: used})
 
-    # Messages of chats and agents
+    # Chat and agent messages
 
     def _message(self, role: str, content: object, stamp: RecordStamp) -> RecordEvents:
         blocks = [{"type": "text", "text": content}] if isinstance(content, str) else mappings(content)
@@ -123,7 +123,10 @@ def _text(block: Record) -> str:
 
 
 def _asked(text: str) -> str:
-    """Return what the user typed, without text that the program added; empty if only the program wrote."""
+    """Return the text that the user typed, without text that the program added.
+
+    The text is empty if the program wrote all of it.
+    """
     typed, rest = _QUERY.findall(text), clean(text)
     if typed:
         return clean("\n\n".join(typed))

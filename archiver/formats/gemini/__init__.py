@@ -3,7 +3,7 @@
 Read: prompts, replies, thoughts, tool calls with results, notices, titles, token usage, corrections of messages,
 rewinds, sub-agents.
 
-Lost: checkpoints, `logs.json`, tool output in files of its own, documents with `history` instead of `messages`.
+Not read: checkpoints, `logs.json`, tool output in separate files, documents with `history` instead of `messages`.
 
 Checked against documents of versions up to 0.39 (measured) and JSON lines of 0.40 (from the source). Test data:
 `examples/gemini.jsonl`; samples `entireio+cli/gemini-cli/*.json` and `agents/gemini` of agent-sessions.

@@ -15,7 +15,10 @@ _PROJECT_ROOT, _PROJECT_ROOT_MAX = ".project_root", 4096
 
 
 class Gemini(FolderFormat):
-    """Conversations in `~/.gemini/tmp/<project>/chats`; those of sub-agents in a folder named after the parent."""
+    """Conversations in `~/.gemini/tmp/<project>/chats`.
+
+    Conversations of sub-agents are in a folder named after the parent.
+    """
 
     agent = "gemini"
     reader_class = GeminiReader
@@ -24,12 +27,15 @@ class Gemini(FolderFormat):
     name_pattern = re.compile(r"session-\d{4}-\d\d-\d\dT\d\d-\d\d-[0-9a-f]{8}\.jsonl?")
 
     def may_be_transcript(self, path: Path, root: Path) -> bool:
-        """Return whether a file may be a conversation, and not a document that was migrated to JSON lines."""
+        """Return whether a file may be a conversation, excluding documents that were migrated to JSON lines."""
         migrated = path.suffix == ".json" and path.with_suffix(".jsonl").exists()
         return super().may_be_transcript(path, root) and not migrated
 
     def identify(self, path: Path, head: bytes) -> Session:
-        """Return the session named by the header, else by the file; a file beside `chats` names its folder."""
+        """Return the session, identified by the header or, without a header, by the file name.
+
+        A file beside `chats` contains the path of the project folder.
+        """
         header = next(filter(self._is_own, head_records(head)), Record())
         native_id = string(header.get("sessionId")) or path.name.partition(".")[0]
         if header.get("kind") != "subagent":
@@ -49,7 +55,7 @@ class Gemini(FolderFormat):
 
 
 def _project_root(chats: Path) -> str:
-    """Return the folder of a project; empty if the agent did not record it."""
+    """Return the path of a project; empty if the agent did not record the path."""
     try:
         with (chats.parent / _PROJECT_ROOT).open(encoding="utf-8", errors="replace") as file:
             return file.read(_PROJECT_ROOT_MAX).strip()

@@ -10,17 +10,17 @@ _ENVELOPES = ("<session_context>", "<hook_context>")
 
 
 def text_of(content: object) -> str:
-    """Return the text of a message; pictures and files as their type and size."""
+    """Return the text of a message, with type and size in place of pictures and files."""
     return joined_text(content, _part_text)
 
 
 def is_command(text: str) -> bool:
-    """Return whether a text is no prompt: a command to the program, or context that the program added."""
+    """Return whether a text is a command to the program, or context that the program added."""
     return _COMMAND.fullmatch(text) is not None or text.startswith(_ENVELOPES)
 
 
 def result_of(call: Record) -> str:
-    """Return the result of a call: the answer to the model, else the text shown to the user."""
+    """Return the result of a call: the response to the model or, without a response, the displayed text."""
     responses = [mapping(part.get("functionResponse")) for part in mappings(call.get("result"))]
     answers = [first_string(mapping(response.get("response")), "output", "error") for response in responses]
     shown = call.get("resultDisplay")

@@ -1,7 +1,7 @@
 """Reader of Gemini CLI conversations.
 
-The file is a journal: a message may be written again with corrections, and the user may go back to any message. So the
-replies of an exchange are read when it ends.
+The file is a journal: later lines may correct a message, and the user may go back to any message. So the replies of an
+exchange are read when the exchange ends.
 """
 
 import orjson
@@ -21,19 +21,19 @@ _NOTICES = {"info", "warning", "error"}
 
 
 class _Journal(Struct):
-    """Messages read so far, and those of the current exchange that may still be corrected."""
+    """Messages read so far, and messages of the current exchange that may still be corrected."""
 
     lines: dict[str, int] = field(default_factory=dict[str, int])
-    """First line of each valid message, in the order of the conversation."""
+    """First line of each valid message, in conversation order."""
     held: dict[str, tuple[Line, Record]] = field(default_factory=dict[str, tuple[Line, Record]])
 
     def add(self, message: str, line: int) -> None:
-        """Remember a message; nobody can go back to one without an id."""
+        """Record a message. Messages without an ID are ignored, because no rewind can refer to them."""
         if message:
             self.lines.setdefault(message, line)
 
     def rewind(self, message: str, line: int, *, partial: bool) -> list[Note]:
-        """Take back a message and all that follow; an unknown message stands for the whole conversation."""
+        """Remove a message and all later messages; an unknown message removes the whole conversation."""
         known = self.lines.get(message)
         if known is None and partial:
             return [Note(line, Fact.REWOUND, "")]
@@ -42,9 +42,9 @@ class _Journal(Struct):
         return [Note(line, Fact.REWOUND, str(first))] if first else []
 
     def replace(self, messages: set[str], line: int, *, partial: bool) -> list[Note]:
-        """Continue from these messages: everything after the last of them was abandoned.
+        """Continue from these messages and abandon all messages after the last of them.
 
-        A conversation without any of them begins anew, as after a compression, and abandons nothing.
+        If none of these messages is known, as after a compression, a new conversation begins and nothing is abandoned.
         """
         if partial:
             return [Note(line, Fact.REWOUND, "")]
@@ -54,7 +54,7 @@ class _Journal(Struct):
 
 
 class GeminiReader(RecordReader):
-    """Reads one conversation."""
+    """Reader of one conversation."""
 
     title_rank = 1
 
@@ -63,7 +63,7 @@ class GeminiReader(RecordReader):
         self._journal = _Journal()
 
     def _finish(self) -> None:
-        """Read the replies of the exchange, in their final state."""
+        """Release the replies of the last exchange in their final state."""
         for line, message in self._journal.held.values():
             self._released += line_events(line, [self._reply(message, _stamp(message, line)) or SkipReason.EMPTY])
         self._journal.held.clear()
@@ -81,7 +81,7 @@ class GeminiReader(RecordReader):
         return self._metadata(record, line) or SkipReason.REPEATED
 
     def _metadata(self, about: Record, line: Line) -> list[Turn | Note]:
-        """Read the header or a change of it, which may contain the whole conversation."""
+        """Read the header or an update of the header. Either may contain the whole conversation."""
         folder = next(iter(listing(about.get("directories"))), "")
         facts = {Fact.SESSION: about.get("sessionId"), Fact.CWD: folder, Fact.TITLE: about.get("summary")}
         events: list[Turn | Note] = [*self._facts.notes(line.number, facts)]
@@ -134,7 +134,7 @@ class GeminiReader(RecordReader):
         return [*turns, *self._facts.notes(stamp.line, {Fact.MODEL: message.get("model"), Fact.USAGE: used})]
 
     def _call(self, call: Record, stamp: RecordStamp, group: str) -> list[Turn]:
-        """Return a call with its result, unless it is still running."""
+        """Return a call, followed by its result unless the call is still running."""
         name, status = string(call.get("id")), string(call.get("status"))
         made = self._calls.call(stamp, name, string(call.get("name")), call.get("args"), group=group)
         if "result" not in call and not status:
@@ -144,7 +144,10 @@ class GeminiReader(RecordReader):
 
 
 def _stamp(message: Record, line: Line) -> RecordStamp:
-    """Return the stamp of a message: a corrected reply gets a new id, a prompt keeps its id."""
+    """Return line, time and record ID of a message.
+
+    A corrected reply gets a new ID. A corrected prompt keeps its ID.
+    """
     named = string(message.get("id"))
     if message.get("type") == "user":
         record = f"user:{record_id(named, line.data)}"
@@ -154,10 +157,10 @@ def _stamp(message: Record, line: Line) -> RecordStamp:
 
 
 def _canonical(message: Record, line: Line) -> bytes:
-    """Return the same bytes for a message in a document and for its copy in JSON lines."""
+    """Return canonical bytes, equal for a message in a document and for its copy in JSON lines."""
     try:
         return orjson.dumps(message, option=orjson.OPT_SORT_KEYS)
-    except TypeError:  # orjson limits the depth and the size of numbers
+    except TypeError:  # orjson rejects deep nesting and large integers
         return line.data
 
 

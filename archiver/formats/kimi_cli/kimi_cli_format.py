@@ -17,7 +17,10 @@ _ROLES = {"_system_prompt", "_checkpoint", "_usage"}
 
 
 class KimiCli(FolderFormat):
-    """Sessions in `~/.kimi/sessions/<folder>/<session>`: `wire.jsonl`, or `context.jsonl` of older versions."""
+    """Sessions in `~/.kimi/sessions/<folder>/<session>`.
+
+    The file is `wire.jsonl`, or `context.jsonl` in older versions.
+    """
 
     agent = "kimi-cli"
     reader_class = KimiCliReader
@@ -25,11 +28,11 @@ class KimiCli(FolderFormat):
     name_pattern = re.compile(re.escape(_CONTEXT))
 
     def may_be_transcript(self, path: Path, root: Path) -> bool:
-        """Return whether a file may be a session, and not the context of a session that has a journal."""
+        """Return whether a file may be a session, excluding contexts of sessions that have a journal."""
         return super().may_be_transcript(path, root) and (path.name != _CONTEXT or not path.with_name(_WIRE).exists())
 
     def identify(self, path: Path, head: bytes) -> Session:  # noqa: ARG002 - no record names the session
-        """Return the session named by its folder; a sub-agent has a folder below that of its session."""
+        """Return the session, identified by its folder; the folder of a sub-agent is below its parent's folder."""
         folder = path.parent
         if path.name not in {_WIRE, _CONTEXT}:
             return Session(self.agent, path.stem)

@@ -1,4 +1,4 @@
-"""Reader of Kimi CLI sessions: the journal of events or, of older versions, the context."""
+"""Reader of Kimi CLI sessions: event journals and, from older versions, contexts."""
 
 from collections.abc import Callable, Sequence
 
@@ -29,7 +29,7 @@ _SKIPPED = {
 
 
 class KimiCliReader(RecordReader):
-    """Reads one journal or one context."""
+    """Reader of one journal or one context."""
 
     def __init__(self, session: Session, *, shorten: bool) -> None:
         super().__init__(session, shorten=shorten)
@@ -55,7 +55,7 @@ class KimiCliReader(RecordReader):
         handler = self._handlers.get(kind)
         if handler is None:
             return _SKIPPED.get(kind) or unknown_type(kind)
-        # A context has nothing that distinguishes a message from an equal one in another session.
+        # A context has no fields that distinguish a message from an equal message in another session.
         named = record_id("", line.data) if "timestamp" in record else ""
         stamp = RecordStamp(line.number, instant(record.get("timestamp")), named)
         return handler(content, stamp) or _SKIPPED.get(kind, SkipReason.EMPTY)
@@ -100,7 +100,7 @@ class KimiCliReader(RecordReader):
         failed = text.startswith("<system>ERROR")
         return [self._calls.result(stamp, string(message.get("tool_call_id")), text, failed=failed)]
 
-    # Both
+    # Shared by journals and contexts
 
     def _asked(self, content: object, stamp: RecordStamp) -> RecordEvents:
         text = clean(text_of(content))

@@ -16,14 +16,14 @@ _OWN = {"context.append_message", "context.append_loop_event", "context.apply_co
 
 
 class KimiCode(FolderFormat):
-    """Sessions in `~/.kimi-code/sessions/<folder>/session_<id>/agents/<agent>/wire.jsonl`, a journal per agent."""
+    """Sessions in `~/.kimi-code/sessions/<folder>/session_<id>/agents/<agent>/wire.jsonl`, one journal per agent."""
 
     agent = "kimi-code"
     reader_class = KimiCodeReader
     home_variable, home_folder, root_folders = "KIMI_CODE_HOME", ".kimi-code", ("sessions",)
 
     def identify(self, path: Path, head: bytes) -> Session:  # noqa: ARG002 - no record names the session
-        """Return the session named by the folders of the session and of the agent."""
+        """Return the session, identified by the folders of the session and the agent."""
         folder = path.parent
         if path.name != _WIRE or folder.parent.name != _AGENTS:
             return Session(self.agent, folder.name if path.name == _WIRE else path.stem)
@@ -35,7 +35,7 @@ class KimiCode(FolderFormat):
 
     def _is_own(self, record: Record) -> bool:
         kind = string(record.get("type"))
-        # Kimi CLI writes the same first line, without the time of creation.
+        # Kimi CLI writes the same first line, but without the creation time.
         return kind in _OWN or (kind == "metadata" and "protocol_version" in record and "created_at" in record)
 
     def _has_transcript_name(self, name: str) -> bool:

@@ -1,6 +1,7 @@
 """Reader of Kimi Code sessions.
 
-A prompt is recorded twice, when it is sent and when it enters the model's context; the first record counts.
+Kimi Code records a prompt twice: when it is sent, and when it enters the model's context. The reader uses the first
+record.
 """
 
 import re
@@ -34,7 +35,7 @@ _SKIPPED = {
 
 
 class KimiCodeReader(RecordReader):
-    """Reads the journal of one agent of a session."""
+    """Reader of the journal of one agent in a session."""
 
     def __init__(self, session: Session, *, shorten: bool) -> None:
         super().__init__(session, shorten=shorten)
@@ -62,7 +63,7 @@ class KimiCodeReader(RecordReader):
         handler = self._handlers.get(kind)
         if handler is None:
             return _SKIPPED.get(kind) or unknown_type(kind)
-        # Tool calls are numbered anew in each session, so only a digest of the line is unique.
+        # Each session numbers its tool calls from the start, so only a digest of the line is unique.
         stamp = RecordStamp(line.number, instant(record.get("time")), record_id("", line.data))
         return handler(content, stamp) or _SKIPPED.get(kind) or SkipReason.EMPTY
 

@@ -1,4 +1,4 @@
-"""OpenCode's database: sessions, messages and the parts of messages."""
+"""OpenCode's database: sessions, messages and message parts."""
 
 # ruff: noqa: S608 - statements contain fixed names only, values are bound
 from collections.abc import Collection, Iterator
@@ -12,7 +12,7 @@ from ..json_values import instant
 from ..transcript_format import ContainedSession
 
 _HEADER = ("parent_id", "project_id", "directory", "title", "version", "time_created")
-"""Columns that describe a session; the others change with every message."""
+"""Columns that describe a session. Other columns change with every message."""
 _TABLES = {
     "session": {"id"},
     "message": {"id", "session_id", "data"},
@@ -21,7 +21,7 @@ _TABLES = {
 
 
 def has_sessions(path: Path) -> bool:
-    """Return whether a database has sessions; True for one that cannot be read at present."""
+    """Return whether a database has sessions; True for a database that is temporarily unreadable."""
     try:
         return ForeignDatabase(path).columns("session") >= _TABLES["session"]
     except SourceUnreadable:
@@ -45,7 +45,7 @@ def sessions(path: Path) -> Iterator[ContainedSession]:
 
 
 def _headers(database: ForeignDatabase, columns: Collection[str]) -> Iterator[tuple[str, int, dict[str, object]]]:
-    """Yield each session's id, time of last change and description."""
+    """Yield the ID, the time of the last change and the description of each session."""
     names = ["id", *(name for name in _HEADER if name in columns)]
     updated = "time_updated" if "time_updated" in columns else "NULL"
     first = "time_created" if "time_created" in columns else "id"
@@ -56,7 +56,7 @@ def _headers(database: ForeignDatabase, columns: Collection[str]) -> Iterator[tu
 
 
 def _states(database: ForeignDatabase, table: str, columns: Collection[str]) -> dict[str, tuple[Value, ...]]:
-    """Return for each session the number, size and change times of its rows."""
+    """Return the number, the size and the change times of each session's rows."""
     changed = "total(time_updated), max(time_updated)" if "time_updated" in columns else "0, 0"
     values = f"count(*), total(octet_length(data)), {changed}"
     rows = database.rows(f"SELECT {as_bytes('session_id')}, {values} FROM {table} GROUP BY session_id")
@@ -64,7 +64,7 @@ def _states(database: ForeignDatabase, table: str, columns: Collection[str]) -> 
 
 
 def _lines(database: ForeignDatabase, session: str, header: dict[str, object], timed: bool) -> Iterator[bytes]:
-    """Yield the lines of one session, from one state of the database."""
+    """Yield the lines of one session from one consistent state of the database."""
     at = "time_created" if timed else "NULL"
     values = f"{as_bytes('id')}, {as_bytes('data')}"
     query = (

@@ -1,4 +1,4 @@
-"""OpenCode's files before version 1.2: one per session, per message and per part of a message.
+"""OpenCode's files before version 1.2: one per session, per message and per message part.
 
 ::
 
@@ -19,22 +19,22 @@ _PIECES = ("message", "part")
 
 
 def is_session(path: Path) -> bool:
-    """Return whether a file is the head of a session in pieces."""
+    """Return whether a file is the header file of a session that is split into files."""
     return path.suffix == ".json" and path.parent.parent.name == "session" and path.name.startswith("ses_")
 
 
 def is_piece(path: Path) -> bool:
-    """Return whether a file is a session, a message or a part of one."""
+    """Return whether a file is a session header, a message or a message part."""
     return is_session(path) or path.parent.parent.name in _PIECES or path.parent.name in _PIECES
 
 
 def state(path: Path) -> int:
-    """Return a number that changes with the session or its messages. Raises `OSError`."""
+    """Return a fingerprint that changes with the session or its messages. Raises `OSError`."""
     return fingerprint(file_fingerprint(path), *((each.name, file_fingerprint(each)) for each in _messages(path)))
 
 
 def session(path: Path) -> ContainedSession:
-    """Return a session. Raises `SourceUnreadable`."""
+    """Return the session with this header file. Raises `SourceUnreadable`."""
     try:
         at = instant(path.stat().st_mtime_ns // 1_000_000) or 0
         name = file_name(path.stem)

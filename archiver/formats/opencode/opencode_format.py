@@ -20,20 +20,21 @@ _DATABASE = re.compile(r"opencode(?:-[\w.]+)?\.db")
 
 
 class OpenCode(FolderFormat):
-    """Sessions in databases in `~/.local/share/opencode`; before version 1.2 in one file per message and part.
+    """Sessions in databases in `~/.local/share/opencode`.
 
-    An exported session is one JSON document, stored wherever the user saved it.
+    Before version 1.2, OpenCode stored each message and each message part in a separate file. An exported session is
+    one JSON document in a location chosen by the user.
     """
 
     agent = "opencode"
     reader_class = OpenCodeReader
 
     def may_be_transcript(self, path: Path, root: Path) -> bool:
-        """Return whether a file may be an exported session, and not a file of a session in pieces."""
+        """Return whether a file may be an exported session, excluding files of sessions that are split into files."""
         return super().may_be_transcript(path, root) and not opencode_files.is_piece(path)
 
     def containers(self) -> Iterator[Path]:
-        """Yield the databases of this user and each session in pieces."""
+        """Yield the databases of this user and the header file of each session that is split into files."""
         data = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share").expanduser() / "opencode"
         named = os.environ.get("OPENCODE_DB")
         if named and (data / Path(named).expanduser()).is_file():
@@ -44,25 +45,28 @@ class OpenCode(FolderFormat):
             yield from filter(opencode_files.is_session, sessions)
 
     def is_container(self, path: Path) -> bool:
-        """Return whether a file is a database of sessions, or the head of a session in pieces."""
+        """Return whether a file is a database of sessions, or the header file of a session split into files."""
         if opencode_files.is_session(path):
             return True
         return _DATABASE.fullmatch(path.name) is not None and opencode_database.has_sessions(path)
 
     def container_state(self, path: Path) -> int:
-        """Return a number that changes with the database, or with a session in pieces and its messages."""
+        """Return a fingerprint that changes with the database, or with a split session and its messages."""
         if opencode_files.is_session(path):
             return opencode_files.state(path)
         return fingerprint(*ForeignDatabase(path).state())
 
     def sessions(self, path: Path) -> Iterator[ContainedSession]:
-        """Yield every session, parents before their sub-agents, the header before the messages."""
+        """Yield every session, parents before sub-agents, each with its header before its messages."""
         if opencode_files.is_session(path):
             return iter((opencode_files.session(path),))
         return opencode_database.sessions(path)
 
     def identify(self, path: Path, head: bytes) -> Session:
-        """Return the session named by the header, else by the file; one with a parent is a sub-agent's."""
+        """Return the session, identified by the header or, without a header, by the file name.
+
+        A session with a parent belongs to a sub-agent.
+        """
         headers = (mapping(record.get("session") or record.get("info")) for record in head_records(head))
         header = next(filter(_is_header, headers), Record())
         parent = first_string(header, "parentID", "parent_id")

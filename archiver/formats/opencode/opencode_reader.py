@@ -15,7 +15,7 @@ _DONE = {"completed", "success", "error"}
 
 
 class OpenCodeReader(RecordReader):
-    """Reads one session, a message with its parts per record."""
+    """Reader of one session. A record contains one message with its parts."""
 
     def _record(self, record: Record, line: Line) -> RecordEvents:
         header = mapping(record.get("session") or record.get("info"))
@@ -49,7 +49,7 @@ class OpenCodeReader(RecordReader):
         return self._facts.notes(line, facts) or SkipReason.REPEATED
 
     def _user(self, parts: Sequence[Record], stamp: RecordStamp) -> list[Turn | Note]:
-        """Return what the user asked, and what the program added to it."""
+        """Return the user's prompt, and the text that the program added."""
         self._calls.clear()
         asked = "\n\n".join(filter(None, (_text(part) for part in parts if not _is_added(part))))
         events = self._prompt(asked, stamp) if asked else []
@@ -75,7 +75,7 @@ class OpenCodeReader(RecordReader):
         return stamp.said(Kind.THINKING if kind == "reasoning" else Kind.PROSE, text, stamp.record)
 
     def _tool(self, part: Record, stamp: RecordStamp) -> list[Turn]:
-        """Return a call with its result, if there is one already."""
+        """Return a call, followed by its result unless the call is still running."""
         state, call = mapping(part.get("state")), string(part.get("callID"))
         turns = [self._calls.call(stamp, call, string(part.get("tool")), state.get("input"), group=stamp.record)]
         if string(state.get("status")) in _DONE:
@@ -100,7 +100,7 @@ def _is_added(part: Record) -> bool:
 
 
 def _text(part: Record) -> str:
-    """Return the text of a part: files as their names, tasks of sub-agents as their prompts."""
+    """Return the text of a part: the name of a file, or the prompt of a sub-agent's task."""
     match part.get("type"):
         case "file":
             return f"[file {clean(first_string(part, 'filename', 'mime'))}]"
@@ -113,7 +113,7 @@ def _text(part: Record) -> str:
 
 
 def _digest(info: Record, parts: Sequence[Record]) -> str:
-    """Return a digest that is the same for one state of a message in a database, in files and in an export."""
+    """Return a digest of a message, equal for databases, files and exports."""
     values = [string(mapping(info.get("error")).get("name"))]
     for part in parts:
         state = mapping(part.get("state"))

@@ -20,7 +20,7 @@ class Pi(FolderFormat):
     name_pattern = re.compile(r"\d{4}-\d\d-\d\dT[^_]+_[^_]+\.jsonl")
 
     def identify(self, path: Path, head: bytes) -> Session:
-        """Return the session named by the header, else by the file name."""
+        """Return the session, identified by the header or, without a header, by the file name."""
         header = next(filter(self._is_own, head_records(head)), Record())
         return Session(self.agent, string(header.get("id")) or path.stem.rpartition("_")[2])
 

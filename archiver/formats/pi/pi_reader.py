@@ -18,7 +18,7 @@ _SKILL = re.compile(r'<skill name="([^"]+)" location="[^"]*">\n.*?\n</skill>(?:\
 
 
 class PiReader(RecordReader):
-    """Reads one session. Entries form a tree; the branch with the last entry is the active one."""
+    """Reader of one session. Entries form a tree; the branch with the last entry is the active branch."""
 
     def __init__(self, session: Session, *, shorten: bool) -> None:
         super().__init__(session, shorten=shorten)
@@ -52,7 +52,7 @@ class PiReader(RecordReader):
         handler = self._handlers.get(key)
         if handler is None:
             return SkipReason.BOOKKEEPING if kind in _SKIPPED_TYPES else unknown_type(key)
-        # An entry's id is short and unique in its file only; a fork copies it with its time.
+        # The ID of an entry is unique only within its file. A fork copies the ID and the time of an entry.
         named = f"{entry}@{written}" if entry and written else record_id("", line.data)
         stamp = RecordStamp(line.number, instant(written), named)
         events = handler(message if kind == "message" else record, stamp)
@@ -114,7 +114,7 @@ class PiReader(RecordReader):
         return [self._calls.result(stamp, call, _text(message.get("content")), failed=failed, tool=tool)]
 
     def _user_command(self, message: Record, stamp: RecordStamp) -> RecordEvents:
-        """Read a shell command that the user ran without the assistant."""
+        """Return the turns of a shell command that the user ran."""
         command, failed = clean(string(message.get("command"))), message.get("exitCode") not in (None, 0)
         text = result_text(string(message.get("output")), UNKNOWN_CALL, failed=failed, shorten=self._shorten)
         return [
