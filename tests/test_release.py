@@ -103,8 +103,14 @@ def test_bundle_serves_the_tools_of_its_manifest(bundle: Path, tmp_path: Path) -
     command = [sys.executable, str(bundle / manifest["server"]["entry_point"])]
     environment = {**os.environ, "PALAVER_HOME": str(tmp_path / "palaver")}
 
-    ran = subprocess.run(command, input=lines, env=environment, capture_output=True, text=True, check=True)
+    with subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdin
+        assert server.stdout
+        server.stdin.write(lines)
+        server.stdin.flush()
+        replies = [json.loads(server.stdout.readline()) for _ in range(2)]
+        server.stdin.close()
 
-    listed = json.loads(ran.stdout.splitlines()[-1])["result"]["tools"]
+    listed = replies[-1]["result"]["tools"]
     assert [tool["name"] for tool in listed] == [tool["name"] for tool in manifest["tools"]]
     assert len(listed) == len(find_toolset("conversation").tools)
