@@ -1,4 +1,4 @@
-"""All commands, including those in groups."""
+"""List of all commands, including grouped ones, for parametrised tests."""
 
 import re
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from palaver.cli import main
 def every_command(
     group: click.Group = main, before: tuple[str, ...] = ()
 ) -> Iterator[tuple[tuple[str, ...], click.Command]]:
-    """Yield the words of each command with the command."""
+    """Yield the words of each command and the command."""
     context = click.Context(group)
     for name in group.list_commands(context):
         command = group.get_command(context, name)
@@ -22,13 +22,13 @@ def every_command(
 
 
 EVERY = dict(every_command())
-"""Commands by their words."""
+"""All commands and groups by their words."""
 LEAVES = {
     words: command for words, command in EVERY.items() if not isinstance(command, click.Group) or words == ("model",)
 }
-"""Commands that do something themselves."""
+"""Commands that can run: all except groups, plus `model`, a group that also runs."""
 PLAIN = {("mcp",), ("help",), ("completion",)}
-"""Commands without --json: they print the protocol, the help, or a script."""
+"""Commands without `--json`: they print a protocol, help or a script."""
 
 
 def unmarked(page: str) -> str:

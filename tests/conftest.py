@@ -18,7 +18,7 @@ collect_ignore = [] if find_spec("sentence_transformers") else ["models"]
 ORDER = 2026
 """Seed of the test order, equal in every run."""
 
-# A shared machine may be slow; the timeout of each test is the limit. What fails, fails in every run.
+# A shared machine may be slow, so only the timeout of each test applies. Failures are the same in every run.
 settings.register_profile(
     "palaver", deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
 )
@@ -35,7 +35,7 @@ HOMES = {
     "XDG_DATA_HOME": ".local/share",
     "XDG_STATE_HOME": ".local/state",
 }
-# Settings and keys of the person who runs the tests; each test starts without them.
+# Settings and keys of the user who runs the tests; every test starts without them.
 PERSONAL = ("ANTHROPIC_", "CLAUDE", "CODEX_", "COPILOT_", "HF_", "OPENCODE_", "PALAVER_", "PI_")
 
 
@@ -110,5 +110,5 @@ def forbid_network(event: str, args: tuple[Any, ...]) -> None:
         raise NetworkForbidden(f"{event}: {host!r}")
 
 
-# An audit hook sees the sockets of every Python library, however it got hold of them.
+# An audit hook sees the sockets of every Python library, even of libraries that saved references to functions.
 sys.addaudithook(forbid_network)

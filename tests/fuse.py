@@ -1,7 +1,7 @@
-"""Process that kills itself at one of its steps, and the test that chooses the step.
+"""Process that kills itself at a chosen step, and the functions with which a test chooses the step.
 
-A step is a call in Palaver's code, or in the standard library's code that works on files for it. Imports and polling of
-threads are no steps, since they differ between runs.
+A step is a function call in Palaver's code or in the file functions of the standard library. Imports and polling of
+threads do not count as steps, because they differ between runs.
 """
 
 import os
@@ -20,16 +20,16 @@ OWN: Final = frozenset({"os", "palaver", "pathlib", "shutil", "tempfile"})
 TRIES: Final = 3
 
 Counted: TypeAlias = Callable[[str, object], bool]
-"""Predicate for an event of `sys.setprofile` that is a step."""
+"""Predicate that returns whether a `sys.setprofile` event is a step."""
 
 
 def every(_event: str, _called: object) -> bool:
-    """Count each call and each return."""
+    """Return True for each call and each return."""
     return True
 
 
 def fused(work: Callable[[], object], at: int, counted: Counted = every) -> int:
-    """Run a function, kill the process at step `at`, and return the number of steps if there are fewer."""
+    """Run a function and kill the process at step `at`; return the number of steps if the function ends earlier."""
     steps = count(1)
 
     def burn(frame: FrameType, event: str, called: object) -> None:
@@ -50,7 +50,7 @@ def command(module: str, *arguments: object) -> list[str]:
 
 
 def run(module: str, *arguments: object) -> subprocess.CompletedProcess[str]:
-    """Run a worker to its end."""
+    """Run a worker and return its completed process."""
     return subprocess.run(command(module, *arguments), cwd=ROOT, check=False, capture_output=True, text=True)
 
 

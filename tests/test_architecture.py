@@ -1,4 +1,4 @@
-"""Import order, import circles, lengths and cold start of the packages."""
+"""Import order, import cycles, lengths and cold start of the packages."""
 
 import ast
 import subprocess
@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[1]
 ENTRY = ROOT / "src" / "palaver"
 FOLDERS = {path.parent.name for path in ROOT.glob("*/__init__.py")} - {"bench", "tests"}
 
-# Who may import whom; a folder may always import itself.
+# Folders that each folder may import; every folder may import itself.
 MAY_IMPORT = {
     "core": set[str](),
     "templates": {"core"},
@@ -43,16 +43,16 @@ ORDER = {
     "observe": ("rules", "memory", "mnemonics", "traces", "extraction", "llm", "deletion", "background", "upkeep"),
 }
 
-# Imports against the order that are left, as importing and imported module: the set may only shrink.
+# Remaining imports against the order, as importing and imported module. The set may only shrink.
 AGAINST_ORDER = set[tuple[str, str]]()
 
-# Libraries that take long to load, so that functions may import them.
+# Libraries that load slowly, so functions may import them.
 LAZY = set(
     "anthropic concurrent markdown_it mcp numpy onnxruntime pypdf rapidfuzz rich sentence_transformers tantivy"
     " tokenizers torch usearch watchfiles".split()
 )
 
-# Imports of anything else within functions, by package: no number may grow.
+# Number of other imports within functions per package. Counts may only decrease.
 LOCAL_IMPORTS: dict[str, int] = {
     "agents": 1,
     "core": 5,
@@ -70,7 +70,7 @@ HEAVY = {"anthropic", "mcp", "onnxruntime", "sentence_transformers", "tantivy", 
 
 MODULE_LINES = 400
 FUNCTION_LINES = 60
-# What is longer, at its exact length: an entry may only shrink, and goes when it is within the limit.
+# Longer modules and functions with their exact lengths. Remove an entry when it is within the limit.
 LONGER = dict[str, int]()
 
 MODULES = sorted(
@@ -91,7 +91,7 @@ def tree(name: str) -> ast.Module:
 
 @pytest.fixture(scope="module", autouse=True)
 def _trees() -> Iterator[None]:
-    """Drop the syntax trees after this module; they take 70 MB."""
+    """Drop the cached syntax trees (70 MB) after the tests of this module."""
     yield
     tree.cache_clear()
 
@@ -128,7 +128,7 @@ MODULE_NAMES = {module(name): name for name in MODULES}
 
 
 def named(name: str, node: ast.AST) -> Iterator[str]:
-    """Yield the modules of Palaver that an import statement names."""
+    """Yield the modules of Palaver that an import statement imports."""
     if not isinstance(node, ast.ImportFrom):
         return
     if node.level:
@@ -153,7 +153,7 @@ def imports(name: str) -> set[str]:
 
 
 def local_imports(name: str) -> Iterator[str]:
-    """Return the light modules that a module imports within functions."""
+    """Yield one name for each import inside a function of a module, except imports of heavy libraries."""
     functions = (node for node in ast.walk(tree(name)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
     nodes = {node for function in functions for node in ast.walk(function)}
     for node in nodes:
@@ -182,8 +182,8 @@ def test_imports_go_one_way(name: str) -> None:
     assert set(relative_imports(name)) <= MAY_IMPORT[folder] | {folder}
 
 
-def test_every_folder_has_its_place() -> None:
-    """The import order names each root folder."""
+def test_import_order_contains_every_folder() -> None:
+    """The import order contains each root folder."""
     assert set(MAY_IMPORT) == FOLDERS
 
 
@@ -203,12 +203,12 @@ def test_subpackages_import_in_one_direction(folder: str) -> None:
 
 
 @pytest.mark.parametrize("folder", ORDER)
-def test_order_names_every_subpackage(folder: str) -> None:
-    """The order of a folder names each of its sub-packages once."""
+def test_order_contains_every_subpackage(folder: str) -> None:
+    """The order of a folder contains each of its sub-packages once."""
     assert sorted(ORDER[folder]) == sorted(path.parent.name for path in (ROOT / folder).glob("*/__init__.py"))
 
 
-def test_modules_import_without_circles() -> None:
+def test_modules_have_no_import_cycles() -> None:
     """No module imports itself through others."""
     found = {importing: imports(name) for importing, name in MODULE_NAMES.items()}
     sorter = TopologicalSorter[str]()
@@ -226,7 +226,7 @@ def test_functions_import_only_heavy_libraries() -> None:
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"]], ids=" ".join)
-def test_starting_is_cheap(arguments: list[str]) -> None:
+def test_help_and_version_load_no_heavy_library(arguments: list[str]) -> None:
     """`--help` and `--version` import no model, index, server or client library."""
     start = f"from palaver.cli import main; main({arguments!r}, prog_name='palaver', standalone_mode=False)"
     program = f"import sys; {start}; print(*{{name.partition('.')[0] for name in sys.modules}}, file=sys.stderr)"
@@ -237,7 +237,7 @@ def test_starting_is_cheap(arguments: list[str]) -> None:
 
 
 def lengths() -> Iterator[tuple[str, int, int]]:
-    """Yield each module and function with its lines and its limit."""
+    """Yield each module and function with its number of lines and its limit."""
     for name in MODULES:
         yield name, (ROOT / name).read_bytes().count(b"\n"), MODULE_LINES
         for node in ast.walk(tree(name)):
@@ -246,6 +246,6 @@ def lengths() -> Iterator[tuple[str, int, int]]:
                 yield f"{name}:{node.name}", node.end_lineno - node.lineno + 1, FUNCTION_LINES
 
 
-def test_pieces_are_small() -> None:
+def test_modules_and_functions_are_short() -> None:
     """Modules have at most 400 lines and functions at most 60."""
     assert {name: lines for name, lines, limit in lengths() if lines > limit} == LONGER

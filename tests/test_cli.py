@@ -1,4 +1,4 @@
-"""Tests for src/palaver/cli/: what a person types, sees and gets back as exit code."""
+"""Tests for src/palaver/cli/: arguments, output and exit status of commands."""
 
 import errno
 import json
@@ -40,29 +40,29 @@ PALAVER = (sys.executable, "-m", "palaver")
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Home:
-    """The archived demo, shared: no test that uses it writes to it."""
+    """Return the archived demo data; tests that share it do not write to it."""
     return demo.archived(tmp_path_factory.mktemp("built"))
 
 
 @pytest.fixture
 def archived(built: Home, monkeypatch: pytest.MonkeyPatch) -> Home:
-    """The archived demo, as the home of this test."""
+    """Use the shared archived demo data as the home of this test."""
     monkeypatch.setenv("PALAVER_HOME", str(built.root))
     return built
 
 
 def palaver(*arguments: str) -> Result:
-    """Run one command in this process."""
+    """Run a command in this process."""
     return CliRunner().invoke(main, arguments)
 
 
 def ran(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
-    """Run one command in a process of its own."""
+    """Run a command in a separate process."""
     return subprocess.run([*PALAVER, *arguments], capture_output=True, text=True, check=False, **options)
 
 
 def answer(*arguments: str) -> dict[str, Any]:
-    """The JSON that a command prints."""
+    """Return the JSON output of a command."""
     result = palaver(*arguments, "--json")
     assert (result.exit_code, result.stderr) == (0, "")
     found: dict[str, Any] = json.loads(result.stdout)
@@ -71,7 +71,7 @@ def answer(*arguments: str) -> dict[str, Any]:
 
 @contextmanager
 def at_a_terminal(*arguments: str) -> Generator[tuple[subprocess.Popen[bytes], IO[bytes]]]:
-    """Run one command whose standard error is a terminal; gives the process and what appears there."""
+    """Run a command whose standard error is a terminal; yield the process and a reader of the terminal's output."""
     ours, theirs = pty.openpty()
     with (
         subprocess.Popen([*PALAVER, *arguments], stdout=subprocess.PIPE, stderr=theirs) as process,
@@ -82,7 +82,7 @@ def at_a_terminal(*arguments: str) -> Generator[tuple[subprocess.Popen[bytes], I
 
 
 def shown_until_the_end(screen: IO[bytes]) -> bytes:
-    """What else appears; a terminal whose program has gone answers with an error on Linux."""
+    """Return the remaining output of a terminal. On Linux, reading fails when its program has ended."""
     shown = b""
     try:
         while piece := screen.read(4096):
@@ -95,8 +95,8 @@ def shown_until_the_end(screen: IO[bytes]) -> bytes:
 # Help
 
 
-def test_commands_are_listed_by_what_they_are_for() -> None:
-    """Each heading of the help has its commands, in the order in which people need them, each told on one line."""
+def test_commands_are_grouped_under_headings() -> None:
+    """Each heading of the help lists its commands in the declared order, one per line."""
     shown = palaver("--help").stdout
 
     for heading, section in SECTIONS.items():
@@ -106,8 +106,8 @@ def test_commands_are_listed_by_what_they_are_for() -> None:
     assert list(COMMANDS)[:2] == ["up", "archive"]
 
 
-def test_the_help_loads_no_command() -> None:
-    """`palaver --help` is there at once: it imports nothing of ours but the table of commands."""
+def test_help_loads_no_command() -> None:
+    """`palaver --help` imports no Palaver module except the table of commands."""
     code = "import sys; from palaver.cli import main; main(['--help'], standalone_mode=False)\n"
     code += "print(*(name for name in sys.modules if name.startswith('palaver')), file=sys.stderr)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -118,8 +118,8 @@ def test_the_help_loads_no_command() -> None:
 
 
 @pytest.mark.parametrize("words", EVERY, ids=" ".join)
-def test_each_command_explains_itself(words: tuple[str, ...]) -> None:
-    """Every command has a help text; all that do something can print JSON, but for those in `PLAIN`."""
+def test_each_command_has_a_help_text(words: tuple[str, ...]) -> None:
+    """Every command has a help text, and every runnable command except those in `PLAIN` accepts `--json`."""
     shown = palaver(*words, "--help")
 
     assert shown.exit_code == 0
@@ -131,8 +131,8 @@ EXPLAINED_BY_THEIR_VALUES = {"mode"}
 
 
 @pytest.mark.parametrize("words", EVERY, ids=" ".join)
-def test_each_option_explains_itself(words: tuple[str, ...]) -> None:
-    """Every option has a help text, but for those whose values say it all."""
+def test_each_option_has_a_help_text(words: tuple[str, ...]) -> None:
+    """Every option has a help text, except options whose values are self-explanatory."""
     options = [each for each in EVERY[words].params if isinstance(each, click.Option)]
 
     assert {str(option.name) for option in options if not option.help} <= EXPLAINED_BY_THEIR_VALUES
@@ -142,8 +142,8 @@ def test_each_option_explains_itself(words: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize("arguments", [["search", "sqlite"], ["show", "obs-1"], ["read", "x"], ["status"]])
-def test_without_an_archive_the_first_step_is_named(arguments: list[str], home: Path) -> None:
-    """Asking an archive that is not there fails with what to do, and makes none."""
+def test_a_missing_archive_is_reported_with_the_first_step(arguments: list[str], home: Path) -> None:
+    """A command that needs an archive fails if none exists, suggests `palaver up`, and creates nothing."""
     result = palaver(*arguments)
 
     assert (result.exit_code, result.stdout) == (1, "")
@@ -151,8 +151,8 @@ def test_without_an_archive_the_first_step_is_named(arguments: list[str], home: 
     assert not (home / "palaver").exists()
 
 
-def test_archiving_without_any_history_says_what_to_do(home: Path) -> None:
-    """`archive` with nothing named and nothing found points to both ways on, and makes no empty archive."""
+def test_archiving_without_any_history_suggests_a_remedy(home: Path) -> None:
+    """`archive` without arguments and without any agent history fails with a remedy and creates no archive."""
     result = palaver("archive")
 
     assert (result.exit_code, result.stdout) == (1, "")
@@ -165,10 +165,10 @@ def test_archiving_without_any_history_says_what_to_do(home: Path) -> None:
     ("value", "message"),
     [("here", "is not an absolute path: here"), ("~nobody-of-that-name/x", "names an unknown user")],
 )
-def test_a_home_that_means_nothing_is_refused(
+def test_an_invalid_home_is_rejected(
     command: str, value: str, message: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """PALAVER_HOME must say where it is, whatever the current folder."""
+    """A PALAVER_HOME that is relative or refers to an unknown user is rejected."""
     monkeypatch.setenv("PALAVER_HOME", value)
     monkeypatch.chdir(tmp_path)
     result = palaver(command, "xx")
@@ -178,8 +178,8 @@ def test_a_home_that_means_nothing_is_refused(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_home_that_cannot_be_made_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A file where the home should be is named at once, also by what only reads, and left alone."""
+def test_a_home_that_is_a_file_is_rejected(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """If PALAVER_HOME is a file, reading and writing commands report it and leave the file unchanged."""
     (tmp_path / "file").write_text("mine")
     monkeypatch.setenv("PALAVER_HOME", str(tmp_path / "file"))
     for words in (["archive", str(demo.history(tmp_path / "projects"))], ["search", "tea"], ["up"], ["status"]):
@@ -191,8 +191,8 @@ def test_a_home_that_cannot_be_made_is_refused(monkeypatch: pytest.MonkeyPatch, 
     assert (tmp_path / "file").read_text() == "mine"
 
 
-def test_a_wrong_setting_is_named(home: Path) -> None:
-    """A setting that does not exist is an error, not a silent default."""
+def test_an_unknown_setting_is_an_error(home: Path) -> None:
+    """An unknown setting is reported as an error."""
     (home / "palaver").mkdir()
     (home / "palaver" / "config.toml").write_text("modle = 'x'\n")
     result = palaver("archive", str(demo.history(home / "projects")))
@@ -204,8 +204,8 @@ def test_a_wrong_setting_is_named(home: Path) -> None:
 # up
 
 
-def test_up_without_a_history_tries_a_made_up_one(home: Path) -> None:
-    """The demo is archived in a home of its own, so that it can never mix with real conversations."""
+def test_up_without_a_history_loads_demo_data(home: Path) -> None:
+    """Demo data is archived in a separate home, so it never mixes with real conversations."""
     result = palaver("up")
 
     assert (result.exit_code, result.stderr) == (0, "")
@@ -215,8 +215,8 @@ def test_up_without_a_history_tries_a_made_up_one(home: Path) -> None:
 
 
 @pytest.mark.parametrize("words", [("up",), ("archive",), ("watch",)])
-def test_the_demo_takes_no_real_history_in(words: tuple[str, ...], home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A home that holds only the made-up history refuses a real one, says the way out, and does not ask for it."""
+def test_a_demo_home_rejects_real_history(words: tuple[str, ...], home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A home with demo data rejects real history and suggests a remedy; the doctor does not report it as unarchived."""
     assert palaver("up").exit_code == 0
     monkeypatch.setenv("PALAVER_HOME", str(home / "palaver" / "demo"))
     real = home / ".claude" / "projects" / "-home-real" / "11111111-0000-4000-8000-000000000001.jsonl"
@@ -236,8 +236,8 @@ def test_the_demo_takes_no_real_history_in(words: tuple[str, ...], home: Path, m
     assert palaver("archive", str(real)).exit_code == 0
 
 
-def test_up_with_a_history_leaves_the_demo_alone(home: Path) -> None:
-    """What this user's agents said is archived, and nothing is made up."""
+def test_up_with_a_history_loads_no_demo_data(home: Path) -> None:
+    """If the user has agent history, `up` archives it and loads no demo data."""
     demo.history(home / ".claude" / "projects")
     result = palaver("up")
 
@@ -247,8 +247,8 @@ def test_up_with_a_history_leaves_the_demo_alone(home: Path) -> None:
     assert answer("status")["sessions"] == 7
 
 
-def test_up_again_finds_nothing_new(home: Path) -> None:
-    """A second run says so, whether the history is real or not."""
+def test_second_up_reports_nothing_new(home: Path) -> None:
+    """A second `up` reports that no transcript changed."""
     demo.history(home / ".claude" / "projects")
     first, second = palaver("up"), palaver("up")
 
@@ -257,13 +257,13 @@ def test_up_again_finds_nothing_new(home: Path) -> None:
     assert answer("up")["ingested"]["changed"] == 0
 
 
-def test_up_in_json_says_where(home: Path) -> None:
-    """A script learns which home was used, and gets nothing but JSON."""
+def test_up_in_json_contains_the_home(home: Path) -> None:
+    """The JSON output of `up` contains the home and nothing else is printed."""
     assert answer("up")["home"] == str(home / "palaver" / "demo")
 
 
-def test_the_commands_that_up_prints_work_when_pasted(home: Path) -> None:
-    """They need neither this folder nor this shell's settings."""
+def test_commands_printed_by_up_work_when_pasted(home: Path) -> None:
+    """A command printed by `up` works in any folder and without the current environment variables."""
     shown = ran("up").stdout
     line = next(line for line in shown.splitlines() if " search " in line)
     plain = {name: value for name, value in os.environ.items() if name != "PALAVER_HOME"}
@@ -276,8 +276,8 @@ def test_the_commands_that_up_prints_work_when_pasted(home: Path) -> None:
 # archive
 
 
-def test_an_empty_folder_is_an_error(tmp_path: Path) -> None:
-    """A folder without transcripts was probably not the one that was meant."""
+def test_a_folder_without_transcripts_is_an_error(tmp_path: Path) -> None:
+    """Archiving a folder without transcripts fails and lists the known agents."""
     result = palaver("archive", str(tmp_path))
 
     assert result.exit_code == 1
@@ -293,10 +293,10 @@ def test_an_empty_folder_is_an_error(tmp_path: Path) -> None:
         ("gone.jsonl", None, "No such file or directory"),
     ],
 )
-def test_a_file_that_is_no_transcript_is_refused(
+def test_a_file_that_is_not_a_transcript_is_rejected(
     name: str, content: str | None, message: str, home: Path, tmp_path: Path
 ) -> None:
-    """It is named, with the reason, before anything is written."""
+    """A file that is not a transcript is reported with the reason before anything is written."""
     if content is not None:
         (tmp_path / name).write_text(content)
     result = palaver("archive", str(tmp_path / name))
@@ -307,7 +307,7 @@ def test_a_file_that_is_no_transcript_is_refused(
 
 
 def test_a_deleted_transcript_stays_archived(home: Path) -> None:
-    """The source vanishing changes nothing about what can be found."""
+    """Archived content can still be found after its transcript was deleted."""
     root = demo.history(home / "projects")
     assert palaver("archive", str(root)).exit_code == 0
     shutil.rmtree(root / "-home-demo-tide-clock")
@@ -319,7 +319,7 @@ def test_a_deleted_transcript_stays_archived(home: Path) -> None:
 
 @contextmanager
 def unreadable(path: Path) -> Generator[None]:
-    """Takes away all rights for a while; skips where that stops nobody, as for root."""
+    """Remove all permissions during the block; skip the test if this has no effect, as for root."""
     mode = path.stat().st_mode
     path.chmod(0)
     try:
@@ -332,7 +332,7 @@ def unreadable(path: Path) -> Generator[None]:
 
 @contextmanager
 def unwritable(root: Path) -> Generator[None]:
-    """Takes away all rights to write below a folder for a while; skips where that stops nobody, as for root."""
+    """Remove write permissions below a folder during the block; skip the test if this has no effect, as for root."""
     modes = {path: path.stat().st_mode for path in (root, *root.rglob("*"))}
     for path, mode in modes.items():
         path.chmod(mode & ~0o222)
@@ -345,10 +345,8 @@ def unwritable(root: Path) -> Generator[None]:
             path.chmod(mode)
 
 
-def test_a_home_that_may_only_be_read_is_read(home: Path) -> None:
-    """What is archived is found, shown and told of; what has to be written is refused with what to do, and no file of
-    it is touched.
-    """
+def test_a_read_only_home_can_be_searched(home: Path) -> None:
+    """A read-only home can be searched and shown; commands that write fail with a remedy and change no file."""
     demo.archived(home)
     palaver("remember", "The tide clock is read-only by design")
     with unwritable(home / "palaver"):
@@ -371,8 +369,8 @@ def test_a_home_that_may_only_be_read_is_read(home: Path) -> None:
     assert "chmod -R u+w" in told["hint"]
 
 
-def test_an_upgrade_is_no_damage(home: Path) -> None:
-    """An index of another version is called so by `status`, and the next pass makes it anew and says so, once."""
+def test_an_index_of_another_version_is_rebuilt(home: Path) -> None:
+    """`status` reports an index written by another version, and the next ingest run rebuilds it once."""
     root = demo.history(home / "projects")
     palaver("archive", str(root))
     outdate(home / "palaver" / "index")
@@ -387,8 +385,8 @@ def test_an_upgrade_is_no_damage(home: Path) -> None:
     assert palaver("archive", str(root)).stdout == "Nothing new in 7 transcripts.\n"
 
 
-def test_the_status_of_doctor_and_fsck_says_whether_all_is_well(home: Path) -> None:
-    """Both end with 0 where all is well and with 1 where something is left to do, in words and as JSON."""
+def test_doctor_and_fsck_exit_with_1_on_problems(home: Path) -> None:
+    """`doctor` and `fsck` exit with 0 without problems and with 1 otherwise, in text and JSON."""
     palaver("archive", str(demo.history(home / "projects")))
 
     def ended(*words: str) -> set[int]:
@@ -400,8 +398,8 @@ def test_the_status_of_doctor_and_fsck_says_whether_all_is_well(home: Path) -> N
     assert ended("fsck", "--repair") == ended("doctor") == ended("fsck") == {0}
 
 
-def test_a_file_that_may_not_be_read_does_not_stop_the_others(home: Path) -> None:
-    """It is named, the exit code tells, and the next run goes on with it."""
+def test_an_unreadable_file_does_not_stop_the_others(home: Path) -> None:
+    """An unreadable file is reported, the exit status is 1, and the next run ingests the file."""
     root = demo.history(home / "projects")
     closed = next(root.rglob("agent-*.jsonl"))
     with unreadable(closed):
@@ -430,8 +428,8 @@ def test_a_file_that_may_not_be_read_does_not_stop_the_others(home: Path) -> Non
         ".local/share/opencode/storage/session/ab12",
     ],
 )
-def test_an_agent_whose_folder_is_closed_does_not_stop_the_others(home: Path, closed: str) -> None:
-    """The folder is named as a file would be, by a pass and by the doctor, until it is open again."""
+def test_an_unreadable_agent_folder_does_not_stop_the_others(home: Path, closed: str) -> None:
+    """`up` and `doctor` report an unreadable agent folder until it becomes readable."""
     demo.history(home / ".claude" / "projects")
     below = {".codex": "sessions", ".gemini/antigravity": "brain"}
     (home / closed / below.get(closed, "")).mkdir(parents=True)
@@ -447,8 +445,8 @@ def test_an_agent_whose_folder_is_closed_does_not_stop_the_others(home: Path, cl
     assert "was not read" not in palaver("doctor").stdout
 
 
-def test_a_folder_that_may_not_be_read_is_named(tmp_path: Path) -> None:
-    """The reason is the folder's rights, not that it is empty."""
+def test_an_unreadable_folder_is_reported(tmp_path: Path) -> None:
+    """Archiving an unreadable folder reports missing permissions instead of an empty folder."""
     closed = tmp_path / "closed"
     closed.mkdir()
     with unreadable(closed):
@@ -460,10 +458,10 @@ def test_a_folder_that_may_not_be_read_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("left", [None, b""])
 @pytest.mark.parametrize("command", ["up", "archive", "remember tea", "index {file}", "documents list", "status"])
-def test_no_command_makes_a_new_database_beside_copies(
+def test_no_command_creates_a_database_next_to_copies(
     home: Path, tmp_path: Path, left: bytes | None, command: str
 ) -> None:
-    """Where a database is lost, or of no bytes, the way back is told, and nothing hides that there was one."""
+    """If raw copies exist but the database is missing or empty, commands suggest the remedy and create no database."""
     place = Home(home / "palaver")
     copy = place.archive / "claude-code" / "app" / "one.jsonl"
     copy.parent.mkdir(parents=True)
@@ -481,8 +479,8 @@ def test_no_command_makes_a_new_database_beside_copies(
     assert not place.has_database
 
 
-def test_a_lost_database_comes_back_from_its_copies(home: Path) -> None:
-    """What only the archive has is there again once the copies are read, and not a file of it was changed before."""
+def test_a_lost_database_is_rebuilt_from_its_copies(home: Path) -> None:
+    """`rebuild --from-archive` restores every session of a lost database."""
     place = demo.archived(home)
     before = answer("status")
     for path in place.root.glob("palaver.db*"):
@@ -497,8 +495,8 @@ def test_a_lost_database_comes_back_from_its_copies(home: Path) -> None:
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
 @pytest.mark.usefixtures("archived")
 @pytest.mark.parametrize("words", [["search", "tide"], ["search", "tide", "--json"], ["--help"], ["--version"]])
-def test_an_output_that_is_full_is_one_line(words: list[str]) -> None:
-    """Where nothing can be printed, that is told once, on standard error, in words."""
+def test_a_full_output_device_is_one_line_of_error(words: list[str]) -> None:
+    """If standard output is full, a command prints one error line on standard error."""
     buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
@@ -510,16 +508,16 @@ def test_an_output_that_is_full_is_one_line(words: list[str]) -> None:
 
 @pytest.mark.usefixtures("archived")
 @pytest.mark.parametrize("words", [["search", "tide"], ["status", "--json"], ["read", PATH, "--raw"], ["--help"]])
-def test_an_output_that_was_closed_takes_nothing(words: list[str]) -> None:
-    """`palaver ... >&-` does its work and prints nowhere; no file that is opened meanwhile gets what is printed."""
+def test_a_closed_output_is_ignored(words: list[str]) -> None:
+    """With standard output closed by `>&-`, a command exits with 0 and prints nothing."""
     command = shlex.join([*PALAVER, *words])
     done = subprocess.run(["/bin/sh", "-c", f"{command} >&-"], capture_output=True, check=False)
 
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
-def test_an_interrupt_before_a_command_runs_stops_as_any_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    """While words are still looked at, Ctrl-C ends with 130, too."""
+def test_an_interrupt_while_parsing_arguments_stops_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C while arguments are parsed exits with 130."""
 
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
@@ -531,8 +529,8 @@ def test_an_interrupt_before_a_command_runs_stops_as_any_other(monkeypatch: pyte
     assert result.stderr.endswith("\npalaver: stopped.\n")
 
 
-def test_what_the_file_system_refuses_is_one_line(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A full disk or the like is told in a sentence, without a stack dump."""
+def test_an_error_of_the_file_system_is_one_line(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error of the operating system, such as a full disk, is printed as one line without a traceback."""
 
     def full(_: Home) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(home / "palaver"))
@@ -543,8 +541,8 @@ def test_what_the_file_system_refuses_is_one_line(home: Path, monkeypatch: pytes
     assert (result.exit_code, result.stderr) == (1, f"palaver: {home / 'palaver'}: No space left on device\n")
 
 
-def test_progress_is_shown_at_a_terminal_only(home: Path) -> None:
-    """Bars for each stage appear on standard error where that is a terminal; elsewhere it stays silent."""
+def test_progress_is_shown_on_a_terminal_only(home: Path) -> None:
+    """Progress bars appear on standard error only if it is a terminal."""
     root = demo.history(home / "projects")
     with at_a_terminal("archive", str(root)) as (process, screen):
         shown = shown_until_the_end(screen)
@@ -557,7 +555,7 @@ def test_progress_is_shown_at_a_terminal_only(home: Path) -> None:
 
 
 def many(path: Path, prompts: int) -> None:
-    """A transcript with so many prompts that embedding them takes several batches."""
+    """Write a transcript with enough prompts for several embedding batches."""
     line = {"type": "user", "sessionId": "many", "cwd": "/home/demo/many", "parentUuid": None}
     with path.open("w") as file:
         for number in range(prompts):
@@ -566,9 +564,9 @@ def many(path: Path, prompts: int) -> None:
 
 
 def test_control_c_loses_nothing(tmp_path: Path) -> None:
-    """Stopped in the middle of the last stage, everything before it is there and the rest waits for the next run.
+    """Ctrl-C during embedding keeps the results of all earlier stages, and the next run resumes.
 
-    That the text is searchable was said before that stage began.
+    The report that the text is searchable is printed before embedding begins.
     """
     many(tmp_path / "many.jsonl", 3000)
     with at_a_terminal("archive", str(tmp_path)) as (process, screen):
@@ -593,7 +591,7 @@ def test_control_c_loses_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("archived")
-def test_a_search_loads_what_it_needs() -> None:
+def test_a_search_imports_only_its_own_libraries() -> None:
     """A search imports neither the libraries of other commands nor the extraction of observations."""
     program = "import sys; from palaver.cli import main\n"
     program += "main(['search', 'which tide comes first', '--json'], standalone_mode=False)\n"
@@ -606,8 +604,8 @@ def test_a_search_loads_what_it_needs() -> None:
 
 
 @pytest.mark.usefixtures("archived")
-def test_titles_are_whole_in_json_wherever_it_goes() -> None:
-    """What is cut in a pipe, as the help says, begins as the whole title that --json has."""
+def test_titles_are_complete_in_json() -> None:
+    """JSON contains complete titles, and titles in a pipe are truncated prefixes of them."""
     whole = {hit["id"]: hit["title"] for hit in answer("search", "tide")["results"]}
     rows = [row for row in palaver("search", "tide").stdout.splitlines() if row.split(" ")[0] in whole]
     shown = {row.split(" ")[0]: row.split(" ", 4)[4].partition(" (+")[0] for row in rows}
@@ -628,8 +626,8 @@ def test_titles_are_whole_in_json_wherever_it_goes() -> None:
     ],
 )
 @pytest.mark.usefixtures("archived")
-def test_only_the_filters_that_were_given_are_named(range: tuple[str, ...], told: str) -> None:  # noqa: A002
-    """Where nothing is found, what would be found without one date speaks of that date."""
+def test_only_given_filters_are_named_in_the_explanation(range: tuple[str, ...], told: str) -> None:  # noqa: A002
+    """Without results, the explanation refers only to the date filters that were given."""
     assert told in palaver("search", "tide", *range).stdout
 
 
@@ -667,8 +665,8 @@ REFUSED = [
 
 @pytest.mark.usefixtures("archived")
 @pytest.mark.parametrize(("message", "arguments"), REFUSED, ids=[" ".join(case[1][:4]) for case in REFUSED])
-def test_a_wrong_call_is_answered_with_how_to_correct_it(message: str, arguments: list[str]) -> None:
-    """One clear message on standard error, nothing on standard output, and 2 at the end, whoever refuses it."""
+def test_a_usage_error_has_a_message_and_a_remedy(message: str, arguments: list[str]) -> None:
+    """A usage error is printed on standard error with exit status 2 and an empty standard output."""
     result = palaver(*arguments)
 
     assert (result.exit_code, result.stdout) == (2, "")
@@ -678,8 +676,8 @@ def test_a_wrong_call_is_answered_with_how_to_correct_it(message: str, arguments
 
 
 @pytest.mark.usefixtures("archived")
-def test_three_layers_lead_from_a_question_to_the_words() -> None:
-    """Each answer names what the next command needs."""
+def test_three_layers_lead_from_a_question_to_the_transcript() -> None:
+    """Each result contains the arguments of the next command."""
     [hit] = answer("search", "high", "water", "one", "hour", "late", "-n", "1")["results"]
     [detail] = answer("show", hit["id"])["observations"]
     proof = detail["evidence"][0]
@@ -690,8 +688,8 @@ def test_three_layers_lead_from_a_question_to_the_words() -> None:
 
 
 @pytest.mark.usefixtures("archived")
-def test_an_archive_that_holds_nothing_says_so(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a first pass on a full disk leaves it: another query would not help, archiving does."""
+def test_a_search_of_an_empty_archive_suggests_up(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A search of an empty archive suggests `palaver up` instead of another query."""
     found = palaver("search", "zzyzx quux").stdout
     monkeypatch.setenv("PALAVER_HOME", str(home / "empty"))
     Home(home / "empty").make()
@@ -710,8 +708,8 @@ def test_an_archive_that_holds_nothing_says_so(home: Path, monkeypatch: pytest.M
 
 
 @pytest.mark.usefixtures("archived")
-def test_answers_name_commands_not_tools() -> None:
-    """A person at a shell is told what to type."""
+def test_results_refer_to_commands() -> None:
+    """Results on the command line refer to commands instead of MCP tools."""
     found = palaver("search", "sqlite").stdout
     told = palaver("show", answer("search", "sqlite")["results"][0]["id"]).stdout
 
@@ -721,8 +719,8 @@ def test_answers_name_commands_not_tools() -> None:
 
 
 @pytest.mark.usefixtures("archived")
-def test_words_may_be_typed_with_or_without_quotes() -> None:
-    """Several arguments are one question, also over several lines; with --all-of each is a concept of its own."""
+def test_quotes_around_a_query_are_optional() -> None:
+    """Several arguments or lines form one query; with `--all-of`, each argument is a separate concept."""
     plain, quoted = answer("search", "sqlite", "json"), answer("search", "sqlite json")
     lines, several = answer("search", "sqlite\njson"), answer("search", "--all-of", "sqlite", "UTC")
 
@@ -733,8 +731,8 @@ def test_words_may_be_typed_with_or_without_quotes() -> None:
 
 
 @pytest.mark.usefixtures("archived")
-def test_filters_narrow_the_answer() -> None:
-    """Days are included, and projects, types and files are taken by name."""
+def test_filters_narrow_the_results() -> None:
+    """Date bounds are inclusive, and projects, types and files are selected by name."""
     day = answer("search", "the", "--after", "2026-03-30", "--before", "2026-03-30")["results"]
     fits = answer("search", "names", "--project", "seed-library", "--type", "decision")["results"]
     file = answer("search", "nginx", "--file", "nginx.conf")["results"]
@@ -746,8 +744,8 @@ def test_filters_narrow_the_answer() -> None:
 
 
 @pytest.mark.usefixtures("archived")
-def test_json_has_the_promised_keys() -> None:
-    """The JSON of a command has the fields of the value it prints."""
+def test_json_has_the_documented_fields() -> None:
+    """The JSON of a command has the fields of the printed structure."""
     found, state = answer("search", "sqlite"), answer("status")
     shown, text = answer("show", found["results"][0]["id"]), answer("read", PATH, "2-5")
 
@@ -759,8 +757,8 @@ def test_json_has_the_promised_keys() -> None:
     assert state["lines"] == state["parsed"] + state["repeated"] + sum(state["skipped"].values())
 
 
-def test_raw_lines_are_the_agents_own(archived: Home) -> None:
-    """`read --raw` prints the archived bytes, and only the lines asked for."""
+def test_raw_lines_are_the_archived_bytes(archived: Home) -> None:
+    """`read --raw` prints the archived bytes of the requested lines only."""
     with RawArchive(archived.archive).open_raw(PATH) as copy:
         lines = copy.read().splitlines(keepends=True)
 
@@ -769,8 +767,8 @@ def test_raw_lines_are_the_agents_own(archived: Home) -> None:
     assert palaver("read", PATH, "5", "--raw").stdout_bytes == lines[4]
 
 
-def test_raw_lines_are_no_json() -> None:
-    """`--raw` and `--json` cannot be combined, said in JSON because it was asked for."""
+def test_raw_and_json_cannot_be_combined() -> None:
+    """Combining `--raw` and `--json` is a usage error in JSON format."""
     result = palaver("read", PATH, "--raw", "--json")
 
     assert (result.exit_code, json.loads(result.stdout)["error"]["message"]) == (
@@ -779,14 +777,14 @@ def test_raw_lines_are_no_json() -> None:
     )
 
 
-def test_an_absolute_path_may_be_given(archived: Home) -> None:
-    """What a file manager shows can be pasted too."""
+def test_an_absolute_path_is_accepted(archived: Home) -> None:
+    """`read` accepts the absolute path of a raw copy."""
     by_place, by_path = palaver("read", str(archived.archive / PATH), "2"), palaver("read", PATH, "2")
     assert unmarked(by_place.stdout) == unmarked(by_path.stdout)
 
 
-def test_a_files_name_cannot_steer_the_terminal(tmp_path: Path) -> None:
-    """An error that names a file shows the name without escape sequences and on one line."""
+def test_a_file_name_cannot_control_the_terminal(tmp_path: Path) -> None:
+    """An error shows a file name on one line and without escape sequences."""
     folder = tmp_path / "a\x1b]0;owned\x07\x1b[2J\nb"
     folder.mkdir()
     result = palaver("archive", str(folder))
@@ -798,8 +796,8 @@ def test_a_files_name_cannot_steer_the_terminal(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("archived")
 @pytest.mark.parametrize("form", [(), ("--json",)], ids=["text", "json"])
 @pytest.mark.parametrize("words", [("search", "the"), ("show", "obs-23"), ("read", PATH), ("timeline", "obs-23")])
-def test_an_answer_keeps_to_the_budget(words: tuple[str, ...], form: tuple[str, ...]) -> None:
-    """What is printed costs no more than was allowed, and less is allowed than all would cost."""
+def test_output_stays_within_the_token_budget(words: tuple[str, ...], form: tuple[str, ...]) -> None:
+    """The output stays within the token budget, and budgets below the minimum are rejected."""
     small, large = palaver(*words, "--budget", "500", *form), palaver(*words, *form)
 
     assert (small.exit_code, large.exit_code) == (0, 0)
@@ -808,8 +806,8 @@ def test_an_answer_keeps_to_the_budget(words: tuple[str, ...], form: tuple[str, 
     assert palaver(*words, "--budget", "499", *form).exit_code == 2
 
 
-def test_dates_are_said_in_words(archived: Home) -> None:
-    """Where a command takes a date it takes words: each finds what the day itself finds."""
+def test_dates_can_be_words(archived: Home) -> None:
+    """A date option in words gives the same results as the equivalent dates."""
     assert archived.database.exists()
     said, written = (
         answer("search", "the", "--after", "march 2026", "--before", "2026-03"),
@@ -828,8 +826,8 @@ def test_dates_are_said_in_words(archived: Home) -> None:
 
 @pytest.mark.usefixtures("archived")
 @pytest.mark.parametrize("arguments", [["search", "sqlite"], ["read", PATH], ["read", PATH, "--raw"], ["status"]])
-def test_a_closed_pipe_is_a_normal_end(arguments: list[str]) -> None:
-    """`palaver ... | head` ends with 0 and without a complaint."""
+def test_a_closed_pipe_is_not_an_error(arguments: list[str]) -> None:
+    """`palaver ... | head` exits with 0 and prints no error."""
     reading, writing = os.pipe()
     os.close(reading)
     with os.fdopen(writing, "wb") as closed:
@@ -839,8 +837,8 @@ def test_a_closed_pipe_is_a_normal_end(arguments: list[str]) -> None:
 
 
 @pytest.mark.usefixtures("archived")
-def test_a_terminal_with_few_characters_gets_question_marks() -> None:
-    """What cannot be shown does not end the command."""
+def test_characters_outside_the_encoding_become_question_marks() -> None:
+    """Characters that the terminal encoding cannot represent are replaced by question marks."""
     latin = os.environ | {"PYTHONIOENCODING": "iso-8859-1"}
     done = ran("show", "obs-16", env=latin, encoding="iso-8859-1")
 
@@ -848,8 +846,8 @@ def test_a_terminal_with_few_characters_gets_question_marks() -> None:
     assert "Asked: ?" in done.stdout
 
 
-def test_the_model_is_shown_and_can_be_put_back(home: Path) -> None:
-    """`model` names the model, and `model use packaged` takes the packaged one back and touches nothing else."""
+def test_the_packaged_model_can_be_restored(home: Path) -> None:
+    """`model` prints the current model, and `model use packaged` removes only the model setting."""
     config = home / "palaver" / "config.toml"
     config.parent.mkdir(parents=True)
     config.write_text("# mine\nmodel = 'another'\n")
@@ -865,7 +863,7 @@ def test_the_model_is_shown_and_can_be_put_back(home: Path) -> None:
 
 
 def test_a_model_that_cannot_be_loaded_changes_nothing(home: Path) -> None:
-    """A model is taken only once it could be loaded."""
+    """`model use` changes no setting if the model cannot be loaded."""
     result = palaver("model", "use", "/no/such/folder")
 
     assert result.exit_code == 1
@@ -873,8 +871,8 @@ def test_a_model_that_cannot_be_loaded_changes_nothing(home: Path) -> None:
     assert not list(home.rglob("config.toml"))
 
 
-def test_after_the_demo_the_way_to_search_it_is_told(home: Path) -> None:
-    """Who has only the made-up history is not sent to make it once more."""
+def test_commands_suggest_the_home_of_the_demo_data(home: Path) -> None:
+    """If only demo data exists, commands suggest its home."""
     (home / "palaver" / "demo").mkdir(parents=True)
     (home / "palaver" / "demo" / "palaver.db").write_bytes(b"x")
 
@@ -887,8 +885,8 @@ def test_after_the_demo_the_way_to_search_it_is_told(home: Path) -> None:
     assert (begun.exit_code, begun.stdout) == (0, "")
 
 
-def test_a_copy_that_is_gone_is_not_said_to_be_unknown(built: Home, tmp_path: Path) -> None:
-    """The path is right and its copy is lost: the way back is told; a path that nothing has stays unknown."""
+def test_a_missing_raw_copy_is_not_an_unknown_path(built: Home, tmp_path: Path) -> None:
+    """A path whose raw copy is missing is reported with a remedy, and an unknown path is reported as not found."""
     home = Home(tmp_path / "palaver")
     shutil.copytree(built.root, home.root)
     next(home.archive.glob(f"{PATH}*")).unlink()
@@ -901,8 +899,8 @@ def test_a_copy_that_is_gone_is_not_said_to_be_unknown(built: Home, tmp_path: Pa
     assert (unknown.exit_code, "File not found" in unknown.stderr) == (2, True)
 
 
-def test_export_gives_the_agents_files_back(archived: Home, tmp_path: Path) -> None:
-    """One file goes to standard output as it is; all go below a folder, and each is said to have been compared."""
+def test_export_restores_the_original_files(archived: Home, tmp_path: Path) -> None:
+    """One file is written to standard output, and all files are written below a folder with verified checksums."""
     with RawArchive(archived.archive).open_raw(PATH) as copy:
         data = copy.read()
 
@@ -915,10 +913,8 @@ def test_export_gives_the_agents_files_back(archived: Home, tmp_path: Path) -> N
 
 
 @pytest.mark.usefixtures("archived")
-def test_an_unknown_id_keeps_nothing_back() -> None:
-    """What is there is shown, and of the other it is said on standard error, or in a field, that nothing has it: a part
-    was done.
-    """
+def test_known_ids_are_shown_next_to_unknown_ids() -> None:
+    """Known IDs are shown, unknown IDs are reported on stderr or in a JSON field, and the exit status is 1."""
     one, both = palaver("show", "obs-12"), palaver("show", "obs-12", "obs-999")
     told = palaver("show", "obs-999", "obs-12", "--json")
 
@@ -929,24 +925,27 @@ def test_an_unknown_id_keeps_nothing_back() -> None:
 
 
 @pytest.mark.usefixtures("archived")
-def test_a_bare_number_is_asked_back() -> None:
-    """A number that an id has is told with its prefix; one that none has is unknown like any other."""
+def test_a_bare_number_gets_a_suggestion() -> None:
+    """A number without a prefix is an error that suggests the ID with this number, if one exists."""
     for command in ("show", "timeline"):
         assert palaver(command, "12").stderr == "palaver: Unknown ID: 12\nDid you mean obs-12?\n"
         assert "Did you mean" not in palaver(command, "999").stderr
 
 
 @pytest.mark.usefixtures("archived")
-def test_an_id_of_another_kind_is_asked_back() -> None:
-    """What has that number under another name is not shown as what was asked for."""
+def test_an_id_with_another_prefix_gets_a_suggestion() -> None:
+    """An ID with a wrong prefix is an error that suggests the ID with the same number."""
     for command in ("show", "timeline"):
         asked = palaver(command, "ex-12")
         assert (asked.exit_code, asked.stdout) == (2, "")
         assert asked.stderr == "palaver: Unknown ID: ex-12\nDid you mean obs-12?\n"
 
 
-def test_a_conversation_is_read_by_any_name_that_it_has(archived: Home) -> None:
-    """By its path here or at its agent's, its session's id or how that begins, and by a hit, from its line on."""
+def test_a_transcript_can_be_named_in_several_ways(archived: Home) -> None:
+    """`read` accepts an archive path, an agent's path, a session ID or its prefix, and a result ID.
+
+    A result ID starts at the line of the result.
+    """
     with Store.open(archived.database) as store:
         agents = next(str(source.path) for source in store.sources.all() if source.archived == PATH)
     session = Path(PATH).stem
@@ -964,8 +963,8 @@ def test_a_conversation_is_read_by_any_name_that_it_has(archived: Home) -> None:
 
 
 @pytest.mark.usefixtures("archived")
-def test_a_session_may_be_named_by_how_its_id_begins(tmp_path: Path) -> None:
-    """As for `search --session` and `forget`: six characters, or as many as only one id begins with."""
+def test_a_session_id_can_be_abbreviated(tmp_path: Path) -> None:
+    """`export` accepts a unique prefix of a session ID with at least six characters."""
     short, whole = palaver("export", "0b6f21c4"), palaver("export", "0b6f21c4-3d0e-4f57-9a41-2c7d5e8f1a01")
 
     assert (short.exit_code, short.stdout_bytes) == (0, whole.stdout_bytes)
@@ -975,8 +974,8 @@ def test_a_session_may_be_named_by_how_its_id_begins(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("archived")
-def test_an_export_that_is_not_whole_fails(tmp_path: Path) -> None:
-    """A file in the way is named, and the exit status tells a script."""
+def test_an_incomplete_export_fails(tmp_path: Path) -> None:
+    """An existing file at the target is reported and kept, and the exit status is 1."""
     in_the_way = tmp_path / "out" / PATH
     in_the_way.parent.mkdir(parents=True)
     in_the_way.write_bytes(b"mine")
@@ -988,15 +987,15 @@ def test_an_export_that_is_not_whole_fails(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("archived")
 @pytest.mark.parametrize("words", [(), ("--all",), ("a", "b", "c"), ("--all", "a", "b"), ("a", "--json")])
-def test_what_to_export_and_where_to_is_asked_for(words: tuple[str, ...]) -> None:
-    """A call that names too little or too much says what is missing."""
+def test_missing_or_extra_arguments_of_export_are_reported(words: tuple[str, ...]) -> None:
+    """`export` with too few or too many arguments is a usage error that lists the expected arguments."""
     result = palaver("export", *words)
     assert result.exit_code == 2
     assert "FOLDER" in result.output
 
 
-def test_redact_tells_kinds_and_never_secrets(home: Path) -> None:
-    """What was taken out is listed by kind and place, for people and for programs."""
+def test_redact_reports_kinds_without_secrets(home: Path) -> None:
+    """`redact` lists redactions by kind and session, in text and JSON, without the secrets."""
     secret = "gh" + "p_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"
     folder = home.parent / "told"
     folder.mkdir()
@@ -1013,8 +1012,8 @@ def test_redact_tells_kinds_and_never_secrets(home: Path) -> None:
     assert secret not in said + json.dumps(told)
 
 
-def test_remember_takes_secrets_out_and_says_which_kinds(home: Path) -> None:
-    """The kind is told in words and as a field; the secret stands in no file and in no output."""
+def test_remember_redacts_secrets_and_reports_kinds(home: Path) -> None:
+    """`remember` reports the kinds of redacted secrets and stores or prints no secret."""
     secret = "gh" + "p_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"
     said = [palaver("remember", f"deploy key is {secret}").stdout, palaver("memories", "show", "mem_1").stdout]
     told = answer("remember", f"the old key was {secret}", "--tag", secret)
@@ -1028,8 +1027,8 @@ def test_remember_takes_secrets_out_and_says_which_kinds(home: Path) -> None:
     assert not any(secret.encode() in path.read_bytes() for path in home.rglob("*") if path.is_file())
 
 
-def test_an_interrupt_while_loading_is_no_traceback() -> None:
-    """Ctrl-C in the first moment, while modules are imported, ends with 130 and one line, as it does later."""
+def test_an_interrupt_during_imports_prints_one_line() -> None:
+    """Ctrl-C while modules are imported exits with 130 and prints one line."""
     program = """
 import runpy, sys
 class Interrupted:
@@ -1046,8 +1045,8 @@ runpy.run_module("palaver", run_name="__main__", alter_sys=True)
 
 
 @pytest.mark.parametrize("as_json", [False, True])
-def test_watch_says_what_its_numbers_count(as_json: bool, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """In words where a person reads them; the names in JSON stay what they are."""
+def test_watch_labels_its_numbers(as_json: bool, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`watch` prints descriptive labels in text and stable field names in JSON."""
     teller = import_module("palaver.cli.watch")._listener(Home(home), as_json=as_json)
     teller("archived", {"files": 1, "lines": 9, "exchanges": 3})
     teller("learned", {"observed": 3, "embedded": 4, "behind": 94})
@@ -1062,8 +1061,11 @@ def test_watch_says_what_its_numbers_count(as_json: bool, home: Path, capsys: py
 
 
 @pytest.mark.usefixtures("archived")
-def test_a_project_can_be_named_by_the_folder_one_is_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where nothing was said in the folder itself, it stands for the project of its name; else it is named whole."""
+def test_a_project_can_be_named_by_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder selects the project with its name if the folder itself has no sessions.
+
+    If no such project exists, the message contains the full path.
+    """
 
     def found(project: str) -> list[str]:
         return [each["id"] for each in answer("search", "sqlite", "--project", project)["results"]]
@@ -1084,8 +1086,8 @@ def test_a_project_can_be_named_by_the_folder_one_is_in(tmp_path: Path, monkeypa
     assert whole in palaver("forget", "--project", ".").stderr
 
 
-def test_what_is_proposed_is_found(home: Path) -> None:
-    """After a history of one's own was archived, the words to search for are those of its newest title."""
+def test_the_suggested_query_has_results(home: Path) -> None:
+    """After archiving the user's history, `up` suggests a query that has results."""
     shutil.copytree(DEMO / "projects", home / ".claude" / "projects")
     [command] = [row for row in palaver("up").stdout.splitlines() if " search " in row]
     assert "WORDS" not in command

@@ -1,1 +1,1 @@
-"""Is every line that was said kept and accounted for?"""
+"""Tests of the archiver: every transcript line is kept and accounted for."""

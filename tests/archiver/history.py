@@ -1,4 +1,4 @@
-"""A made-up history on disk, which grows and changes, and the archive that follows it."""
+"""Synthetic history on disk that tests extend and change, with the archive that follows it."""
 
 # pyright: reportPrivateUsage=false
 
@@ -33,7 +33,7 @@ TABLES = {
 
 
 def talk(*words: str, session: str = ORIGINAL, project: str = "/home/demo/shop") -> list[dict[str, Any]]:
-    """One exchange for each word: a prompt `word?` and the answer `word!`, with ids made from the word."""
+    """Return one exchange per word: the prompt `word?` and the answer `word!`, with ids derived from the word."""
     place = {"sessionId": session, "cwd": project, "gitBranch": "main"}
     lines: list[dict[str, Any]] = []
     for word in words:
@@ -45,7 +45,7 @@ def talk(*words: str, session: str = ORIGINAL, project: str = "/home/demo/shop")
 
 
 class History:
-    """Transcripts below `projects`, in `shop` and others, and the home beside it that archives them."""
+    """Transcripts below the folder `projects`, and the home next to it that archives them."""
 
     def __init__(self, root: Path, home: str = "home") -> None:
         self.folder = root / "projects"
@@ -64,65 +64,65 @@ class History:
         self.store.close()
 
     def path(self, session: str = ORIGINAL, project: str = "shop") -> Path:
-        """Where a session lies."""
+        """Return the path of a session's transcript."""
         return self.folder / project / f"{session}.jsonl"
 
     def write(
         self, data: bytes | Sequence[object], session: str = ORIGINAL, *, project: str = "shop", at: int = 1
     ) -> Path:
-        """Write a transcript in place, last changed `at` seconds after a fixed moment."""
+        """Write a transcript whose modification time is `at` seconds after a fixed time."""
         path = self.path(session, project)
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(data if isinstance(data, bytes) else written(data))
         return self.touch(path, at)
 
     def append(self, data: bytes | Sequence[object], session: str = ORIGINAL, *, at: int = 2) -> Path:
-        """Add to a transcript."""
+        """Append to a transcript."""
         path = self.path(session)
         with path.open("ab") as file:
             file.write(data if isinstance(data, bytes) else written(data))
         return self.touch(path, at)
 
     def touch(self, path: Path, at: int) -> Path:
-        """Set the time at which a file was last changed."""
+        """Set the modification time of a file."""
         os.utime(path, ns=(0, (1_700_000_000 + at) * 10**9))
         return path
 
     def ingest(self) -> IngestReport:
-        """One pass over everything there is."""
+        """Run one ingest run over all transcripts."""
         return Ingest(self.store, self.raw).run(in_paths([self.folder]))
 
     def stored(self) -> list[StoredExchange]:
-        """Everything that was taken up, in the order in which it was."""
+        """Return all ingested exchanges in ingest order."""
         keys = self.store.items.all_keys()
         return list(self.store.exchanges.load(keys).values()) if keys else []
 
     def exchanges(self, session: str) -> list[Exchange]:
-        """What a session holds, in the order in which it was taken up."""
+        """Return the exchanges of a session in ingest order."""
         number = self.store.sessions.find("claude-code", session)
         return [stored.exchange for stored in self.stored() if stored.session == number]
 
     def prompts(self, session: str = ORIGINAL) -> list[str]:
-        """What was asked in a session."""
+        """Return the prompts of a session."""
         return [exchange.prompt for exchange in self.exchanges(session)]
 
     def session(self, native_id: str = ORIGINAL) -> Session:
-        """A session that was taken up."""
+        """Return an ingested session."""
         number = self.store.sessions.find("claude-code", native_id)
         assert number is not None
         return self.store.sessions.load(number)
 
     def source(self, session: str = ORIGINAL, project: str = "shop") -> Source:
-        """The current source of a transcript."""
+        """Return the current source row of a transcript."""
         return self.store.sources.by_path()[self.path(session, project)]
 
     def copy(self, source: Source) -> bytes:
-        """The archived bytes of a source."""
+        """Return the archived bytes of a source file."""
         with self.raw.open(source.archived) as file:
             return file.read()
 
     def dump(self) -> dict[str, list[tuple[object, ...]]]:
-        """Every row that a pass writes, table by table."""
+        """Return every row that an ingest run writes, per table."""
         database = self.store._database
         return {
             name: [tuple(row) for row in database.rows(f"SELECT * FROM {name} ORDER BY {key}")]
@@ -130,7 +130,7 @@ class History:
         }
 
     def archive_files(self) -> dict[str, bytes]:
-        """Every copy by its archive path."""
+        """Return the bytes of every raw copy by its archive path."""
         root = self.home.archive
         files = (path for path in root.rglob("*") if path.is_file() and path.parent != root)
         return {path.relative_to(root).as_posix(): path.read_bytes() for path in files}

@@ -1,4 +1,4 @@
-"""A secret planted anywhere in a transcript of any format is in no file of the home but the copies."""
+"""A secret in any field of any transcript format is stored only in the raw copies."""
 
 import random
 import re
@@ -40,7 +40,7 @@ Plant = Callable[[str], str]
 
 
 def leaves(value: Any, path: str = "") -> Iterator[str]:
-    """Where texts stand in a record; all elements of a list stand in one place."""
+    """Yield the path of every text in a record. All elements of a list share one path."""
     if isinstance(value, str):
         yield path
     for name, held in _parts(value):
@@ -48,7 +48,7 @@ def leaves(value: Any, path: str = "") -> Iterator[str]:
 
 
 def planted(value: Any, plant: Plant, where: Callable[[str, str], bool], path: str = "") -> Any:
-    """The record with something planted in the texts that `where` chooses by place and content."""
+    """Return a record with `plant` applied to the texts that `where` selects by path and content."""
     if isinstance(value, str):
         return plant(value) if where(path, value) else value
     held = [(name, planted(part, plant, where, f"{path}/{name}")) for name, part in _parts(value)]
@@ -80,14 +80,14 @@ def write(folder: Path, number: int, known: TranscriptFormat, made: list[Any]) -
 
 
 def files_with(home: Home, *needles: str) -> list[str]:
-    """The files of the home outside the copies that hold any of these, as another process sees them."""
+    """Return the files outside the raw copies that contain any of the strings, as read by another process."""
     command = [sys.executable, "-c", SEARCH, str(home.root), *needles]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
 
 
 @pytest.mark.parametrize("known", all_formats(), ids=lambda known: known.agent)
 def test_no_field_lets_a_secret_through(known: TranscriptFormat, tmp_path: Path) -> None:
-    """Whatever field of whatever record holds a secret, as all of it or in the middle, the database does not."""
+    """A secret in any field of any record never reaches the database."""
     made, transcripts = records(known), list[Transcript]()
     for number, leaf in enumerate(sorted({leaf for record in made for leaf in leaves(record)})):
         plant = alone if number % 2 else within
@@ -102,8 +102,10 @@ def test_no_field_lets_a_secret_through(known: TranscriptFormat, tmp_path: Path)
         assert files_with(home, CANARY, CANARY[4:]) == []
 
 
-def test_nothing_that_is_derived_knows_a_secret(tmp_path: Path) -> None:
-    """Secrets of every kind, planted in everything said, are in no index, vector, observation, log or answer."""
+def test_derived_data_contains_no_secret(tmp_path: Path) -> None:
+    """Secrets of every kind, planted in all messages, are absent from indexes, vectors, observations, logs and
+    results.
+    """
     source = random.Random(5)
     secrets = {kind: make(source) for kind, make in TOKENS.items()}
     whole = " and ".join(secrets.values())
@@ -128,8 +130,8 @@ def _is_said(_: str, text: str) -> bool:
 
 
 @pytest.mark.parametrize("before", range(1280, 1360, 7))
-def test_a_cut_never_shows_half_a_secret(before: int, tmp_path: Path) -> None:
-    """Where a long result is cut, a secret that lies across the cut is known and taken out whole."""
+def test_truncation_never_leaves_half_a_secret(before: int, tmp_path: Path) -> None:
+    """A secret that crosses the truncation point of a long result is redacted completely."""
     secret = pem(random.Random(1)) if before % 2 else CANARY
     output = "o" * before + " " + secret + " " + "x " * 9000 + secret + " " + "o" * (before - 900)
     with History(tmp_path) as history:

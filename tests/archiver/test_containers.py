@@ -1,4 +1,4 @@
-"""Databases and exports in the archive: everything once, and later only changes."""
+"""Databases and exports are ingested once in full, and later only their changes."""
 
 import json
 import zipfile
@@ -24,7 +24,7 @@ HEADER = {"sessionId": "s1", "projectHash": "p", "startTime": "2026-01-01T00:00:
 
 
 class Archive:
-    """A store that follows some files."""
+    """Store that ingests files and checks each run."""
 
     def __init__(self, root: Path) -> None:
         self.home = Home(root / "home")
@@ -44,7 +44,7 @@ class Archive:
         return sorted(self.store.sources.archived_names())
 
     def is_whole(self) -> None:
-        """Each line of each copy is accounted for, and each exchange stands where it is said to."""
+        """Check that each line of each copy is accounted for, and that the line range of each exchange is correct."""
         for name in self.copies():
             source = self.store.sources.by_archived(name)
             assert source is not None
@@ -65,7 +65,7 @@ def archive(tmp_path: Path) -> Iterator[Archive]:
 
 
 def test_a_running_database_is_followed(archive: Archive, tmp_path: Path) -> None:
-    """New messages extend the copy; an unchanged database is not read."""
+    """New messages of a running database extend the copy, and an unchanged database is not read."""
     path = tmp_path / "opencode.db"
     program = database(path, SCHEMA)
     put(program)
@@ -82,7 +82,7 @@ def test_a_running_database_is_followed(archive: Archive, tmp_path: Path) -> Non
 
 
 def test_a_reply_that_grows_is_one_exchange_in_one_copy(archive: Archive, tmp_path: Path) -> None:
-    """Even if it grows fifty times."""
+    """A reply that grows fifty times remains one exchange in one copy."""
     path = tmp_path / "opencode.db"
     program = database(path, SCHEMA)
     put(program)
@@ -100,7 +100,7 @@ def test_a_reply_that_grows_is_one_exchange_in_one_copy(archive: Archive, tmp_pa
 
 
 def test_an_earlier_message_that_grows_moves_later_exchanges(archive: Archive, tmp_path: Path) -> None:
-    """Everything is read again."""
+    """When an earlier message grows, the whole database is parsed again and later exchanges move."""
     path = tmp_path / "opencode.db"
     program = database(path, SCHEMA)
     put(program)
@@ -116,7 +116,7 @@ def test_an_earlier_message_that_grows_moves_later_exchanges(archive: Archive, t
 
 
 def test_a_later_export_extends_the_earlier_one(archive: Archive, tmp_path: Path) -> None:
-    """Whatever its name, in a zip or not; an older export adds nothing."""
+    """A later export of any name, in a ZIP file or not, extends the earlier one; an older export adds nothing."""
     first, second = node("a", "root", "user", "One?"), node("b", "a", "user", "Two?")
     (tmp_path / "may.json").write_text(json.dumps([conversation(first)]))
     with zipfile.ZipFile(tmp_path / "june.zip", "w") as pack:
@@ -131,7 +131,7 @@ def test_a_later_export_extends_the_earlier_one(archive: Archive, tmp_path: Path
 
 
 def test_an_unreadable_database_is_reported_and_the_others_are_ingested(archive: Archive, tmp_path: Path) -> None:
-    """The report ends once it can be read."""
+    """The problem with an unreadable database is reported until the database can be read."""
     path = tmp_path / "opencode.db"
     path.write_bytes(b"SQLite format 3\0" + b"\xff" * 4096)
     (tmp_path / "a.json").write_text(json.dumps([conversation(node("a", "root", "user", "One?"))]))
@@ -154,7 +154,7 @@ def document(*texts: str) -> str:
 
 
 def test_a_rewritten_document_has_one_copy(archive: Archive, tmp_path: Path) -> None:
-    """If it still contains everything; otherwise both copies stay."""
+    """A rewritten document has one copy if it contains all earlier content; otherwise both copies stay."""
     path = tmp_path / "chats" / "session-2026-01-01T00-00-00000000.json"
     path.parent.mkdir()
     for texts in (["One?"], ["One?", "Two?"], ["One?", "Two?", "Three?"]):
@@ -172,8 +172,8 @@ def test_a_rewritten_document_has_one_copy(archive: Archive, tmp_path: Path) -> 
     assert sorted(archive.prompts()) == ["One?", "Other?", "Three?", "Two?"]
 
 
-def test_containers_of_this_user_are_found(home: Path, archive: Archive) -> None:
-    """Without being named."""
+def test_containers_of_the_user_are_found(home: Path, archive: Archive) -> None:
+    """Databases in the user's standard folders are found without being named."""
     program = database(home / ".local" / "share" / "opencode" / "opencode.db", SCHEMA)
     put(program)
     program.close()

@@ -19,7 +19,7 @@ SESSIONS = SHARED / "bench" / "coding-sessions" / "transcripts.tar.gz"
 
 
 def archive(home: Home, folder: Path) -> tuple[IngestReport, int]:
-    """What a pass over a folder did, and how many sources were checked against their copies, line by line."""
+    """Ingest a folder, check every source against its copy, and return the report and number of sources."""
     home.make()
     raw = RawArchive(home.archive)
     with Store.create(home.database) as store:
@@ -37,7 +37,7 @@ def archive(home: Home, folder: Path) -> tuple[IngestReport, int]:
 
 @pytest.mark.skipif(not SAMPLES.is_dir(), reason="no samples here")
 def test_every_line_of_every_sample_is_accounted_for(tmp_path: Path) -> None:
-    """Parsed, repeated, skipped for a reason, or still being written."""
+    """Every line of every sample is parsed, repeated, skipped for a reason, or still being written."""
     tally, sources = archive(Home(tmp_path / "home"), SAMPLES)
 
     assert [(problem.path, problem.reason) for problem in tally.problems] == []
@@ -46,7 +46,7 @@ def test_every_line_of_every_sample_is_accounted_for(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not SESSIONS.is_file(), reason="no benchmark here")
 def test_every_line_of_every_session_is_accounted_for(tmp_path: Path) -> None:
-    """Of the sessions of the search benchmark."""
+    """Every line of the sessions of the search benchmark is accounted for."""
     with tarfile.open(SESSIONS) as packed:
         packed.extractall(tmp_path / "sessions", filter="data")
 

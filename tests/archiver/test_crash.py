@@ -1,4 +1,4 @@
-"""Crashes and competition: whatever happens to a process, the next pass ends with the same archive."""
+"""After a crash or a concurrent run, the next ingest run completes the archive."""
 
 import random
 import shutil
@@ -25,7 +25,7 @@ def run(mode: str, history: Path, home: str, *rest: int) -> subprocess.Completed
 
 @pytest.fixture(scope="module")
 def grown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A history that was taken up into `before`, and then grew, was forked, rewritten and added to."""
+    """Return a history that was ingested into `before` and then extended, forked and rewritten."""
     root = tmp_path_factory.mktemp("crash")
     with History(root, "before") as history:
         history.write(talk("one", "two"), at=1)
@@ -41,14 +41,14 @@ def grown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 def started(root: Path, home: str) -> str:
-    """A home as it was before the history grew."""
+    """Create a home as it was before the history grew."""
     shutil.rmtree(root / home, ignore_errors=True)
     shutil.copytree(root / "before", root / home)
     return home
 
 
-def test_a_killed_pass_leaves_nothing_to_repair(grown: Path) -> None:
-    """Killed anywhere, even inside a write, a pass is completed by the next one to exactly what it would have been."""
+def test_killed_ingest_run_is_completed_by_the_next(grown: Path) -> None:
+    """After a run killed at any step, the next run produces the same archive as an undisturbed run."""
     steps = fuse.steps(run("fused", grown, started(grown, "calm"), 0))
     with History(grown, "calm") as calm:
         rows, copies = calm.dump(), calm.archive_files()
@@ -64,7 +64,7 @@ def test_a_killed_pass_leaves_nothing_to_repair(grown: Path) -> None:
 
 
 def test_two_processes_take_turns(grown: Path) -> None:
-    """Of two processes that begin at once one waits for the other, and together they do the work once."""
+    """Of two processes that start at once, one waits for the other, and the result equals that of a single run."""
     home = started(grown, "contested")
     queued = fuse.command(WORKER, "queued", grown / "projects", grown / home)
     both = [subprocess.Popen(queued, cwd=fuse.ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(2)]
@@ -79,7 +79,7 @@ def test_two_processes_take_turns(grown: Path) -> None:
 
 
 def test_a_line_of_200_megabytes_needs_little_memory(tmp_path: Path) -> None:
-    """One huge line is archived byte for byte, counted, and never held in memory; what surrounds it is read."""
+    """One huge line is archived byte for byte and counted but never loaded; the lines around it are parsed."""
     size = 200 * 1024 * 1024
     before, after = written(talk("one")), written(talk("two"))
     with History(tmp_path) as history:

@@ -1,8 +1,8 @@
-"""A process that takes transcripts up, for tests that kill it, measure it, or let two of them compete.
+"""Process that ingests transcripts, for tests that kill it, measure it, or run two of them.
 
-worker.py plain FOLDER HOME        one pass; prints the peak of its memory in bytes above what it began with
-worker.py fused FOLDER HOME N      one pass, killed by itself at its step N; prints the number of its steps
-worker.py queued FOLDER HOME       one pass as soon as the lease is free; prints how often it was not
+worker.py plain FOLDER HOME        ingest once; print the growth of peak memory in bytes worker.py fused FOLDER HOME N
+ingest once and kill itself at step N; print the number of steps worker.py queued FOLDER HOME       ingest once when the
+lease is free; print the number of failed attempts
 """
 
 import resource
@@ -26,7 +26,7 @@ def take_up(store: Store, folder: Path, home: Home) -> None:
 
 
 def peak() -> int:
-    """Bytes; Linux counts in KiB."""
+    """Return the peak memory of this process in bytes; Linux reports KiB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
