@@ -1,4 +1,4 @@
-"""`palaver index` and `palaver documents`: what a person types and sees."""
+"""`palaver index` and `palaver documents`: arguments, output and exit status."""
 
 import json
 from pathlib import Path
@@ -12,7 +12,7 @@ from palaver.cli import main
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where the person is: two documents, and one that is damaged."""
+    """Return the current folder with two documents and a damaged one."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "guide.md").write_text("# Kiln\nHeat the kiln slowly.\n")
@@ -22,20 +22,20 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def palaver(*arguments: str, code: int = 0) -> Result:
-    """Run one command in this process."""
+    """Run a command in this process."""
     result = CliRunner().invoke(main, arguments)
     assert result.exit_code == code, result.output
     return result
 
 
 def answer(*arguments: str, code: int = 0) -> dict[str, Any]:
-    """The JSON that a command prints."""
+    """Return the JSON output of a command."""
     told: dict[str, Any] = json.loads(palaver(*arguments, "--json", code=code).stdout)
     return told
 
 
-def test_a_folder_is_indexed_found_listed_and_forgotten(folder: Path) -> None:
-    """Every step says what it did; a file that cannot be read makes the exit status 1 and stops nothing."""
+def test_a_folder_is_indexed_listed_and_deleted(folder: Path) -> None:
+    """Each command reports its result; an unreadable file sets exit status 1 and does not stop the run."""
     told = palaver("index", "docs", "--namespace", "pots", code=1).stdout
     assert told.splitlines() == [
         "Indexed 2 files in 2 chunks in namespace pots.",
@@ -60,8 +60,8 @@ def test_a_folder_is_indexed_found_listed_and_forgotten(folder: Path) -> None:
     assert (folder / "guide.md").exists()
 
 
-def test_json_carries_the_numbers(folder: Path) -> None:
-    """Of each of the commands."""
+def test_json_output_contains_all_counts(folder: Path) -> None:
+    """Each command with `--json` prints its counts and lists."""
     assert answer("index", str(folder), code=1) == {
         "namespace": "default",
         "indexed": 2,
@@ -84,8 +84,8 @@ def test_json_carries_the_numbers(folder: Path) -> None:
     assert answer("documents", "forget", str(folder)) == {"deleted_chunks": 2}
 
 
-def test_each_path_is_answered_for(folder: Path) -> None:
-    """What cannot be indexed is named with what to do; the others are."""
+def test_each_path_is_reported(folder: Path) -> None:
+    """A path that cannot be indexed is reported with a remedy, and the other paths are indexed."""
     (folder / "image.png").touch()
     names = ("docs/guide.md", "docs/image.png", "nowhere.md", "/proc/self", "nodocs")
     told = palaver("index", *names, code=1).stdout.splitlines()
@@ -104,16 +104,16 @@ def test_each_path_is_answered_for(folder: Path) -> None:
     assert "File not found: nodocs" in palaver("index", "nodocs", code=2).stderr
 
 
-def test_flat_leaves_folders_alone(folder: Path) -> None:
-    """Only what lies in the folder itself is indexed."""
+def test_flat_ignores_subfolders(folder: Path) -> None:
+    """With `--flat` only files directly in the folder are indexed."""
     (folder / "bad.pdf").unlink()
 
     assert answer("index", ".", "--flat")["indexed"] == 0
     assert palaver("index", ".", "--flat").stdout.startswith("No documents found")
 
 
-def test_what_is_not_there_is_said(folder: Path) -> None:
-    """Before there is an archive, and when nothing was indexed by that name."""
+def test_missing_documents_are_reported(folder: Path) -> None:
+    """A missing archive and a name without indexed documents are reported."""
     assert "no archive at" in palaver("documents", "list", code=1).stderr
     palaver("index", str(folder / "guide.md"))
 

@@ -1,4 +1,4 @@
-"""Tests for src/palaver/cli/failures.py: what a script reads when a command fails."""
+"""Tests for src/palaver/cli/failures.py: errors of commands as a script reads them."""
 
 import inspect
 import json
@@ -38,17 +38,17 @@ ARGUMENTS = {
     "show": ["obs-1"],
     "timeline": ["obs-1"],
 }
-"""What the commands that need words are called with here."""
+"""Minimal valid arguments of the commands that need some."""
 NEEDS_NO_HOME = {"toolsets"}
 
 
 def palaver(*arguments: str) -> Result:
-    """Run one command in this process."""
+    """Run a command in this process."""
     return CliRunner().invoke(main, arguments)
 
 
 def failure(result: Result) -> dict[str, Any]:
-    """The error that was printed, and nothing else may have been."""
+    """Return the printed JSON error, and check that nothing else was printed."""
     assert result.stderr == ""
     told = json.loads(result.stdout)
     assert told.keys() == {"error"}
@@ -58,8 +58,8 @@ def failure(result: Result) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("words", EVERY, ids=" ".join)
-def test_a_call_that_was_typed_wrongly_fails_in_json(words: tuple[str, ...]) -> None:
-    """Every command answers an unknown option with JSON where it is asked for, and ends with 2 in both forms."""
+def test_a_usage_error_is_printed_as_json(words: tuple[str, ...]) -> None:
+    """Every command rejects an unknown option with status 2, in JSON if `--json` is given."""
     plain, told = palaver(*words, "--nonsense"), palaver(*words, "--nonsense", "--json")
 
     assert (plain.exit_code, plain.stdout, told.exit_code) == (2, "", 2)
@@ -70,8 +70,8 @@ def test_a_call_that_was_typed_wrongly_fails_in_json(words: tuple[str, ...]) -> 
 
 
 @pytest.mark.parametrize("words", [words for words in LEAVES if words not in PLAIN], ids=" ".join)
-def test_what_a_command_cannot_do_is_told_in_json(words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every command that fails says so as words on standard error, or as JSON on standard output, and ends alike."""
+def test_a_failed_command_prints_json(words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every failing command prints text on standard error, or JSON on standard output, with the same status."""
     name = " ".join(words)
     if name in NEEDS_NO_HOME:
         pytest.skip("it needs no home")
@@ -85,8 +85,8 @@ def test_what_a_command_cannot_do_is_told_in_json(words: tuple[str, ...], monkey
     assert plain.stderr == f"palaver: {found['message']}\n{found['hint']}\n"
 
 
-def test_every_error_of_ours_has_a_kind_of_its_own() -> None:
-    """A script can tell them apart by one word, made of the name that core/errors.py draws."""
+def test_every_error_has_a_distinct_kind() -> None:
+    """Each error class has a unique `kind`, derived from the name of the class."""
     ours = [each for _, each in inspect.getmembers(errors, inspect.isclass) if issubclass(each, errors.PalaverError)]
     kinds = [failure_of(each.__new__(each)).kind for each in ours]
 
@@ -105,10 +105,10 @@ def test_every_error_of_ours_has_a_kind_of_its_own() -> None:
         (errors.StoreMissing(Path("/x")), 1, "store_missing", "no archive at /x"),
     ],
 )
-def test_whatever_ends_a_command_is_told_in_json(
+def test_external_errors_have_the_same_json_form(
     raised: BaseException, code: int, kind: str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What the system, a person or a library does to a command comes out in the same shape as an error of ours."""
+    """External errors and interruptions have the same JSON form as Palaver's errors."""
 
     def fail() -> Home:
         raise raised
@@ -122,8 +122,8 @@ def test_whatever_ends_a_command_is_told_in_json(
 
 
 @pytest.mark.parametrize("name", sorted(name for name in COMMANDS if len(name) > 2))
-def test_a_mistyped_command_is_guessed(name: str) -> None:
-    """A letter that was left out is no riddle."""
+def test_a_mistyped_command_gets_a_suggestion(name: str) -> None:
+    """A command name that lacks one letter gets a suggestion."""
     mistyped = name[:1] + name[2:]
     told = failure(palaver(mistyped, "--json"))["message"]
 
@@ -131,8 +131,8 @@ def test_a_mistyped_command_is_guessed(name: str) -> None:
     assert f"`palaver {name}`" in told
 
 
-def test_a_wrong_value_ends_alike_whoever_refuses_it() -> None:
-    """Whether click knows the values or the core does, the call has to be corrected: 2."""
+def test_invalid_values_exit_with_2() -> None:
+    """Invalid values exit with status 2, whether click or Palaver rejects them."""
     palaver("remember", "Prefer tabs")
     wrong = (
         ["search", "kettle", "--mode", "loud"],
@@ -150,8 +150,8 @@ def test_a_wrong_value_ends_alike_whoever_refuses_it() -> None:
     assert [(words, palaver(*words).exit_code) for words in wrong] == [(words, 2) for words in wrong]
 
 
-def test_a_wrong_call_is_told_in_one_style() -> None:
-    """What click refuses reads like what the core refuses: what is wrong, and how it is called."""
+def test_usage_errors_have_one_style() -> None:
+    """A usage error detected by click has the same form as Palaver's own: the problem, then the usage."""
     assert palaver("read").stderr == (
         "palaver: Missing argument 'PATH'\nUsage: main read [OPTIONS] PATH [LINES] (see `main read --help`)\n"
     )
@@ -159,8 +159,8 @@ def test_a_wrong_call_is_told_in_one_style() -> None:
     assert (group.exit_code, group.stderr.splitlines()[0]) == (2, "Usage: main memories [OPTIONS] COMMAND [ARGS]...")
 
 
-def test_no_answer_at_a_prompt_stops_as_ctrl_c_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ctrl-C and the end of input mean the same wherever they come; nothing was done."""
+def test_end_of_input_at_a_prompt_stops_like_ctrl_c(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C and the end of input at a prompt print the same message with the same status."""
 
     def ask() -> Home:
         click.confirm("Go on?", abort=True)
@@ -181,8 +181,10 @@ def test_no_answer_at_a_prompt_stops_as_ctrl_c_does(monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize(
     ("typed", "goes_on"), [(["archive"], True), (["forget", "mem_1"], False), (["--help"], False), ([], False)]
 )
-def test_only_what_goes_on_is_said_to(typed: list[str], goes_on: bool, capsys: pytest.CaptureFixture[str]) -> None:
-    """Where the same command would begin anew, "stopped" is all."""
+def test_only_resumable_commands_suggest_resuming(
+    typed: list[str], goes_on: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The message after Ctrl-C suggests resuming only for commands that can resume."""
     for words in (typed, [*typed, "--json"]):
         assert report_failure(KeyboardInterrupt(), words) == 130
         said = "".join(capsys.readouterr())
@@ -190,8 +192,11 @@ def test_only_what_goes_on_is_said_to(typed: list[str], goes_on: bool, capsys: p
 
 
 @pytest.mark.parametrize("typed", ["--yes", "--eras", "--forc", "--erase-no"])
-def test_what_cannot_be_undone_is_never_guessed(typed: str) -> None:
-    """Who forgets and types an option that there is not hears how what was shown is confirmed."""
+def test_options_that_delete_are_never_suggested(typed: str) -> None:
+    """An unknown option of `forget` is never corrected to an option that deletes.
+
+    The error explains previews and `--confirm`.
+    """
     told = failure(palaver("forget", "mem_1", typed, "--json"))["message"]
 
     assert told == (
@@ -202,31 +207,31 @@ def test_what_cannot_be_undone_is_never_guessed(typed: str) -> None:
     assert "at once" not in failure(palaver("documents", "forget", "--yes", "--json"))["message"]
 
 
-def test_an_option_that_was_meant_as_words_is_told_how_to_be_searched() -> None:
-    """One that is spelled much like another is guessed, as everywhere."""
+def test_an_option_that_looks_like_a_query_gets_a_hint() -> None:
+    """An unknown option of `search` gets a hint on how to search for it; a likely typo gets a suggestion."""
     meant, mistyped = (failure(palaver("search", typed, "--json"))["message"] for typed in ("--no-verify", "--limt"))
 
     assert meant == """No such option '--no-verify'. To search for it: palaver search '"--no-verify"'"""
     assert "--limit" in mistyped
 
 
-def test_json_is_asked_for_by_the_option_alone() -> None:
-    """After a bare `--` the same letters are a file's name."""
+def test_json_after_a_double_dash_is_a_file_name() -> None:
+    """After a bare `--`, the word `--json` is a file name."""
     result = palaver("archive", "--", "--json")
 
     assert (result.exit_code, result.stdout) == (2, "")
     assert "palaver: --json: No such file or directory" in result.stderr
 
 
-def test_a_name_in_an_error_cannot_steer_the_terminal(tmp_path: Path) -> None:
-    """JSON of an error holds no control characters, those that JSON need not escape included."""
+def test_an_error_cannot_control_the_terminal(tmp_path: Path) -> None:
+    """A JSON error contains no control characters, including those that JSON need not escape."""
     result = palaver("archive", str(tmp_path / "a\x9b2J\x1b[2Jb"), "--json")
 
     assert failure(result)["message"] == f"{tmp_path}/a2Jb: No such file or directory"
 
 
-def test_the_help_describes_the_shape_of_errors() -> None:
-    """Who writes a script finds the shape and the exit codes in `palaver --help`."""
+def test_help_documents_the_form_of_errors() -> None:
+    """`palaver --help` documents the JSON form of errors and the exit statuses."""
     shown = " ".join(palaver("--help").stdout.split())
 
     assert '{"error": {"kind", "message", "hint"}}' in shown
@@ -238,8 +243,8 @@ def test_the_help_describes_the_shape_of_errors() -> None:
     [["archive", ""], ["index", ""], ["documents", "forget", ""], ["export", "--all", ""], ["mnemonics", "allow", ""]],
     ids=" ".join,
 )
-def test_an_empty_path_is_refused(arguments: list[str]) -> None:
-    """An unset shell variable does not stand for the folder one is in."""
+def test_an_empty_path_is_rejected(arguments: list[str]) -> None:
+    """An empty path, as from an unset shell variable, does not mean the current folder."""
     result = palaver(*arguments)
 
     assert (result.exit_code, result.stdout) == (2, "")

@@ -27,7 +27,7 @@ def palaver(*arguments: str, code: int = 0) -> Result:
 
 
 def test_a_preview_prints_the_command_that_confirms_it() -> None:
-    """Nothing is deleted without the token of the preview."""
+    """A preview deletes nothing and prints the command with the token that confirms it."""
     shown = palaver("forget", "--mentions", "tide").stdout
     assert "Nothing was deleted yet" in shown
     command = shown.splitlines()[-1].split()
@@ -44,13 +44,13 @@ def test_a_preview_prints_the_command_that_confirms_it() -> None:
 
 
 def forgotten(*words: str) -> str:
-    """Delete; return the number of the deletion."""
+    """Delete and return the ID of the deletion."""
     token = json.loads(palaver("forget", *words, "--json").stdout)["token"]
     return str(json.loads(palaver("forget", *words, "--confirm", token, "--json").stdout)["number"])
 
 
 def test_a_deletion_cannot_be_undone_twice() -> None:
-    """The error names the command that lists deletions."""
+    """Undoing a deletion twice is an error that refers to the list of deletions."""
     number = forgotten("--mentions", "tide")
     palaver("forget", "--undo", number)
     assert f"Deletion {number} was undone or never existed" in palaver("forget", "--undo", number, code=2).stderr
@@ -58,8 +58,8 @@ def test_a_deletion_cannot_be_undone_twice() -> None:
     assert "Deletion 7 was undone or never existed" in palaver("forget", "--undo", "7", code=2).stderr
 
 
-def test_an_erasure_in_json_has_its_check() -> None:
-    """The result has the verification and the agents' own files."""
+def test_an_erasure_in_json_contains_its_check() -> None:
+    """The JSON of an erasure contains the verification and the agents' own files."""
     token = json.loads(palaver("forget", "--mentions", "tide", "--erase", "--json").stdout)["token"]
     done = json.loads(palaver("forget", "--mentions", "tide", "--erase", "--confirm", token, "--json").stdout)
     assert done["check"]["passed"] is True
@@ -67,14 +67,14 @@ def test_an_erasure_in_json_has_its_check() -> None:
 
 
 def test_an_unknown_name_is_refused() -> None:
-    """The hint says what can be named."""
+    """An unknown name is refused with a hint that lists accepted names."""
     result = palaver("forget", "nothing-like-it", code=2)
     assert "Nothing in the archive is called nothing-like-it" in result.stderr
     assert "--mentions" in result.stderr
 
 
-def test_a_session_id_takes_lines() -> None:
-    """A session id, or its beginning, takes lines as a path does."""
+def test_a_session_id_accepts_a_line_range() -> None:
+    """A session ID or its prefix accepts a line range, as a path does."""
     by_path = palaver("forget", f"{PATH}:13-13").stdout
     for name in ("0b6f21c4-3d0e-4f57-9a41-2c7d5e8f1a01", "0b6f21c4"):
         told = palaver("forget", f"{name}:13-13").stdout
@@ -95,13 +95,13 @@ PATH = "claude-code/-home-demo-tide-clock/0b6f21c4-3d0e-4f57-9a41-2c7d5e8f1a01.j
     ],
 )
 def test_lines_outside_the_file_are_refused(span: str, told: str) -> None:
-    """The error is that of `palaver read`."""
+    """Lines outside the file are rejected with the same error as in `palaver read`."""
     result = palaver("forget", f"{PATH}:{span}", code=2)
     assert told in result.stderr
 
 
-def test_a_line_takes_its_whole_exchange() -> None:
-    """The preview counts every line of the exchange, for a line of it as for its observation."""
+def test_a_line_selects_its_whole_exchange() -> None:
+    """A line or an observation selects its whole exchange, and the preview counts all its lines."""
     by_line = json.loads(palaver("forget", f"{PATH}:2-2", "--json").stdout)
     assert by_line["exchanges"] == 1
     assert by_line["copies"][0]["lines"] > 1
@@ -111,7 +111,7 @@ def test_a_line_takes_its_whole_exchange() -> None:
 
 
 def test_the_hint_on_an_unknown_project_is_short(home: Path) -> None:
-    """It names five projects and counts the others."""
+    """The hint on an unknown project lists five projects and counts the others."""
     for number in range(7):
         path = home / "more" / f"-code-p{number}" / f"{number}2222222-0000-4000-8000-000000000002.jsonl"
         path.parent.mkdir(parents=True)
@@ -132,7 +132,7 @@ def test_the_hint_on_an_unknown_project_is_short(home: Path) -> None:
         ("--list", "--mentions", "tide"),
     ],
 )
-def test_undo_erase_now_and_list_take_no_other_option(words: tuple[str, ...]) -> None:
-    """No argument is ignored silently."""
+def test_undo_erase_now_and_list_reject_other_options(words: tuple[str, ...]) -> None:
+    """Other options next to `--undo`, `--erase-now` or `--list` are rejected instead of ignored."""
     told = palaver("forget", *words, code=2).stderr
     assert told.splitlines()[0].endswith("takes no other argument or option but --json")

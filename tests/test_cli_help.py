@@ -18,7 +18,7 @@ def palaver(*arguments: str) -> Result:
 
 @pytest.mark.parametrize("words", [(), *EVERY], ids=lambda words: " ".join(words) or "palaver")
 def test_help_can_be_asked_for_in_three_ways(words: tuple[str, ...]) -> None:
-    """`-h`, `--help` and `palaver help COMMAND` print the same."""
+    """`-h`, `--help` and `palaver help COMMAND` print the same help."""
     long, short, asked = palaver(*words, "--help"), palaver(*words, "-h"), palaver("help", *words)
 
     assert long.exit_code == short.exit_code == asked.exit_code == 0
@@ -26,8 +26,8 @@ def test_help_can_be_asked_for_in_three_ways(words: tuple[str, ...]) -> None:
     assert "-h, --help" in long.stdout
 
 
-def test_help_on_an_unknown_command_says_so() -> None:
-    """It is a usage error and suggests the nearest command."""
+def test_help_on_an_unknown_command_is_a_usage_error() -> None:
+    """Help on an unknown command is a usage error that suggests the nearest command."""
     result = palaver("help", "serach")
 
     assert (result.exit_code, result.stdout) == (2, "")
@@ -51,7 +51,7 @@ def test_a_suggestion_is_close_or_a_known_synonym(typed: str, suggested: str) ->
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_each_shell_gets_a_script(shell: str) -> None:
-    """The script asks `palaver` for the completions."""
+    """The completion script of each shell calls `palaver` to get completions."""
     script = palaver("completion", shell)
 
     assert script.exit_code == 0
@@ -59,7 +59,7 @@ def test_each_shell_gets_a_script(shell: str) -> None:
 
 
 def completed(words: str, position: int) -> list[str]:
-    """Return what bash is offered, from a process of its own as the shell starts it."""
+    """Return the completions that bash offers, from a separate process that runs the shell script."""
     start = "from palaver.cli import main; main(prog_name='palaver')"
     asked = {"COMP_WORDS": words, "COMP_CWORD": str(position), "_PALAVER_COMPLETE": "bash_complete"}
     found = subprocess.run(
@@ -69,7 +69,7 @@ def completed(words: str, position: int) -> list[str]:
 
 
 def test_commands_and_options_are_completed() -> None:
-    """The names of commands, of the commands in them, and of options."""
+    """Completion offers the names of commands, sub-commands and options."""
     assert completed("palaver re", 1) == ["read", "remember", "recall", "rebuild", "redact"]
     assert completed("palaver memories e", 2) == ["edit"]
     assert "--agent" in completed("palaver search --a", 2)

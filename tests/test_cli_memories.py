@@ -1,4 +1,4 @@
-"""`palaver remember`, `recall`, `memories`, `context`: what is held to be true, as a person types it."""
+"""`palaver remember`, `recall`, `memories` and `context`: stored memories on the command line."""
 
 import json
 import re
@@ -42,7 +42,7 @@ def core(home: Path) -> Iterator[MemoryCore]:
 
 
 def test_contradictions_are_reported_with_their_judge() -> None:
-    """The message says how to settle it; a duplicate is stored once, and a superseded memory can be restored."""
+    """The message explains how to settle a contradiction; duplicates are stored once, supersessions can be undone."""
     assert palaver("remember", "The staging server listens on port 8443").stdout.startswith("Stored as mem_1 in global")
     said = palaver("remember", "The staging server listens on port 9000").stdout
     assert "It contradicts mem_1" in said
@@ -80,7 +80,7 @@ def test_a_memory_is_edited_in_the_editor(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_undo_goes_back_step_by_step(core: MemoryCore) -> None:
-    """Each undo names its edit; without an edit left it is an error."""
+    """Each undo reports its edit, and an undo without a remaining edit is an error."""
     palaver("remember", "Prefer tabs")
     for content in ("Prefer spaces", "Prefer four spaces"):
         core.revise("mem_1", MemoryRevision(content=content, origin=Origin.HUMAN))
@@ -110,7 +110,7 @@ def test_undo_goes_back_step_by_step(core: MemoryCore) -> None:
 
 
 def test_the_graph_has_two_formats() -> None:
-    """It is printed as Mermaid or as JSON."""
+    """The graph is printed as Mermaid or as JSON."""
     for port in (8443, 9000):
         palaver("remember", f'The "staging" server <b>listens</b> on port {port}')
 
@@ -177,7 +177,7 @@ def provider() -> Iterator[FakeProvider]:
 def test_a_model_judges_only_if_the_user_configured_it(
     home: Path, provider: FakeProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It needs `llm_judge`, a key and a budget; `palaver stats` shows its cost."""
+    """A model judges only with `llm_judge`, a key and a budget; `palaver stats` shows its cost."""
     judged = {"pair": 1, "verdict": "contradicts", "reason": "Another order", "certainty": 0.9}
     provider.usually = lambda _: Sent(body=message(json.dumps({"judgements": [judged]})))
     settings = f'llm_url = "{provider.url}"\n'
@@ -200,7 +200,7 @@ def test_a_model_judges_only_if_the_user_configured_it(
 
 
 @pytest.mark.usefixtures("core")
-def test_recall_without_results_says_why() -> None:
+def test_recall_without_results_gives_a_reason() -> None:
     """The message says whether any memory is stored, and suggests a next step."""
     assert "No memories are stored yet. Store one with `palaver remember TEXT`." in palaver("recall", "kettles").stdout
     palaver("remember", "Use tabs in Go", "--type", "decision")
@@ -219,7 +219,7 @@ def test_recall_without_results_says_why() -> None:
 
 @pytest.mark.usefixtures("core")
 def test_recall_counts_only_memories_that_satisfy_the_options() -> None:
-    """Without a result the message counts the memories that satisfy the options, or says that none does."""
+    """Without results, the message gives the number of memories that satisfy the options, including zero."""
     for text, *options in (
         ("Deploy to Kubernetes in Frankfurt", "--tag", "operations"),
         ("Indent by four blanks", "--tag", "style"),
@@ -261,7 +261,7 @@ def test_an_editor_that_fails_changes_nothing(
 
 
 def test_an_edit_without_a_terminal_is_an_error(monkeypatch: pytest.MonkeyPatch, core: MemoryCore) -> None:
-    """A script without an editor gets an error at once."""
+    """Without a terminal and an editor, an edit fails at once."""
     palaver("remember", "Prefer tabs")
     for name in ("VISUAL", "EDITOR"):
         monkeypatch.delenv(name, raising=False)
@@ -354,7 +354,7 @@ def test_memories_cannot_control_the_terminal() -> None:
 
 
 def test_ids_ignore_capitals_and_zeros() -> None:
-    """Capitals and leading zeros do not change an id."""
+    """Capitals and leading zeros do not change an ID."""
     palaver("remember", "The harbour closes at nine", "--pin")
     assert "harbour" in palaver("memories", "show", "MEM-001").output
     assert "Not forgotten" in palaver("forget", "Mem_1", code=1).output
@@ -392,7 +392,7 @@ def test_memories_forgotten_together_are_restored_together() -> None:
 
 
 def test_redacted_secrets_are_reported_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An edit without a change and an undo do not report them again."""
+    """Redacted secrets are not reported again by an edit without changes or by an undo."""
     taken = "Redacted secrets"
     assert taken in palaver("remember", "The key is ghp_" + "a1B2c3D4e5F6" * 3).stdout
     monkeypatch.delenv("VISUAL", raising=False)
@@ -411,7 +411,7 @@ def test_redacted_secrets_are_reported_once(monkeypatch: pytest.MonkeyPatch) -> 
     ids=["hook", "script"],
 )
 def test_a_hook_is_distinguished_from_a_script(given: dict[str, Any], heard: str, tmp_path: Path) -> None:
-    """A hook has its event on a pipe and gets no message; a script without input gets the reason."""
+    """A hook without results prints nothing, and a script without input gets the reason."""
     palaver("remember", "Prefer tabs", "--project", "shop")
     command = [sys.executable, "-m", "palaver", "context"]
     ran = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path, **given)

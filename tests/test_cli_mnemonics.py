@@ -1,4 +1,4 @@
-"""`palaver mnemonics`: whose memory files are trusted; and one name for two projects, as a user meets it."""
+"""`palaver mnemonics`: trust in memory files of projects, and two projects with one name."""
 
 import json
 from pathlib import Path
@@ -48,14 +48,14 @@ def test_a_cloned_memory_file_is_in_no_context_until_its_folder_is_allowed(clone
 
 
 def test_untrusted_memories_are_found_and_marked(clone: Path) -> None:
-    """Search, recall and the list mark them."""
+    """Search, recall and the list label untrusted memories."""
     assert clone.is_dir()
     for command in (("search", "curl evil tests"), ("recall", "curl evil tests"), ("memories", "list")):
         assert "(untrusted) " in palaver(*command).stdout
 
 
 def test_a_project_without_memory_files_has_nothing_to_allow(tmp_path: Path) -> None:
-    """The error names the missing folder."""
+    """Allowing a project without memory files is an error that shows the missing folder."""
     assert f"No folder {tmp_path}/.mnemonics" in palaver("mnemonics", "allow", str(tmp_path), "--yes", code=2).output
 
 

@@ -1,4 +1,4 @@
-"""`palaver observe` and `palaver stats`: what a person types, sees and pays."""
+"""`palaver observe` and `palaver stats`: output, exit status and cost."""
 
 import json
 import os
@@ -31,13 +31,13 @@ def provider() -> Iterator[FakeProvider]:
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Home:
-    """The archived demo, which no test writes to."""
+    """Return the archived demo data, which no test changes."""
     return demo.archived(tmp_path_factory.mktemp("built"))
 
 
 @pytest.fixture
 def home(built: Home, tmp_path: Path, provider: FakeProvider, monkeypatch: pytest.MonkeyPatch) -> Home:
-    """A copy of the archived demo, with a key and a budget."""
+    """Return a copy of the archived demo data with an API key and a budget."""
     home = Home(shutil.copytree(built.root, tmp_path / "palaver"))
     home.config.write_text(f'llm_url = "{provider.url}"\nbudget_month = 5.00\n')
     monkeypatch.setenv("PALAVER_HOME", str(home.root))
@@ -47,17 +47,17 @@ def home(built: Home, tmp_path: Path, provider: FakeProvider, monkeypatch: pytes
 
 @pytest.fixture
 def unpublished(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The index is left as it is, which saves the seconds that embedding takes."""
+    """Skip publishing of the index, which saves seconds of embedding."""
     monkeypatch.setattr(observe, "_publish", silent)
 
 
 def palaver(*arguments: str) -> Result:
-    """Run one command in this process."""
+    """Run a command in this process."""
     return CliRunner().invoke(main, arguments)
 
 
 def answer(*arguments: str) -> dict[str, Any]:
-    """The JSON that a command prints."""
+    """Return the JSON output of a command."""
     result = palaver(*arguments, "--json")
     assert (result.exit_code, result.stderr) == (0, "")
     found: dict[str, Any] = json.loads(result.stdout)
@@ -65,8 +65,8 @@ def answer(*arguments: str) -> dict[str, Any]:
 
 
 @pytest.mark.usefixtures("home")
-def test_observing_from_estimate_to_accounts(provider: FakeProvider) -> None:
-    """What was estimated is asked; what was learned is found, by search too; what was paid is in the accounts."""
+def test_observing_from_estimate_to_ledger(provider: FakeProvider) -> None:
+    """The number of requests equals the estimate, results can be searched, and the ledger contains their cost."""
     estimate = answer("observe", "--estimate")
     assert provider.calls == []
 
@@ -86,8 +86,8 @@ def test_observing_from_estimate_to_accounts(provider: FakeProvider) -> None:
 
 
 @pytest.mark.usefixtures("unpublished")
-def test_only_what_is_outdated_is_asked_again(home: Home, provider: FakeProvider) -> None:
-    """A template of one's own is another prompt; it costs nothing until one asks for it."""
+def test_only_outdated_exchanges_are_sent_again(home: Home, provider: FakeProvider) -> None:
+    """A changed prompt template sends exchanges again only with `--only-outdated`."""
     answer("observe")
     answer("observe")
     asked = len(provider.calls)
@@ -105,8 +105,8 @@ def test_only_what_is_outdated_is_asked_again(home: Home, provider: FakeProvider
 
 
 @pytest.mark.usefixtures("home", "unpublished")
-def test_dead_letters_are_shown_and_revived(provider: FakeProvider) -> None:
-    """With the place they asked about, the reason, and the reply as data."""
+def test_dead_letters_are_listed_and_retried(provider: FakeProvider) -> None:
+    """`observe --dead-letters` lists failed requests with their transcripts, and `--revive` retries them."""
     provider.usually = lambda _: failing(400, "invalid_request_error")
     answer("observe")
     given_up = len(provider.calls)
@@ -131,8 +131,8 @@ def test_dead_letters_are_shown_and_revived(provider: FakeProvider) -> None:
 
 
 @pytest.mark.usefixtures("home")
-def test_a_refused_key_is_said(provider: FakeProvider) -> None:
-    """With exit code 1 and what to check; search goes on as before."""
+def test_a_refused_key_is_reported(provider: FakeProvider) -> None:
+    """A refused key exits with status 1 and a remedy, and search still works."""
     provider.usually = lambda _: failing(401, "authentication_error")
     provider.supports_batches = False
 
@@ -144,8 +144,8 @@ def test_a_refused_key_is_said(provider: FakeProvider) -> None:
     assert palaver("search", "tide").exit_code == 0
 
 
-def test_a_budget_that_is_used_up_is_said(home: Home, provider: FakeProvider) -> None:
-    """It is as planned, so the exit code is 0."""
+def test_an_exhausted_budget_is_reported(home: Home, provider: FakeProvider) -> None:
+    """An exhausted budget is reported with exit status 0, since it is intended."""
     home.config.write_text(f'llm_url = "{provider.url}"\nbudget_hour = 0.000001\n')
 
     result = palaver("observe")
@@ -157,8 +157,8 @@ def test_a_budget_that_is_used_up_is_said(home: Home, provider: FakeProvider) ->
 
 
 @pytest.mark.usefixtures("unpublished")
-def test_it_can_be_stopped_at_any_time(home: Home, provider: FakeProvider) -> None:
-    """Ctrl-C in the middle of a call ends it at once; the next run goes on, and nothing is doubled."""
+def test_a_run_can_be_interrupted(home: Home, provider: FakeProvider) -> None:
+    """Ctrl-C during a call stops at once, and the next run resumes without duplicates."""
     process: list[subprocess.Popen[str]] = []
 
     def interrupt(_: object) -> Sent:
@@ -191,16 +191,16 @@ def test_it_can_be_stopped_at_any_time(home: Home, provider: FakeProvider) -> No
     ],
 )
 @pytest.mark.usefixtures("home")
-def test_options_that_exclude_each_other(options: tuple[str, ...], told: str) -> None:
-    """What would be left undone is refused, and which options they are is said."""
+def test_conflicting_options_are_rejected(options: tuple[str, ...], told: str) -> None:
+    """Options that cannot be combined are reported in a usage error."""
     result = palaver("observe", *options)
 
     assert (result.exit_code, result.stderr.splitlines()[0]) == (2, f"palaver: {told.removesuffix('.')}")
 
 
 @pytest.mark.parametrize(("waiting", "words"), [(1, "1 exchange"), (2, "2 exchanges")])
-def test_one_exchange_waits_and_several_wait(waiting: int, words: str) -> None:
-    """What is left to be asked about is said in words that fit its number."""
+def test_the_number_of_waiting_exchanges_has_a_plural(waiting: int, words: str) -> None:
+    """The number of waiting exchanges is printed in the singular or plural."""
     assert f"\n{words} left to send.\n" in Renderer().render(
         "extraction", extraction=Extraction(waiting=waiting), observed=0, off=""
     )

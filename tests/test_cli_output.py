@@ -1,4 +1,4 @@
-"""Tests for src/palaver/cli/output.py: what can steer a terminal does not reach it."""
+"""Tests for src/palaver/cli/output.py: control characters never reach a terminal."""
 
 import json
 import sys
@@ -23,7 +23,7 @@ def test_json_has_no_control_or_direction_characters(capsys: pytest.CaptureFixtu
 def test_raw_bytes_at_a_terminal_have_no_control_characters(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Signs that come in two pieces are whole, and line ends stay."""
+    """Characters that are split between two blocks stay whole, and line ends are kept."""
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     output, data = raw_output(), f"é {STEERING}\n日本\n".encode()
     for place in range(len(data)):
@@ -35,6 +35,6 @@ def test_raw_bytes_at_a_terminal_have_no_control_characters(
     assert shown.replace("\n", "").isprintable()
 
 
-def test_raw_bytes_in_a_pipe_are_those_that_were_archived() -> None:
-    """Only a terminal is protected; a program gets every byte."""
+def test_raw_bytes_in_a_pipe_are_unchanged() -> None:
+    """In a pipe, raw output equals the archived bytes."""
     assert raw_output() is sys.stdout.buffer

@@ -35,7 +35,7 @@ def answer(*arguments: str) -> dict[str, Any]:
 
 @pytest.fixture
 def waiting(home: Path, tmp_path: Path) -> list[str]:
-    """Return the ids of two stated preferences and of a proven memory of an agent."""
+    """Return the IDs of two stated preferences and of a proven memory of an agent."""
     place = {"sessionId": SESSION, "cwd": "/home/demo/shop", "gitBranch": "main"}
     lines = [
         {**line, **place}
@@ -74,7 +74,7 @@ def test_proposals_are_shown_with_their_source(waiting: list[str]) -> None:
 
 
 def test_approved_proposals_are_stored_and_declined_ones_never_return(waiting: list[str]) -> None:
-    """Scripts use ids; an unknown id changes nothing."""
+    """Approved proposals are stored, declined proposals are not proposed again, and an unknown ID changes nothing."""
     first, second, proven = waiting
     assert (
         "cand_0 is not waiting for a review"
@@ -103,7 +103,7 @@ def test_a_proven_memory_is_no_rule_until_it_is_approved(waiting: list[str]) -> 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
 def test_a_terminal_asks_about_each_proposal(waiting: list[str]) -> None:
-    """The answers keep, decline and skip work."""
+    """Each proposal can be kept, declined or skipped on a terminal."""
     main_end, other_end = os.openpty()
     command = [sys.executable, "-m", "palaver", "memories", "review"]
     with subprocess.Popen(command, stdin=other_end, stdout=other_end, stderr=other_end) as process:

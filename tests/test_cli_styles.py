@@ -1,4 +1,4 @@
-"""Tests for cli/terminal.py: pages as a terminal shows them."""
+"""Tests for cli/terminal.py: styled output on a terminal."""
 
 import pytest
 
@@ -18,8 +18,8 @@ obs-12 03-01 bug-fix 0.71 High water was one hour late
 """
 
 
-def test_marks_become_styles() -> None:
-    """Headings and labels are bold, ids coloured, costs dim; the envelope for agents and escapes are gone."""
+def test_markdown_becomes_styles() -> None:
+    """Headings and labels are bold, IDs are coloured, costs are dim, and the envelope for agents is removed."""
     assert styled(PAGE).split("\n") == [
         "\x1b[1mSearch Results (1 observation)\x1b[0m",
         "\x1b[1m[tide-clock]\x1b[0m",
@@ -35,7 +35,7 @@ def test_marks_become_styles() -> None:
 
 
 def test_no_color_prints_no_colours(monkeypatch: pytest.MonkeyPatch) -> None:
-    """NO_COLOR leaves the words, without marks and without escape codes."""
+    """With NO_COLOR the text has neither Markdown markers nor escape codes."""
     monkeypatch.setenv("NO_COLOR", "1")
 
     assert "\x1b" not in styled(PAGE)

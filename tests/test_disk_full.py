@@ -1,4 +1,4 @@
-"""A full disk is reported, leaves no partial file, and costs nothing once there is space."""
+"""A full disk is reported, leaves no partial file, and causes no loss once space is free."""
 
 import os
 import resource
@@ -18,11 +18,11 @@ from . import demo
 
 PALAVER = [sys.executable, "-m", "palaver"]
 SIZES = [0, 100, 1_000, 5_000, 20_000, 60_000, 120_000, 250_000]
-"""Maximum file sizes in bytes, from one that allows nothing to one that only truncates the largest files."""
+"""Maximum file sizes in bytes, from zero to a limit that truncates only the largest files."""
 
 
 ROOMS = [100, 400, 700, 760, 780, 800, 830, 900, 1_100, 1_160, 1_200, 1_260]
-"""Sizes of disks in kilobytes, from too small for a database to just too small for an index."""
+"""Disk sizes in kilobytes, from too small for a database to slightly too small for an index."""
 FILLED = """
 mount -t tmpfs -o "size=$1k" none "$PALAVER_HOME" || exit 77
 "$2" -m palaver archive "$3" >/dev/null
@@ -32,11 +32,11 @@ mount -o remount,size=100m "$PALAVER_HOME"
 "$2" -m palaver archive "$3" >/dev/null 2>&1 && "$2" -m palaver fsck >/dev/null 2>&1
 echo $?
 """
-"""Program that archives on a small disk, prints status and unfinished files, and repeats it with more space."""
+"""Program that archives on a small disk, prints status and unfinished files, and repeats this with more space."""
 
 
 def limited(size: int, *arguments: str, home: Path) -> subprocess.CompletedProcess[str]:
-    """Run a command that cannot write files beyond a size."""
+    """Run a command with a maximum file size."""
     return subprocess.run(
         [*PALAVER, *arguments],
         check=False,
@@ -48,7 +48,7 @@ def limited(size: int, *arguments: str, home: Path) -> subprocess.CompletedProce
 
 
 def assert_reported(done: subprocess.CompletedProcess[str]) -> None:
-    """Check that a command ended by itself with a report or without error."""
+    """Check that a command exited with a report of the full disk, or without error."""
     assert done.returncode in {0, 1}, done.stderr
     assert "Traceback" not in done.stderr, done.stderr
     assert done.returncode == 0 or "palaver:" in done.stderr or "Not read" in done.stdout, done

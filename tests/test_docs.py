@@ -1,4 +1,4 @@
-"""README.md, ARCHITECTURE.md and docs/: the commands, settings and links they name exist."""
+"""Commands, settings and links in README.md, ARCHITECTURE.md and docs/ exist."""
 
 import re
 import shlex
@@ -49,28 +49,28 @@ def test_commands_exist(page: Path) -> None:
     assert {command: parts for command in named_commands(page) if (parts := missing_parts(command))} == {}
 
 
-def test_missing_commands_are_found() -> None:
-    """The check above recognises unknown commands and options."""
+def test_unknown_commands_are_detected() -> None:
+    """The check of documented commands detects unknown commands and options."""
     assert missing_parts("palaver serch x") == ["serch"]
     assert missing_parts("palaver search x --colour") == ["--colour"]
     assert missing_parts("palaver memories show ID --json") == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_links_lead_somewhere(page: Path) -> None:
-    """Each relative link of a page names a file."""
+def test_links_point_to_files(page: Path) -> None:
+    """Each relative link of a page points to an existing file."""
     linked = _LINK.findall(page.read_text("utf-8"))
     assert [name for name in linked if not (page.parent / name).exists()] == []
 
 
 def test_every_setting_is_documented() -> None:
-    """The table of docs/configuration.md lists the settings in the order of the code."""
+    """The table in docs/configuration.md lists the settings in the order of the code."""
     text = (ROOT / "docs" / "configuration.md").read_text("utf-8")
     assert re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE) == list(Config.__struct_fields__)
 
 
 def test_architecture_is_short() -> None:
-    """ARCHITECTURE.md can be read in ten minutes."""
+    """ARCHITECTURE.md has at most the allowed number of words."""
     assert len((ROOT / "ARCHITECTURE.md").read_text("utf-8").split()) <= ARCHITECTURE_WORDS
 
 

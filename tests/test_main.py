@@ -9,7 +9,7 @@ START = "import sys; sys.argv[0] = 'palaver'\nfrom palaver.__main__ import start
 
 
 def ended(program: str, *arguments: str) -> tuple[int, list[str], str]:
-    """Run a program that starts a command; return its status, output rows and errors."""
+    """Run a program that starts a command; return its exit status, lines of output and standard error."""
     done = subprocess.run(
         [sys.executable, "-c", START + program, *arguments], capture_output=True, text=True, check=False
     )
@@ -17,7 +17,7 @@ def ended(program: str, *arguments: str) -> tuple[int, list[str], str]:
 
 
 def test_ctrl_c_after_the_end_of_a_command_has_no_effect() -> None:
-    """The exit status stays 0, and no traceback is printed."""
+    """Ctrl-C after a command ended leaves exit status 0 and prints no traceback."""
     program = "import atexit, signal\natexit.register(signal.raise_signal, signal.SIGINT)\nstart()"
 
     assert ended(program, "--version")[::2] == (0, "")
@@ -44,7 +44,7 @@ def test_threads_are_joined() -> None:
 
 
 def test_exit_handlers_run() -> None:
-    """A profiler can report when the process ends."""
+    """Exit handlers run when the process ends, so profilers can write their reports."""
     profiled = [sys.executable, "-m", "cProfile", "-m", "palaver", "--version"]
     done = subprocess.run(profiled, capture_output=True, text=True, check=False)
 

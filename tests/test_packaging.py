@@ -1,4 +1,4 @@
-"""Wheel and sdist contain everything and claim one name."""
+"""The wheel and the sdist contain every file and install one top-level name."""
 
 import stat
 import subprocess
@@ -29,7 +29,7 @@ SHIPPED = {
 
 
 def build(kind: str, source: Path, into: Path) -> Path:
-    """Build without isolation, and so without a network."""
+    """Build a distribution without build isolation and network."""
     command = [sys.executable, "-m", "hatchling", "build", "-t", kind, "-d", str(into)]
     subprocess.run(command, cwd=source, check=True, capture_output=True)
     (artefact,) = into.iterdir()
@@ -61,7 +61,7 @@ def contents(request: pytest.FixtureRequest) -> Iterator[ZipFile]:
         yield archive
 
 
-def test_wheel_claims_one_name(contents: ZipFile) -> None:
+def test_wheel_installs_one_name(contents: ZipFile) -> None:
     """The wheel installs only `palaver` in site-packages."""
     top = {name.partition("/")[0] for name in contents.namelist()}
 
@@ -86,8 +86,8 @@ def test_sdist_holds_no_links(sdist: Path) -> None:
 
 
 @pytest.mark.parametrize("folder", sorted(FOLDERS))
-def test_folder_is_known_everywhere(folder: str) -> None:
-    """Each root folder has its link, its place in the wheel, and an entry for pyright."""
+def test_every_folder_is_packaged(folder: str) -> None:
+    """Each root folder has its link, its path in the wheel, and an entry for pyright."""
     tool: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]
     hatch = tool["hatch"]["build"]
 
@@ -98,7 +98,7 @@ def test_folder_is_known_everywhere(folder: str) -> None:
 
 
 def requirements(name: str) -> list[Distribution]:
-    """Return a distribution and its installed requirements, recursively."""
+    """Return the names of a distribution and its installed requirements, recursively."""
     found = dict[str, Distribution]()
     wanted = [(name, "")]
     for one, extra in wanted:
@@ -119,7 +119,7 @@ print(palaver.__file__)
 
 
 def test_wheel_runs_alone(wheel: Path, tmp_path: Path) -> None:
-    """With only the declared requirements, the command runs and every module imports."""
+    """With only the declared requirements installed, the command runs and every module imports."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path], check=True)
     (site,) = tmp_path.glob("lib/python*/site-packages")
     _, *theirs = requirements("palaver-archive")

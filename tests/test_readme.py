@@ -1,4 +1,4 @@
-"""README.md shows real output. `pytest tests/test_readme.py --update-golden` updates it."""
+"""README.md shows real output; `pytest tests/test_readme.py --update-golden` updates it."""
 
 import os
 import pty
@@ -21,7 +21,7 @@ README = Path(__file__).parents[1] / "README.md"
 _BLOCK = re.compile(r"(?<=^```console\n).*?(?=^```$)", re.MULTILINE | re.DOTALL)
 _SECONDS = re.compile(r"\d+\.\d s\b")
 _MARK = re.compile(r"(?<=recalled-)\d+")
-"""Random number of the marker around recalled text."""
+"""Pattern of the random number that delimits recalled text."""
 
 
 def at_a_terminal(*arguments: str) -> str:
@@ -48,7 +48,7 @@ def in_a_pipe(*arguments: str) -> str:
 
 
 def as_printed(shown: str) -> str:
-    """Replace local paths by those in README.md."""
+    """Replace local paths with the paths shown in README.md."""
     here = f"{shlex.quote(sys.executable)} -m palaver"
     shown = shown.replace(f"-- {here}", "-- ~/palaver/.venv/bin/palaver").replace(here, ".venv/bin/palaver")
     return shown.replace(str(Home.find().root), "~/.local/share/palaver")
@@ -95,7 +95,7 @@ def test_readme_shows_real_output(
 
 @pytest.mark.parametrize("words", EVERY, ids=" ".join)
 def test_readme_names_every_command(words: tuple[str, ...]) -> None:
-    """README.md names every command."""
+    """README.md mentions every command."""
     assert re.search(rf"\b{' '.join(('palaver', *words))}\b", " ".join(README.read_text("utf-8").split()))
 
 
@@ -117,8 +117,8 @@ def _hits(place: int) -> dict[str, list[float]]:
 
 
 @pytest.mark.parametrize(("place", "kinds"), [(_FIRST, {"code", "workflow"}), (_FIRST_FIVE, set[str]())])
-def test_readme_names_kinds_where_bm25_is_better(place: int, kinds: set[str]) -> None:
-    """README.md names every kind of question for which BM25 has a higher hit rate."""
+def test_readme_lists_questions_where_bm25_is_better(place: int, kinds: set[str]) -> None:
+    """README.md lists every kind of question for which BM25 has a higher hit rate."""
     hits = _hits(place)
 
     assert len(hits) > 5
@@ -127,7 +127,7 @@ def test_readme_names_kinds_where_bm25_is_better(place: int, kinds: set[str]) ->
 
 @pytest.mark.parametrize("kind", _CLAIMED)
 def test_readme_quotes_the_benchmarks(kind: str) -> None:
-    """README.md quotes the last run: Palaver, BM25, vectors and rank fusion."""
+    """README.md quotes the latest benchmark results of Palaver, BM25, vectors and rank fusion."""
     about, place = _CLAIMED[kind]
     *others, ours = (str(round(100 * share)) for share in _hits(place)[kind])
     [claim] = [line for line in README.read_text("utf-8").splitlines() if about in line]
@@ -139,12 +139,12 @@ def test_readme_quotes_the_benchmarks(kind: str) -> None:
 
 @pytest.mark.parametrize("known", all_formats(), ids=lambda known: known.agent)
 def test_readme_names_every_agent(known: TranscriptFormat) -> None:
-    """README.md names every supported agent."""
+    """README.md lists every supported agent."""
     assert f"`{known.agent}`" in README.read_text("utf-8")
 
 
-def test_readme_links_lead_somewhere() -> None:
-    """Each relative link of README.md names a file."""
+def test_readme_links_point_to_files() -> None:
+    """Each relative link of README.md points to an existing file."""
     linked = re.findall(r"\]\((?!https?:)([^)#]+)", README.read_text("utf-8"))
 
     assert linked

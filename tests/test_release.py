@@ -1,4 +1,4 @@
-"""What a release publishes besides the wheel: the entry of the MCP registry and the MCP bundle."""
+"""Files of a release besides the wheel: the MCP registry entry and the MCP bundle."""
 
 import json
 import os
@@ -34,7 +34,7 @@ HANDSHAKE = [
 
 
 def validate(document: object, schema: str) -> None:
-    """Check a document against a schema of this folder; raises `jsonschema.ValidationError`."""
+    """Check a document against a schema file, and raise `jsonschema.ValidationError` if it does not conform."""
     jsonschema.validate(document, json.loads((SCHEMAS / schema).read_text("utf-8")))
 
 
@@ -50,7 +50,7 @@ def test_server_json_follows_the_registry_schema() -> None:
 
 
 def test_server_json_schema_rejects_a_missing_transport() -> None:
-    """The schema is strict enough to find a fault."""
+    """The registry schema rejects an entry without a transport."""
     entry = server_entry()
     del entry["packages"][0]["transport"]
 
@@ -59,7 +59,7 @@ def test_server_json_schema_rejects_a_missing_transport() -> None:
 
 
 def test_server_json_names_this_release() -> None:
-    """Version and package of server.json are those of the distribution."""
+    """Version and package name in server.json are those of the distribution."""
     (package,) = server_entry()["packages"]
 
     assert (package["identifier"], package["version"]) == (DISTRIBUTION, __version__)
@@ -67,13 +67,13 @@ def test_server_json_names_this_release() -> None:
 
 
 def test_readme_proves_ownership_of_the_registry_name() -> None:
-    """The registry looks for this line in the description on the package index."""
+    """README.md contains the ownership line that the registry expects in the package description."""
     assert f"mcp-name: {server_entry()['name']}" in (ROOT / "README.md").read_text("utf-8")
 
 
 @pytest.fixture(scope="module")
 def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The unpacked MCP bundle."""
+    """Return the unpacked MCP bundle."""
     built, unpacked = tmp_path_factory.mktemp("built"), tmp_path_factory.mktemp("bundle")
     subprocess.run([sys.executable, ROOT / "release" / "bundle.py", built], check=True, capture_output=True)
     with ZipFile(built / f"palaver-{__version__}.mcpb") as archive:
@@ -90,7 +90,7 @@ def test_bundle_manifest_follows_its_schema(bundle: Path) -> None:
 
 
 def test_bundle_depends_on_the_wheel_beside_it(bundle: Path) -> None:
-    """Uv installs Palaver from the wheel in the bundle."""
+    """The bundle installs Palaver from the wheel that it contains."""
     (wheel,) = bundle.glob("*.whl")
 
     assert f'palaver-archive = {{ path = "{wheel.name}" }}' in (bundle / "pyproject.toml").read_text("utf-8")

@@ -1,4 +1,4 @@
-"""Tests for `palaver setup service`: what is shown, written, started and removed."""
+"""Tests for `palaver setup service`: display, installation, start and removal."""
 
 import json
 import os
@@ -26,7 +26,7 @@ def unit(home: Path) -> Path:
 
 @pytest.fixture
 def calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """What `systemctl` is asked to do, a line each."""
+    """Return the log of `systemctl` calls, one per line."""
     return recorded(tmp_path, monkeypatch, 0)
 
 
@@ -39,8 +39,8 @@ def recorded(folder: Path, monkeypatch: pytest.MonkeyPatch, status: int) -> Path
     return log
 
 
-def test_printing_does_nothing(unit: Path, calls: Path) -> None:
-    """`--print` shows the unit, and nothing is written or started."""
+def test_print_has_no_effect(unit: Path, calls: Path) -> None:
+    """`--print` shows the unit and neither writes nor starts it."""
     shown = service("--print")
     told = json.loads(service("--print", "--json").stdout)
 
@@ -51,8 +51,8 @@ def test_printing_does_nothing(unit: Path, calls: Path) -> None:
     assert not calls.exists()
 
 
-def test_where_data_lies_is_carried_along(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A service does not see this shell's settings: those that lead to data stand in the unit, and no others."""
+def test_unit_contains_settings_of_data_folders(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The unit contains the environment variables that locate data, and no others."""
     monkeypatch.setenv("CODEX_HOME", "/with space/codex")
     monkeypatch.setenv("ANTHROPIC_API_KEY", "secret")
 
@@ -63,8 +63,8 @@ def test_where_data_lies_is_carried_along(home: Path, monkeypatch: pytest.Monkey
     assert "secret" not in shown
 
 
-def test_installing(unit: Path, calls: Path) -> None:
-    """With `--yes` nothing is asked: the unit is shown, written, and started; doing it twice is fine."""
+def test_service_is_installed_and_started(unit: Path, calls: Path) -> None:
+    """With `--yes` the unit is shown, written and started without a prompt, also when repeated."""
     shown = service("--yes")
 
     assert shown.exit_code == 0
@@ -77,8 +77,8 @@ def test_installing(unit: Path, calls: Path) -> None:
     assert told == {"path": str(unit), "started": True}
 
 
-def test_without_a_terminal_it_only_shows(unit: Path, calls: Path) -> None:
-    """A script or an agent that looks changes nothing, and learns what would."""
+def test_without_a_terminal_nothing_is_installed(unit: Path, calls: Path) -> None:
+    """Without a terminal and `--yes`, the unit is shown but not installed, and the output suggests `--yes`."""
     shown, told = service(), json.loads(service("--json").stdout)
 
     assert shown.exit_code == 0
@@ -87,8 +87,8 @@ def test_without_a_terminal_it_only_shows(unit: Path, calls: Path) -> None:
     assert (unit.exists(), calls.exists()) == (False, False)
 
 
-def test_what_cannot_be_started(unit: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where systemd refuses, the unit stays written and the person learns what to type."""
+def test_a_failed_start_is_reported(unit: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If systemd refuses, the unit stays written and the error lists the commands to run."""
     recorded(tmp_path, monkeypatch, 1)
     shown = service("--yes")
 
@@ -104,17 +104,17 @@ def test_what_cannot_be_started(unit: Path, tmp_path: Path, monkeypatch: pytest.
 
 
 def at_a_terminal(_: object) -> bool:
-    """What a stream says that leads to one."""
+    """Return True, as the `isatty` method of a terminal does."""
     return True
 
 
 @pytest.mark.parametrize(
     ("typed", "code", "told"), [("n\n", 0, "Nothing was written or started."), ("", 130, "stopped")]
 )
-def test_at_a_terminal_it_asks_first(
+def test_on_a_terminal_the_user_is_asked_first(
     typed: str, code: int, told: str, unit: Path, calls: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A no is an answer as good as any; no answer at all ends as Ctrl-C does. Neither writes a thing."""
+    """The answer no exits with 0 and the end of input with 130; neither writes or starts anything."""
     monkeypatch.setattr(f"{CliRunner.__module__}._NamedTextIOWrapper.isatty", at_a_terminal)
     result = CliRunner().invoke(main, ["setup", "service"], input=typed)
 
@@ -122,8 +122,8 @@ def test_at_a_terminal_it_asks_first(
     assert (unit.exists(), calls.exists()) == (False, False)
 
 
-def test_removing(unit: Path, calls: Path) -> None:
-    """`--remove` stops the service and takes its file away; where there is none it says so."""
+def test_service_is_removed(unit: Path, calls: Path) -> None:
+    """`--remove` stops the service and deletes its unit; a missing service is reported."""
     service("--yes")
     calls.unlink()
 
@@ -137,8 +137,8 @@ def test_removing(unit: Path, calls: Path) -> None:
     assert json.loads(service("--remove", "--json").stdout) == {"path": str(unit), "removed": False}
 
 
-def test_what_never_ran_is_not_said_to_be_stopped(unit: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As where no systemd runs: the file goes, and why nothing was stopped is said."""
+def test_removal_without_systemctl_is_reported(unit: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without systemctl the unit is removed, and the output says why the service could not be stopped."""
     service("--yes")
     monkeypatch.setenv("PATH", "")
     removed = service("--remove")
@@ -148,8 +148,8 @@ def test_what_never_ran_is_not_said_to_be_stopped(unit: Path, monkeypatch: pytes
     assert not unit.exists()
 
 
-def test_a_home_that_is_no_place(monkeypatch: pytest.MonkeyPatch, unit: Path) -> None:
-    """A service is not written for a home that no service could find."""
+def test_a_relative_home_is_rejected(monkeypatch: pytest.MonkeyPatch, unit: Path) -> None:
+    """No service is written for a relative PALAVER_HOME."""
     monkeypatch.setenv("PALAVER_HOME", "relative")
 
     assert "not an absolute path" in service().stderr

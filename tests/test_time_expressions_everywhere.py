@@ -23,7 +23,7 @@ def days_ago(days: int) -> str:
 
 
 def test_in_a_query() -> None:
-    """In a query the expression is a date range around the day instead of words."""
+    """A time expression in a query is a date range instead of search terms."""
     query = AnalyzedQuery.of(f"what broke {EXPRESSION}", dated=True)
 
     [time] = query.times
@@ -45,7 +45,7 @@ def test_in_an_option(last: bool) -> None:
 
 
 def test_in_filters_and_tools() -> None:
-    """Filters and the parameters of the MCP tool `search` accept it, both bounds included."""
+    """Search filters and parameters of the MCP tool `search` accept the expression and include both bounds."""
     index, [search] = FakeLayers(), [tool for tool in CONVERSATION.tools if tool.name == "search"]
     search.call(ConversationContext(index, Renderer()), {"query": "kettle", "after": EXPRESSION, "before": EXPRESSION})
 

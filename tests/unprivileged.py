@@ -15,8 +15,9 @@ _OVERRIDES = (1, 2)
 
 
 def start(program: str, *arguments: str | Path, **environment: str) -> subprocess.Popen[str]:
-    """Start a Python program without these capabilities and return its process. Skip the test if root cannot drop
-    them.
+    """Start a Python program without these capabilities and return its process.
+
+    Skip the test if root cannot drop the capabilities.
     """
     try:
         return subprocess.Popen(
@@ -38,12 +39,12 @@ def _give_up() -> None:
 
 
 def let_write(root: Path) -> None:
-    """Give the owner all rights to a folder and its content."""
+    """Give the owner all permissions for a folder and its content."""
     for path in (root, *root.rglob("*")):
         path.chmod(0o700 if path.is_dir() else 0o600)
 
 
 def let_read(root: Path) -> None:
-    """Leave the owner the right to read a folder and its content only."""
+    """Reduce the owner's permissions for a folder and its content to reading."""
     for path in (root, *root.rglob("*")):
         path.chmod(0o500 if path.is_dir() else 0o400)

@@ -1,4 +1,4 @@
-"""Create a home as an upgrade finds it."""
+"""Functions that make a home look like one written by another version."""
 
 import hashlib
 import json
