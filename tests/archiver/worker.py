@@ -1,8 +1,8 @@
 """Process that ingests transcripts, for tests that kill it, measure it, or run two of them.
 
-worker.py plain FOLDER HOME        ingest once; print the growth of peak memory in bytes worker.py fused FOLDER HOME N
-ingest once and kill itself at step N; print the number of steps worker.py queued FOLDER HOME       ingest once when the
-lease is free; print the number of failed attempts
+worker.py plain FOLDER HOME        ingest once; print the growth of peak memory in bytes
+worker.py fused FOLDER HOME N      ingest once and kill itself at step N; print the number of steps
+worker.py queued FOLDER HOME       ingest once when the lease is free; print the number of failed attempts
 """
 
 import resource

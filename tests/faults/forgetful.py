@@ -1,13 +1,12 @@
-"""A file system that forgets what was not synced when its power is cut, for Linux; no library stands between it and
-the kernel.
+"""File system for Linux that loses unsynced data when its power is cut. It uses the kernel's FUSE device directly.
 
-forgetful.py FOLDER mounts itself there and does what standard input asks for, one JSON list per line:
+forgetful.py FOLDER mounts itself at FOLDER and executes commands from standard input, one JSON list per line:
 
-["cut", N]              fails everything that is asked of it after N more changes; says so when it does
-["restore", SEED]       mounts itself anew, with what a disk would hold: all that was synced, and of the rest nothing
-                        or, as the seed has it, some writes and the first of the changes of names
+["cut", N]              fail all requests after N more changes, and report when this happens
+["restore", SEED]       mount again with the content of the disk: all synced data, and, depending on SEED,
+                        some unsynced writes and the first unsynced changes of names
 
-Read it with the kernel's `include/uapi/linux/fuse.h`.
+The protocol is defined in the kernel's `include/uapi/linux/fuse.h`.
 """
 
 import ctypes

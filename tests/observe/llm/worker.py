@@ -1,8 +1,8 @@
-"""A process that asks a provider and kills itself at a chosen moment.
+"""Process that calls a provider and kills itself at a chosen moment.
 
-worker.py HOME URL asked      after an answer came, before it is saved
-worker.py HOME URL sent       after a batch was taken, before its name is saved
-worker.py HOME URL taken      after the second result of a batch was handed over
+worker.py HOME URL asked      after receiving a reply, before saving it
+worker.py HOME URL sent       after submitting a batch, before saving its name
+worker.py HOME URL taken      after receiving the second result of a batch
 """
 
 import os
