@@ -1,4 +1,4 @@
-"""The search index over one home: hits, details by id, and lines of transcripts."""
+"""Search over one archive: hits, details by ID, and lines of transcripts."""
 
 from __future__ import annotations
 
@@ -31,18 +31,19 @@ if TYPE_CHECKING:
 
 
 class ArchiveSearch(Closing):
-    """Implementation of `SearchIndex`. Opens the archive; raises `StoreMissing` if there is none.
+    """Implementation of `SearchIndex`. Opens the archive; raises `StoreMissing` if it does not exist.
 
-    Each layer loads its parts on first use: reading opens no index, searching no transcript.
+    Each layer loads its parts on first use. Reading a transcript does not open the index, and a search does not open
+    transcripts.
     """
 
     def __init__(self, home: Home, model: str | None = None) -> None:
-        """Use `model` for queries until an index is published; afterwards its own model is used."""
+        """Use `model` for queries until an index is published. After that, use the model of the index."""
         self._home, self._embedder = home, load(model or DEFAULT_MODEL)
         self._store = Store.open(home.database)
 
     def find(self, query: Query, /, *, snippets: bool = True) -> Results:
-        """See `SearchIndex.find`. The query in the results has placeholders instead of secrets."""
+        """See `SearchIndex.find`. The query in the results contains placeholders instead of secrets."""
         query = self._with_namespaces(without_secrets(query, self._home))
         found = self._hits.search(query, snippets=snippets)
         if found.explanation is None or not found.explanation.phrases or len(query.concepts) > 1:
@@ -51,7 +52,7 @@ class ArchiveSearch(Closing):
         return replace(found, explanation=replace(found.explanation, tool_output=output))
 
     def timeline(self, public: str, around: int = 3) -> Timeline:
-        """Return the events before and after a hit; raises `InvalidInput` if it is not in a conversation."""
+        """Return the events before and after a hit; raises `InvalidInput` if the hit is not part of a conversation."""
         key = ids.key(public)
         if key is None:
             raise self._unknown([public])
@@ -61,7 +62,7 @@ class ArchiveSearch(Closing):
             raise self._unknown([public]) from None
 
     def _with_namespaces(self, query: Query) -> Query:
-        """Return the query with the memory namespaces of the projects that its filter names by folder."""
+        """Return the query with the memory namespaces of each project filter that is a folder path."""
         folders = [name for name in query.filters.projects if name.startswith("/")]
         if not folders:
             return query
@@ -113,7 +114,7 @@ class ArchiveSearch(Closing):
         return found
 
     def look_up(self, wanted: Sequence[str]) -> tuple[tuple[Detail, ...], UnknownIds | None]:
-        """Return the details of the known ids, and the error for the unknown ones; raises `TooManyIds`."""
+        """Return the details of known IDs, and an error for unknown IDs; raises `TooManyIds`."""
         if not 1 <= len(wanted) <= IDS_MAX:
             raise TooManyIds(len(wanted), IDS_MAX)
         from .present.details import Details
@@ -129,7 +130,7 @@ class ArchiveSearch(Closing):
         return shown, self._unknown(unknown) if unknown else None
 
     def _unknown(self, wanted: Sequence[str]) -> UnknownIds:
-        """Return the error for unknown ids; it names those that were deleted."""
+        """Return the error for unknown IDs. The error lists which of these IDs were deleted."""
         keys = {public: key for public in wanted if (key := ids.key(public)) is not None}
         there, asked = self._store.items.kinds([*keys.values()]), set(map(ids.plain, wanted))
         deleted = {key for key, kind in there.items() if ids.show(kind, key) in asked}
@@ -143,7 +144,7 @@ class ArchiveSearch(Closing):
         return error
 
     def place(self, wanted: str) -> tuple[str, int]:
-        """Return the archive path and first line of a hit id, a path or a session id; raises `InvalidInput`."""
+        """Return the archive path and first line for a hit ID, a path or a session ID; raises `InvalidInput`."""
         if not ids.plain(wanted):
             return self._paths.path(wanted), 1
         [hit] = self.details([wanted])
@@ -158,7 +159,7 @@ class ArchiveSearch(Closing):
         return self._reader.read(path, start_line, end_line)
 
     def read_raw(self, path: str, start_line: int = 1, end_line: int | None = None) -> Iterator[bytes]:
-        """Return the raw lines as the agent wrote them; raises like `read`."""
+        """Return the archived lines as raw bytes. Raises the same errors as `read`."""
         return self._reader.raw(path, start_line, end_line)
 
     def close(self) -> None:

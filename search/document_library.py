@@ -1,4 +1,4 @@
-"""Document library: index, search and delete documents of one home."""
+"""Document library, which indexes, searches and deletes documents."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -35,13 +35,13 @@ from .model.embedding import Embedder
 from .rank.item_finder import DocumentFinder, FoundChunk
 
 _PATIENCE: Final = 5.0
-"""Seconds that `async_mode` reads before it queues the remaining files; enough for most folders."""
+"""Seconds that `async_mode` reads files before it queues the rest. Enough for most folders."""
 
 
 class DocumentLibrary(Closing):
-    """Documents of one home. Not thread-safe; several processes may open the same home.
+    """Documents of one Palaver home. Not thread-safe; several processes may open the same home.
 
-    Errors of the caller are `InvalidInput`, among them `DocumentNotFound`, `UnsupportedDocument` and
+    Invalid arguments raise `InvalidInput` or its subclasses `DocumentNotFound`, `UnsupportedDocument` and
     `DocumentOutsideRoots`. A file that cannot be read raises `DocumentUnreadable`.
     """
 
@@ -56,9 +56,9 @@ class DocumentLibrary(Closing):
 
     @classmethod
     def open(cls, home: Home, roots: Sequence[Path], model: str | None = None) -> Self:
-        """Open the documents of a home, which is created if missing. Use it in `with`, or close it.
+        """Open the documents of a home and create the home if it is missing. Use the result in `with`, or close it.
 
-        Only files below `roots` are indexed (`usual_roots` for agents), and never files of Palaver's own home.
+        Only files below `roots` are indexed (`usual_roots` for agents). Files in Palaver's own home are never indexed.
         """
         home.prepare()
         allowed = DocumentRoots(roots, without=(home.root,))
@@ -69,9 +69,9 @@ class DocumentLibrary(Closing):
         return documents
 
     def index_file(self, path: str | Path, namespace: str = DEFAULT_NAMESPACE) -> IndexedFile:
-        """Index one file and embed its chunks, which replace the previous ones.
+        """Index one file and embed its chunks, which replace the file's previous chunks.
 
-        An unchanged file keeps its chunks, and an unchanged chunk keeps its id. Queued chunks of other files are not
+        An unchanged file keeps its chunks, and an unchanged chunk keeps its ID. Queued chunks of other files are not
         embedded.
         """
         done = self._intake.index_file(Path(path), checked_namespace(namespace), self._roots)
@@ -87,11 +87,11 @@ class DocumentLibrary(Closing):
         async_mode: bool = True,
         report: Reporter = silent,
     ) -> IndexedDirectory:
-        """Index all files of a folder with a known suffix. Links and hidden files are skipped.
+        """Index all files of a folder that have a known suffix. Links and hidden files are skipped.
 
-        A file that cannot be read is reported and skipped. With `async_mode` the call returns after a few seconds; the
-        database queues the remaining files and chunks for the server, the watcher or the next `palaver archive`.
-        Without it, everything is read, embedded and published on return.
+        A file that cannot be read is reported and skipped. With `async_mode`, the call returns after a few seconds. The
+        database then queues the remaining files and chunks for the server, the watcher or the next `palaver archive`.
+        Without `async_mode`, all chunks are embedded and published before the call returns.
         """
         end = time.monotonic() + _PATIENCE
         should_stop: Callable[[], bool] = (lambda: time.monotonic() > end) if async_mode else never
@@ -109,7 +109,7 @@ class DocumentLibrary(Closing):
         return done
 
     def work_off(self, report: Reporter = silent) -> IndexedDirectory:
-        """Read all queued files, embed them and publish."""
+        """Index all queued files, embed their chunks and publish the index."""
         done = self._intake.index_queued(_of_stage(report, "Reading"))
         self._finish(report)
         done.unembedded = self._store.documents.count_unembedded(self._model)
@@ -118,7 +118,7 @@ class DocumentLibrary(Closing):
     def search(
         self, query: str, wanted: DocumentFilter | None = None, *, limit: int = 5, mode: Mode = Mode.BOTH
     ) -> list[FoundChunk]:
-        """Return the chunks that match a query, best first, without unrelated ones; raises `InvalidInput`."""
+        """Return the chunks that match a query, best first; raises `InvalidInput`. Unrelated chunks are left out."""
         if not query.strip():
             raise InvalidInput("Query cannot be empty", hint="Say what to find.")
         if limit < 1:
@@ -128,43 +128,46 @@ class DocumentLibrary(Closing):
         return list(islice(self._finder.find(query, wanted, mode), limit))
 
     def get(self, wanted: Sequence[str]) -> list[HeldChunk]:
-        """Return the chunks with these ids, in this order; unknown ones are left out."""
+        """Return the chunks with these IDs in the given order. Unknown IDs are skipped."""
         keys = [key for public in wanted if (key := ids.key(public, "chunk")) is not None]
         known = self._store.documents.load(keys)
         return [known[key] for key in dict.fromkeys(keys) if key in known]
 
     def page(self, wanted: DocumentFilter | None = None, *, limit: int = 50, offset: int = 0) -> list[HeldChunk]:
-        """Return chunks by file and position."""
+        """Return one page of chunks, sorted by file and position."""
         return self._store.documents.select(wanted or DocumentFilter(), limit, offset)
 
     def delete(self, wanted: Sequence[str]) -> tuple[str, ...]:
-        """Delete these chunks and return the ids of existing ones. Indexing their file again restores them."""
+        """Delete these chunks and return the IDs of deleted chunks. Indexing the file again restores its chunks."""
         keys = [key for public in wanted if (key := ids.key(public, "chunk")) is not None]
         with self._store.transaction():
             gone = self._store.documents.delete_chunks(keys)
         return tuple(public for public in dict.fromkeys(wanted) if ids.key(public, "chunk") in gone)
 
     def delete_file(self, path: str | Path, namespace: str | None = None) -> int:
-        """Delete all chunks of a file, which need not exist, in one namespace or all; return their number."""
+        """Delete all chunks of a file and return their number.
+
+        The file itself need not exist. Without `namespace`, chunks in all namespaces are deleted.
+        """
         plain, documents = _plain(path), self._store.documents
         held = {each.source_file for each in documents.files()}
         meant = [file for file in held if plain in {file, documents.shown(file)}]
         return self._delete(DocumentFilter(namespaces=_one(namespace), source_files=(plain, *meant)))
 
     def delete_directory(self, path: str | Path, namespace: str | None = None) -> int:
-        """Delete all chunks of files below a folder; return their number."""
+        """Delete all chunks of files below a folder and return their number."""
         return self._delete(DocumentFilter(namespaces=_one(namespace), under=_plain(path)))
 
     def delete_namespace(self, namespace: str) -> int:
-        """Delete all chunks of a namespace; return their number."""
+        """Delete all chunks of a namespace and return their number."""
         return self._delete(DocumentFilter(namespaces=(namespace,)))
 
     def clear(self) -> int:
-        """Delete all documents, but no memories or conversations; return the number of chunks."""
+        """Delete all documents and return the number of chunks. Memories and conversations stay."""
         return self._delete(DocumentFilter())
 
     def stats(self) -> DocumentStats:
-        """Return what is stored and what is queued."""
+        """Return statistics of stored and queued documents."""
         documents = self._store.documents
         return DocumentStats(
             files=tuple(replace(each, source_file=documents.shown(each.source_file)) for each in documents.files()),
@@ -180,7 +183,7 @@ class DocumentLibrary(Closing):
             return self._store.documents.delete(wanted)
 
     def _embed(self, progress: Progress, keys: Sequence[int]) -> None:
-        """Embed these chunks. Without the model, only text search finds them."""
+        """Embed these chunks. If the model is unavailable, only text search finds the chunks."""
         with suppress(ModelUnavailable):
             self._indexer.embed(progress, among=keys)
 
@@ -189,14 +192,14 @@ class DocumentLibrary(Closing):
         self._indexer.publish()
 
     def close(self) -> None:
-        """Close the store, if `open` opened it."""
+        """Close the store if `open` opened it."""
         self._close.close()
 
 
 def usual_roots(named: Sequence[str] = ()) -> tuple[Path, ...]:
-    """Return the folders that an agent may index: the working folder, the home of its user, and `document_roots`.
+    """Return the folders that an agent may index: working folder, user's home folder and `document_roots`.
 
-    The root of the disk is never included.
+    The root of a file system is never included.
     """
     folders = (Path.cwd(), Path.home(), *(Path(folder).expanduser() for folder in named))
     return tuple(folder for folder in folders if folder.is_absolute() and folder != Path(folder.anchor))
@@ -207,7 +210,7 @@ def _of_stage(report: Reporter, stage: str) -> Progress:
 
 
 def _plain(path: str | Path) -> Path:
-    """Return a path as stored, absolute and without links; raises `InvalidInput` for impossible paths."""
+    """Return an absolute path with links resolved, as stored; raises `InvalidInput` for invalid paths."""
     try:
         return Path(path).expanduser().resolve()
     except (RuntimeError, ValueError) as error:  # no such user, or a null character

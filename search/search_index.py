@@ -1,4 +1,4 @@
-"""Interface of the search index: find, details and read."""
+"""Protocol of the search index: find, details and read."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -8,28 +8,28 @@ from ..core.results import Detail, Results, TranscriptExcerpt
 
 
 class SearchIndex(Protocol):
-    """Three layers of detail over one archive. Errors of the caller are `InvalidInput` with a hint."""
+    """Three layers of detail over one archive. Invalid arguments raise `InvalidInput` with a hint."""
 
     def find(self, query: Query, /, *, snippets: bool = True) -> Results:
         """Layer 1: return a page of hits for a query, best first.
 
         Args:
             query: The query.
-            snippets: Whether hits show the matching text instead of the beginning of their text.
+            snippets: Whether hits show the matching text. Otherwise, hits show the beginning of their text.
         """
         ...
 
     def details(self, ids: Sequence[str], /) -> tuple[Detail, ...]:
-        """Layer 2: return all content of these items, in this order.
+        """Layer 2: return the full content of these items in the given order.
 
         Raises:
-            TooManyIds: No id, or more than `IDS_MAX`.
-            UnknownIds: An id does not exist.
+            TooManyIds: The list is empty or longer than `IDS_MAX`.
+            UnknownIds: An ID does not exist.
         """
         ...
 
     def read(self, path: str, start_line: int = 1, end_line: int | None = None, /) -> TranscriptExcerpt:
-        """Layer 3: return the conversation on these lines, which are 1-based and inclusive.
+        """Layer 3: return the conversation on the given lines. Line numbers are 1-based and inclusive.
 
         Raises:
             PathOutsideArchive, InvalidLineRange: The path or the lines do not exist.

@@ -1,6 +1,6 @@
-"""Embedding models: the packaged model, how it runs and how it was built."""
+"""Embedding models: the packaged model, its runtime and its build script."""
 
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
-"""Folder of the packaged model's files."""
+"""Folder with the files of the packaged model."""

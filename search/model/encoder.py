@@ -1,7 +1,8 @@
 """The packaged model at runtime: its files, its tokenizer and its ONNX session.
 
-No other module imports onnxruntime. From 1.31 on its wheels for Linux and macOS write a device id into the user's cache
-and send telemetry (microsoft/onnxruntime#27379) unless the environment forbids it before the first import.
+No other module imports onnxruntime. Its wheels for Linux and macOS from version 1.31 write a device ID into the user's
+cache. They also send telemetry (microsoft/onnxruntime#27379), unless an environment variable disables it before the
+first import.
 """
 
 import hashlib
@@ -27,7 +28,7 @@ MANIFEST = "manifest.json"
 DIMENSION = 384
 _WEIGHTS_FOLDER = "session.model_external_initializers_file_folder_path"
 _CHARACTERS_MAX = 16_384
-"""Characters that are tokenized. The model reads 256 tokens; tokenizing a megabyte takes a second."""
+"""Maximum number of characters to tokenize. The model reads 256 tokens, and tokenizing a megabyte takes a second."""
 _ERRORS = (
     "EPFail",
     "Fail",
@@ -49,7 +50,11 @@ class ModelFile(TypedDict):
 
 
 class OnnxSession(Protocol):
-    """Loaded model: returns the vector of one text, shape (384,), and its token embeddings with [CLS] and [SEP]."""
+    """Loaded model, which returns the embeddings of one text.
+
+    The first output is the vector of the text, shape (384,). The second output contains the token embeddings, including
+    [CLS] and [SEP].
+    """
 
     def run(self, output_names: None, input_feed: Mapping[str, npt.NDArray[np.int64]]) -> list[npt.NDArray[np.float32]]:
         """See `onnxruntime.InferenceSession.run`."""
@@ -57,7 +62,7 @@ class OnnxSession(Protocol):
 
 
 class Encoded(NamedTuple):
-    """Embedding of one text: a unit vector of shape (384,), its token embeddings and their (start, end) offsets."""
+    """Embedding of one text: a unit vector, shape (384,), and the token embeddings with their (start, end) offsets."""
 
     vector: npt.NDArray[np.float32]
     tokens: TokenVectors
@@ -65,11 +70,11 @@ class Encoded(NamedTuple):
 
 
 class Encoder:
-    """Embeds each text by itself, several in parallel.
+    """Encoder that embeds each text separately and several texts in parallel.
 
-    Dynamic quantisation scales activations by the extremes of a whole batch, padding included: in batches of 32 the
-    cosine of a text's vector to its vector in another batch is 0.98 to 1. One run per text is deterministic, faster
-    with one thread per text, and needs 130 MB instead of 650.
+    Dynamic quantisation scales activations by the extremes of a whole batch, including padding. In batches of 32, the
+    vectors of the same text in two batches have a cosine of 0.98 to 1. One run per text is deterministic and faster
+    with one thread per text. It needs 130 MB instead of 650 MB.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -85,7 +90,7 @@ class Encoder:
         self._session = open_session(folder / MODEL)
 
     def encode(self, texts: Sequence[str], threads: int) -> list[Encoded]:
-        """Return the embeddings of texts, in their order."""
+        """Return the embeddings of texts in the same order."""
         if len(texts) == 1:  # a query: starting threads would take longer than embedding it
             return [self._encode(texts[0])]
         from concurrent.futures import ThreadPoolExecutor
@@ -106,10 +111,10 @@ def fingerprint(path: Path) -> ModelFile:
 
 
 def verify_checksums(folder: Path) -> None:
-    """Compare all model files with the manifest.
+    """Verify the checksums of all model files against the manifest.
 
     Raises:
-        ValueError: A file differs.
+        ValueError: A file differs from the manifest.
         LookupError, OSError: A file or its manifest entry is missing.
     """
     for name, wanted in _manifest(folder).items():
@@ -143,6 +148,6 @@ def open_session(path: Path) -> OnnxSession:
 
 
 def _onnx_errors() -> tuple[type[Exception], ...]:
-    """Return the errors of onnxruntime; they share no base class but `Exception`."""
+    """Return the exception types of onnxruntime, which have no common base class except `Exception`."""
     library = import_module("onnxruntime.capi.onnxruntime_pybind11_state")
     return tuple(getattr(library, name) for name in _ERRORS)

@@ -1,4 +1,4 @@
-"""Layer 2: stored items with all their content."""
+"""Layer 2: full content of stored items."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _TITLE, _QUOTE, _ANSWER = 80, 120, 1_200
 
 
 class Details:
-    """Details by key. An exchange is described by an observation of type `general`."""
+    """Details of items by key. An observation of type `general` describes an exchange."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
     def load(self, keys: Sequence[int]) -> list[Detail]:
-        """Return the details of these items, in the order of the keys; unknown keys are left out."""
+        """Return the details of these items in the order of the keys. Unknown keys are skipped."""
         observations = self._store.observations.load(keys)
         parents = {stored.exchange for stored in observations.values()}
         exchanges = self._store.exchanges.load(sorted({*keys, *parents}))
@@ -119,7 +119,7 @@ _TYPES = {
 
 
 def of_memory(held: StoredMemory) -> Observation:
-    """Return a memory as an observation, with its statistics among the facts."""
+    """Return a memory as an observation. The facts contain the statistics of the memory."""
     memory, standing = held.memory, held.stats
     outcomes = f"{many(standing.successes, 'success', 'successes')}, {many(standing.failures, 'failure')}"
     mark = "(untrusted) " if memory.origin.trust is Trust.LOW else ""
@@ -154,7 +154,7 @@ def of_chunk(held: HeldChunk) -> Observation:
 
 
 def _title(held: HeldChunk) -> str:
-    """Return the title of a chunk: its name in code or its heading and its file, or else its beginning."""
+    """Return the title of a chunk: its name or heading and the file name, or else the beginning of its text."""
     chunk, file = held.chunk, held.source_file.name
     if name := chunk.name or chunk.header_path.rpartition(" > ")[2]:
         return one_line(f"{name}, {file}", _TITLE)
@@ -179,19 +179,19 @@ def _of_chunk(held: HeldChunk) -> Detail:
 
 
 def _asked(prompt: str) -> str:
-    """Return a prompt, or the heading of a plan in it."""
+    """Return the prompt. If it contains a plan with a heading, return the heading instead."""
     heading = heading_of(plan_in(prompt) or "")
     return heading[1] if heading else prompt
 
 
 def _beginning(text: str) -> str:
-    """Return the first whole words of a text, or the beginning of a long word."""
+    """Return the beginning of a text without a truncated last word. A word longer than the limit is truncated."""
     said = text.strip()
     return said if len(said) <= _QUOTE else said[:_QUOTE].rsplit(None, 1)[0]
 
 
 def of_exchange(exchange: Exchange) -> Observation:
-    """Return an exchange as an observation: its prompt and answer."""
+    """Return an exchange as an observation with the prompt and the answer."""
     prompt, answer = exchange.prompt, exchange.answer
     said = [turn for turn in exchange.turns if turn.text.strip()]
     # Text before the prompt comes from the agent's program and is the same in each session.

@@ -1,4 +1,4 @@
-"""Layer 1: ranked events as hits, each represented by its best observation."""
+"""Layer 1: ranked events as hits. The best observation of an event represents the event."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     from .zero_results import ZeroResultExplainer
 
 _WEAK = 3
-"""Nearest hits shown if none is relevant."""
+"""Number of nearest hits to show if no hit is relevant."""
 
 
 class Hits:
-    """Answers to queries: pages of hits."""
+    """Search for hits, one page at a time."""
 
     def __init__(self, store: Store, engine: Engine) -> None:
         self._store, self._engine, self._representatives = store, engine, Representatives(store, engine)
@@ -45,12 +45,13 @@ class Hits:
     def search(self, query: Query, *, snippets: bool = True) -> Results:
         """Return a page of hits, best first.
 
-        With several concepts, a page of the best hit of each conversation that has them all; without words, the
-        newest entries.
+        For several concepts, return the best hit of each conversation that contains all concepts. For a query without
+        words, return the newest entries.
 
         Args:
             query: The query.
-            snippets: Whether to show the matching text of a hit instead of its beginning. Takes a fifth of the time.
+            snippets: Whether hits show the matching text instead of the beginning. Snippets take a fifth of the search
+                time.
 
         Raises:
             InvalidInput: The cursor is invalid.
@@ -64,7 +65,7 @@ class Hits:
         return replace(answer, explanation=self._explainer.explain(query, nearest, found.query))
 
     def _answer(self, query: Query, found: RankedEvents, *, snippets: bool) -> tuple[Results, tuple[Hit, ...]]:
-        """Return the page without an explanation, and the nearest hits for a page without hits."""
+        """Return the page without an explanation. If the page is empty, also return the nearest hits."""
         events = found.events if query.weak else found.listed
         page, further = self._page(query, events if query.concepts else self._newest(query.filters))
         hits = self._shown(page, found.query, query, snippets=snippets)
@@ -91,7 +92,12 @@ class Hits:
         return answer, tuple(islice(near, _WEAK))
 
     def around(self, public: str, key: int, count: int) -> Timeline:
-        """Return `count` exchanges on each side of a hit; raises `InvalidInput` if it is not in a conversation."""
+        """Return a hit with up to `count` exchanges before and after it.
+
+        Raises:
+            UnknownIds: The item does not exist.
+            InvalidInput: The item is not part of a conversation.
+        """
         item = self._store.items.load([key]).get(key)
         if item is None or public != ids.show(item.kind, key):
             raise UnknownIds([public])
@@ -120,7 +126,7 @@ class Hits:
         return ZeroResultExplainer(self._store, self._engine)
 
     def _with_phrases_as_words(self, query: Query, *, snippets: bool) -> tuple[Hit, ...]:
-        """Return hits for the words of a query with phrases; none for other queries."""
+        """Return hits for a query with its quoted phrases as plain words. Empty for a query without quotes."""
         plain = tuple(map(unquoted, query.concepts))
         if plain == query.concepts:
             return ()
@@ -129,7 +135,7 @@ class Hits:
         return answer.hits
 
     def _last(self) -> Milliseconds | None:
-        """Return the instant of the newest event; None if none is dated."""
+        """Return the instant of the newest event; None if no event has a date."""
         return next((at for at, _ in self._engine.newest(Filters()) if at), None)
 
     def _newest(self, filters: Filters) -> Iterator[Event]:
@@ -142,7 +148,7 @@ class Hits:
         return self._engine.find(first, query.mode, query.filters)
 
     def _page(self, query: Query, events: Iterable[Event]) -> tuple[list[Representative], bool]:
-        """Return the representatives of a page, and whether more follow."""
+        """Return the representatives on a page, and whether another page follows."""
         sessions, left = query.by is Grouping.SESSION, iter(events)
         if query.cursor and not sessions:
             _go_on(query, (event.key for event in left))
@@ -180,7 +186,7 @@ class Hits:
         return tuple(shown)
 
     def _hit(self, each: Representative, head: ExchangeLocation, whole: StoredExchange | None) -> Hit:
-        """Return a hit on an observation, or on an exchange, given as `whole`."""
+        """Return a hit for an observation. For an exchange without an observation, `whole` is the exchange."""
         event, learned, match = each.event, each.learned, each.event.best_match
         if learned is not None:
             observation = learned.observation
@@ -210,7 +216,7 @@ class Hits:
         )
 
     def _with_snippet(self, hit: Hit, event: Event, terms: SearchTerms) -> Hit:
-        """Return the hit with the matching text of the exchange, or else the fact that contains the phrase."""
+        """Return the hit with the matching text of the exchange, or with the fact that contains the quoted phrase."""
         match, snippet = event.best_match, ""
         if match is not None and match.key == event.key:
             snippet = terms.snippet(self._store.exchanges.texts_on(event.key, match.start_line, match.end_line))
@@ -221,19 +227,19 @@ class Hits:
 
 
 def _go_on(query: Query, keys: Iterator[int]) -> None:
-    """Skip the events of earlier pages; raises `InvalidInput` if the cursor's event is gone."""
+    """Skip the events of earlier pages; raises `InvalidInput` if the cursor's event no longer matches."""
     ended = page_cursor.event_of(query)
     if ended not in keys:
         raise page_cursor.invalid("the last result of the previous page no longer matches")
 
 
 def _is_command(hit: Hit) -> bool:
-    """Return whether a hit is a prompt of one word, such as `clear`, which is near to meaningless queries."""
+    """Return whether a hit is a one-word prompt, such as `clear`. Such prompts are similar to meaningless queries."""
     return hit.kind == "exchange" and hit.title.isascii() and len(hit.title.split()) < 2
 
 
 def _public(each: Representative) -> str:
-    """Return the id of the representative of an event in a conversation."""
+    """Return the ID of a representative that belongs to a conversation."""
     return ids.show("observation", each.learned.key) if each.learned else ids.show("exchange", each.event.key)
 
 

@@ -1,7 +1,7 @@
-"""Search for quoted phrases in the output of successful tool calls, which is archived but not indexed.
+"""Search for quoted phrases in the output of successful tool calls. This output is archived but not indexed.
 
-Reads the raw copies, newest first. A match counts only if layer 3 shows it: so no secret, private span or deleted text
-is returned, and only exchanges that satisfy the filters. Replies of Palaver itself are left out.
+The search reads raw copies, newest first. A match counts only if layer 3 shows the text and the exchange satisfies the
+filters. Secrets, private spans, deleted text and Palaver's own replies are therefore never returned.
 """
 
 import re
@@ -23,12 +23,12 @@ from ..rank.engine import Engine
 from .transcript_reader import TranscriptReader
 
 SECONDS = 2.0
-"""Time limit of a search; a gigabyte of copies takes as long."""
+"""Default time limit of a search in seconds. Reading a gigabyte of copies takes as long."""
 _MOST = 3
 _BEFORE, _SHOWN = 60, 200
-"""Characters shown before a match, and in all."""
+"""Maximum number of characters before a match, and of the whole excerpt."""
 _PLAIN = re.compile(r"[a-z0-9]+")
-"""Text that JSON does not escape."""
+"""Characters that JSON does not escape."""
 
 
 class _Search(Struct, frozen=True):
@@ -39,15 +39,20 @@ class _Search(Struct, frozen=True):
 
 
 class OutputSearch:
-    """Search in tool output."""
+    """Search in the archived output of tool calls."""
 
     def __init__(self, store: Store, raw: RawArchive, reader: TranscriptReader, engine: Engine) -> None:
         self._store, self._raw, self._reader, self._engine = store, raw, reader, engine
 
     def find(self, query: Query, phrases: Sequence[str], seconds: float = SECONDS) -> ToolOutputMatches:
-        """Return the first lines with all phrases that satisfy the filters of the query.
+        """Return the first archived lines that contain all phrases and satisfy the filters of the query.
 
-        Phrases with a redaction placeholder are not searched: the copies have the secret itself.
+        Phrases with a redaction placeholder are not searched, because the raw copies contain the secret itself.
+
+        Args:
+            query: The query, whose filters apply.
+            phrases: Phrases that a line must contain.
+            seconds: Time limit.
         """
         words = frozenset(word.encode() for phrase in phrases for word in _PLAIN.findall(phrase.lower()))
         if query.filters.roles or not words or any(map(placeholders_in, phrases)):
@@ -65,7 +70,7 @@ class OutputSearch:
         return ToolOutputMatches(tuple(found), searched=True)
 
     def _candidates(self, source: Source, search: _Search) -> Iterator[int]:
-        """Yield the lines of a copy that contain all words, until a read error."""
+        """Yield the 1-based numbers of lines that contain all words. Stop at a read error or at the time limit."""
         try:
             with self._raw.open(source.archived) as file:
                 for number, line in enumerate(file, 1):
@@ -78,7 +83,7 @@ class OutputSearch:
             return  # layer 3 and `palaver doctor` report damage
 
     def _match(self, source: Source, line: int, search: _Search) -> Iterator[ToolOutputLine]:
-        """Yield this line if layer 3 shows all phrases on it, in an exchange that satisfies the filters."""
+        """Yield this line if layer 3 shows all phrases on it and its exchange satisfies the filters."""
         try:
             exchanges = self._reader.whole(source.archived, line)
         except (OSError, SourceUnreadable, InvalidInput):

@@ -1,4 +1,4 @@
-"""Page cursors: the last event of a page, bound to its query."""
+"""Page cursors. A cursor contains the last event of a page and a digest of the query."""
 
 import base64
 import binascii
@@ -9,12 +9,12 @@ from ...core.errors import InvalidInput
 from ...core.query import Query
 
 _DIGEST = 4
-"""Bytes of the query's digest; the key of the last event follows."""
+"""Length of the query digest in bytes. The key of the last event follows the digest."""
 _LONGEST = 8
 
 
 def after(key: int, query: Query) -> str:
-    """Return the cursor of a page that ends with an event."""
+    """Return the cursor for the page after this event."""
     packed = _digest(query) + key.to_bytes((key.bit_length() + 7) // 8)
     return base64.urlsafe_b64encode(packed).decode().rstrip("=")
 
@@ -25,7 +25,7 @@ def invalid(reason: str) -> InvalidInput:
 
 
 def event_of(query: Query) -> int:
-    """Return the last event of the previous page; raises `InvalidInput` for any invalid cursor."""
+    """Return the key of the last event on the previous page; raises `InvalidInput` for an invalid cursor."""
     try:
         padded = query.cursor + "=" * (-len(query.cursor) % 4)
         packed = base64.b64decode(padded.encode("ascii"), altchars=b"-_", validate=True)
@@ -40,6 +40,6 @@ def event_of(query: Query) -> int:
 
 @lru_cache(maxsize=8)
 def _digest(query: Query) -> bytes:
-    """Return a digest of the query. Only the limit may differ from page to page."""
+    """Return a digest of the query. The limit is not included, so it may differ from page to page."""
     asked = repr((query.concepts, query.mode, query.filters, query.weak, query.by))
     return blake2b(asked.encode("utf-8", "replace"), digest_size=_DIGEST).digest()

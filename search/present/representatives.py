@@ -1,4 +1,4 @@
-"""Representative of an event: the item that is shown for it."""
+"""Representatives of events: the item that a hit shows for an event."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ if TYPE_CHECKING:
     from ..rank.fusion import Event
 
 _RAW_SAYS_MORE = 2.0
-"""An exchange represents itself if its words match this many times better than its observations."""
+"""An exchange represents itself if its words match this many times better than the words of its observations."""
 _SUMMARY = 0.5
-"""Weight of a session summary. It repeats a part of all observations, and answers less."""
+"""Weight of a session summary. A summary repeats parts of other observations and is less specific."""
 _AS_GOOD = 0.5
-"""Share of the best score from which on further events of a session count."""
+"""Minimum share of the best score for counting further events of a session."""
 _GROWTH = 4
-"""Growth of the number of events read while too few satisfy the filters."""
+"""Factor by which the number of events to read grows while too few events satisfy the filters."""
 
 
 class Representative(Struct, frozen=True):
-    """Item shown for an event.
+    """Item that a hit shows for an event.
 
     Attributes:
-        learned: Observation; None if the exchange represents itself.
-        held: Memory or document chunk, which is an event of its own.
-        more: Number of other events of the session that match about as well, in a search for sessions.
+        learned: Observation that represents the exchange; None if the exchange represents itself.
+        held: Memory or document chunk. It has no exchange and is a separate event.
+        more: Number of other events in the session with a similar score, in a search for sessions.
     """
 
     event: Event
@@ -49,11 +49,11 @@ class Representative(Struct, frozen=True):
 
 
 class _Candidate(NamedTuple):
-    """Event with its observations that satisfy the filters.
+    """Event with the observations that satisfy the filters.
 
     Attributes:
         itself: Whether the exchange itself satisfies the filters.
-        held: Whether it may be a memory or a document chunk.
+        held: Whether the event may be a memory or a document chunk.
     """
 
     event: Event
@@ -63,19 +63,19 @@ class _Candidate(NamedTuple):
 
 
 class Representatives:
-    """Choice of a representative for each event."""
+    """Selection of a representative for each event."""
 
     def __init__(self, store: Store, engine: Engine) -> None:
         self._store, self._engine = store, engine
 
     def of(self, events: Iterable[Event], filters: Filters, at_a_time: int) -> Iterator[Representative]:
-        """Yield a representative for each event with an item that satisfies the filters, in order."""
+        """Yield a representative for each event that has an item satisfying the filters, in the order of events."""
         left = self._satisfying(events, filters, at_a_time)
         while part := list(islice(left, at_a_time)):
             yield from self._part(part)
 
     def by_session(self, representatives: Iterable[Representative]) -> list[Representative]:
-        """Return the first representative of each session. Memories and documents belong to none and are left out."""
+        """Return the first representative of each session. Memories and documents have no session and are left out."""
         every = [each for each in representatives if each.held is None]
         items = self._store.items.load([each.event.key for each in every])
         groups: dict[int, list[Representative]] = {}
@@ -85,7 +85,7 @@ class Representatives:
         return [replace(first, more=_as_good(first, rest)) for first, *rest in groups.values()]
 
     def _satisfying(self, events: Iterable[Event], filters: Filters, at_a_time: int) -> Iterator[_Candidate]:
-        """Yield the events with an item that satisfies the filters, reading more at a time the fewer do."""
+        """Yield events that have an item satisfying the filters. Batches grow while few events satisfy the filters."""
         left = iter(events)
         # The index has the types and concepts of all observations of an exchange together. With such a filter, one
         # observation must satisfy it, be it an earlier one that this exchange repeats.
@@ -129,9 +129,9 @@ def _as_good(first: Representative, rest: Sequence[Representative]) -> int:
 
 
 def _best(event: Event, observations: Sequence[StoredObservation], *, itself: bool) -> StoredObservation | None:
-    """Return the observation whose evidence covers the matching words, or else the one that matches best.
+    """Return the observation whose evidence covers the matching words, or else the best-matching observation.
 
-    None if there is none, or if the exchange matches much better outside the evidence.
+    Return None if no observation exists, or if the exchange matches much better outside the evidence.
     """
 
     def own(stored: StoredObservation) -> float:
@@ -155,6 +155,6 @@ def _has(observation: Observation, filters: Filters) -> bool:
 
 
 def _covers(observation: Observation, match: TextMatch) -> bool:
-    """Return whether the evidence overlaps the matching words; without evidence it covers the whole exchange."""
+    """Return whether the evidence overlaps the matching words. Without evidence, an observation covers its exchange."""
     lines = observation.lines
     return lines is None or (lines[0] <= match.end_line and match.start_line <= lines[1])

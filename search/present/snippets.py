@@ -12,25 +12,25 @@ from ..query.query_analysis import WORD, AnalyzedQuery
 
 LENGTH = 300
 _SAID, _BEFORE = 2_000, 100
-"""Characters searched for the first match, and characters shown before it."""
+"""Maximum number of characters searched for the first matching word, and number of characters shown before a match."""
 _SHORT = 2
-"""Length of terms that are not shown as matches."""
+"""Maximum length of ASCII terms that are not highlighted as matches."""
 _NO_WORD_BEFORE = r"(?<![^\W_])"
 
 
 class SearchTerms(Struct, frozen=True):
-    """Terms of a query with their numbers of entries, and its phrases, of which those in `exact` match literally."""
+    """Terms of a query with their entry counts, and quoted phrases. Phrases in `exact` match literally."""
 
     terms: Mapping[str, int] = field(default_factory=dict[str, int])
     phrases: tuple[str, ...] = ()
     _forms: re.Pattern[str] | None = None
     exact: tuple[str, ...] = ()
     _known: dict[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
-    """Terms by word; hits repeat words."""
+    """Query terms by word of a text. Hits often contain the same words."""
 
     @classmethod
     def of(cls, query: AnalyzedQuery, snapshot: Snapshot) -> "SearchTerms":
-        """Return the terms of a query, counted in the archive."""
+        """Return the terms of a query with the number of entries that contain each term."""
         terms = [term for term in tokenizer.terms(query.text) if len(term) > _SHORT or not term.isascii()]
         return cls(
             {term: snapshot.entries_with(term) for term in terms},
@@ -40,7 +40,7 @@ class SearchTerms(Struct, frozen=True):
         )
 
     def words(self, text: str) -> dict[str, int]:
-        """Return the matches in a text with their numbers of entries: phrases with 0 first, then other words."""
+        """Return the matches in a text with their entry counts. Phrases come first with a count of 0."""
         phrases = {said: 0 for phrase in self.phrases for said in self._occurrences(phrase, text)}
         quoted = {term for phrase in self.phrases for term in tokenizer.terms(phrase)} if phrases else set[str]()
         found = {word: self._terms_in(word) - quoted for word in self._forms.findall(text)} if self._forms else {}
@@ -55,11 +55,11 @@ class SearchTerms(Struct, frozen=True):
         return said.find(min(found, key=found.__getitem__)) if found else 0
 
     def has_phrase(self, text: str) -> bool:
-        """Return whether any phrase is in a text."""
+        """Return whether a text contains any of the phrases."""
         return any(next(self._occurrences(phrase, text), None) for phrase in self.phrases)
 
     def _occurrences(self, phrase: str, text: str) -> Iterator[str]:
-        """Yield a phrase as it occurs in a text; with other forms of its words if it has no exact match there."""
+        """Yield the occurrences of a phrase in a text. Without a literal match, yield inexact occurrences."""
         exact = tokenizer.literal_pattern(phrase).findall(text) if phrase in self.exact else []
         return iter(exact) if exact else _inexact_occurrences(phrase, text)
 
@@ -69,7 +69,7 @@ class SearchTerms(Struct, frozen=True):
         return self._known[word]
 
     def snippet(self, texts: Sequence[str]) -> str:
-        """Return the text around a phrase, or else around the rarest word."""
+        """Return the text around the first phrase, or else around the rarest matching word."""
         whole = " ".join(texts)
         # A phrase is searched in the whole text, a word only at the beginning.
         said = one_line(whole, len(whole)) if self.phrases else one_line(whole[: 2 * _SAID], _SAID)
@@ -79,23 +79,23 @@ class SearchTerms(Struct, frozen=True):
 
 
 def _inexact_occurrences(phrase: str, text: str) -> Iterator[str]:
-    """Yield a phrase as it occurs in a text, also with other endings and punctuation."""
+    """Yield the occurrences of a phrase in a text, including other word endings and punctuation."""
     wanted = tokenizer.stems(tokenizer.spaced(phrase))
     stands = (found[0] for found in _forms(phrase).finditer(text)) if wanted else ()
     return (said for said in stands if tokenizer.stems(tokenizer.spaced(said)) == wanted)
 
 
 def _forms(phrase: str) -> re.Pattern[str]:
-    """Return a pattern of a phrase: its words with any ending, and punctuation between them.
+    """Return a pattern that matches a phrase with any word endings and any punctuation between words.
 
-    Each text matches in one way only, so a long phrase does not backtrack.
+    Each text matches in only one way, so a long phrase does not cause backtracking.
     """
     words = (rf"{_NO_WORD_BEFORE}{_begun(word)}[^\W_]*" if word.isascii() else word for word in WORD.findall(phrase))
     return re.compile(r"[\W_]+".join(words), re.IGNORECASE)
 
 
 def _begun(word: str) -> str:
-    """Return the beginning that all forms of a word share."""
+    """Return the prefix that all inflected forms of a word share."""
     begun = word.lower()
     for stem in tokenizer.stems(word):
         begun = next(begun[:end] for end in range(len(begun), -1, -1) if stem.startswith(begun[:end]))
@@ -103,7 +103,7 @@ def _begun(word: str) -> str:
 
 
 def _beginning(said: str, place: int) -> int:
-    """Return the start of an excerpt before a position, at the beginning of a word if there are spaces."""
+    """Return the start of an excerpt before a position. The excerpt starts at a word if the text contains spaces."""
     early = place - _BEFORE
     if early <= 0:
         return 0

@@ -1,4 +1,4 @@
-"""Layer 3: lines of an archived transcript as a conversation."""
+"""Layer 3: lines of an archived transcript, parsed as a conversation."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -25,20 +25,25 @@ from ...core.errors import CopyGone, InvalidInput, InvalidLineRange, PathOutside
 from ...core.results import TranscriptExcerpt
 
 BUDGET = 8_000
-"""Tokens of one reply; longer excerpts are truncated and continue at `next_line`."""
+"""Maximum number of tokens in a reply. A longer excerpt is truncated and continues at `next_line`."""
 _COUNTED = 100_000
-"""Characters of a text that are counted against the budget; counting a megabyte takes 0.3 s."""
+"""Maximum number of characters of a text whose tokens are counted. Counting a megabyte takes 0.3 s."""
 
 _LEAD = 100
-"""Lines read before the first wanted one if its exchange begins even earlier."""
+"""Number of lines to parse before the first wanted line if its exchange begins even earlier."""
 
 
 _SHORTEST = 6
-"""Characters of the shortest accepted beginning of a session id."""
+"""Minimum length of a session ID prefix."""
 
 
 class _Stretch(Struct, frozen=True):
-    """Wanted lines of a source, the line to start parsing at, and the lines the user rewound past (`left`)."""
+    """Requested lines of a source.
+
+    Attributes:
+        near: Position from which to parse.
+        left: Lines that the user discarded by a rewind.
+    """
 
     source: Source
     start: int
@@ -48,7 +53,7 @@ class _Stretch(Struct, frozen=True):
 
 
 class TranscriptReader:
-    """Archived transcripts by path and lines. Paths outside the archive are refused."""
+    """Reader of archived transcripts by path and lines. Rejects paths outside the archive."""
 
     def __init__(
         self, store: Store, raw: RawArchive, redactor: Redactor, suppression: SuppressionList | None = None
@@ -61,9 +66,10 @@ class TranscriptReader:
         )
 
     def read(self, path: str, start: int, end: int | None) -> TranscriptExcerpt:
-        """Return the conversation on these lines, which are 1-based and inclusive; `end` defaults to the last line.
+        """Return the conversation on these lines. Line numbers are 1-based and inclusive.
 
-        Long tool inputs and results are shortened unless the whole excerpt fits the budget.
+        Without `end`, the excerpt extends to the last line. Long tool inputs and results are shortened unless the whole
+        excerpt fits the token budget.
 
         Raises:
             PathOutsideArchive, InvalidLineRange, CopyGone: The path or lines do not exist.
@@ -101,7 +107,7 @@ class TranscriptReader:
         )
 
     def whole(self, path: str, line: int) -> list[Exchange]:
-        """Return the conversation on one line, not shortened; raises like `read`."""
+        """Return the exchanges on one line without shortening. Raises the same errors as `read`."""
         source, _ = self._range(path, line, line)
         session = self._session(source)
         if UNINDEXED in session.links:
@@ -110,7 +116,7 @@ class TranscriptReader:
         return self._redactor.exchanges(list(self._exchanges(stretch, session, shorten=False)))
 
     def raw(self, path: str, start: int, end: int | None) -> Iterator[bytes]:
-        """Return the raw lines with their line ends, without deleted ones; raises like `read`."""
+        """Return the raw lines with their line ends. Deleted lines are left out; raises the same errors as `read`."""
         source, last = self._range(path, start, end)
         near = self._store.exchanges.start_before(source.id or 0, start)
         rows = self._raw.lines(source.archived, start, last, (near.start_line, near.start_byte))
@@ -118,7 +124,7 @@ class TranscriptReader:
         return (row for number, row in enumerate(rows, start) if number not in gone) if gone else rows
 
     def _gone(self, stretch: _Stretch) -> set[int]:
-        """Return which of these lines were deleted."""
+        """Return the numbers of deleted lines."""
         if not self._suppression:
             return set()
         source, near = stretch.source, stretch.near
@@ -133,7 +139,11 @@ class TranscriptReader:
         return self._store.sessions.load(source.session) if source.session is not None else Session(source.agent, "")
 
     def _range(self, path: str, start: int, end: int | None) -> tuple[Source, int]:
-        """Return the source of a path and the last wanted line; raises `PathOutsideArchive` or `InvalidLineRange`."""
+        """Return the source of a path and the last requested line.
+
+        Raises:
+            PathOutsideArchive, InvalidLineRange, CopyGone: The path or lines do not exist.
+        """
         if start < 1:
             raise InvalidLineRange("startLine must be ≥1")
         if end is not None and end < start:
@@ -158,9 +168,9 @@ class TranscriptReader:
                 yield replace(each, turns=turns)
 
     def _said(self, stretch: _Stretch, session: Session, *, shorten: bool) -> Iterator[Exchange]:
-        """Yield the exchanges on these lines, each with its turns on these lines.
+        """Yield the exchanges on these lines, each with only the turns on these lines.
 
-        The store knows which turns were rewound, since a rewind may follow much later.
+        Rewound turns come from the store, because a rewind may appear much later in the transcript.
         """
         source, near = stretch.source, stretch.near
         reader = by_agent(source.agent).reader(session, shorten=shorten)
@@ -179,9 +189,10 @@ class TranscriptReader:
         return _Stretch(source, start, last, self._near(source, start), frozenset(left))
 
     def _near(self, source: Source, start: int) -> ExchangeStart:
-        """Return the place to start parsing, so that line `start` is understood; an exchange can be a whole day.
+        """Return the position from which to parse so that line `start` is in context.
 
-        An exchange that is not stored may be withheld, as its prompt tells, so it is parsed from its start.
+        An exchange can span a whole day, so parsing begins shortly before the line. An exchange that is not stored is
+        parsed from its start, because its prompt may exclude it from the archive.
         """
         first = self._store.exchanges.start_before(source.id or 0, start)
         line = start - _LEAD
@@ -193,7 +204,7 @@ class TranscriptReader:
     def _placed(self, stretch: _Stretch, exchange: Exchange) -> Exchange:
         """Return the exchange with the ordinal, span, start and token counts of the complete exchange.
 
-        Exchanges that are not stored, such as Palaver's own replies, have those of the lines that were read.
+        An exchange that is not stored, such as Palaver's own replies, keeps only the values of the lines read.
         """
         whole = self._store.exchanges.header_at(stretch.source.id or 0, exchange.turns[0].line)
         if whole is not None:
@@ -219,7 +230,7 @@ def _tokens(exchanges: list[Exchange]) -> int:
 
 
 def _within_budget(exchanges: list[Exchange]) -> tuple[list[Exchange], int | None]:
-    """Return the turns within the budget, at least one line, and the line of the first one left out."""
+    """Return the turns within the token budget, and the first line left out or None. At least one line is returned."""
     spent, kept, line = 0, list[Exchange](), 0
     for exchange in exchanges:
         for place, turn in enumerate(exchange.turns):
@@ -234,13 +245,17 @@ def _within_budget(exchanges: list[Exchange]) -> tuple[list[Exchange], int | Non
 
 
 class TranscriptPaths:
-    """Archived files by path, session id or the beginning of a session id."""
+    """Lookup of archived files by path, session ID or session ID prefix."""
 
     def __init__(self, store: Store, raw: RawArchive) -> None:
         self._store, self._exporter = store, Exporter(store, raw)
 
     def sources(self, wanted: str) -> list[Source]:
-        """Return all files of a name, with those of sub-agents; raises `InvalidInput` for no or several sessions."""
+        """Return all files with a name, including those of sub-agents.
+
+        Raises:
+            InvalidInput: No session or several sessions match.
+        """
         try:
             return self._exporter.find(wanted)
         except InvalidInput:
@@ -250,11 +265,11 @@ class TranscriptPaths:
         return self._exporter.find(session)
 
     def path(self, wanted: str) -> str:
-        """Return the archive path of one file: the session's own, in its last version.
+        """Return the archive path of a session's own file in its latest version.
 
         Raises:
-            PathOutsideArchive: Nothing has this name.
-            InvalidInput: Several sessions begin with it.
+            PathOutsideArchive: No file or session matches.
+            InvalidInput: Several session IDs begin with this prefix.
         """
         with suppress(InvalidInput):
             return self._own(self._exporter.find(wanted), wanted)
@@ -269,7 +284,7 @@ class TranscriptPaths:
         return (own or found)[-1].archived
 
     def _session(self, start: str) -> str:
-        """Return the id of the session with this beginning, or an empty string; raises `InvalidInput` for several."""
+        """Return the session ID with this prefix, or an empty string; raises `InvalidInput` if several IDs match."""
         begun = self._store.sessions.native_ids(encodable(start)) if len(start) >= _SHORTEST else []
         if len(begun) > 1:
             raise InvalidInput(f"{len(begun):,} sessions begin with {start}", hint="Give more characters of the id.")

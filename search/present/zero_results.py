@@ -1,4 +1,4 @@
-"""Zero-result explanations: why a query found nothing, and what would find something."""
+"""Zero-result explanations: reasons for an empty result, and changes of the query that return hits."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, combinations, islice
@@ -16,31 +16,31 @@ from ..query.tokenizer import label, path_label, terms
 from ..rank.engine import Engine
 
 _COUNTS = 0.5
-"""Share of the best score from which on a hit is counted."""
+"""Minimum share of the best score for counting a hit."""
 _NAMES = 3
-"""Similar names suggested for an unknown one."""
+"""Maximum number of similar names suggested for an unknown name."""
 _CHECKED = 2_000
-"""Names up to which each is checked for still having an entry."""
+"""Maximum number of names that are all checked for remaining entries."""
 _FEW = 5
-"""Words of the longest query whose missing words are named."""
+"""Maximum number of words in a query for which missing words are reported."""
 _MOST, _WORDS = 5, 50
-"""Names and words in an explanation, and words of a query that are checked."""
+"""Maximum number of names and words in an explanation, and of query words to check."""
 _DATES = ("after", "before")
 _NAMED = {
     "projects": "project", "agents": "agent", "branches": "branch", "sessions": "session", "concepts": "concept",
     "files": "file",
 }  # fmt: skip
-"""Filters by name, with their fields in the index."""
+"""Index fields by name of the filter."""
 
 
 class ZeroResultExplainer:
-    """Explains empty results by further searches."""
+    """Explainer of empty results. It runs further searches to find the reasons."""
 
     def __init__(self, store: Store, engine: Engine) -> None:
         self._store, self._engine = store, engine
 
     def explain(self, query: Query, weak: Sequence[Hit], analyzed: AnalyzedQuery) -> ZeroResultExplanation:
-        """Return why a query found nothing relevant; `weak` are the nearest hits."""
+        """Return the reasons why a query has no relevant results. `weak` contains the nearest hits."""
         missing = self._missing(query, analyzed)
         undated = _dropped(query.filters, _DATES)
         whenever = self._events(query, undated) if undated != query.filters else []
@@ -62,9 +62,9 @@ class ZeroResultExplainer:
         )
 
     def _together(self, query: Query) -> tuple[tuple[ConceptHits, ...], tuple[tuple[str, str], ...]]:
-        """Return the number of conversations with each of several concepts, and the pairs that no conversation has.
+        """Return the conversation count of each concept, and the pairs of concepts without a common conversation.
 
-        Pairs are searched only if each concept occurs.
+        Pairs are searched only if every concept occurs.
         """
         concepts = query.concepts
         if len(concepts) < 2:
@@ -79,12 +79,15 @@ class ZeroResultExplainer:
         )
 
     def _having(self, query: Query, filters: Filters, *concepts: str) -> list[int]:
-        """Return the best event of each conversation with all these concepts, if relevant."""
+        """Return the best event of each conversation that contains all concepts. Empty if no event is relevant."""
         found = self._engine.find_all(concepts, query.mode, filters)
         return [event.key for event in found.events] if found.relevant else []
 
     def _without(self, query: Query, whenever: int) -> Iterator[tuple[str, int]]:
-        """Yield for each filter the number of events without it; `whenever` is the number without the date range."""
+        """Yield each filter with the number of events found without that filter.
+
+        `whenever` is the number of events without the date range.
+        """
         nothing = Filters()
         given = [
             field.name
@@ -98,7 +101,7 @@ class ZeroResultExplainer:
                 yield name, len(self._events(query, _dropped(query.filters, [name])))
 
     def _dates(self, filters: Filters, whenever: Sequence[int]) -> tuple[int | None, int | None]:
-        """Return the nearest instants before and after the date range with an event of `whenever`."""
+        """Return the nearest instants before and after the date range at which an event of `whenever` occurred."""
         after, before = filters.after, filters.before
         items = self._store.items.load(whenever)
         at = sorted(item.at for item in items.values() if item.at is not None)
@@ -107,7 +110,7 @@ class ZeroResultExplainer:
         return (earlier[-1] if earlier else None), (later[0] if later else None)
 
     def _events(self, query: Query, filters: Filters) -> list[int]:
-        """Return the events found under these filters, by plain scores; re-ranking would not change their number."""
+        """Return the events found with these filters, without re-ranking. Re-ranking does not change their number."""
         if not query.concepts:
             return [key for _, key in self._engine.newest(filters)]
         first, *more = query.concepts
@@ -118,26 +121,32 @@ class ZeroResultExplainer:
         return [event.key for event in found.events if event.plain >= _COUNTS * best]
 
     def _missing(self, query: Query, analyzed: AnalyzedQuery) -> tuple[str, ...]:
-        """Return the words of a short query without any entry; none for vector search and quoted phrases."""
+        """Return the words of a short query that occur in no entry.
+
+        Empty for vector search and for queries with quoted phrases or prefixes.
+        """
         if query.mode is Mode.VECTOR or analyzed.phrases or analyzed.prefixes or len(analyzed.words) > _FEW:
             return ()
         entries_with = self._engine.snapshot.entries_with
         return tuple(word for word in analyzed.words if (found := terms(word)) and not any(map(entries_with, found)))
 
     def _without_words(self, query: Query, analyzed: AnalyzedQuery, missing: Sequence[str]) -> int | None:
-        """Return the number of events without the missing words."""
+        """Return the number of events without the missing words; None if no searchable words remain."""
         others = " ".join(word for word in analyzed.words if word not in missing)
         if len(query.concepts) > 1 or not terms(others):
             return None
         return len(self._events(replace(query, concepts=(others,)), query.filters))
 
     def _spelling(self, analyzed: AnalyzedQuery) -> Iterator[Correction]:
-        """Yield similar known words for unknown ones."""
+        """Yield corrections of unknown words to similar known words."""
         yield from analyzed.corrections
         yield from filter(None, map(self._engine.snapshot.correction, analyzed.words[:_WORDS]))
 
     def _unfound(self, query: Query) -> Iterator[str]:
-        """Yield the phrases without a match under the filters, or else those of a concept without a match for all."""
+        """Yield the phrases that do not match under the filters.
+
+        If each phrase matches alone but the concept does not match, yield all phrases of the concept.
+        """
 
         def occurs(text: str, *phrases: str) -> bool:
             exact = tuple(phrase for phrase in phrases if phrase in known.exact)
@@ -150,7 +159,7 @@ class ZeroResultExplainer:
                 yield from alone or query_.phrases
 
     def _unknown(self, filters: Filters) -> Iterator[UnknownName]:
-        """Yield the filter values without any entry, with similar known names."""
+        """Yield the filter values without any entry, together with similar known names."""
         view = self._engine.snapshot
         for field, indexed in _NAMED.items():
             wanted: tuple[str, ...] = getattr(filters, field)
@@ -160,9 +169,9 @@ class ZeroResultExplainer:
             yield from (self._nearest(field, name, known) for name in missing)
 
     def _nearest(self, field: str, name: str, known: Sequence[str]) -> UnknownName:
-        """Return the known names that contain an unknown one or are similar, and the number of others.
+        """Return known names that contain an unknown name or are similar to it, and the number of further names.
 
-        Of more than `_CHECKED` names, some may have no entry any more.
+        If more than `_CHECKED` names are known, the count may include names without entries.
         """
         files, view = field == "files", self._engine.snapshot
         asked = path_label(name).partition("/")[0] if files else label(name)
@@ -182,12 +191,12 @@ class ZeroResultExplainer:
         return UnknownName(field, name, tuple(written.get(one, one) for one in near), len(alike) - len(near))
 
     def _written(self) -> dict[str, str]:
-        """Return projects and folders as written, by their labels."""
+        """Return the original spelling of projects and folders by label."""
         return {label(each): each for place in self._store.sessions.projects() for each in place}
 
 
 def _only(field: str, name: str) -> Filters:
-    """Return the filter by one name."""
+    """Return a filter for a single name."""
     given: dict[str, Any] = {field: (name,)}
     return replace(Filters(), **given)
 

@@ -7,15 +7,15 @@ _T = TypeVar("_T")
 
 
 def is_pattern(path: str) -> bool:
-    """Return whether a path means several files: a glob, or a folder with a final slash."""
+    """Return whether a path matches several files. Such a path is a glob or ends with a slash."""
     return path.endswith("/") or any(sign in path for sign in "*?")
 
 
 def fits(pattern: str, path: str) -> bool:
-    """Return whether a pattern matches a path; both with slashes and in the same case.
+    """Return whether a pattern matches a path. Both use slashes as separators and the same case.
 
-    `*` and `?` match within a name, `**` any folders. A pattern without a leading slash may begin at any folder; one
-    with a final slash matches everything below.
+    `*` and `?` match within a name; `**` matches any number of folders. A pattern without a leading slash may begin at
+    any folder. A pattern with a final slash matches all files below that folder.
     """
     wanted = f"{pattern}**" if pattern.endswith("/") else pattern
     names = wanted.split("/")
@@ -27,9 +27,9 @@ def _name_fits(pattern: str, name: str) -> bool:
 
 
 def _fits(pattern: Sequence[_T], parts: Sequence[_T], star: _T, equal: Callable[[_T, _T], bool]) -> bool:
-    """Return whether parts match a pattern in which `star` stands for any number of parts.
+    """Return whether the parts match a pattern in which `star` matches any number of parts.
 
-    Backtracks to the last star only, so the time is at most proportional to the product of both lengths.
+    Backtracking goes only to the last star, so the time is at most proportional to the product of both lengths.
     """
     here, there, last, resumed = 0, 0, -1, 0
     while there < len(parts):

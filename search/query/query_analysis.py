@@ -12,41 +12,44 @@ from ...core.results import Correction, TimeExpression
 from ...core.time_expressions import extract
 
 WORD = re.compile(r"[^\W_]+")
-"""A word, without the punctuation that joins names."""
+"""Pattern of a word, without punctuation that joins names."""
 SENTENCE = 4
-"""Words outside quotes from which on a query is a sentence, in which a quoted phrase may be inexact."""
+"""Minimum number of words outside quotes for a sentence. Quoted phrases in a sentence may match inexactly."""
 _QUOTED = re.compile(r'"([^"]*\w[^"]*)"|“([^”]*\w[^”]*)”')
 _QUOTES = re.compile(r'["“”]')
 _PUNCTUATION = ".,:;!?()[]`'"
 _PREFIX = re.compile(r"(?<!\S)(\w{2,})\*(?!\S)")
 _NAME = re.compile(r"(?=\S*\w[^\w\s]+\w|\S*\w_\w)\S+")
-"""A path, error code, version or id: no spaces, and punctuation between word characters."""
+"""Pattern of a path, error code, version or ID: no whitespace, and punctuation between word characters."""
 _FEW_TERMS, _MANY_TERMS = 6, 12
 
 
 def shortness(terms: int) -> float:
-    """Return how much shorter than a dozen terms a query is: 0 to 0.48, and small until it is much shorter."""
+    """Return a measure of how much shorter than 12 terms a query is.
+
+    The value is 0 for 12 or more terms and 0.48 for 6 or fewer. It grows slowly at first.
+    """
     return math.log(_MANY_TERMS / min(max(terms, _FEW_TERMS), _MANY_TERMS)) ** 2
 
 
 class AnalyzedQuery(Struct, frozen=True):
-    """A query taken apart. `Snapshot.resolve` and `ExactPhrases.resolve` add what needs the index.
+    """Parts of a query. `Snapshot.resolve` and `ExactPhrases.resolve` add the attributes that depend on the index.
 
     Attributes:
-        text: All words.
-        phrases: Quoted phrases; each must match, or nothing is found.
-        name: The query, if it is a single name. It becomes a phrase if it occurs anywhere.
-        prefixes: Words with a trailing `*`, which match each word with this beginning.
-        corrections: Unknown words that `text` has in a similar, known spelling.
+        text: All words, including quoted words.
+        phrases: Quoted phrases. An entry must contain each of these phrases.
+        name: The whole query if it is a single name. A name that occurs in the index becomes a phrase.
+        prefixes: Words with a trailing `*`. A prefix matches every word that begins with it.
+        corrections: Unknown words that `text` contains in a similar, known spelling.
         all_known: True if each term occurs in the index.
-        no_known_term: True if no term of a query that is no sentence occurs in the index.
-        shortness: 0 for a dozen terms, up to 0.48 for six or fewer; less in a small archive.
-        in_sentence: True if at least `SENTENCE` words stand outside quotes.
-        exact: Phrases that must match word for word.
+        no_known_term: True if the query is not a sentence and none of its terms occurs in the index.
+        shortness: Result of `shortness` for the query, reduced in a small archive.
+        in_sentence: True if at least `SENTENCE` words are outside quotes.
+        exact: Phrases that must match literally.
         inexact: Phrases that match only with other forms of their words.
-        relaxed: Phrases of a sentence without any match, searched as words.
-        times: Time expression, which is not part of `text`; one at most for each concept.
-        empty_times: Time expression without any entry in its range, searched as words.
+        relaxed: Phrases in a sentence that have no match and are searched as words.
+        times: Time expressions, which are not part of `text`. At most one per concept.
+        empty_times: Time expressions whose date range contains no entry. They are searched as words.
     """
 
     text: str
@@ -66,7 +69,7 @@ class AnalyzedQuery(Struct, frozen=True):
 
     @classmethod
     def of(cls, query: str, *, dated: bool = False) -> "AnalyzedQuery":
-        """Analyze a query; with `dated`, including its time expression."""
+        """Return the analyzed query. With `dated`, a time expression is recognised."""
         outside_quotes = len(_QUOTED.sub(" ", query).split())
         times: tuple[TimeExpression, ...] = ()
         if dated and (found := extract(query)):
@@ -83,7 +86,7 @@ class AnalyzedQuery(Struct, frozen=True):
         )
 
     def corrected(self, corrections: Sequence[Correction]) -> "AnalyzedQuery":
-        """Return the query with misspelled words replaced."""
+        """Return the query with misspelled words replaced by their corrections."""
         if not corrections:
             return self
         known = dict(corrections)
@@ -92,7 +95,7 @@ class AnalyzedQuery(Struct, frozen=True):
 
     @property
     def words(self) -> list[str]:
-        """Distinct words without surrounding punctuation, and without those of an empty time expression."""
+        """Distinct words without surrounding punctuation and without words of empty time expressions."""
         times = {word for each in self.empty_times for word in each.text.split()}
         words = (word.strip(_PUNCTUATION) for word in unquoted(self.text).split())
         return [word for word in dict.fromkeys(words) if word and word not in times]

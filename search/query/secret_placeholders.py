@@ -1,4 +1,4 @@
-"""Secrets in queries: replaced by the placeholders that the archive has instead of them."""
+"""Replacement of secrets in queries by the placeholders that the archive contains instead."""
 
 import os
 from typing import TYPE_CHECKING
@@ -13,18 +13,21 @@ if TYPE_CHECKING:
     from ...archiver.redaction import Redacted
 
 _NAMES = ("projects", "files", "sessions", "branches")
-"""Filters whose values the archive redacts."""
+"""Filters whose values are redacted in the archive."""
 
 
 def without_secrets(query: Query, home: Home) -> Query:
-    """Return the query with placeholders instead of secrets, as phrases in concepts and plain in filters."""
+    """Return the query with placeholders instead of secrets.
+
+    Placeholders are quoted phrases in concepts and plain text in filters.
+    """
     concepts = tuple(redacted(concept, home) for concept in query.concepts)
     filters = replace(query.filters, **{name: _clean(getattr(query.filters, name), home) for name in _NAMES})
     return replace(query, concepts=concepts, filters=filters)
 
 
 def redacted(text: str, home: Home) -> str:
-    """Return a text with quoted placeholders instead of secrets."""
+    """Return a text with a quoted placeholder instead of each secret."""
     if not may_hold(text):
         return text
     done = _redacted(text, home)
@@ -36,7 +39,7 @@ def redacted(text: str, home: Home) -> str:
 
 
 def _clean(names: tuple[str, ...], home: Home) -> tuple[str, ...]:
-    """Return names of projects, files, sessions and branches as the archive stores them."""
+    """Return these names in the redacted form that the archive stores."""
     return tuple(_redacted(name, home).text if name_may_hold(name) else name for name in names)
 
 

@@ -1,4 +1,4 @@
-"""Similar spellings of unknown names and words."""
+"""Search for similar spellings of unknown names and words."""
 
 from collections.abc import Iterable, Mapping
 from heapq import nlargest
@@ -9,22 +9,22 @@ from ...core.text import similar_names
 from .query_analysis import WORD
 
 _STEM_SIMILARITY = 60
-"""Least similarity of a stem, which has lost its ending, to a word with one."""
+"""Minimum similarity, in percent, of a stem without its ending to a word with an ending."""
 _SHORTEST, _TWO = 4, 8
-"""Letters of a word that may be misspelled, and those from which on it may have two mistakes."""
+"""Minimum length of a word with one misspelling, and of a word with two."""
 _ENDING, _STEMS, _CLOSE = 7, 5, 20
-"""Letters of the longest endings, stems that are returned, and candidates that are considered."""
+"""Maximum length of an ending, number of stems to return, and number of candidates to consider."""
 
 
 def max_edits(word: str) -> int:
-    """Return the edits allowed in a word. More would turn `terraform` into `transform`."""
+    """Return the maximum edit distance for a word. A higher limit would turn `terraform` into `transform`."""
     return 0 if len(word) < _SHORTEST else 1 if len(word) < _TWO else 2
 
 
 def nearest(word: str, texts: Iterable[str]) -> str:
-    """Return the most similar word of these texts, in lower case; empty if none is similar enough.
+    """Return the most similar word in these texts, in lower case. Empty if no word is similar enough.
 
-    Only words with the same first letter count, since typos rarely change it.
+    Only words with the same first letter are compared, because typos rarely change the first letter.
     """
     small = word.lower()
     known = {one.lower() for text in texts for one in WORD.findall(text)}
@@ -38,19 +38,19 @@ def nearest(word: str, texts: Iterable[str]) -> str:
 
 
 def similar_spellings(name: str, known: Iterable[str]) -> list[str]:
-    """Return names with a similar spelling and the same first letter, best first."""
+    """Return the known names with a similar spelling and the same first letter, most similar first."""
     alike = [one for one in known if one[:1] == name[:1]]
     return similar_names(name, alike, limit=_CLOSE)
 
 
 def similar_stems(term: str, known: Mapping[str, int]) -> list[str]:
-    """Return terms whose words an unknown term may stand for, the most frequent first.
+    """Return the stems of words for which an unknown term may be a misspelling, most frequent first.
 
-    The stemmer removes no ending that is misspelled, so a stem may be shorter than the term.
+    The stemmer does not remove misspelled endings, so a stem may be shorter than the term.
 
     Args:
         term: The unknown term.
-        known: Known terms with their numbers of entries.
+        known: Known terms with their entry counts.
     """
     alike = [one for one in known if one.isalpha() and len(term) - _ENDING <= len(one) <= len(term) + 1]
     close = similar_names(term, alike, least=_STEM_SIMILARITY, limit=_CLOSE)

@@ -1,6 +1,6 @@
-"""Tokenizer: text into terms, the same for the index and for queries.
+"""Tokenizer that converts text into terms, for both the index and queries.
 
-User text is only tokenized, never parsed as a query language: nesting can crash Tantivy's parser.
+User text is only tokenized and never parsed as a query language, because deep nesting can crash Tantivy's parser.
 """
 
 import posixpath
@@ -16,14 +16,14 @@ from ...core.memory import PROJECT, project_namespace
 from ...core.text import readable
 
 VERSION = 4
-"""Version of the tokenizer and of the indexed texts. Raise it with each change to rebuild all indexes."""
+"""Version of the tokenizer and of the indexed texts. Increment it with each change to rebuild all indexes."""
 
 PROSE = "prose"
 _STEM = "english"
 _LONGEST = 80
 _KEPT = 1 << 16
 _SHORT, _TEXTS = 1_000, 2_048
-"""Characters of the longest text whose terms are kept, and the number of these texts."""
+"""Maximum length of texts whose terms are cached, and maximum number of cached texts."""
 
 _IDEOGRAPHS = r"\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0002fa1f"
 _PICTOGRAPHS = r"\u2600-\u27bf\U0001f000-\U0001faff"
@@ -33,11 +33,11 @@ _SNAKE = re.compile(r"(?<![A-Za-z0-9_])[A-Za-z0-9]++(?:_[A-Za-z0-9]++)+")
 _LATIN = bytes(range(256)).decode("latin-1")
 _SHAPE = re.sub(r"\s", " ", re.sub("[A-Z]", "A", re.sub("[a-z]", "a", _LATIN))).encode("latin-1")
 _COMPOUND = (b"aA", b"AAa", b"_")
-"""Shapes of words in which `_MIXED` or `_SNAKE` may match."""
+"""Character-class patterns of words in which `_MIXED` or `_SNAKE` may match."""
 
 
 def analyzer() -> tantivy.TextAnalyzer:
-    """Return an analyzer: lower case, no accents, English stems, no words above 80 characters."""
+    """Return an analyzer that lower-cases, removes accents, stems English words and drops words over 80 characters."""
     builder = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple())
     for step in (
         tantivy.Filter.remove_long(_LONGEST),
@@ -53,7 +53,7 @@ _ANALYZER = analyzer()
 
 
 def stems(text: str) -> list[str]:
-    """Return the terms of a text, in order. To split names too, `expand` the text first."""
+    """Return the terms of a text in order. To split compound names too, `expand` the text first."""
     return _ANALYZER.analyze(text)
 
 
@@ -67,10 +67,10 @@ def _terms(text: str) -> tuple[str, ...]:
 
 
 def expand(text: str) -> str:
-    """Return a text with tokens that Tantivy does not recognise.
+    """Return a text with additional tokens for content that Tantivy does not split.
 
-    Appends the parts of CamelCase names, and snake_case names in one piece. Splits CJK characters into pairs, and
-    turns emoji into words.
+    Parts of CamelCase names and joined snake_case names are appended. CJK text is split into pairs of characters, and
+    emoji become words.
     """
     text = spaced(text)
     extra = " ".join(_names(text))
@@ -78,7 +78,7 @@ def expand(text: str) -> str:
 
 
 def spaced(text: str) -> str:
-    """Return a text with CJK characters in pairs and emoji as words, in place."""
+    """Return a text in which CJK runs become pairs of characters and emoji become words."""
     text = composed(text)
     return text if text.isascii() or not _wide().search(text) else _wide_runs().sub(_words, text)
 
@@ -89,7 +89,10 @@ def composed(text: str) -> str:
 
 
 def literal_pattern(phrase: str) -> re.Pattern[str]:
-    """Return a pattern of a quoted phrase for `composed` text: any case, any white space, whole words."""
+    """Return a pattern that matches a quoted phrase in `composed` text.
+
+    The pattern ignores case, accepts any whitespace and matches whole words only.
+    """
     letter = rf"[^\W_{_IDEOGRAPHS}]"
     said = r"\s+".join(map(re.escape, composed(phrase).split()))
     # A keyboard has one apostrophe.
@@ -100,7 +103,7 @@ def literal_pattern(phrase: str) -> re.Pattern[str]:
 
 @cache
 def _wide() -> re.Pattern[str]:
-    """Return a pattern of CJK characters and emoji, which Tantivy does not tokenize. It takes 3 ms to compile."""
+    """Return a pattern of CJK characters and emoji, which Tantivy does not tokenize. Compiling it takes 3 ms."""
     return re.compile(f"[{_IDEOGRAPHS}{_PICTOGRAPHS}]")
 
 
@@ -115,9 +118,10 @@ def _words(run: re.Match[str]) -> str:
 
 
 def forms(terms: Iterable[str]) -> re.Pattern[str]:
-    """Return a pattern of words that may have any of these terms.
+    """Return a pattern that matches words with any of these terms.
 
-    A term has lost its ending, so each word that begins with it matches; the caller stems the few matches.
+    Terms are stems, so the pattern matches every word that begins with a stem. The caller stems the few matches to
+    compare them exactly.
     """
     wanted = list(terms)
     begun = "|".join(re.escape(term.removesuffix("i")) for term in wanted if term.isascii())
@@ -126,17 +130,17 @@ def forms(terms: Iterable[str]) -> re.Pattern[str]:
 
 
 def pairs(run: str) -> list[str]:
-    """Return overlapping pairs of characters; a single character stays alone."""
+    """Return the overlapping pairs of adjacent characters. A single character is returned as is."""
     return [run[i : i + 2] for i in range(len(run) - 1)] or [run]
 
 
 def label(value: str) -> str:
-    """Return a type, concept or project in its indexed form."""
+    """Return a type, concept or project as stored in the index."""
     return readable(value).strip().lower().rstrip("/")
 
 
 def project_labels(names: Iterable[str]) -> Iterator[str]:
-    """Yield the labels of projects: both the name, which sessions have, and the namespace, which memories have."""
+    """Yield the labels of projects: the name, used by sessions, and the namespace, used by memories."""
     for name in names:
         yield label(name)
         bare = name.removeprefix(PROJECT)
@@ -145,21 +149,21 @@ def project_labels(names: Iterable[str]) -> Iterator[str]:
 
 
 def path_label(path: str, folder: str = "") -> str:
-    """Return a path in its indexed form: its parts reversed, so that the end of a path becomes a prefix.
+    """Return a path as stored in the index, with its parts reversed so that the end of a path becomes a prefix.
 
-    A relative path is resolved in `folder`. The label of an absolute path ends with a slash.
+    A relative path is resolved against `folder`. The label of an absolute path ends with a slash.
     """
     plain = posixpath.normpath(posixpath.join(*(label(part).replace("\\", "/") for part in (folder, path))))
     return "/".join(reversed(plain.split("/")))
 
 
 def _names(text: str) -> Iterator[str]:
-    """Return the parts of camelCase names, and snake_case names in one piece, once for each word."""
+    """Yield the parts of CamelCase names and the joined form of snake_case names, once per distinct word."""
     return filter(None, map(_KNOWN.__getitem__, dict.fromkeys(_compounds(text))))
 
 
 def _compounds(text: str) -> list[str]:
-    """Return the words that may contain such names, in order, found by their shape."""
+    """Return the words that may contain compound names, in order. Words are found by their character classes."""
     shape = f"{text} ".encode("latin-1", "replace").translate(_SHAPE)
     words: dict[int, str] = {}
     for sign in _COMPOUND:
@@ -178,7 +182,7 @@ def _parts(word: str) -> str:
 
 
 class _NameParts(dict[str, str]):
-    """Parts of words by word. Long words rarely repeat and are not kept."""
+    """Cache of name parts by word. Long words rarely repeat and are not cached."""
 
     def __missing__(self, word: str) -> str:
         parts = _parts(word)

@@ -1,6 +1,6 @@
-"""Quoted phrases: literal matches, else matches with other forms of the same words.
+"""Search for quoted phrases: literal matches, or else matches with other forms of the same words.
 
-The text index has stems without punctuation. Its candidates, best first, are compared with the stored text.
+The text index contains stems without punctuation. The search compares its best candidates with the stored text.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,14 +19,14 @@ from ..query.query_analysis import WORD, AnalyzedQuery
 from ..query.tokenizer import composed, literal_pattern
 
 _MOST, _FIRST = 2_000, 50
-"""Candidates compared, at most and at first. 2,000 take a tenth of a second."""
+"""Maximum and initial number of candidates to compare. Comparing 2,000 candidates takes 0.1 s."""
 _GROWTH = 4
-"""Growth of the number of candidates while too few match."""
+"""Factor by which the number of candidates grows while too few match."""
 _REMEMBERED = 64
 
 
 class _Key(NamedTuple):
-    """Phrases, the roles whose text counts (all if empty), whether context counts, and the last change seen."""
+    """Cache key: phrases, searched roles (empty for all roles), use of context, and last visible change."""
 
     phrases: tuple[str, ...]
     roles: tuple[str, ...]
@@ -35,7 +35,7 @@ class _Key(NamedTuple):
 
 
 class ExactPhrases:
-    """Search for entries with all phrases of a query."""
+    """Search for entries that contain all quoted phrases of a query."""
 
     def __init__(self, store: Store, snapshot: Snapshot) -> None:
         self._store, self._snapshot = store, snapshot
@@ -43,7 +43,7 @@ class ExactPhrases:
         self._compared = Memo[_Key, _Compared](_REMEMBERED)
 
     def resolve(self, query: AnalyzedQuery) -> AnalyzedQuery:
-        """Return the query with its phrases sorted into exact, inexact and relaxed ones, whatever the filters are."""
+        """Return the query with its phrases classified as exact, inexact or relaxed. Filters have no effect."""
         return self._resolved.made((query, self._snapshot.seq), self._resolve)
 
     def _resolve(self, key: tuple[AnalyzedQuery, int]) -> AnalyzedQuery:
@@ -67,7 +67,7 @@ class ExactPhrases:
     def text(
         self, query: AnalyzedQuery, filters: Filters, limit: int, among: Sequence[int] | None = None
     ) -> TextMatches:
-        """Return the best entries with all phrases, only of the items `among` if given."""
+        """Return the best entries that contain all phrases. `among` restricts the search to these items."""
         if not query.exact:
             return self._snapshot.text(query, filters, limit, among)
         key = _Key(query.exact, filters.roles, query.in_sentence, self._snapshot.seq)
@@ -82,7 +82,7 @@ class ExactPhrases:
 
 
 class _Compared:
-    """Spans of compared items that contain all phrases literally."""
+    """Cache of compared items and of the spans that contain all phrases literally."""
 
     def __init__(self, key: _Key) -> None:
         self._key, self._patterns = key, [*map(literal_pattern, key.phrases)]
@@ -91,7 +91,7 @@ class _Compared:
         self._items, self._spans = set[int](), set[Span]()
 
     def add(self, store: Store, items: Iterable[int]) -> None:
-        """Compare these items as well."""
+        """Compare these items unless they were compared before."""
         new = set(items) - self._items
         self._items |= new
         for key, window in entry_windows(store, sorted(new), with_context=self._key.with_context):
@@ -99,7 +99,7 @@ class _Compared:
                 self._spans.add((key, window.start_line, window.end_line))
 
     def matching(self, found: TextMatches) -> Flags:
-        """Return which of the found entries contain all phrases."""
+        """Return a flag per entry: whether it contains all phrases."""
         return np.fromiter((span in self._spans for span in found.spans), bool, len(found))
 
     def _texts(self, window: TextWindow) -> list[str]:

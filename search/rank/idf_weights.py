@@ -1,4 +1,4 @@
-"""IDF weights of a query: rare words count more in late interaction, and pairs of rare terms among adjacent terms."""
+"""IDF weights of a query, which give rare words and pairs of rare terms a higher weight in re-ranking."""
 
 from collections.abc import Callable
 from itertools import pairwise
@@ -12,16 +12,16 @@ from ..query.query_analysis import WORD
 from ..query.tokenizer import spaced, stems
 
 _TOKENS = 48
-"""Query tokens compared. One question in fifty has more, and so has pasted text."""
+"""Maximum number of query tokens to compare. One question in 50 has more; pasted text also has more."""
 _PAIRS = 12
-"""Pairs of adjacent terms compared. Further ones have common words and find no more."""
+"""Maximum number of adjacent-term pairs to compare. Further pairs contain common words and do not improve results."""
 
 
 def weighted_tokens(text: str, embeddings: TextEmbeddings, idf: Callable[[str], float]) -> TokenVectors:
-    """Return the token embeddings of a query, scaled to the root of the IDF of the word that contains each.
+    """Return the token embeddings of a query, scaled by the square root of the IDF of their words.
 
-    Tokens of weight 0 are left out; if all weights are 0, all tokens count the same. Of more than `_TOKENS` tokens the
-    heaviest are kept, of equal ones the first.
+    Tokens of weight 0 are left out, unless all weights are 0; then all tokens have the same weight. At most `_TOKENS`
+    tokens with the highest weights are kept. On a tie, earlier tokens are kept.
     """
     [tokens], [spans] = embeddings.tokens, embeddings.spans
     if not len(tokens):
@@ -43,7 +43,10 @@ def weighted_tokens(text: str, embeddings: TextEmbeddings, idf: Callable[[str], 
 
 
 def adjacent_pairs(text: str, idf: Callable[[str], float]) -> Pairs:
-    """Return the pairs of adjacent terms with the highest IDF, with their shares of the sum; none if all are 0."""
+    """Return the pairs of adjacent terms with the highest IDF and their shares of the total IDF.
+
+    Empty if the total is 0.
+    """
     weights = {pair: sum(map(idf, pair)) for pair in pairwise(stems(spaced(text)))}
     best = sorted(weights, key=lambda pair: -weights[pair])[:_PAIRS]
     total = sum(weights[pair] for pair in best)

@@ -1,4 +1,4 @@
-"""Search among memories or document chunks, with the same engine as search over conversations."""
+"""Search in memories or document chunks. It uses the same engine as search in conversations."""
 
 from __future__ import annotations
 
@@ -29,20 +29,23 @@ Item = TypeVar("Item")
 
 _AT_A_TIME = 20
 _LEAST_WORDS, _LEAST_SEMANTIC = 0.05, 0.2
-"""An item below both is unrelated to the query: paraphrases have cosines from 0.2, unrelated items up to 0.17."""
+"""Minimum fraction of words and minimum cosine. An item below both values is unrelated to the query.
+
+Paraphrases have cosines of at least 0.2; unrelated items have cosines of at most 0.17.
+"""
 _SPARE = 64
-"""Vectors requested in addition, since those of the tail are not filtered."""
+"""Number of additional vectors to request, because vectors in the tail are not filtered."""
 
 
 class MemoryVectors(Struct, frozen=True):
-    """Embeddings of a memory by part, and the name of their model."""
+    """Embeddings of a memory by part, and the name of the embedding model."""
 
     model: str
     parts: dict[int, Embedded]
 
 
 class FoundMemory(Struct, frozen=True):
-    """A memory that matches; `relevance` is its score, 0 to 1, `similarity` a cosine or None."""
+    """Memory found by a search. `relevance` is the score, 0 to 1; `similarity` is a cosine or None."""
 
     stored: StoredMemory
     relevance: float
@@ -50,7 +53,7 @@ class FoundMemory(Struct, frozen=True):
 
 
 class NearMemory(NamedTuple):
-    """A memory and its cosine to another."""
+    """Memory with its cosine similarity to another memory."""
 
     stored: StoredMemory
     key: int
@@ -58,7 +61,7 @@ class NearMemory(NamedTuple):
 
 
 class FoundChunk(Struct, frozen=True):
-    """A chunk that matches; `score` is 0 to 1, `similarity` a cosine or None."""
+    """Document chunk found by a search. `score` is 0 to 1; `similarity` is a cosine or None."""
 
     held: HeldChunk
     score: float
@@ -66,7 +69,7 @@ class FoundChunk(Struct, frozen=True):
 
 
 class _ItemFinder:
-    """Search among one kind of items. Loads engine and model on first use."""
+    """Search in items of one kind. Loads the engine and the model on first use."""
 
     def __init__(self, store: Store, generations: Generations, embedder: Embedder) -> None:
         self._store, self._generations, self._embedder = store, generations, embedder
@@ -87,9 +90,10 @@ class _ItemFinder:
         *,
         weak: bool,
     ) -> Iterator[tuple[Item, Event]]:
-        """Yield matching items that `admits` accepts, best first; without `weak`, only if one of them is relevant.
+        """Yield matching items that `admits` accepts, best first.
 
-        A query may be any text, so a quoted phrase without a match is searched as words.
+        Without `weak`, items are yielded only if at least one accepted item is relevant. A quoted phrase without a
+        match is searched as words, because a query may be any text.
         """
         found = self._engine.find(query, mode, filters)
         if not found.events and (plain := unquoted(query)) != query:
@@ -107,10 +111,10 @@ class _ItemFinder:
 
 
 class DocumentFinder(_ItemFinder):
-    """Search among document chunks."""
+    """Search in document chunks."""
 
     def find(self, query: str, wanted: DocumentFilter, mode: Mode = Mode.BOTH) -> Iterator[FoundChunk]:
-        """Yield chunks that match and satisfy the filter, best first, without unrelated ones."""
+        """Yield chunks that match the query and satisfy the filter, best first. Unrelated chunks are left out."""
         filters = Filters(
             projects=wanted.namespaces,
             files=tuple(map(str, wanted.source_files)),
@@ -121,14 +125,14 @@ class DocumentFinder(_ItemFinder):
 
 
 class MemoryFinder(_ItemFinder):
-    """Search among memories."""
+    """Search in memories."""
 
     def find(
         self, query: str, wanted: MemoryFilter, mode: Mode = Mode.BOTH, *, weak: bool = False
     ) -> Iterator[FoundMemory]:
-        """Yield memories that match and satisfy the filter, best first.
+        """Yield memories that match the query and satisfy the filter, best first.
 
-        None if none is relevant, unless the `weak` ones are wanted.
+        Without `weak`, memories are yielded only if at least one is relevant.
         """
         found = self._found(query, mode, _filters(wanted), self._store.memories.load, wanted.admits, weak=weak)
         return (FoundMemory(stored, event.score, event.similarity) for stored, event in found)
@@ -136,9 +140,9 @@ class MemoryFinder(_ItemFinder):
     def near(
         self, memory: Memory, vectors: MemoryVectors | None, wanted: MemoryFilter, limit: int, min_similarity: float
     ) -> list[NearMemory]:
-        """Return the memories nearest to one, best first, with a cosine of at least `min_similarity`.
+        """Return the memories nearest to a memory, best first, with a cosine of at least `min_similarity`.
 
-        None without the model.
+        Empty if the model is unavailable.
         """
         best: dict[int, float] = {}
         filters, count = _filters(wanted), _SPARE + 4 * limit
@@ -152,7 +156,7 @@ class MemoryFinder(_ItemFinder):
         return list(islice((each for each in near if wanted.admits(each.stored)), limit))
 
     def embed(self, memory: Memory) -> MemoryVectors | None:
-        """Return the embeddings of a memory; None without the model, so that it is embedded later."""
+        """Return the embeddings of a memory. None if the model is unavailable; the memory is then embedded later."""
         texts = memory_parts(memory)
         try:
             embeddings = self._embedder.read(list(texts.values()))
@@ -163,7 +167,7 @@ class MemoryFinder(_ItemFinder):
         return MemoryVectors(self._embedder.name, dict(zip(texts, stored(embeddings), strict=True)))
 
     def cosines(self, pairs: Sequence[tuple[int, int]]) -> list[float | None]:
-        """Return the cosine of the memories of each pair of keys; None if one has no vector."""
+        """Return the cosine of each pair of memory keys. None if one of the memories does not have a vector."""
         import numpy as np
 
         held = self._store.vectors.of_items(self._embedder.name, sorted({key for pair in pairs for key in pair}))
@@ -174,7 +178,7 @@ class MemoryFinder(_ItemFinder):
         ]
 
     def _vector(self, vectors: MemoryVectors | None) -> Array | None:
-        """Return the vector of the first part, if it is of the index's model."""
+        """Return the vector of the first part if it was computed with the model of the index."""
         import numpy as np
 
         if vectors is None or vectors.model != self._engine.model:
@@ -183,14 +187,14 @@ class MemoryFinder(_ItemFinder):
 
 
 def is_related(event: Event) -> bool:
-    """Return whether a memory or chunk has anything to do with the query that found it."""
+    """Return whether a memory or chunk is related to the query that found it."""
     return event.words >= _LEAST_WORDS or event.semantic >= _LEAST_SEMANTIC
 
 
 def _admitted(
     events: Sequence[Event], load: Callable[[Sequence[int]], Mapping[int, Item]], admits: Callable[[Item], bool]
 ) -> Iterator[tuple[Item, Event]]:
-    """Yield the items of these events that still exist and are accepted; loads as far as needed."""
+    """Yield the items of these events that still exist and that `admits` accepts. Items are loaded in batches."""
     left = iter(events)
     while part := list(islice(left, _AT_A_TIME)):
         known = load([event.key for event in part])
@@ -200,6 +204,6 @@ def _admitted(
 
 
 def _filters(wanted: MemoryFilter) -> Filters:
-    """Return the part of the filter that the engine supports; `admits` checks the rest."""
+    """Return the conditions of the filter that the engine supports. `admits` checks the other conditions."""
     where = wanted.namespaces or wanted.projects
     return Filters(projects=where, types=wanted.types, concepts=wanted.tags, kinds=(MEMORY,))

@@ -8,14 +8,15 @@ from ..query.query_analysis import AnalyzedQuery
 from .fusion import Event
 
 PRESENT_WORDS, PRESENT_SEMANTIC = 0.25, 0.4
-"""Least fraction of words, or cosine, with which one of several concepts counts as present in a conversation.
+"""Minimum fraction of words, or minimum cosine, for a concept to be present in a conversation.
 
-All its words, each once, make a fraction of 0.45 in a window of average length, and of 0.25 in one three times as long.
+If all words occur once, the fraction is 0.45 in a window of average length. In a window three times as long, it is
+0.25.
 """
 _LISTED = 0.6
-"""Share of the relevance threshold that an event needs to be listed after relevant ones.
+"""Minimum share of the relevance threshold for listing an event after relevant events.
 
-On 400 questions of the train split this keeps 314 of the 315 answers among the first ten.
+On 400 questions of the train split, 314 of 315 answers in the top 10 are kept.
 """
 
 
@@ -23,8 +24,8 @@ class RankedEvents(Struct, frozen=True):
     """Events of one search, best first.
 
     Attributes:
-        threshold: Plain score from which on an event is relevant.
-        words_threshold: Fraction of words from which on an event is relevant whatever its score.
+        threshold: Minimum plain score of a relevant event.
+        words_threshold: Minimum fraction of words that makes an event relevant at any score.
         truncated: True if an engine reached its limit, so that more events may match.
     """
 
@@ -40,12 +41,12 @@ class RankedEvents(Struct, frozen=True):
 
     @property
     def listed(self) -> list[Event]:
-        """Events to show: all if none is relevant, else those near the threshold."""
+        """Events to show. If no event is relevant, all events; otherwise the events near or above the threshold."""
         if not self.relevant:
             return self.events
         return [event for event in self.events if self.is_relevant(event) or event.plain >= _LISTED * self.threshold]
 
     @property
     def relevant(self) -> bool:
-        """True if any event is relevant, or no threshold applies."""
+        """True if any event is relevant or if the threshold is 0."""
         return self.threshold == 0 or any(map(self.is_relevant, self.events))
