@@ -1,7 +1,7 @@
 """Erasure of lines from the raw copies.
 
-The copies to clean are recorded in the transaction that decides it, so that whoever ingests next finishes it. Before
-new bytes of an agent are copied, their copies are recorded as well: erased lines may come back with them.
+The transaction that decides an erasure also records the copies to clean, so the next ingest run can finish it. Copies
+are also recorded before new bytes of a transcript are copied, because these bytes may contain erased lines.
 """
 
 from collections.abc import Iterable
@@ -23,7 +23,7 @@ from .suppression import SuppressionList
 
 
 class CopyEraser:
-    """Removes erased lines from the copies of one archive. Needs the archiver's lease."""
+    """Eraser of deleted lines in the copies of one archive. It requires the archiver's lease."""
 
     def __init__(self, store: Store, raw: RawArchive) -> None:
         self._store, self._raw = store, raw
@@ -32,7 +32,7 @@ class CopyEraser:
         self._expected = set[str]()
 
     def expect(self, copies: Iterable[str]) -> None:
-        """Record that erased lines may be in these copies, or will be once they are written."""
+        """Record copies that may contain erased lines now or after they are written."""
         erased = next((each.id for each in self._store.tombstones.all() if each.state is not DeletionState.KEPT), None)
         known, recorded = {each.agent for each in all_formats()}, self._store.tombstones.intended()
         expected = [name for name in copies if name not in recorded and name.partition("/")[0] in known]
@@ -42,13 +42,16 @@ class CopyEraser:
                 self._store.tombstones.intend(erased, dict.fromkeys(expected, False))
 
     def confirm(self, archived: str) -> None:
-        """Record that the new lines of an expected copy contain no deleted one. The caller opens the transaction."""
+        """Record that the new lines of an expected copy contain no deleted line. The caller opens the transaction."""
         remade = Copy(self._raw.root, archived).damaged_files()  # then earlier lines were copied again as well
         if archived in self._expected and not remade:
             self._store.tombstones.cleaned(archived)
 
     def finish(self, progress: Progress = silent) -> list[SourceUnreadable]:
-        """Clean every recorded copy; return the problems of those that could not be cleaned, which stay recorded."""
+        """Clean every recorded copy, and return the problems of copies that could not be cleaned.
+
+        These copies stay recorded.
+        """
         intended, problems = self._store.tombstones.intended(), list[SourceUnreadable]()
         for done, (archived, whole) in enumerate(intended.items()):
             progress(done, len(intended))
@@ -85,7 +88,7 @@ class CopyEraser:
                 tombstones.reread([source.id])
 
     def _clean(self, copy: Copy, source: Source | None) -> bool:
-        """Erase lines from a copy; return whether nothing else was in it."""
+        """Erase lines from a copy, and return whether the copy contained nothing else."""
         agent, path = (source.agent, source.path) if source else (copy.archived.partition("/")[0], copy.path)
         if copy.format_damage():
             copy.decompress()
@@ -104,11 +107,11 @@ class CopyEraser:
             return first is not None and all(is_blanked(line.data) for line in chain([first], lines))
 
     def _is_erased(self, source: Source) -> bool:
-        """Return whether every record of a source whose copy is missing was erased."""
+        """Return whether every record of a source without a copy was erased."""
         records = self._store.sources.records_of(source.id or 0)
         return bool(records) and self.suppressed.records(records) == set(records.values())
 
 
 def _keeps_offsets(copy: Copy) -> bool:
-    """Return whether blanking a line leaves every other byte at its offset."""
+    """Return whether overwriting a line keeps the offsets of all other bytes."""
     return copy.path.suffix not in {DOCUMENT, SUFFIX}

@@ -1,7 +1,7 @@
 """Plan of a deletion: the selected content, its tombstones, and the copies that repeat some of its lines.
 
-Limits: lines that other sessions repeat are counted as copies in the preview, not as exchanges. An exchange that such
-a copy loses gets a new id if the deletion is undone.
+The preview counts lines that other sessions repeat as copies, not as exchanges. If such a copy loses an exchange, undo
+restores the exchange under a new ID.
 """
 
 from collections.abc import Mapping
@@ -19,17 +19,17 @@ from .suppression import SuppressionList
 
 
 class DeletionPlan(Struct, frozen=True):
-    """Everything that a deletion removes.
+    """Content that a deletion removes.
 
     Attributes:
         selector: The state of the store in which the content was selected.
         selection: The selected content.
-        marks: Tombstones to store.
-        repeats: Lines of copies that stay but repeat deleted lines, by source.
+        marks: Tombstones to store, as keyed hashes.
+        repeats: Repeated deleted lines in copies that stay, by source ID.
         unreadable: Names of damaged copies, which may contain deleted lines.
         kept_lines: Number of lines of deleted copies that stay in the sessions that contained them first.
         seq: Last entry of the change log when the plan was made.
-        erase: Whether lines are removed from the copies as well.
+        erase: Whether lines are also removed from the copies.
     """
 
     selector: Selector
@@ -48,13 +48,16 @@ class DeletionPlan(Struct, frozen=True):
 
     @property
     def sources(self) -> list[Source]:
-        """Selected sources, by id, which are deleted or lose lines."""
+        """Selected sources by ID; each is deleted completely or in part."""
         touched = self.selection.sources | {number for number, lines in self.selection.lines.items() if lines}
         return [self.selector.sources[number] for number in sorted(touched)]
 
     @property
     def changed_sources(self) -> set[int]:
-        """Sources whose exchanges change: the selected ones, and those with exchanges on repeated lines."""
+        """IDs of sources whose exchanges change.
+
+        These are the selected sources and the sources with exchanges on repeated lines.
+        """
         selected = {source.id for source in self.sources if source.id is not None}
         return selected | {
             each.source
@@ -69,7 +72,7 @@ class DeletionPlan(Struct, frozen=True):
 
 
 class Planner:
-    """Plans deletions in one archive."""
+    """Planner of deletions in one archive."""
 
     def __init__(self, store: Store, raw: RawArchive, key: bytes) -> None:
         self._store = store
@@ -82,7 +85,7 @@ class Planner:
         """Return the plan for a selection.
 
         Raises:
-            CopyDamaged: Some lines of a copy are selected, and it cannot be read. Whole copies need not be readable.
+            CopyDamaged: Only some lines of a damaged copy are selected. Damaged copies can only be deleted completely.
         """
         seq, unreadable = self._store.changes.last(), set(selection.unreadable)
         marks, kept = set[int](), 0
@@ -102,9 +105,9 @@ class Planner:
     def _marks(
         self, source: Source, selection: Selection, ownership: Ownership, *, erase: bool
     ) -> tuple[set[int], int]:
-        """Return the marks of the selected lines that belong to a copy, and how many lines belong to others.
+        """Return keyed hashes of the selected lines that a copy owns, and the number of lines that others own.
 
-        Lines that were deleted before are left out, so that undo restores exactly what its deletion removed.
+        Lines that were deleted before are omitted, so that undo restores exactly the content that its deletion removed.
         """
         number = source.id or 0
         others = ownership.repeated(source, lambda owner, line: not selection.has(owner, line))
@@ -120,7 +123,11 @@ class Planner:
     def _marks_of_damaged(
         self, source: Source, selection: Selection, unreadable: set[str], *, erase: bool
     ) -> tuple[set[int], int]:
-        """Return the same from the agent's own file, or else from the store and what is left of the copy."""
+        """Return the keyed hashes and line count of a copy that may be damaged.
+
+        The agent's own file is read first. If it is missing or changed, the store and the readable rest of the copy are
+        used.
+        """
         try:
             return self._marks(source, selection, self._originals, erase=erase)
         except CopyDamaged:
@@ -136,7 +143,10 @@ class Planner:
         unreadable: set[str],
         progress: Progress,
     ) -> dict[int, set[int]]:
-        """Return the lines with these marks in other copies of the same agents; add damaged copies to `unreadable`."""
+        """Return the lines with these hashes in other copies of the same agents.
+
+        Damaged copies are added to `unreadable`.
+        """
         agents = {selector.sources[number].agent for number in selection.sources | selection.lines.keys()}
         others = [
             (number, source)

@@ -1,7 +1,7 @@
 """Deletions: plan, carry out, undo, expire.
 
-A deletion removes rows from the store and adds tombstones, in one transaction. The copies stay as they are until undo
-is no longer possible; an erasure also removes the lines from the copies (`copy_eraser.py`).
+A deletion removes rows from the store and adds tombstones in one transaction. The copies stay unchanged while undo is
+possible. An erasure also removes the lines from the copies (`copy_eraser.py`).
 """
 
 import hashlib
@@ -33,7 +33,7 @@ def _nothing(_number: int = 0) -> None:
 
 
 class Deletions:
-    """Deletions in one archive. Everything but planning needs the archiver's lease."""
+    """Deletions in one archive. All operations except planning require the archiver's lease."""
 
     def __init__(self, store: Store, raw: RawArchive) -> None:
         self._store, self._raw = store, raw
@@ -41,13 +41,18 @@ class Deletions:
         self._suppression = SuppressionList(store, self._key)
 
     def plan(self, request: DeletionRequest, progress: Progress = silent) -> DeletionPlan:
-        """Return what a request would delete. Raises `InvalidInput` as `Selector` and `CopyDamaged` as `Planner`."""
+        """Return the plan for a request.
+
+        Raises:
+            InvalidInput: The request is unknown or ambiguous; see `Selector`.
+            CopyDamaged: A selected copy cannot be read; see `Planner`.
+        """
         selector = Selector(self._store, self._raw, request)
         planner = Planner(self._store, self._raw, self._key)
         return planner.plan(selector, selector.select(), erase=request.erase, progress=progress)
 
     def token(self, plan: DeletionPlan, *rest: object) -> str:
-        """Return a token for exactly this plan. `rest` is what else the deletion removes."""
+        """Return a token for exactly this plan. `rest` is the additional content that the deletion removes."""
         selection, sources = plan.selection, plan.selector.sources
         content = (
             sorted(selection.exchanges.values()),
@@ -61,15 +66,15 @@ class Deletions:
     def delete(
         self, plan: DeletionPlan, also: Callable[[int], None] = _nothing, extra: DeletionSummary = _NO_COUNTS
     ) -> int:
-        """Carry out a plan; return the number of the deletion.
+        """Carry out a plan, and return the ID of the deletion.
 
         Args:
-            plan: What to delete.
-            also: Called with the number, in the same transaction.
+            plan: The plan to carry out.
+            also: Function that is called with the ID in the same transaction.
             extra: Counts of observations and memories.
 
         Raises:
-            ChangedMeanwhile: The content changed since it was planned. Nothing is deleted.
+            ChangedMeanwhile: The content changed after it was planned. Nothing is deleted.
         """
         selection, tombstones = plan.selection, self._store.tombstones
         with self._store.transaction():
@@ -89,12 +94,16 @@ class Deletions:
         return number
 
     def expired(self, at: Milliseconds) -> list[Deletion]:
-        """Return the deletions that can no longer be undone and are not erased yet."""
+        """Return the deletions that can no longer be undone and are not yet erased."""
         past = self._store.tombstones.all()
         return [each for each in past if each.state is DeletionState.KEPT and each.at < at - UNDO_PERIOD]
 
     def expire(self, number: int, also: Callable[[], None] = _nothing) -> None:
-        """Begin to erase a deletion. `also` runs in the same transaction. Raises `InvalidInput` as `undo` does."""
+        """Begin to erase a deletion; `also` runs in the same transaction.
+
+        Raises:
+            InvalidInput: The deletion does not exist, was undone before, or was erased.
+        """
         deletion = self._undoable(number)
         with self._store.transaction():
             self._store.tombstones.become(deletion.id, DeletionState.ERASING)
@@ -103,7 +112,7 @@ class Deletions:
             also()
 
     def undo(self, number: int, also: Callable[[], None] = _nothing) -> None:
-        """Restore what a deletion removed, under the same ids; `also` runs in the same transaction.
+        """Restore the content of a deletion under the same IDs; `also` runs in the same transaction.
 
         Raises:
             InvalidInput: The deletion does not exist, was undone before, or was erased.
@@ -124,7 +133,7 @@ class Deletions:
         return found
 
     def _clear_sessions(self, plan: DeletionPlan) -> None:
-        """Clear titles and dates, which may come from deleted lines. Reading the copies again sets them."""
+        """Clear titles and dates, which may come from deleted lines. Re-reading the copies sets them."""
         self._store.summaries.drop(plan.sessions)
         for number in plan.sessions:
             session = self._store.sessions.load(number)
@@ -147,7 +156,7 @@ class Deletions:
         self._store.tombstones.erase_calls(selection.exchanges.keys())
 
     def _end_overtaken(self) -> None:
-        """Let no deletion be undone whose content was erased since, unless it can still restore memories."""
+        """Mark deletions as erasing if their content was erased later and they removed no memories."""
         for number in self._store.tombstones.overtaken():
             deletion = self._store.tombstones.load(number)
             if deletion is not None and not deletion.summary.memories:

@@ -1,6 +1,7 @@
-"""Ownership of lines: a line that a fork or resumed session repeats belongs to the session that contained it first.
+"""Ownership of lines: a line belongs to the session that contained it first.
 
-Deleting a session therefore deletes its own lines, also where others repeat them, and leaves the lines it repeats.
+Forks and resumed sessions repeat lines of other sessions. Deleting a session deletes its own lines in every copy, and
+keeps the lines that it repeats from other sessions.
 """
 
 import io
@@ -28,18 +29,21 @@ _SHARED: Final = {REPEATED, DELETED}
 
 
 class Ownership:
-    """Reads the marks and records of copies, and finds the lines that belong to other sessions."""
+    """Reader of line hashes and records in copies, which finds lines that belong to other sessions."""
 
     def __init__(self, store: Store, raw: RawArchive, key: bytes, *, originals: bool = False) -> None:
-        """With `originals`, read the agents' own files instead of the copies."""
+        """Prepare to read the copies, or with `originals` the agents' own files."""
         self._store, self._raw, self._key, self._originals = store, raw, key, originals
         self._suppression = SuppressionList(store, key)
 
     def repeated(self, source: Source, stays: Callable[[int, int], bool]) -> set[int]:
-        """Return the lines of a copy that repeat a line that stays, in another copy or earlier in this one.
+        """Return the lines of a copy that repeat a remaining line of another copy, or an earlier line of the same copy.
 
-        `stays` is called with the id of a source and a line. Lines with a record id are compared by it, others by
-        content, and only with copies that own some of the records. Raises `CopyDamaged`.
+        `stays` gets a source ID and a line number, and returns whether that line remains. Lines with a record ID are
+        compared by this ID. Other lines are compared by content, and only with copies that own some of the records.
+
+        Raises:
+            CopyDamaged: The copy cannot be read.
         """
         if not repeats_others(source):
             return set()
@@ -61,16 +65,19 @@ class Ownership:
         return found
 
     def records(self, source: Source) -> dict[str, int]:
-        """Return all records of a copy that repeats others, with their lines; nothing for any other copy."""
+        """Return line numbers by record ID for a copy that repeats other copies; an empty dictionary otherwise."""
         if not repeats_others(source):
             return {}
         with self.reading(source) as file:
             return parse_copy(file, source.agent, self._key).records
 
     def marks(self, source: Source, *, everywhere: bool = False) -> Iterator[tuple[int, int]]:
-        """Yield every line of a copy with each of its marks; `everywhere` adds those of its place in the copy.
+        """Yield each line number of a copy with each keyed hash of the line.
 
-        Raises `CopyDamaged`.
+        With `everywhere`, the hashes for the line's position in the copy are included.
+
+        Raises:
+            CopyDamaged: The copy cannot be read.
         """
         paths = [source.path, self._raw.root / source.archived] if everywhere else [source.path]
         with self.reading(source) as file:
@@ -79,9 +86,9 @@ class Ownership:
                     yield line.number, mark
 
     def salvaged_marks(self, source: Source) -> set[int]:
-        """Return the marks of what can still be read of a damaged or missing copy.
+        """Return the keyed hashes of the readable lines of a damaged or missing copy.
 
-        Nothing for a copy that repeats others: its own lines cannot be told from theirs any more.
+        The result is empty if the copy repeats other copies, because ownership of its lines cannot be determined.
         """
         copy, found = Copy(self._raw.root, source.archived), set[int]()
         for form in (copy.path, copy.compressed_path, *copy.damaged_files()) if not repeats_others(source) else ():
@@ -104,25 +111,25 @@ class Ownership:
 
     @contextmanager
     def reading(self, source: Source) -> Generator[BinaryIO]:
-        """Open the content of a copy, or of the agent's own file. Raises `CopyDamaged`, here or where it is read."""
+        """Open the content of a copy, or of the agent's own file. Opening or reading it may raise `CopyDamaged`."""
         with reading_original(source) if self._originals else reading_copy(self._raw, source.archived) as file:
             yield file
 
 
 def repeats_others(source: Source) -> bool:
-    """Return whether a copy contains lines that repeat others, or may, because they were deleted."""
+    """Return whether a copy contains, or may have contained, lines that repeat other copies."""
     return not source.coverage.keys().isdisjoint(_SHARED)
 
 
 def is_left(raw: RawArchive, archived: str) -> bool:
-    """Return whether anything is left of a copy, damaged or not."""
+    """Return whether any file of a copy exists, even a damaged file."""
     copy = Copy(raw.root, archived)
     return copy.exists() or bool(copy.damaged_files())
 
 
 @contextmanager
 def reading_copy(raw: RawArchive, archived: str) -> Generator[BinaryIO]:
-    """Open the content of a copy. Raises `CopyDamaged`, here or where it is read, also if the copy is missing."""
+    """Open the content of a copy. Opening or reading it may raise `CopyDamaged`, also if the copy is missing."""
     try:
         file = raw.open(archived)
     except FileNotFoundError:
@@ -137,7 +144,7 @@ def reading_copy(raw: RawArchive, archived: str) -> Generator[BinaryIO]:
 
 @contextmanager
 def reading_original(source: Source) -> Generator[BinaryIO]:
-    """Open the archived lines of an agent's own file. Raises `CopyDamaged` if it is missing or has changed."""
+    """Open the archived part of an agent's own file. Raises `CopyDamaged` if the file is missing or has changed."""
     lines = list[bytes]()
     with suppress(OSError), source.path.open("rb") as file:
         if matches(source, file):
@@ -149,5 +156,5 @@ def reading_original(source: Source) -> Generator[BinaryIO]:
 
 
 def parse_copy(file: BinaryIO, agent: str, key: bytes) -> ParsedLines:
-    """Parse the content of a copy, lines that repeat other copies included."""
+    """Parse the content of a copy, including lines that repeat other copies."""
     return parse(by_agent(agent), Session(agent, ""), ResumePoint(), file, Redactor(key))

@@ -1,4 +1,4 @@
-"""Selection: the exchanges, sessions, copies and lines that a request means."""
+"""Selection of the exchanges, sessions, copies and lines for a deletion request."""
 
 import json
 from bisect import bisect_right
@@ -22,7 +22,7 @@ from ..store.source_table import DELETED
 from .ownership import Ownership, is_left, reading_copy
 
 _SHORTEST: Final = 6
-"""Characters of a session id that suffice to name it, if they are unique."""
+"""Minimum length of a session ID prefix that identifies a unique session."""
 _DOCUMENTS: Final = "It is part of an indexed file: `palaver documents forget FILE` removes that."
 _HINT: Final = (
     "Give an id from `palaver search` (obs-24, ex-12 or mem_7), a session id or its first 6 characters, or a path, "
@@ -37,8 +37,8 @@ class Selection(Struct):
         exchanges: Outlines by key.
         sessions: Sessions that are deleted completely.
         sources: Sources that are deleted completely.
-        lines: Lines of other sources, which include the lines of the exchanges.
-        memories: Keys of memories that were named.
+        lines: Lines of other sources, including the lines of the exchanges.
+        memories: Keys of the requested memories.
         unreadable: Copies that could not be searched for a text.
     """
 
@@ -55,7 +55,7 @@ class Selection(Struct):
 
 
 class _Targets(Struct):
-    """The content that the targets of a request name."""
+    """Content identified by the targets of a request."""
 
     exchanges: set[int] = field(default_factory=set[int])
     sessions: set[int] = field(default_factory=set[int])
@@ -70,9 +70,9 @@ class _Targets(Struct):
 
 
 class Selector:
-    """Resolves a request against the store.
+    """Resolver of deletion requests against the store.
 
-    Content that was deleted before is not selected, except for an erasure, which must leave nothing of it.
+    Content that was deleted before is selected only for an erasure.
     """
 
     def __init__(self, store: Store, raw: RawArchive, request: DeletionRequest) -> None:
@@ -112,9 +112,9 @@ class Selector:
         return result
 
     def _complete(self, selection: Selection) -> None:
-        """Select sessions completely if nothing would be left of them, and with a session its sub-agents.
+        """Select sessions completely if all their content is selected, and the sub-agents of selected sessions.
 
-        Content that can be restored by undo counts as left.
+        A session with content that undo can restore is not complete.
         """
         left = self._partly_deleted | {each.session for each in self.outlines if each.key not in selection.exchanges}
         selection.sessions |= {each.session for each in selection.exchanges.values()} - left
@@ -166,7 +166,7 @@ class Selector:
         return bool(sessions)
 
     def _sessions_called(self, name: str) -> set[int]:
-        """Return the sessions with this id, or else those whose id begins with it."""
+        """Return sessions with this ID, or sessions with this ID prefix if no exact match exists."""
         exact = {number for number, session in self.sessions.items() if session.native_id == name}
         prefixed = {number for number, each in self.sessions.items() if each.native_id.startswith(name)}
         found = exact or (prefixed if len(name) >= _SHORTEST else set[int]())
@@ -190,7 +190,7 @@ class Selector:
         return True
 
     def _only_source(self, sessions: AbstractSet[int], name: str) -> int | None:
-        """Return the one source of these sessions. Raises `InvalidInput` if there are several."""
+        """Return the only source of these sessions. Raises `InvalidInput` if several sources exist."""
         sources = [number for number, source in self.sources.items() if source.session in sessions]
         if len(sources) > 1:
             raise InvalidInput(f"Session {name} has {len(sources)} files", hint="Give the path of the one you mean.")
@@ -209,7 +209,7 @@ class Selector:
     def _mentioning(
         self, chosen: Sequence[ExchangeOutline], fitting: Collection[int], targets: _Targets, result: Selection
     ) -> list[ExchangeOutline]:
-        """Return the chosen exchanges whose lines contain the text; add other lines that contain it to `result`."""
+        """Return the chosen exchanges that contain the text; add other lines with the text to `result`."""
         request, allowed, found = self._request, {each.key for each in chosen}, dict[int, ExchangeOutline]()
         by_source: dict[int, list[ExchangeOutline]] = {}
         for each in sorted(self.outlines, key=lambda each: each.start_line):
@@ -228,7 +228,7 @@ class Selector:
         return list(found.values())
 
     def _lines_with_text(self, source: Source, has_exchanges: bool, result: Selection) -> set[int]:
-        """Return the lines of a copy that contain the text, belong to it and are not deleted yet."""
+        """Return the lines that contain the text, belong to the copy and are not yet deleted."""
         try:
             lines = set(lines_with(self._raw, source, self._request.mentions))
             if lines:
@@ -242,7 +242,7 @@ class Selector:
 
 
 def lines_with(raw: RawArchive, source: Source, text: str) -> Iterator[int]:
-    """Yield the lines of a copy that contain a text in any case, plain or escaped as in JSON. Raises `CopyDamaged`."""
+    """Yield lines that contain a text, ignoring case, in plain or JSON-escaped form. Raises `CopyDamaged`."""
     forms = {text, json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1]}
     wanted = [form.lower().encode("utf-8", "replace") for form in forms]
     with reading_copy(raw, source.archived) as file:
@@ -253,7 +253,7 @@ def lines_with(raw: RawArchive, source: Source, text: str) -> Iterator[int]:
 
 
 def in_project(names: Collection[str], project: str, folder: str) -> bool:
-    """Return whether one of the names is that of the project, or of a folder that contains it."""
+    """Return whether one of the names is the project's name or the name of a folder that contains the project."""
     folders = {str(above) for above in (PurePath(folder), *PurePath(folder).parents)} if folder else set[str]()
     return project in names or any(name.rstrip("/") in folders for name in names if name)
 

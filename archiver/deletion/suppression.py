@@ -1,10 +1,10 @@
-"""Suppression list: recognises deleted lines wherever they reappear, by keyed hashes ("marks") of them.
+"""Suppression list: recognises deleted lines by their keyed hashes ("marks") wherever they reappear.
 
-- A line that contains an id or a time is recognised by its content, in any file.
-- Any other line is recognised only at its place, in the agent's file or in its copy: two users may write the same.
-- A record is recognised by its id, which forks and resumed sessions repeat in lines of their own.
+- A line with an ID or a time is recognised by its content, in any file.
+- Any other line is recognised only in its original file or copy, because two users may write the same text.
+- A record is recognised by its ID, even if a fork or resumed session repeats it on a different line.
 
-A line of JSON also has a mark of its canonical form. It stays deleted when its file is written again with other
+A JSON line also has a keyed hash of its canonical form. The line stays deleted if its file is rewritten with other
 whitespace or another order of keys.
 """
 
@@ -22,16 +22,16 @@ from ..files.lines import Line, is_blanked
 from ..store import Store
 
 _IDENTIFYING: Final = re.compile(rb"\d{10,}|\d\d:\d\d:\d\d|[0-9a-f]{8}-[0-9a-f]{4}-")
-"""An id or a time, which no other line contains by chance."""
+"""Pattern for an ID or a time, which makes a line unique."""
 _BATCH: Final = 5_000
-"""Lines whose marks are looked up with one query."""
+"""Number of lines whose hashes are looked up with one query."""
 
 
 class SuppressionList:
-    """Deleted lines of one archive, or only the erased ones, which must not even be in the copies."""
+    """Deleted lines of one archive, or only its erased lines, which must not remain even in the copies."""
 
     def __init__(self, store: Store, key: bytes, *, erased: bool = False) -> None:
-        """Raises `KeyLost` if the tombstones were made with another key."""
+        """Load the tombstones. Raises `KeyLost` if another key was used for them."""
         store.tombstones.check(key)
         self._store, self._key, self._erased = store, key, erased
         self._archive = store.home.archive
@@ -40,22 +40,25 @@ class SuppressionList:
         return self._store.tombstones.exist(erased=self._erased)
 
     def marks(self, paths: Sequence[Path], line: Line) -> set[int]:
-        """Return the marks of a line; `paths` are the files in which a line without id or time is recognised."""
+        """Return the keyed hashes of a line.
+
+        A line without an ID or a time is recognised only in the files `paths`.
+        """
         data = line.data + b"\n"
         if _IDENTIFYING.search(data):
             return {self._mark(b"line", data), self._mark(b"line", _canonical(data))}
         return {self._place(path, line.number) for path in paths}
 
     def record(self, record: str) -> int:
-        """Return the mark of a record id."""
+        """Return the keyed hash of a record ID."""
         return self._mark(b"record", record.encode("utf-8", "surrogatepass"))
 
     def file(self, path: Path) -> int:
-        """Return the mark of a file by its path."""
+        """Return the keyed hash of a file path."""
         return self._mark(b"file", os.fsencode(path))
 
     def lines(self, path: Path, lines: Iterable[Line], *, blanked: bool = True) -> set[int]:
-        """Return the numbers of the deleted lines among these lines of a file.
+        """Return the line numbers of deleted lines among these lines of a file.
 
         Lines that were erased from a copy are included, unless `blanked` is false.
         """
@@ -69,12 +72,12 @@ class SuppressionList:
         return found
 
     def records(self, records: Mapping[str, int], *, erased: bool = False) -> set[int]:
-        """Return the lines of the deleted records, or of the erased ones; `records` maps ids to lines."""
+        """Return the lines of deleted records, or only of erased records; `records` maps IDs to lines."""
         marks = {self.record(record): line for record, line in records.items()}
         return {marks[mark] for mark in self._store.tombstones.known(marks, erased=self._erased or erased)}
 
     def without(self, path: Path, rows: Iterable[bytes]) -> Iterator[bytes]:
-        """Yield lines with their ends, except deleted ones."""
+        """Yield lines with their line endings, except deleted lines."""
         if not self:
             yield from rows
             return
@@ -94,7 +97,7 @@ class SuppressionList:
 
 
 def _canonical(line: bytes) -> bytes:
-    """Return JSON with sorted keys and without whitespace, and any other line unchanged."""
+    """Return JSON with sorted keys and without whitespace; return any other line unchanged."""
     try:
         return orjson.dumps(orjson.loads(line), option=orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE)
     except ValueError:
