@@ -1,1 +1,1 @@
-"""Documents: files that no agent wrote, read from allowed folders only and split into chunks for the search."""
+"""Documents: files that were not written by agents, read from allowed folders and chunked for search."""

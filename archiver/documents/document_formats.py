@@ -1,4 +1,4 @@
-"""Kinds of documents: how each is decoded and split into chunks."""
+"""Kinds of documents, with their decoders and chunkers."""
 
 import codecs
 import io
@@ -14,15 +14,19 @@ from . import markdown_chunks, pdf_pages, python_chunks
 from .text_windows import windows
 
 VERSION: Final = 2
-"""Increase it when a change of this package gives a file other chunks, so that files are indexed again."""
+"""Version of the chunks. Increase it when a change of this package alters chunks, so that files are indexed again."""
 
 _CONTROL: Final = re.compile(r"[\x01-\x08\x0e-\x1f\x7f]")
 _CONTROLS_MAX: Final = 0.01
-"""Maximum share of control characters in a text: nearly any bytes can be decoded as Windows-1252."""
+"""Maximum share of control characters in a text. The check is needed because nearly any bytes decode as Windows-1252.
+"""
 
 
 class DocumentFormat(NamedTuple):
-    """A kind of document: bytes become texts (one, or one per page), and texts become chunks."""
+    """Kind of document, with a decoder and a chunker.
+
+    The decoder turns bytes into one text, or one text per page. The chunker turns texts into chunks.
+    """
 
     language: str
     texts: Callable[[bytes, Path], Sequence[str]]
@@ -49,7 +53,7 @@ def _decode(data: bytes, path: Path) -> list[str]:
 
 
 def _decode_python(data: bytes, path: Path) -> list[str]:
-    """Decode Python source, which declares its encoding in the first lines. Raises `DocumentUnreadable`."""
+    """Decode Python source with the encoding declared in its first lines. Raises `DocumentUnreadable`."""
     try:
         encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
     except SyntaxError as error:

@@ -1,4 +1,4 @@
-"""Ingest of documents: files become chunks in the store. An unchanged file costs one read."""
+"""Ingest of documents: files become chunks in the store. An unchanged file is read, but not indexed again."""
 
 from collections.abc import Callable, Iterator
 from hashlib import sha256
@@ -17,11 +17,11 @@ from .document_formats import SUFFIXES, VERSION, format_of
 from .document_roots import DocumentRoots, FolderWalk, read
 
 _PART: Final = 50
-"""Files read from the queue at once."""
+"""Number of files taken from the queue at once."""
 
 
 class DocumentIngest:
-    """Indexes files, each atomically, so that it may be interrupted at any time."""
+    """Indexer of files. Each file is indexed atomically, so indexing may be interrupted at any time."""
 
     def __init__(self, store: Store, redactor: Redactor) -> None:
         self._store, self._redactor = store, redactor
@@ -49,10 +49,10 @@ class DocumentIngest:
         progress: Progress = silent,
         should_stop: Callable[[], bool] = never,
     ) -> IndexedDirectory:
-        """Index every file with a known suffix in a folder; queue the rest once `should_stop` returns True.
+        """Index every file with a known suffix in a folder.
 
-        Unreadable files are reported and skipped. Chunks of files that no longer exist are deleted. Raises
-        `DocumentUnreadable` for the folder itself.
+        Remaining files are queued once `should_stop` returns True. Unreadable files are reported and skipped. Chunks of
+        files that no longer exist are deleted. Raises `DocumentUnreadable` if the folder itself is unreadable.
         """
         plain, root = roots.find(folder)
         if not plain.is_dir():
@@ -80,7 +80,10 @@ class DocumentIngest:
         return done
 
     def index_queued(self, progress: Progress = silent, should_stop: Callable[[], bool] = never) -> IndexedDirectory:
-        """Index queued files until `should_stop` returns True. Unreadable files are stored with the reason."""
+        """Index queued files until `should_stop` returns True.
+
+        Unreadable files stay in the queue with the reason.
+        """
         done, total = IndexedDirectory(), self._store.documents.count_queued()
         for place, file in enumerate(self._queued()):
             if should_stop():
@@ -99,7 +102,7 @@ class DocumentIngest:
             yield from part
 
     def _attempt(self, file: Queued, done: IndexedDirectory) -> FailedFile | None:
-        """Index a file and count it; return the failure if it is unreadable."""
+        """Index a file and count the outcome; return the failure if the file is unreadable."""
         try:
             indexed = self._index(file)
         except (DocumentUnreadable, DocumentNotFound, DocumentOutsideRoots) as problem:

@@ -1,7 +1,7 @@
 """Roots: the folders from which documents may be indexed.
 
-A path is resolved first, must then be in a root, and is opened folder by folder without following links. So replacing a
-folder by a link meanwhile has no effect (see CVE-2025-53109 and CVE-2025-53110).
+A path is resolved and checked against the roots. Then it is opened folder by folder without following links. So
+replacing a folder with a link after the check has no effect (see CVE-2025-53109 and CVE-2025-53110).
 """
 
 import errno
@@ -18,22 +18,25 @@ from ...core.errors import DocumentNotFound, DocumentOutsideRoots, DocumentUnrea
 from ...core.home import MARKERS, is_home
 
 BYTES_MAX: Final = 64 << 20
-"""Larger files are refused."""
+"""Maximum size of a document in bytes."""
 _SYSTEM: Final = tuple(map(Path, ("/proc", "/sys", "/dev")))
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _GENERATED: Final = {"__pycache__", "node_modules", "site-packages"}
-"""Folders of generated or foreign files. Hidden folders, virtual environments and Palaver homes are skipped too."""
+"""Names of folders with generated or third-party files.
+
+Hidden folders, virtual environments and Palaver homes are skipped too.
+"""
 
 
 class DocumentFile(Struct, frozen=True):
-    """Content of a file and the time of its last change in milliseconds."""
+    """Content of a file and its modification time in milliseconds."""
 
     data: bytes
     at: int
 
 
 class FolderWalk(Struct):
-    """Search of a folder for documents, with the folders that could not be read."""
+    """Search of a folder for documents, which collects the folders that could not be read."""
 
     folder: Path
     problems: list[DocumentUnreadable] = field(default_factory=list[DocumentUnreadable])
@@ -58,16 +61,19 @@ class DocumentRoots:
     """Folders from which documents may be read."""
 
     def __init__(self, folders: Sequence[Path], without: Sequence[Path] = ()) -> None:
-        """`without` are folders from which nothing is indexed, such as Palaver's own home."""
+        """Create roots from folders.
+
+        Documents below the folders in `without`, such as Palaver's own home, are refused.
+        """
         self._folders = tuple(folder.resolve() for folder in folders)
         self.without = tuple(folder.resolve() for folder in without)
 
     def find(self, path: Path) -> tuple[Path, Path]:
-        """Return a path without links, and its root. Does not reveal whether anything exists outside the roots.
+        """Return a resolved path and its root, without revealing whether a path outside the roots exists.
 
         Raises:
-            DocumentNotFound: Nothing exists at the path.
-            DocumentOutsideRoots: The path is in no root.
+            DocumentNotFound: The path does not exist.
+            DocumentOutsideRoots: The path is outside all roots, or in a refused folder.
         """
         try:
             plain = path.expanduser().resolve()
@@ -87,7 +93,10 @@ class DocumentRoots:
 
 
 def read(path: Path, root: Path) -> DocumentFile:
-    """Return a file below a root; neither path has links. Raises `DocumentUnreadable` and the errors of `find`."""
+    """Return a file below a root. Neither path may contain links.
+
+    Raises `DocumentUnreadable` and the errors of `find`.
+    """
     with _opened(path, root) as descriptor:
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode):
@@ -100,7 +109,7 @@ def read(path: Path, root: Path) -> DocumentFile:
 
 @contextmanager
 def _opened(path: Path, root: Path) -> Generator[int]:
-    """Open a file without following a link."""
+    """Open a file without following links."""
     *folders, name = path.relative_to(root).parts
     try:
         with ExitStack() as opened:

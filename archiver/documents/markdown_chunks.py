@@ -1,4 +1,4 @@
-"""Chunks of Markdown: one or more per section, with the path of the headings above."""
+"""Chunks of Markdown: one or more per section, with the path of headings."""
 
 from collections.abc import Iterator
 from itertools import pairwise
@@ -15,11 +15,14 @@ class _Heading(NamedTuple):
     level: int
     title: str
     line: int
-    """Line, counted from 0."""
+    """Line number, 0-based."""
 
 
 def chunks(text: str) -> list[Chunk]:
-    """Return the chunks of a text. A heading that is followed only by deeper headings appears in their paths."""
+    """Return the chunks of a text.
+
+    A heading followed directly by a deeper heading has no chunk, but appears in the paths of deeper headings.
+    """
     rows = text.split("\n")
     headings = list(_headings(rows))
     found: list[Chunk] = []
@@ -39,7 +42,7 @@ def chunks(text: str) -> list[Chunk]:
 
 
 def _headings(rows: list[str]) -> Iterator[_Heading]:
-    """Yield the headings according to CommonMark, except those in quotes and lists."""
+    """Yield the CommonMark headings, except headings in block quotes and lists."""
     from markdown_it import MarkdownIt
 
     parser = MarkdownIt("commonmark").disable(["inline"])
@@ -50,7 +53,10 @@ def _headings(rows: list[str]) -> Iterator[_Heading]:
 
 
 def _without_front_matter(rows: list[str]) -> list[str]:
-    """Return the rows with front matter blanked, because CommonMark reads its last row as a heading."""
+    """Return the rows with front matter replaced by empty rows.
+
+    CommonMark would parse the last row of front matter as a heading.
+    """
     if rows[0].rstrip() != "---":
         return rows
     end = next((place for place, row in enumerate(rows[1:], 1) if row.rstrip() in {"---", "..."}), 0)

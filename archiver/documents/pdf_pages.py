@@ -1,4 +1,4 @@
-"""Text of PDF files, page by page. A separate process with limited memory and time parses them."""
+"""Text of PDF files, page by page. A separate process with memory and time limits parses the files."""
 
 import json
 import signal
@@ -14,7 +14,7 @@ from .text_windows import windows
 
 _SECONDS: Final = 60.0
 _PAGE: Final = 4_000
-"""Characters of a page that stay in one chunk."""
+"""Maximum characters of a page that is a single chunk."""
 _PROCESS: Final = Path(__file__).with_name("pdf_process.py")
 _DAMAGED, _TOO_LARGE = "damaged, or not a PDF", "too much time or memory needed"
 _HINTS: Final = {
@@ -48,7 +48,7 @@ def texts(data: bytes, path: Path) -> list[str]:
 
 
 def chunks(pages: Sequence[str]) -> list[Chunk]:
-    """Return a chunk for each page, or several for a long page."""
+    """Return one chunk per page, or several for a long page."""
     return [
         Chunk(window.text, page=number) for number, page in enumerate(pages, 1) for window in windows(page, size=_PAGE)
     ]

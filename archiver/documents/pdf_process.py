@@ -1,6 +1,7 @@
-"""Process that parses a PDF from standard input; prints a JSON list of pages, or the reason for a failure as text.
+"""Process that parses a PDF from standard input and prints a JSON list of pages.
 
-It is run by its path and imports nothing of Palaver, so that it starts fast and has no access to data.
+On failure it prints the reason as text. The process is started by its file path and imports no Palaver modules. So it
+starts fast and has no access to Palaver's data.
 """
 
 import json
@@ -22,7 +23,7 @@ _DAMAGED, _TOO_LARGE = "damaged, or not a PDF", "too much time or memory needed"
 
 
 def texts(data: bytes) -> list[str] | str:
-    """Return the text of each page within the limits, or the reason why there is none."""
+    """Return the text of each page within the limits, or the reason for a failure."""
     from pypdf import PdfReader
 
     try:
@@ -38,7 +39,7 @@ def texts(data: bytes) -> list[str] | str:
 
 
 def _pages(reader: "PdfReader", count: int) -> list[str] | str:
-    """Return the pages; an unreadable one is empty."""
+    """Return the text of each page; the text of an unreadable page is empty."""
     found: list[str] = []
     left, failed = _CHARACTERS, False
     for number in range(count):

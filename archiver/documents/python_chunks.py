@@ -10,11 +10,11 @@ from ...core import tokens
 from ...core.document import Chunk, ChunkKind
 
 _TOKENS: Final = 512
-"""Larger units are split: a class into its methods, a function into blocks."""
+"""Maximum tokens of a chunk. A larger class is split into its methods, a larger function into blocks."""
 _BLOCK: Final = 100
 """Maximum lines of a block."""
 _CHARACTERS: Final = 4_000
-"""Maximum characters of a chunk; one line may be longer, such as literal data."""
+"""Maximum characters of a chunk, because a single line, such as literal data, may be very long."""
 _SIGNATURE: Final = 300
 _TOP = re.compile(r"(?:async[ \t]+def|def|class)[ \t]+(\w+)")
 
@@ -22,7 +22,7 @@ _Definition: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
 class _Unit(NamedTuple):
-    """A stretch of lines, counted from 0, without the end."""
+    """Definition or other range of lines, 0-based, with an exclusive end."""
 
     start: int
     end: int
@@ -33,7 +33,7 @@ class _Unit(NamedTuple):
 
 
 def chunks(text: str) -> list[Chunk]:
-    """Return the chunks of a module. Invalid source is split where lines without indentation begin definitions."""
+    """Return the chunks of a module. Invalid source is split at top-level lines that look like definitions."""
     rows = text.split("\n")
     try:
         with warnings.catch_warnings():
@@ -46,7 +46,7 @@ def chunks(text: str) -> list[Chunk]:
 
 
 def _definitions(body: Iterable[ast.stmt], rows: Sequence[str], owner: str) -> Iterator[_Unit]:
-    """Yield the definitions in a body, with their decorators and the comments above."""
+    """Yield the definitions in a body, including decorators and the comments above."""
     for node in body:
         if not isinstance(node, _Definition):
             continue
@@ -64,7 +64,10 @@ def _definitions(body: Iterable[ast.stmt], rows: Sequence[str], owner: str) -> I
 
 
 def _top_level(rows: Sequence[str]) -> list[_Unit]:
-    """Return what looks like a definition without indentation, each up to the next."""
+    """Return a unit for each top-level row that looks like a definition.
+
+    Each unit ends where the next unit begins.
+    """
     found = [(place, match) for place, row in enumerate(rows) if (match := _TOP.match(row))]
     ends = [*(place for place, _ in found[1:]), len(rows)]
     return [
@@ -74,7 +77,7 @@ def _top_level(rows: Sequence[str]) -> list[_Unit]:
 
 
 def _with_gaps(units: Sequence[_Unit], whole: _Unit) -> list[_Unit]:
-    """Return the units of a whole, with the stretches in between as parts of the whole."""
+    """Return the child units of `whole`, with the gaps between the units as parts of `whole`."""
     found: list[_Unit] = []
     start = whole.start
     for unit in units:
@@ -104,7 +107,10 @@ def _chunks(unit: _Unit, rows: Sequence[str]) -> Iterator[Chunk]:
 
 
 def _blocks(unit: _Unit, rows: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Yield the whole unit, or blocks of at least one line within the limits."""
+    """Yield the line range of the unit, or ranges of blocks within the limits.
+
+    Each block has at least one line.
+    """
     start, size = unit.start, 0
     for place in range(unit.start, unit.end):
         count = tokens.count(rows[place]) + 1
@@ -116,7 +122,7 @@ def _blocks(unit: _Unit, rows: Sequence[str]) -> Iterator[tuple[int, int]]:
 
 
 def _signature(rows: Sequence[str]) -> str:
-    """Return a declaration in one line, up to the colon that ends it."""
+    """Return a declaration on one line, up to its final colon."""
     signature, depth = "", 0
     for character in " ".join(" ".join(rows).split()):
         depth += (character in "([{") - (character in ")]}")

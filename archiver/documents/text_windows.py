@@ -7,17 +7,17 @@ from typing import Final, NamedTuple
 SIZE: Final = 1_000
 """Approximate characters of a window."""
 OVERLAP: Final = 200
-"""Maximum characters that a window repeats of the one before, so that a sentence at a cut is whole in one of them."""
+"""Maximum characters repeated from the previous window, so that each sentence is complete in at least one window."""
 _LATE: Final = 0.5
-"""Share of a window after which the end of a paragraph is a better cut than the last line that fits.
+"""Share of a window after which a paragraph end is preferred as the cut over the last line that fits.
 
-Longer lines than this share are split into sentences, so that no window is only a heading.
+Lines that exceed this share are split into sentences, so that no window consists of a heading only.
 """
 _SENTENCE: Final = re.compile(r".+?(?:[.!?\u2026]\s+|[\u3002\uff01\uff1f]|$)", re.DOTALL)
 
 
 class DocumentWindow(NamedTuple):
-    """A stretch of text and its lines, 1-based and inclusive."""
+    """Range of text with its first and last line, 1-based and inclusive."""
 
     text: str
     start_line: int
@@ -28,11 +28,14 @@ class _Row(NamedTuple):
     line: int
     text: str
     complete: bool = True
-    """False for a sentence of a long line, which the next row continues."""
+    """False for a sentence of a long line that continues in the next row."""
 
 
 def windows(text: str, first_line: int = 1, size: int = SIZE, overlap: int = OVERLAP) -> Iterator[DocumentWindow]:
-    """Yield a text in windows; none if it is blank. Every non-blank character is in at least one."""
+    """Yield overlapping windows of a text.
+
+    Every non-whitespace character is in at least one window. Text that consists of whitespace yields no window.
+    """
     longest = int(_LATE * size)
     rows = [
         row for line, whole in enumerate(text.split("\n"), first_line) for row in _rows(line, whole, longest, overlap)
@@ -51,7 +54,7 @@ def windows(text: str, first_line: int = 1, size: int = SIZE, overlap: int = OVE
 def _rows(line: int, text: str, longest: int, overlap: int) -> Iterator[_Row]:
     """Yield a line, or the sentences of a line with more than `longest` characters.
 
-    A sentence that is too long to be repeated in an overlap is split at spaces, if it has any.
+    A sentence that is too long for an overlap is split at spaces if possible.
     """
     if len(text) <= longest:
         yield _Row(line, text)
@@ -68,7 +71,7 @@ def _rows(line: int, text: str, longest: int, overlap: int) -> Iterator[_Row]:
 
 
 def _end(rows: Sequence[_Row], start: int, size: int) -> int:
-    """Return the end of the window that begins at a row."""
+    """Return the index after the last row of the window that begins at row `start`."""
     length, end = 0, start
     while end < len(rows) and (end == start or length + len(rows[end].text) <= size):
         length += len(rows[end].text) + 1
@@ -86,7 +89,7 @@ def _end(rows: Sequence[_Row], start: int, size: int) -> int:
 
 
 def _back(rows: Sequence[_Row], end: int, overlap: int) -> int:
-    """Return the row where the next window begins."""
+    """Return the index of the first row of the next window."""
     length, start = 0, end
     while start and length + len(rows[start - 1].text) < overlap:
         start -= 1

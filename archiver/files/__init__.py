@@ -1,1 +1,1 @@
-"""Opening of the files that agents write, as numbered lines."""
+"""Opening of agent files as numbered lines."""

@@ -1,4 +1,4 @@
-"""Text without terminal colours, and clipped to a length."""
+"""Removal of terminal colours from text, and clipping of text to a length."""
 
 import re
 from typing import Final
@@ -6,9 +6,9 @@ from typing import Final
 from ...core.text import without_ansi
 
 MARGIN: Final = 1000
-"""Characters that stay on both sides of a cut until secrets are redacted."""
+"""Characters kept on both sides of a cut until secrets are redacted."""
 CUT: Final = "\0"
-"""Encloses the number in a clipped text that is not trimmed yet; no other text contains it."""
+"""Delimiter of the number in a clipped text before trimming; no other text contains this character."""
 
 # Line ends on both sides, because patterns recognise many secrets by the character after them.
 _CUT = re.compile(rf"\n{CUT}(\d{{1,15}}){CUT}\n?")
@@ -22,9 +22,10 @@ def clean(text: str) -> str:
 
 
 def clip(text: str, limit: int | None) -> str:
-    """Return the text, or its head and tail if it has more than `limit` characters; None for no limit.
+    """Return the text, or its head and tail if it has more than `limit` characters.
 
-    A margin stays around the cut until `trim` removes it, so that no secret is cut before it is redacted.
+    `None` means no limit. A margin around the cut remains until `trim` removes it, so that secrets are redacted before
+    they are cut.
     """
     if limit is None or len(text) <= limit:
         return text
@@ -35,7 +36,7 @@ def clip(text: str, limit: int | None) -> str:
 
 
 def trim(text: str) -> str:
-    """Return a clipped text at its final length, and any other text unchanged."""
+    """Return a clipped text at its final length. Other texts are returned unchanged."""
     at = text.find(CUT)
     cut = _CUT.match(text, at - 1) if at > 0 else None
     if cut is None:
@@ -53,17 +54,17 @@ def _gapped(head: str, left_out: int, tail: str) -> str:
 
 
 def one_line(text: str, limit: int | None = None) -> str:
-    """Return the text with single spaces only, cut at `limit` characters."""
+    """Return the text with whitespace collapsed to single spaces, truncated to `limit` characters."""
     line = " ".join(text.split())
     return line if limit is None or len(line) <= limit else line[: limit - 1].rstrip() + "…"
 
 
 def plan_in(prompt: str) -> str | None:
-    """Return the Markdown plan after Claude Code's opening words in a prompt; None if there is none."""
+    """Return the Markdown plan in a prompt that begins with Claude Code's plan phrase; None for other prompts."""
     opening = _PLAN.match(prompt)
     return prompt[opening.end() :] if opening else None
 
 
 def heading_of(markdown: str) -> re.Match[str] | None:
-    """Return the first heading of level 1 to 3; group 1 is its text."""
+    """Return the match of the first heading of level 1 to 3; group 1 is the heading text."""
     return _HEADING.search(markdown)

@@ -1,4 +1,4 @@
-"""Conversations in one JSON document, read as one record a line."""
+"""Conversations in one JSON document, converted to one record per line."""
 
 import io
 import json
@@ -10,14 +10,14 @@ import orjson
 from .lines import blanked_record
 
 LIMIT = 256 * 1024 * 1024
-"""Bytes of the largest document that is read; a larger one is only copied."""
+"""Maximum bytes of a document that is parsed; larger documents are only copied."""
 
 
 def document_lines(file: BinaryIO) -> BinaryIO:
-    """Return a document as lines: its plain fields on the first, then each element of its lists of objects.
+    """Return a document as lines: its plain fields on the first line, then each element of its object lists.
 
-    A document that is a list becomes one line an element. A damaged or oversized one becomes a single line without an
-    end, like a line that is still being written.
+    A document that is a list becomes one line per element. A damaged or oversized document becomes a single line
+    without a line end, like a line that is still being written.
     """
     with file:
         data = file.read(LIMIT + 1)
@@ -30,9 +30,9 @@ def document_lines(file: BinaryIO) -> BinaryIO:
 
 
 def without_records(data: bytes, gone: Mapping[int, bool]) -> bytes:
-    """Return a document in which the records on these lines (see `document_lines`) are blanked.
+    """Return a document in which the records on these lines are replaced by empty records.
 
-    A line maps to True if an exchange began there.
+    The lines are numbered as in `document_lines`. A line maps to True if an exchange began on that line.
     """
     number = 1
 
@@ -55,7 +55,7 @@ def without_records(data: bytes, gone: Mapping[int, bool]) -> bytes:
 
 
 def line(value: object) -> bytes:
-    """Return a JSON value on one line, with its end. Lone surrogates stay escaped."""
+    """Return a JSON value on one line, with a line end. Lone surrogates stay escaped."""
     try:
         return orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE)
     except TypeError:  # orjson rejects lone surrogates, deep nesting and large integers

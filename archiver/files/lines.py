@@ -1,6 +1,6 @@
-"""Lines of a transcript, with numbers and byte ranges, and the JSON records on each.
+"""Lines of a transcript with line numbers and byte ranges, and the JSON records on each line.
 
-Only the line feed ends a line, so numbers and offsets agree with other tools.
+Only a line feed ends a line, so numbers and offsets agree with other tools.
 """
 
 import io
@@ -14,11 +14,11 @@ from typing import Any, BinaryIO, Final, NamedTuple, TypeAlias, cast
 import orjson
 
 LIMIT = 32 * 1024 * 1024
-"""Bytes of the longest line that is read; of a longer one only the offsets are kept."""
+"""Maximum bytes of a line that is read. Only the offsets of longer lines are kept."""
 
 HEAD_BYTES = 256 * 1024
 HEAD_LINES = 50
-"""Part of a file by which its format is recognised; a line that begins there is read to its end."""
+"""Size in bytes of the file head used for format detection. A line that begins in the head is read to its end."""
 
 _BOM = b"\xef\xbb\xbf"
 _PIECE = 1 << 18
@@ -30,7 +30,7 @@ Record: TypeAlias = dict[str, Any]
 
 PARSED: Final = "parsed"
 REPEATED: Final = "repeated"
-"""Outcome of a line whose record is on an earlier line, as in forks and resumed sessions."""
+"""Outcome of a line with a record that an earlier line contains, as in forks and resumed sessions."""
 
 
 class Reason(StrEnum):
@@ -45,7 +45,10 @@ class Reason(StrEnum):
 
 
 class Line(NamedTuple):
-    """One line: its number from 1, its half-open byte range with the line end, and its content without it."""
+    """Line of a transcript, with its 1-based number.
+
+    The half-open byte range includes the line end. The content does not include it.
+    """
 
     number: int
     start: int
@@ -54,7 +57,7 @@ class Line(NamedTuple):
     complete: bool
     """False for a last line without a line feed, which may be unfinished."""
     oversized: bool
-    """True when the line is longer than the limit; `data` is empty then."""
+    """True if the line exceeds the limit; `data` is then empty."""
 
 
 def split(file: BinaryIO, *, start_byte: int = 0, start_line: int = 1, limit: int = LIMIT) -> Iterator[Line]:
@@ -77,7 +80,7 @@ def split(file: BinaryIO, *, start_byte: int = 0, start_line: int = 1, limit: in
 
 
 def _skip_line(file: BinaryIO) -> tuple[int, bool]:
-    """Skip the rest of a line. Return how many bytes it had, and whether it has an end."""
+    """Skip the rest of a line. Return its length in bytes, and whether the line has an end."""
     size = 0
     while piece := file.readline(_PIECE):
         size += len(piece)
@@ -87,7 +90,10 @@ def _skip_line(file: BinaryIO) -> tuple[int, bool]:
 
 
 def blanked(length: int, *, opens: bool) -> bytes:
-    """Return the replacement of an erased line of this length; the first line of an exchange has its own."""
+    """Return the replacement of an erased line of this length.
+
+    The first line of an exchange (`opens`) has a distinct replacement.
+    """
     return (b"\t" if opens else b" ").ljust(length)[:length]
 
 
@@ -97,38 +103,41 @@ def blanked_record(*, opens: bool) -> Record:
 
 
 def is_blanked(data: bytes) -> bool:
-    """Return whether this line was erased: agents write no line of spaces and no empty record."""
+    """Return whether this line was erased. Agents never write lines of spaces or empty records."""
     return data == b"{}" or opens_blanked(data) or (data[:2] == b"  " and not data.strip(b" "))
 
 
 def opens_blanked(data: bytes) -> bool:
-    """Return whether this was the first line of an erased exchange."""
+    """Return whether this line was the first line of an erased exchange."""
     return data == b'{"":1}' or (data[:2] == b"\t " and not data.strip())
 
 
 def head(file: BinaryIO) -> bytes:
-    """Return the first lines of a file, by which its format is recognised."""
+    """Return the first lines of a file, which are used to recognise its format."""
     start = file.read(HEAD_BYTES)
     return start if start.endswith(b"\n") else start + file.readline(LIMIT)
 
 
 def head_records(head: bytes) -> Iterator[Record]:
-    """Yield the records in the first lines of a file, as far as they can be read."""
+    """Yield the readable records in the first lines of a file."""
     lines = io.BytesIO(head.removeprefix(_BOM))
     decoded = map(decode, islice((line for line in lines if line.strip()), HEAD_LINES))
     return (record for found in decoded if isinstance(found, list) for record in found)
 
 
 def records(line: Line) -> list[Record] | Reason:
-    """Return the objects on a line, which are several if objects are joined; otherwise the reason for having none."""
+    """Return the objects on a line, or the reason why the line has no objects.
+
+    A line may contain several joined objects.
+    """
     return Reason.OVERSIZED if line.oversized else decode(line.data)
 
 
 def decode(data: bytes) -> list[Record] | Reason:
     """Return the objects in a line's bytes, in order.
 
-    Invalid JSON is repaired: lone surrogates and invalid UTF-8 become U+FFFD, NUL bytes and control characters are
-    accepted, and a whole object after another one, even a truncated one, is recovered.
+    Invalid JSON is repaired. Lone surrogates and invalid UTF-8 become U+FFFD. NUL bytes and control characters are
+    accepted. A complete object after another object, even after a truncated object, is recovered.
     """
     try:
         value = orjson.loads(data)
@@ -157,7 +166,7 @@ def _recover(data: bytes) -> list[Record] | Reason:
 
 
 def _values(text: str, at: int) -> tuple[list[object], json.JSONDecodeError | None]:
-    """Return consecutive values, and the error after them unless they reach the end of the text."""
+    """Return consecutive values, and the error after them; the error is None at the end of the text."""
     values: list[object] = []
     while at < len(text):
         try:
@@ -172,7 +181,8 @@ def _values(text: str, at: int) -> tuple[list[object], json.JSONDecodeError | No
 def _joined_tail(text: str, fault: json.JSONDecodeError) -> list[object]:
     """Return the objects after a record that was truncated without a line end.
 
-    They count only if they reach the end of the line: an object inside a truncated record is no record itself.
+    The objects count only if they reach the end of the line, because an object inside a truncated record is not a
+    record.
     """
     if _is_cut(text, fault):
         return []

@@ -1,4 +1,4 @@
-"""Files that agents compress with zstd."""
+"""Files compressed by agents with zstd."""
 
 import io
 import logging
@@ -22,12 +22,12 @@ __all__ = ["DecompressedFile", "compress_lines", "zstd"]
 _LEVEL: Final = 19
 _SKIPPED: Final = struct.Struct("<II")
 _SKIPPABLE: Final = 0x184D2A50
-"""First bytes of a frame that decoders skip (RFC 8878, 3.1.2)."""
+"""Magic bytes of a skippable frame (RFC 8878, 3.1.2)."""
 _log = logging.getLogger(__name__)
 
 
 def compress_lines(lines: Iterable[bytes], target: BinaryIO, size: int) -> None:
-    """Compress lines into an empty file, and pad it to at least `size` bytes."""
+    """Compress lines into an empty file, and pad the file to at least `size` bytes."""
     with zstd.ZstdFile(target, "wb", level=_LEVEL) as packed:
         packed.writelines(lines)
     missing = size - target.tell()
@@ -37,7 +37,7 @@ def compress_lines(lines: Iterable[bytes], target: BinaryIO, size: int) -> None:
 
 
 class DecompressedFile(io.RawIOBase):
-    """Content of a compressed file. A damaged file ends where it can no longer be read."""
+    """Decompressed content of a file. The content of a damaged file ends at the first unreadable byte."""
 
     def __init__(self, packed: BinaryIO, path: Path) -> None:
         self._packed, self._path = packed, path
@@ -52,7 +52,7 @@ class DecompressedFile(io.RawIOBase):
         return True
 
     def readinto(self, buffer: "WriteableBuffer") -> int:
-        """Read decompressed bytes into a buffer. Return how many."""
+        """Read decompressed bytes into a buffer and return the number of bytes."""
         try:
             return self._plain.readinto(buffer)
         except (EOFError, zstd.ZstdError) as error:
