@@ -1,4 +1,4 @@
-"""Several processes at once, one of them killed: every file is stored completely and once."""
+"""Concurrent ingest, with one process killed, stores every file completely and exactly once."""
 
 import subprocess
 import sys
@@ -28,7 +28,7 @@ FILES, SECTIONS = 40, 5
 
 
 def begin(database: Path, folder: Path, at: int = 0) -> subprocess.Popen[str]:
-    """Start a process that indexes the folder and is killed at a step, unless that is 0."""
+    """Start a process that indexes the folder; a non-zero `at` is the step at which the process is killed."""
     command = [sys.executable, "-c", PROGRAM, str(database), str(folder), str(at)]
     return subprocess.Popen(command, cwd=fuse.ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
@@ -39,14 +39,14 @@ def ended(process: subprocess.Popen[str]) -> subprocess.CompletedProcess[str]:
 
 
 def counted(database: Path) -> tuple[int, set[int]]:
-    """Return the number of files, and the number of chunks of each."""
+    """Return the number of files, and the number of chunks per file."""
     with Store.create(database) as store:
         files = store.documents.files()
     return len(files), {file.chunks for file in files}
 
 
 def test_processes_do_not_disturb_each_other(tmp_path: Path) -> None:
-    """Two processes index a folder after a third was killed while indexing it."""
+    """Two processes index a folder correctly after a third process was killed while indexing it."""
     folder, database = tmp_path / "docs", tmp_path / "home.db"
     folder.mkdir()
     for number in range(FILES):

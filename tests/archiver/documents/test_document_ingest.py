@@ -35,7 +35,7 @@ def ingest(store: Store) -> DocumentIngest:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Return a folder with three good documents and a broken one."""
+    """Return a folder with three valid documents and a broken document."""
     folder = tmp_path / "docs"
     (folder / "sub").mkdir(parents=True)
     (folder / "a.md").write_text("# A\nAlpha.\n\n# B\nBeta.\n")
@@ -47,12 +47,12 @@ def folder(tmp_path: Path) -> Path:
 
 
 def said(store: Store) -> list[str]:
-    """Return the texts of all chunks, by file and place."""
+    """Return the texts of all chunks, by file and position."""
     return [held.chunk.text for held in store.documents.select(DocumentFilter())]
 
 
 def test_a_folder_is_indexed(store: Store, ingest: DocumentIngest, folder: Path) -> None:
-    """Every file with a known suffix; a failure does not stop the others."""
+    """Every file with a known suffix is indexed, even if another file fails."""
     done = ingest.index_directory(folder, "docs", DocumentRoots([folder]))
 
     assert (done.indexed, done.chunks, done.unchanged, done.queued) == (3, 4, 0, 0)
@@ -62,12 +62,12 @@ def test_a_folder_is_indexed(store: Store, ingest: DocumentIngest, folder: Path)
 
 
 def test_without_recursion_subfolders_are_ignored(ingest: DocumentIngest, folder: Path) -> None:
-    """Only files of the folder itself are indexed."""
+    """Indexing without recursion covers only files directly in the folder."""
     assert ingest.index_directory(folder, "docs", DocumentRoots([folder]), recursive=False).indexed == 2
 
 
 def test_unchanged_files_are_skipped(store: Store, ingest: DocumentIngest, folder: Path) -> None:
-    """By content, not by time; the change log gets no entry."""
+    """A file with unchanged content is skipped, whatever its modification time, and adds no change-log entry."""
     ingest.index_directory(folder, "docs", DocumentRoots([folder]))
     (folder / "a.md").touch()
     before = store.changes.last()
@@ -78,7 +78,7 @@ def test_unchanged_files_are_skipped(store: Store, ingest: DocumentIngest, folde
 
 
 def test_a_changed_file_replaces_its_chunks(store: Store, ingest: DocumentIngest, folder: Path) -> None:
-    """A chunk with the same text keeps its id."""
+    """Chunks of a changed file are replaced; a chunk with unchanged text keeps its ID."""
     roots = DocumentRoots([folder])
     first = ingest.index_file(folder / "a.md", "docs", roots)
     (folder / "a.md").write_text("New.\n\n# B\nBeta.\n")
@@ -92,7 +92,7 @@ def test_a_changed_file_replaces_its_chunks(store: Store, ingest: DocumentIngest
 
 
 def test_equal_chunks_of_one_file_are_all_stored(ingest: DocumentIngest, folder: Path) -> None:
-    """Also after one of them is gone."""
+    """Each equal chunk of a file is stored, also after another equal chunk was removed."""
     roots = DocumentRoots([folder])
     (folder / "a.md").write_text("# A\nsame\n# A\nsame\n# A\nsame\n")
     three = ingest.index_file(folder / "a.md", "docs", roots)
@@ -105,7 +105,7 @@ def test_equal_chunks_of_one_file_are_all_stored(ingest: DocumentIngest, folder:
 
 
 def test_a_file_may_be_in_two_namespaces(store: Store, ingest: DocumentIngest, folder: Path) -> None:
-    """They are independent."""
+    """A file may be in two namespaces, and its entries are independent."""
     for namespace in ("one", "two"):
         ingest.index_file(folder / "b.py", namespace, DocumentRoots([folder]))
 
@@ -113,7 +113,7 @@ def test_a_file_may_be_in_two_namespaces(store: Store, ingest: DocumentIngest, f
 
 
 def test_chunks_of_a_deleted_file_are_deleted(store: Store, ingest: DocumentIngest, folder: Path) -> None:
-    """When its folder is indexed again, in that namespace only."""
+    """Indexing a folder again deletes the chunks of deleted files in that namespace only."""
     roots = DocumentRoots([folder])
     for namespace in ("one", "two"):
         ingest.index_directory(folder, namespace, roots)
@@ -126,7 +126,7 @@ def test_chunks_of_a_deleted_file_are_deleted(store: Store, ingest: DocumentInge
 
 
 def test_secrets_are_redacted_before_text_is_cut(store: Store, ingest: DocumentIngest, folder: Path) -> None:
-    """No chunk has a part of a secret."""
+    """Secrets are redacted before text is split, so no chunk contains part of a secret."""
     for place in range(960, 1_010, 7):
         (folder / "a.md").write_text(f"{'x ' * (place // 2)}\nexport GITHUB_TOKEN={TOKEN}\n{'y ' * 300}")
         ingest.index_file(folder / "a.md", "docs", DocumentRoots([folder]))
@@ -136,7 +136,7 @@ def test_secrets_are_redacted_before_text_is_cut(store: Store, ingest: DocumentI
 
 
 def test_any_process_indexes_queued_files(store: Store, ingest: DocumentIngest, folder: Path) -> None:
-    """The queue is in the database; unreadable files stay there with the reason."""
+    """Any process can index the queue in the database; unreadable files stay queued with the reason."""
     queued = ingest.index_directory(folder, "docs", DocumentRoots([folder]), should_stop=lambda: True)
     assert (queued.indexed, queued.queued, said(store)) == (0, 4, [])
 
@@ -154,7 +154,7 @@ def test_any_process_indexes_queued_files(store: Store, ingest: DocumentIngest, 
 
 
 def test_a_queued_file_is_opened_without_following_links(store: Store, ingest: DocumentIngest, folder: Path) -> None:
-    """A link in its place leads nowhere."""
+    """A link that replaces a queued file is not followed."""
     (folder.parent / "secret.md").write_text("canary")
     ingest.index_directory(folder, "docs", DocumentRoots([folder]), should_stop=lambda: True)
     (folder / "a.md").unlink()
@@ -167,7 +167,7 @@ def test_a_queued_file_is_opened_without_following_links(store: Store, ingest: D
 
 
 def test_encodings_are_detected(store: Store, ingest: DocumentIngest, folder: Path) -> None:
-    """UTF-8 and UTF-16 by their marks, Latin-1 otherwise, and Python's declaration."""
+    """A byte order mark selects UTF-8 or UTF-16; Python files use their declaration; other files may be Latin-1."""
     roots = DocumentRoots([folder])
     (folder / "a.md").write_bytes("é\r\nzwei".encode("utf-8-sig"))
     (folder / "sub" / "c.TXT").write_bytes("ü".encode("utf-16"))
@@ -181,7 +181,7 @@ def test_encodings_are_detected(store: Store, ingest: DocumentIngest, folder: Pa
 
 @pytest.mark.parametrize("data", [b"\xff\xfe\xff", b"\xe9\x01\x02\x03", b"a\0b"])
 def test_binary_data_is_an_error(ingest: DocumentIngest, folder: Path, data: bytes) -> None:
-    """NUL or many control characters are refused, whatever the name."""
+    """Files with NUL or many control characters are refused, regardless of their names."""
     (folder / "a.md").write_bytes(data)
 
     with pytest.raises(DocumentUnreadable, match="text"):
@@ -189,7 +189,7 @@ def test_binary_data_is_an_error(ingest: DocumentIngest, folder: Path, data: byt
 
 
 def test_each_mistake_has_its_own_error(ingest: DocumentIngest, folder: Path) -> None:
-    """Unknown suffixes, missing files, a folder instead of a file and the reverse."""
+    """Unknown suffixes, missing files, and confusing a folder with a file each raise a specific error."""
     roots = DocumentRoots([folder])
     (folder / "image.png").touch()
     with pytest.raises(UnsupportedDocument, match=r"Unsupported file type: \.png"):
@@ -206,7 +206,7 @@ def test_each_mistake_has_its_own_error(ingest: DocumentIngest, folder: Path) ->
 
 
 def test_names_may_be_any_bytes(store: Store, ingest: DocumentIngest, folder: Path) -> None:
-    """Such as those of another encoding."""
+    """File names may be any bytes, such as names in another encoding."""
     path = folder / "caf\udce9.md"
     path.write_text("Coffee.")
 
@@ -239,7 +239,7 @@ with Store.create(folder.parent.parent / "home.db") as store:
 
 
 def test_an_unreadable_folder_is_reported(folder: Path) -> None:
-    """For the folder itself an error is raised; a folder below is among the failures."""
+    """An unreadable folder raises an error; an unreadable subfolder is listed among the failures."""
     (folder / "locked").mkdir()
     (folder / "a.md").write_text("Heat the kiln.")
     folder.chmod(0)

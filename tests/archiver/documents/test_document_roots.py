@@ -1,4 +1,4 @@
-"""Document roots: what may be read, and that no path leads out of them."""
+"""Document roots: readable files, and protection against paths that leave the roots."""
 
 import os
 import tarfile
@@ -18,7 +18,7 @@ PAYLOADS = SHARED / "hostile" / "payloads.tar.gz"
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """Return a root beside a folder outside."""
+    """Return a root with a sibling folder outside the root."""
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside" / "secret.md").write_text("canary")
     root = tmp_path / "root"
@@ -28,7 +28,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def test_a_file_below_a_root_is_read(root: Path) -> None:
-    """By any name, with the time of its last change."""
+    """A file below a root is read with its modification time, whatever its name."""
     path, found = DocumentRoots([root]).find(root / "deep" / ".." / "deep" / "a.md")
     os.utime(path, (5, 5))
 
@@ -38,13 +38,13 @@ def test_a_file_below_a_root_is_read(root: Path) -> None:
 
 @pytest.mark.parametrize("name", ["../outside/secret.md", "../outside", "..", "/etc/passwd", "/", "../outside/none.md"])
 def test_paths_outside_are_refused(root: Path, name: str) -> None:
-    """True if they exist or not, so that nothing can be probed."""
+    """Paths outside are refused with the same error whether or not a file exists, so files cannot be probed."""
     with pytest.raises(DocumentOutsideRoots):
         DocumentRoots([root]).find(root / name)
 
 
 def test_a_sibling_with_the_same_prefix_is_outside(root: Path) -> None:
-    """Folders are compared, not text (CVE-2025-53110)."""
+    """Paths are compared by folder, not by text prefix (CVE-2025-53110)."""
     beside = root.with_name("root-private")
     beside.mkdir()
 
@@ -53,7 +53,7 @@ def test_a_sibling_with_the_same_prefix_is_outside(root: Path) -> None:
 
 
 def test_links_are_followed_only_inside_a_root(root: Path) -> None:
-    """The file is indexed under its own name."""
+    """A file reached through a link inside a root is indexed under its real path."""
     (root / "in.md").symlink_to(root / "deep" / "a.md")
     (root / "out.md").symlink_to(root.parent / "outside" / "secret.md")
     (root / "loop.md").symlink_to(root / "loop.md")
@@ -67,7 +67,7 @@ def test_links_are_followed_only_inside_a_root(root: Path) -> None:
 
 @pytest.mark.parametrize("swapped", ["deep", "deep/a.md"])
 def test_a_link_created_after_the_check_is_not_followed(root: Path, swapped: str) -> None:
-    """Neither in place of a folder nor of the file (CVE-2025-53109)."""
+    """A link that replaces a folder or file after the check is not followed (CVE-2025-53109)."""
     path, found = DocumentRoots([root]).find(root / "deep" / "a.md")
     (root.parent / "outside" / "a.md").write_text("canary")
     (root / swapped).rename(root / "moved")
@@ -78,7 +78,7 @@ def test_a_link_created_after_the_check_is_not_followed(root: Path, swapped: str
 
 
 def test_irregular_files_are_refused(root: Path) -> None:
-    """A pipe does not block, a folder is not read."""
+    """Pipes and folders are refused, and opening a pipe does not block."""
     os.mkfifo(root / "pipe.md")
 
     for name in ("pipe.md", "deep"):
@@ -88,13 +88,13 @@ def test_irregular_files_are_refused(root: Path) -> None:
 
 @pytest.mark.parametrize("path", ["/proc/self/environ", "/dev/zero", "/sys", "/dev/fd/0"])
 def test_system_folders_are_refused(path: str) -> None:
-    """Even if the whole disk is a root."""
+    """System folders are refused even if the whole file system is a root."""
     with pytest.raises((DocumentOutsideRoots, DocumentNotFound)):
         DocumentRoots([Path("/")]).find(Path(path))
 
 
 def test_a_file_that_is_too_large_is_refused(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before it is read."""
+    """A file that is too large is refused before it is read."""
     monkeypatch.setattr(document_roots, "BYTES_MAX", 5)
 
     with pytest.raises(DocumentUnreadable, match="larger than"):
@@ -102,13 +102,13 @@ def test_a_file_that_is_too_large_is_refused(root: Path, monkeypatch: pytest.Mon
 
 
 def test_excluded_folders_are_refused(root: Path) -> None:
-    """Such as Palaver's own home."""
+    """Excluded folders, such as Palaver's own home, are refused."""
     with pytest.raises(DocumentOutsideRoots):
         DocumentRoots([root], without=[root / "deep"]).find(root / "deep" / "a.md")
 
 
 def test_a_walk_finds_regular_files_only(root: Path) -> None:
-    """No links, hidden files, foreign packages, virtual environments or excluded folders."""
+    """A walk skips links, hidden files, third-party packages, virtual environments and excluded folders."""
     for folder in (".git", "node_modules", "venv", "deep/kept", "left"):
         (root / folder).mkdir()
         (root / folder / "b.md").write_text("b")
@@ -126,7 +126,7 @@ def test_a_walk_finds_regular_files_only(root: Path) -> None:
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
 def test_an_unreadable_folder_is_reported_by_the_walk(root: Path) -> None:
-    """The others are searched."""
+    """A walk reports an unreadable folder and continues with the other folders."""
     closed = [root / "closed", root / "deep" / "closed", root / "next" / "closed"]
     for folder in closed:
         folder.mkdir(mode=0, parents=True)
@@ -145,7 +145,7 @@ def payloads() -> Iterator[str]:
 
 @pytest.mark.skipif(not PAYLOADS.exists(), reason="no payloads")
 def test_no_known_payload_leads_out_of_a_root(root: Path) -> None:
-    """Thousands of known ways to name a file elsewhere."""
+    """Thousands of known path-traversal payloads are confined to the root."""
     allowed, tried = DocumentRoots([root]), 0
     for payload in payloads():
         for name in (payload, payload.replace("{FILE}", "outside/secret.md")):
@@ -160,7 +160,7 @@ def test_no_known_payload_leads_out_of_a_root(root: Path) -> None:
 
 
 def test_nothing_in_a_home_is_a_document(root: Path) -> None:
-    """Folders with marker files are skipped, and refused if they are named."""
+    """Folders with Palaver marker files are skipped by walks and refused as explicit paths."""
     home = root / "deep" / "home"
     home.mkdir()
     (home / "notes.md").write_text("# Notes")

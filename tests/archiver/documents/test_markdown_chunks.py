@@ -4,12 +4,12 @@ from palaver.archiver.documents.markdown_chunks import chunks
 
 
 def told(text: str) -> list[tuple[str, str, int, int]]:
-    """Return path, first line and lines of each chunk."""
+    """Return the path, the first line and the lines of each chunk."""
     return [(one.header_path, one.text.split("\n")[0], one.start_line, one.end_line) for one in chunks(text)]
 
 
 def test_each_section_has_the_path_of_its_headings() -> None:
-    """Such as `A > B`; a chunk begins with its own heading."""
+    """A section's path joins its headings, such as `A > B`; its chunk begins with its own heading."""
     text = "Before.\n\n# Setup\nRun it.\n\n## Linux\nApt.\n\n## Mac\nBrew.\n\n# Use\nCall it.\n"
 
     assert told(text) == [
@@ -22,29 +22,29 @@ def test_each_section_has_the_path_of_its_headings() -> None:
 
 
 def test_apparent_headings_start_no_section() -> None:
-    """In code, lists, quotes and front matter."""
+    """Headings in code, lists, block quotes and front matter do not start a section."""
     text = "---\ntitle: A\n---\n# Real\n```sh\n# a comment\n```\n> # quoted\n\n- # listed\n\n    # indented\n"
 
     assert [one.header_path for one in chunks(text)] == ["", "Real"]
 
 
 def test_underlined_headings_count() -> None:
-    """CommonMark has two notations."""
+    """Underlined (setext) headings start sections like headings with `#`."""
     assert [path for path, *_ in told("Top\n===\na\n\nBelow\n-----\nb\n")] == ["Top", "Top > Below"]
 
 
 def test_levels_may_be_skipped() -> None:
-    """A heading belongs to the nearest higher one."""
+    """A heading belongs to the nearest preceding heading of a higher level."""
     assert [path for path, *_ in told("# A\na\n### B\nb\n## C\nc\n")] == ["A", "A > B", "A > C"]
 
 
 def test_a_heading_without_text_appears_only_in_paths() -> None:
-    """Unless it is at the end or before a heading of its level."""
+    """A heading without text has a chunk only at the end or before a heading of the same level."""
     assert [path for path, *_ in told("# A\n\n## B\nb\n## C\n## D\n")] == ["A > B", "A > C", "A > D"]
 
 
 def test_long_sections_are_several_chunks() -> None:
-    """They share a path and have their own lines."""
+    """The chunks of a long section share a path and have separate line ranges."""
     text = "# A\n" + "\n\n".join(f"Paragraph {number}. " + "Word " * 60 for number in range(8))
     found = chunks(text)
 
@@ -55,5 +55,5 @@ def test_long_sections_are_several_chunks() -> None:
 
 
 def test_an_empty_file_has_no_chunk() -> None:
-    """Nor has a file of blank lines."""
+    """Empty files and files with empty lines only have no chunks."""
     assert chunks("") == chunks("\n\n") == []

@@ -1,4 +1,4 @@
-"""Text of PDF files, parsed in another process."""
+"""Text of PDF files, parsed in a separate process."""
 
 import tarfile
 import zlib
@@ -17,7 +17,7 @@ HERE = Path("/here.pdf")
 
 
 def made(contents: Sequence[bytes], extra: bytes = b"") -> bytes:
-    """Return a PDF with a page per stream of instructions."""
+    """Return a PDF with one page per stream of instructions."""
     objects = [b"<</Type/Catalog/Pages 2 0 R>>", b"", b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>"]
     kids: list[bytes] = []
     for content in contents:
@@ -41,7 +41,7 @@ def saying(*pages: str) -> bytes:
 
 
 def test_each_page_is_a_chunk() -> None:
-    """Numbered from 1; an empty page has none."""
+    """Each page is a chunk numbered from 1, except that empty pages have no chunk."""
     found = pdf_pages.chunks(pdf_pages.texts(saying("First things", "", "Third things"), HERE))
 
     assert [(one.page, one.text) for one in found] == [(1, "First things"), (3, "Third things")]
@@ -49,7 +49,7 @@ def test_each_page_is_a_chunk() -> None:
 
 @pytest.mark.parametrize("data", [b"", b"%PDF-1.4", b"no pdf at all", saying("x")[:200]], ids=len)
 def test_a_damaged_file_is_an_error(data: bytes) -> None:
-    """With a hint."""
+    """A damaged file raises an error with a hint."""
     with pytest.raises(DocumentUnreadable, match="damaged, or not a PDF") as error:
         pdf_pages.texts(data, HERE)
 
@@ -57,7 +57,7 @@ def test_a_damaged_file_is_an_error(data: bytes) -> None:
 
 
 def test_a_pdf_without_text_is_an_error() -> None:
-    """A scan is not silently an empty document."""
+    """A PDF without text, such as a scan, raises an error."""
     with pytest.raises(DocumentUnreadable, match="no text") as error:
         pdf_pages.texts(saying(""), HERE)
 
@@ -65,7 +65,7 @@ def test_a_pdf_without_text_is_an_error() -> None:
 
 
 def test_a_decompression_bomb_is_refused() -> None:
-    """A page of a few kilobytes that unpacks to gigabytes."""
+    """A page of a few kilobytes that decompresses to gigabytes is refused."""
     packer = zlib.compressobj(9)
     bomb = b"".join(packer.compress(b" " * (1 << 24)) for _ in range(24)) + packer.flush()
 
@@ -74,7 +74,7 @@ def test_a_decompression_bomb_is_refused() -> None:
 
 
 def test_a_parser_that_hangs_is_killed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """After its time limit."""
+    """A parser process that hangs is killed after its time limit."""
     forever = tmp_path / "forever.py"
     forever.write_text("while True: pass")
     monkeypatch.setattr(pdf_pages, "_PROCESS", forever)
@@ -85,7 +85,7 @@ def test_a_parser_that_hangs_is_killed(monkeypatch: pytest.MonkeyPatch, tmp_path
 
 
 def test_a_parser_that_dies_is_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Also if it exceeds its own limit of time."""
+    """A parser that dies, for example by exceeding its CPU limit, raises an error."""
     dying = tmp_path / "dying.py"
     dying.write_text("import os, signal; os.kill(os.getpid(), signal.SIGXCPU)")
     monkeypatch.setattr(pdf_pages, "_PROCESS", dying)
@@ -108,7 +108,7 @@ def test_a_parser_that_dies_is_an_error(monkeypatch: pytest.MonkeyPatch, tmp_pat
     ],
 )
 def test_real_files_have_text_or_one_reason(name: str, outcome: str) -> None:
-    """Files of a PDF library's test suite."""
+    """Each file of a PDF library's test suite yields text or one failure reason."""
     with tarfile.open(SAMPLES) as tar:
         member = next(one for one in tar if one.name.endswith(f"/{name}"))
         file = tar.extractfile(member)

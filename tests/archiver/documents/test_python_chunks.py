@@ -33,12 +33,12 @@ class Shelf:
 
 
 def named(found: list[Chunk]) -> list[tuple[str, str, int, int]]:
-    """Return unit, name and lines of each chunk."""
+    """Return the unit, the name and the lines of each chunk."""
     return [(one.unit, one.name, one.start_line, one.end_line) for one in found]
 
 
 def test_functions_and_classes_are_chunks() -> None:
-    """With decorators and comments; code in between belongs to the module."""
+    """Functions and classes are chunks with their decorators and comments; other code belongs to the module."""
     found = chunks(MODULE)
 
     assert named(found) == [("module", "", 1, 5), ("function", "find", 8, 13), ("class", "Shelf", 16, 22)]
@@ -47,14 +47,14 @@ def test_functions_and_classes_are_chunks() -> None:
 
 
 def test_a_signature_is_one_line() -> None:
-    """Up to the colon that ends it, not one inside it."""
+    """A signature ends at the final colon of the declaration, not at a colon inside it."""
     assert chunks(MODULE)[1].signature == (
         'def find(name: str, *, deep: bool = False, limit: dict[str, int] = {"a": 1}) -> str'
     )
 
 
 def test_a_large_class_is_split_into_methods() -> None:
-    """Methods have its name; the rest is a chunk too."""
+    """Method names include the class name; the rest of the class is a chunk too."""
     body = "\n".join(f"        value_{number} = compute(value_{number})" for number in range(60))
     found = chunks(
         f"class Large:\n    size = 1\n\n    def one(self):\n{body}\n\n    async def two(self):\n        pass\n"
@@ -68,7 +68,7 @@ def test_a_large_class_is_split_into_methods() -> None:
 
 
 def test_a_large_function_is_split_into_blocks() -> None:
-    """Of at most 512 tokens and 100 lines."""
+    """A large function is split into blocks of at most 512 tokens and 100 lines."""
     found = chunks("def long():\n" + "    x = 1\n" * 400)
 
     assert {one.name for one in found} == {"long"}
@@ -78,14 +78,14 @@ def test_a_large_function_is_split_into_blocks() -> None:
 
 
 def test_invalid_code_is_split_at_top_level_definitions() -> None:
-    """Such as Python 2."""
+    """Invalid code, such as Python 2, is split at top-level definitions."""
     found = chunks("import os\n\ndef old(x):\n    print x\n\nclass Older:\n    def inner(self):\n        print self\n")
 
     assert named(found) == [("module", "", 1, 1), ("function", "old", 3, 4), ("class", "Older", 6, 8)]
 
 
 def test_a_long_line_is_split() -> None:
-    """No chunk is a megabyte."""
+    """A line of a megabyte is split into several chunks."""
     found = chunks(f"DATA = '{'x' * 20_000}'\n")
 
     assert max(len(one.text) for one in found) <= 4_000
@@ -96,7 +96,7 @@ def test_a_long_line_is_split() -> None:
     st.lists(st.sampled_from([*MODULE.split("\n"), "    def x(self): pass", ")", "'''"]), max_size=30).map("\n".join)
 )
 def test_every_line_of_code_is_in_one_chunk(text: str) -> None:
-    """In order, for any file."""
+    """For any file, the chunks contain every line of code exactly once, in order."""
     rows = [row.strip() for one in chunks(text) for row in one.text.split("\n") if row.strip()]
 
     assert rows == [row.strip() for row in text.split("\n") if row.strip()]

@@ -12,7 +12,7 @@ TEXTS = st.lists(st.text("ab \u00e9", max_size=120), max_size=40).map("\n".join)
 
 @given(TEXTS, st.integers(10, 80), st.integers(0, 9))
 def test_every_word_is_in_a_window(text: str, size: int, overlap: int) -> None:
-    """No window is longer than requested."""
+    """Every word is in a window, and no window exceeds the requested size."""
     found = list(windows(text, size=size, overlap=overlap))
 
     told = "".join("".join(window.text.split()) for window in windows(text, size=size, overlap=0))
@@ -22,7 +22,7 @@ def test_every_word_is_in_a_window(text: str, size: int, overlap: int) -> None:
 
 @given(TEXTS)
 def test_a_window_has_the_lines_of_its_text(text: str) -> None:
-    """Counted from 1."""
+    """The line numbers of a window are 1-based and match its text."""
     rows = text.split("\n")
 
     for window in windows(text, first_line=1, size=60, overlap=20):
@@ -31,7 +31,7 @@ def test_a_window_has_the_lines_of_its_text(text: str) -> None:
 
 
 def test_windows_are_about_a_thousand_characters_and_overlap() -> None:
-    """Each begins with the end of the one before, at most 200 characters."""
+    """Each window begins with at most 200 characters from the end of the previous window."""
     text = "\n".join(f"Line {number} says that it is the one of number {number}." for number in range(200))
     found = list(windows(text))
 
@@ -45,7 +45,7 @@ def test_windows_are_about_a_thousand_characters_and_overlap() -> None:
 
 
 def test_paragraphs_are_kept_together() -> None:
-    """A cut late in a window moves to the end of a paragraph."""
+    """A cut late in a window moves back to the end of a paragraph."""
     paragraphs = ["\n".join([f"{name} " * 20] * 4) for name in ("one", "two", "three", "four")]
 
     [first, *_] = windows("\n\n".join(paragraphs), size=700)
@@ -54,12 +54,12 @@ def test_paragraphs_are_kept_together() -> None:
 
 
 def test_blank_text_has_no_window() -> None:
-    """Nor has empty text."""
+    """Empty text and whitespace yield no window."""
     assert list(windows(" \n\n\t ")) == []
 
 
 def test_a_long_line_is_cut_at_sentences_that_overlap() -> None:
-    """A paragraph on one line is cut where a sentence ends."""
+    """A paragraph on one long line is cut at sentence ends."""
     sentences = [f"Sentence {number} explains why the kiln is heated slowly, step by step." for number in range(60)]
     found = list(windows(" ".join(sentences)))
 
@@ -73,7 +73,7 @@ def test_a_long_line_is_cut_at_sentences_that_overlap() -> None:
 
 @given(st.integers(300, 3000), st.integers(1, 3))
 def test_no_window_is_only_a_heading(length: int, blanks: int) -> None:
-    """It has the beginning of the text that follows, however long the line."""
+    """A window with a heading also contains the beginning of the following text, even if that line is long."""
     [first, *_] = windows("## Setup" + "\n" * blanks + "word " * (length // 5))
 
     assert len(first.text) > 250

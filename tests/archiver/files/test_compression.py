@@ -1,4 +1,4 @@
-"""Transcripts that an agent compresses are read decompressed."""
+"""Compressed transcripts are read decompressed."""
 
 import logging
 import os
@@ -36,7 +36,7 @@ def packed(path: Path, data: bytes) -> Path:
 
 
 def test_a_file_of_another_name_is_opened_as_it_is(tmp_path: Path) -> None:
-    """A file without the suffix of a compressed file is read unchanged."""
+    """A file without the suffix `.zst` is read unchanged."""
     path = packed(tmp_path / "a.jsonl", DATA)
 
     with opened(path) as file:
@@ -60,7 +60,7 @@ def test_any_offset_of_the_content_can_be_read(
 def test_a_damaged_file_ends_where_it_cannot_be_read(
     damage: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A damaged file ends early with a warning in the log, and raises nothing."""
+    """A damaged file ends early with a warning in the log, without an exception."""
     data = os.urandom(1 << 20)
     path = packed(tmp_path / "a.jsonl.zst", data)
     whole = path.read_bytes()
@@ -91,7 +91,7 @@ def ingest(store: Store, tmp_path: Path) -> list[str]:
 
 
 def test_a_compressed_rollout_is_copied_exactly_and_read_decompressed(store: Store, tmp_path: Path) -> None:
-    """The copy has the bytes of the file; line numbers are those of the decompressed content."""
+    """The copy has the bytes of the compressed file; line numbers refer to the decompressed content."""
     path = packed(tmp_path / "sessions" / f"{NAME}.zst", DATA)
 
     assert ingest(store, tmp_path) == ["One", "Two"]
@@ -111,7 +111,7 @@ def recognised(path: Path) -> str:
 
 
 def test_a_rollout_that_is_compressed_later_adds_nothing(store: Store, tmp_path: Path) -> None:
-    """The compressed file is another file of the same session, and all of its lines are repeated."""
+    """All lines of the compressed file count as repeated, because it belongs to the same session."""
     plain = tmp_path / "sessions" / NAME
     plain.parent.mkdir()
     plain.write_bytes(DATA)
@@ -126,7 +126,7 @@ def test_a_rollout_that_is_compressed_later_adds_nothing(store: Store, tmp_path:
 
 
 def test_a_rollout_in_two_storage_formats_is_read_once(tmp_path: Path) -> None:
-    """If the plain and the compressed file exist, the plain one is read."""
+    """If an uncompressed and a compressed file exist, only the uncompressed file is read."""
     packed(tmp_path / f"{NAME}.zst", DATA)
     (tmp_path / NAME).write_bytes(DATA)
 

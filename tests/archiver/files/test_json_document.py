@@ -30,7 +30,7 @@ def lines(data: bytes) -> list[object]:
 
 
 def test_plain_fields_of_a_document_come_first() -> None:
-    """Each object of its lists is a line; other lists stay with the plain fields."""
+    """Each object in a document's lists is a line; other lists stay with the plain fields."""
     document = {"id": "s", "messages": MESSAGES, "title": "T", "folders": ["/a", "/b"], "empty": []}
 
     assert lines(json.dumps(document, indent=2).encode()) == [
@@ -46,7 +46,7 @@ def test_a_list_becomes_one_line_an_element() -> None:
 
 @pytest.mark.parametrize("data", [b'{"messages": [{"id": "a"},\n{"id"', b"", b"{\n\n}}", b"[" * 100_000])
 def test_a_damaged_document_is_one_unfinished_line(data: bytes) -> None:
-    """A damaged document cannot be told from one that is being written."""
+    """A damaged document is treated like a document that is still being written."""
     found = list(split(document_lines(io.BytesIO(data))))
 
     assert [line.complete for line in found] == [False] * bool(data)
@@ -54,21 +54,21 @@ def test_a_damaged_document_is_one_unfinished_line(data: bytes) -> None:
 
 @given(JSON)
 def test_every_value_round_trips(value: object) -> None:
-    """Values are unchanged, including lone surrogates."""
+    """Values are unchanged by the conversion to lines, including lone surrogates."""
     elements = cast("list[object]", value) if isinstance(value, list) else [value]
 
     assert lines(json.dumps(elements).encode()) == elements
 
 
 def test_lone_surrogates_are_repaired_when_lines_are_read() -> None:
-    """Documents are repaired like other transcripts."""
+    """Lone surrogates in documents are repaired as in other transcripts."""
     (line,) = split(document_lines(io.BytesIO(b'[{"text": "\\ud83d"}]')))
 
     assert records(line) == [{"text": "\ufffd"}]
 
 
 def test_a_file_is_a_document_by_its_name(tmp_path: Path) -> None:
-    """The suffix decides, also for the raw copy."""
+    """The file suffix identifies a document, also in the raw archive."""
     for name in ("a.json", "a.jsonl"):
         (tmp_path / name).write_bytes(b'{\n"id": "s"}')
 

@@ -1,4 +1,4 @@
-"""Numbers and offsets of lines are exact, and every line gives records or a reason."""
+"""Line numbers and offsets are exact, and every line yields records or a reason."""
 
 import io
 import tarfile
@@ -22,7 +22,7 @@ def lines(data: bytes, limit: int = 1000) -> list[Line]:
     return list(split(io.BytesIO(data), limit=limit))
 
 
-def test_offsets_name_each_line_with_its_end() -> None:
+def test_byte_ranges_include_the_line_end() -> None:
     """A line's byte range includes its line end, and its data does not."""
     found = lines(b"one\ntwo\r\n\nlast")
 
@@ -31,13 +31,13 @@ def test_offsets_name_each_line_with_its_end() -> None:
 
 
 def test_only_a_last_line_can_be_incomplete() -> None:
-    """A last line without a line end is marked as perhaps still being written."""
+    """A last line without a line end is marked as incomplete."""
     assert [line.complete for line in lines(b"a\nb")] == [True, False]
     assert [line.complete for line in lines(b"a\nb\n")] == [True, True]
 
 
 def test_bytes_written_meanwhile_are_no_new_line(tmp_path: Path) -> None:
-    """A file that grows while it is read ends at its incomplete line."""
+    """Reading a growing file ends at its incomplete line."""
     path = tmp_path / "growing.jsonl"
     path.write_bytes(b"one\nhalf")
     found: list[tuple[bytes, bool]] = []
@@ -59,7 +59,7 @@ def test_nothing_but_a_newline_byte_ends_a_line() -> None:
 
 
 def test_a_byte_order_mark_is_removed() -> None:
-    """A byte order mark is dropped at byte 0 only, and counts as bytes of the first line."""
+    """A byte order mark is removed at byte 0 only, and its bytes belong to the first line's range."""
     first, second = lines(b"\xef\xbb\xbf{}\n\xef\xbb\xbf{}\n")
 
     assert (first.data, first.end) == (b"{}", 6)
@@ -76,7 +76,7 @@ def test_reading_can_start_at_any_line() -> None:
 
 @given(st.lists(st.binary(max_size=30).filter(lambda data: b"\n" not in data)), st.binary(max_size=5))
 def test_lines_tile_the_file(content: list[bytes], tail: bytes) -> None:
-    """Every byte belongs to exactly one line, for any bytes and any limit."""
+    """Every byte belongs to exactly one line, for any content and any limit."""
     data = b"".join(each + b"\n" for each in content) + tail.replace(b"\n", b"")
     found = lines(data, limit=10)
 
@@ -90,7 +90,7 @@ def test_lines_tile_the_file(content: list[bytes], tail: bytes) -> None:
 
 
 class LongLine(io.RawIOBase):
-    """A file of one very long line between two short ones, which exists only while it is read."""
+    """Virtual file with one very long line between two short lines, generated while it is read."""
 
     def __init__(self, size: int) -> None:
         self._at, self._end, self._last = 0, 6 + size, b"\nlast\n"
@@ -117,7 +117,7 @@ class LongLine(io.RawIOBase):
 
 
 def test_an_oversized_line_is_not_kept_in_memory() -> None:
-    """Of a line of 200 MB only the offsets are kept, and the next line is read as usual."""
+    """Only the offsets of a line of 200 MB are kept, and the next line is read as usual."""
     size, limit = 200 * 1024 * 1024, 1024 * 1024
     tracemalloc.start()
     first, long, last = split(io.BufferedReader(LongLine(size)), limit=limit)
@@ -153,7 +153,7 @@ def test_an_oversized_line_is_not_kept_in_memory() -> None:
     ],
 )
 def test_a_line_without_a_record_has_a_named_reason(data: bytes, expected: Reason) -> None:
-    """An unreadable line has a reason, and parts of a truncated record are no records."""
+    """An unreadable line has a reason, and parts of a truncated record are not records."""
     assert decode(data) is expected
 
 
@@ -180,11 +180,11 @@ def test_a_line_without_a_record_has_a_named_reason(data: bytes, expected: Reaso
     ],
 )
 def test_damaged_lines_are_recovered(data: bytes, expected: list[dict[str, object]]) -> None:
-    """Joined objects, damaged text and invalid JSON are read as far as possible."""
+    """Joined objects, damaged text and invalid JSON are recovered as far as possible."""
     assert decode(data) == expected
 
 
-def test_numbers_of_any_length_are_read() -> None:
+def test_integers_of_any_length_are_read() -> None:
     """An integer of ten thousand digits is read, also on a line with invalid JSON."""
     found = decode(b'{"n": ' + b"9" * 10_000 + b', "s": "\\ud83d"}')
 
@@ -193,8 +193,8 @@ def test_numbers_of_any_length_are_read() -> None:
 
 
 @given(st.binary(max_size=200))
-def test_no_bytes_stop_the_reader(data: bytes) -> None:
-    """Any bytes give objects with valid text, or a reason."""
+def test_any_bytes_can_be_read(data: bytes) -> None:
+    """Any bytes yield objects with valid text, or a reason."""
     found = decode(data)
 
     assert isinstance(found, Reason) or all(orjson.dumps(record) for record in found)
@@ -205,12 +205,12 @@ scalars = st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text()
 
 @given(st.lists(st.dictionaries(st.text(), scalars | st.lists(scalars)), min_size=1, max_size=3))
 def test_joined_objects_are_all_found(glued: list[dict[str, object]]) -> None:
-    """As many objects are read as were written on the line, with equal values."""
+    """The reader returns every object that was written on the line, with equal values."""
     assert decode(b"".join(map(orjson.dumps, glued))) == glued
 
 
 def test_the_head_is_the_first_records() -> None:
-    """Blank and broken lines do not count, and only the first lines are read."""
+    """The head contains only the first lines; empty and broken lines do not count as records."""
     data = b'\xef\xbb\xbf\n{"n": 0}\nbroken\n' + b'{"n": 1}\n' * 100 + b'{"cut'
 
     assert list(head_records(data)) == [{"n": 0}] + [{"n": 1}] * (HEAD_LINES - 2)
@@ -218,7 +218,7 @@ def test_the_head_is_the_first_records() -> None:
 
 @pytest.mark.skipif(not SUITE.exists(), reason="needs the shared hostile input")
 def test_every_file_of_the_json_suite_is_read() -> None:
-    """Valid objects are read as by other parsers; everything else is repaired or has a reason."""
+    """Valid objects equal the results of other parsers; other content is repaired or has a reason."""
     counted = 0
     with tarfile.open(SUITE) as archive:
         for member in archive.getmembers():

@@ -79,7 +79,7 @@ def hostile(draw: st.DrawFn, known: TranscriptFormat) -> bytes:
     return b"".join(line + draw(st.sampled_from([b"\n", b"\n", b"\n", b""])) for line in made) + b"\n"
 
 
-# The registry and the places of transcripts
+# Registry and transcript locations
 
 
 def test_agents_have_one_format_each_and_an_example() -> None:

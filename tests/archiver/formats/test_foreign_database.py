@@ -22,7 +22,7 @@ while True:
     with connection:
         number += 1
         connection.execute("INSERT INTO pair VALUES (?, 'a'), (?, 'b')", (number, number))
-    time.sleep(0.02 if number % 20 else 1)  # a reader that is slow finds its moment too
+    time.sleep(0.02 if number % 20 else 1)  # long pauses, so that a slow reader also succeeds
 """
 
 

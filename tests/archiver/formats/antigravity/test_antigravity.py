@@ -1,4 +1,4 @@
-"""Antigravity: authors, tool calls, and places of transcripts."""
+"""Antigravity: authors, tool calls, and locations of transcripts."""
 
 from pathlib import Path
 from typing import Any
@@ -40,13 +40,13 @@ def said(*records: object) -> list[tuple[Speaker, Kind, str]]:
 
 
 def test_a_prompt_is_the_text_inside_the_request_tag() -> None:
-    """The program wrote the rest."""
+    """Only the text inside the request tag is a prompt, because the program wrote the rest."""
     assert said(asked("List the files.")) == [(Speaker.HUMAN, Kind.PROMPT, "List the files.")]
     assert said(step("USER_EXPLICIT", "USER_INPUT", "Go")) == [(Speaker.HUMAN, Kind.PROMPT, "Go")]
 
 
 def test_results_belong_to_calls_in_their_order() -> None:
-    """Results have no call id; an argument may be JSON within JSON."""
+    """Results have no call ID and are matched in order; an argument may be JSON within JSON."""
     calls = planned(("write_file", {"TargetFile": '"/a.py"'}), ("run_command", {"CommandLine": '"ls"'}), thinking="Hm")
     records = (asked("Go"), calls, step("MODEL", "CODE_ACTION", "Created"), step("MODEL", "RUN_COMMAND", "a.py"))
     found = reading.turns(ANTIGRAVITY, *records)
@@ -62,14 +62,14 @@ def test_results_belong_to_calls_in_their_order() -> None:
 
 
 def test_a_result_without_a_call_is_kept() -> None:
-    """It is named after its step; a failure touches no file."""
+    """A result without a call is named after its step; a failed call affects no file."""
     (turn,) = reading.turns(ANTIGRAVITY, step("MODEL", "VIEW_FILE", "no", status="ERROR"))
 
     assert (turn.tool, turn.text, turn.failed) == ("view_file", "no", True)
 
 
 def test_records_of_the_program_have_their_own_kinds() -> None:
-    """A checkpoint is a compaction, a message is injected, everything else is skipped."""
+    """A checkpoint is a compaction, a message is injected, and other records are skipped."""
     assert [
         kind for _, kind, _ in said(step("SYSTEM", "CHECKPOINT", "So far."), step("SYSTEM", "SYSTEM_MESSAGE", "x"))
     ] == [
@@ -86,7 +86,7 @@ def test_records_of_the_program_have_their_own_kinds() -> None:
 
 
 def test_sessions_are_found_in_the_folders_of_all_editions(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A session is named after its folder."""
+    """Sessions of all editions are found, and each is named after its folder."""
     monkeypatch.setenv("GEMINI_CLI_HOME", str(tmp_path))
     path = (
         tmp_path / ".gemini" / "antigravity-cli" / "brain" / "0b7d" / ".system_generated" / "logs" / "transcript.jsonl"

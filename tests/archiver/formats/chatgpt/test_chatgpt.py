@@ -1,4 +1,4 @@
-"""ChatGPT exports: a tree of messages per conversation."""
+"""ChatGPT exports, with a tree of messages per conversation."""
 
 import json
 import zipfile
@@ -43,7 +43,7 @@ def told(path: Path, *nodes: dict[str, Any], **more: Any) -> list[tuple[Speaker,
 
 
 def test_a_conversation_is_read_message_by_message(tmp_path: Path) -> None:
-    """Prompts, thoughts, tool calls with results, and replies."""
+    """A conversation yields prompts, thoughts, tool calls with results, and replies."""
     thoughts = {"content_type": "thoughts", "thoughts": [{"summary": "VAT", "content": "per line?"}]}
     picture = {"content_type": "image_asset_pointer", "size_bytes": 4096}
     asked = {"content_type": "multimodal_text", "parts": [picture, "How is VAT rounded?"]}
@@ -67,7 +67,7 @@ def test_a_conversation_is_read_message_by_message(tmp_path: Path) -> None:
 
 
 def test_the_shown_branch_comes_last_and_the_others_are_abandoned(tmp_path: Path) -> None:
-    """A question or an answer was written again."""
+    """Edited prompts and regenerated answers create branches; the displayed branch comes last."""
     nodes = [node("a", "root"), node("new", "a"), node("newer", "new"), node("old", "a"), node("older", "old")]
     path = export(tmp_path / "conversations.json", conversation(*nodes, current="newer"))
     (data,) = contents(KNOWN, path).values()
@@ -79,7 +79,7 @@ def test_the_shown_branch_comes_last_and_the_others_are_abandoned(tmp_path: Path
 
 
 def test_a_continued_conversation_only_gains_lines(tmp_path: Path) -> None:
-    """So a later export extends the copy of an earlier one."""
+    """A later export of a conversation extends the copy of an earlier export."""
     nodes = [node("a", "root"), node("b", "a", "assistant"), node("b2", "a", "assistant")]
     path = export(tmp_path / "conversations.json", conversation(*nodes, current="b"))
     (before,) = contents(KNOWN, path).values()
@@ -91,7 +91,7 @@ def test_a_continued_conversation_only_gains_lines(tmp_path: Path) -> None:
 
 
 def test_the_header_gives_title_model_id_and_time(tmp_path: Path) -> None:
-    """Times are in seconds."""
+    """The header provides title, model, ID and time; times are in seconds."""
     path = export(tmp_path / "x.json", conversation(node("a", "root"), default_model_slug="gpt", update_time=AT))
     (found,) = KNOWN.sessions(path)
     data = b"".join(found.lines())
@@ -103,7 +103,7 @@ def test_the_header_gives_title_model_id_and_time(tmp_path: Path) -> None:
 
 
 def test_exports_are_recognised_by_their_content(tmp_path: Path) -> None:
-    """A list, one conversation or a zip with several files; no other JSON, and no export of Claude.ai."""
+    """Lists, single conversations and zips with several files are exports; other JSON and Claude.ai exports are not."""
     one = conversation(node("a", "root"))
     (tmp_path / "one.json").write_text(json.dumps(one))
     (tmp_path / "other.json").write_text('{"a": 1}')
@@ -127,7 +127,10 @@ PARENTS = st.lists(st.integers(-1, 12), max_size=12)
 
 @given(PARENTS, st.integers(0, 12))
 def test_every_node_comes_once_whatever_the_graph(parents: list[int], current: int) -> None:
-    """Also with cycles, lost parents and several roots; in a tree, parents come first and the shown branch last."""
+    """Every node occurs once, even with cycles, lost parents or several roots.
+
+    In a tree, parents precede their children and the displayed branch comes last.
+    """
     nodes = {str(number): {"parent": str(parent)} for number, parent in enumerate(parents)}
 
     order = [name for name, _ in in_order(nodes, str(current))]

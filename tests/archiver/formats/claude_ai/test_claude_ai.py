@@ -1,4 +1,4 @@
-"""Claude.ai exports: a list of messages per conversation."""
+"""Claude.ai exports, with a list of messages per conversation."""
 
 import json
 from pathlib import Path
@@ -26,7 +26,7 @@ def export(path: Path, *messages: object, **more: Any) -> Path:
 
 
 def test_a_conversation_is_read_message_by_message(tmp_path: Path) -> None:
-    """Content blocks; older exports have the text beside them."""
+    """Text is read from content blocks or, in older exports, from a separate field."""
     blocks: list[dict[str, Any]] = [
         {"type": "thinking", "thinking": "Hm"},
         {"type": "tool_use", "id": "t", "name": "web_search", "input": {"query": "carriers"}},
@@ -51,7 +51,7 @@ def test_a_conversation_is_read_message_by_message(tmp_path: Path) -> None:
 
 
 def test_a_prompt_names_its_attachments(tmp_path: Path) -> None:
-    """The text of an attachment is injected."""
+    """A prompt contains the names of its attachments; their text is injected."""
     added = {"attachments": [{"file_name": "a.csv", "extracted_content": "1,2"}], "files": [{"file_name": "b.png"}]}
     path = export(tmp_path / "conversations.json", message("human", "Sum it", **added))
 
@@ -64,7 +64,7 @@ def test_a_prompt_names_its_attachments(tmp_path: Path) -> None:
 
 
 def test_an_empty_conversation_is_kept_without_events(tmp_path: Path) -> None:
-    """Without an id, its name and time identify it."""
+    """An empty conversation without an ID is identified by its name and time."""
     (data,) = contents(KNOWN, export(tmp_path / "a.json", uuid=None, name="", created_at=AT)).values()
 
     assert spoken(events(KNOWN, data)) == []
@@ -72,7 +72,7 @@ def test_an_empty_conversation_is_kept_without_events(tmp_path: Path) -> None:
 
 
 def test_the_header_gives_title_id_and_time(tmp_path: Path) -> None:
-    """The time is that of the last change."""
+    """The header provides title, ID and the time of the last change."""
     (found,) = KNOWN.sessions(export(tmp_path / "a.json", updated_at=AT))
     data = b"".join(found.lines())
 
@@ -82,8 +82,8 @@ def test_the_header_gives_title_id_and_time(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ['{"chat_messages": []}', "[]", "", "{", '[{"mapping": {}}]'])
-def test_files_of_other_services_are_no_exports(tmp_path: Path, content: str) -> None:
-    """Nor are broken and empty files."""
+def test_files_of_other_services_are_not_exports(tmp_path: Path, content: str) -> None:
+    """Files of other services, broken files and empty files are not exports."""
     (tmp_path / "a.json").write_text(content)
 
     assert KNOWN.is_container(tmp_path / "a.json") == ("chat_messages" in content)

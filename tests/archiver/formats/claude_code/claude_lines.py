@@ -1,4 +1,4 @@
-"""Records of small Claude Code transcripts, and what is read from them."""
+"""Records of small Claude Code transcripts, and helpers that read them."""
 
 import io
 from collections.abc import Iterable, Sequence
@@ -16,12 +16,12 @@ TIME = "2026-03-01T10:00:00.000Z"
 
 
 def said(content: object, **fields: Any) -> dict[str, Any]:
-    """Return a record of the user's side."""
+    """Return a record with the role `user`."""
     return {"type": "user", "message": {"role": "user", "content": content}, "timestamp": TIME, **fields}
 
 
 def replied(*blocks: dict[str, Any], id: str = "msg_1", **fields: Any) -> dict[str, Any]:  # noqa: A002
-    """Return a record of the assistant's side."""
+    """Return a record with the role `assistant`."""
     message = {"id": id, "role": "assistant", "model": "model-1", "content": list(blocks)}
     return {"type": "assistant", "message": message, "timestamp": TIME, **fields}
 
@@ -48,14 +48,14 @@ def queue(operation: str, content: str = "") -> dict[str, Any]:
 
 
 def written(records: Iterable[object]) -> bytes:
-    """Return a transcript with one record per line; bytes are lines as they are."""
+    """Return a transcript with one record per line; bytes are used as raw lines."""
     return b"".join((each if isinstance(each, bytes) else orjson.dumps(each)) + b"\n" for each in records)
 
 
 def read(
     *records: object, kind: SessionKind = SessionKind.MAIN, shorten: bool = True, start: tuple[int, int] = (1, 0)
 ) -> list[Event]:
-    """Return the events of a transcript, from a line and byte on."""
+    """Return the events of a transcript, starting at a line and byte offset."""
     reader = ClaudeCode().reader(Session("claude-code", SESSION, kind), shorten=shorten)
     return list(reader.read(split(io.BytesIO(written(records)), start_line=start[0], start_byte=start[1])))
 
@@ -66,10 +66,10 @@ def turns(*records: object, kind: SessionKind = SessionKind.MAIN, shorten: bool 
 
 
 def notes(events: Sequence[Event], fact: Fact) -> list[tuple[int, str]]:
-    """Return line and value of every note of one fact."""
+    """Return the line and the value of every note of one fact."""
     return [(event.line, event.value) for event in events if isinstance(event, Note) and event.fact is fact]
 
 
 def skipped(*records: object) -> list[tuple[int, str]]:
-    """Return line and reason of every skip."""
+    """Return the line and the reason of every skip."""
     return [(event.line, event.reason) for event in read(*records) if isinstance(event, Skipped)]

@@ -1,4 +1,4 @@
-"""Claude Code transcripts of all versions: authors, tool calls, and places of transcripts."""
+"""Claude Code transcripts of all versions: authors, tool calls, and locations of transcripts."""
 
 import os
 import random
@@ -23,7 +23,7 @@ HUMAN, HOST = Speaker.HUMAN, Speaker.HOST
 PROMPT, INJECTED = Kind.PROMPT, Kind.INJECTED
 
 
-# Who spoke
+# Authors
 
 
 def author(content: object, **fields: object) -> tuple[Speaker, Kind, str]:
@@ -42,7 +42,7 @@ def author(content: object, **fields: object) -> tuple[Speaker, Kind, str]:
     ],
 )
 def test_typed_text_is_a_prompt(content: object) -> None:
-    """Passages that the program or an editor added are dropped."""
+    """A prompt contains the typed text without passages added by the program or an editor."""
     assert author(content) == (HUMAN, PROMPT, "Fix the login")
 
 
@@ -59,7 +59,7 @@ def test_typed_text_is_a_prompt(content: object) -> None:
     ],
 )
 def test_quoted_tags_stay_a_prompt(content: str) -> None:
-    """Only a text that consists of an envelope counts as one."""
+    """Only a text that consists entirely of an envelope counts as an envelope."""
     assert author(content) == (HUMAN, PROMPT, content)
 
 
@@ -79,7 +79,7 @@ def test_quoted_tags_stay_a_prompt(content: str) -> None:
     ],
 )
 def test_the_programs_own_texts_are_injected(content: object) -> None:
-    """A text that consists of an envelope was not typed."""
+    """A text that consists of an envelope was not typed, so it is injected."""
     assert author(content)[:2] == (HOST, INJECTED)
 
 
@@ -88,12 +88,12 @@ def test_the_programs_own_texts_are_injected(content: object) -> None:
     [{"isMeta": True}, {"origin": {"kind": "task-notification"}}, {"isSidechain": True}, {"toolUseResult": {}}],
 )
 def test_flags_of_a_record_outweigh_its_wording(fields: dict[str, object]) -> None:
-    """A record marked as not human is injected, whatever its text."""
+    """A record flagged as not human is injected, regardless of its text."""
     assert author("Please go on", **fields) == (HOST, INJECTED, "Please go on")
 
 
 def test_a_human_origin_makes_a_prompt() -> None:
-    """Newer versions record the origin."""
+    """A text with a recorded human origin, as in newer versions, is a prompt."""
     assert author("Go", origin={"kind": "human"}, promptSource="typed") == (HUMAN, PROMPT, "Go")
 
 
@@ -124,12 +124,12 @@ def test_a_human_origin_makes_a_prompt() -> None:
     ],
 )
 def test_a_slash_command_is_its_name_and_arguments(content: str, expected: object) -> None:
-    """A command that the program runs itself is no prompt."""
+    """A slash command is a prompt with name and arguments, unless the program runs the command itself."""
     assert author(content) == expected
 
 
-def test_the_summary_of_a_compaction_is_no_prompt() -> None:
-    """Neither the flagged record nor the sentence of older versions."""
+def test_the_summary_of_a_compaction_is_not_a_prompt() -> None:
+    """The flagged summary record and the summary sentence of older versions are not prompts."""
     begins = "This session is being continued from a previous conversation that ran out of context."
 
     assert author(begins)[:2] == (HOST, Kind.COMPACTION)
@@ -137,7 +137,7 @@ def test_the_summary_of_a_compaction_is_no_prompt() -> None:
 
 
 def test_the_task_of_a_sub_agent_is_a_prompt_of_the_host() -> None:
-    """In the transcript of a sub-agent, no prompt is typed by the user."""
+    """Prompts in a sub-agent's transcript come from the host, not from the user."""
     task, meta = turns(
         said("Count the files", isSidechain=True, agentId="a1"),
         said("Skill body", isSidechain=True, isMeta=True),
@@ -149,7 +149,7 @@ def test_the_task_of_a_sub_agent_is_a_prompt_of_the_host() -> None:
 
 
 def test_pictures_are_named_by_type_and_size() -> None:
-    """Their content is not kept."""
+    """A picture is replaced by its type and size."""
     picture = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "A" * 40960}}
     linked = {"type": "image", "source": {"type": "url", "url": "https://example.org/a.png"}}
 
@@ -158,13 +158,13 @@ def test_pictures_are_named_by_type_and_size() -> None:
 
 
 def test_colours_and_nul_are_removed() -> None:
-    """From text of any source."""
+    """Colour codes and NUL characters are removed from all texts."""
     assert author("\x1b[1;31mred\x1b[0m \x1b]0;title\x07and\0 plain")[2] == "red and plain"
     assert turns(result("\x1b[32mok\x1b[0m"))[0].text == "ok"
 
 
 def test_a_lone_surrogate_is_replaced() -> None:
-    """The prompt is kept and can be encoded."""
+    """A prompt with a lone surrogate is kept and can be encoded as UTF-8."""
     (turn,) = turns(b'{"type":"user","message":{"role":"user","content":"broken \\ud83d here"}}')
 
     assert turn.text == "broken \ufffd here"
@@ -174,7 +174,7 @@ def test_a_lone_surrogate_is_replaced() -> None:
 
 
 def test_lines_of_one_reply_share_their_group() -> None:
-    """One reply is several lines with one message id; nothing is repeated or dropped."""
+    """Lines with the same message ID belong to one reply; no line is repeated or dropped."""
     thought = {"type": "thinking", "thinking": "Hm.", "signature": "x"}
     found = turns(replied(thought), replied(text("Doing it.")), replied(tool("Bash", {"command": "ls"})))
 
@@ -183,7 +183,7 @@ def test_lines_of_one_reply_share_their_group() -> None:
 
 
 def test_usage_is_noted_once_per_change() -> None:
-    """Equal usage on the lines of a reply is one note; a later note replaces it."""
+    """Equal usage on the lines of a reply yields one note; a later note replaces it."""
     first, last = {"input_tokens": 3, "cache_read_input_tokens": 7, "output_tokens": 1}, {"output_tokens": 20}
     records = [replied(text("a")), replied(text("b")), replied(text("c"))]
     for record, usage in zip(records, (first, first, {**first, **last}), strict=True):
@@ -193,12 +193,12 @@ def test_usage_is_noted_once_per_change() -> None:
 
 
 def test_empty_thinking_is_skipped() -> None:
-    """Only its signature was kept."""
+    """A thinking block that contains only a signature is skipped."""
     assert turns(replied({"type": "thinking", "thinking": "", "signature": "x"})) == []
 
 
 def test_synthetic_replies_are_injected() -> None:
-    """Errors of the interface are failures."""
+    """Synthetic replies are injected; API errors among them are failures."""
     made_up = replied(text("No response requested."))
     made_up["message"]["model"] = "<synthetic>"
     broken = replied(text("API Error: 529"), isApiErrorMessage=True)
@@ -210,7 +210,7 @@ def test_synthetic_replies_are_injected() -> None:
 
 
 def test_old_replies_are_plain_text() -> None:
-    """Content that is a string is prose."""
+    """Reply content that is a string is prose."""
     record = replied()
     record["message"]["content"] = "Done."
 
@@ -254,14 +254,14 @@ def test_old_replies_are_plain_text() -> None:
     ],
 )
 def test_calls_are_readable_text(name: str, arguments: object, expected: str) -> None:
-    """The tool and its input, whatever the types of the arguments."""
+    """A call shows the tool and its input for arguments of any type."""
     (turn,) = turns(replied(tool(name, arguments)))
 
     assert (turn.kind, turn.text, turn.call) == (Kind.CALL, expected, "toolu_1")
 
 
 def test_a_result_has_the_tool_and_id_of_its_call() -> None:
-    """By the id that both share."""
+    """A result is matched to its call by the shared ID."""
     _, found = turns(replied(tool("Bash", {"command": "ls"})), result("a.txt", {"stdout": "a.txt", "stderr": ""}))
 
     assert (found.kind, found.speaker, found.tool, found.call, found.text, found.failed) == (
@@ -275,7 +275,7 @@ def test_a_result_has_the_tool_and_id_of_its_call() -> None:
 
 
 def test_files_count_only_if_they_were_touched() -> None:
-    """Failed calls touch no file; paths come from the call or its result."""
+    """Failed calls affect no file; paths come from the call or its result."""
     path = "/src/a.py"
     edit = {"file_path": path, "old_string": "1", "new_string": "2"}
     whole_file = "WHOLE FILE " * 1000
@@ -295,7 +295,7 @@ def test_files_count_only_if_they_were_touched() -> None:
 
 
 def test_long_texts_are_shortened_on_request() -> None:
-    """Head and tail are kept, with the number of missing characters."""
+    """Shortened texts keep their head and tail, with the number of missing characters."""
     output = "HEAD" + "x" * 50_000 + "TAIL"
     records = (replied(tool("Bash", {"command": output})), result(output), said(output, isMeta=True))
 
@@ -307,7 +307,7 @@ def test_long_texts_are_shortened_on_request() -> None:
 
 
 def test_a_prompt_is_never_shortened() -> None:
-    """Not even a long one."""
+    """Even a long prompt is not shortened."""
     assert turns(said("word " * 10_000))[0].text == ("word " * 10_000).strip()
 
 
@@ -339,13 +339,13 @@ FOREIGN = ("mcp__docs__ask", "mcp__x__AskUserQuestion", "Bash", "WebFetch", "Tas
 
 
 def ended(name: str, content: str, extra: object = None, **fields: Any) -> Turn:
-    """The result of a call of this tool; of no known call where the name is empty."""
+    """Return the result of a call of this tool, or of an unknown call if the name is empty."""
     made = [replied(tool(name, {}))] if name else []
     return turns(*made, result(content, extra, **fields))[-1]
 
 
 def test_an_answer_to_a_question_is_the_users() -> None:
-    """With its notes; it opens no exchange."""
+    """The user is the author of an answer and its notes; the answer opens no exchange."""
     turn = ended("AskUserQuestion", "User has answered your questions: ...", ANSWERS)
 
     assert (turn.speaker, turn.kind, turn.text) == (HUMAN, Kind.RESULT, "Which store? → SQLite (old)")
@@ -353,7 +353,7 @@ def test_an_answer_to_a_question_is_the_users() -> None:
 
 @pytest.mark.parametrize("name", ["Edit", "MultiEdit", "Write", "NotebookEdit", "AskUserQuestion", "ExitPlanMode"])
 def test_the_reason_for_a_refusal_is_the_users(name: str) -> None:
-    """The call itself failed."""
+    """The user is the author of the reason for a refusal, and the call is failed."""
     reason = ended(name, REASON, f"Error: {REASON}", is_error=True)
     silent = ended(name, f"{REFUSED}STOP what you are doing", is_error=True)
 
@@ -363,7 +363,7 @@ def test_the_reason_for_a_refusal_is_the_users(name: str) -> None:
 
 @pytest.mark.parametrize("name", FOREIGN)
 def test_no_other_tool_speaks_for_the_user(name: str) -> None:
-    """A server or a command may print the same words."""
+    """The same text from a server or a command is attributed to the tool."""
     refusal = ended(name, REASON, f"Error: {REASON}", is_error=True)
     answers = ended(name, "User has answered your questions: ...", ANSWERS)
 
@@ -371,7 +371,7 @@ def test_no_other_tool_speaks_for_the_user(name: str) -> None:
 
 
 def test_own_tools_speak_for_the_user_only_in_their_own_shape() -> None:
-    """Other result types, other tools' shapes and refusals that did not fail are the tool's."""
+    """Unexpected result types and refusals that did not fail are attributed to the tool."""
     server = {"type": "mcp_tool_result", "tool_use_id": "toolu_1", "content": "x"}
     blocks = [
         ended("AskUserQuestion", "x", {"answers": {"Which?": "SQLite"}}),
@@ -385,7 +385,7 @@ def test_own_tools_speak_for_the_user_only_in_their_own_shape() -> None:
 
 
 def test_text_beside_a_result_is_not_a_prompt() -> None:
-    """It is injected."""
+    """Text in the same record as a result is injected."""
     block = {"type": "tool_result", "tool_use_id": "t", "content": "ok"}
 
     assert [(turn.kind, turn.text) for turn in turns(said([text("note"), block]))] == [
@@ -398,7 +398,7 @@ def test_text_beside_a_result_is_not_a_prompt() -> None:
 
 
 def test_a_queued_prompt_that_is_sent_counts_once() -> None:
-    """On the line where it was sent; the line of the queue is skipped."""
+    """A queued prompt counts on the line where it was sent; its queue line is skipped."""
     records = (said("one"), queue("enqueue", "two  words"), replied(text("ok")), queue("dequeue"), said("two words"))
 
     assert [(turn.line, turn.text) for turn in turns(*records)] == [(1, "one"), (3, "ok"), (5, "two words")]
@@ -419,7 +419,7 @@ def test_a_line_with_other_events_than_a_queued_prompt_is_not_skipped() -> None:
 
 
 def test_a_queued_prompt_that_is_read_in_the_middle_of_work_is_kept() -> None:
-    """Older versions recorded it nowhere else."""
+    """A prompt that older versions recorded only in the queue is kept."""
     records = (said("one"), queue("enqueue", "and commit"), queue("remove"), replied(text("ok")))
 
     assert [(turn.line, turn.kind, turn.text) for turn in turns(*records) if turn.speaker is HUMAN] == [
@@ -429,7 +429,7 @@ def test_a_queued_prompt_that_is_read_in_the_middle_of_work_is_kept() -> None:
 
 
 def test_a_queued_prompt_that_is_attached_counts_once() -> None:
-    """Newer versions record it again as an attachment."""
+    """A queued prompt that newer versions repeat as an attachment counts once."""
     attached = {"type": "queued_command", "prompt": "and commit", "commandMode": "prompt", "origin": {"kind": "human"}}
     notice = {"type": "queued_command", "prompt": "job done", "commandMode": "task-notification"}
     records = (
@@ -447,7 +447,7 @@ def test_a_queued_prompt_that_is_attached_counts_once() -> None:
 @pytest.mark.parametrize("told", ["", "and commit"])
 @pytest.mark.parametrize("later", ["typo", "and commit"])
 def test_a_prompt_that_was_read_is_not_withdrawn(told: str, later: str) -> None:
-    """Withdrawing concerns prompts that are still in the queue."""
+    """Withdrawing affects only prompts that are still in the queue."""
     worked = (said("one"), queue("enqueue", "and commit"), queue("remove", told), replied(text("ok")))
     records = (*worked, queue("enqueue", later), queue("popAll"))
 
@@ -456,21 +456,21 @@ def test_a_prompt_that_was_read_is_not_withdrawn(told: str, later: str) -> None:
 
 
 def test_a_withdrawn_prompt_is_dropped() -> None:
-    """The user edits it and sends another."""
+    """A prompt that the user withdraws, edits and sends again counts only in its final form."""
     assert skipped(queue("enqueue", "typo"), queue("popAll")) == [(2, "bookkeeping"), (1, "withdrawn")]
 
 
 @pytest.mark.parametrize("content", ['{"task_id": "b1"}', "<task-notification>x</task-notification>"])
-def test_notices_in_the_queue_are_no_prompts(content: str) -> None:
-    """Reports of background tasks are in the same queue."""
+def test_notices_in_the_queue_are_not_prompts(content: str) -> None:
+    """Reports of background tasks in the queue are not prompts."""
     assert skipped(queue("enqueue", content)) == [(1, "queued")]
 
 
-# The session as a whole
+# Session facts
 
 
 def test_titles_have_ranks() -> None:
-    """The user's title precedes the agent's, the model's and the summary; repetitions are skipped."""
+    """The user's title outranks the agent's, the model's and the summary; repetitions are skipped."""
     records = (
         said("Fix it\nplease"),
         {"type": "summary", "summary": "Summed up", "leafUuid": "leaf"},
@@ -489,7 +489,7 @@ def test_titles_have_ranks() -> None:
 
 
 def test_the_fields_around_a_message_are_noted_when_they_change() -> None:
-    """Session, folder, branch, version and model."""
+    """Changes of session, folder, branch, version and model are noted."""
     place = {"sessionId": SESSION, "cwd": "/a", "gitBranch": "main", "version": "2.1.9"}
     moved = {**place, "cwd": "/b", "gitBranch": "HEAD"}
     events = read(said("go", **place), replied(text("1"), **place), replied(text("2"), **moved), said("on", **moved))
@@ -502,7 +502,7 @@ def test_the_fields_around_a_message_are_noted_when_they_change() -> None:
 
 
 def test_links_are_noted() -> None:
-    """Pull requests, the next session, and the origin of a fork."""
+    """Pull requests, the next session, and the origin of a fork are noted."""
     other = "0d9f1c1e-0000-4000-8000-000000000002"
     events = read(
         {"type": "pr-link", "prNumber": 7, "prUrl": "https://example.org/pull/7", "sessionId": SESSION},
@@ -516,7 +516,7 @@ def test_links_are_noted() -> None:
 
 
 def test_a_recap_and_a_compaction_are_turns() -> None:
-    """A recap loses its hint; a compaction has the number of tokens."""
+    """A recap appears without its hint; a compaction includes the number of tokens."""
     recap, border = turns(
         {"type": "system", "subtype": "away_summary", "content": "Tests pass. (disable recaps in /config)"},
         {"type": "system", "subtype": "compact_boundary", "compactMetadata": {"trigger": "auto", "preTokens": 9}},
@@ -527,7 +527,7 @@ def test_a_recap_and_a_compaction_are_turns() -> None:
 
 
 def test_a_rewind_is_noted() -> None:
-    """Two prompts after the same record: the first was abandoned."""
+    """Of two prompts after the same record, the first prompt is abandoned."""
     records = (
         replied(text("hi"), uuid="a"),
         said("one way", uuid="b", parentUuid="a"),
@@ -541,7 +541,7 @@ def test_a_rewind_is_noted() -> None:
 
 
 def test_a_rewind_beyond_the_start_of_reading_asks_for_the_whole_file() -> None:
-    """Earlier lines are unknown."""
+    """A rewind to a line before the start of reading requests a read of the whole file."""
     records = (
         replied(text("hi"), uuid="a"),
         said("one", uuid="b", parentUuid="a"),
@@ -554,8 +554,8 @@ def test_a_rewind_beyond_the_start_of_reading_asks_for_the_whole_file() -> None:
     assert notes(read(*records, start=(4, len(written(records[:3])))), Fact.REWOUND) == [(5, "")]
 
 
-def test_parallel_calls_are_no_rewind() -> None:
-    """A record may have several children."""
+def test_parallel_calls_are_not_a_rewind() -> None:
+    """A record with several tool calls as children is not a rewind."""
     events = read(
         said("go", uuid="a"),
         replied(tool("Bash", {}, "t1"), uuid="b", parentUuid="a"),
@@ -569,7 +569,7 @@ def test_parallel_calls_are_no_rewind() -> None:
     assert notes(events, Fact.REWOUND) == []
 
 
-# Lines without conversation
+# Records without conversation
 
 
 @pytest.mark.parametrize(
@@ -601,12 +601,12 @@ def test_parallel_calls_are_no_rewind() -> None:
     ],
 )
 def test_every_other_record_has_a_reason(record: object, reason: str) -> None:
-    """The lines around it are read."""
+    """Every other record is skipped with a reason, and the surrounding lines are read."""
     assert skipped(said("before"), record, said("after")) == [(2, reason)]
 
 
 def test_records_glued_to_progress_are_not_lost() -> None:
-    """Progress is skipped undecoded only if it is alone on its line."""
+    """A progress record is skipped undecoded only if it is alone on its line."""
     title = b'{"type":"ai-title","aiTitle":"Kept"}'
     events = read(b'{"uuid":"p","type":"progress","data":{"type":"x"}}' + title)
 
@@ -614,7 +614,7 @@ def test_records_glued_to_progress_are_not_lost() -> None:
 
 
 def test_two_records_on_one_line_are_both_read() -> None:
-    """A message with a summary gives a turn and a title."""
+    """A message and a summary on one line yield a turn and a title."""
     events = read(written([said("go")])[:-1] + b'{"type":"summary","summary":"Title","leafUuid":"x"}')
 
     assert [type(event) for event in events] == [Turn, Note]
@@ -636,7 +636,7 @@ def test_two_records_on_one_line_are_both_read() -> None:
     ],
 )
 def test_times_of_every_kind_are_read(timestamp: object, expected: int | None) -> None:
-    """A time is an instant or unknown, never an error."""
+    """A time in any notation is read as an instant or as unknown, without an error."""
     assert turns(said("go", timestamp=timestamp))[0].at == expected
 
 
@@ -662,7 +662,7 @@ shapes = st.recursive(st.none() | st.booleans() | st.integers(-5, 10**18) | word
 
 @st.composite
 def record(draw: st.DrawFn) -> dict[str, Any]:
-    """A record that is right, right with odd parts, or odd throughout."""
+    """Draw a record that is valid, partly unexpected, or entirely unexpected."""
     match draw(st.integers(0, 6)):
         case 0:
             return said(draw(words))
@@ -695,7 +695,7 @@ transcripts = st.lists(
 @example([written([result(None, [{"type": [0]}])]).strip()])
 @example([written([queue("enqueue", "two words"), queue("enqueue", "Bash")]).replace(b"\n", b""), b"", b"x"])
 def test_every_line_of_a_mixture_is_accounted_for(content: list[bytes]) -> None:
-    """Each line has turns and notes, or exactly one reason."""
+    """Each line yields turns and notes, or exactly one reason."""
     events = read(*content)
     passed = Counter(event.line for event in events if isinstance(event, Skipped))
     told = {event.line for event in events if not isinstance(event, Skipped)}
@@ -709,7 +709,7 @@ def test_every_line_of_a_mixture_is_accounted_for(content: list[bytes]) -> None:
 
 
 def test_a_file_is_recognised_by_its_content() -> None:
-    """By any of the usual first lines; files of other agents are not."""
+    """A file is recognised by any of the usual first lines; files of other agents are not recognised."""
     ours: list[dict[str, Any]] = [
         {"type": "last-prompt", "sessionId": SESSION},
         {"type": "file-history-snapshot", "messageId": "m", "snapshot": {}},
@@ -731,7 +731,7 @@ def test_a_file_is_recognised_by_its_content() -> None:
 
 
 def test_a_session_is_identified_by_its_file_name_or_its_records() -> None:
-    """A file name that is a session id comes first."""
+    """A file name that is a session ID takes precedence over the records."""
     head = written([said("go", sessionId=SESSION)])
     other = "0d9f1c1e-0000-4000-8000-000000000009"
 
@@ -741,7 +741,7 @@ def test_a_session_is_identified_by_its_file_name_or_its_records() -> None:
 
 
 def test_a_sub_agent_belongs_to_its_parent() -> None:
-    """The folder or the records name the parent."""
+    """The folder or the records identify the parent of a sub-agent."""
     line = written([said("task", sessionId=SESSION, isSidechain=True, agentId="1a2b3c4d")])
     parent = "0d9f1c1e-0000-4000-8000-000000000009"
 
@@ -757,7 +757,7 @@ def test_a_sub_agent_belongs_to_its_parent() -> None:
 
 
 def test_the_records_of_a_sub_agent_name_its_parent() -> None:
-    """Their session id is that of the parent."""
+    """The session ID in a sub-agent's records is the ID of its parent."""
     other = "0d9f1c1e-0000-4000-8000-000000000009"
     events = read(said("task", sessionId=other, agentId="a1"), kind=SessionKind.SUBAGENT)
 
@@ -773,7 +773,7 @@ def make(root: Path, *names: str) -> None:
 
 
 def test_the_folders_of_all_versions_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The configured folder and both usual ones, if they exist."""
+    """The configured folder and both default folders are found if they exist."""
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("USERPROFILE", str(tmp_path))
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "elsewhere"))
@@ -786,8 +786,8 @@ def test_the_folders_of_all_versions_are_found(tmp_path: Path, monkeypatch: pyte
     assert len(ClaudeCode().roots()) == 2
 
 
-def test_other_files_are_no_transcripts(tmp_path: Path) -> None:
-    """Tool output, notes and logs beside sessions and sub-agents."""
+def test_other_files_are_not_transcripts(tmp_path: Path) -> None:
+    """Tool output, notes and logs beside sessions and sub-agents are not transcripts."""
     wanted = [
         "-a/agent-1a2b3c4d.jsonl",
         f"-a/{SESSION}.jsonl",
@@ -805,7 +805,7 @@ def test_other_files_are_no_transcripts(tmp_path: Path) -> None:
 
 
 def test_a_damaged_folder_does_not_hide_the_others(tmp_path: Path) -> None:
-    """Loops of links, dangling links and odd names are skipped."""
+    """Link loops, dangling links and unusual names are skipped."""
     make(tmp_path, "-a/one.jsonl", "-b/two.jsonl")
     (tmp_path / "-a" / "loop").symlink_to(tmp_path)
     (tmp_path / "-a" / "dangling.jsonl").symlink_to(tmp_path / "nowhere")
@@ -819,7 +819,7 @@ def test_a_damaged_folder_does_not_hide_the_others(tmp_path: Path) -> None:
 def test_an_unreadable_folder_is_skipped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The log names it; the others are searched."""
+    """An unreadable folder is logged, and the other folders are searched."""
     make(tmp_path, "-a/one.jsonl", "-b/two.jsonl")
     whole = os.scandir
 
@@ -851,13 +851,13 @@ def test_an_unreadable_folder_is_skipped(
     ],
 )
 def test_archive_names_are_safe(path: str, root: str, expected: str) -> None:
-    """The project folder and the session, in characters of every file system."""
+    """An archive name contains the project folder and the session, in characters safe for every file system."""
     assert ClaudeCode().archive_name(Path(path), Path(root)) == expected
 
 
 @given(st.lists(st.text(min_size=1).filter(lambda part: "/" not in part and "\0" not in part), min_size=1, max_size=4))
 def test_no_name_leads_out_of_the_archive(parts: list[str]) -> None:
-    """No part is empty, a dot or absolute, and the name can be encoded."""
+    """No path component is empty, a dot or absolute, and the name can be encoded as UTF-8."""
     name = ClaudeCode().archive_name(Path("/root", *parts, "s.jsonl"), Path("/root"))
 
     assert name.encode()
@@ -874,7 +874,7 @@ def samples() -> list[Path]:
 
 @pytest.mark.skipif(not SAMPLES.exists(), reason="needs the shared samples")
 def test_real_transcripts_are_read_completely() -> None:
-    """Every line is accounted for, the text is clean, and few records are unknown."""
+    """Every line of a real transcript is accounted for, the text is clean, and few records are unknown."""
     unknown = lines = prompts = 0
     for path in random.Random(7).sample(samples(), 40):
         with path.open("rb") as file:
@@ -901,7 +901,7 @@ def test_real_transcripts_are_read_completely() -> None:
 
 @pytest.mark.skipif(not SAMPLES.exists(), reason="needs the shared samples")
 def test_no_sample_of_another_agent_is_recognised() -> None:
-    """As a transcript of Claude Code."""
+    """Samples of other agents are not recognised as transcripts of Claude Code."""
     for path in SAMPLES.rglob("*.jsonl"):
         with path.open("rb") as file:
             claimed = isinstance(recognise(file.read(HEAD_BYTES)), ClaudeCode)

@@ -51,7 +51,7 @@ def authors(*records: object) -> list[tuple[Speaker, Kind, str]]:
     return [(turn.speaker, turn.kind, turn.text) for turn in turns(*records)]
 
 
-# Who spoke
+# Authors
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ def test_developer_messages_are_context() -> None:
     assert skipped(events(told("Rules", role="developer"))) == [(2, "context")]
 
 
-# What was said twice
+# Repeated records
 
 
 def test_prose_is_read_from_items_and_not_doubled() -> None:
@@ -244,7 +244,7 @@ def test_a_compaction_is_noted_and_its_copy_of_the_history_is_not_read() -> None
     assert said(whole) == [(Kind.COMPACTION, "Conversation compacted")]
 
 
-# What was done
+# Tool calls
 
 
 @pytest.mark.parametrize(
@@ -406,7 +406,7 @@ def test_interruptions_and_errors_are_turns() -> None:
     assert said(event("error", message="quota")) == [(Kind.INJECTED, "quota")]
 
 
-# What the session is
+# Session facts
 
 
 def test_the_first_header_identifies_the_session() -> None:
@@ -521,7 +521,7 @@ def test_the_oldest_rollouts_have_no_envelopes() -> None:
     assert skipped(found) == [(2, "bookkeeping")]
 
 
-# What every reader promises
+# Guarantees of every reader
 
 
 def test_unknown_records_are_skipped_by_name() -> None:
@@ -567,7 +567,7 @@ def test_two_records_on_one_line_are_both_read() -> None:
     assert unaccounted(CODEX, written([meta(), glued, told("Done.", role="assistant")])) == {}
 
 
-# Where the files lie
+# File locations
 
 
 def test_only_rollouts_are_recognised() -> None:

@@ -186,7 +186,7 @@ def test_notices_are_injected_and_unknown_types_are_skipped() -> None:
     assert skipped(events({"id": "a", "type": "new"}, {"a": 1})) == [(2, "unknown-type:new"), (3, "unknown-type:")]
 
 
-# Both ways of writing it down
+# Documents and JSON lines
 
 
 def document(*messages: object) -> bytes:
@@ -230,7 +230,7 @@ def test_a_conversation_on_one_line_is_read() -> None:
     assert [turn.text for exchange in reading.exchanges(GEMINI, data) for turn in exchange.turns] == ["One", "1"]
 
 
-# Where they lie
+# File locations
 
 
 def test_only_its_own_header_is_recognised() -> None:

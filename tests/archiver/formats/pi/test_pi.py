@@ -223,7 +223,7 @@ def test_exactly_the_last_entry_and_its_ancestors_are_active(parents: list[int])
     assert set(range(2, len(nodes) + 2)) - covered == on_branch
 
 
-# What every reader promises
+# Guarantees of every reader
 
 
 def test_a_copied_entry_keeps_its_id_and_other_entries_differ() -> None:
