@@ -1,4 +1,4 @@
-"""Synthetic containers, and what is read from them."""
+"""Synthetic containers, and helpers that read them."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -14,7 +14,7 @@ Said = tuple[Speaker, Kind, str]
 
 
 def database(path: Path, script: str, rows: Iterable[tuple[str, tuple[object, ...]]] = ()) -> apsw.Connection:
-    """Create a database and insert rows. An open connection stands for a running program."""
+    """Create a database and insert rows. The open connection simulates a running program."""
     path.parent.mkdir(parents=True, exist_ok=True)
     connection = apsw.Connection(str(path))
     connection.execute(script).fetchall()
@@ -39,5 +39,5 @@ def said(known: ContainerFormat, path: Path) -> dict[str, list[Said]]:
 
 
 def spoken(found: Iterable[Event]) -> list[Said]:
-    """Return speaker, kind and text of the turns."""
+    """Return the speaker, the kind and the text of each turn."""
     return [(event.speaker, event.kind, event.text) for event in found if isinstance(event, Turn)]

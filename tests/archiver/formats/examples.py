@@ -12,10 +12,10 @@ FOLDER = Path(__file__).with_name("examples")
 
 
 def example(known: TranscriptFormat) -> bytes:
-    """Return the transcript."""
+    """Return the example transcript of an agent."""
     return (FOLDER / f"{known.agent}.jsonl").read_bytes()
 
 
 def records(known: TranscriptFormat) -> list[dict[str, Any]]:
-    """Return the records of the transcript."""
+    """Return the records of the example transcript."""
     return [orjson.loads(line) for line in io.BytesIO(example(known))]

@@ -47,12 +47,12 @@ def typed(message: str, **fields: Any) -> dict[str, Any]:
 
 
 def asked(message: str) -> list[dict[str, Any]]:
-    """Return a prompt as Codex records it: as an item and as an event."""
+    """Return a prompt as recorded by Codex: as an item and as an event."""
     return [told(message), typed(message)]
 
 
 def replied(text: str) -> list[dict[str, Any]]:
-    """Return a reply as Codex records it: as an event and as an item."""
+    """Return a reply as recorded by Codex: as an event and as an item."""
     return [event("agent_message", message=text), told(text, role="assistant")]
 
 

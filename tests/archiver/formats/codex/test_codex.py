@@ -1,4 +1,4 @@
-"""Codex rollouts of all versions: authors, tool calls, and places of transcripts."""
+"""Codex rollouts of all versions: authors, tool calls, and locations of transcripts."""
 
 import json
 from pathlib import Path
@@ -67,12 +67,12 @@ def authors(*records: object) -> list[tuple[Speaker, Kind, str]]:
     ],
 )
 def test_a_prompt_counts_once_however_often_it_is_recorded(records: list[object]) -> None:
-    """As an item, as an event, or both, in any order."""
+    """A prompt counts once if recorded as an item, as an event, or as both in any order."""
     assert authors(*records) == [(Speaker.HUMAN, Kind.PROMPT, "Fix it")]
 
 
 def test_the_same_words_typed_again_are_another_prompt() -> None:
-    """A record of an earlier prompt is no repetition."""
+    """A prompt with the same text as an earlier prompt is a separate prompt."""
     assert reading.prompts(CODEX, meta(), typed("A"), typed("B"), told("A")) == ["A", "B", "A"]
     assert reading.prompts(CODEX, meta(), *asked("go on"), *replied("Done."), *asked("go on")) == ["go on", "go on"]
 
@@ -91,7 +91,7 @@ def test_the_same_words_typed_again_are_another_prompt() -> None:
     ],
 )
 def test_the_programs_own_texts_are_injected(text: str) -> None:
-    """An item that consists of one of the program's tags was not typed by the user."""
+    """An item that consists of one of the program's tags is injected."""
     assert authors(told(text)) == [(Speaker.HOST, Kind.INJECTED, text)]
 
 
@@ -105,12 +105,12 @@ def test_the_programs_own_texts_are_injected(text: str) -> None:
     ],
 )
 def test_pasted_tags_stay_a_prompt(text: str) -> None:
-    """Events record what was typed, so only the program's known tags count as envelopes there."""
+    """Events record typed text, so only the program's known tags count as envelopes in events."""
     assert reading.prompts(CODEX, meta(), typed(text)) == [text]
 
 
-def test_an_injected_text_among_the_events_is_no_prompt() -> None:
-    """Older versions recorded injected texts as events too."""
+def test_an_injected_text_among_the_events_is_not_a_prompt() -> None:
+    """Injected texts that older versions recorded as events are not prompts."""
     context = "<environment_context>x</environment_context>"
 
     assert authors(typed(context)) == [(Speaker.HOST, Kind.INJECTED, context)]
@@ -119,21 +119,21 @@ def test_an_injected_text_among_the_events_is_no_prompt() -> None:
 
 @pytest.mark.parametrize("heading", ["## My request for Codex:", "## My request:"])
 def test_context_that_an_editor_adds_above_a_request_is_dropped(heading: str) -> None:
-    """The prompt begins below the last heading of the request."""
+    """The prompt begins below the last heading that marks the request."""
     text = f"# Context from my IDE setup:\n\n## Active file: a.md\n{heading}\nquoted\n\n{heading}\nFix it"
 
     assert reading.prompts(CODEX, meta(), *asked(text)) == ["Fix it"]
 
 
 def test_a_heading_that_the_user_writes_is_kept() -> None:
-    """It has no editor context above it."""
+    """A request heading without editor context above it is part of the prompt."""
     text = "Please add this:\n## My request:\nFix it"
 
     assert reading.prompts(CODEX, meta(), typed(text)) == [text]
 
 
 def test_pictures_are_named_by_type_and_size() -> None:
-    """Their content is not kept."""
+    """A picture is replaced by its type and size."""
     data = "data:image/png;base64," + "A" * 4096
     shown = event("user_message", message="What is this?", images=[data])
     for_model = item(
@@ -152,7 +152,7 @@ def test_pictures_are_named_by_type_and_size() -> None:
 
 
 def test_a_shell_command_of_the_user_is_the_users() -> None:
-    """It comes with its output."""
+    """The user is the author of a shell command that the user ran; its output is kept."""
     printed = "<result>\nExit code: 1\nOutput:\nno\n</result>"
     call, result = turns(told(f"<user_shell_command>\n<command>\nls\n</command>\n{printed}\n</user_shell_command>"))
 
@@ -162,7 +162,7 @@ def test_a_shell_command_of_the_user_is_the_users() -> None:
 
 
 def test_a_review_is_a_prompt_with_a_command() -> None:
-    """The sentence that follows is the program's, and the verdict counts once."""
+    """The program is the author of the sentence after a review request, and the verdict counts once."""
     output: dict[str, Any] = {"overall_explanation": "Not yet.", "findings": []}
     records = [
         event("entered_review_mode", user_facing_hint="current changes"),
@@ -181,7 +181,7 @@ def test_a_review_is_a_prompt_with_a_command() -> None:
 
 
 def test_developer_messages_are_context() -> None:
-    """They are instructions for the model."""
+    """Developer messages are skipped as context, because they are instructions for the model."""
     assert skipped(events(told("Rules", role="developer"))) == [(2, "context")]
 
 
@@ -189,7 +189,7 @@ def test_developer_messages_are_context() -> None:
 
 
 def test_prose_is_read_from_items_and_not_doubled() -> None:
-    """The event's line counts as repeated."""
+    """Prose is read from items, and the line of the equal event is skipped as repeated."""
     found = events(*asked("Go"), *replied("Done."))
 
     assert [turn.line for turn in found if isinstance(turn, Turn) and turn.kind is Kind.PROSE] == [5]
@@ -197,7 +197,7 @@ def test_prose_is_read_from_items_and_not_doubled() -> None:
 
 
 def test_prose_that_only_an_event_has_is_kept() -> None:
-    """There is no item to prefer."""
+    """Prose without an item is read from its event."""
     assert said(*asked("Go"), event("agent_message", message="Done."))[-1] == (Kind.PROSE, "Done.")
     assert said(*asked("Go"), completed("AgentMessage", content=[{"type": "Text", "text": "Done."}]))[-1] == (
         Kind.PROSE,
@@ -206,7 +206,7 @@ def test_prose_that_only_an_event_has_is_kept() -> None:
 
 
 def test_reasoning_summaries_are_thinking_and_count_once() -> None:
-    """Events and later items repeat them."""
+    """Reasoning summaries count once, although events and later items repeat them."""
     first = {"type": "summary_text", "text": "Look"}
     second = {"type": "summary_text", "text": "Act"}
     records = [
@@ -229,12 +229,12 @@ def test_an_equal_thought_in_another_exchange_is_kept() -> None:
 
 
 def test_encrypted_reasoning_is_skipped() -> None:
-    """The reason says so."""
+    """Encrypted reasoning is skipped with the reason that it is encrypted."""
     assert skipped(events(item("reasoning", summary=[], encrypted_content="x"))) == [(2, "encrypted")]
 
 
 def test_a_compaction_is_noted_and_its_copy_of_the_history_is_not_read() -> None:
-    """Not even if the copy is damaged."""
+    """A compaction is read without decoding its copy of the history, which may be damaged."""
     copy = (
         b'{"timestamp":"2026-03-01T10:00:00Z","type":"compacted","payload":{"message":"So far.","replacement_history":'
     )
@@ -261,14 +261,14 @@ def test_a_compaction_is_noted_and_its_copy_of_the_history_is_not_read() -> None
     ],
 )
 def test_a_call_is_readable_text(name: str, arguments: object, text: str) -> None:
-    """The command, the plan or the arguments; broken arguments stay as they are."""
+    """A call shows the command, the plan or the arguments; invalid arguments are shown unchanged."""
     (turn,) = turns(called(name, arguments))
 
     assert (turn.kind, turn.text, turn.tool, turn.call) == (Kind.CALL, text, name, CALL)
 
 
 def test_a_tool_of_a_server_has_the_name_of_the_server() -> None:
-    """In the usual form for MCP servers."""
+    """The name of an MCP tool includes its server, in the usual form."""
     (turn,) = turns(item("function_call", name="_fetch", namespace="mcp__hub", arguments="{}", call_id=CALL))
 
     assert turn.tool == "mcp__hub__fetch"
@@ -285,7 +285,7 @@ def test_a_tool_of_a_server_has_the_name_of_the_server() -> None:
     ],
 )
 def test_every_type_of_call_is_a_call(record: dict[str, Any], text: str) -> None:
-    """Searches, scripts and shells have record types of their own."""
+    """Searches, scripts and shell calls have separate record types, and all are calls."""
     assert said(record) == [(Kind.CALL, text)]
 
 
@@ -308,7 +308,10 @@ def test_every_type_of_call_is_a_call(record: dict[str, Any], text: str) -> None
     ],
 )  # fmt: skip
 def test_output_has_no_header_and_fails_by_its_exit_code(output: object, text: str, failed: bool) -> None:
-    """For the exit codes of every version; text that only mentions a code does not fail."""
+    """Output headers are removed, and the header's exit code determines failure.
+
+    Text that only mentions an exit code does not count as a failure.
+    """
     result = turns(called("exec_command", '{"cmd":"x"}'), answered(output))[-1]
 
     assert (result.kind, result.text, result.failed, result.tool) == (Kind.RESULT, text, failed, "exec_command")
@@ -323,21 +326,21 @@ def patch(**fields: Any) -> list[dict[str, Any]]:
 
 
 def test_the_files_of_a_patch_come_from_the_event_that_ends_it() -> None:
-    """Moved files are included."""
+    """The event that ends a patch lists its files, including moved files."""
     found = turns(*patch(success=True, changes={"/w/a.py": {"type": "update", "move_path": "/w/c.py"}}))
 
     assert [(turn.kind, turn.writes) for turn in found] == [(Kind.CALL, ()), (Kind.RESULT, ("/w/a.py", "/w/c.py"))]
 
 
 def test_a_failed_patch_writes_no_files() -> None:
-    """Its paths do not count."""
+    """The paths of a failed patch do not count as written."""
     result = turns(*patch(success=False, stderr="no such line", changes={"/w/a.py": {}}))[-1]
 
     assert (result.writes, result.failed, result.text) == ((), True, "no such line")
 
 
 def test_without_an_event_the_files_come_from_the_patch() -> None:
-    """In older versions and in shell commands."""
+    """For older versions and shell commands, the file list comes from the patch text."""
     call, _, output = patch()
     shell = called("shell", json.dumps({"command": ["bash", "-lc", f"apply_patch <<'E'\n{PATCH}\nE"]}))
 
@@ -346,7 +349,7 @@ def test_without_an_event_the_files_come_from_the_patch() -> None:
 
 
 def test_a_paginated_history_has_patches_and_commands_as_items() -> None:
-    """Completed items replace the events."""
+    """In a paginated history, completed items replace the events of patches and commands."""
     changed = completed("FileChange", changes={"/w/a.py": {}}, status="completed")
     ran = completed("CommandExecution", command=["sh", "-c", "ls"], aggregated_output="a.py", exit_code=3)
     first, second = turns(changed, ran)
@@ -356,7 +359,7 @@ def test_a_paginated_history_has_patches_and_commands_as_items() -> None:
 
 
 def test_the_event_of_a_command_is_dropped_if_an_item_has_the_output() -> None:
-    """Older versions recorded the output twice."""
+    """Output that older versions recorded twice counts once."""
     end = event("exec_command_end", call_id=CALL, command=["ls"], aggregated_output="a.py", exit_code=0)
 
     assert said(called("exec_command", '{"cmd":"ls"}'), end, answered("a.py"))[1:] == [(Kind.RESULT, "a.py")]
@@ -372,7 +375,7 @@ def test_the_event_of_a_command_is_dropped_if_an_item_has_the_output() -> None:
     ],
 )
 def test_the_output_of_a_server_is_read_from_its_event(result: object, text: str, failed: bool) -> None:
-    """If no item has it."""
+    """The output of an MCP tool is read from its event if no item contains the output."""
     end = event("mcp_tool_call_end", call_id=CALL, invocation={"server": "hub", "tool": "get"}, result=result)
     (turn,) = turns(end)
 
@@ -380,7 +383,7 @@ def test_the_output_of_a_server_is_read_from_its_event(result: object, text: str
 
 
 def test_found_tools_are_listed_by_name() -> None:
-    """Without their long descriptions."""
+    """Tools found by a tool search are listed without their long descriptions."""
     output = item(
         "tool_search_output",
         call_id=CALL,
@@ -391,7 +394,7 @@ def test_found_tools_are_listed_by_name() -> None:
 
 
 def test_long_output_is_shortened_on_request() -> None:
-    """The archived line stays complete."""
+    """Long output is shortened on request, while the archived line stays complete."""
     short, whole = (turns(answered("x" * 9000), shorten=shorten)[-1] for shorten in (True, False))
 
     assert len(trim(short.text)) < 2000
@@ -399,7 +402,7 @@ def test_long_output_is_shortened_on_request() -> None:
 
 
 def test_interruptions_and_errors_are_turns() -> None:
-    """They show why an exchange ended."""
+    """Interruptions and errors are turns that show why an exchange ended."""
     assert [(turn.text, turn.failed) for turn in turns(event("turn_aborted", reason="interrupted"))] == [
         ("Turn aborted: interrupted", True)
     ]
@@ -410,7 +413,7 @@ def test_interruptions_and_errors_are_turns() -> None:
 
 
 def test_the_first_header_identifies_the_session() -> None:
-    """A fork repeats the header of its origin, a resumed session its own."""
+    """The first header identifies a session, although forks and resumed sessions contain further headers."""
     ancestor = meta(id=PARENT, cwd="/elsewhere")
     found = events(ancestor, meta(), meta(git={"branch": "fix"}))
 
@@ -430,7 +433,7 @@ def test_the_first_header_identifies_the_session() -> None:
     ],
 )
 def test_a_sub_agent_belongs_to_its_parent(fields: dict[str, Any], kind: SessionKind, parent: str) -> None:
-    """A fork is a session of its own that names its origin."""
+    """A sub-agent belongs to its parent; a fork is a separate session with a link to its origin."""
     session = reading.session(CODEX, written([meta(**fields)]))
 
     assert (session.kind, session.parent_id) == (kind, parent)
@@ -439,7 +442,7 @@ def test_a_sub_agent_belongs_to_its_parent(fields: dict[str, Any], kind: Session
 
 
 def test_the_task_of_a_sub_agent_is_a_prompt_of_the_host() -> None:
-    """A message from the parent is a task, one from a sub-agent a report."""
+    """A message from the parent is a task; a message from a sub-agent is a report."""
     header = meta(source={"subagent": {"thread_spawn": {"parent_thread_id": PARENT}}})
     task = item("agent_message", author="/root", recipient="/root/a", content=[{"type": "input_text", "text": "Look"}])
     report = item("agent_message", author="/root/a/b", recipient="/root/a", content=[{"text": "Found"}])
@@ -454,7 +457,7 @@ def test_the_task_of_a_sub_agent_is_a_prompt_of_the_host() -> None:
 
 
 def test_models_titles_and_usage_are_noted_when_they_are_new() -> None:
-    """The token count is repeated with every change of a limit."""
+    """Models, titles and usage are noted once, although token counts repeat with each change of limits."""
     count = event(
         "token_count",
         info={"last_token_usage": {"input_tokens": 9, "output_tokens": 2}, "total_token_usage": {"total_tokens": 11}},
@@ -471,7 +474,7 @@ def test_models_titles_and_usage_are_noted_when_they_are_new() -> None:
 
 
 def test_an_exchange_has_the_folder_and_the_branch_of_its_start() -> None:
-    """They are recorded before the prompt."""
+    """The folder and the branch recorded before a prompt apply to its exchange."""
     data = written(
         [meta(git={"branch": "main"}), *asked("One"), line("turn_context", {"cwd": "/home/demo/till"}), *asked("Two")]
     )
@@ -483,14 +486,14 @@ def test_an_exchange_has_the_folder_and_the_branch_of_its_start() -> None:
 
 
 def test_prompts_that_were_rolled_back_are_abandoned() -> None:
-    """The note has the line of the first of them."""
+    """The value of the rewind note is the line of the first abandoned prompt."""
     found = events(*asked("One"), *asked("Two"), *asked("Three"), event("thread_rolled_back", num_turns=2))
 
     assert notes(found, Fact.REWOUND) == [(8, "4")]
 
 
 def test_a_rollback_beyond_the_start_of_reading_asks_for_the_whole_file() -> None:
-    """Earlier lines are unknown."""
+    """A rollback to a line before the start of reading requests a read of the whole file."""
     data = written([meta(), *asked("One"), *asked("Two"), event("thread_rolled_back", num_turns=2)])
     second = reading.exchanges(CODEX, data)[1].span
     reader = CODEX.reader(reading.session(CODEX, data))
@@ -501,7 +504,7 @@ def test_a_rollback_beyond_the_start_of_reading_asks_for_the_whole_file() -> Non
 
 
 def test_the_oldest_rollouts_have_no_envelopes() -> None:
-    """A bare header, bare items and lines of state."""
+    """The oldest rollouts have headers, items and state lines without envelopes."""
     records: list[dict[str, Any]] = [
         {"id": SESSION, "timestamp": "2025-06-01T10:00:00Z", "instructions": None, "git": {"branch": "main"}},
         {"record_type": "state"},
@@ -525,7 +528,7 @@ def test_the_oldest_rollouts_have_no_envelopes() -> None:
 
 
 def test_unknown_records_are_skipped_by_name() -> None:
-    """A record type of a later version is no error."""
+    """A record type of a later version is skipped with its type name."""
     records = [event("new_thing"), item("new_item"), line("new_kind", {}), completed("NewItem"), {}, {"payload": 3}]
 
     assert [reason for _, reason in skipped(events(*records))] == [
@@ -539,7 +542,7 @@ def test_unknown_records_are_skipped_by_name() -> None:
 
 
 def test_copies_of_a_line_share_an_id_and_other_lines_do_not() -> None:
-    """Numbered ids such as `call_1` occur in every session and do not count."""
+    """IDs such as `call_1` occur in every session, so they do not identify a record."""
     first, again = turns(told("A"), told("A"))
     counted = [turns(called("shell", '{"command":"ls"}', call="call_1"), *asked(word))[0].record for word in ("x", "y")]
     results = turns(answered("a", call="call_1"), answered("b", call="call_1"))
@@ -553,14 +556,14 @@ def test_copies_of_a_line_share_an_id_and_other_lines_do_not() -> None:
 
 
 def test_output_in_a_later_exchange_belongs_to_no_call() -> None:
-    """Nothing is remembered beyond the start of an exchange."""
+    """Calls are forgotten at the start of the next exchange."""
     data = written([meta(), *asked("Go"), called("shell", '{"command":"ls"}'), *asked("Stop"), answered("ok")])
 
     assert changed_by_resuming(CODEX, data) == []
 
 
 def test_two_records_on_one_line_are_both_read() -> None:
-    """The line is not skipped if one of them is repeated."""
+    """A line is not skipped if only one of its two records is repeated."""
     glued = b"".join(json.dumps(record).encode() for record in (typed("Go"), event("agent_message", message="Done.")))
 
     assert said(glued) == [(Kind.PROMPT, "Go"), (Kind.PROSE, "Done.")]
@@ -571,14 +574,14 @@ def test_two_records_on_one_line_are_both_read() -> None:
 
 
 def test_only_rollouts_are_recognised() -> None:
-    """Records of other agents are not."""
+    """Rollouts are recognised; records of other agents are not."""
     assert [known.agent for known in all_formats() if known.recognises([meta()])] == ["codex"]
     assert recognise(written([{"type": "world_state", "payload": {}}])) is not None
     assert not CODEX.recognises([{"type": "event_msg"}, {"type": "user", "payload": {}}, {}])
 
 
 def test_rollouts_are_found_in_both_folders(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Current and archived ones; a compressed twin is ignored."""
+    """Current and archived rollouts are found; a compressed duplicate is ignored."""
     monkeypatch.setenv("CODEX_HOME", str(tmp_path))
     day = tmp_path / "sessions" / "2026" / "03" / "01"
     archived = tmp_path / "archived_sessions"
@@ -602,7 +605,7 @@ def test_rollouts_are_found_in_both_folders(monkeypatch: pytest.MonkeyPatch, tmp
 
 
 def test_without_a_header_the_file_name_identifies_the_session() -> None:
-    """It ends in the session's id."""
+    """A file name that ends in a session ID identifies a session without a header."""
     path = Path(f"rollout-2026-03-01T10-00-00-{SESSION}.jsonl.zst")
 
     assert CODEX.identify(path, b"").native_id == SESSION

@@ -1,4 +1,4 @@
-"""Copilot CLI: authors, tool calls, and places of transcripts."""
+"""Copilot CLI: authors, tool calls, and locations of transcripts."""
 
 from pathlib import Path
 from typing import Any
@@ -60,7 +60,7 @@ def said(*records: object) -> list[tuple[Speaker, Kind, str]]:
 
 
 def test_a_prompt_is_the_typed_text_with_attachment_names() -> None:
-    """Text that the program adds for the model is dropped."""
+    """A prompt excludes text that the program adds for the model."""
     attached = [{"type": "file", "path": "/w/a.py", "displayName": "a.py"}]
 
     assert said(typed("Fix it")) == [(Speaker.HUMAN, Kind.PROMPT, "Fix it")]
@@ -69,12 +69,12 @@ def test_a_prompt_is_the_typed_text_with_attachment_names() -> None:
 
 @pytest.mark.parametrize("fields", [{"source": "skill-pdf"}, {"isAutopilotContinuation": True}])
 def test_messages_of_a_skill_or_the_autopilot_are_injected(fields: dict[str, Any]) -> None:
-    """The event names the source."""
+    """A message is injected if its event has a skill or the autopilot as the source."""
     assert said(typed("Go on", **fields)) == [(Speaker.HOST, Kind.INJECTED, "Go on")]
 
 
 def test_a_reply_has_thinking_prose_and_calls() -> None:
-    """They share a group; the start event of an announced call is dropped."""
+    """All parts of a reply share a group; the start event of an announced call is dropped."""
     reply = replied("I look.", call("bash", {"command": "ls", "description": "List"}), reasoningText="Hm")
     found = events(typed("Go"), reply, begun("bash", {"command": "ls"}), ended("a.py"))
     of_reply = [turn for turn in found if isinstance(turn, Turn) and turn.line == 3]
@@ -90,7 +90,7 @@ def test_a_reply_has_thinking_prose_and_calls() -> None:
 
 @pytest.mark.parametrize("first", ["start", "message"])
 def test_a_call_counts_once_in_either_order(first: str) -> None:
-    """A start event without a message is a call too."""
+    """A message and a start event count as one call; a start event alone is a call too."""
     message, start = replied("", call("bash", {"command": "ls"})), begun("bash", {"command": "ls"})
     both = [start, message] if first == "start" else [message, start]
 
@@ -112,7 +112,7 @@ def test_a_call_counts_once_in_either_order(first: str) -> None:
 def test_results_have_the_files_that_were_touched(
     tool: str, arguments: dict[str, str], reads: tuple[str, ...], writes: tuple[str, ...]
 ) -> None:
-    """The tool tells reading from writing; a failed call touches no file."""
+    """The tool determines whether files are read or written; a failed call affects no file."""
     request = replied("", call(tool, arguments))
     done, failed = turns(request, ended("ok"))[-1], turns(request, ended("no", success=False))[-1]
 
@@ -121,7 +121,7 @@ def test_results_have_the_files_that_were_touched(
 
 
 def test_the_first_and_last_events_describe_the_session() -> None:
-    """Folder, model, changed files and token usage."""
+    """The first and last events provide folder, model, changed files and token usage."""
     end = record(
         "session.shutdown",
         codeChanges={"filesModified": ["/w/a.py"]},
@@ -148,7 +148,7 @@ def test_an_exchange_has_the_folder_of_its_start() -> None:
 
 
 def test_other_records_are_skipped_by_reason() -> None:
-    """Hooks, instructions and state have reasons; unknown types are named."""
+    """Hooks, instructions and state are skipped with reasons; unknown types are skipped by type name."""
     kinds = ("hook.start", "system.message", "session.info", "subagent.started", "assistant.turn_end", "new.thing")
 
     assert [reason for _, reason in skipped(events(*map(record, kinds)))] == [
@@ -162,14 +162,14 @@ def test_other_records_are_skipped_by_reason() -> None:
 
 
 def test_errors_interruptions_and_compactions_are_turns() -> None:
-    """They show why an exchange ended and where context was removed."""
+    """Errors, interruptions and compactions are turns that show the end of an exchange or removed context."""
     assert said(record("session.error", message="quota")) == [(Speaker.HOST, Kind.INJECTED, "quota")]
     assert said(record("abort", reason="user")) == [(Speaker.HOST, Kind.INJECTED, "Aborted: user")]
     assert said(record("session.compaction_complete")) == [(Speaker.HOST, Kind.COMPACTION, "Conversation compacted")]
 
 
 def test_two_records_on_one_line_are_both_read() -> None:
-    """The line is not skipped if one of them is repeated."""
+    """A line is not skipped if only one of its two records is repeated."""
     glued = written([typed("Go")]).strip() + written([begun("bash", {})]).strip()
     records = [started(), glued, replied("", call("bash", {}))]
 
@@ -178,7 +178,7 @@ def test_two_records_on_one_line_are_both_read() -> None:
 
 
 def test_only_its_own_events_are_recognised() -> None:
-    """By type, data and parent."""
+    """Events are recognised by their fields for type, data and parent."""
     assert [known.agent for known in all_formats() if known.recognises([started()])] == ["copilot"]
     assert not COPILOT.recognises(
         [{"type": "session.start", "data": {}}, {"type": "user", "data": {}, "parentId": ""}, {}]
@@ -186,7 +186,7 @@ def test_only_its_own_events_are_recognised() -> None:
 
 
 def test_sessions_are_found_without_the_files_beside_them(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Other files are no transcripts; the folder names the session if no event does."""
+    """Other files are not transcripts; the folder name identifies a session if no event does."""
     monkeypatch.setenv("COPILOT_HOME", str(tmp_path))
     root = tmp_path / "session-state"
     for name in (f"{SESSION}/events.jsonl", f"{SESSION}/files/data.jsonl", "old.jsonl", f"{SESSION}/workspace.yaml"):

@@ -50,7 +50,7 @@ def editor(path: Path, *rows: tuple[str, tuple[object, ...]]) -> Path:
 
 
 def test_messages_come_in_the_order_of_the_conversation(tmp_path: Path) -> None:
-    """Not in the order of the database; unlisted messages come last."""
+    """Messages follow the conversation's order, not the database's; unlisted messages come last."""
     backwards = [bubble(name, value) for name, value in reversed(BUBBLES.items())]
     path = editor(
         tmp_path / "globalStorage" / "state.vscdb", composer(), *backwards, bubble("b0", {"type": 1, "text": "?"})
@@ -60,7 +60,7 @@ def test_messages_come_in_the_order_of_the_conversation(tmp_path: Path) -> None:
 
 
 def test_a_conversation_has_title_folder_model_and_usage(tmp_path: Path) -> None:
-    """From its header and its bubbles."""
+    """The header and the bubbles provide title, folder, model and usage."""
     path = editor(tmp_path / "state.vscdb", composer(), *(bubble(*each) for each in BUBBLES.items()))
     (data,) = contents(KNOWN, path).values()
     found = unrolled(KNOWN, data)
@@ -73,7 +73,7 @@ def test_a_conversation_has_title_folder_model_and_usage(tmp_path: Path) -> None
 
 
 def test_older_storage_is_read_too(tmp_path: Path) -> None:
-    """Messages inside the conversation, and tabs in a project's database."""
+    """Messages inside a conversation and tabs in a project's database are read."""
     inline = [{"bubbleId": name, **value} for name, value in BUBBLES.items()]
     tab = {
         "tabId": "t1",
@@ -93,7 +93,7 @@ def test_older_storage_is_read_too(tmp_path: Path) -> None:
 
 
 def test_unexpected_values_affect_only_their_line(tmp_path: Path) -> None:
-    """Null, garbled values, other types, and messages of a missing conversation."""
+    """NULL, invalid values, other types, and messages of a missing conversation do not affect other lines."""
     odd = [bubble("o1", None), bubble("o2", b"\xff{garbled"), bubble("o3", [3]), bubble("o4", {"type": 9})]
     odd += [(PUT, ("bubbleId:lost:b", '{"type": 1, "text": "Lost"}')), (PUT, ("composerData:", b"\x00"))]
     path = editor(tmp_path / "state.vscdb", composer(), *(bubble(*each) for each in BUBBLES.items()), *odd)
@@ -109,7 +109,7 @@ def test_unexpected_values_affect_only_their_line(tmp_path: Path) -> None:
 
 
 def test_a_fingerprint_changes_only_with_its_conversation(tmp_path: Path) -> None:
-    """Also if a value is replaced by one of the same length."""
+    """A fingerprint also changes if a value is replaced by another value of the same length."""
     path = editor(tmp_path / "state.vscdb", composer(), bubble("b1", BUBBLES["b1"]), (PUT, ("composerData:k2", "{}")))
     before = {each.archive_name: each.fingerprint for each in KNOWN.sessions(path)}
     database(path, "", [bubble("b1", {**BUBBLES["b1"], "text": "Add a TEST"})]).close()
@@ -119,7 +119,7 @@ def test_a_fingerprint_changes_only_with_its_conversation(tmp_path: Path) -> Non
 
 
 def test_a_chat_has_its_messages_in_order(tmp_path: Path) -> None:
-    """Binary blobs are ignored; a tool that prints an envelope of the user asks nothing."""
+    """Binary blobs are ignored, and tool output with a user envelope is not a prompt."""
     path = tmp_path / "w1" / "c1" / "store.db"
     blobs: list[object] = [
         json.dumps({"role": "system", "content": "Be brief"}),
@@ -154,7 +154,7 @@ def said_in(role: str, *content: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_a_transcript_is_read_line_by_line() -> None:
-    """Equal lines are different prompts."""
+    """Equal lines of a transcript are different prompts."""
     text = {"type": "text", "text": "Go"}
     call = {"type": "tool_use", "name": "Read", "input": {"file_path": "a.py"}}
     result = {"type": "tool_result", "content": [{"type": "text", "text": "code"}]}
@@ -169,7 +169,7 @@ def test_a_transcript_is_read_line_by_line() -> None:
 
 
 def test_a_transcript_has_the_time_of_its_file_and_its_parent(tmp_path: Path) -> None:
-    """It has neither times nor ids."""
+    """A transcript has no times or IDs, so its time comes from the file."""
     path = tmp_path / "p1" / "subagents" / "s1.jsonl"
     path.parent.mkdir(parents=True)
     path.write_text("")
@@ -180,7 +180,7 @@ def test_a_transcript_has_the_time_of_its_file_and_its_parent(tmp_path: Path) ->
 
 
 def test_databases_and_transcripts_are_found(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """For the editor, chats and agents."""
+    """Databases of the editor and of chats, and agent transcripts, are found."""
     monkeypatch.setattr("sys.platform", "linux")
     places = [
         home / ".config" / "Cursor" / "User" / "globalStorage" / "state.vscdb",

@@ -64,25 +64,25 @@ def said(*records: object) -> list[tuple[int, Speaker, Kind, str]]:
     ],
 )
 def test_a_prompt_is_text_or_parts(content: object, text: str) -> None:
-    """Text, a part, or a list of both."""
+    """A prompt is text, a part, or a list of both."""
     assert said(typed(1, content)) == [(2, Speaker.HUMAN, Kind.PROMPT, text)]
 
 
 def test_the_displayed_prompt_counts() -> None:
-    """The program adds the content of named files for the model."""
+    """The prompt is the displayed text, without file contents that the program adds for the model."""
     prompt = typed(1, "Fix @a.py\n--- Content of a.py ---\n…", displayContent="Fix @a.py")
 
     assert said(prompt) == [(2, Speaker.HUMAN, Kind.PROMPT, "Fix @a.py")]
 
 
 @pytest.mark.parametrize("text", ["/help", "/chat save x", "?", "<session_context>Today</session_context>"])
-def test_commands_and_context_are_no_prompts(text: str) -> None:
-    """They are injected."""
+def test_commands_and_context_are_not_prompts(text: str) -> None:
+    """Commands and context are injected."""
     assert [kind for _, _, kind, _ in said(typed(1, text))] == [Kind.INJECTED]
 
 
 def test_a_reply_has_thoughts_prose_calls_and_results() -> None:
-    """They share a group and a line."""
+    """All parts of a reply share a group and a line."""
     reply = replied(
         2,
         "I wrote it.",
@@ -105,7 +105,7 @@ def test_a_reply_has_thoughts_prose_calls_and_results() -> None:
 
 
 def test_a_failed_call_touches_no_file() -> None:
-    """Refused and cancelled calls fail too."""
+    """Failed, refused and cancelled calls affect no file."""
     failed = called("read_file", {"file_path": "a.py"}, "No such file", "error")
     result = reading.turns(GEMINI, HEADER, replied(2, toolCalls=[failed]))[-1]
 
@@ -113,7 +113,7 @@ def test_a_failed_call_touches_no_file() -> None:
 
 
 def test_a_corrected_message_replaces_the_earlier_one() -> None:
-    """The lines of earlier states are skipped as replaced."""
+    """The lines of earlier states of a message are skipped as replaced."""
     first, last = replied(2, "Let me"), replied(2, "Let me look.", toolCalls=[called("glob", {}, "a.py")])
     records = (typed(1, "Go"), first, last)
 
@@ -127,12 +127,12 @@ def test_a_corrected_message_replaces_the_earlier_one() -> None:
 
 
 def test_a_repeated_prompt_counts_once() -> None:
-    """Its line is skipped as repeated."""
+    """The line of a repeated prompt is skipped as repeated."""
     assert skipped(events(typed(1, "Go"), typed(1, "Go", displayContent="Go"))) == [(3, "repeated")]
 
 
 def test_a_rewind_abandons_a_message_and_all_that_follow() -> None:
-    """An unknown message stands for the whole conversation."""
+    """A rewind to an unknown message abandons the whole conversation."""
     talk = (typed(1, "One"), replied(2, "1"), typed(3, "Two"), replied(4, "2"))
 
     assert notes(events(*talk, {"$rewindTo": ident(3)}), Fact.REWOUND) == [(6, "4")]
@@ -145,7 +145,7 @@ def test_a_rewind_abandons_a_message_and_all_that_follow() -> None:
 
 
 def test_a_rewind_beyond_the_start_of_reading_asks_for_the_whole_file() -> None:
-    """Earlier lines are unknown."""
+    """A rewind to a line before the start of reading requests a read of the whole file."""
     data = written([HEADER, typed(1, "One"), typed(3, "Two"), {"$rewindTo": ident(1)}])
     second = reading.exchanges(GEMINI, data)[1].span
     reader = GEMINI.reader(reading.session(GEMINI, data))
@@ -156,7 +156,7 @@ def test_a_rewind_beyond_the_start_of_reading_asks_for_the_whole_file() -> None:
 
 
 def test_a_replaced_conversation_adds_only_new_messages() -> None:
-    """Messages after the last one kept are abandoned."""
+    """Messages after the last kept message are abandoned."""
     talk = (typed(1, "One"), replied(2, "1"), typed(3, "Two"))
     shorter = {"$set": {"messages": [talk[0], talk[1], typed(5, "Other")]}}
     found = events(*talk, shorter)
@@ -167,7 +167,7 @@ def test_a_replaced_conversation_adds_only_new_messages() -> None:
 
 
 def test_changes_of_the_header_are_noted() -> None:
-    """A summary is a title; a changed time is bookkeeping."""
+    """A changed summary is a title; a changed time is bookkeeping."""
     found = events(
         {"$set": {"summary": "Blue files", "directories": ["/home/demo/shop"]}}, {"$set": {"lastUpdated": 1}}
     )
@@ -178,7 +178,7 @@ def test_changes_of_the_header_are_noted() -> None:
 
 
 def test_notices_are_injected_and_unknown_types_are_skipped() -> None:
-    """Errors are failures."""
+    """Notices are injected, and error notices are failures."""
     notices = [{"id": kind, "type": kind, "content": "x"} for kind in ("info", "warning", "error")]
     found = [turn.failed for turn in reading.turns(GEMINI, HEADER, *notices)]
 
@@ -203,7 +203,7 @@ def test_a_document_reads_like_its_json_lines() -> None:
 
 
 def test_a_conversation_that_is_migrated_stays_one_session(tmp_path: Path) -> None:
-    """The document is rewritten with each message, then copied into JSON lines."""
+    """A document that is rewritten with each message and then copied to JSON lines stays one session."""
     home, path = Home(tmp_path / "home"), tmp_path / "tmp" / "shop" / "chats" / "session-2026-03-01T10-00-f7633853.json"
     path.parent.mkdir(parents=True)
     home.make()
@@ -224,7 +224,7 @@ def test_a_conversation_that_is_migrated_stays_one_session(tmp_path: Path) -> No
 
 
 def test_a_conversation_on_one_line_is_read() -> None:
-    """The first versions of JSON lines contain whole documents."""
+    """Whole documents on one line, as in the first versions of JSON lines, are read."""
     data = written([{**HEADER, "messages": [typed(1, "One"), replied(2, "1")]}])
 
     assert [turn.text for exchange in reading.exchanges(GEMINI, data) for turn in exchange.turns] == ["One", "1"]
@@ -234,13 +234,13 @@ def test_a_conversation_on_one_line_is_read() -> None:
 
 
 def test_only_its_own_header_is_recognised() -> None:
-    """By the project hash."""
+    """A header is recognised by its project hash."""
     assert [known.agent for known in all_formats() if known.recognises([HEADER])] == ["gemini"]
     assert not GEMINI.recognises([{"sessionId": SESSION}, {"projectHash": "x"}, {}])
 
 
 def test_conversations_are_found_in_the_folders_of_projects(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Migrated documents and other files are ignored."""
+    """Conversations are found in project folders; migrated documents and other files are ignored."""
     monkeypatch.setenv("GEMINI_CLI_HOME", str(tmp_path))
     chats = tmp_path / ".gemini" / "tmp" / "shop" / "chats"
     names = [
@@ -262,7 +262,7 @@ def test_conversations_are_found_in_the_folders_of_projects(monkeypatch: pytest.
 
 
 def test_a_session_is_identified_by_its_header_and_folders(tmp_path: Path) -> None:
-    """A sub-agent has a folder named after its parent; a file names the project's folder."""
+    """A sub-agent's folder is named after its parent; a file contains the path of the project folder."""
     chats = tmp_path / "shop" / "chats"
     (chats / "parent").mkdir(parents=True)
     (chats.parent / ".project_root").write_text("/home/demo/shop\n")
