@@ -1,8 +1,7 @@
-"""Extraction of the sessions of a container, each into a raw copy of its own.
+"""Extraction of the sessions of a container, each into its own raw copy.
 
-The copy is a log. New messages are appended. A changed message replaces its earlier version if it contains all of it,
-as a message does that was still being written; otherwise both stay. So nothing is lost, and a message that is updated
-fifty times is in the copy once.
+The copy is a log. New messages are appended. A changed message replaces its earlier version if it contains all of that
+version; otherwise both versions stay. No content is lost, and a message that grows in fifty updates is stored once.
 """
 
 import hashlib
@@ -37,31 +36,38 @@ _PIECE: Final = 1 << 20
 
 
 class _CopyLines(Struct):
-    """Lines of a copy: the digests of all, and by message id the byte range and digest of its last version."""
+    """Lines of a copy: all digests, and the byte range and digest of each message's last version by message ID."""
 
     digests: set[bytes] = field(default_factory=set[bytes])
     messages: dict[bytes, tuple[_ByteRange, bytes]] = field(default_factory=dict[bytes, "tuple[_ByteRange, bytes]"])
     end: int = 0
-    """End of the last complete line; an interrupted write may have left bytes after it."""
+    """Byte offset after the last complete line; an interrupted write may have left bytes after it."""
 
 
 class ContainerExtractor:
-    """Copies the sessions of containers, so that they can be read like any other transcript."""
+    """Extractor that copies the sessions of containers, so that they can be read like other transcripts."""
 
     def __init__(
         self, store: Store, root: Path, names: set[str], redactor: Redactor, erased: SuppressionList | None = None
     ) -> None:
-        """`root` is the archive, `names` has the names of its copies, `erased` the lines that are not copied again."""
+        """Prepare extraction into the archive at `root`; `names` are its copies, `erased` are lines to leave out."""
         self._store, self._root, self._names = store, root, names
         self._redactor, self._erased = redactor, erased
 
     def changed(self, path: Path, known: ContainerFormat) -> int | None:
-        """Return the state of a container, or None if it is as it was when ingested. Raises `OSError`."""
+        """Return the state of a container, or None if it has not changed since ingest. Raises `OSError`."""
         state = known.container_state(path)
         return None if self._store.containers.state(path) == state else state
 
     def extract(self, session: ContainedSession, known: ContainerFormat) -> tuple[IngestJob, Copied] | None:
-        """Bring the copy of a session up to date; None if it was. Raises `SourceUnreadable` and `OSError`."""
+        """Update the copy of a session.
+
+        Return None if the copy is current.
+
+        Raises:
+            SourceUnreadable: The session cannot be read.
+            OSError: The copy cannot be written.
+        """
         source = self._store.sources.at(session.path)
         archived = source.archived if source is not None else self._new_name(f"{known.agent}/{session.archive_name}")
         copy = Copy(self._root, archived)
@@ -79,7 +85,7 @@ class ContainerExtractor:
         return job, Copied(stat, b"", b"", updated.sums)
 
     def _new_name(self, wanted: str) -> str:
-        """Return a name without secrets that no copy has, and reserve it."""
+        """Return an unused copy name without secrets, and reserve the name."""
         name = self._redactor.redact_name(wanted)
         path, number = PurePosixPath(name), 1
         while name in self._names:
@@ -90,7 +96,7 @@ class ContainerExtractor:
 
 
 class UpdatedCopy(Struct, frozen=True):
-    """A copy after an update: its size, its packed checksums, and whether it was only appended to."""
+    """Updated copy: its size in bytes, its packed checksums, and whether the update only appended lines."""
 
     size: int
     appended: bool
@@ -104,10 +110,13 @@ def update_copy(
     source: Source | None = None,
     before_write: Callable[[], None] = lambda: None,
 ) -> UpdatedCopy:
-    """Bring the copy of `source`, or a new one, up to date, durably.
+    """Update the copy of `source`, or create a copy, and flush it to disk.
 
-    Call `before_write` after everything is read, before anything is written. Raises `SourceUnreadable`, and `OSError`
-    if the disk is full.
+    `before_write` is called after all content is read and before anything is written.
+
+    Raises:
+        SourceUnreadable: The session cannot be read.
+        OSError: The copy cannot be written, for example because the disk is full.
     """
     return RawArchive(copy.root).update(copy.archived, partial(_update, session, known, source, before_write))
 
@@ -167,7 +176,7 @@ def _lines_of(copy: Copy) -> _CopyLines:
 
 
 def _replaceable(copy: Copy, known: TranscriptFormat, changed: Mapping[_ByteRange, bytes]) -> dict[_ByteRange, bytes]:
-    """Return those of the changed lines, by byte range, that contain all of their earlier version."""
+    """Return the changed lines that contain their whole earlier version, by byte range."""
     session = Session(known.agent, "")
     found: dict[_ByteRange, bytes] = {}
     with copy.open() as file:
@@ -216,7 +225,7 @@ def _copy_until(source: BinaryIO, end: int, target: BinaryIO) -> None:
 
 
 def _message_id(line: bytes) -> bytes:
-    """Return the id of the message on a line, as JSON; empty if the line has none."""
+    """Return the message ID of a line, as JSON; empty if the line has no ID."""
     found = _ID.match(line)
     return found[1] if found else b""
 

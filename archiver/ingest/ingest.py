@@ -38,16 +38,16 @@ from .transcripts import Transcript
 
 _COPYING_THREADS: Final = 4
 _TRANSACTION: Final = 16
-"""Readings stored in one transaction, because each transaction waits for the disk."""
+"""Number of parsed transcripts stored in one transaction, because each transaction waits for the disk."""
 _UNSTORED: Final = 0.3
-"""Seconds after which readings are stored, so that a process that is killed every few seconds makes progress."""
+"""Seconds after which parsed transcripts are stored, so that a frequently killed process makes progress."""
 _PARALLEL: Final = 8 << 20
-"""Bytes of new files from which on other processes help: less is parsed before they have started."""
+"""Minimum total size of new files, in bytes, for which a pool of parser processes saves time."""
 _log = logging.getLogger(__name__)
 
 
 class _Ingested(Struct, frozen=True):
-    """A transcript that was read and is not stored yet."""
+    """A transcript that is parsed but not yet stored."""
 
     job: IngestJob
     source: Source
@@ -56,7 +56,7 @@ class _Ingested(Struct, frozen=True):
 
 
 class Ingest:
-    """Ingest of transcripts, one run at a time. An interrupt leaves each file stored as a whole or not at all."""
+    """Ingest of transcripts, one run at a time. After an interruption, each file is stored completely or not at all."""
 
     def __init__(
         self, store: Store, raw: RawArchive, exclusion: Exclusion | None = None, *, pool: ParserPool | None = None
@@ -80,10 +80,10 @@ class Ingest:
         budget: float | None = BUDGET,
         stored: Callable[[], None] = lambda: None,
     ) -> IngestReport:
-        """Ingest what is new in these transcripts. Report files that cannot be read, and continue with the others.
+        """Ingest new content of these transcripts. Report unreadable files, and continue with the others.
 
-        Copies whose rules are outdated are read again for `budget` seconds; without a budget, all that are marked for
-        it. `stored` is called from time to time, when the store has more than before.
+        Copies with outdated rules are re-read for up to `budget` seconds. Without a budget, all copies marked for
+        re-reading are re-read. `stored` is called each time new content is in the store.
         """
         report, filters = IngestReport(still_archived=self._excluded_sessions()), self._filters
         erased = self._store.tombstones.exist(erased=True)
@@ -112,7 +112,7 @@ class Ingest:
         return report
 
     def _excluded_sessions(self) -> int:
-        """Return how many sessions were archived before the settings excluded them."""
+        """Return the number of sessions that were archived before the settings excluded them."""
         exclusion = self._filters.exclusion
         return sum(map(exclusion.covers, self._store.sessions.folders())) if exclusion else 0
 
@@ -137,7 +137,7 @@ class Ingest:
     def _parsed(
         self, copies: Sequence[tuple[IngestJob, Future[Copied]]]
     ) -> Generator[tuple[IngestJob, Future[Copied], ParsedFile | None]]:
-        """Yield each job in order, with what its file holds if it is new and was parsed ahead."""
+        """Yield each job in order, with the parsed content of its file if a pool process parsed it."""
         if sum(job.size for job, _ in copies if job.continued is None) < _PARALLEL:
             yield from ((job, copy, None) for job, copy in copies)
             return
@@ -213,7 +213,7 @@ class Ingest:
             self._store_all(report)
 
     def _read(self, job: IngestJob, source: Source, file: ParsedFile | None, report: IngestReport) -> _Ingested:
-        """Read a copy without writing, so that nobody waits for the parser."""
+        """Read a copy without writing to the store, so that no other process waits for the parser."""
         with self._raw.open(source.archived) as copy:
             session = file[0] if file else self._redactor.session(job.format.identify(job.path, lines.head(copy)))
             parsed = file[1] if file else None
@@ -229,7 +229,7 @@ class Ingest:
         return _Ingested(job, source, session, reading)
 
     def _stored_session(self, session: Session) -> Session:
-        """Return the session as it is stored; the given one if it is new."""
+        """Return the stored session, or the given session if it is new."""
         number = self._store.sessions.find(session.agent, session.native_id)
         session = session if number is None else self._store.sessions.load(number)
         if self._store.sessions.is_unindexed(session.agent, session.parent_id):
@@ -237,7 +237,7 @@ class Ingest:
         return session
 
     def _store_all(self, report: IngestReport) -> None:
-        """Store everything that was read, in one transaction."""
+        """Store all parsed transcripts in one transaction."""
         waiting, self._unstored = self._unstored, []
         self._stored_at = time.monotonic()
         if not waiting:
@@ -264,7 +264,7 @@ class Ingest:
         self._store.sources.report(ingested.source.path, None)
 
     def _keep_problems(self, problems: Sequence[SourceUnreadable]) -> None:
-        """Store which files could not be read, and drop those that are gone or readable again."""
+        """Record unreadable files, and clear records of files that are deleted or readable again."""
         current = {problem.path: problem.reason for problem in problems if not is_gone(problem.path)}
         before = [path for path, _ in self._store.sources.problems()]
         solved = [path for path in before if path not in current and (is_gone(path) or is_open(path))]

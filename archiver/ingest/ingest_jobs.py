@@ -23,7 +23,7 @@ from .transcripts import Transcript
 
 
 class IngestJob(Struct, frozen=True):
-    """A transcript to ingest: its format, the name of its raw copy, and the source that it continues or replaces."""
+    """Transcript to ingest: its format, the name of its raw copy, and the source that it continues or replaces."""
 
     path: Path
     format: TranscriptFormat
@@ -32,7 +32,7 @@ class IngestJob(Struct, frozen=True):
     continued: Source | None = None
     replaced: Source | None = None
     rewritten: bool = False
-    """True if lines that were read before may be in other places."""
+    """True if the positions of lines that were read before may have changed."""
 
     @property
     def is_new(self) -> bool:
@@ -40,7 +40,7 @@ class IngestJob(Struct, frozen=True):
         return self.continued is None and self.replaced is None
 
     def source(self, copied: Copied) -> Source:
-        """Return the source as it is after copying."""
+        """Return the state of the source after copying."""
         before, source = self.continued, copied.source(self.format.agent, self.path, self.archived)
         if before is not None:
             source.id, source.session = before.id, before.session
@@ -49,7 +49,7 @@ class IngestJob(Struct, frozen=True):
 
 
 class JobPlanner:
-    """Compares transcripts with what is stored of them, for one ingest run."""
+    """Planner that compares transcripts with their stored state for one ingest run."""
 
     def __init__(
         self, store: Store, raw: RawArchive, redactor: Redactor, exclusion: Exclusion, deleted: SuppressionList
@@ -57,12 +57,12 @@ class JobPlanner:
         self._store, self._raw, self._redactor, self._exclusion = store, raw, redactor, exclusion
         self._deleted = deleted
         self.names = store.sources.archived_names()
-        """Names of all raw copies, and of those that are about to be made."""
+        """Names of existing raw copies and of copies to be created."""
 
     def jobs(self, transcripts: Iterable[Transcript], report: IngestReport) -> list[IngestJob]:
-        """Return a job for each transcript that is new or changed, oldest first, so originals precede their forks.
+        """Return a job for each new or changed transcript, oldest first, so that originals precede their forks.
 
-        Counts in `report` what is left out. An unchanged transcript costs one `stat`.
+        Omitted transcripts are counted in `report`. An unchanged transcript costs one `stat` call.
         """
         known = self._store.sources.by_path()
         changed: list[tuple[Stat, Transcript]] = []
@@ -108,7 +108,7 @@ class JobPlanner:
         return IngestJob(path, found, archived, size, replaced=known)
 
     def _is_excluded(self, transcript: Transcript, found: TranscriptFormat) -> bool:
-        """Return whether the settings exclude the transcript's folder or the one that its first lines name."""
+        """Return whether the settings exclude the transcript's folder or the working folder in its first lines."""
         if not self._exclusion:
             return False
         if self._exclusion.covers(str(transcript.found.parent)):
@@ -117,7 +117,7 @@ class JobPlanner:
             return self._exclusion.covers(folder_in(found, transcript.path, lines.head(file)))
 
     def _keeps_everything(self, known: Source, found: TranscriptFormat, path: Path) -> bool:
-        """Return whether a document that its agent rewrote still contains everything that its copy contains."""
+        """Return whether a rewritten document still contains all content of its copy."""
         if path.suffix != DOCUMENT or known.agent != found.agent:
             return False
         try:
@@ -128,7 +128,7 @@ class JobPlanner:
 
 
 def loses_nothing(known: TranscriptFormat, session: Session, before: BinaryIO, after: BinaryIO) -> bool:
-    """Return whether `after` has every turn of `before`, in the same order; a turn may have become longer."""
+    """Return whether `after` contains every turn of `before` in the same order; turns may be longer."""
     later = _turns(known, session, after)
     return all(any(_continues(new, old) for new in later) for old in _turns(known, session, before))
 

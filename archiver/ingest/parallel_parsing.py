@@ -1,4 +1,4 @@
-"""Parsing of many new files by this process and the processes of a pool."""
+"""Parsing of many new files in this process and in the processes of a pool."""
 
 import threading
 from collections import deque
@@ -24,7 +24,7 @@ from .parser_pool import ParserPool
 ParsedFile: TypeAlias = tuple[Session, ParsedLines]
 _T = TypeVar("_T")
 _BATCH: Final = 64 << 20
-"""Bytes of files that may be parsed before the first of them is stored."""
+"""Maximum size of files parsed ahead, in bytes, before the first file is stored."""
 _DECODER: msgpack.Decoder[ParsedFile | None] = msgpack.Decoder(ParsedFile | None)
 
 
@@ -36,10 +36,13 @@ class ParseTask(Struct, frozen=True):
     root: Path
     archived: str
     key: bytes
-    """Key of the placeholders for secrets."""
+    """Key for the placeholders of secrets."""
 
     def run(self) -> ParsedFile | None:
-        """Return the file's session and lines; None if the copy cannot be read, as the caller then finds out too."""
+        """Return the file's session and lines, or None if the copy cannot be read.
+
+        The caller then reads the copy itself and reports the problem.
+        """
         redactor = Redactor(self.key)
         try:
             with opened(self.root / self.archived) as file:
@@ -50,10 +53,10 @@ class ParseTask(Struct, frozen=True):
 
 
 class ParallelParser:
-    """Parses files in a pool as soon as they are copied, and in this process while it waits for one of them."""
+    """Parser that sends copied files to a pool, and parses other files in this process while it waits."""
 
     def __init__(self, pool: ParserPool, tasks: Mapping[str, tuple[ParseTask, Future[Copied]]]) -> None:
-        """Parse each task once its copy exists; `tasks` has them in the order in which they are taken."""
+        """Parse each task after its copy exists; `tasks` are in the order in which results are taken."""
         self._pool = pool
         self._tasks = {name: task for name, (task, _) in tasks.items()}
         self._lock = threading.RLock()
@@ -65,7 +68,7 @@ class ParallelParser:
             copy.add_done_callback(partial(self._add, name))
 
     def take(self, name: str) -> ParsedFile | None:
-        """Return what the file holds; None if no process has begun with it, or if parsing failed."""
+        """Return the parsed content of a file, or None if parsing was not started or failed."""
         with self._lock:
             self._uncopied.discard(name)
             if name in self._ready:
@@ -88,7 +91,7 @@ class ParallelParser:
                 self._submit()
 
     def _submit(self) -> None:
-        """Submit as many tasks as there are processes, and one more; the others stay here."""
+        """Submit one task more than the pool has processes; keep the other tasks in this process."""
         with self._lock:
             while self._active <= self._pool.size and (name := self._next()) is not None:
                 self._active += 1
@@ -107,7 +110,7 @@ class ParallelParser:
 
 
 def batches(items: Sequence[_T], size: Callable[[_T], int]) -> Iterator[list[_T]]:
-    """Cut items into lists of at most 64 MiB, each of at least one item."""
+    """Split items into lists of at most 64 MiB, each with at least one item."""
     batch: list[_T] = []
     total = 0
     for item in items:

@@ -1,4 +1,4 @@
-"""Pool of processes that parse files. Importing this module loads nothing that those processes need."""
+"""Pool of processes that parse files. Importing this module loads only the modules that these processes need."""
 
 import multiprocessing
 import os
@@ -20,7 +20,10 @@ _SAFE_PATH = "PYTHONSAFEPATH"
 
 
 class ParserPool(Closing):
-    """One process for each processor except the first. They end when the pool is closed or this process dies."""
+    """Process pool with one process less than the available processors.
+
+    The processes end when the pool is closed or this process ends.
+    """
 
     def __init__(self) -> None:
         self._executor: ProcessPoolExecutor | None = None
@@ -28,7 +31,7 @@ class ParserPool(Closing):
 
     @property
     def size(self) -> int:
-        """Number of processes that the pool may have."""
+        """Maximum number of processes in the pool."""
         return processors() - 1
 
     def start(self) -> None:
@@ -37,7 +40,7 @@ class ParserPool(Closing):
             self.submit(os.getpid)
 
     def submit(self, function: Callable[..., _R], *arguments: object) -> "Future[_R]":
-        """Run a function in a process of the pool. The future fails if no process can be started, or if one dies."""
+        """Run a function in a process of the pool. The future fails if no process can start or if a process dies."""
         try:
             with _safe_path():
                 return self._opened().submit(function, *arguments)
@@ -47,7 +50,7 @@ class ParserPool(Closing):
             return failed
 
     def close(self) -> None:
-        """End all processes, even those that are still parsing."""
+        """End all processes, including processes that are still parsing."""
         if self._executor is not None and self._writer is not None:
             self._writer.close()
             self._executor.shutdown(wait=False)
@@ -62,13 +65,13 @@ class ParserPool(Closing):
 
 
 def processors() -> int:
-    """Return how many processors this process may use."""
+    """Return the number of processors that this process may use."""
     return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
 
 
 @contextmanager
 def _safe_path() -> Generator[None]:
-    """Keep processes that start meanwhile from importing modules of the current folder."""
+    """Prevent processes that start in this context from importing modules of the current folder."""
     before = os.environ.get(_SAFE_PATH)
     os.environ[_SAFE_PATH] = "1"
     try:
@@ -81,7 +84,7 @@ def _safe_path() -> Generator[None]:
 
 
 def _prepare(reader: Connection) -> None:
-    """Prepare a process of the pool: load what parsing needs, and exit when the other end of the pipe closes."""
+    """Prepare a process of the pool: load the parser modules, and exit when the other end of the pipe closes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_exit_at_end, args=(reader,), daemon=True).start()
     import_module(_PARSING)

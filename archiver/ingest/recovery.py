@@ -1,7 +1,7 @@
-"""Recovery of archived copies that have no database row, for example after the database was lost.
+"""Recovery of archived copies without a database row, for example after the database was lost.
 
-Run an ordinary ingest first: it takes the files that agents still have, and knows their paths. For the rest, the copy
-itself is all that is left, and its path stands in for the agent's file.
+Run an ordinary ingest first, because it knows the paths of files that agents still have. Each remaining copy is
+ingested with its own path in place of the path of the agent's file.
 """
 
 from ...core.conversation import UNINDEXED, Session
@@ -71,7 +71,7 @@ class Recovery:
         return session
 
     def _modified(self, archived: str) -> int:
-        """Return the modification time of a copy in ns; 0 if it cannot be read."""
+        """Return the modification time of a copy in ns, or 0 if it cannot be read."""
         try:
             return self._raw.describe(archived).stat.mtime
         except (OSError, SourceUnreadable):

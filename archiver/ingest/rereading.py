@@ -1,7 +1,7 @@
-"""Rereading of raw copies under newer rules for secrets or other changed conditions.
+"""Re-reading of raw copies, for example under newer rules for secrets.
 
-A session may have been excluded since, or its lines may belong to another session. Unchanged exchanges keep their keys
-and observations.
+Copies are also re-read if the user excluded their session, or if their lines now belong to another session. Unchanged
+exchanges keep their keys and observations.
 """
 
 import time
@@ -21,20 +21,23 @@ from ..store import Source, Store
 from .storing import StoredRecords, store_reading
 
 BUDGET: Final = 20.0
-"""Seconds that one ingest run spends on it; the rest waits for the next run."""
+"""Maximum seconds of re-reading in one ingest run; the next run continues."""
 
 
 class Rereading:
-    """Rereading of copies under the archiver's lease. An interrupt leaves each copy read as a whole or not at all."""
+    """Re-reading of copies under the archiver's lease.
+
+    After an interruption, each copy is re-read completely or not at all.
+    """
 
     def __init__(self, store: Store, raw: RawArchive, filters: IngestFilters) -> None:
         self._store, self._raw, self._filters = store, raw, filters
         self._redactor = TranscriptRedactor(filters.redactor)
 
     def run(self, report: IngestReport, progress: Progress = silent, budget: float | None = BUDGET) -> None:
-        """Read outdated copies again for `budget` seconds; without a budget, exactly those that are marked for it.
+        """Re-read outdated copies for up to `budget` seconds; without a budget, only copies marked for re-reading.
 
-        A copy that cannot be read stays outdated. A damaged one is recorded as damaged.
+        An unreadable copy stays outdated. A damaged copy is recorded as damaged.
         """
         marked, end = budget is None, time.monotonic() + (float("inf") if budget is None else budget)
         unread, again = set[str](), True
@@ -60,7 +63,7 @@ class Rereading:
                     break  # their order changed
 
     def _reread(self, source: Source) -> tuple[SourceReader, bool]:
-        """Read a copy again. Return its reader, and whether other copies must be read again because of it."""
+        """Re-read a copy. Return its reader, and whether other copies must be re-read as a result."""
         try:
             session, reading = self._read(source)
         except FileNotFoundError:

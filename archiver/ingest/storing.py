@@ -1,4 +1,4 @@
-"""Storing of one source after it was read, in the caller's transaction."""
+"""Storing of one parsed source in the caller's transaction."""
 
 from collections.abc import Collection, Mapping, Sequence
 
@@ -14,18 +14,18 @@ class StoredRecords:
         self._store = store
 
     def places(self, records: Collection[str]) -> Mapping[str, Place]:
-        """Return where the known ones among these record ids were first seen."""
+        """Return the first known location of each of these record IDs; unknown IDs are omitted."""
         return self._store.sources.places(records)
 
     def descended(self, sources: Collection[int], session: Session) -> Collection[int]:
-        """Return those of these sources whose sessions come from this one."""
+        """Return the sources among `sources` with sessions that are forks of `session`."""
         return self._store.sessions.forked_from(session, sources)
 
 
 def store_reading(store: Store, source: Source, session: Session, reading: SourceReader) -> bool:
-    """Save a source, its session and its exchanges. Exchanges that did not change, here or in a fork, keep their keys.
+    """Save a source, its session and its exchanges. Unchanged exchanges keep their keys, also in forks.
 
-    Return whether other sources must be read again, because some of their lines belong to this one or no longer do.
+    Return whether other sources must be re-read because the owner of some lines changed.
     """
     number = source.session = store.sessions.save(session)
     number_of_source = store.sources.save(source)
@@ -47,7 +47,7 @@ def store_reading(store: Store, source: Source, session: Session, reading: Sourc
 
 
 def _apply_titles(store: Store, titles: Sequence[Note]) -> None:
-    """Apply titles to the sessions that have the records they name; ignore titles of unknown records."""
+    """Apply each title to the session with the record that the title refers to; ignore unknown records."""
     places = store.sources.places({title.about for title in titles})
     for title in titles:
         number = store.sources.session_of(places[title.about][0]) if title.about in places else None

@@ -19,10 +19,10 @@ _CONTAINERS = (".db", ".vscdb", ".zip")
 
 
 class Transcript(Struct, frozen=True):
-    """A file that is a transcript or, without a `format`, may be one by its content.
+    """Transcript file, or a file without a known `format` that may be a transcript.
 
-    `found` is its path below `root`; `path` is the same with all links followed. If `path` equals `root`, it is a
-    folder that this user may not read.
+    `found` is its path below `root`; `path` is the same path with all links resolved. If `path` equals `root`, the path
+    is a folder that this user cannot read.
     """
 
     path: Path
@@ -30,24 +30,24 @@ class Transcript(Struct, frozen=True):
     root: Path
     format: TranscriptFormat | None = None
     held_by: ContainerFormat | None = None
-    """Format of the container, if this is one whose sessions are the transcripts."""
+    """Format of the container, if the file is a container of transcripts."""
 
     def recognise(self) -> TranscriptFormat | None:
-        """Return the format; None if no known agent wrote the file. Raises `OSError`."""
+        """Return the format, or None if the file is not from a known agent. Raises `OSError`."""
         if self.format is not None:
             return self.format
         known = _recognised(self.path)
         return known if known is not None and known.may_be_transcript(self.found, self.root) else None
 
     def archived(self, known: TranscriptFormat) -> str:
-        """Return the preferred name of its raw copy in this format."""
+        """Return the preferred name of the raw copy for this format."""
         return f"{known.agent}/{known.archive_name(self.found.absolute(), self.root.absolute())}"
 
 
 def of_this_user(skipped: Unsearched | None = None) -> list[Transcript]:
-    """Return every transcript of the known agents in this user's folders; `skipped` collects what is left out.
+    """Return every transcript of the known agents in this user's folders; `skipped` collects omitted paths.
 
-    A folder that this user may not read is returned itself, so that an ingest run reports it.
+    An unreadable folder is returned as a transcript, so that an ingest run reports it.
     """
     return [each for known in all_formats() for each in _kept(known, skipped)] + [
         each for known in container_formats() for each in _contained(known)
@@ -55,7 +55,7 @@ def of_this_user(skipped: Unsearched | None = None) -> list[Transcript]:
 
 
 def roots(known: TranscriptFormat) -> list[Path]:
-    """Return the folders in which an agent keeps transcripts; none if this user may not read them."""
+    """Return the folders in which an agent stores transcripts; empty if this user cannot read them."""
     try:
         return known.roots()
     except PermissionError:
@@ -81,14 +81,14 @@ def _contained(known: ContainerFormat) -> Iterator[Transcript]:
 
 
 def _closed(path: Path) -> Transcript:
-    """Return the unreadable folder above a path."""
+    """Return the unreadable folder above a path, as a transcript."""
     above = reversed(path.parents)
     closed = next((each for each in above if folders.is_closed(each) and not os.access(each, os.X_OK)), path)
     return Transcript(closed, closed, closed)
 
 
 def near(folder: Path) -> Iterator[Transcript]:
-    """Yield this user's transcripts in a folder, given by its resolved path; none for the root folder of an agent."""
+    """Yield this user's transcripts in a resolved folder. The root folder of an agent yields no transcripts."""
     for known in all_formats():
         for root in roots(known):
             real = root.resolve()
@@ -99,10 +99,13 @@ def near(folder: Path) -> Iterator[Transcript]:
 
 
 def in_paths(paths: Sequence[Path], skipped: Unsearched | None = None) -> list[Transcript]:
-    """Return the transcripts among these files and possible transcripts in these folders.
+    """Return the transcripts among these files, and possible transcripts in these folders.
 
-    `skipped` collects what is left out. Raises `SourceUnreadable` for a path that does not exist, cannot be read,
-    contains no transcript of a known agent, or belongs to a Palaver home.
+    `skipped` collects omitted paths.
+
+    Raises:
+        SourceUnreadable: A path does not exist, cannot be read, contains no transcript of a known agent, or is in a
+            Palaver home.
     """
     found: list[Transcript] = []
     for path in paths:
@@ -130,7 +133,7 @@ def _in_folder(folder: Path, skipped: Unsearched | None) -> Iterator[Transcript]
 
 
 def _holder(path: Path) -> ContainerFormat | None:
-    """Return the format of a container; None if the file is no container or cannot be read."""
+    """Return the format of a container, or None if the file is not a container or cannot be read."""
     try:
         return next((known for known in container_formats() if known.is_container(path)), None)
     except OSError:
@@ -156,7 +159,7 @@ def _file(path: Path) -> Transcript:
 
 
 def _real(path: Path) -> Path:
-    """Return a path with all links resolved; unlike `Path.resolve`, accept a loop of links."""
+    """Return a path with all links resolved. Unlike `Path.resolve`, a cycle of links does not fail."""
     return Path(os.path.realpath(path))
 
 

@@ -15,11 +15,11 @@ def group_exchanges(
 ) -> Iterator[Exchange | Note | Skipped]:
     """Yield the exchanges of a transcript, with its notes and skipped lines in between.
 
-    A prompt opens an exchange, unless the same line has other turns before it. The exchange ends where the next one
-    begins, and is yielded then, after the notes and skipped lines of its lines. Turns before the first prompt are an
-    exchange of their own; injected text alone belongs to the first one. An erased exchange keeps its ordinal.
+    A prompt starts an exchange, unless other turns precede it on the same line. The exchange ends where the next
+    exchange begins. It is yielded then, after the notes and skipped lines of its lines. Turns before the first prompt
+    form a separate exchange; injected text alone belongs to the first exchange. An erased exchange keeps its ordinal.
 
-    The last exchange may grow. Reading again from its first line, with its ordinal, gives the same exchanges.
+    The last exchange may grow. Re-reading from its first line with its ordinal gives the same exchanges.
     """
     tracker, draft, ordinal = _LineTracker(lines), _Draft(), first_ordinal
     for event in reader.read(tracker):
@@ -52,14 +52,14 @@ def mark_rewound(exchange: Exchange, first: int, end: int) -> Exchange:
 
 
 class _LineTracker:
-    """Lines on their way to the reader, and the bytes at which they start."""
+    """Lines passed to the reader, and their start offsets in bytes."""
 
     def __init__(self, lines: Iterable[Line]) -> None:
         self._lines = lines
         self._reading = 0
         self.starts: dict[int, int] = {}
         self.blanked: set[int] = set()
-        """Lines on which an erased exchange began."""
+        """Line numbers at which erased exchanges began."""
         self.last_line = self.end_byte = 0
 
     def __iter__(self) -> Iterator[Line]:
@@ -73,7 +73,7 @@ class _LineTracker:
         self._reading = 0
 
     def opens(self, turn: Turn) -> bool:
-        """Return whether a turn is a prompt on the current line; a reader may yield a prompt of an earlier one."""
+        """Return whether a turn is a prompt on the current line. A reader may yield a prompt of an earlier line."""
         return turn.kind is Kind.PROMPT and turn.line == self._reading
 
     def drop_before(self, line: int) -> None:
@@ -94,12 +94,12 @@ class _Draft(Struct):
 
     @property
     def has_conversation(self) -> bool:
-        """True if the exchange has more than injected text."""
+        """True if the exchange contains more than injected text."""
         return self.opened or any(turn.kind is not Kind.INJECTED for turn in self.turns)
 
     @property
     def has_ordinal(self) -> bool:
-        """True if the exchange has an ordinal of its own; an erased one has, too."""
+        """True if the exchange has its own ordinal; erased exchanges have an ordinal."""
         return self.has_conversation or self.erased
 
     def add(self, turn: Turn, start_byte: int) -> None:
@@ -118,7 +118,7 @@ class _Draft(Struct):
             self.usage[reply] = int(given), int(made)
 
     def holds(self, line: int) -> bool:
-        """Return whether the exchange has a turn on this line: two exchanges never share a line."""
+        """Return whether the exchange has a turn on this line. Two exchanges never share a line."""
         return any(turn.line == line for turn in self.turns)
 
     def open(self, prompt: Turn, start_byte: int) -> None:

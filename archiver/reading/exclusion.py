@@ -32,7 +32,7 @@ class Exclusion:
         return bool(self._names or self._paths)
 
     def covers(self, folder: str) -> bool:
-        """Return whether a folder or one above it is excluded; Windows paths are understood on every system."""
+        """Return whether a folder or one of its parents is excluded. Windows paths are recognised on every system."""
         if not self or not folder:
             return False
         parts = folder.replace("\\", "/").rstrip("/").split("/")
@@ -47,7 +47,7 @@ def _is_whole(pattern: str) -> bool:
 
 
 def remove_excluded(found: ParsedLines, session: Session, exclusion: Exclusion) -> None:
-    """Remove excluded exchanges, and count their lines under the reason."""
+    """Remove excluded exchanges, and count their lines by reason."""
     folder = session.cwd or next((note.value for note in found.notes if note.fact is Fact.CWD), "")
     kept: list[Exchange] = []
     for exchange in found.exchanges:
@@ -60,7 +60,7 @@ def remove_excluded(found: ParsedLines, session: Session, exclusion: Exclusion) 
 
 
 def remove_all(found: ParsedLines) -> None:
-    """Remove everything of a session that the user excluded, and count its lines."""
+    """Remove all content of a session that the user excluded, and count its lines."""
     found.count_as(Unindexed.SESSION, range(found.start.line, found.start.line + len(found.outcomes)))
     found.exchanges, found.notes = [], []
 

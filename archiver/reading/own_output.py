@@ -1,6 +1,6 @@
-"""Removal of Palaver's own output from what a transcript says.
+"""Removal of Palaver's own output from parsed transcripts.
 
-It stays in the raw archive. It is not indexed, and nothing is learned from it a second time.
+The output stays in the raw archive. It is not indexed, and no observations are extracted from it.
 """
 
 from collections.abc import Collection, Iterator
@@ -15,13 +15,13 @@ from .parsing import ParsedLines
 
 _SHELLS = {"bash", "shell", "exec_command", "execute", "powershell", "run_shell_command", "terminal", "run_in_terminal"}
 _SHORTENED = {Kind.RESULT, Kind.INJECTED}
-"""Kinds of turns of which readers keep only the head and the tail."""
+"""Kinds of turns that readers shorten to the head and the tail."""
 
 
 def remove_own_output(found: ParsedLines, session: Session, home: Path) -> None:
-    """Remove Palaver's own output, and count its lines under the sign by which it was recognised.
+    """Remove Palaver's own output, and count its lines by the reason for removal.
 
-    A line with other content stays parsed.
+    A line with other content keeps the outcome `parsed`.
     """
     homes = {home, home.resolve()}
     folder = session.cwd or next((note.value for note in found.notes if note.fact is Fact.CWD), "")
@@ -43,7 +43,7 @@ def remove_own_output(found: ParsedLines, session: Session, home: Path) -> None:
 
 
 def _checked(exchange: Exchange, kind: SessionKind, inside: bool) -> Iterator[tuple[Turn, Own | None]]:
-    """Yield each turn as it is kept, or with the sign by which it was recognised as Palaver's own."""
+    """Yield each turn without Palaver's output, and the reason if the whole turn is Palaver's output."""
     whole = Own.FOLDER if inside else Own.RUN if _is_own_run(exchange, kind) else None
     own_calls = _own_calls(exchange)
     for turn in exchange.turns:
@@ -58,7 +58,7 @@ def _checked(exchange: Exchange, kind: SessionKind, inside: bool) -> Iterator[tu
 
 
 def _is_own_run(exchange: Exchange, kind: SessionKind) -> bool:
-    """Return whether a prompt of Palaver opened the exchange, or a sub-agent only called Palaver."""
+    """Return whether Palaver's prompt opened the exchange, or a sub-agent called only Palaver."""
     if any(turn.kind is Kind.PROMPT and is_own_prompt(turn.text) for turn in exchange.turns):
         return True
     calls = [turn for turn in exchange.turns if turn.kind is Kind.CALL]
@@ -74,5 +74,5 @@ def _is_own_call(turn: Turn) -> bool:
 
 
 def _is_inside(folder: str, homes: Collection[Path]) -> bool:
-    """Return whether a folder is Palaver's home or inside it."""
+    """Return whether a folder is Palaver's home or is inside it."""
     return any(folder.startswith(str(home)) and PurePath(folder).is_relative_to(home) for home in homes)

@@ -1,4 +1,4 @@
-"""Parsing: the exchanges, notes and outcomes of a file's lines, without secrets and without asking a store."""
+"""Parsing of a file into redacted exchanges, notes and line outcomes, without access to a store."""
 
 import io
 from collections.abc import Collection, Iterable, Iterator
@@ -17,10 +17,10 @@ from .exchange_grouping import group_exchanges
 
 
 class ParsedLines(Struct):
-    """Lines of a file from `start` on.
+    """Lines of a file, beginning at `start`.
 
-    `outcomes` has one entry a line, `records` the lines of records by id. `pending` is the number of bytes of a last
-    line that is still being written, after `end`. `unindexed` is true if the user excluded the session in a prompt.
+    `outcomes` has one entry per line. `records` maps record IDs to lines. `pending` is the size in bytes of an
+    incomplete last line, which begins at `end`. `unindexed` is true if the user excluded the session in a prompt.
     """
 
     start: ResumePoint
@@ -33,7 +33,7 @@ class ParsedLines(Struct):
     records: dict[str, int] = field(default_factory=dict[str, int])
 
     def count_as(self, reason: str, lines: Iterable[int]) -> None:
-        """Change the outcome of these lines, unless it is another one than `parsed`."""
+        """Change the outcome of these lines from `parsed` to `reason`; other outcomes stay."""
         for line in lines:
             if self.outcomes[line - self.start.line] == PARSED:
                 self.outcomes[line - self.start.line] = reason
@@ -49,7 +49,7 @@ def parse(
 ) -> ParsedLines:
     """Parse a file to its end, except a last line that is still being written.
 
-    Turns of records that are `repeated`, or that come a second time, are only counted.
+    Turns of `repeated` records, and of records that occurred on an earlier line, are only counted.
     """
     found = ParsedLines(start, start.byte)
     lines = _counted(split(file, start_byte=start.byte, start_line=start.line), found)
@@ -67,7 +67,7 @@ def parse(
 
 
 def folder_in(known: TranscriptFormat, path: Path, head: bytes) -> str:
-    """Return the working folder that the first lines of a file name; empty if they name none."""
+    """Return the working folder recorded in the first lines of a file; empty if none is recorded."""
     session = known.identify(path, head)
     events = known.reader(session).read(split(io.BytesIO(head)))
     return session.cwd or next(
@@ -94,7 +94,7 @@ def _counted(lines: Iterable[Line], found: ParsedLines) -> Iterator[Line]:
 
 
 class _RepetitionFilter(FormatReader):
-    """Reader that skips repeated turns, and rewinds on their lines: a repeated prompt is not a rewind."""
+    """Reader that skips repeated turns and the rewinds on their lines, because a repeated prompt is not a rewind."""
 
     def __init__(self, reader: FormatReader, found: ParsedLines, repeated: Collection[str]) -> None:
         self._reader, self._found, self._repeated = reader, found, repeated
@@ -111,7 +111,7 @@ class _RepetitionFilter(FormatReader):
                 yield event
 
     def _is_repeated(self, turn: Turn) -> bool:
-        """Return whether the turn's record was seen on another line, here or elsewhere."""
+        """Return whether the turn's record occurred on another line of this or another file."""
         if not turn.record:
             return False
         return turn.record in self._repeated or self._found.records.setdefault(turn.record, turn.line) != turn.line

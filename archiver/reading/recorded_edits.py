@@ -1,7 +1,7 @@
 """Edits recorded in a transcript: the lines that a tool call added to a file, for every agent.
 
-Agents differ in the names of their tools. All of them name the file, and record the whole new text, the old and the
-new text, or a patch. The raw line is searched, because the store shortens calls.
+Tool names differ between agents. All agents record the file's path, and the whole new text, the old and new text, or a
+patch. The raw line is searched, because the store shortens calls.
 """
 
 from collections.abc import Iterator
@@ -30,10 +30,10 @@ _DEPTH = 12
 
 
 def written_lines(call: bytes, path: str, result: bytes = b"") -> frozenset[str]:
-    """Return the lines, stripped, that a call added to the file `path`; `call` and `result` are raw lines.
+    """Return the stripped lines that a call added to the file `path`; `call` and `result` are raw lines.
 
-    A diff in the result is preferred: it has whole lines where the call has parts, and the earlier content of a file
-    that the call replaced.
+    A diff in the result is preferred. It has complete lines where the call has fragments, and shows the earlier content
+    of a replaced file.
     """
     texts = [*_diffs(_record(result), path, _DEPTH)] or [
         text for new, old in _changes(_record(call), path, _DEPTH) for text in _added(new, old)

@@ -1,4 +1,4 @@
-"""Report of redacted secrets, by kind and place, counted from their placeholders."""
+"""Report of redacted secrets by kind and location, counted from their placeholders."""
 
 from collections import Counter, defaultdict
 
@@ -13,7 +13,7 @@ _KEYS = orjson.OPT_NON_STR_KEYS
 
 
 def secrets_in(store: Store) -> Secrets:
-    """Count the secrets that were redacted from everything that is stored."""
+    """Count the redacted secrets in all stored data."""
     everywhere: Counter[FoundSecret] = Counter()
     by_source: defaultdict[int, Counter[str]] = defaultdict(Counter)
     for source, exchange in store.exchanges.containing("[secret:"):
@@ -34,7 +34,7 @@ def secrets_in(store: Store) -> Secrets:
 
 
 def secrets_of(memory: Memory) -> list[FoundSecret]:
-    """Return each secret that was redacted from a memory, once for each place."""
+    """Return each secret that was redacted from a memory, once for each location."""
     texts = memory.content, memory.title, *memory.tags, orjson.dumps(memory.metadata, option=_KEYS).decode()
     return placeholders_in("\n".join((*texts, memory.project, memory.level, memory.source, memory.session_id)))
 

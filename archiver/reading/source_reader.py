@@ -1,4 +1,4 @@
-"""Reading of one raw copy: its new exchanges, the facts of its session, and an outcome for each line."""
+"""Reading of one raw copy: its new exchanges, the facts about its session, and an outcome for each line."""
 
 import re
 from collections import Counter
@@ -24,37 +24,37 @@ from .parsing import ParsedLines, parse
 
 _TITLE_LENGTH = 80
 _PICTURES = ("[image", "[picture")
-"""Beginnings of lines that represent a picture."""
+"""Prefixes of lines that represent a picture."""
 
 
 class KnownRecords(Protocol):
-    """Records and sessions that were stored before."""
+    """Interface to the records and sessions that are already stored."""
 
     def places(self, records: Collection[str]) -> Mapping[str, Place]:
-        """Return where the known ones among these record ids were first seen."""
+        """Return the first known location of each of these record IDs; unknown IDs are omitted."""
         ...
 
     def descended(self, sources: Collection[int], session: Session) -> Collection[int]:
-        """Return those of these sources whose sessions come from this one."""
+        """Return the sources among `sources` with sessions that are forks of `session`."""
         ...
 
 
 class Suppression(Protocol):
-    """Lines that the user deleted. False where nothing was deleted."""
+    """Interface to the lines that the user deleted. It is false if nothing was deleted."""
 
     def __bool__(self) -> bool: ...
 
     def lines(self, path: Path, lines: Iterable[Line]) -> set[int]:
-        """Return the numbers of the deleted lines among these lines of the file at `path`."""
+        """Return the line numbers of deleted lines among these lines of the file at `path`."""
         ...
 
     def records(self, records: Mapping[str, int], *, erased: bool = False) -> set[int]:
-        """Return the lines of the deleted records, or only of the erased ones; `records` maps ids to lines."""
+        """Return the lines of deleted records, or only of erased records; `records` maps IDs to lines."""
         ...
 
 
 class IngestFilters(Struct, frozen=True):
-    """Content that is not ingested: Palaver's own files, secrets, excluded folders, deleted lines."""
+    """Filters for content that is not ingested: Palaver's own files, secrets, excluded folders, deleted lines."""
 
     home: Path
     redactor: Redactor
@@ -65,7 +65,7 @@ class IngestFilters(Struct, frozen=True):
 class SourceReader:
     """Reader of the new lines of one source.
 
-    `run` updates the source, which counts every line by outcome, and the session, which takes facts from notes.
+    `run` counts the outcomes of lines in the source, and updates the session from notes.
     """
 
     def __init__(
@@ -81,13 +81,13 @@ class SourceReader:
         self._found = ParsedLines(source.resume, source.resume.byte)
         self._title_exchange: int | None = None
         self.titles: list[Note] = []
-        """Titles of the session that has the record they name, which may be another one."""
+        """Titles for sessions identified by a record; this may be another session."""
         self.has_deleted = False
         """True if the user deleted some of the new lines."""
         self.repetitions: list[Repetition] = []
         """Lines that repeat a record of another source."""
         self.later_sources: Collection[int] = ()
-        """Sources that repeat records of this one but were read before it."""
+        """IDs of sources that repeat records of this source but were read before it."""
         self.moved: list[Repetition] = []
         """Lines of later sources whose records belong to this source."""
 
@@ -117,7 +117,7 @@ class SourceReader:
         return self._found.records
 
     def run(self, file: BinaryIO, parsed: ParsedLines | None = None) -> None:
-        """Read from the source's resume point to the end of the file, unless that was `parsed` before."""
+        """Read from the source's resume point to the end of the file, or use the lines in `parsed`."""
         self._found = parsed or self._parse(file, self._source.resume)
         earlier = self._earlier_records()
         if self._reaches_back(earlier) or (self._is_unindexed and not self.is_whole):
@@ -143,7 +143,7 @@ class SourceReader:
 
     @property
     def _only_repeats(self) -> bool:
-        """True if only repeated lines are left after a deletion."""
+        """True if only deleted and repeated lines are left."""
         return self._source.coverage.keys() == {DELETED, REPEATED}
 
     @property
@@ -151,7 +151,7 @@ class SourceReader:
         return self._found.unindexed or UNINDEXED in self._session.links
 
     def _drop_deleted(self, file: BinaryIO) -> None:
-        """Drop the lines that the user deleted."""
+        """Remove the lines that the user deleted."""
         found, suppression = self._found, self._filters.suppression
         if not suppression:
             return
@@ -170,7 +170,7 @@ class SourceReader:
         found.records = {record: line for record, line in found.records.items() if line not in erased}
 
     def _exclude(self) -> None:
-        """Remove Palaver's own output and what the user excluded."""
+        """Remove Palaver's own output and content that the user excluded."""
         remove_own_output(self._found, self._session, self._filters.home)
         remove_excluded(self._found, self._session, self._filters.exclusion)
         if self._is_unindexed:
@@ -180,9 +180,9 @@ class SourceReader:
             self._source.resume = ResumePoint()
 
     def _earlier_records(self) -> dict[str, Place]:
-        """Return the records that were seen on an earlier line, here or in another source, with that line.
+        """Return records that occurred on an earlier line of this or another source, with that location.
 
-        Lines that are read again do not count: a prompt that was queued twice may come from another line now.
+        Lines that are being re-read are ignored, because a prompt that was queued twice may now be on another line.
         """
         places, own = self._known_records.places(self.records), (self._source.id, self._found.start.line)
         others = {source for source, _ in places.values()} - {self._source.id}
@@ -195,7 +195,7 @@ class SourceReader:
         }
 
     def _reaches_back(self, earlier: Mapping[str, Place]) -> bool:
-        """Return whether the lines repeat, or rewind to, lines before the resume point."""
+        """Return whether the lines repeat lines before the resume point, or rewind to such lines."""
         return any(note.fact is Fact.REWOUND and not note.value for note in self._found.notes) or any(
             source == self._source.id for source, _ in earlier.values()
         )
@@ -226,7 +226,7 @@ class SourceReader:
                 pass
 
     def _describe(self) -> None:
-        """Derive the session's dates, project and, if it has no better one, title from the exchanges."""
+        """Set the session's dates, project and, if it has no better title, its title from the exchanges."""
         session = self._session
         times = [at for exchange in self.exchanges for at in (exchange.started, exchange.ended) if at is not None]
         session.started = min([*times, *([session.started] if session.started is not None else [])], default=None)
@@ -248,7 +248,7 @@ class SourceReader:
                 return
 
     def _count(self) -> None:
-        """Count the lines, and resume next time at the start of the last exchange, which may still grow."""
+        """Count the lines, and set the resume point to the start of the last exchange, which may still grow."""
         source, found, start = self._source, self._found, self._found.start
         source.lines = start.line - 1 + self.lines
         source.coverage = dict(Counter(start.coverage) + Counter(found.outcomes))
@@ -263,20 +263,20 @@ class SourceReader:
 
 
 def apply_title(session: Session, note: Note) -> None:
-    """Set the session's title, unless it has one of higher rank."""
+    """Set the session's title, unless the current title has a higher rank."""
     if note.rank >= session.title_rank:
         session.title, session.title_rank = one_line(note.value, _TITLE_LENGTH), note.rank
 
 
 def title_of(prompt: str) -> str:
-    """Return a prompt as one line without its pictures; of an agreed plan, its heading, as all plans begin alike."""
+    """Return a prompt as one line without its pictures; for an agreed plan, return the plan's heading."""
     heading = heading_of(plan_in(prompt) or "")
     words = heading[1] if heading else "\n".join(row for row in prompt.splitlines() if not row.startswith(_PICTURES))
     return one_line(words, _TITLE_LENGTH)
 
 
 def project_of(cwd: str) -> str:
-    """Return the last part of a folder's path, or of its repository's if the folder is a worktree."""
+    """Return the last component of a folder's path; for a worktree, use the path of its repository."""
     parts = [part for part in re.split(r"[/\\]+", WORKTREE.sub("", cwd)) if part]
     return parts[-1] if parts else ""
 

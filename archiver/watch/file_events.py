@@ -1,4 +1,7 @@
-"""Events of the operating system for changed files. They are hints: a regular scan finds what they miss."""
+"""Events of the operating system for changed files.
+
+Events are hints. A regular scan finds the changes that they miss.
+"""
 
 import time
 from collections.abc import Callable, Collection, Generator
@@ -14,34 +17,34 @@ if TYPE_CHECKING:
     from watchfiles.main import FileChange
 
 _WAIT: Final = 1.0
-"""Seconds that one wait lasts at most."""
+"""Maximum seconds of one wait."""
 _DEBOUNCE_MS: Final = 250
 _STEP_MS: Final = 100
 _RETRY: Final = 60.0
-"""Seconds until the next attempt to listen after listening failed."""
+"""Seconds between attempts to listen after a failure."""
 
 
 class Changes(Struct, frozen=True):
-    """Files and folders that changed; `lost` when others may have changed too."""
+    """Changed files and folders; `lost` is true if other paths may have changed too."""
 
     paths: frozenset[Path] = frozenset()
     lost: bool = False
 
 
 class Events(Protocol):
-    """A source of hints."""
+    """Interface to a source of file events."""
 
     @property
     def deaf(self) -> str:
-        """The reason why changes may go unnoticed at the moment; empty if there is none."""
+        """Reason why changes may currently be missed; empty if all changes are reported."""
         ...
 
     def follow(self, folders: Collection[WatchedFolder]) -> None:
-        """Listen at these folders and no others."""
+        """Listen for events in exactly these folders."""
         ...
 
     def wait(self) -> Changes:
-        """Wait for changes, at most a second."""
+        """Wait for changes for up to one second."""
         ...
 
     def close(self) -> None:
@@ -50,10 +53,10 @@ class Events(Protocol):
 
 
 class FileEvents:
-    """Events of the operating system. Folders without events make it `deaf`, and are no error."""
+    """Events of the operating system. Folders without events are not an error; `deaf` reports them."""
 
     def __init__(self, *, poll: bool = False, clock: Callable[[], float] = time.monotonic) -> None:
-        """With `poll`, listen to nothing."""
+        """Prepare to listen for events; with `poll`, do not listen."""
         self._poll, self._clock = poll, clock
         self._folders: frozenset[WatchedFolder] = frozenset()
         self._events: Generator[set[FileChange]] | None = None

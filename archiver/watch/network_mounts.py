@@ -1,4 +1,4 @@
-"""File systems that report no events for what other machines write to them."""
+"""Detection of file systems without events for changes by other machines."""
 
 import os
 import sys
@@ -9,13 +9,13 @@ _MOUNTS: Final = Path("/proc/self/mountinfo")
 _NETWORK: Final = frozenset(
     "9p afs beegfs ceph cifs fuse glusterfs gpfs lustre ncpfs nfs nfs4 prl_fs smb3 smbfs vboxsf virtiofs vmhgfs".split()
 )
-"""Kinds of file systems whose files another machine, or for `fuse` another program, may change."""
+"""Types of file systems on which another machine, or with `fuse` another program, may change files."""
 
 
 def is_network_mount(path: Path) -> bool:
     """Return whether files below a folder can change without an event.
 
-    Only Linux names the kind of each file system. Elsewhere the regular scan finds what events miss.
+    Only Linux reports the type of each file system. On other systems, the regular scan finds missed changes.
     """
     if sys.platform != "linux":
         return False

@@ -1,4 +1,4 @@
-"""Scan for transcripts that changed since they were last ingested. One `stat` a transcript tells."""
+"""Scan for transcripts that changed since they were last ingested, with one `stat` call per transcript."""
 
 from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
@@ -11,14 +11,14 @@ from ..formats.registry import all_formats
 from ..ingest.transcripts import Transcript, near, of_this_user, roots
 
 _FOLDERS: Final = 8
-"""Unknown folders that are searched one by one; searching more of them costs as much as a full scan."""
+"""Maximum number of unknown folders to search separately; more folders cost as much as a full scan."""
 
 State: TypeAlias = Stat | int
-"""A value that differs whenever the transcript changed."""
+"""State of a transcript, which differs after every change."""
 
 
 class WatchedFolder(NamedTuple):
-    """A folder with transcripts; a folder that was deleted and made again is another."""
+    """Folder with transcripts. A folder that was deleted and created again is a different folder."""
 
     path: Path
     device: int
@@ -33,7 +33,10 @@ class ScannedTranscript(Struct, frozen=True):
 
 
 class TranscriptScan:
-    """Remembers the state of each ingested transcript. A transcript counts as changed until it is kept."""
+    """Record of the state of each ingested transcript.
+
+    A transcript counts as changed until `keep` records its state.
+    """
 
     def __init__(
         self,
@@ -51,9 +54,9 @@ class TranscriptScan:
         return self._changed(self._found.values())
 
     def some(self, paths: Collection[Path]) -> tuple[list[ScannedTranscript], bool]:
-        """Return what changed of these files, and of new files beside unknown ones.
+        """Return the changed transcripts among these files, and new transcripts in unknown folders.
 
-        The second value is whether every path was a transcript. Otherwise a full scan is needed, for example after a
+        The second value is true if every path was a transcript. Otherwise a full scan is needed, for example after a
         folder was created.
         """
         unknown = [path for path in paths if path not in self._found]
@@ -66,11 +69,11 @@ class TranscriptScan:
         return self._changed(self._found[path] for path in {*known, *new}), len(known) == len(paths)
 
     def keep(self, scanned: Iterable[ScannedTranscript]) -> None:
-        """Remember that these were ingested in this state."""
+        """Record that these transcripts were ingested in this state."""
         self._ingested.update({each.transcript.path: each.state for each in scanned})
 
     def forget(self, paths: Iterable[Path] | None = None) -> None:
-        """Treat these transcripts as changed; all of them if none are named."""
+        """Treat these transcripts as changed; without arguments, treat all transcripts as changed."""
         for path in list(self._ingested) if paths is None else paths:
             self._ingested.pop(path, None)
 
@@ -90,7 +93,10 @@ class TranscriptScan:
 
 
 def _state(transcript: Transcript) -> State | None:
-    """Return the state of a transcript; None if it vanished or cannot be read, which its folder then logs."""
+    """Return the state of a transcript, or None if it was deleted or cannot be read.
+
+    An unreadable transcript is reported through its folder.
+    """
     try:
         held_by = transcript.held_by
         return Stat.of(transcript.path) if held_by is None else held_by.container_state(transcript.path)

@@ -17,23 +17,23 @@ from .transcript_scan import ScannedTranscript, TranscriptScan, WatchedFolder
 SCAN: Final = 15.0
 """Seconds between two full scans."""
 _POLL: Final = 1.0
-"""Seconds between two full scans while changes can happen without an event."""
+"""Seconds between two full scans if changes can happen without an event."""
 _SHARE: Final = 20
-"""Times the duration of a full scan until the next one at least, so that a slow folder costs little."""
+"""Minimum delay until the next full scan, as a multiple of the last scan's duration."""
 _EVENT_SHARE: Final = 4
-"""The same after an event that only a full scan can explain."""
+"""The same multiple after an event that requires a full scan."""
 _RETRY: Final = 60.0
-"""Seconds until files that could not be read are tried again."""
+"""Seconds between attempts to read files that could not be read."""
 _RECHECK: Final = 3600.0
-"""Seconds until every transcript is compared with the archive itself."""
+"""Seconds between two comparisons of every transcript with the archive."""
 _PATIENCE: Final = 0.5
-"""Seconds to wait for another process that ingests."""
+"""Seconds to wait for another ingest process."""
 _COMPRESSION: Final = 1.0
-"""Seconds of compression at a time."""
+"""Maximum seconds of one compression step."""
 
 
 class TranscriptWatcher:
-    """Ingests the transcripts of this user into one store as they change."""
+    """Watcher that ingests changed transcripts of this user into one store."""
 
     def __init__(
         self,
@@ -52,19 +52,19 @@ class TranscriptWatcher:
         self._next_recheck = clock() + _RECHECK
 
     def apply_settings(self, exclusion: Exclusion) -> None:
-        """Continue with other settings, and scan everything again."""
+        """Apply new settings, and scan all transcripts again."""
         self._ingest = Ingest(self._store, self._raw, exclusion)
         self._scan.forget()
         self._next_scan = 0.0
 
     def step(self) -> IngestReport | None:
-        """Wait at most a second for a change, and ingest what changed; None if nothing did."""
+        """Wait up to one second for a change, and ingest changed transcripts; return None if nothing changed."""
         changes = self._events.wait() if self._next_scan else Changes()
         changed = self._changed(changes)
         return self._run(changed) if changed else None
 
     def compress(self) -> Compression | None:
-        """Compress some copies that did not change for long; None while another process ingests."""
+        """Compress some copies that have not changed for a long time; return None while another process ingests."""
         try:
             with self._store.leases.hold(ARCHIVER):
                 return self._compressor.run(budget=_COMPRESSION)
