@@ -1,1 +1,1 @@
-"""Observations extracted from conversations, memories, and the work in the background."""
+"""Extraction of observations, storage of memories, and background work."""

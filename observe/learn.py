@@ -1,6 +1,6 @@
-"""Learning from what was ingested: read queued documents, redact, observe and embed what is not done yet.
+"""Learning from ingested content: read queued documents, redact, observe and embed pending content.
 
-Both an ingest run and the index worker call it. Each decides for itself when to publish.
+An ingest run and the index worker both use this module. Each decides when to publish.
 """
 
 from collections.abc import Callable
@@ -30,13 +30,13 @@ class Learned(Struct, frozen=True):
     unobserved: int
     embedded: int
     model: ModelUnavailable | None
-    """The reason why semantic search is not available, if so."""
+    """Reason why semantic search is not available, or empty."""
 
 
 def learn(
     home: Home, store: Store, indexer: Indexer, report: Reporter = silent, should_stop: Callable[[], bool] = never
 ) -> Learned:
-    """Learn from everything that was ingested, until done or `should_stop`. The caller holds the learner's lease."""
+    """Process all ingested content until done or `should_stop`. The caller holds the learner's lease."""
     redactor = Redactor(home.key())
     DocumentIngest(store, redactor).index_queued(partial(report, "Reading"), should_stop)
     if store.memories.to_redact(VERSION, 1):

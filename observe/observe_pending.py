@@ -1,4 +1,4 @@
-"""Extraction of observations from exchanges that were not observed yet."""
+"""Extraction of observations from exchanges that were not yet observed."""
 
 from collections.abc import Callable
 
@@ -13,10 +13,10 @@ _BATCH = 200
 
 
 def observe_pending(store: Store, progress: Progress, should_stop: Callable[[], bool] = never) -> int:
-    """Observe every exchange that is new, grew, or was observed by other rules. Return how many there were.
+    """Observe exchanges that are new, have grown, or were observed by other rules; return their number.
 
-    Stops early when `should_stop`. An exchange that another process changes meanwhile is observed again. Sessions that
-    lost observations or got some from another session are summarised again.
+    Stops early when `should_stop` returns true. If another process changes an exchange during the run, the exchange is
+    observed again. Sessions that lost observations, or gained observations from another session, are summarised again.
     """
     done, total = 0, store.exchanges.count_unobserved(rules.VERSION)
     sessions: dict[int, Session] = {}

@@ -26,7 +26,7 @@ from .deletion.erasure import erase_expired, finish, is_unfinished
 
 
 class Pipeline(Closing):
-    """All stages over one home. One process ingests at a time; a second raises `LeaseHeld`."""
+    """Pipeline of all stages for one home. One process ingests at a time; a second process raises `LeaseHeld`."""
 
     def __init__(
         self,
@@ -36,10 +36,13 @@ class Pipeline(Closing):
         *,
         pool: ParserPool | None = None,
     ) -> None:
-        """Open the archive of this home, creating it if there is none; `model` embeds, by default the packaged one.
+        """Open the archive of this home, or create an archive.
 
-        Folders that match a pattern in `exclude` are left out; raises `ConfigInvalid` for an invalid pattern. `pool`
-        parses, and may have been started.
+        `model` is the embedding model, by default the packaged model. Folders that match a pattern in `exclude` are
+        omitted. `pool` parses files and may already be started.
+
+        Raises:
+            ConfigInvalid: A pattern in `exclude` is invalid.
         """
         exclusion = Exclusion(exclude)
         self._home, self._model, self._exclusion = home, model, exclusion
@@ -61,10 +64,10 @@ class Pipeline(Closing):
         patience: float = 0.0,
         searchable: Callable[[Report], None] = lambda _: None,
     ) -> Report:
-        """Ingest what changed in these transcripts, and finish what an earlier run left undone.
+        """Ingest changes in these transcripts, and finish the work of an interrupted run.
 
-        Waits `patience` seconds for another process that ingests; one that observes and embeds is left to it. Calls
-        `searchable` as soon as the text is indexed, before anything is observed or embedded.
+        Waits up to `patience` seconds for another ingest process. If another process observes and embeds, this work is
+        left to it. `searchable` is called when the text is indexed, before anything is observed or embedded.
         """
         start, result = time.monotonic(), Report()
         with self._indexer.draft() as draft:
@@ -92,7 +95,7 @@ class Pipeline(Closing):
         return result
 
     def _lost(self) -> list[SourceUnreadable]:
-        """Return what the database lost: tombstones in a damaged file, and acknowledged changes."""
+        """Return data that the database lost: tombstones in a damaged file, and acknowledged changes."""
         problems: list[SourceUnreadable] = []
         if self._store.tombstones.lost:
             hint = "Then run `palaver fsck --repair`: until then `palaver doctor` tells of it."
@@ -104,7 +107,7 @@ class Pipeline(Closing):
     def _finish_erasing(self, report: Reporter) -> list[SourceUnreadable]:
         """Finish interrupted erasures, and erase deletions that can no longer be undone.
 
-        Returns problems instead of raising, so that new transcripts are ingested anyway.
+        Problems are returned instead of raised, so that new transcripts are still ingested.
         """
         if not self._store.tombstones.exist():
             return []

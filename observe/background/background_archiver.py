@@ -1,6 +1,7 @@
-"""Background archiver: ingests what agents write within seconds, and has it indexed soon after.
+"""Background archiver: ingests new transcript lines within seconds, and starts their indexing soon after.
 
-It ingests in this process. An index worker observes, embeds and publishes, so that a new line never waits for that.
+Ingest runs in this process. An index worker observes, embeds and publishes in another process, so that ingest never
+waits for indexing.
 """
 
 import time
@@ -24,20 +25,20 @@ from .index_schedule import IndexSchedule
 from .index_worker import IndexWorker, WorkerResult
 
 _MAINTENANCE: Final = 3600.0
-"""Seconds between two searches for copies to compress and for deleted data that can no longer be restored."""
+"""Seconds between two searches for copies to compress and for expired deletions to erase."""
 _HEARTBEAT: Final = 60.0
-"""Seconds between two notes that the archiver runs."""
+"""Seconds between two records that the archiver is running."""
 _PATIENCE: Final = 60.0
-"""Seconds to wait at the start for another process that ingests."""
+"""Seconds to wait at the start for another ingest process."""
 _RETRY: Final = (1.0, 60.0)
-"""Seconds until the first retry after a failure, and the longest time until a later one."""
+"""Seconds until the first retry after a failure, and the maximum delay of later retries."""
 
 Listener = Callable[[str, Mapping[str, object]], None]
-"""Receives the name of each event and its numbers, never any archived content."""
+"""Callback for the name and counts of each event. It never receives archived content."""
 
 
 class BackgroundArchiver:
-    """Archives until interrupted. Only one can run for a home; a second raises `LeaseHeld`."""
+    """Background archiver of one home. A second archiver for the same home raises `LeaseHeld`."""
 
     def __init__(
         self,
@@ -48,7 +49,11 @@ class BackgroundArchiver:
         clock: Callable[[], float] = time.monotonic,
         wait: Callable[[float], None] = time.sleep,
     ) -> None:
-        """`settings` returns the current settings and is called in each step. Raises `ConfigInvalid`."""
+        """Prepare to archive; `settings` returns the current settings and is called in each step.
+
+        Raises:
+            ConfigInvalid: The settings are invalid.
+        """
         self._home, self._events, self._listener = home, events, listener
         self._settings, self._clock, self._wait = settings, clock, wait
         self._excluded = settings().exclude
@@ -58,10 +63,10 @@ class BackgroundArchiver:
         self._next_heartbeat = self._next_maintenance = 0.0
         self._is_only = False
         self._failures = dict[str, str]()
-        """The last reported failure of each stage that fails."""
+        """The last reported failure of each failing stage."""
 
     def run(self) -> None:
-        """Archive until interrupted. Failures such as a full disk are reported and tried again."""
+        """Archive until interrupted. Failures, such as a full disk, are reported and retried."""
         try:
             while True:
                 try:
@@ -133,9 +138,10 @@ class BackgroundArchiver:
         store.stages.note("compress", done.problems)
 
     def _erase(self, store: Store, patience: float = 0.0) -> None:
-        """Erase deleted data that can no longer be restored, and finish what an interrupted process left.
+        """Erase expired deletions, and finish interrupted erasures.
 
-        Waits for the next time if another process ingests or builds an index, and after a failure, which is reported.
+        If another process ingests or builds an index, the erasure waits for the next call. Failures are reported and
+        retried.
         """
         if not store.tombstones.exist():
             return
@@ -153,7 +159,7 @@ class BackgroundArchiver:
             self._report_failure("erase", problem, _MAINTENANCE)
 
     def _report_failure(self, stage: str, problem: PalaverError | OSError, again_in: float) -> None:
-        """Report a failure and its remedy, unless it is the one that was reported last for this stage."""
+        """Report a failure and its remedy, unless it equals the last reported failure of this stage."""
         message = problem.full_message if isinstance(problem, PalaverError) else str(problem)
         if self._failures.get(stage) != message:
             self._failures[stage] = message

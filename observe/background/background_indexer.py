@@ -1,4 +1,4 @@
-"""Indexing in the background of a server, which replies at once after it queued documents."""
+"""Background indexing in a server, which replies immediately after it queues documents."""
 
 import logging
 import threading
@@ -10,21 +10,24 @@ from ...core.home import Home
 from .index_worker import IndexWorker
 
 _RETRY: Final = 5.0
-"""Seconds until the next attempt while another process holds the learner's lease."""
+"""Seconds between attempts while another process holds the learner's lease."""
 
 
 class BackgroundIndexer:
-    """Runs index workers in a daemon thread until nothing is left to do. They end soon after this process."""
+    """Indexer that runs index workers in a daemon thread until no work is left.
+
+    The workers end soon after this process.
+    """
 
     def __init__(self, home: Home, model: str | None) -> None:
-        """`model` is the name of the embedding model; None is the packaged one."""
+        """Prepare indexing with the embedding model `model`; None selects the packaged model."""
         self._worker, self._model = IndexWorker(home), model
         self._lock = threading.Lock()
         self._wanted = False
         self._thread: threading.Thread | None = None
 
     def wake(self) -> None:
-        """Have everything that waits now indexed by a worker that starts after this call. Return at once."""
+        """Start indexing all queued content in a worker that starts after this call, and return immediately."""
         with self._lock:
             self._wanted = True
             if self._thread is None:
@@ -32,7 +35,7 @@ class BackgroundIndexer:
                 self._thread.start()
 
     def join(self, timeout: float | None = None) -> None:
-        """Wait at most `timeout` seconds until nothing is left to do."""
+        """Wait up to `timeout` seconds until no work is left."""
         if (thread := self._thread) is not None:
             thread.join(timeout)
 

@@ -1,4 +1,4 @@
-"""Schedule of index workers: when the background archiver starts the next one."""
+"""Schedule that determines when the background archiver starts the next index worker."""
 
 from collections.abc import Callable
 from typing import Final
@@ -10,27 +10,31 @@ from .index_worker import IndexWorker, WorkerResult
 _QUIET: Final = 4.0
 """Seconds without a change after which changes are indexed."""
 _LONGEST: Final = 30.0
-"""Seconds after which changes are indexed while more arrive; an exchange that grows is observed again."""
+"""Maximum delay in seconds while changes continue; a growing exchange is observed again."""
 _MANY: Final = 300
-"""Changes that are indexed at once."""
+"""Number of changes that are indexed immediately."""
 _SETTLED: Final = 60.0
-"""Seconds without a change after which even a few changes are published."""
+"""Seconds without a change after which the last few changes are published."""
 _IDLE: Final = 3600.0
-"""Seconds after which a worker checks for damage although nothing changed."""
+"""Seconds after which a worker checks for damage even if nothing changed."""
 _RETRY: Final = (5.0, 300.0)
-"""Seconds until the first retry after a failure, and the longest time until a later one."""
+"""Seconds until the first retry after a failure, and the maximum delay of later retries."""
 
 
 class IndexSchedule:
-    """Starts index workers and returns their results."""
+    """Schedule that starts index workers and returns their results."""
 
     def __init__(
         self, store: Store, worker: IndexWorker, model: Callable[[], str | None], clock: Callable[[], float]
     ) -> None:
-        """`model` returns the name of the embedding model for the next worker; None is the packaged one."""
+        """Prepare the schedule; `model` returns the embedding model for the next worker, or None for the packaged
+        model.
+        """
         self._store, self._worker, self._model, self._clock = store, worker, model, clock
         self._indexed, self._lag, self._at_once = -1, 0, False
-        """The last indexed change, how far the index was behind it, and whether the last worker stopped early."""
+        """The last indexed change, the number of unindexed changes before it, and whether the last worker stopped
+        early.
+        """
         self._last, self._changed_at = -1, clock()
         self._changing_since: float | None = None
         self._not_before, self._retry = 0.0, _RETRY[0]
@@ -38,7 +42,7 @@ class IndexSchedule:
 
     @property
     def quiet(self) -> bool:
-        """True if nothing changed for a while and nothing is left to index."""
+        """True if no recent change exists and no work is left."""
         idle = not self._worker.busy and self._last == self._indexed
         return idle and self._clock() - self._changed_at >= _QUIET
 
@@ -48,7 +52,7 @@ class IndexSchedule:
         return max(0.0, self._not_before - self._clock())
 
     def step(self) -> WorkerResult | PalaverError | None:
-        """Start a worker if one is due. Return the result of one that ended since the last call."""
+        """Start a worker if it is due, and return the result of a worker that ended since the last call."""
         now = self._clock()
         result = self._worker.result()
         if result is not None:

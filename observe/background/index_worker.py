@@ -1,7 +1,7 @@
-"""Index worker: a process that observes, embeds and publishes while the caller continues.
+"""Index worker: a process that observes, embeds and publishes while its caller continues.
 
-It ends when nothing is left to do, and its memory with it. It may be killed at any time. If the caller is killed, it
-publishes what it has and ends.
+The process ends and frees its memory when no work is left. It can be killed at any time. If the caller is killed, the
+worker publishes its current results and ends.
 """
 
 import os
@@ -30,43 +30,46 @@ from .. import rules
 from ..learn import learn
 
 _LONGEST: Final = 60.0
-"""Seconds after which a worker stops after the current batch, so that its results are published."""
+"""Seconds after which a worker finishes the current batch and publishes its results."""
 _BEHIND: Final = 300
-"""Changes that an index may be behind while more arrive; they are searched all the same, in memory."""
+"""Maximum number of unindexed changes while more arrive. Search reads these changes from the database."""
 _VERIFY_COPIES: Final = 50 * 60 * 1000
 _VERIFY_INDEX: Final = 24 * 3600 * 1000
-"""Milliseconds between two checks for damage: of some raw copies, and of the whole index and database.
+"""Milliseconds between two damage checks: of some raw copies, and of the whole index and database.
 
-Idle workers start an hour apart, and each is to check some copies, however long the check before took.
+Idle workers start once an hour. The interval is shorter than an hour, so that each idle worker checks some copies.
 """
 _ORPHANED: Final = 60.0
-"""Seconds that a worker outlives its caller: one that is killed every few seconds would never have an index."""
+"""Seconds that a worker outlives its caller, so that even a frequently killed caller gets an index."""
 _NICE: Final = 10
-"""Niceness of a worker: the user's programs and ingest come first."""
+"""Niceness of a worker, so that the user's programs and ingest have priority."""
 
 
 class WorkerResult(Struct, frozen=True):
-    """Work of one index worker."""
+    """Result of one index worker."""
 
     observed: int = 0
     embedded: int = 0
     seq: int = 0
-    """The last change that was considered."""
+    """Sequence number of the last change that was considered."""
     lag: int = 0
-    """Number of changes that the index is behind."""
+    """Number of changes that are not in the index."""
     left: bool = False
-    """True if the worker stopped before everything was done."""
+    """True if the worker stopped before all work was done."""
     verified: VerifiedCopies = field(default_factory=VerifiedCopies)
     reindexed: bool = False
-    """True if an index of another version of Palaver was rebuilt."""
+    """True if an index from another version of Palaver was rebuilt."""
 
 
 def update_index(
     home: Home, model: str | None, *, settle: bool, should_stop: Callable[[], bool] = never
 ) -> WorkerResult:
-    """Observe, embed and publish what is new. With `settle`, publish even the last few changes, and check for damage.
+    """Observe, embed and publish new content; with `settle`, publish all changes and check for damage.
 
-    Stops early, and publishes its results, after a minute or when `should_stop`. Raises `LeaseHeld`.
+    Stops early after a minute, or when `should_stop` returns true, and publishes its results.
+
+    Raises:
+        LeaseHeld: Another process holds the learner's lease.
     """
     end = time.monotonic() + _LONGEST
 
@@ -90,7 +93,7 @@ def update_index(
 
 
 def verify_due(home: Home, store: Store, indexer: Indexer) -> VerifiedCopies:
-    """Verify what is due: some raw copies each hour, the index and the database each day."""
+    """Verify data that is due: some raw copies each hour, the index and the database each day."""
     last = {stage.name: stage.succeeded or 0 for stage in store.stages.all()}
     verified = VerifiedCopies()
     if last.get("verify-copies", 0) < now() - _VERIFY_COPIES:
@@ -118,7 +121,7 @@ def _publish(store: Store, indexer: Indexer, behind: int) -> None:
 
 
 class IndexWorker:
-    """The index worker of one home, started again and again; one at a time."""
+    """Index worker process of one home. It can be started repeatedly, but only one process runs at a time."""
 
     def __init__(self, home: Home) -> None:
         self._home = home
@@ -126,21 +129,21 @@ class IndexWorker:
 
     @property
     def busy(self) -> bool:
-        """True if a worker was started whose result was not returned yet."""
+        """True if a worker was started and its result was not yet returned."""
         return self._process is not None
 
     def start(self, model: str | None, *, settle: bool) -> None:
-        """Start a worker. Raises `OSError` if no process can be started."""
+        """Start a worker. Raises `OSError` if the process cannot be started."""
         # In a process group of its own, so that Ctrl-C reaches only the caller. It inherits no lock.
         command = [sys.executable, "-P", "-m", __name__, str(self._home.root), model or "", "settle" * settle]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, process_group=0)
 
     def result(self) -> WorkerResult | PalaverError | None:
-        """Return what the worker did, or why it failed; None while it runs."""
+        """Return the result or failure of the worker; None while it runs."""
         return None if self._process is None or self._process.poll() is None else self.wait()
 
     def wait(self) -> WorkerResult | PalaverError:
-        """Wait until the worker ends. Return what it did, or why it failed."""
+        """Wait until the worker ends, and return its result or failure."""
         assert self._process is not None
         process, self._process = self._process, None
         assert process.stdout is not None

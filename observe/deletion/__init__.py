@@ -1,1 +1,1 @@
-"""Deletion as users ask for it: exchanges, memories and memory files together, with preview, undo and verification."""
+"""Deletion of exchanges, memories and memory files, with preview, undo and verification."""

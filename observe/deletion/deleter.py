@@ -1,4 +1,4 @@
-"""Deletion as `palaver forget` does it: preview, confirm, undo, erase; exchanges and memories together."""
+"""Deletion for `palaver forget`: preview, confirm, undo and erase exchanges and memories together."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -44,13 +44,13 @@ from .erasure_check import check, samples
 from .memory_files import delete_files, files_of
 
 _PATIENCE: Final = 30.0
-"""Seconds to wait for another process that ingests."""
+"""Seconds to wait for another ingest process."""
 _NAMED: Final = 5
-"""Number of projects in the hint on an unknown one."""
+"""Maximum number of projects in the hint for an unknown project."""
 
 
 class _Plan(Struct, frozen=True):
-    """A preview with what is needed to carry it out. `files` are digests of memory files by path."""
+    """Preview and the data required to carry it out; `files` maps paths of memory files to digests."""
 
     preview: DeletionPreview
     archive: DeletionPlan
@@ -59,23 +59,23 @@ class _Plan(Struct, frozen=True):
 
 
 class Deleter(Closing):
-    """Deletes in one home. Raises `StoreMissing` if it has no archive."""
+    """Deleter for one home. Raises `StoreMissing` if the home has no archive."""
 
     def __init__(self, home: Home, model: str | None = None, exclude: Sequence[str] = ()) -> None:
-        """`model` is the embedding model, the packaged one by default; `exclude` are patterns of folders."""
+        """Open the home; `exclude` are folder patterns, and `model` is the embedding model (default: packaged)."""
         self._home, self._model, self._exclusion = home, model, Exclusion(exclude)
         self._store = Store.open(home.database)
         self._raw = RawArchive(home.archive)
         self._deletions = Deletions(self._store, self._raw)
 
     def preview(self, request: DeletionRequest, report: Reporter = silent) -> DeletionPreview:
-        """Return what a request would delete. Raises `InvalidInput` for an unknown or ambiguous name."""
+        """Return a preview of a request. Raises `InvalidInput` for an unknown or ambiguous name."""
         return self._plan(request, report).preview
 
     def delete(self, request: DeletionRequest, token: str, report: Reporter = silent) -> DeletionResult:
-        """Delete what was previewed under a token.
+        """Delete the content that was previewed under a token.
 
-        If the content changed since, nothing is deleted, and the result has the new preview and no number.
+        If the content has changed since, nothing is deleted. The result then has a new preview and no deletion ID.
 
         Raises:
             LeaseHeld: Another process is ingesting.
@@ -92,10 +92,10 @@ class Deleter(Closing):
             return DeletionResult(plan.preview, number, now() + UNDO_PERIOD)
 
     def undo(self, number: int, report: Reporter = silent) -> RestoreResult:
-        """Restore what a deletion removed, under the same ids and searchable at once. Summaries get new ids.
+        """Restore the content of a deletion under the same IDs, and index it. Summaries get new IDs.
 
         Raises:
-            InvalidInput: The deletion was erased, undone before, or never existed.
+            InvalidInput: The deletion was erased, was undone before, or does not exist.
         """
         not_restored: list[str] = []
         sessions: list[int] = []
@@ -117,7 +117,7 @@ class Deleter(Closing):
         return RestoreResult(tuple(not_restored), unobserved)
 
     def erase(self, number: int, report: Reporter = silent) -> erasure.ErasureResult:
-        """Erase what a deletion removed, before its time. Raises `InvalidInput` as `undo` does."""
+        """Erase the content of a deletion before its expiry. Raises `InvalidInput` like `undo`."""
         with self._store.leases.hold(ARCHIVER, _PATIENCE):
             erasure.expire(self._store, self._raw, number)
             return erasure.finish(self._home, self._store, self._exclusion, self._model, report)
@@ -173,7 +173,7 @@ class Deleter(Closing):
     def _memories(
         self, request: DeletionRequest, plan: DeletionPlan, observations: Sequence[int]
     ) -> list[StoredMemory]:
-        """Return the memories that a request means. An erasure includes memories that were deleted before."""
+        """Return the requested memories. An erasure includes memories that were deleted before."""
         selection = plan.selection
         origins = {plan.selector.sessions[number].native_id for number in selection.sessions}
         origins |= {ids.show("observation", key) for key in observations}
@@ -196,7 +196,7 @@ class Deleter(Closing):
         return self._deletions.delete(plan.archive, also, extra)
 
     def _read_again(self, report: Reporter) -> None:
-        """Read the copies again that lost or regained lines."""
+        """Re-read the copies with deleted or restored lines."""
         Ingest(self._store, self._raw, self._exclusion).run((), partial(report, "Reading"), budget=None)
 
     def _summarise(self, sessions: Collection[int]) -> None:
@@ -254,14 +254,14 @@ def _copies(plan: DeletionPlan) -> list[DeletedCopy]:
 
 
 def _ids(plan: _Plan) -> set[str]:
-    """Return the ids of everything that is erased."""
+    """Return the IDs of all erased items."""
     selection, sessions = plan.archive.selection, plan.archive.selector.sessions
     items = {ids.show("exchange", key) for key in selection.exchanges} | {each.id for each in plan.memories}
     return items | {sessions[number].native_id for number in selection.sessions}
 
 
 def _is_meant(stored: StoredMemory, request: DeletionRequest, origins: Collection[str]) -> bool:
-    """Return whether a memory comes from a deleted session or observation, or meets all conditions of a request."""
+    """Return whether a memory was extracted from deleted content or meets all conditions of a request."""
     memory = stored.memory
     if {memory.session_id, str(memory.metadata.get(OBSERVATION, ""))} & {*origins}:
         return True

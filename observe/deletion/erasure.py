@@ -33,21 +33,28 @@ _READERS: Final = 5.0
 
 
 class ErasureResult(Struct, frozen=True):
-    """`done` is true if nothing of the erased content is left; `problems` explain copies that still contain some."""
+    """Result of an erasure.
+
+    `done` is true if no erased content is left; `problems` describe copies that still contain erased content.
+    """
 
     done: bool
     problems: tuple[SourceUnreadable, ...] = ()
 
 
 def erase_expired(home: Home, store: Store) -> None:
-    """Begin to erase deletions that can no longer be undone. Needs the archiver's lease."""
+    """Begin to erase deletions that can no longer be undone. Requires the archiver's lease."""
     raw = RawArchive(home.archive)
     for each in Deletions(store, raw).expired(now()):
         expire(store, raw, each.id)
 
 
 def expire(store: Store, raw: RawArchive, number: int) -> None:
-    """Begin to erase a deletion and its memories. Needs the archiver's lease. Raises `InvalidInput` as undo does."""
+    """Begin to erase a deletion and its memories. Requires the archiver's lease.
+
+    Raises:
+        InvalidInput: The deletion does not exist, was undone before, or was erased.
+    """
 
     def also() -> None:
         memories = store.memories.load(memories_of(store, number)).values()
@@ -57,7 +64,7 @@ def expire(store: Store, raw: RawArchive, number: int) -> None:
 
 
 def context(number: int) -> str:
-    """Return the name of a deletion in the history of memories."""
+    """Return the name of a deletion for the history of memories."""
     return f"palaver forget, number {number}"
 
 
@@ -74,7 +81,7 @@ def is_unfinished(store: Store) -> bool:
 def finish(
     home: Home, store: Store, exclusion: Exclusion, model: str | None = None, report: Reporter = silent
 ) -> ErasureResult:
-    """Remove erased content everywhere. Repeatable. Needs the archiver's lease.
+    """Remove erased content everywhere. Requires the archiver's lease, and can be repeated.
 
     Raises:
         LeaseHeld: Another process is building an index.
@@ -100,9 +107,9 @@ def finish(
 
 
 def compact(store: Store, *, whole: bool) -> bool:
-    """Empty free pages and write-ahead log of the database, and remove its backups; False while another process reads.
+    """Clear free database pages and the write-ahead log, and delete database backups.
 
-    `whole` rewrites the database file.
+    `whole` rewrites the database file. Return false if another process is reading the database.
     """
     Backups(store.home).remove()
     end = time.monotonic() + _READERS
@@ -115,7 +122,7 @@ def compact(store: Store, *, whole: bool) -> bool:
 
 
 def _rebuild_index(home: Home, store: Store, model: str | None) -> None:
-    """Delete every file of the index and build it again. Searches read the database meanwhile."""
+    """Delete every index file, and rebuild the index. Searches use the database in the meantime."""
     with store.leases.hold(INDEX, _PATIENCE):
         for path in home.index.iterdir() if home.index.is_dir() else ():
             shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Verification of an erasure: distinctive texts of the erased content are searched in every file and in the index."""
+"""Verification of an erasure: a search for distinctive erased texts in every file and in the index."""
 
 import json
 import re
@@ -30,14 +30,14 @@ _MOST: Final = 48
 _PER_EXCHANGE: Final = 4
 _SEARCHES: Final = 6
 _DISTINCTIVE: Final = re.compile(r"\w[\w .,:/=+()#-]{14,58}\w")
-"""Text that every file contains unescaped: no quotes, backslashes or line ends."""
+"""Pattern for text that is stored unescaped in every file: no quotes, backslashes or line endings."""
 _KINDS: Final = (Kind.PROMPT, Kind.RESULT, Kind.PROSE, Kind.CALL)
 _BLOCK: Final = 4 << 20
 _BATCH: Final = 200
 
 
 def samples(store: Store, raw: RawArchive, plan: DeletionPlan, memories: Sequence[StoredMemory]) -> list[str]:
-    """Return at most 48 texts that occur in what is erased and nowhere in what stays."""
+    """Return up to 48 texts that occur in the erased content and do not occur in the remaining content."""
     of_memories = (text for each in memories for text in _DISTINCTIVE.findall(each.memory.content)[:1])
     found = list(dict.fromkeys(chain(of_memories, _of_sessions(plan), _of_exchanges(store, plan))))[: 2 * _MOST]
     for block in chain(_stored_text(store, plan, {each.key for each in memories}), _archived_text(raw, plan)):
@@ -46,7 +46,10 @@ def samples(store: Store, raw: RawArchive, plan: DeletionPlan, memories: Sequenc
 
 
 def check(home: Home, model: str | None, texts: Sequence[str], gone: Collection[str]) -> ErasureCheck:
-    """Search every byte of the home and the index for these texts. `gone` are the ids of erased items and sessions."""
+    """Search every byte of the home and the index for these texts.
+
+    `gone` are the IDs of erased items and sessions.
+    """
     result = scan(home.root, texts)
     with ArchiveSearch(home, model) as search:
         for text in texts[:: max(1, len(texts) // _SEARCHES)][:_SEARCHES]:
@@ -59,7 +62,7 @@ def check(home: Home, model: str | None, texts: Sequence[str], gone: Collection[
 
 
 def scan(root: Path, texts: Sequence[str]) -> ErasureCheck:
-    """Search names and content of every file below a folder, compressed content included."""
+    """Search the names and contents of all files below a folder, including compressed content."""
     result, wanted = ErasureCheck(len(texts)), [form for text in texts for form in _forms(text)]
     for path in sorted(root.rglob("*")):
         name = path.relative_to(root).as_posix()
@@ -78,12 +81,12 @@ def scan(root: Path, texts: Sequence[str]) -> ErasureCheck:
 
 
 def _forms(text: str) -> tuple[bytes, ...]:
-    """Return a text as files contain it: in UTF-8, and escaped as in JSON."""
+    """Return the stored forms of a text: UTF-8, and JSON-escaped."""
     return tuple({text.encode("utf-8", "replace"), json.dumps(text)[1:-1].encode()})
 
 
 def _contents(path: Path) -> Iterator[BinaryIO]:
-    """Yield a file as it is, then its decompressed content."""
+    """Yield the content of a file, then its decompressed content."""
     with path.open("rb") as file:
         yield file
     if path.name.endswith(COMPRESSED_SUFFIX):
@@ -106,7 +109,7 @@ def _contains(file: BinaryIO, wanted: Sequence[bytes]) -> bool:
 
 
 def _of_exchanges(store: Store, plan: DeletionPlan) -> Iterator[str]:
-    """Yield texts from exchanges spread over the selection, of prompts and tool output first."""
+    """Yield texts from exchanges spread over the selection, beginning with prompts and tool output."""
     keys = sorted(plan.selection.exchanges)
     for key in keys[:: max(1, len(keys) // _MOST)]:
         for stored in store.exchanges.load([key]).values():
@@ -124,7 +127,7 @@ def _of_sessions(plan: DeletionPlan) -> Iterator[str]:
 
 
 def _stored_text(store: Store, plan: DeletionPlan, memories: Collection[int]) -> Iterator[bytes]:
-    """Yield the text that stays in the database, and what other deletions can restore."""
+    """Yield the remaining text in the database, and text that undo of other deletions can restore."""
     selection = plan.selection
     yield from store.deleted_rows.texts()
     titles = (each.title for number, each in plan.selector.sessions.items() if number not in selection.sessions)
@@ -140,7 +143,7 @@ def _stored_text(store: Store, plan: DeletionPlan, memories: Collection[int]) ->
 
 
 def _archived_text(raw: RawArchive, plan: DeletionPlan) -> Iterator[bytes]:
-    """Yield the lines that stay in the copies, some megabytes at a time."""
+    """Yield the remaining lines of the copies, a few megabytes at a time."""
     for number, source in plan.selector.sources.items():
         if number not in plan.selection.sources:
             with suppress(CopyDamaged):

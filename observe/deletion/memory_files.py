@@ -1,4 +1,4 @@
-"""Memory files in the user's projects: shown in the preview, deleted by an erasure only."""
+"""Memory files in the user's projects: shown in the preview, and deleted only by an erasure."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -11,7 +11,7 @@ from ..mnemonics import LEASE, PATIENCE, MnemonicsFolder, digest_of
 
 
 def files_of(memories: Iterable[StoredMemory]) -> dict[str, str]:
-    """Return the readable files of these memories: the digest of the content by path."""
+    """Return the content digests of the readable files of these memories, by path."""
     found: dict[str, str] = {}
     for path in sorted({each.memory.path for each in memories} - {""}):
         folder, place = _folder_of(path)
@@ -23,9 +23,9 @@ def files_of(memories: Iterable[StoredMemory]) -> dict[str, str]:
 
 
 def delete_files(store: Store, memories: Iterable[StoredMemory], files: Mapping[str, str]) -> tuple[str, ...]:
-    """Delete files that still have these digests; return those that remain, each with the reason.
+    """Delete files with unchanged digests; return the remaining files, each with a reason.
 
-    The store forgets a deleted file. It keeps the digest of one that remains, so that it is not imported again.
+    The store removes the record of a deleted file. It keeps the digest of a remaining file to prevent another import.
     """
     gone = {path for path in {each.memory.path for each in memories} - {""} if _was_deleted(store, path)}
     if not files and not gone:
@@ -54,6 +54,6 @@ def _was_deleted(store: Store, path: str) -> bool:
 
 
 def _folder_of(path: str) -> tuple[MnemonicsFolder, str]:
-    """Return the memory folder of a project, and the path of a file below it."""
+    """Return a project's memory folder, and the relative path of a file in it."""
     project, _, place = path.rpartition(f"/{MNEMONICS}/")
     return MnemonicsFolder(Path(project)), place

@@ -24,18 +24,18 @@ from .consistency import RECOVER_COPIES, RECOVER_DATABASE, missing_database
 from .health_context import ARCHIVE, Answer, HealthContext
 
 _SETTLED: Final = 60.0
-"""Seconds after which a changed agent's file should have been archived, if anything archives at all."""
+"""Seconds after which a changed agent's file should be archived if an archiver is running."""
 _OVERDUE: Final = 2 * 3600 * 1000
-"""Milliseconds after which a deletion that cannot be undone should be erased; `palaver watch` does so every hour."""
+"""Milliseconds after which an expired deletion should be erased; `palaver watch` erases once an hour."""
 _REPAIR_COPY: Final = (
     "Run `palaver fsck --repair`, which copies the agent's file again if it still exists. Otherwise restore a backup."
 )
 _NAMED: Final = 3
-"""Problems of one kind that are listed one by one."""
+"""Maximum number of individually listed problems of one kind."""
 
 
 def database(context: HealthContext) -> Answer:
-    """Check that the database is present, readable, and not behind what was acknowledged."""
+    """Check that the database exists, is readable, and contains all acknowledged changes."""
     path = context.home.database
     try:
         with Store.open_read_only(path) as store:
@@ -62,7 +62,7 @@ def database(context: HealthContext) -> Answer:
 
 
 def archive(context: HealthContext) -> Answer:
-    """Report what is archived, and check that every line is accounted for and every file was readable."""
+    """Report the archive's size, and check that every line has an outcome and every file was readable."""
     status = context.status
     if status is None:
         return
@@ -82,7 +82,7 @@ def archive(context: HealthContext) -> Answer:
 
 
 def copies(context: HealthContext) -> Answer:
-    """Report when the raw copies were last verified, and the damaged ones."""
+    """Report the time of the last verification of raw copies, and any damaged copies."""
     status = context.status
     if status is None or not (status.verified and status.verified_since):
         return
@@ -94,7 +94,7 @@ def copies(context: HealthContext) -> Answer:
 
 
 def copies_without_rows(context: HealthContext) -> Answer:
-    """Check that the database lists every copy; others cannot be searched."""
+    """Check that the database lists every copy, because unlisted copies cannot be searched."""
     if context.store is None or context.store.leases.holder(ARCHIVER):
         return  # an ingest run creates each copy before its row
     if names := copies_without_row(context.home.archive, context.store):
@@ -103,7 +103,7 @@ def copies_without_rows(context: HealthContext) -> Answer:
 
 
 def outdated_copies(context: HealthContext) -> Answer:
-    """Check that no copy waits to be parsed again, as after an interrupted rebuild or an update."""
+    """Check that no copy needs re-parsing, for example after an interrupted rebuild or an update."""
     status, store = context.status, context.store
     if status is None or store is None or status.watcher or store.leases.holder(ARCHIVER):
         return
@@ -114,7 +114,7 @@ def outdated_copies(context: HealthContext) -> Answer:
 
 
 def agents(context: HealthContext) -> Answer:
-    """Check that the agents' files are archived as they are now; containers are not opened."""
+    """Check that the current agents' files are archived. Containers are not opened."""
     store = context.store
     if store is None:
         return
@@ -149,7 +149,7 @@ def agents(context: HealthContext) -> Answer:
 
 
 def _is_erased(context: HealthContext, store: Store, path: Path, state: Stat) -> bool:
-    """Return whether an agent's file, of which nothing is archived, has only text that the user erased."""
+    """Return whether an unarchived agent's file contains only text that the user erased."""
     if not store.tombstones.exist(erased=True):
         return False
     known = SuppressionList(store, context.key, erased=True)
@@ -157,7 +157,7 @@ def _is_erased(context: HealthContext, store: Store, path: Path, state: Stat) ->
 
 
 def deletions(context: HealthContext) -> Answer:
-    """Check that deleted items are recognised again, and that erasures are complete."""
+    """Check that the suppression list recognises deleted items, and that erasures are complete."""
     store = context.store
     if store is None:
         return

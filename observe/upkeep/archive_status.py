@@ -17,7 +17,7 @@ OUTDATED: Final = "written by another version of Palaver; search reads the archi
 
 
 def status_of(home: Home, model: str | None = None) -> Status:
-    """Return the status of the archive in a home; raises `StoreMissing`."""
+    """Return the status of the archive in a home. Raises `StoreMissing`."""
     with Store.open(home.database) as store:
         return state_of(home, store, Generations(home.index), model)
 
@@ -58,7 +58,7 @@ def state_of(home: Home, store: Store, generations: Generations, model: str | No
 
 
 def _index(store: Store, generations: Generations) -> tuple[str, int, bool]:
-    """Return the state of the index in words, the number of changes it lacks, and whether search can use it."""
+    """Return a description of the index, its number of missing changes, and whether search can use it."""
     last = store.changes.last()
     fallback = "search reads the archive until it is rebuilt"
     try:

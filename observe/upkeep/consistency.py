@@ -1,7 +1,7 @@
 """Consistency check of a home with optional repair (`palaver fsck`, `palaver doctor --deep`).
 
-It verifies the content of the database, the raw copies and the index, and that they agree. A repair renews derived
-data and copies files again that agents still have. It never deletes conversations.
+The check verifies the database, the raw copies and the index, and that they agree. A repair rebuilds derived data, and
+copies files again if agents still have them. It never deletes conversations.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -44,7 +44,7 @@ RECOVER_COPIES: Final = (
 _NEXT_RUN: Final = "The next `palaver archive` creates them again."
 _REPORT: Final = "Please report this; search and read still work."
 _PATIENCE: Final = 30.0
-"""Seconds to wait for another process that archives."""
+"""Seconds to wait for another ingest process."""
 
 
 def check_consistency(
@@ -55,19 +55,19 @@ def check_consistency(
     repair: bool = False,
     report: Reporter = silent,
 ) -> ConsistencyReport:
-    """Verify all stored data, and with `repair` repair what can be repaired.
+    """Verify all stored data, and with `repair` repair the damage where possible.
 
     Args:
         home: The home to check.
-        model: The embedding model of the index, by default the packaged one. It is not loaded.
-        exclude: Patterns of folders that are left out when copies are parsed again.
+        model: The embedding model of the index, by default the packaged model. It is not loaded.
+        exclude: Patterns of folders to omit when copies are parsed again.
         repair: Whether to repair.
-        report: Hears the progress.
+        report: Callback for progress.
 
     Raises:
-        StoreMissing: There is no archive.
+        StoreMissing: No archive exists.
         StoreBusy: Another process keeps the database locked.
-        LeaseHeld: Another process archives.
+        LeaseHeld: Another process is ingesting.
         ConfigInvalid: A pattern in `exclude` is invalid.
     """
     exclusion = Exclusion(exclude)
@@ -97,7 +97,7 @@ def check_consistency(
 
 
 def damage_of(home: Home) -> list[str]:
-    """Return what SQLite finds wrong with the database, without writing to it; raises `StoreMissing`."""
+    """Return the database damage that SQLite finds, without writing to the database. Raises `StoreMissing`."""
     try:
         with Store.open_read_only(home.database) as store:
             return store.integrity.damage()
@@ -106,14 +106,14 @@ def damage_of(home: Home) -> list[str]:
 
 
 def missing_database(home: Home, missing: StoreMissing) -> HealthProblem:
-    """Return the problem of an archive whose database is missing while its raw copies exist."""
+    """Return a problem if the database is missing while raw copies exist."""
     kept = "it restores conversations but not memories; deleted items stay deleted."
     remedy = f"{missing.hint.removesuffix('.')}; {kept}"
     return HealthProblem("database", f"{home.database} is missing, but raw copies exist", remedy)
 
 
 def _salvaged(home: Home, damage: str) -> Iterator[HealthProblem]:
-    """Replace a damaged database by one with all readable rows, and report the others."""
+    """Replace a damaged database with a database of all readable rows, and report unreadable rows."""
     done = salvage(home)
     remedy = f"{many(done.rows, 'row was', 'rows were')} saved; the damaged file is {done.kept}."
     yield HealthProblem("database", damage, remedy, repaired=True)
@@ -138,7 +138,7 @@ def _named(memories: Sequence[int]) -> str:
 
 
 class _ConsistencyCheck:
-    """Checks of one open store; runs under the archiver's lease."""
+    """Checks of one open store. They require the archiver's lease."""
 
     def __init__(
         self,
@@ -155,7 +155,7 @@ class _ConsistencyCheck:
         self._result, self._report, self._repair = result, report, repair
         self._raw = RawArchive(home.archive)
         self._rows_usable = True
-        """True if rows are good enough to compare copies and index with them."""
+        """True if the rows can be used to verify the copies and the index."""
 
     def run(self) -> None:
         """Run all checks; skip copies and index if the rows are unusable."""
@@ -165,7 +165,7 @@ class _ConsistencyCheck:
             self._result.problems.extend(check())
 
     def parse_outdated(self) -> IngestReport:
-        """Parse copies again whose rows are outdated."""
+        """Parse copies with outdated rows again."""
         key = self._home.key()
         filters = IngestFilters(self._home.root, Redactor(key), self._exclusion, SuppressionList(self._store, key))
         tally = IngestReport()
@@ -173,7 +173,7 @@ class _ConsistencyCheck:
         return tally
 
     def _deletions(self) -> Iterator[HealthProblem]:
-        """Check that deleted items are recognised again, even if the database is lost."""
+        """Check that the suppression list recognises deleted items, also if the database is lost."""
         tombstones = self._store.tombstones
         try:
             tombstones.check(self._home.key())
@@ -213,7 +213,7 @@ class _ConsistencyCheck:
             yield self._repaired("database", problem, lambda: integrity.remove(empty))
 
     def _restored_memories(self) -> Iterator[HealthProblem]:
-        """Store memories again, under new IDs, that only a kept write-ahead log has."""
+        """Restore memories that exist only in a saved write-ahead log, under new IDs."""
         known = {stored.memory.content_hash for stored in self._store.memories.all()}
         with self._store.transaction():
             found = [
@@ -228,7 +228,7 @@ class _ConsistencyCheck:
             yield HealthProblem("memories", problem, f"Stored again as {_named(found)}.", repaired=True)
 
     def _parsed(self) -> Iterator[HealthProblem]:
-        """Check that rows account for every line of the copies; otherwise parse the copies again."""
+        """Check that rows account for every line of the copies, and otherwise parse the copies again."""
         wrong = self._store.integrity.unparsed() or self._store.integrity.misplaced()
         self._result.checked["sources"] = len(self._store.sources.all()) if not wrong else 0
         if not wrong:

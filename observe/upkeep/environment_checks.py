@@ -21,7 +21,7 @@ from .. import rules
 from .health_context import Answer, HealthContext
 
 _LITTLE_SPACE: Final = 1 << 30
-"""Free bytes below which the archive soon cannot grow, and a new index may not fit."""
+"""Minimum free space in bytes for a growing archive and a new index."""
 
 
 def versions(context: HealthContext) -> Answer:
@@ -34,7 +34,7 @@ def versions(context: HealthContext) -> Answer:
 
 
 def folder(context: HealthContext) -> Answer:
-    """Check that the folder of the home is writable, has space, and is on a local disk."""
+    """Check that the home folder is writable, has free space, and is on a local disk."""
     root = context.home.root
     if not root.is_dir():
         return
@@ -75,13 +75,13 @@ def permissions(context: HealthContext) -> Answer:
 
 
 def language_model(context: HealthContext) -> Answer:
-    """Report the language model, or why none is used."""
+    """Report the language model, or the reason why no language model is used."""
     off = context.off(context.config)
     yield "language model", f"not used: {off}" if off else context.config.llm_model
 
 
 def model(context: HealthContext) -> Answer:
-    """Check that the embedding model is complete and works."""
+    """Check that the embedding model's files are complete and that it works."""
     embedder = load(context.model or DEFAULT_MODEL)
     try:
         if isinstance(embedder, PackagedEmbedder):

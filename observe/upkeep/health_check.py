@@ -1,4 +1,4 @@
-"""Health check of a home (`palaver doctor`): independent checks that only read, each with facts and problems.
+"""Health check of a home (`palaver doctor`): independent read-only checks that return facts and problems.
 
 A check that fails is reported as a problem, so that the health check also works on a broken home.
 """
@@ -32,11 +32,11 @@ CHECKS: Final[tuple[Callable[[HealthContext], Answer], ...]] = (
     environment_checks.language_model,
     pipeline_checks.failed_requests,
 )
-"""All checks, in the order in which they are shown."""
+"""All checks, in display order."""
 
 
 def diagnose(context: HealthContext, deep: Reporter | None = None) -> HealthReport:
-    """Run all checks. With `deep`, which hears the progress, also verify all stored data against its checksums."""
+    """Run all checks. With `deep`, a progress callback, also verify the checksums of all stored data."""
     found = HealthReport(context.home.root)
     # First, so that the other checks see its results.
     verified = list(_answers(context, lambda _: _verified(context, deep), "checksums")) if deep else []

@@ -1,4 +1,4 @@
-"""Context of the health checks: what they inspect, opened once for all of them."""
+"""Context of the health checks: resources that are opened once for all checks."""
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
@@ -17,12 +17,15 @@ from ...search.index.generation import Generations
 from .archive_status import state_of
 
 Answer = Iterable[tuple[str, str] | HealthProblem]
-"""Answer of a check: facts, each with its label, and problems."""
+"""Result of a check: facts with labels, and problems."""
 ARCHIVE: Final = "Run `palaver archive`."
 
 
 class HealthContext(Struct, frozen=True, dict=True):
-    """Home to check. `transcripts` finds the agents' files; `off` says why no language model may be used, if so."""
+    """Home to check.
+
+    `transcripts` finds the agents' files. `off` is the reason why no language model may be used, or empty.
+    """
 
     home: Home
     version: str
@@ -61,7 +64,7 @@ class HealthContext(Struct, frozen=True, dict=True):
 
     @property
     def model(self) -> str | None:
-        """Embedding model of the settings; None for the packaged one, also if the settings are invalid."""
+        """Embedding model in the settings; None for the packaged model, or if the settings are invalid."""
         try:
             return self.config.model
         except PalaverError:

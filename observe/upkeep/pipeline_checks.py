@@ -1,4 +1,4 @@
-"""Health checks of the pipeline: the index, observations, the stages, and work in the background."""
+"""Health checks of the pipeline: the index, observations, stages and background work."""
 
 from typing import Final
 
@@ -9,7 +9,7 @@ from .archive_status import OUTDATED
 from .health_context import ARCHIVE, Answer, HealthContext
 
 _BEHIND: Final = 5_000
-"""Changes that the index may be behind. Each process that searches reads them again when it starts."""
+"""Maximum number of unindexed changes. Each search process reads them again when it starts."""
 
 
 def index(context: HealthContext) -> Answer:
@@ -29,7 +29,7 @@ def index(context: HealthContext) -> Answer:
 
 
 def observations(context: HealthContext) -> Answer:
-    """Check that no exchange waits to be observed, and no entry to be embedded."""
+    """Check that all exchanges are observed and all entries are embedded."""
     status = context.status
     if status is None:
         return
@@ -41,7 +41,7 @@ def observations(context: HealthContext) -> Answer:
 
 
 def stages(context: HealthContext) -> Answer:
-    """Check that every stage succeeded the last time it ran."""
+    """Check that the last run of every stage succeeded."""
     status = context.status
     if status is None:
         return
@@ -63,7 +63,7 @@ def background(context: HealthContext) -> Answer:
 
 
 def failed_requests(context: HealthContext) -> Answer:
-    """Check that no request to a language model failed for good."""
+    """Check that no request to a language model failed permanently."""
     failed = len(context.store.jobs.dead()) if context.store else 0
     if failed:
         remedy = "Run `palaver observe --dead-letters` to see them, and `palaver observe --revive` to retry."

@@ -50,13 +50,14 @@ def rebuild_from_archive(
     report: Reporter = silent,
     exclude: Sequence[str] = (),
 ) -> RebuildReport:
-    """Parse every copy again, also those without a row, then rebuild the index.
+    """Parse every copy again, including copies without a row, then rebuild the index.
 
-    A missing database is created. `transcripts` are the files that agents still have: those with a copy tell its
-    original path, others are not ingested. Observations and vectors that still hold are kept. An interrupted rebuild
-    is continued by the next ingest run. `exclude` has the patterns of folders to leave out.
+    A missing database is created. `transcripts` are the files that agents still have. They provide the original paths
+    of their copies; files without a copy are not ingested. Valid observations and vectors are kept. The next ingest run
+    continues an interrupted rebuild. `exclude` are patterns of folders to omit.
 
-    Raises `StoreCorrupt` and changes nothing if the database is damaged.
+    Raises:
+        StoreCorrupt: The database is damaged. Nothing is changed.
     """
     exclusion = Exclusion(exclude)
     if not home.has_copies:
@@ -76,7 +77,7 @@ def rebuild_from_archive(
 def _parse_all(
     home: Home, store: Store, exclusion: Exclusion, transcripts: Iterable[Transcript], report: Reporter
 ) -> tuple[int, int, list[HealthProblem]]:
-    """Parse all copies; return the number parsed again, the number recovered without a row, and the problems."""
+    """Parse all copies; return the number of re-parsed copies, the number of recovered copies, and the problems."""
     raw, redactor = RawArchive(home.archive), Redactor(home.key())
     filters = IngestFilters(home.root, redactor, exclusion, SuppressionList(store, home.key()))
     eraser = CopyEraser(store, raw)
@@ -101,9 +102,9 @@ def _parse_all(
 
 
 def _may_have_copy(transcript: Transcript, archive: Path, redactor: Redactor) -> bool:
-    """Return whether a file may have a copy; true if it cannot be read, so that this is reported.
+    """Return whether a file may have a copy; unreadable files return true so that they are reported.
 
-    A container counts as copied if there are copies of its agent.
+    A container counts as copied if copies of its agent exist.
     """
     if transcript.held_by is not None:
         return (archive / transcript.held_by.agent).is_dir()

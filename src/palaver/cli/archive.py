@@ -1,7 +1,6 @@
 """`palaver up` and `palaver archive`: ingest transcripts.
 
-Modules that take long to load are imported after the first process of the parser pool was started, so that both load at
-the same time.
+Slow modules are imported after the first process of the parser pool starts, so that both load in parallel.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ _PATIENCE: Final = 30.0
 _DEMO_QUERY: Final = '"sqlite or json files"'
 _WORDS: Final = 6
 _WORD: Final = re.compile(r"\w+")
-"""Words have no characters that a shell interprets."""
+"""Pattern for words without shell metacharacters."""
 
 
 @click.command()
@@ -113,7 +112,7 @@ def archive(paths: Sequence[str], *, as_json: bool) -> None:
 
 
 def _announce_wait(home: Home) -> None:
-    """Name the process that is ingesting, if there is one, because this one waits for it."""
+    """Report the process that is ingesting, if any, because this process waits for it."""
     from palaver.archiver.store import ARCHIVER, Store
 
     with Store.open(home.database) as store:
@@ -123,7 +122,7 @@ def _announce_wait(home: Home) -> None:
 
 
 def _parser_pool(home: Home) -> ParserPool:
-    """Return a pool for parsing; before the first run its first process is started, to load modules meanwhile."""
+    """Return a pool for parsing. For a first run, start its first process to load modules in parallel."""
     pool = ParserPool()
     if home.is_new:
         pool.start()
@@ -131,7 +130,7 @@ def _parser_pool(home: Home) -> ParserPool:
 
 
 def _archive(home: Home, found: Sequence[Transcript], skipped: Unsearched, pool: ParserPool, *, as_json: bool) -> bool:
-    """Run all stages and print a report. Return whether every file could be read and every stage ran."""
+    """Run all stages and print a report. Return whether all files were readable and all stages succeeded."""
     from palaver.observe.pipeline import Pipeline
 
     config = Config.read(home.config)

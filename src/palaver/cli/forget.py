@@ -26,7 +26,7 @@ _WORDS = "palaver.forget.words"
 
 
 class _KeepsWords(click.Command):
-    """Keeps the words of the call, to show the command that confirms it."""
+    """Command that keeps the arguments of the call, to show the command that confirms it."""
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: object
@@ -112,7 +112,7 @@ def forget(
 
 
 def _delete(request: DeletionRequest, token: str | None, *, as_json: bool) -> None:
-    """Show the preview, or delete what it showed."""
+    """Show the preview, or delete the previewed content."""
     with _deleter() as deleter:
         if not token:
             with progress_bars() as reporter:
@@ -133,7 +133,7 @@ def _delete(request: DeletionRequest, token: str | None, *, as_json: bool) -> No
 
 
 def _confirmed(preview: DeletionPreview, *, as_json: bool) -> str | None:
-    """Show a preview; return its token if the user confirms it at once, else print the command that does."""
+    """Show a preview. Return its token if the user confirms, else print the confirming command."""
     if as_json:
         print_json({**to_json(preview), "done": False})
         return None

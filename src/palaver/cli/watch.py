@@ -25,7 +25,7 @@ from .output import complain
 
 _LOG_BYTES: Final = 500_000
 _LOG_NAMES: Final = {"behind": "index_behind_changes", "exchanges": "changed_exchanges"}
-"""Longer names of numbers in the log."""
+"""Descriptive names for counts in the log."""
 _log = logging.getLogger(__name__)
 
 
@@ -83,7 +83,7 @@ def _listener(home: Home, *, as_json: bool) -> Callable[[str, Mapping[str, objec
 
 
 def _settings(home: Home) -> Callable[[], Config]:
-    """Return a function that reads the settings; while they are invalid, it returns the last valid ones."""
+    """Return a function that reads the settings. While they are invalid, it returns the last valid settings."""
     state, last = _state(home.config), Config.read(home.config)
 
     def read() -> Config:
@@ -104,7 +104,7 @@ def _settings(home: Home) -> Callable[[], Config]:
 
 
 def _state(path: Path) -> tuple[int, int, int] | None:
-    """Return a value that differs if the file was changed or replaced; None if there is none."""
+    """Return a value that changes when the file is changed or replaced; None if the file does not exist."""
     try:
         found = path.stat()
     except OSError:
