@@ -123,7 +123,7 @@ class Pipeline(Closing):
         return problems
 
     def _learn(self, result: Report, report: Reporter) -> None:
-        from .learn import learn  # loads all rules; text can be searched that much sooner
+        from .learn import learn  # imported late, because loading all rules would delay text search
 
         done = learn(self._home, self._store, self._indexer, report)
         result.observed, result.embedded, result.model = done.observed, done.embedded, done.model

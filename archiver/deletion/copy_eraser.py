@@ -43,7 +43,7 @@ class CopyEraser:
 
     def confirm(self, archived: str) -> None:
         """Record that the new lines of an expected copy contain no deleted line. The caller opens the transaction."""
-        remade = Copy(self._raw.root, archived).damaged_files()  # then earlier lines were copied again as well
+        remade = Copy(self._raw.root, archived).damaged_files()  # if so, earlier lines were copied again
         if archived in self._expected and not remade:
             self._store.tombstones.cleaned(archived)
 
@@ -97,7 +97,7 @@ class CopyEraser:
         if gone or source is None or repeats_others(source):
             with reading_copy(self._raw, copy.archived) as file:
                 parsed = parse_copy(file, agent, self._key)
-            gone |= self.suppressed.records(parsed.records)  # forks contain erased records on lines of their own
+            gone |= self.suppressed.records(parsed.records)  # forks repeat erased records on different lines
             if gone:
                 with updating_checksums(self._store, copy, source, in_place=_keeps_offsets(copy)):
                     erase_lines(copy, gone, {exchange.span.start_line for exchange in parsed.exchanges})

@@ -137,7 +137,7 @@ def _update(
         current.add(digest)
     if fresh:
         before_write()
-    # Two messages may have one id. A line that is still current is no earlier version of another.
+    # Two messages may share an ID. A line that is still current is not an earlier version of another line.
     earlier = {name: place for name, (place, digest) in before.messages.items() if digest not in current}
     changed = {earlier[name]: line for line in fresh if (name := _message_id(line)) in earlier}
     # A damaged copy is only appended to: a rewrite would certify the damage as content.

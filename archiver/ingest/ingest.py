@@ -192,7 +192,7 @@ class Ingest:
         self, session: ContainedSession, known: ContainerFormat, extractor: ContainerExtractor, report: IngestReport
     ) -> None:
         if any(each.source.path == session.path for each in self._unstored):
-            self._store_all(report)  # two exports may hold one session
+            self._store_all(report)  # two exports may contain the same session
         extracted = extractor.extract(session, known)
         if extracted is not None:
             job, copied = extracted

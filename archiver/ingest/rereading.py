@@ -92,7 +92,7 @@ class Rereading:
         assert source.session is not None
         session = self._redactor.session(self._store.sessions.load(source.session))
         if session.title_rank == 0 and self._store.sources.is_first(source):
-            session.title_rank = -1  # taken from the first prompt and cut; it is taken again
+            session.title_rank = -1  # the title was cut from the first prompt; it is set again
         if self._store.sessions.is_unindexed(session.agent, session.parent_id):
             session.links[UNINDEXED] = "yes"
         return session

@@ -163,7 +163,7 @@ class SourceReader:
                 found.outcomes[place] = DELETED
         kept = (replace(each, turns=tuple(t for t in each.turns if t.line not in gone)) for each in found.exchanges)
         found.exchanges = [each for each in kept if each.turns]
-        # A fork names its parent on every line, also for lines that stay.
+        # Every line of a fork contains the parent's ID, which also applies to the remaining lines.
         found.notes = [note for note in found.notes if note.line not in gone or note.fact is Fact.PARENT]
         # Records that undo can restore keep their owner.
         erased = suppression.records(found.records, erased=True)

@@ -7,7 +7,7 @@ OPENING = (
     r"(?:api|app|access|account|auth|client|consumer|deploy|encryption|master|private|secret|session|shared|signing"
     r"|storage|webhook)"
 )
-"""Words before `key` in the name of a secret."""
+"""Words that precede `key` in the name of a secret."""
 NUMBER = r"(?:[_-]?\d{1,2})?"
 
 # `pass` and `pwd` are also words and commands, and other words end in `auth`.
@@ -36,14 +36,14 @@ _NAMED = rf"{ENDING}[\"'`\\\] \t0-9_-]*"
 _SIGN = rf"{_NAMED}(?::[ \t]*[\w.]+[ \t]*)?[:=>]+[ \t]*[a-z\\]*[\"'`]"
 _BARE_SIGN = rf"{_NAMED}[:=][ \t]*{_BARE_BEGIN}(?:{_BARE_REST}|[;,&])+[ \t]*(?:$|[\n\r#])"
 
-# Values after such names in programs and prose that are no secrets.
+# Values after such names, in programs and prose, that are not secrets.
 _NO_PASSWORD = (
     STAND_IN,
     AllowList(
         patterns=(
             r"^\$",
             r"^[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+$",  # the name of a variable
-            r"(?i)^[a-z_.-]*passw(?:or)?d[a-z_.-]*$",  # a name for it
+            r"(?i)^[a-z_.-]*passw(?:or)?d[a-z_.-]*$",  # a variable name
             r"^[a-z]+(?:[.:/][A-Za-z]+)+$",  # a path, the key of a message
             r"^\[|\[\w*\]$|^<|://",  # code
             r"(?i)^(?:u?int|float|bytes|big|str|utf|base|sha|md|aes|rsa|hs|rs|es)-?\d+\w*$",  # a type, a method
@@ -72,7 +72,7 @@ _PATH = (
     r"^/?(?:\w{1,7}/)+\w{0,7}$",
     rf"^{_WITHIN}{_FOLDER}/[A-Za-z0-9/]*$|^(?:[A-Za-z0-9]*/)+{_FOLDER}$",
 )
-"""Paths. A base64 key may contain `/`, too, but it has digits, letters of both cases, and long parts."""
+"""Patterns for paths. A base64 key may also contain `/`, but has digits, letters of both cases, and long parts."""
 NOT_BARE = AllowList(
     patterns=(
         r"^(?:[\w$]+\.)+[A-Za-z_$][\w$]*$",  # an attribute, the name of a file
@@ -82,7 +82,7 @@ NOT_BARE = AllowList(
         r"^.{1,5}$",
     )
 )
-"""Unquoted values in programs and settings that are no secrets."""
+"""Patterns for unquoted values in programs and settings that are not secrets."""
 
 ASSIGNMENTS: tuple[Rule, ...] = (
     Rule(

@@ -1,4 +1,4 @@
-"""Rules for secrets whose name is elsewhere in a block: in a table, a manifest, a cookie or a header."""
+"""Rules for secrets with a name elsewhere in the same block: in a table, manifest, cookie or header."""
 
 from .assignments import NO_KEY, NOT_BARE
 from .credentials import NAMED_ONLY, STAND_IN
@@ -10,7 +10,7 @@ _NAME = (
     r"|(?:api|access|private|master|encryption)[ _-]?key)"
 )
 _LINE = r"(?:[ \t]*\d{1,6}(?:→|:|\t))?[ \t]*"
-"""Line number as printed by agents' tools, and indentation."""
+"""Line number as printed by agents' tools, followed by indentation."""
 _QUOTE = r"\\?[\"'`]"
 _QUOTED = rf"{_QUOTE}([^\s\"'`\\\x00]{{6,}}){_QUOTE}"
 _BARE = r"([^\s\"'`\\\x00<>{}()\[\];,|&$][^\s\"'`\\\x00<>{}()\[\]]{5,})[ \t]*(?:$|[\r\n#])"

@@ -1,7 +1,7 @@
 """Build `gitleaks.json` from the configuration of gitleaks: ``python -m palaver.archiver.redaction.build TOML``.
 
-The same input gives the same bytes. Rules and exceptions that only match paths are omitted, and the rules in
-`OMITTED`.
+The same input gives the same bytes. Rules and exceptions that only match paths are omitted. The rules in `OMITTED` are
+also omitted.
 """
 
 import hashlib
@@ -38,13 +38,13 @@ KEYWORDS = {
     "twilio-api-key": ["sk[0-9a-f]{6}"],
     "vault-service-token": [r"hvs\.", r"\bs\.[a-z0-9]{6}"],
 }
-"""Patterns in place of keywords that many texts contain. Every match of the rule contains one."""
+"""Patterns that replace very common keywords. Every match of the rule contains a match of the pattern."""
 
 NARROWER = {
     # Matches any commit hash in every text with the name of the company.
     "sourcegraph-access-token": ("|[a-fA-F0-9]{40})", ")"),
 }
-"""Parts of a pattern that match too much without a file name, and their replacements."""
+"""Parts of patterns that match too much without a file name, and their replacements."""
 
 EXCEPTED = {
     # Names in programs: everything that the rule found in 60 MB of source code had these forms.
@@ -67,7 +67,12 @@ _LITERAL = re.compile(r"\w[\w-]{19,}")
 
 
 def main(source: Path, target: Path = GITLEAKS) -> None:
-    """Write `target` from the TOML file `source`. Raise KeyError or ValueError if its structure changed."""
+    """Write `target` from the TOML file `source`.
+
+    Raises:
+        KeyError: The structure of the file has changed.
+        ValueError: The structure of the file has changed.
+    """
     content = source.read_bytes()
     config = tomllib.loads(content.decode())
     kept = [rule for rule in config["rules"] if "regex" in rule and rule["id"] not in OMITTED]
@@ -134,7 +139,7 @@ def _allowed(allowed: dict[str, Any]) -> dict[str, Any]:
 
 
 def _masked(pattern: str) -> str:
-    """Return the pattern so that other scanners do not report a literal secret in it."""
+    """Return an equivalent pattern in which scanners do not find a literal secret."""
     return f"[{pattern[0]}]{pattern[1:]}" if _LITERAL.fullmatch(pattern) else pattern
 
 

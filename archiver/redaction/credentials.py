@@ -1,4 +1,4 @@
-"""Rules for secrets that are recognised by their form: keys, tokens, hashes, URLs and headers."""
+"""Rules for secrets with a recognisable form: keys, tokens, hashes, URLs and headers."""
 
 from .rule import AllowList, Rule
 
@@ -28,10 +28,10 @@ STAND_IN = AllowList(
         rf"(?i)^(?:.*[_.:/-])?(?:{'|'.join(_EXAMPLES.split())})(?:[_.:/-].*)?$",
     ),
 )
-"""Values that are obviously no secrets: templates, masks, examples."""
+"""Patterns for values that are clearly not secrets: templates, masks, examples."""
 
 NAMED_ONLY = AllowList(patterns=(r"^[A-Za-z_.:/-]+$",))
-"""Letters without digits: names and words, where a secret would have random characters."""
+"""Pattern for letters without digits. Such values are names and words, not random characters."""
 
 CREDENTIALS: tuple[Rule, ...] = (
     Rule(

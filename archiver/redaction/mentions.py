@@ -15,14 +15,14 @@ _CLOSED = r"[ \t\"'`*\\\]]*"
 _LINK = r"(?:=|:|：|->|=>|→|(?:is|was|ist|war|lautet|es|est|é|è|jest|är|to)[ \t:]|是|为|為|は|(?:은|는|이|가)[ \t:])"
 _OPEN = r"[ \t\"'`*\\]*"
 _WORDS = r"(?:[ \t]+[A-Za-zÀ-ɏ'@.-]+)"
-"""Words between name and value: the password for anna on staging is …"""
+"""Words between the name and the value of a secret, as in "the password for anna on staging is …"."""
 
 _CHARACTER = r"[!#$%*+./0-9:=?@A-Z^_a-z~-]"
 _LAST = r"[!#$%+/0-9=?@A-Z^_a-z~-]"
-# The next character tells a value from code: `(` and `[` do not follow a secret.
+# The next character distinguishes a value from code: `(` and `[` do not follow a secret.
 _TELLING = r"[0-9!#$%+^~]"
 _FIRST = r"[!#%+0-9=?@A-Z^_a-z~]"
-# As in assignments.py: parts joined by `&`, `;` or `,` that are no next field.
+# As in assignments.py: parts joined by `&`, `;` or `,` that do not begin a new field.
 _PIECE, _PIECE_LAST = r"[!#$%*+./0-9?@A-Z^_a-z~-]*", r"[!#$%+/0-9?@A-Z^_a-z~-]"
 _NUMBERED = rf"{_PIECE}[0-9](?:{_PIECE}{_PIECE_LAST})?"
 _NEXT = rf"(?:&{_PIECE}{_PIECE_LAST}|[;,]{_NUMBERED})"
@@ -55,7 +55,7 @@ NO_RANDOM = AllowList(
         r"^.{1,7}$",
     )
 )
-"""Names and models after `token` and similar words, where only random characters indicate a secret."""
+"""Names and models that follow words like `token`, where only random characters indicate a secret."""
 
 _COMMANDS = (
     r"(?:mysql|mariadb|mycli)[a-z-]*[ \t][^\n|;&]*?[ \t]*-p",
@@ -78,7 +78,7 @@ _PROSE = (
     "the|and|for|with|are|was|has|had|not|but|from|were|which|its"
     "|would|should|does|your|our|their|them|these|those|than|while|been|being|could|new|user|users|files|data|tests|after|using|default"
 )
-"""Words of prose that are not in the list of BIP-39."""
+"""Common words of prose that are not in the BIP-39 word list."""
 
 MENTIONS: tuple[Rule, ...] = (
     Rule(

@@ -1,7 +1,7 @@
-"""Private spans (`<private>…</private>`) and requests not to index, which keep text in the raw copies only.
+"""Private spans (`<private>…</private>`) and requests not to index a session or an exchange.
 
-Tags in backquotes do not count. In a message of the user, an unclosed span reaches to the end. In other text, such as
-the output of programs, only closed spans count.
+Such text is stored only in the raw copies. Tags in backquotes are ignored. In a user's message, an unclosed span
+extends to the end. In other text, such as program output, only closed spans count.
 """
 
 import re
@@ -22,7 +22,7 @@ _ONE = re.compile(rf"\b{_ASKED}(?:message|prompt|exchange)\b", re.IGNORECASE)
 
 
 class Unindexed(StrEnum):
-    """Reason why a line is not indexed, under which it is counted."""
+    """Reason why a line is not indexed. The line is counted under this reason."""
 
     SESSION = "unindexed-session"
     """The user excluded the whole session."""
@@ -33,7 +33,10 @@ class Unindexed(StrEnum):
 
 
 def opt_out_in(prompt: str) -> Unindexed | None:
-    """Return what a prompt asks to keep out of the index; None if nothing, or only in a quotation or in code."""
+    """Return the part that a prompt excludes from the index, or None.
+
+    Requests in quotations and in code are ignored.
+    """
     if "ndex" not in prompt and "NDEX" not in prompt and "이 대화는" not in prompt:
         return None
     plain = _QUOTED.sub("", prompt)
@@ -43,9 +46,9 @@ def opt_out_in(prompt: str) -> Unindexed | None:
 
 
 def redact_typed(text: str, depth: int = 0) -> tuple[str, int]:
-    """Return a message of the user without its private spans, and how many spans are open at its end.
+    """Return a user's message without its private spans, and the number of open spans at its end.
 
-    `depth` spans are open before it.
+    `depth` is the number of open spans before the message.
     """
     kept: list[str] = [PLACEHOLDER] if depth else []
     done = 0
@@ -64,7 +67,7 @@ def redact_typed(text: str, depth: int = 0) -> tuple[str, int]:
 
 
 def redact_printed(text: str) -> str:
-    """Return other text without closed spans. If its middle was clipped, a missing tag counts as being there."""
+    """Return other text without closed spans. If the middle of the text was clipped, a missing tag is assumed in it."""
     head, _, rest = text.partition(CUT)
     number, _, tail = rest.partition(CUT)
     if not tail:
@@ -74,7 +77,10 @@ def redact_printed(text: str) -> str:
 
 
 def _spans(text: str, depth: int = 0, *, goes_on: bool = False) -> list[tuple[int, int]]:
-    """Return the outermost spans. An unclosed span reaches to its last closing tag, or with `goes_on` to the end."""
+    """Return the outermost spans.
+
+    An unclosed span extends to its last closing tag, or with `goes_on` to the end.
+    """
     spans: list[tuple[int, int]] = []
     start = end = 0
     for tag in _TAG.finditer(text):

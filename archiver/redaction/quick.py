@@ -1,13 +1,13 @@
-"""Quick check of short texts for possible secrets, which avoids 30 ms for loading all rules."""
+"""Quick check of short texts for possible secrets. It saves the 30 ms for loading all rules."""
 
 import re
 
 _LONG = 16
-"""Length from which a word may be a secret by its form alone; no rule matches shorter ones."""
+"""Minimum length of a word that may be a secret by its form alone."""
 _SHORT = 6
 _NAMED = re.compile(r"(?i)passw|passphrase|pwd|secret|token|key|=|://")
 _PLAIN = re.compile(r"[0-9a-f-]+|[^\W\d_]+")
-"""Ids, commit hashes and words, which no rule matches without a name before them."""
+"""Pattern for IDs, commit hashes and words. No rule matches these values unless a name precedes them."""
 _JOINTS = re.compile(r"[/\\.]")
 
 

@@ -1,4 +1,7 @@
-"""Redaction of secrets: each is replaced by a placeholder with its kind and a tag that equal secrets share."""
+"""Redaction of secrets: each secret is replaced by a placeholder with its kind and a tag.
+
+Equal secrets have the same tag.
+"""
 
 import hmac
 import re
@@ -10,20 +13,20 @@ from ...core.memo import Memo
 from .scanner import Found, keyword_index, scan
 
 PASSES = 8
-"""Passes over a text at most. If each reveals new secrets, the whole text becomes one placeholder."""
+"""Maximum number of passes over a text. If each pass reveals new secrets, the whole text becomes one placeholder."""
 KEY_BYTES = 16
 _NAMES = 10_000
-"""Names that are cached with their redacted form."""
+"""Maximum number of names cached with their redacted form."""
 
 _NAMED = "assignment"
-"""Kind of a secret that is only recognised by its surroundings, which differ between places."""
+"""Kind of a secret that is recognised only by its context, which differs between locations."""
 _SURROUNDED = frozenset({"authorization", "curl-auth-header", "curl-auth-user", "generic-api-key", "url-credentials"})
-"""Kinds that name the surroundings of a secret and not its form."""
+"""Kinds that describe the context of a secret, not its form."""
 
 _SHORTEST, _LONGEST = 8, 512
-"""Least and greatest length of a secret that is also redacted in other places, where no name is before it."""
+"""Minimum and maximum length of a secret that is also redacted where no name precedes it."""
 _REPEATED = 32
-"""Different secrets at most that are searched in other places of a text."""
+"""Maximum number of different secrets whose other occurrences in a text are searched."""
 _LETTER, _DIGIT = re.compile(rb"[A-Za-z]"), re.compile(rb"[0-9]")
 
 _PLACEHOLDER = re.compile(rb"\[secret:([a-z0-9-]{1,64}):([0-9a-f]{6})\]")
@@ -41,7 +44,7 @@ class FoundSecret(Struct, frozen=True):
 
 
 def placeholders_in(text: str) -> list[FoundSecret]:
-    """Return the secrets of which a text has placeholders, in order."""
+    """Return the secrets that the placeholders in a text represent, in order."""
     found = _PLACEHOLDER.finditer(text.encode(errors="replace"))
     return [FoundSecret(kind.decode(), tag.decode()) for kind, tag in (match.groups() for match in found)]
 
@@ -54,10 +57,14 @@ class Redacted(Struct, frozen=True):
 
 
 class Redactor:
-    """Redactor of secrets in texts. Without the key, nobody can check a guess against a tag."""
+    """Redactor of secrets in texts. Its tags are keyed, so that a guess cannot be verified without the key."""
 
     def __init__(self, key: bytes) -> None:
-        """Use `key`, at least 16 random bytes and the same for a whole archive. Raise `ValueError` for fewer."""
+        """Set the key: at least 16 random bytes, the same key for a whole archive.
+
+        Raises:
+            ValueError: The key is shorter.
+        """
         if len(key) < KEY_BYTES:
             raise ValueError(f"a key of {len(key)} bytes, {KEY_BYTES} needed")
         self._key = key
@@ -85,7 +92,10 @@ class Redactor:
         return self._names.made(text, lambda name: self.redact(name).text)
 
     def is_plain(self, text: str) -> bool:
-        """Return whether the text certainly has no secret and no private span; cheap, also for many texts joined."""
+        """Return whether the text certainly contains no secret and no private span.
+
+        The check is fast, also for joined texts.
+        """
         return not keyword_index().has_any(text.encode(errors="surrogatepass"))
 
     def spans(self, data: bytes) -> list[tuple[int, int, bytes]]:
@@ -110,7 +120,7 @@ class Redactor:
 
 
 def _kind(found: str, secret: bytes) -> str:
-    """Return the kind of a secret by its form alone, so that it is the same in every place."""
+    """Return the kind of a secret by its form alone, so that the kind is the same in every location."""
     match scan(secret):
         case [(0, end, kind)] if end == len(secret):
             shown = kind
@@ -123,14 +133,14 @@ def _secrets(data: bytes) -> list[Found]:
     """Return the secrets outside placeholders, and other occurrences of the same values."""
     if b"[secret:" not in data:
         return _everywhere(data, scan(data))
-    # NUL is no part of a name or a secret for any rule.
+    # No rule accepts NUL in a name or a secret.
     masked = _PLACEHOLDER.sub(lambda match: b"\0" * len(match[0]), data)
     outside = [found for found in scan(masked) if data[found[0] : found[1]] == masked[found[0] : found[1]]]
     return _everywhere(masked, outside)
 
 
 def _everywhere(data: bytes, found: list[Found]) -> list[Found]:
-    """Return the secrets and further occurrences of their values, for example a value after `password=…`."""
+    """Return the secrets and other occurrences of their values, for example of a value after `password=…`."""
     kinds = {data[start:end]: kind for start, end, kind in found}
     # A short value may be a part of anything, and each value costs time.
     values = [value for value in kinds if _SHORTEST <= len(value) <= _LONGEST and _is_mixed(value)][:_REPEATED]

@@ -8,7 +8,11 @@ Target = Literal["secret", "match", "line"]
 
 
 class AllowList(Struct, frozen=True):
-    """Exceptions: no secret if `target` (see `Rule`) matches one of the patterns, or one of the words in any case."""
+    """Exceptions from a rule.
+
+    A match is not a secret if `target` (see `Rule`) matches one of the patterns or contains one of the words, ignoring
+    case.
+    """
 
     patterns: tuple[str, ...] = ()
     words: tuple[str, ...] = ()
@@ -16,12 +20,13 @@ class AllowList(Struct, frozen=True):
 
 
 class Rule(Struct, frozen=True):
-    """One kind of secret. All patterns are RE2 syntax.
+    """Rule for one kind of secret. All patterns use RE2 syntax.
 
-    A text without a match of `keywords` (in any case) has no secret of this kind. The secret is the group `group` of a
-    match of `pattern`; with 0, the first group that took part, or the whole match. It counts if its entropy is above
-    `entropy` bits per character and no `allowed` matches the secret, the match or its line. With `within`, `pattern`
-    is only searched inside the matches of `within`, for example in each cell of a table.
+    A text without a match of `keywords` (ignoring case) contains no secret of this kind. The secret is the group
+    `group` of a match of `pattern`. With group 0, it is the first group that took part, or the whole match. A secret is
+    reported if its entropy is above `entropy` bits per character, and no `allowed` pattern matches the secret, the
+    match or its line. With `within`, `pattern` is searched only inside matches of `within`, for example in each cell of
+    a table.
     """
 
     kind: str

@@ -1,4 +1,4 @@
-"""All rules for secrets: those of gitleaks, from `gitleaks.json`, and our own."""
+"""All rules for secrets: the rules of gitleaks, from `gitleaks.json`, and Palaver's own rules."""
 
 from collections.abc import Iterator
 from functools import cache
@@ -15,14 +15,14 @@ from .rule import AllowList, Rule
 from .vendor_tokens import TOKENS
 
 VERSION = "6"
-"""Raise it when any rule changes, so that text that older rules redacted is redacted again."""
+"""Version of the rules. Increase it with each change, so that text redacted by older rules is redacted again."""
 
 GITLEAKS = Path(__file__).with_name("gitleaks.json")
 
 
 @cache
 def rules() -> tuple[Rule, ...]:
-    """Return every rule. If matches overlap, the earlier rule names the kind."""
+    """Return every rule. If matches overlap, the earlier rule determines the kind."""
     return (*CREDENTIALS, *_gitleaks(), *TOKENS, *ASSIGNMENTS, *BLOCKS, *MENTIONS)
 
 

@@ -11,30 +11,30 @@ from .rule import AllowList, Rule
 from .rules import rules
 
 NEAR = 200
-"""Bytes before and after a match that count as its line at most."""
+"""Maximum number of bytes before and after a match that count as its line."""
 MEMORY = 1 << 20
-"""Bytes that one pattern may use; RE2's default would allow 1.8 GB for all of them."""
+"""Maximum memory in bytes for one pattern; RE2's default would allow 1.8 GB for all patterns."""
 KEYWORD_MEMORY = 32 << 20
-"""Bytes that the keywords of all rules may use. With 8 MiB, RE2 drops cached states and takes twice the time."""
+"""Maximum memory in bytes for all keywords. With 8 MiB, RE2 drops cached states and takes twice the time."""
 
 _TAG = r"(?:<|u003c)[\\/]{0,3}private"
-"""Tags of private spans, also with escapes."""
+"""Tags of private spans, including escaped tags."""
 
 Span = tuple[int, int]
 Found = tuple[int, int, str]
-"""Start and end in bytes, and the kind of secret."""
+"""Start and end offsets in bytes, and the kind of secret."""
 
 
 class Re2Match(Protocol):
-    """Match of RE2 in bytes."""
+    """RE2 match with byte offsets."""
 
     def span(self, group: int = 0) -> Span:
-        """Return the span of a group; (-1, -1) if it took no part."""
+        """Return the span of a group, or (-1, -1) if the group did not take part."""
         ...
 
 
 class Re2Pattern(Protocol):
-    """Compiled pattern of RE2."""
+    """Compiled RE2 pattern."""
 
     groups: int
 
@@ -43,12 +43,12 @@ class Re2Pattern(Protocol):
         ...
 
     def finditer(self, text: bytes, pos: int | None = None, endpos: int | None = None) -> Iterator[Re2Match]:
-        """Return all matches between `pos` and `endpos`, none overlapping another."""
+        """Return all non-overlapping matches between `pos` and `endpos`."""
         ...
 
 
 def compiled(pattern: str, memory: int = MEMORY) -> Re2Pattern:
-    """Compile a pattern. google-re2 has no types, and is loaded on first use."""
+    """Compile a pattern. The google-re2 library has no type information and is loaded on first use."""
     re2 = import_module("re2")
     options = re2.Options()
     options.max_mem = memory
@@ -58,7 +58,7 @@ def compiled(pattern: str, memory: int = MEMORY) -> Re2Pattern:
 
 
 class KeywordIndex:
-    """Index of the keywords of all rules: tells which rules can match a text."""
+    """Index of the keywords of all rules, which selects the rules that can match a text."""
 
     def __init__(self, rules: tuple[Rule, ...]) -> None:
         re2 = import_module("re2")
@@ -75,21 +75,21 @@ class KeywordIndex:
         for keyword, numbers in by_keyword.items():
             self._set.Add(keyword)
             self._rules.append(frozenset(numbers))
-        # Matches every text. If it does not, RE2 ran out of memory, and every rule has to be tried.
+        # This pattern matches every text. If it fails, RE2 ran out of memory, and every rule must be tried.
         self._set.Add("")
         self._rules.append(frozenset())
         self._all = range(len(rules))
         self._set.Compile()
-        # Twice as fast as the set, and never fails. Sorted keywords with common prefixes compile in half the time.
+        # A single pattern is twice as fast as the set, and never fails. Sorted keywords with common prefixes compile in half the time.
         keywords = (f"(?:{keyword})" for keyword in sorted((*by_keyword, _TAG)))
         self._any = compiled("(?i)" + "|".join(keywords), KEYWORD_MEMORY)
 
     def has_any(self, text: bytes) -> bool:
-        """Return whether the text has any keyword, or a tag of a private span."""
+        """Return whether the text contains any keyword or a tag of a private span."""
         return self._any.search(text) is not None
 
     def rules(self, text: bytes) -> list[int]:
-        """Return the numbers of the rules of which the text has a keyword, in order."""
+        """Return the indices of the rules with a keyword in the text, in order."""
         if not self.has_any(text):
             return []
         found: list[int] | None = self._set.Match(text)
@@ -147,7 +147,7 @@ class Detector:
 
 @cache
 def allow_pattern(allowed: AllowList) -> Re2Pattern:
-    """Return one pattern for everything that an allow list names."""
+    """Return one pattern for all entries of an allow list."""
     words = [f"(?i:{import_module('re2').escape(word)})" for word in allowed.words]
     return compiled("|".join([*(f"(?:{pattern})" for pattern in allowed.patterns), *words]))
 
@@ -165,7 +165,10 @@ def detectors() -> tuple[Detector, ...]:
 
 
 def scan(text: bytes) -> list[Found]:
-    """Return every secret in UTF-8 `text` by start. Overlapping matches are merged; the first rule names the kind."""
+    """Return every secret in UTF-8 `text`, ordered by start.
+
+    Overlapping matches are merged; the first rule determines the kind.
+    """
     numbers = keyword_index().rules(text)
     if not numbers:
         return []
@@ -189,7 +192,10 @@ def entropy(secret: bytes) -> float:
 
 
 def line(text: bytes, match: Span) -> Span:
-    """Return the span of the lines of a match, cut to `NEAR` bytes around it: a line may have a megabyte."""
+    """Return the span of a match's lines, limited to `NEAR` bytes around the match.
+
+    The limit is needed because a line may have a megabyte.
+    """
     start, end = match
     first = text.rfind(b"\n", max(0, start - NEAR), start) + 1
     last = text.find(b"\n", end, end + NEAR)

@@ -1,4 +1,4 @@
-"""Redaction of everything that was parsed from a transcript, before anything else sees it."""
+"""Redaction of all parsed transcript content before it is processed further."""
 
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
@@ -11,22 +11,22 @@ from ..files.clipping import CUT, trim
 from . import Redactor, private_spans
 
 _NAMES_TOGETHER, _TEXTS_TOGETHER = 256, 16
-"""Turns that are checked together, because most have no secret and one check costs less than many."""
+"""Number of turns checked together, because most turns have no secret and one check costs less than many."""
 _BETWEEN = "\n\0\n"
-"""Separator of names, so that no rule matches across two."""
+"""Separator between names. No rule matches across it."""
 _REASON_LENGTH = 60
 _BARE = {Fact.USAGE, Fact.REWOUND}
-"""Facts that are numbers, and have no secrets."""
+"""Facts with numeric values, which contain no secrets."""
 
 
 class TranscriptRedactor:
-    """Redactor of secrets and private spans in transcripts. Clipped texts get their final length afterwards."""
+    """Redactor of secrets and private spans in transcripts. Clipped texts are cut to their final length afterwards."""
 
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
 
     def exchanges(self, exchanges: Sequence[Exchange], known: AbstractSet[str] = frozenset()) -> list[Exchange]:
-        """Return the exchanges redacted; names in `known` have no secret."""
+        """Return the exchanges redacted; names in `known` contain no secret."""
         turns = iter(self._turns([turn for exchange in exchanges for turn in exchange.turns], known))
         return [
             replace(
@@ -59,18 +59,18 @@ class TranscriptRedactor:
         )
 
     def records(self, records: dict[str, int]) -> dict[str, int]:
-        """Return the record ids redacted; an agent may have made them from anything."""
+        """Return the record IDs redacted, because agents may derive them from any text."""
         if not self._has_secret(_BETWEEN.join(records)):
             return records
         return {self.word(record): line for record, line in records.items()}
 
     def outcomes(self, outcomes: Sequence[str]) -> list[str]:
-        """Return the outcomes of lines redacted; some quote the transcript."""
+        """Return the outcomes of lines redacted, because some quote the transcript."""
         redacted = {outcome: self.word(outcome)[:_REASON_LENGTH] for outcome in set(outcomes)}
         return [redacted[outcome] for outcome in outcomes]
 
     def word(self, text: str) -> str:
-        """Return a short text redacted, such as a name, a title or a folder; results are cached."""
+        """Return a short text redacted, such as a name, a title or a folder. Results are cached."""
         return self._redactor.redact_name(private_spans.redact_typed(text)[0] if "<" in text else text)
 
     def _turns(self, turns: Sequence[Turn], known: AbstractSet[str]) -> Iterator[Turn]:
@@ -122,7 +122,10 @@ def _names(turns: Sequence[Turn]) -> set[str]:
 
 
 def _without_private(speaker: Speaker, text: str, depth: int) -> tuple[str, int]:
-    """Return a text without private spans, and how many are open after it; `depth` are open before it."""
+    """Return a text without private spans, and the number of open spans after it.
+
+    `depth` is the number of open spans before it.
+    """
     if not depth and "private" not in text.lower():
         return text, 0
     if speaker is Speaker.HUMAN:

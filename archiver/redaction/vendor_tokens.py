@@ -1,4 +1,4 @@
-"""Rules for tokens with a vendor's prefix, secret URLs, and other secrets that are recognised by their form."""
+"""Rules for tokens with a vendor's prefix, secret URLs, and other secrets with a recognisable form."""
 
 from .credentials import BETWEEN, NAMED_ONLY
 from .rule import AllowList, Rule
@@ -29,15 +29,15 @@ PREFIXES = (
     r"jina_",
     r"ATCTT3",
 )
-"""Prefixes of tokens. At least 20 random characters follow."""
+"""Prefixes of tokens. At least 20 random characters follow each prefix."""
 
 _BEFORE = r"(?:^|[^A-Za-z0-9]|\\[nrt])"
 _SHOWN = AllowList(patterns=(r"(?i)x{4}|\.{3}|example|your|placeholder|redacted|^T0+/B0+/",))
-"""Placeholders of vendors. The short words of `STAND_IN` occur in long random values by chance."""
+"""Vendors' placeholders. The short words of `STAND_IN` occur in long random values by chance."""
 _WORDS = AllowList(patterns=(r"^[A-Za-z]+\d?[_.-](?:[A-Za-z]+\d{0,4}|\d{1,6})(?:[_.-](?:[A-Za-z]+\d{0,4}|\d{1,6}))*$",))
-"""Words and numbers joined by punctuation, such as the name of a CSS class."""
+"""Pattern for words and numbers joined by punctuation, such as the name of a CSS class."""
 _PAGE = AllowList(patterns=(r"^(?:(?:[A-Za-z]+\d{0,4}|\d{1,6})(?:[/._?=&#-]+|$))+$",))
-"""Path of words and numbers, as of a documentation page."""
+"""Pattern for a path of words and numbers, such as the path of a documentation page."""
 _PATH = r"[\w@%./~+-]"
 
 # Base64 of the first line of a private key, of its DER encoding, and of the first bytes of an OpenSSH key.
@@ -75,7 +75,7 @@ TOKENS: tuple[Rule, ...] = (
         allowed=(_SHOWN, NAMED_ONLY, _PAGE),
     ),
     Rule(
-        "url-signature",  # a signed URL, such as one of Azure (sig), Amazon or Google (Signature)
+        "url-signature",  # signed URLs, for example of Azure (sig), Amazon or Google (Signature)
         r"(?i)[?&;](?:sig|(?:x-(?:amz|goog)-)?signature)=([a-z0-9%+/_-]{40,}={0,2})",
         (r"[?&;](?:sig|[a-z-]*signature)=",),
         entropy=3.5,

@@ -85,7 +85,7 @@ class FileEvents:
             return Changes()
         try:
             changes = next(self._events)
-        # The library raises such errors for a name that is not UTF-8, too, and its thread has ended then.
+        # The library also raises these errors for names that are not UTF-8. Its thread has then ended.
         except (RuntimeError, OSError) as error:
             self.close()
             self._failure, self._retry_at = f"{type(error).__name__}: {error}", self._clock() + _RETRY
@@ -115,6 +115,6 @@ class FileEvents:
             rust_timeout=round(_WAIT * 1000),
             yield_on_timeout=True,
             force_polling=False,
-            # Else it would silently skip every folder that it cannot listen to, for whatever reason.
+            # Otherwise the library silently skips every folder that it cannot listen to.
             ignore_permission_denied=False,
         )

@@ -29,8 +29,8 @@ def is_network_mount(path: Path) -> bool:
         fields = mount.split(b" ")
         if len(fields) < 5:
             continue
-        point = fields[4].decode("unicode_escape").encode("latin-1").rstrip(b"/")  # blanks are written in octal
-        # Of several mounts on one folder the last one counts.
+        point = fields[4].decode("unicode_escape").encode("latin-1").rstrip(b"/")  # spaces are octal escapes
+        # If a folder has several mounts, the last mount counts.
         if (real + b"/").startswith(point + b"/") and len(point) >= longest:
             kind, longest = system.split(b" ")[0].decode("ascii", "replace"), len(point)
     return kind.partition(".")[0] in _NETWORK

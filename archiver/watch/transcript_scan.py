@@ -54,7 +54,7 @@ class TranscriptScan:
         return self._changed(self._found.values())
 
     def some(self, paths: Collection[Path]) -> tuple[list[ScannedTranscript], bool]:
-        """Return the changed transcripts among these files, and new transcripts in unknown folders.
+        """Return the changed transcripts among these files, and new transcripts in the folders of unknown paths.
 
         The second value is true if every path was a transcript. Otherwise a full scan is needed, for example after a
         folder was created.
@@ -79,10 +79,12 @@ class TranscriptScan:
 
     def folders(self) -> frozenset[WatchedFolder]:
         """Return every folder in which a transcript may appear or change."""
-        found = {path: each.root for path, each in self._found.items() if path != each.root}  # no closed folders
+        found = {
+            path: each.root for path, each in self._found.items() if path != each.root
+        }  # without unreadable folders
         around = {root.resolve() for known in all_formats() for root in roots(known)}
         around |= {root.resolve() for root in found.values()}
-        # A link leads out of its root, where no event of the root comes from.
+        # A link leads out of its root, and events of the root do not cover its target.
         linked = {path.parent for path in found if not around.intersection(path.parents)}
         folders = map(_watched_folder, around | linked)
         return frozenset(folder for folder in folders if folder is not None)

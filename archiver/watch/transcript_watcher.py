@@ -99,7 +99,7 @@ class TranscriptWatcher:
         if folders != self._folders:
             self._folders = folders
             self._events.follow(folders)
-            self._next_scan = end  # nothing reports what is written before listening begins
+            self._next_scan = end  # changes before listening begins cause no event
         return changed
 
     def _run(self, changed: list[ScannedTranscript]) -> IngestReport | None:

@@ -27,8 +27,9 @@ class IndexSchedule:
     def __init__(
         self, store: Store, worker: IndexWorker, model: Callable[[], str | None], clock: Callable[[], float]
     ) -> None:
-        """Prepare the schedule; `model` returns the embedding model for the next worker, or None for the packaged
-        model.
+        """Prepare the schedule.
+
+        `model` returns the embedding model for the next worker, or None for the packaged model.
         """
         self._store, self._worker, self._model, self._clock = store, worker, model, clock
         self._indexed, self._lag, self._at_once = -1, 0, False
@@ -76,7 +77,7 @@ class IndexSchedule:
             self._start(settle=True)
 
     def _is_due(self, now: float) -> bool:
-        first = self._indexed < 0  # an archiver that is killed every few seconds has an index, too
+        first = self._indexed < 0  # so that even a frequently killed archiver gets an index
         long = self._changing_since is not None and now - self._changing_since >= _LONGEST
         many = self._last - self._indexed >= _MANY
         return first or self._at_once or many or long or now - self._changed_at >= _QUIET
@@ -91,7 +92,7 @@ class IndexSchedule:
             return
         self._retry = _RETRY[0]
         if result.left:
-            # Without a change seen, another process holds the lease.
+            # If no change was processed, another process holds the lease.
             self._at_once, self._not_before = True, now + (0.0 if result.seq else _RETRY[0])
         else:
             self._indexed, self._lag = result.seq, result.lag

@@ -84,7 +84,7 @@ def update_index(
         done = learn(home, store, indexer, should_stop=is_late)
         _publish(store, indexer, 1 if settle else _BEHIND)
         # Changes that arrive from here on are not in `seq`, so another worker follows. Exchanges that cannot be
-        # observed do not count as left: else there would always be another.
+        # observed do not count as left; otherwise workers would be started forever.
         seq, lag = store.changes.last(), indexer.lag
         left = is_late() or store.exchanges.count_unobserved(rules.VERSION) > done.unobserved
         verified = verify_due(home, store, indexer) if settle and not left else VerifiedCopies()
@@ -134,7 +134,7 @@ class IndexWorker:
 
     def start(self, model: str | None, *, settle: bool) -> None:
         """Start a worker. Raises `OSError` if the process cannot be started."""
-        # In a process group of its own, so that Ctrl-C reaches only the caller. It inherits no lock.
+        # Use a separate process group, so that Ctrl-C reaches only the caller. The worker does not inherit locks.
         command = [sys.executable, "-P", "-m", __name__, str(self._home.root), model or "", "settle" * settle]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, process_group=0)
 
@@ -180,7 +180,7 @@ def serve(home: Home, model: str | None, *, settle: bool) -> None:
 
 
 def _exit_when_orphaned(caller: int, orphaned: threading.Event) -> None:
-    os.read(caller, 1)  # not through a file object: the interpreter cannot exit while a thread reads from one
+    os.read(caller, 1)  # os.read, because the interpreter cannot exit while a thread reads from a file object
     orphaned.set()
     time.sleep(_ORPHANED)
     os._exit(1)

@@ -72,7 +72,7 @@ def scan(root: Path, texts: Sequence[str]) -> ErasureCheck:
                 result.files, result.size = result.files + 1, result.size + path.stat().st_size
                 found = found or any(_contains(file, wanted) for file in _contents(path))
         except (FileNotFoundError, CopyDamaged):
-            pass  # deleted meanwhile, or compressed data that nobody can decompress
+            pass  # the file was deleted meanwhile, or its compressed data is damaged
         except OSError:
             result.unreadable.append(name)
         if found:

@@ -38,7 +38,7 @@ CHECKS: Final[tuple[Callable[[HealthContext], Answer], ...]] = (
 def diagnose(context: HealthContext, deep: Reporter | None = None) -> HealthReport:
     """Run all checks. With `deep`, a progress callback, also verify the checksums of all stored data."""
     found = HealthReport(context.home.root)
-    # First, so that the other checks see its results.
+    # The deep check runs first, so that the other checks see its results.
     verified = list(_answers(context, lambda _: _verified(context, deep), "checksums")) if deep else []
     for check in CHECKS:
         _add(found, list(_answers(context, check, check.__name__.replace("_", " "))))

@@ -42,7 +42,7 @@ def watch(*, poll: bool, as_json: bool) -> None:
     home = Home.find()
     refuse_demo(home)
     _open_log(home)
-    # SIGTERM stops it like Ctrl-C. Neither loses anything, nor does SIGKILL.
+    # SIGTERM stops the archiver like Ctrl-C. No signal loses data, not even SIGKILL.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         listener = _listener(home, as_json=as_json)
