@@ -81,7 +81,7 @@ class TranscriptScan:
         """Return every folder in which a transcript may appear or change."""
         found = {
             path: each.root for path, each in self._found.items() if path != each.root
-        }  # without unreadable folders
+        }  # unreadable folders omitted
         around = {root.resolve() for known in all_formats() for root in roots(known)}
         around |= {root.resolve() for root in found.values()}
         # A link leads out of its root, and events of the root do not cover its target.
