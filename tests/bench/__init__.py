@@ -1,1 +1,1 @@
-"""Tests of the benchmarks' arithmetic."""
+"""Tests of the arithmetic of the benchmarks."""

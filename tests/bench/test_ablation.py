@@ -44,7 +44,7 @@ def scores(lacks: str) -> dict[int, float]:
 
 
 def test_each_weight_is_removed_once() -> None:
-    """There is one ranking without each part; without any removal the ranking is the product's."""
+    """There is one ablated ranking per part; without any removal the ranking equals the product's."""
     assert {f"no {name.replace('_', ' ')}" for name in Weights._fields} <= rankings().keys()
     assert scores("nothing") == {event.key: event.score for event in fuse(*EVERY)}
     assert scores("no words")[3] < scores("nothing")[3]
@@ -53,7 +53,7 @@ def test_each_weight_is_removed_once() -> None:
 
 
 def test_proportional_text_scores() -> None:
-    """With proportional text scores, twice the fraction counts twice as much, in code and in prose."""
+    """With proportional text scores, an item with twice the fraction gets twice the score, in code and in prose."""
     found, _ = rankings()["words in proportion"](Findings(EVERY, NOTHING, NOTHING))
     alone = fuse(found.matches, VectorMatches.none(), weights=Weights(1, 0, 0, 0, 0))
 
@@ -61,7 +61,7 @@ def test_proportional_text_scores() -> None:
 
 
 def test_code_like_prose_counts_more() -> None:
-    """Partial text matches count more when code is ranked like prose."""
+    """Partial text matches get higher scores when code is ranked like prose."""
     assert scores("code like prose")[3] > scores("nothing")[3]
 
 
@@ -71,13 +71,13 @@ def test_observations_can_be_removed() -> None:
 
 
 def test_partial_findings_are_ranked() -> None:
-    """Findings without context entries, or before text scores are completed, are ranked."""
+    """Findings can be ranked without context entries and before text scores are completed."""
     assert scores("no context entries") == scores("words not completed") == {}
 
 
 @pytest.mark.parametrize("text", ["kettle", "kettle pan steam", '"brass kettle"'])
 def test_full_ranking_equals_the_product(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
-    """Events and scores equal those of the engine, also at its result limit and with phrases."""
+    """Events and scores of the full ranking equal those of the engine, also at its result limit and with phrases."""
     monkeypatch.setattr(engine, "DEPTH", 2)
     monkeypatch.setattr(ablation, "BROUGHT", 2)
     history = History(tmp_path)

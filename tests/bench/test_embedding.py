@@ -1,4 +1,4 @@
-"""Throughput of two embedders is compared as documented."""
+"""The benchmark compares the throughput of two embedders under equal conditions."""
 
 from collections.abc import Sequence
 
@@ -20,13 +20,13 @@ class Counting(FakeEmbedder):
         self.given: list[int] = []
 
     def embed(self, texts: Sequence[str]) -> "np.typing.NDArray[np.float32]":
-        """Embed texts; see `Embedder.embed`."""
+        """Record the number of texts and embed them; see `Embedder.embed`."""
         self.given.append(len(texts))
         return super().embed(texts)
 
 
 def test_both_get_the_same_texts_in_turns() -> None:
-    """Both embedders get the same texts in turns, ours in batches, after one batch each to warm up."""
+    """Both embedders get the same texts alternately, after one warm-up batch each."""
     ours, theirs = Counting(), Counting()
 
     found = compared(ours, theirs, [f"text {number}" for number in range(70)], 2)
@@ -38,7 +38,7 @@ def test_both_get_the_same_texts_in_turns() -> None:
 
 
 def test_rounds_become_texts_per_second() -> None:
-    """A row contains the best and the median throughput by wall and CPU time, and their ratio."""
+    """A row contains the best and median throughput by wall and CPU time, and their ratio."""
     found = Comparison(
         90, [Took(3, 6), Took(1, 5), Took(2, 5)], [Took(9, 9), Took(6, 10), Took(30, 9)], np.array([0.9, 1.0], "f4")
     )
@@ -52,11 +52,11 @@ def test_rounds_become_texts_per_second() -> None:
     ]
 
 
-def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """Without the extra nothing is measured, and the message says how to install it."""
+def test_a_missing_library_is_reported(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without the optional library nothing is measured, and the message explains how to install it."""
 
     def nothing(_name: str) -> None:
-        """Return that no library was found."""
+        """Return None, as if the library were not installed."""
 
     monkeypatch.setattr(embedding, "find_spec", nothing)
 

@@ -11,12 +11,12 @@ RANKING = ["a", "b", "c", "d"]
 
 
 def test_hit() -> None:
-    """A hit is any relevant item within the depth."""
+    """A query is a hit if any relevant item is within the depth."""
     assert [hit_at(depth)(RANKING, {"c": 1.0, "x": 1.0}) for depth in (2, 3)] == [0.0, 1.0]
 
 
 def test_recall() -> None:
-    """Recall counts relevant items that were not found."""
+    """Recall is the fraction of relevant items that were found."""
     assert recall_at(3)(RANKING, {"a": 1.0, "c": 1.0, "d": 1.0, "x": 1.0}) == 0.5
 
 
@@ -37,12 +37,12 @@ def test_ndcg() -> None:
 
 
 def test_separation() -> None:
-    """A tie counts half; no answer ranks below every score."""
+    """A tie counts as half; a query without results ranks below every score."""
     assert separation([3.0, 1.0], [1.0, -math.inf]) == pytest.approx((1 + 1 + 0.5 + 1) / 4)
 
 
 def test_silenced() -> None:
-    """The threshold rises until it would reject one more correct answer than allowed."""
+    """The threshold is the highest that rejects at most the allowed number of correct results."""
     answerable = [(0.9, 1.0), (0.5, 1.0), (0.3, 0.0), (0.2, 1.0)]
     negatives = [0.1, 0.2, 0.4, 0.6]
 
@@ -52,7 +52,7 @@ def test_silenced() -> None:
 
 
 def test_interval() -> None:
-    """Equal differences give an empty interval; noise around zero gives one that includes zero."""
+    """Equal differences have a confidence interval of width zero, and noise around zero has an interval around zero."""
     assert interval([0.25] * 40) == (0.25, 0.25)
 
     low, high = interval([1.0, -1.0] * 50)
@@ -61,7 +61,7 @@ def test_interval() -> None:
 
 
 def test_splits() -> None:
-    """A question always belongs to the same split."""
+    """A question always belongs to the same data split."""
     halves = [Question(f"q{number}", "", (), {}).half for number in range(8)]
 
     assert halves == ["tune", "held", "tune", "tune", "held", "tune", "held", "held"]

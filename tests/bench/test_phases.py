@@ -1,4 +1,4 @@
-"""The measured phases of a search are those of the engine."""
+"""The benchmark measures the same phases as the engine executes."""
 
 import math
 from pathlib import Path
@@ -19,8 +19,10 @@ from ..search.history import History, Said
 
 
 @pytest.mark.parametrize("clear", [True, False])
-def test_late_interaction_is_the_engines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clear: bool) -> None:
-    """Late interaction compares the engine's tokens, and none if nothing is relevant."""
+def test_late_interaction_measures_the_engines_tokens(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clear: bool
+) -> None:
+    """Late interaction compares the same tokens as the engine, and does not run if no result is relevant."""
     home = Home(tmp_path)
     history = History(tmp_path)
     history.say("tea", Said("brass kettle"), Said("water for tea"), Said("brass pan"))
@@ -39,5 +41,5 @@ def test_late_interaction_is_the_engines(tmp_path: Path, monkeypatch: pytest.Mon
         monkeypatch.setattr(engine, "_RELEVANT_WORDS", math.inf)
     phases(history.store, home, history.embedder, [Query(("brass kettle",))])
 
-    assert len(compared) == 4 * clear  # warming up and measuring, each taken apart and then as a whole
+    assert len(compared) == 4 * clear  # warm-up and measurement, each in phases and as a whole
     assert all(np.array_equal(query, compared[0][0]) and count == compared[0][1] for query, count in compared)

@@ -1,4 +1,4 @@
-"""The scale benchmark runs."""
+"""The scale benchmark runs and reports all measurements."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,7 +14,7 @@ from palaver.search.model.embedder import load
 
 
 def test_growth_is_measured_over_any_number_of_items(tmp_path: Path) -> None:
-    """An archive of the requested size is built and grown, and every phase of a search is measured."""
+    """An archive of the requested size is built and extended, and every phase of a search is measured."""
     seen: list[int] = []
 
     embedder = load()
@@ -34,7 +34,7 @@ def test_growth_is_measured_over_any_number_of_items(tmp_path: Path) -> None:
 
 
 def test_kept_archive_is_reused(tmp_path: Path) -> None:
-    """A kept archive is built again only if its parameters changed or its build was interrupted."""
+    """A kept archive is rebuilt only if its parameters changed or its build was interrupted."""
     embedder, seen = load(), list[int]()
     material, known = Material.invented(embedder), tmp_path / "kept" / "built.json"
 
@@ -58,7 +58,7 @@ def test_kept_archive_is_reused(tmp_path: Path) -> None:
 
 
 def test_row_contains_all_figures() -> None:
-    """Work is reported in wall and CPU time, calls by median, worst and CPU time."""
+    """A row reports work in wall and CPU time, and calls by median, worst case and CPU time."""
     assert str(Row.of_work("fill", Took(2, 1.5))) == "2.0 / 1.5 s"
     assert str(Row.of_calls("search", [Took(0.001, 0.002), Took(0.003, 0.002), Took(0.003, 0.002)])) == (
         "3.0 / 3.0 / 2.0 ms"

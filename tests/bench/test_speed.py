@@ -1,4 +1,4 @@
-"""The speed benchmark runs."""
+"""The speed benchmark runs and reports all measurements."""
 
 from importlib.util import cache_from_source
 from pathlib import Path
@@ -11,7 +11,7 @@ from .. import demo
 
 
 def test_speed_is_measured_over_any_history(tmp_path: Path) -> None:
-    """First and second ingest run and warm searches give rows with times, each search with its baseline."""
+    """Both ingest runs and the warm searches give rows with times, and each search has a baseline."""
     place = Place(tmp_path / "home" / "palaver", tmp_path / "user" / ".claude")
     place.home.parent.mkdir()
     files = sorted(demo.history(place.history / "projects").rglob("*.jsonl"))
@@ -27,7 +27,7 @@ def test_speed_is_measured_over_any_history(tmp_path: Path) -> None:
 
 
 def test_measured_programs_are_compiled() -> None:
-    """Measured programs start from compiled modules, also in a fresh checkout."""
+    """Measured programs start from compiled modules, even in a fresh checkout."""
     compiled = Path(cache_from_source(engine.__file__))
     compiled.unlink(missing_ok=True)
 

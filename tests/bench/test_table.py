@@ -1,4 +1,4 @@
-"""Tables and their sections in RESULTS.md."""
+"""Tables and sections of RESULTS.md are formatted and replaced correctly."""
 
 from pathlib import Path
 
@@ -9,14 +9,14 @@ from bench.table import write_section
 
 
 def test_table() -> None:
-    """Columns are aligned: names left, numbers right."""
+    """Table columns are aligned: names left, figures right."""
     expected = "| set | hit@1 |\n| --- | ----: |\n| a   |   0.5 |"
 
     assert table.table(["set", "hit@1"], [["a", "0.5"]]) == expected
 
 
 def test_sections(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Writing a section replaces that section only, and writing it again changes nothing."""
+    """Writing a section replaces only that section, and writing it again changes nothing."""
     monkeypatch.setattr(table, "RESULTS", tmp_path / "RESULTS.md")
     write_section("Speed", "fast")
     write_section("Retrieval", "### set\n\nold")

@@ -1,4 +1,4 @@
-"""Windows of the BM25 baseline."""
+"""Text windows of the BM25 baseline are readable and complete."""
 
 import orjson
 
@@ -14,7 +14,9 @@ def _text(text: str) -> dict[str, str]:
 
 
 def test_readable() -> None:
-    """Prose, one line per call and output of failures are kept; other output, thinking and injected text are not."""
+    """Windows contain prose, one line per call and the output of failures, but no other output, thinking or injected
+    text.
+    """
     lines = [
         _line("user", _text("injected"), isMeta=True),
         _line("user", _text("please fix it")),
@@ -29,7 +31,7 @@ def test_readable() -> None:
 
 
 def test_cut() -> None:
-    """A prompt starts a window, no window is too long, and no text is lost."""
+    """A prompt starts a new window, windows have a maximum length, and no text is lost."""
     lines = [_line("user", _text("one")), _line("user", _text("two")), _line("assistant", _text("x" * (SIZE + 1)))]
 
     assert list(windows(lines)) == ["one", "two", "x" * SIZE, "x"]

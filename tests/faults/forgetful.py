@@ -185,7 +185,7 @@ class Forgetful:
         request = os.read(self.kernel, _BUFFER)
         _, opcode, unique, node, *_ = _IN.unpack_from(request)
         was_cut = self._left == 0
-        if opcode in {2, 36, 42}:  # forgetting nodes and interrupting: these want no answer
+        if opcode in {2, 36, 42}:  # FORGET, INTERRUPT and BATCH_FORGET get no reply
             return False
         error, answer = 0, b""
         try:

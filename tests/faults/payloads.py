@@ -1,4 +1,4 @@
-"""Public lists of hostile input, if available."""
+"""Readers of public lists of hostile input, if the lists are available."""
 
 import json
 import tarfile
@@ -20,14 +20,14 @@ def json_files() -> dict[str, bytes]:
 
 @cache
 def naughty() -> list[str]:
-    """Return strings that have broken programs."""
+    """Return strings that are known to break programs."""
     found: list[str] = json.loads(_files("naughty-strings")["naughty-strings/blns.json"])
     return [each for each in dict.fromkeys(found) if each]
 
 
 @cache
 def traversals() -> list[str]:
-    """Return paths that leave a folder; `{FILE}` stands for their target."""
+    """Return paths that lead out of a folder; `{FILE}` is a placeholder for the target."""
     lists = [data.decode(errors="replace") for name, data in _files("payloads").items() if "traversal" in name]
     return list(dict.fromkeys(line for each in lists for line in each.splitlines() if line))
 

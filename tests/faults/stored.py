@@ -1,16 +1,16 @@
-"""Contents of a home with their number of occurrences."""
+"""Functions that list stored items, including duplicates."""
 
 from palaver.archiver.store import Store
 from palaver.core.home import Home
 
 
 def memories(home: Home) -> list[str]:
-    """Return the content of every memory."""
+    """Return the content of every stored memory, including duplicates."""
     with Store.open(home.database) as store:
         return [held.memory.content for held in store.memories.load(store.items.all_keys()).values()]
 
 
 def prompts(home: Home) -> list[str]:
-    """Return every prompt."""
+    """Return every stored prompt, including duplicates."""
     with Store.open(home.database) as store:
         return [each.exchange.prompt for each in store.exchanges.load(store.items.all_keys()).values()]

@@ -28,12 +28,12 @@ from ..archiver.history import FORK, ORIGINAL, History, talk
 
 SEEDS = range(4)
 LONG = 30
-"""Exchanges of the long session, whose copy has several blocks."""
+"""Number of exchanges in the long session, whose copy has several blocks."""
 OTHER = "33333333-0000-4000-8000-000000000003"
 
 
 class Place:
-    """Home that is damaged repeatedly, with the agents' folder."""
+    """Home that tests damage repeatedly, with the folder of the agents."""
 
     def __init__(self, root: Path, whole: Path) -> None:
         self.root, self._whole = root, whole
@@ -41,7 +41,7 @@ class Place:
         self.out = root / "out"
 
     def restore(self, *, agents: bool = True) -> None:
-        """Undo all damage; without `agents`, delete the agents' files."""
+        """Undo all damage. If `agents` is false, delete the agents' files."""
         shutil.rmtree(self.root)
         shutil.copytree(self._whole, self.root)
         if not agents:
@@ -53,12 +53,12 @@ class Place:
         return {path.name: path.read_bytes() for path in (self._whole / "projects").rglob("*.jsonl")}
 
     def is_sound(self, *, repair: bool = False) -> bool:
-        """Whether `fsck` finds nothing to do, but for the index that was never built."""
+        """Return whether `fsck` finds no problem except the missing index."""
         findings = check_consistency(self.home, repair=repair).problems
         return all(each.repaired or each.part == "index" for each in findings)
 
     def exported(self) -> tuple[dict[str, bytes], int]:
-        """Export everything and return the files by name and the number of problems."""
+        """Export everything; return the exported files by name and the number of problems."""
         shutil.rmtree(self.out, ignore_errors=True)
         with Store.open(self.home.database) as store:
             done = Exporter(store, RawArchive(self.home.archive)).export(store.sources.all(), self.out)
@@ -70,12 +70,12 @@ class Place:
             CopyCompressor(store, RawArchive(self.home.archive)).run()
 
     def archive(self) -> None:
-        """Run one ingest run."""
+        """Run the archiver once."""
         with Store.open(self.home.database) as store:
             Ingest(store, RawArchive(self.home.archive)).run(in_paths([self.agents]))
 
     def verify(self) -> int:
-        """Verify copies in the background and return the number of damaged ones."""
+        """Verify copies as in the background and return the number of damaged copies."""
         with Store.open(self.home.database) as store:
             return CopyVerifier(store, RawArchive(self.home.archive)).run().damaged
 
@@ -96,7 +96,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
 
 
 def flip(path: Path, chance: random.Random) -> None:
-    """Change one bit."""
+    """Flip one bit of a file."""
     data = bytearray(path.read_bytes())
     data[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
     path.write_bytes(data)
@@ -118,7 +118,7 @@ BLOBS = {
 @DAMAGES
 @pytest.mark.parametrize("kind", BLOBS)
 def test_damage_to_a_copy_is_never_certified(place: Place, kind: str, damage: Damage) -> None:
-    """Without the agent's file, `fsck` finds damage before and after compression, and export writes no wrong byte."""
+    """Without the agent's file, `fsck` detects damage before and after compression, and export writes no wrong byte."""
     for seed in SEEDS:
         place.restore(agents=False)
         damage(place.home.archive / BLOBS[kind], random.Random(seed))
@@ -149,7 +149,7 @@ def test_damage_is_repaired_from_the_agents_file(place: Place, kind: str, damage
 
 
 def test_growing_copy_stays_damaged(place: Place) -> None:
-    """An append does not hide earlier damage."""
+    """An append to a damaged copy does not hide the damage."""
     place.restore()
     copy = place.home.archive / BLOBS["uncompressed"]
     data = bytearray(copy.read_bytes())
@@ -191,7 +191,7 @@ def test_erasing_works_in_a_damaged_copy(place: Place, block: int) -> None:
 
 
 def test_copies_of_older_homes_get_checksums_once(place: Place) -> None:
-    """The first verification computes missing checksums, which then reveal damage."""
+    """The first verification computes missing checksums, and later verifications detect damage with them."""
     place.restore(agents=False)
     drop_checksums(place)
 
@@ -202,8 +202,8 @@ def test_copies_of_older_homes_get_checksums_once(place: Place) -> None:
     assert not place.is_sound()
 
 
-def test_a_truncated_copy_without_checksums_gets_none(place: Place) -> None:
-    """A copy shorter than its row says is damaged."""
+def test_a_truncated_copy_without_checksums_is_damaged(place: Place) -> None:
+    """A copy that is shorter than its recorded size is damaged, even without checksums."""
     place.restore(agents=False)
     drop_checksums(place)
     cut(place.home.archive / BLOBS["uncompressed"], random.Random(1))
@@ -213,7 +213,7 @@ def test_a_truncated_copy_without_checksums_gets_none(place: Place) -> None:
 
 
 def test_bytes_after_a_compressed_copy_are_removed(place: Place) -> None:
-    """Extra bytes are reported, the content is exported, and `--repair` removes them."""
+    """Extra bytes after a compressed copy are reported, its content can be exported, and `--repair` removes them."""
     place.restore(agents=False)
     compressed = place.home.archive / BLOBS["compressed"]
     compressed.write_bytes(compressed.read_bytes() + b"garbage")
@@ -233,7 +233,7 @@ def test_bytes_after_a_compressed_copy_are_removed(place: Place) -> None:
 
 
 def test_seek_table_is_rebuilt(place: Place) -> None:
-    """A lost seek table is rebuilt; the content has its own checksums."""
+    """A lost seek table is rebuilt from the content, which has its own checksums."""
     place.restore(agents=False)
     compressed = place.home.archive / BLOBS["compressed"]
     compressed.write_bytes(compressed.read_bytes()[:-3])
@@ -246,7 +246,7 @@ def test_seek_table_is_rebuilt(place: Place) -> None:
 @pytest.mark.parametrize("forgotten", [False, True])
 @DAMAGES
 def test_a_damaged_key_stops_the_next_run(place: Place, forgotten: bool, damage: Damage) -> None:
-    """`fsck` and the next run name the remedy, and nothing is archived under another key."""
+    """With a damaged key, `fsck` and the next run report the remedy and archive nothing under another key."""
     for seed in SEEDS:
         place.restore()
         if forgotten:
@@ -268,7 +268,7 @@ def test_a_damaged_key_stops_the_next_run(place: Place, forgotten: bool, damage:
 @DAMAGES
 @pytest.mark.parametrize("name", [".given", ".forgotten"])
 def test_small_files_of_the_archive_are_checked(place: Place, name: str, damage: Damage) -> None:
-    """Damage is repaired on opening the database or by `fsck`; deleted items stay deleted."""
+    """Damage to small files is repaired on opening the database or by `fsck`, and deleted items stay deleted."""
     for seed in SEEDS:
         place.restore(agents=False)
         forget(place)
@@ -291,7 +291,7 @@ def forget(place: Place) -> None:
 
 
 def drop_checksums(place: Place) -> None:
-    """Change the rows to those of an older version."""
+    """Remove the checksums from the rows, as in an older version."""
     with Store.open(place.home.database) as store, store.transaction():
         for source in store.sources.all():
             assert source.id is not None

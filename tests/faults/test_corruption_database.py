@@ -28,7 +28,7 @@ PAGE = 4_096
 
 @pytest.fixture(scope="module")
 def pristine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Archive the sample data with memories, one of them newer than the backup."""
+    """Return an archive of the sample data with memories, one of them newer than the backup."""
     root = tmp_path_factory.mktemp("corruption")
     home = demo.archived(root)
     with Store.open(home.database) as store, store.transaction():
@@ -87,7 +87,7 @@ def cut(path: Path, at: int, _bit: int = 0) -> None:
 
 
 def search(home: Home) -> int:
-    """Return the number of hits; the only acceptable error is a report of damage."""
+    """Return the number of hits; accept no error except a report of damage."""
     try:
         with ArchiveSearch(home) as layers:
             return len(layers.find(Query(("service port",))).hits)
@@ -97,7 +97,7 @@ def search(home: Home) -> int:
 
 @pytest.mark.parametrize("seed", range(24))
 def test_damage_of_the_database_is_detected_and_repaired(home: Home, seed: int) -> None:
-    """`fsck` finds any damage; its repair loses no memory of the file or its backup."""
+    """`fsck` detects any damage, and its repair keeps every memory of the file or its backup."""
     draw = random.Random(seed)
     held, size = memories(home), home.database.stat().st_size
     how: Callable[[Path, int, int], None] = draw.choice([flip, flip, zero, cut])
@@ -118,7 +118,7 @@ def test_damage_of_the_database_is_detected_and_repaired(home: Home, seed: int) 
 @pytest.mark.parametrize("how", [flip, zero])
 @pytest.mark.parametrize("table", ["memory", "item", "sqlite_schema"])
 def test_memories_survive_damage_of_their_own_pages(home: Home, table: str, how: Callable[[Path, int], None]) -> None:
-    """Each page with memories can be lost: rows come from other pages, the backup, or the page itself."""
+    """Each page with memories can be damaged; memories are restored from other pages, the backup or the page."""
     held = memories(home)
     for page in pages(home, table)[:3]:
         how(home.database, (page - 1) * PAGE + 1_000)
@@ -131,7 +131,7 @@ def test_memories_survive_damage_of_their_own_pages(home: Home, table: str, how:
 
 @pytest.mark.parametrize("place", [1, -1])
 def test_a_zeroed_overflow_page_is_damage(home: Home, place: int) -> None:
-    """The checksum of zeros is valid, so only the SHA-256 of the memory shows that its content changed."""
+    """A zeroed overflow page has a valid checksum, so the SHA-256 of the memory reveals the damage."""
     with Store.open(home.database) as store:
         with store.transaction():
             key = store.memories.insert(Memory("A long memory. " * 2_000, tags=("kiln",)), 3)
@@ -150,7 +150,7 @@ def test_a_zeroed_overflow_page_is_damage(home: Home, place: int) -> None:
 
 
 def test_without_a_backup_all_other_pages_are_saved(home: Home) -> None:
-    """One zeroed page loses only its memories, which are named."""
+    """Without a backup, one zeroed page loses only its own memories, and the repair lists them."""
     Backups(home).remove()
     held = memories(home)
     leaf = pages(home, "memory")[-1]
@@ -162,14 +162,14 @@ def test_without_a_backup_all_other_pages_are_saved(home: Home) -> None:
 
 
 def last_memory(home: Home, text: bytes) -> int:
-    """Return the position of a text on the page with the newest memory."""
+    """Return the offset of a text on the page with the newest memory."""
     start = (pages(home, "memory")[-1] - 1) * PAGE
     return start + home.database.read_bytes()[start : start + PAGE].index(text)
 
 
 @pytest.mark.parametrize("column", [b"assistant", b"[]", b"{}", b"active", b"global"])
 def test_a_memory_with_one_damaged_column_can_be_read(home: Home, column: bytes) -> None:
-    """The content comes from the damaged page; an undecodable column gets its default."""
+    """A memory is read from a damaged page, and a column that cannot be decoded gets its default value."""
     held = memories(home)
     flip(home.database, last_memory(home, column), 2)
     check_consistency(home, repair=True)
@@ -180,7 +180,7 @@ def test_a_memory_with_one_damaged_column_can_be_read(home: Home, column: bytes)
 
 @pytest.mark.parametrize("left", [1, 2_000, PAGE - 1])
 def test_an_incomplete_last_page_is_damage(home: Home, left: int) -> None:
-    """Only the repair opens a file with an incomplete last page, since a write would certify it."""
+    """A file with an incomplete last page is opened only by the repair, since a write would hide the damage."""
     held = memories(home)
     cut(home.database, home.database.stat().st_size - PAGE + left)
 
@@ -194,7 +194,7 @@ def test_an_incomplete_last_page_is_damage(home: Home, left: int) -> None:
 
 
 def logged(home: Home, tmp_path: Path) -> tuple[Home, set[str]]:
-    """Return a home with three memories in its write-ahead log, and all memories."""
+    """Return a home with three memories in its write-ahead log, and the content of all its memories."""
     copied = Home(tmp_path / "logged")
     with Store.open(home.database) as store:
         for number in range(3):
@@ -206,7 +206,7 @@ def logged(home: Home, tmp_path: Path) -> tuple[Home, set[str]]:
 
 @pytest.mark.parametrize("place", [8, 40, 5_000, 30_000])
 def test_memories_behind_damage_in_the_log_are_stored_again(home: Home, tmp_path: Path, place: int) -> None:
-    """Memories after the damage in a log are reported and restored once by the repair."""
+    """Memories after the damage in a write-ahead log are reported and restored once by the repair."""
     damaged, held = logged(home, tmp_path)
     log = damaged.database.with_name("palaver.db-wal")
     flip(log, place)
@@ -225,7 +225,7 @@ def test_memories_behind_damage_in_the_log_are_stored_again(home: Home, tmp_path
 
 
 def test_one_damaged_row_fails_no_search(home: Home) -> None:
-    """A search skips the memories on a damaged page and finds the others."""
+    """A search skips memories on a damaged page and finds the others."""
     before = search(home)
     flip(home.database, (pages(home, "memory")[-1] - 1) * PAGE + 2_000)
 
@@ -235,7 +235,7 @@ def test_one_damaged_row_fails_no_search(home: Home) -> None:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_damage_of_the_index_is_harmless(home: Home, seed: int) -> None:
-    """`fsck` rebuilds a damaged index; meanwhile searches use the database."""
+    """`fsck` rebuilds a damaged index, and until then searches use the database."""
     draw = random.Random(seed)
     generation = Generations(home.index).current()
     assert generation is not None
@@ -251,7 +251,7 @@ def test_damage_of_the_index_is_harmless(home: Home, seed: int) -> None:
 
 
 def test_a_damaged_database_is_not_backed_up(home: Home) -> None:
-    """The previous backup stays, and the failed attempt is recorded."""
+    """A damaged database does not replace the previous backup, and the failed attempt is recorded."""
     [before] = Backups(home).all()
     older = before.rename(before.with_name("palaver-2020-01-01.db"))
     flip(home.database, (pages(home, "memory")[-1] - 1) * PAGE + 2_000)
@@ -264,7 +264,7 @@ def test_a_damaged_database_is_not_backed_up(home: Home) -> None:
 
 
 def test_seven_backups_are_kept(home: Home) -> None:
-    """The oldest of seven backups is deleted, and only one is made per day."""
+    """At most seven backups are kept and at most one is made per day; the oldest is deleted first."""
     backups = Backups(home)
     [today] = backups.all()
     for day in range(1, 12):

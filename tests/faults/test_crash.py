@@ -1,4 +1,4 @@
-"""Seven processes on one home are killed two hundred times without losing an acknowledged write."""
+"""Killing seven processes of one home two hundred times loses no acknowledged write."""
 
 import json
 import random
@@ -30,9 +30,9 @@ from .worker import fake
 ROUNDS = 200
 ROLES = ("archive", "remember", "remember", "converse", "converse", "search", "search")
 FIRST_ANSWER = 2.0
-"""Seconds of CPU time until the first answer of a process, and until one after all were killed."""
+"""Maximum CPU time in seconds until the first reply of a process, also after all were killed."""
 DEADLINE = 120.0
-"""Seconds within which a process has done something on a busy machine."""
+"""Maximum seconds until a process acts on a busy machine."""
 
 
 @pytest.fixture(autouse=True)
@@ -48,7 +48,7 @@ def warm(tmp_path: Path) -> Iterator[Warm]:
 
 
 class Crowd:
-    """Processes of all roles with their acknowledged writes."""
+    """Running processes of all roles, with their acknowledged writes."""
 
     def __init__(self, root: Path, warm: Warm) -> None:
         self._root, self._warm = root, warm
@@ -59,7 +59,7 @@ class Crowd:
         self.acks.mkdir()
 
     def start(self, role: str) -> Path:
-        """Start a process of a role and return the file of its reports."""
+        """Start a process of a role and return the file of its acknowledgements."""
         self._started += 1
         acks = self.acks / f"{role}{self._started}"
         others = [self.acks] if role == "search" else []
@@ -76,7 +76,7 @@ class Crowd:
         self.kills.update(self.alive.pop(number) for number in numbers)
 
     def acknowledged(self, kind: str) -> list[str]:
-        """Return all acknowledged writes of a kind."""
+        """Return the values of all acknowledged writes of a kind."""
         lines = (line for path in self.acks.iterdir() for line in path.read_bytes().splitlines())
         return [value for found, value in map(json.loads, lines) if found == kind]
 
@@ -86,7 +86,7 @@ def has_acknowledged(acks: Path) -> bool:
 
 
 def until(what: Callable[[], object]) -> float:
-    """Wait for a condition and return the seconds it took."""
+    """Wait until a condition holds and return the elapsed seconds."""
     start = time.monotonic()
     while not what():
         assert time.monotonic() < start + DEADLINE
@@ -96,16 +96,14 @@ def until(what: Callable[[], object]) -> float:
 
 @pytest.mark.timeout(900)
 def test_killed_two_hundred_times(tmp_path: Path, warm: Warm) -> None:
-    """Every acknowledged memory and line is stored once and found at once, the database is intact, and the index
-    equals a rebuilt one.
-    """
+    """Acknowledged memories and lines are stored exactly once, the database is intact, and the index is complete."""
     (tmp_path / "projects" / "shop").mkdir(parents=True)
     crowd, chance, waited = Crowd(tmp_path, warm), random.Random(2026), list[float]()
     for role in ("remember", "converse"):
         until(partial(has_acknowledged, crowd.start(role)))
     for number in range(ROUNDS):
         crowd.complete()
-        time.sleep(chance.uniform(0.05, 0.5))  # the moment of the kill is what is tested
+        time.sleep(chance.uniform(0.05, 0.5))  # the test varies the moment of the kill
         assert not warm.failed(), warm.complaints()
         crowd.kill(sorted(crowd.alive) if number % 20 == 19 else some(crowd.alive, chance))
         if number % 20 == 19:
@@ -129,7 +127,7 @@ def some(alive: dict[int, str], chance: random.Random) -> list[int]:
 
 
 def assert_each_once(stored: list[str], acknowledged: list[str], kills: int) -> None:
-    """Check that all acknowledged items are stored once, plus at most one per killed process."""
+    """Check that every acknowledged item is stored once, with at most one more item per killed process."""
     assert set(acknowledged) <= set(stored)
     assert len(stored) == len(set(stored))
     assert len(stored) - len(acknowledged) <= kills
@@ -145,7 +143,7 @@ def assert_whole(home: Home) -> None:
 
 
 def assert_rebuilt_alike(home: Home, words: list[str]) -> None:
-    """Check that the grown index and a rebuilt one give the same answers.
+    """Check that the extended index and a rebuilt index return the same results.
 
     Deleted entries still affect term statistics, so scores are compared to three digits.
     """

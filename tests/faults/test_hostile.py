@@ -1,4 +1,4 @@
-"""Hostile text in transcripts, queries, memories, names and paths breaks and reveals nothing."""
+"""Hostile text in transcripts, queries, memories, names and paths breaks nothing and reveals nothing."""
 
 import os
 from collections.abc import Iterator
@@ -47,7 +47,7 @@ def history(tmp_path: Path) -> Iterator[History]:
 
 @pytest.fixture(scope="module")
 def spoken(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
-    """Return a home in which every hostile string occurs in each text field."""
+    """Return a home with every hostile string in each text field."""
     root = tmp_path_factory.mktemp("spoken")
     with History(root) as history, pytest.MonkeyPatch.context() as patch:
         patch.setattr(pipeline, "load", fake)
@@ -60,7 +60,7 @@ def spoken(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
 
 
 def spoken_everywhere(string: str, number: int) -> list[dict[str, Any]]:
-    """Return a session with a string in all text fields, after a unique word."""
+    """Return a session with a string in all its text fields, after a unique word."""
     place = {"sessionId": f"s{number}", "cwd": string, "gitBranch": string, "version": string}
     call = tool("Bash", {"command": string, "description": string, string: string}, id=string)
     edit = tool("Edit", {"file_path": string, "old_string": string})
@@ -75,7 +75,7 @@ def spoken_everywhere(string: str, number: int) -> list[dict[str, Any]]:
 
 
 def test_every_json_is_accounted_for(history: History) -> None:
-    """Each file of JSONTestSuite as a line of a transcript is counted, and the lines around it are parsed."""
+    """Each file of JSONTestSuite is counted as a line of a transcript, and the lines around it are parsed."""
     lines = [data.replace(b"\n", b" ") for data in payloads.json_files().values()]
     records = [part for number, line in enumerate(lines) for part in (written(talk(f"word{number}")), line + b"\n")]
     history.write(b"".join(records))
@@ -89,7 +89,7 @@ def test_every_json_is_accounted_for(history: History) -> None:
 
 
 def test_every_json_as_a_whole_transcript(history: History) -> None:
-    """A file of JSONTestSuite as a transcript or a document does not end the run."""
+    """A transcript or document that is a file of JSONTestSuite does not stop an ingest run."""
     for number, data in enumerate(payloads.json_files().values()):
         history.write(data, f"s{number}")
         path = history.path(f"s{number}")
@@ -104,7 +104,7 @@ def test_every_json_as_a_whole_transcript(history: History) -> None:
 
 
 def test_every_string_in_every_field(spoken: Home) -> None:
-    """Every string is stored verbatim, shown in all layers, and every line is accounted for."""
+    """Every string is stored verbatim and shown in all layers, and every line is accounted for."""
     with Store.open(spoken.database) as store:
         assert len(store.sources.all()) == len(payloads.naughty())
         for source in store.sources.all():
@@ -123,7 +123,7 @@ def test_every_string_in_every_field(spoken: Home) -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_every_string_as_a_query(spoken: Home, mode: str) -> None:
-    """Every string is answered as a query and as a concept, or rejected as too short."""
+    """Every string works as a query and as a concept, or is rejected as too short."""
     page = Renderer(spoken.templates)
     with ArchiveSearch(spoken) as asked:
         for number, string in enumerate(payloads.naughty()):
@@ -151,7 +151,7 @@ def test_every_string_as_a_memory(tmp_path: Path) -> None:
 
 
 def test_every_string_as_a_file_name(history: History) -> None:
-    """A transcript of any name is archived, parsed, and exported byte for byte."""
+    """A transcript with any file name is archived, parsed, and exported byte for byte."""
     allowed = (string.replace("/", "_").replace("\0", "_") for string in payloads.naughty())
     names = {string.encode()[:200].decode(errors="ignore") for string in allowed}
     paths = [history.write(talk(f"word{number}", session=name), name) for number, name in enumerate(sorted(names))]
@@ -180,7 +180,7 @@ def guarded(history: History) -> History:
 
 
 def escapes(history: History) -> list[str]:
-    """Yield every listed path out of the archive, to the secret and to system files."""
+    """Yield every listed path that leads out of the archive, to the secret and to system files."""
     secret = str(history.home.root.parent / "secret.jsonl").lstrip("/")
     own = ["link.jsonl", "folder/secret.jsonl", "../../secret.jsonl", "../palaver.db", "claude-code/../../palaver.db"]
     known = [each.replace("{FILE}", target) for each in payloads.traversals() for target in (secret, "etc/passwd")]
@@ -188,7 +188,7 @@ def escapes(history: History) -> list[str]:
 
 
 def test_no_path_leads_out_of_the_archive(guarded: History) -> None:
-    """`read`, its raw form and the tool reject each path with the same message; export knows none of them."""
+    """`read`, `read --raw` and the tool reject each path with the same message, and export rejects each path too."""
     originals = Exporter(guarded.store, guarded.raw)
     read = next(tool for tool in CONVERSATION.tools if tool.name == "read")
     with ArchiveSearch(guarded.home) as asked:
@@ -218,8 +218,8 @@ def test_no_command_reveals_the_secret(guarded: History, monkeypatch: pytest.Mon
             assert "root:" not in done.output
 
 
-def test_session_name_never_becomes_a_path(history: History, tmp_path: Path) -> None:
-    """The name in a transcript never becomes a path, neither when archiving nor when exporting."""
+def test_a_session_name_never_becomes_a_path(history: History, tmp_path: Path) -> None:
+    """A session name in a transcript is never used as a path, neither in the archive nor in an export."""
     for number, path in enumerate(payloads.traversals()[::17]):
         place = {"sessionId": path.replace("{FILE}", "etc/cron.d/x"), "cwd": path}
         history.write([said("one", uuid=f"{number}", **place)], f"s{number}")

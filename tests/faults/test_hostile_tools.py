@@ -37,7 +37,7 @@ def _no_model(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @dataclass
 class Guarded:
-    """Working folder of an agent, next to a secret that links point to."""
+    """Working folder of an agent with links to a secret next to it."""
 
     root: Path
 
@@ -78,7 +78,7 @@ class Guarded:
         return own + known + [f"{self.work}/{each}" for each in known[::5]]
 
     def holds(self) -> None:
-        """Check that the home contains nothing of the secret and nothing outside changed."""
+        """Check that the home does not contain the secret and that nothing outside changed."""
         assert self.outside() == self.before
         for path in self.home.root.rglob("*"):
             assert not path.is_file() or SECRET.encode() not in path.read_bytes(), path
@@ -97,7 +97,7 @@ def tool(toolset: Toolset, name: str) -> Tool:
 
 
 def answered(toolset: Toolset, name: str, desk: object, given: Mapping[str, object]) -> ToolReply | None:
-    """Return the reply of a call, or None if it was rejected; neither reveals anything."""
+    """Return the reply of a call, or None if the call was rejected, and check that nothing was revealed."""
     answer = None
     try:
         told = answer = tool(toolset, name).call(desk, given)
@@ -109,7 +109,7 @@ def answered(toolset: Toolset, name: str, desk: object, given: Mapping[str, obje
 
 
 def test_no_path_indexes_a_file_outside(guarded: Guarded) -> None:
-    """Each path is rejected as a file and as a folder, reveals nothing in a trace, and deletes nothing."""
+    """Each path is rejected as a file and as a folder, reveals no content in traces, and deletes nothing."""
     desk = TheoContext(guarded.place)
     for number, path in enumerate(guarded.escapes()):
         assert answered(THEO, "index_file", desk, {"file_path": path}) is None, path
@@ -124,7 +124,7 @@ def test_no_path_indexes_a_file_outside(guarded: Guarded) -> None:
 
 
 def test_no_memory_name_leads_outside(guarded: Guarded) -> None:
-    """A title, type or tag that is a path becomes a file in the project's memory folder, or is rejected."""
+    """A title, type or tag that looks like a path is rejected or becomes a file in the project's memory folder."""
     desk = HistorianContext(guarded.place)
     names = [*guarded.escapes()[:10], *guarded.escapes()[10::1499], *payloads.naughty()[::40]]
     written = 0
@@ -143,7 +143,7 @@ def test_no_memory_name_leads_outside(guarded: Guarded) -> None:
 
 
 def test_document_tools_answer_every_string(guarded: Guarded) -> None:
-    """Every string as a path, a namespace or an ID is answered or rejected with a message."""
+    """Every string as a path, namespace or ID gets a reply or an error message."""
     (guarded.work / "notes.md").write_text("# Herons\n\nThey wait.\n")
     desk = TheoContext(guarded.place)
     for string in payloads.naughty()[::3]:
@@ -192,7 +192,7 @@ def test_no_path_selects_anything_to_delete(history: History, erase: bool) -> No
 
 
 def test_deleting_by_a_hostile_name_changes_nothing(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The command rejects each string as a name, project, agent or date, without traceback or change."""
+    """Each string as a name, project, agent or date is rejected without a traceback and without a change."""
     monkeypatch.setenv("PALAVER_HOME", str(history.home.root))
     before = history.dump(), history.archive_files()
     hostile = [*ways(history)[:5], *ways(history)[5::997], *payloads.naughty()[::50], *payloads.injections()[::20]]

@@ -1,4 +1,4 @@
-"""Eight servers and the archiver share a home without lock errors, and each finds everything at once."""
+"""Eight servers and the archiver use one home without lock errors and see each other's writes at once."""
 
 import json
 import random
@@ -23,22 +23,22 @@ SERVERS = 8
 TURNS = 15
 PALAVER = (sys.executable, "-m", "palaver")
 DEADLINE = 200.0
-"""Seconds within which the archiver sees a line while eight servers use both cores."""
+"""Maximum seconds until the archiver sees a line while eight servers use both cores."""
 
 
 class Server:
-    """`palaver mcp` with its only client: one JSON request per line at a time."""
+    """`palaver mcp` with one client that sends one JSON request per line."""
 
     def __init__(self, process: "subprocess.Popen[bytes]") -> None:
         self._process, self._last = process, 0
 
     def initialize(self) -> None:
-        """Perform the handshake."""
+        """Perform the MCP handshake."""
         about = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "0"}}
         self._ask("initialize", about)
 
     def call(self, tool: str, **arguments: object) -> str:
-        """Return the reply of a tool; raise if it is an error."""
+        """Return the reply of a tool call, and raise an exception if the reply is an error."""
         told = self._ask("tools/call", {"name": tool, "arguments": arguments})
         assert "error" not in told, told
         result = told["result"]
@@ -86,7 +86,7 @@ def watching(complaints: Path) -> Generator[None]:
 
 
 class Said:
-    """Items stored so far by any process."""
+    """Items stored by any process so far."""
 
     def __init__(self) -> None:
         self._words: list[str] = []
@@ -97,13 +97,13 @@ class Said:
             self._words.append(word)
 
     def lately(self, chance: random.Random) -> str:
-        """Return one of the newest items."""
+        """Return one of the newest stored items."""
         with self._lock:
             return chance.choice(self._words[-SERVERS:])
 
 
 def converse(server: Server, number: int, said: Said) -> None:
-    """Store an item, and search for one that another process just stored."""
+    """Store an item, then search for an item that another process just stored."""
     chance = random.Random(number)
     server.initialize()
     for turn in range(TURNS):
@@ -118,7 +118,7 @@ def converse(server: Server, number: int, said: Said) -> None:
 
 
 def recalled(server: Server, query: str) -> list[str]:
-    """Return the text of the recalled memories, without the reply's own words."""
+    """Return the text of the recalled memories without the framing of the reply."""
     told = json.loads(server.call("theo_memory_recall", query=query))
     return [memory["content"] for memory in json.loads(told["content"][0]["text"])["data"]["memories"]]
 
@@ -131,7 +131,7 @@ def stored(home: Home, prompt: str) -> bool:
 
 
 def write(transcript: Path, home: Home, said: Said, done: threading.Event) -> int:
-    """Append to a session while the archived lines can be found; return the number of lines."""
+    """Append lines to a session and wait until each is found; return the number of lines."""
     number = 0
     while not done.is_set():
         word = f"typed{number}"
@@ -147,7 +147,7 @@ def write(transcript: Path, home: Home, said: Said, done: threading.Event) -> in
 
 
 def test_eight_servers_and_the_archiver(home: Path, tmp_path: Path) -> None:
-    """No client sees a lock, and each process finds what another one stored with its next query."""
+    """No client gets a lock error, and the next query of each process finds items that others stored."""
     transcript = home / ".claude" / "projects" / "shop" / f"{ORIGINAL}.jsonl"
     transcript.parent.mkdir(parents=True)
     complaints, place, said, done = tmp_path / "complaints", Home(home / "palaver"), Said(), threading.Event()

@@ -1,4 +1,4 @@
-"""The power is cut fifty times without losing an acknowledged write or leaving a partial index."""
+"""Fifty power cuts lose no acknowledged write and leave no partial index."""
 
 import json
 import os
@@ -25,7 +25,7 @@ CUTS = 50
 
 
 class Disk:
-    """Folder on a disk that loses unsynced writes."""
+    """Mounted folder on a disk that loses unsynced writes."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir()
@@ -39,7 +39,7 @@ class Disk:
         assert self._told() == "mounted"
 
     def cut(self, after: int) -> None:
-        """Wait until the power is cut after a number of changes."""
+        """Cut the power after a number of changes and wait until this happens."""
         self._ask("cut", after)
         assert self._told() == "cut"
 
@@ -68,7 +68,7 @@ class Disk:
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Disk]:
-    """Mount the disk at `home`."""
+    """Return a test disk mounted at `home`; skip the test without permission to mount."""
     if not os.access("/dev/fuse", os.R_OK | os.W_OK) or os.geteuid() != 0:
         pytest.skip("needs /dev/fuse and the right to mount")
     with Disk(tmp_path / "home") as found:
@@ -77,9 +77,7 @@ def disk(tmp_path: Path) -> Iterator[Disk]:
 
 @pytest.mark.timeout(900)
 def test_the_power_is_cut_fifty_times(tmp_path: Path, disk: Disk) -> None:
-    """Acknowledged writes survive a power loss at any change, each copy matches its row, and the index can be
-    searched.
-    """
+    """Acknowledged writes survive a power cut, each copy matches its row, and the index can be searched."""
     (tmp_path / "projects" / "shop").mkdir(parents=True)
     (tmp_path / "acks").mkdir()
     chance, home = random.Random(2026), Home(tmp_path / "home")
@@ -120,7 +118,7 @@ def assert_kept(home: Home, acks: Path) -> None:
 
 
 def assert_copied(raw: RawArchive, source: Source) -> None:
-    """Check that the copy contains the known bytes of the file, in either storage format."""
+    """Check that the copy, in either storage format, contains the known bytes of the file."""
     with raw.open_raw(source.archived) as copy:
         assert copy.read()[: source.size] == source.path.read_bytes()[: source.size]
 

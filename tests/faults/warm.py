@@ -1,4 +1,4 @@
-"""Process with all imports done, so that a test can start and kill hundreds of processes per minute."""
+"""Process that has imported all modules, so that a test can start and kill hundreds of processes per minute."""
 
 import json
 import subprocess
@@ -12,10 +12,10 @@ ROOT = Path(__file__).parents[2]
 
 
 class Warm:
-    """Starter of tasks of `worker.py`, each in a process of its own."""
+    """Starter of processes that run tasks of `worker.py`."""
 
     def __init__(self, complaints: Path) -> None:
-        """Write the standard error of all processes to the file `complaints`."""
+        """Start the server; all processes write standard error to the file `complaints`."""
         self._complaints = complaints
         command = [sys.executable, "-m", "tests.faults.worker"]
         with complaints.open("ab") as stderr:
@@ -24,19 +24,19 @@ class Warm:
             )
 
     def start(self, task: str, *arguments: object) -> int:
-        """Start a process for a task and return its number."""
+        """Start a process for a task and return its process ID."""
         return int(self._ask("start", [task, *map(str, arguments)]))
 
     def kill(self, numbers: Sequence[int]) -> None:
-        """Kill processes with SIGKILL before waiting for any of them."""
+        """Send SIGKILL to all processes, then wait for them."""
         self._ask("kill", list(numbers))
 
     def failed(self) -> list[int]:
-        """Return the processes that ended by themselves with an error."""
+        """Return the processes that exited with an error."""
         return list(self._ask("failed", []))
 
     def complaints(self) -> str:
-        """Return the standard error of the processes."""
+        """Return the standard error of all processes."""
         return self._complaints.read_text(errors="replace")[-4000:]
 
     def _ask(self, what: str, arguments: list[Any]) -> Any:

@@ -1,6 +1,6 @@
-"""Tasks that run until they are killed, each in a process forked from this one.
+"""Tasks that run until they are killed, each in a forked process.
 
-Every task writes its acknowledged results to a file of its own, one JSON list per line.
+Every task writes its acknowledged results to a separate file, one JSON list per line.
 """
 
 import json
@@ -32,7 +32,7 @@ from ..search.fake_embedder import FakeEmbedder
 
 PRELOADED: Final = (engine, hits, observe_pending)
 PACE: Final = 0.05
-"""Seconds that a task pauses after each action, since all share two cores."""
+"""Seconds that a task pauses after each action, since all tasks share two cores."""
 LONG_AGO: Final = 1_700_000_000
 WORDS: Final = "amber birch cedar delta ember flint grove heron ivory juniper kelp larch maple nectar opal pine".split()
 
@@ -48,7 +48,7 @@ class Acks:
 
 
 def archive(root: str, acks: str) -> None:
-    """Repeat ingest runs and acknowledge each one that ended."""
+    """Repeat ingest runs and acknowledge each completed run."""
     home, told = Home(Path(root) / "home"), Acks(acks)
     with pipeline.Pipeline(home) as passes:
         for number in count():
@@ -59,7 +59,7 @@ def archive(root: str, acks: str) -> None:
 
 
 def keep(root: str, acks: str) -> None:
-    """Repeat writing and archiving a line; acknowledge it after the run."""
+    """Repeat writing and archiving a line, and acknowledge the line after the run."""
     chance, told, name = random.Random(acks), Acks(acks), Path(acks).stem
     for number in count():
         path, prompt = say(Path(root), chance, name, number)
@@ -70,7 +70,7 @@ def keep(root: str, acks: str) -> None:
 
 
 def remember(root: str, acks: str) -> None:
-    """Store one memory after another."""
+    """Store memories one after another and acknowledge each."""
     chance, told, name = random.Random(acks), Acks(acks), Path(acks).stem
     with MemoryCore.open(Home(Path(root) / "home")) as core:
         for number in count():
@@ -82,7 +82,7 @@ def remember(root: str, acks: str) -> None:
 
 
 def converse(root: str, acks: str) -> None:
-    """Let sessions grow."""
+    """Extend sessions repeatedly and acknowledge each exchange."""
     chance, told, name = random.Random(acks), Acks(acks), Path(acks).stem
     for number in count():
         _, prompt = say(Path(root), chance, name, number)
@@ -91,8 +91,9 @@ def converse(root: str, acks: str) -> None:
 
 
 def say(root: Path, chance: random.Random, name: str, number: int) -> tuple[Path, str]:
-    """Add an exchange to one of four sessions. Two of them look old, so that they are compressed between two
-    exchanges.
+    """Append an exchange to one of four sessions.
+
+    Two sessions look old, so that they are compressed between two exchanges.
     """
     session, word = f"{name}-{chance.randrange(4)}", f"said{name}x{number}"
     path = root / "projects" / "shop" / f"{session}.jsonl"
@@ -104,7 +105,7 @@ def say(root: Path, chance: random.Random, name: str, number: int) -> tuple[Path
 
 
 def search(root: str, acks: str, others: str) -> None:
-    """Search for the newest acknowledged item, and report the CPU time of the first answer."""
+    """Search for the newest acknowledged item repeatedly, and report the CPU time of the first reply."""
     started, chance, told = time.process_time(), random.Random(acks), Acks(acks)
     with ArchiveSearch(Home(Path(root) / "home")) as asked:
         for number in count():
@@ -123,7 +124,7 @@ def latest(folder: Path) -> list[str]:
 
 
 RUNNING: Final = set[int]()
-"""Processes that were started and not waited for."""
+"""Processes that were started but not yet waited for."""
 TASKS: Final[dict[str, Callable[..., None]]] = {
     "archive": archive,
     "keep": keep,
@@ -134,7 +135,7 @@ TASKS: Final[dict[str, Callable[..., None]]] = {
 
 
 def start(task: str, *arguments: str) -> int:
-    """Start a process and return its number."""
+    """Start a process and return its process ID."""
     number = os.fork()
     if number:
         RUNNING.add(number)
@@ -161,7 +162,7 @@ def kill(*numbers: int) -> None:
 
 
 def failed() -> list[int]:
-    """Return the processes that ended by themselves with an error."""
+    """Return the processes that exited with an error."""
     found: list[int] = []
     while True:
         try:
@@ -176,7 +177,7 @@ def failed() -> list[int]:
 
 
 def fake(_model: str = "", *, record: Path | None = None) -> FakeEmbedder:  # noqa: ARG001 - as `embedder.load`
-    """Replace the embedding model."""
+    """Return a fake instead of the embedding model."""
     return FakeEmbedder()
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 
 def main(name: str, seconds: str = "60") -> None:
-    """Fuzz until the time is over or the target fails."""
+    """Fuzz a target until time runs out or the target fails."""
     atheris: Any = import_module("atheris")
     with atheris.instrument_imports(include=["palaver"]):
         targets: Any = import_module(".targets", __package__)

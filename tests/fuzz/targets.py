@@ -1,4 +1,4 @@
-"""Fuzz targets: each accepts any bytes and checks an invariant."""
+"""Fuzz targets, each of which accepts any bytes and checks an invariant."""
 
 import io
 from collections.abc import Callable
@@ -27,7 +27,7 @@ TODAY: Final = date(2026, 3, 4)
 
 
 def read_lines(data: bytes) -> None:
-    """Check that every byte belongs to one line, and that each line is JSON objects or a named reason."""
+    """Check that every byte belongs to one line, and that each line has JSON objects or a reason why not."""
     found = list(lines.split(io.BytesIO(data), limit=64))
     assert [line.number for line in found] == list(range(1, len(found) + 1))
     assert [0, *(line.end for line in found)] == [*(line.start for line in found), len(data)]
@@ -38,7 +38,7 @@ def read_lines(data: bytes) -> None:
 
 
 def read_records(data: bytes) -> None:
-    """Check that every format parses any lines and accounts for each."""
+    """Check that every format parses any lines and accounts for each line."""
     records = list(lines.head_records(data))
     for known in all_formats():
         known.recognises(records)
@@ -48,7 +48,7 @@ def read_records(data: bytes) -> None:
 
 
 def build_query(data: bytes) -> None:
-    """Check that any text is a valid query or a usage error, alone and with every filter."""
+    """Check that any text is a valid query or a usage error, without filters and with each filter."""
     text = data.decode(errors="replace")
     with suppress(InvalidInput):
         for concept in Query.parse(text).concepts:
@@ -68,7 +68,7 @@ def redact(data: bytes) -> None:
 
 
 def read_date(data: bytes) -> None:
-    """Check that any text is an instant, an ordered date range, or a usage error."""
+    """Check that any text is parsed as an instant, an ordered date range, or a usage error."""
     text = data.decode(errors="replace")
     instant = parse_instant(text)
     if instant is not None:

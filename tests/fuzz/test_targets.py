@@ -25,8 +25,8 @@ PIECES: dict[str, list[str]] = {
 @pytest.mark.parametrize("name", TARGETS)
 @settings(max_examples=150)
 @given(data=st.data())
-def test_no_input_breaks_it(name: str, data: st.DataObject) -> None:
-    """Arbitrary bytes and combinations of meaningful parts keep each invariant."""
+def test_arbitrary_input_keeps_the_invariants(name: str, data: st.DataObject) -> None:
+    """Arbitrary bytes and combinations of meaningful fragments keep each invariant."""
     pieces = st.lists(st.sampled_from(PIECES[name]) | st.text(max_size=8), max_size=30)
     apart, together = pieces.map(" ".join), pieces.map("".join)
     drawn = data.draw(st.binary(max_size=300) | apart | together)
@@ -34,8 +34,8 @@ def test_no_input_breaks_it(name: str, data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("name", TARGETS)
-def test_known_findings(name: str) -> None:
-    """Every input of the corpus keeps the invariant; each target has some."""
+def test_corpus_keeps_the_invariants(name: str) -> None:
+    """Every input of the corpus keeps the invariant, and each target has corpus inputs."""
     found = sorted(CORPUS.glob(f"{name}-*"))
     assert found
     for path in found:
@@ -44,7 +44,7 @@ def test_known_findings(name: str) -> None:
 
 @payloads.needed
 @pytest.mark.parametrize("name", TARGETS)
-def test_public_lists(name: str) -> None:
+def test_public_lists_keep_the_invariants(name: str) -> None:
     """Hostile strings and broken JSON keep the invariants."""
     for string in payloads.naughty():
         TARGETS[name](string.encode())

@@ -1,1 +1,1 @@
-"""Tests of storing extracted observations."""
+"""Tests of the storage of extracted observations."""

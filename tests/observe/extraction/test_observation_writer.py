@@ -1,4 +1,4 @@
-"""Observations are stored once, in their first wording, with all confirmations and a stable key."""
+"""Each observation is stored once, in its first wording, with all confirmations and a stable key."""
 
 # pyright: reportPrivateUsage=false
 
@@ -45,7 +45,7 @@ def learn(
 
 
 def test_repeated_observation_confirms_the_first(told: History) -> None:
-    """A preference stated in three sessions is stored once, with the lines of each later statement."""
+    """A preference stated in three sessions is stored once, with the lines of all later statements."""
     keys = [told.say(name, Said(RULE, "Done."), project="shop")[0] for name in ("one", "two", "three")]
     observe_pending(told.store, silent)
 
@@ -74,7 +74,7 @@ LONG = "From now on write the release notes in short sentences for people who ru
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 0, 2), (2, 0, 1)])
 def test_near_repetitions_confirm_the_first_wording(told: History, order: tuple[int, int, int]) -> None:
-    """Observations that differ in a few plain words are stored once, in the first wording."""
+    """Observations that differ only in a few plain words are stored once, in the first wording."""
     friendly = LONG.replace("short", "short friendly")
     wordings = (LONG, friendly, friendly.replace("the code", "the source code"))
     keys = [told.say(str(number), Said(f"{wordings[number]}."), project="shop")[0] for number in order]
@@ -86,7 +86,7 @@ def test_near_repetitions_confirm_the_first_wording(told: History, order: tuple[
 
 
 def test_comparisons_are_bounded(told: History) -> None:
-    """A new observation is compared with a bounded number of known ones, the same title first."""
+    """A new observation is compared with a bounded number of known observations, equal titles first."""
     names = [
         f"{first}{second}"
         for first in "bcdfghjklmnprst"
@@ -106,7 +106,7 @@ def test_comparisons_are_bounded(told: History) -> None:
 
 
 def test_re_extraction_changes_nothing(told: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Newer rules with equal results leave every key, confirmation and index entry unchanged."""
+    """Newer rules with equal results change no key, confirmation or index entry."""
     told.say(
         "one",
         Said(RULE, "Done."),

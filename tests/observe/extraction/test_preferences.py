@@ -38,7 +38,9 @@ def core_of(told: History) -> MemoryCore:
 
 
 def test_proposing_stores_nothing(told: History) -> None:
-    """Lasting preferences of the user are proposed; momentary ones and text of the agent are not. Nothing is stored."""
+    """Only lasting preferences of the user are proposed, and nothing is stored. Momentary preferences and agents' text
+    are ignored.
+    """
     (found,) = preference_candidates(told.store)
 
     memory = found.memory
@@ -50,7 +52,7 @@ def test_proposing_stores_nothing(told: History) -> None:
 
 
 def test_approval_stores_the_preference_once(told: History) -> None:
-    """An approved preference is stored with low confidence and not proposed again, not even after deletion."""
+    """An approved preference is stored with low confidence and never proposed again, even after its deletion."""
     core = core_of(told)
     held = keep(core, *preference_candidates(told.store))
     assert (held.memory.content, held.stats.confidence, held.protected) == (RULE, 0.3, False)
@@ -75,7 +77,7 @@ def test_declined_preference_is_not_proposed_again(told: History) -> None:
 
 
 def proposed(folder: Path, *prompts: str) -> list[PreferenceCandidate]:
-    """Return the preferences proposed from these prompts."""
+    """Return the preferences that are proposed from these prompts."""
     history = History(folder)
     history.say("one", *map(Said, prompts))
     observe_pending(history.store, lambda _done, _total: None)
@@ -116,7 +118,7 @@ def test_pasted_text_and_passing_remarks_are_not_proposed(tmp_path: Path, prompt
     ],
 )
 def test_lasting_rules_are_recognised(sentence: str) -> None:
-    """Lasting rules are recognised in common wordings."""
+    """Lasting rules are recognised in common phrasings."""
     assert states_preference(sentence)
     assert is_typed(f"Fix the login, it is slow. {sentence}\nThanks!")
 

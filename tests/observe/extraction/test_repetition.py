@@ -38,9 +38,7 @@ def repeats(first: Observation, second: Observation, projects: tuple[str, str] =
     ],
 )
 def test_grammar_does_not_matter(first: Observation, second: Observation) -> None:
-    """Punctuation, inflection, fillers, order of facts and short additions to long texts do not make a new
-    observation.
-    """
+    """Punctuation, inflection, filler words, order of facts and short additions do not make a new observation."""
     assert repeats(first, second)
     assert repeats(second, first)
 
@@ -79,13 +77,13 @@ def test_grammar_does_not_matter(first: Observation, second: Observation) -> Non
     ],
 )
 def test_another_value_is_never_a_repetition(first: Observation, second: Observation) -> None:
-    """A changed number, name, colour, file, symbol, place, negation or origin makes a new observation."""
+    """A changed number, name, colour, file, symbol, location, negation or origin makes a new observation."""
     assert not repeats(first, second)
     assert not repeats(second, first)
 
 
 def test_another_project_is_never_a_repetition() -> None:
-    """An observation of one project never repeats one of another."""
+    """An observation never repeats an observation of another project."""
     assert not repeats(noted("Use tabs"), noted("Use tabs"), ("shop", "blog"))
 
 
@@ -124,7 +122,7 @@ def test_another_word_or_order_is_never_a_repetition(words: list[str], other: st
 
 @given(PROSE, st.lists(st.tuples(st.integers(0, 24), PLAIN), max_size=8))
 def test_few_added_words_are_a_repetition(words: list[str], more: list[tuple[int, str]]) -> None:
-    """Up to a fifth of added plain words make no new observation, in either order."""
+    """Additional plain words, up to a fifth of the text, do not make a new observation in either order."""
     longer = list(words)
     for place, word in more:
         longer.insert(place, word)
@@ -137,7 +135,7 @@ def test_few_added_words_are_a_repetition(words: list[str], more: list[tuple[int
 @given(st.text(max_size=80), st.lists(st.text(max_size=80), max_size=3))
 @example("00A0", ["00\u00c0"])
 def test_observation_repeats_itself(title: str, facts: list[str]) -> None:
-    """Every observation repeats itself, whichever rules extracted it."""
+    """Every observation repeats itself, regardless of the rules that extracted it."""
     one = noted(title, *facts)
 
     assert repeats(one, replace(one, extractor="rules-9"))

@@ -1,4 +1,4 @@
-"""Provider on a local socket, archive with observations of the rules, and extractor between the two."""
+"""Fixtures: a provider on a local socket, an archive with rule-based observations, and an extractor."""
 
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack
@@ -38,7 +38,7 @@ def asked(number: int, answer: str = ANSWER) -> Said:
 
 @dataclass
 class Stage:
-    """One archive with its clock and extractor. `slept` records the waiting times."""
+    """One archive with its clock and extractor. `slept` contains the waiting times in seconds."""
 
     history: History
     provider: FakeProvider
@@ -79,7 +79,7 @@ class Stage:
         self.now += round(seconds * 1000)
 
     def extractors(self) -> list[str]:
-        """Return the extractors of the stored observations."""
+        """Return the extractor of each stored observation."""
         keys = self.store.items.all_keys()
         found = self.store.observations.of_exchanges(keys)
         learned = [one for key in sorted(found) for one in found[key] if not one.summary]

@@ -1,6 +1,6 @@
-"""Fake provider on a local socket: it implements the Messages and batch APIs and answers as a test demands.
+"""Fake provider on a local socket that implements the Messages and batch APIs with scripted replies.
 
-Tests start it in a thread with `serving()`.
+Tests start the provider in a thread with `serving()`.
 """
 
 import json
@@ -19,9 +19,9 @@ _PASSAGE = re.compile(r"^\[line (\d+), (\w+)\]\n((?:    .*\n|\n)+)", re.MULTILIN
 
 @dataclass(frozen=True)
 class Sent:
-    """Reaction of the server to one call: HTTP status, body (bytes verbatim, else JSON) and headers.
+    """Scripted reply of the server: HTTP status, body (bytes verbatim, other values as JSON) and headers.
 
-    `delay` waits first; `cut` breaks the connection half-way through the body.
+    `delay` is the wait in seconds before the reply; `cut` breaks the connection in the middle of the body.
     """
 
     status: int = 200
@@ -35,7 +35,7 @@ Reaction = Callable[[JSON], Sent]
 
 
 def passages(params: JSON) -> list[tuple[int, str, str]]:
-    """Return line, voice and text of each passage in a request."""
+    """Return the line, speaker and text of each passage in a request."""
     asked = params["messages"][0]["content"]
     return [
         (int(line), voice, re.sub(r"^    ", "", text, flags=re.MULTILINE).strip())
@@ -60,7 +60,7 @@ def message(text: str, stop: str = "end_turn", usage: JSON | None = None) -> JSO
 def observation(
     *facts: tuple[str, int, str], title: str = "The model's title", narrative: str = "It went well."
 ) -> JSON:
-    """Return an observation as a model writes it; a fact is a tuple of text, line and quote."""
+    """Return an observation as a model writes it; each fact is a tuple of text, line and quote."""
     return {
         "type": "learning",
         "title": title,
@@ -84,14 +84,14 @@ def honest(params: JSON) -> Sent:
 
 
 def failing(status: int, kind: str, **headers: str) -> Sent:
-    """Return an error of the API."""
+    """Return an error reply of the API."""
     body = {"type": "error", "error": {"type": kind, "message": f"{kind} of the test"}}
     return Sent(status, body, {name.replace("_", "-"): value for name, value in headers.items()})
 
 
 @dataclass
 class FakeProvider:
-    """State of the server. `script` holds the reactions to the next calls, `usually` the default reaction."""
+    """State of the server; `script` contains the next replies, `usually` the default reply."""
 
     url: str = ""
     script: list[Reaction | Sent] = field(default_factory=list["Reaction | Sent"])
@@ -110,7 +110,7 @@ class FakeProvider:
         return reaction if isinstance(reaction, Sent) else reaction(params)
 
     def take_batch(self, body: JSON) -> Sent:
-        """Store a batch and process it at once; a scripted reaction may still lose the reply."""
+        """Store and process a batch; a scripted failure may still replace the reply."""
         name = f"msgbatch_{len(self.results) + 1}"
         counts = dict.fromkeys(("processing", "succeeded", "errored", "canceled", "expired"), 0)
         self.batch_sender[name] = {
@@ -121,7 +121,7 @@ class FakeProvider:
             "created_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
             "expires_at": "2999-01-01T00:00:00Z",
         }
-        # Results come in another order than the requests.
+        # Results arrive in a different order than the requests.
         self.results[name] = [self._result(request) for request in reversed(body["requests"])]
         return Sent(body=self.show(name)) if self.on_batch is None else self.on_batch(body)
 

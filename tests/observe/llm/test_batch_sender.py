@@ -1,4 +1,4 @@
-"""Older sessions are sent through the batch endpoint."""
+"""Older sessions are sent through the batch API."""
 
 import pytest
 
@@ -12,7 +12,7 @@ from .server import Sent, failing, learned, message
 
 @pytest.fixture
 def backlog(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Stage:
-    """Return five sessions, one to be sent at once and four in a batch."""
+    """Return five sessions: one is sent immediately and four are sent in a batch."""
     monkeypatch.setattr(model_extractor, "NEWEST", 0)
     monkeypatch.setattr(batch_sender, "_SIZE", 4)
     for number, session in enumerate(SESSIONS):
@@ -21,7 +21,7 @@ def backlog(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Stage:
 
 
 def test_newest_sessions_are_sent_at_once(stage: Stage) -> None:
-    """The three newest sessions are sent at once, the others in a batch."""
+    """The three newest sessions are sent immediately, the others in a batch."""
     for number, session in enumerate(SESSIONS):
         stage.say(session, asked(number + 1))
 
@@ -33,7 +33,7 @@ def test_newest_sessions_are_sent_at_once(stage: Stage) -> None:
 
 
 def test_results_are_matched_by_their_ids(backlog: Stage) -> None:
-    """Results in any order replace the rules' observations of their own exchange, at half the price."""
+    """Results in any order replace the rule-based observations of their own exchange at half the price."""
     assert backlog.run().sent == 5
     assert backlog.extractors() == [VERSION] * 5
 
@@ -50,13 +50,13 @@ def test_results_are_matched_by_their_ids(backlog: Stage) -> None:
 
 
 def key_number(stage: Stage, key: int) -> str:
-    """Return the part that an exchange is about."""
+    """Return the stem of the file that an exchange modified."""
     [stored] = stage.store.exchanges.load([key]).values()
     return stored.exchange.writes[0].rpartition("/")[2].removesuffix(".py")
 
 
 def test_open_batch_is_not_sent_again(backlog: Stage) -> None:
-    """Nothing is sent twice while a batch is open."""
+    """No request is sent twice while a batch is open."""
     backlog.provider.ends_batches = False
     assert backlog.run().sent == 5
 
@@ -69,7 +69,7 @@ def test_open_batch_is_not_sent_again(backlog: Stage) -> None:
 
 
 def test_failed_requests_of_a_batch_are_queued_again(backlog: Stage) -> None:
-    """Overloaded or expired requests are retried at no cost; invalid ones become dead letters."""
+    """Overloaded or expired requests are retried at no cost, and invalid requests become dead letters."""
     backlog.provider.script = [
         failing(529, "overloaded_error"),
         Sent(599),
@@ -89,7 +89,7 @@ def test_failed_requests_of_a_batch_are_queued_again(backlog: Stage) -> None:
 
 
 def test_server_without_batches_gets_single_requests(backlog: Stage) -> None:
-    """A server without a batch endpoint, such as a local one, gets single requests."""
+    """A server without a batch API, such as a local server, gets single requests."""
     backlog.provider.supports_batches = False
 
     result = backlog.run()
@@ -99,7 +99,7 @@ def test_server_without_batches_gets_single_requests(backlog: Stage) -> None:
 
 
 def test_lost_batch_is_found_by_its_token(backlog: Stage) -> None:
-    """A batch whose submission got no reply is identified by its token, and nothing is sent twice."""
+    """A batch whose submission got no reply is found by its token, and no request is sent twice."""
     backlog.provider.on_batch = lambda _: Sent(body=b'{"id": "msgba', truncated=True)
     first = backlog.run()
     assert isinstance(first.stopped, ModelBusy)
@@ -115,7 +115,7 @@ def test_lost_batch_is_found_by_its_token(backlog: Stage) -> None:
 
 
 def test_missing_batch_is_sent_again(backlog: Stage) -> None:
-    """A batch that the provider does not list after some minutes releases its jobs and its money."""
+    """A batch that the provider does not list after some minutes releases its jobs and its reservation."""
 
     def lose(_: object) -> Sent:
         backlog.provider.batch_sender.clear()
@@ -136,7 +136,7 @@ def test_missing_batch_is_sent_again(backlog: Stage) -> None:
 
 
 def test_unknown_batch_is_sent_again_and_counts_as_charged(backlog: Stage) -> None:
-    """After a change of server or expired results, the jobs are queued again; the batch may have been charged."""
+    """After a change of server or expired results, jobs are queued again and the batch counts as charged."""
     backlog.run()
     backlog.provider.batch_sender.clear()
 
@@ -159,7 +159,7 @@ def test_rejected_batch_leaves_nothing_behind(backlog: Stage) -> None:
 
 
 def test_batch_fits_the_budget(backlog: Stage) -> None:
-    """A batch has as many requests as the budget allows at maximum cost; the difference is released later."""
+    """A batch contains as many requests as the budget allows at maximum cost; unused reservations are released."""
     backlog.provider.usually = lambda _: Sent(body=message(learned()))
     one = backlog.extractor().estimate().batch // 5
     cap = 0.0061

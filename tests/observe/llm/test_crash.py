@@ -1,4 +1,4 @@
-"""A process killed at any moment loses no result and repeats no request."""
+"""A killed process loses no stored result, and stored results are not requested again."""
 
 import signal
 import subprocess
@@ -18,7 +18,7 @@ WORKER = Path(__file__).with_name("worker.py")
 
 @pytest.fixture
 def backlog(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Stage:
-    """Return five sessions with one exchange each, by the real clock."""
+    """Return five sessions with one exchange each, dated by the real clock."""
     stage.now = round(time.time() * 1000)
     for number, session in enumerate(SESSIONS):
         stage.say(session, asked(number + 1))
@@ -27,13 +27,13 @@ def backlog(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Stage:
 
 
 def killed(stage: Stage, moment: str) -> None:
-    """Run the extractor in a process that dies at this moment."""
+    """Run the extractor in a process that kills itself at this moment."""
     command = [sys.executable, str(WORKER), str(stage.history.folder), stage.provider.url, moment]
     assert subprocess.run(command, check=False, timeout=200).returncode == -signal.SIGKILL
 
 
 def test_killed_between_send_and_save(backlog: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One lost reply counts as spent in full; its exchange is sent again when the lease expires."""
+    """A lost reply counts as charged in full, and its exchange is sent again when the lease expires."""
     monkeypatch.setattr(model_extractor, "NEWEST", 3)
     killed(backlog, "asked")
     assert len(backlog.provider.calls) == 1
@@ -52,7 +52,7 @@ def test_killed_between_send_and_save(backlog: Stage, monkeypatch: pytest.Monkey
 
 
 def test_killed_after_sending_a_batch(backlog: Stage) -> None:
-    """The batch is identified by its token, and no request is sent again."""
+    """A submitted batch is found by its token, and no request is sent again."""
     killed(backlog, "sent")
     [batch] = backlog.store.jobs.open_batches()
     assert batch.name is None
@@ -66,7 +66,7 @@ def test_killed_after_sending_a_batch(backlog: Stage) -> None:
 
 
 def test_killed_while_storing_results(backlog: Stage) -> None:
-    """Each result is stored once and charged once."""
+    """Each result is stored once and charged once, even if the process is killed between results."""
     assert backlog.run().sent == 5
     killed(backlog, "taken")
     assert sorted(backlog.extractors()) == ["llm"] * 2 + [VERSION] * 3

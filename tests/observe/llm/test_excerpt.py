@@ -1,4 +1,4 @@
-"""Excerpts are bounded and contain what can teach something."""
+"""Excerpts have a bounded length and contain the relevant passages."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,7 +23,7 @@ def exchange(*turns: Turn) -> Exchange:
 
 @given(st.lists(TURNS, max_size=40))
 def test_an_excerpt_always_fits(turns: list[Turn]) -> None:
-    """Excerpts of exchanges of any length fit; omitted passages are counted."""
+    """Excerpts of exchanges of any length fit the limit and count the omitted passages."""
     shown = shorten(exchange(*turns))
 
     assert sum(len(passage.text) for passage in shown.passages) <= EXCERPT_CHARS
@@ -35,7 +35,7 @@ def test_an_excerpt_always_fits(turns: list[Turn]) -> None:
 
 
 def test_the_beginning_and_the_end_are_kept() -> None:
-    """Request and conclusion are kept; the middle is omitted and counted."""
+    """The request and the conclusion are kept, and passages in the middle are omitted and counted."""
     turns = [Turn(n, Speaker.ASSISTANT, Kind.PROSE, f"{n} " + "x" * 1_000) for n in range(1, 101)]
 
     shown = shorten(exchange(*turns))
@@ -46,8 +46,8 @@ def test_the_beginning_and_the_end_are_kept() -> None:
     assert lines[shown.gap] - lines[shown.gap - 1] == shown.left_out + 1
 
 
-def test_calls_are_one_line_and_results_are_left_out() -> None:
-    """A call is one line that says whether it failed; answers of the user through a tool are kept."""
+def test_calls_are_one_line_without_results() -> None:
+    """A call is one line with its success or failure, and only answers of the user are kept as results."""
     shown = shorten(
         exchange(
             Turn(1, Speaker.ASSISTANT, Kind.CALL, "Bash: make\n  test" + "y" * 900, tool="Bash", call="a"),
@@ -75,8 +75,8 @@ def test_short_exchange_is_skipped() -> None:
 
 
 @given(st.text())
-def test_visible_text_stays(text: str) -> None:
-    """Only invisible characters are removed."""
+def test_only_invisible_characters_are_removed(text: str) -> None:
+    """Invisible characters are removed and all other text is unchanged."""
     shown = visible(text)
 
     assert visible(shown) == shown

@@ -1,4 +1,4 @@
-"""Single requests: each kind of reply of a provider."""
+"""Single requests handle each kind of reply of a provider."""
 
 import json
 
@@ -20,7 +20,7 @@ from .server import Sent, failing, honest, learned, message, observation, passag
 
 
 def test_verified_reply_replaces_the_rules(stage: Stage) -> None:
-    """A verified reply replaces the rules' observations; code adds files, date and evidence."""
+    """A verified reply replaces the rule-based observations, and code adds files, date and evidence."""
     [key] = stage.say("one", asked(1))
     assert stage.extractors() == [VERSION]
 
@@ -37,7 +37,7 @@ def test_verified_reply_replaces_the_rules(stage: Stage) -> None:
 
 
 def test_answered_exchange_is_not_sent_again(stage: Stage) -> None:
-    """An answered exchange is sent again only when it grows; new rules do not replace its observations."""
+    """An answered exchange is sent again only when it grows, and new rules do not replace its observations."""
     stage.say("one", asked(1))
     stage.run()
     assert stage.run().asked == 0
@@ -51,8 +51,8 @@ def test_answered_exchange_is_not_sent_again(stage: Stage) -> None:
     assert stage.extractors() == ["llm"]
 
 
-def test_requests_are_marked_cached_and_constrained(stage: Stage) -> None:
-    """A call is stateless, carries Palaver's mark, caches the system prompt and names the reply schema."""
+def test_requests_are_labelled_cached_and_constrained(stage: Stage) -> None:
+    """A call is stateless, carries Palaver's label, caches the system prompt and contains the reply schema."""
     stage.say("one", asked(1))
     stage.run()
 
@@ -67,7 +67,7 @@ def test_requests_are_marked_cached_and_constrained(stage: Stage) -> None:
 
 
 def test_known_titles_are_sent(stage: Stage) -> None:
-    """Earlier titles of the session are sent as known and do not change the digest."""
+    """Earlier titles of the session are sent as known titles and do not change the digest."""
     stage.say("one", asked(2), asked(1))
     stage.run()
 
@@ -78,7 +78,7 @@ def test_known_titles_are_sent(stage: Stage) -> None:
 
 
 def test_verdict_nothing_ends_the_job(stage: Stage) -> None:
-    """The verdict `nothing` ends the job. If files changed, the rules' observations stay."""
+    """The verdict `nothing` ends the job and keeps the rule-based observations of changed files."""
     stage.say("one", asked(1))
     stage.provider.usually = lambda _: Sent(body=message(learned()))
 
@@ -105,14 +105,16 @@ BAD_REPLIES = {
 
 @pytest.mark.parametrize("reply", BAD_REPLIES.values(), ids=BAD_REPLIES)
 def test_invalid_reply_is_charged_and_retried(stage: Stage, reply: dict[str, object]) -> None:
-    """An invalid reply is in the ledger, changes no observations, and becomes a dead letter after some attempts."""
+    """An invalid reply is recorded in the ledger, changes no observation, and becomes a dead letter after some
+    attempts.
+    """
     stage.say("one", asked(1))
     stage.provider.usually = lambda _: Sent(body=reply)
 
     for attempt in range(ATTEMPTS_MAX):
         result = stage.run()
         assert (result.failed, result.given_up, result.stopped) == (1, attempt == ATTEMPTS_MAX - 1, None)
-        assert stage.run().asked == 0  # not before its time
+        assert stage.run().asked == 0  # the delay is not over
         stage.later(3_600)
 
     assert stage.run().asked == 0
@@ -136,7 +138,7 @@ def test_dead_letters_can_be_retried(stage: Stage) -> None:
 
 
 def test_facts_without_quotes_are_rejected(stage: Stage) -> None:
-    """Other facts are kept; a quote on a wrong line moves to the only line that contains it."""
+    """Facts without a valid quote are rejected, and a quote on a wrong line moves to the only line that contains it."""
     [key] = stage.say("one", asked(1))
     facts = observation(
         ("Made up.", 3, "The moon is made of cheese"),
@@ -159,7 +161,7 @@ def test_facts_without_quotes_are_rejected(stage: Stage) -> None:
     [(401, "authentication_error"), (402, "billing_error"), (403, "permission_error"), (404, "not_found_error")],
 )
 def test_refused_key_ends_the_run(stage: Stage, status: int, kind: str) -> None:
-    """Authentication and quota errors end the run after one call, without cost or attempt."""
+    """Authentication and quota errors end the run after one call without cost and without using an attempt."""
     stage.say("one", asked(1), asked(2))
     stage.provider.usually = lambda _: failing(status, kind)
 
@@ -174,7 +176,7 @@ def test_refused_key_ends_the_run(stage: Stage, status: int, kind: str) -> None:
 
 
 def test_retry_after_is_respected(stage: Stage) -> None:
-    """After status 429 the next call waits as long as the provider asked."""
+    """After status 429 the next call waits for the time that the provider requested."""
     stage.say("one", asked(1), asked(2))
     stage.provider.script = [failing(429, "rate_limit_error", retry_after="7")]
 
@@ -187,7 +189,7 @@ def test_retry_after_is_respected(stage: Stage) -> None:
 
 
 def test_a_long_limit_ends_the_run(stage: Stage) -> None:
-    """A wait of an hour ends the run."""
+    """A requested wait of one hour ends the run."""
     stage.say("one", asked(1), asked(2))
     stage.provider.script = [failing(429, "rate_limit_error", retry_after="3600")]
 
@@ -199,7 +201,7 @@ def test_a_long_limit_ends_the_run(stage: Stage) -> None:
 
 @pytest.mark.parametrize("sent", [failing(529, "overloaded_error"), failing(500, "api_error")], ids=["529", "500"])
 def test_overload_ends_the_run(stage: Stage, sent: Sent) -> None:
-    """Three consecutive failures end the run; they cost nothing and are retried later."""
+    """Three consecutive failures end the run, cost nothing, and are retried later."""
     stage.say("one", *(asked(number) for number in range(5, 0, -1)))
     stage.provider.usually = lambda _: sent
 
@@ -211,7 +213,7 @@ def test_overload_ends_the_run(stage: Stage, sent: Sent) -> None:
 
 
 def test_timeout_counts_as_charged(stage: Stage) -> None:
-    """A call without a reply in time may have been charged, so its reservation stays."""
+    """The reservation of a call without a timely reply stays, since the call may have been charged."""
     stage.say("one", asked(1))
     stage.seconds = 0.2
     stage.provider.script = [Sent(body=message("{}"), delay=1.0)]
@@ -230,7 +232,7 @@ def test_timeout_counts_as_charged(stage: Stage) -> None:
     ids=["breaks off", "html", "empty"],
 )
 def test_invalid_message_counts_as_charged(stage: Stage, sent: Sent) -> None:
-    """A reply that is not a message is retried, and its reservation stays."""
+    """A reply that is not a valid message is retried, and its reservation stays."""
     stage.say("one", asked(1))
     stage.provider.script = [sent]
 
@@ -242,7 +244,7 @@ def test_invalid_message_counts_as_charged(stage: Stage, sent: Sent) -> None:
 
 
 def test_an_unreachable_provider_costs_nothing(stage: Stage) -> None:
-    """A refused connection cannot have been charged."""
+    """A refused connection costs nothing, since the provider cannot have charged it."""
     stage.say("one", asked(1))
     stage.provider.url = "http://127.0.0.1:9"
 
@@ -269,7 +271,7 @@ def test_reply_about_a_changed_exchange_is_discarded(stage: Stage) -> None:
 
 
 def test_late_reply_is_discarded(stage: Stage) -> None:
-    """A reply after the lease expired and another process answered is charged and discarded."""
+    """A reply that arrives after another process answered is charged and discarded."""
     [key] = stage.say("one", asked(1))
 
     def late(params: dict[str, object]) -> Sent:
@@ -287,7 +289,7 @@ def test_late_reply_is_discarded(stage: Stage) -> None:
 
 
 def test_private_projects_are_never_sent(stage: Stage) -> None:
-    """Projects that are private by name or folder are not sent, not even if queued before."""
+    """Projects that are private by name or folder are not sent, even if they were queued before."""
     stage.history.say("one", asked(1), project="secret")
     stage.history.say("two", asked(2), project="open", cwd="/srv/secret/deep")
     stage.say("three", asked(3))
@@ -303,7 +305,7 @@ def test_private_projects_are_never_sent(stage: Stage) -> None:
 
 
 def test_private_titles_are_never_sent(stage: Stage) -> None:
-    """A session that started in a private folder sends no titles from there."""
+    """A session that started in a private folder sends no title from that folder."""
     secret, open_ = stage.history.say("one", asked(1), asked(2), cwd="/srv/secret")
     moved = replace(stage.store.exchanges.load([open_])[open_].exchange, cwd="/srv/open")
     with stage.store.transaction():
@@ -322,7 +324,7 @@ def test_private_titles_are_never_sent(stage: Stage) -> None:
 
 
 def test_budgets_are_checked_before_a_call(stage: Stage) -> None:
-    """No call is made if a budget is too small for it, and the message names the budget."""
+    """No call is made if a budget is too small for it, and the message contains the name of the budget."""
     stage.say("one", asked(1))
 
     result = stage.run(budget_day=0.000001)

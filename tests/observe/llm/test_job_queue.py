@@ -1,4 +1,4 @@
-"""Leases, retries and dead letters of the job queue."""
+"""The job queue manages leases, retries and dead letters."""
 
 from pathlib import Path
 from random import Random
@@ -43,14 +43,14 @@ def queue(store: Store, clock: Clock) -> JobQueue:
 
 
 def test_newest_job_is_leased_first(queue: JobQueue) -> None:
-    """Jobs are leased newest first, and a leased job is not leased again."""
+    """Jobs are leased newest first, and a leased job is not leased twice."""
     assert [job.exchange for job in queue.claim(2)] == [3, 2]
     assert [job.exchange for job in queue.claim(2)] == [1]
     assert queue.claim(2) == []
 
 
 def test_expired_lease_is_claimed_again(queue: JobQueue, store: Store, clock: Clock) -> None:
-    """Only the process that claims an expired job can finish it."""
+    """After a lease expires, only the process that claims the job next can finish it."""
     [lost] = queue.claim(1)
     clock.now += LEASE_MS
     [again] = queue.claim(1)
@@ -61,8 +61,8 @@ def test_expired_lease_is_claimed_again(queue: JobQueue, store: Store, clock: Cl
     assert store.jobs.live(again)
 
 
-def test_jobs_without_attempts_become_dead_letters(queue: JobQueue, store: Store, clock: Clock) -> None:
-    """A job that never ends becomes a dead letter with a reason."""
+def test_exhausted_jobs_become_dead_letters(queue: JobQueue, store: Store, clock: Clock) -> None:
+    """A job that never finishes becomes a dead letter with a reason."""
     for _ in range(ATTEMPTS_MAX):
         assert len(queue.claim(3)) == 3
         clock.now += LEASE_MS
@@ -73,7 +73,7 @@ def test_jobs_without_attempts_become_dead_letters(queue: JobQueue, store: Store
 
 
 def test_equal_request_is_not_queued_again(queue: JobQueue, store: Store) -> None:
-    """Only other content, another prompt or another model queues an exchange again."""
+    """An exchange is queued again only if its content, the prompt or the model changes."""
     for job in queue.claim(3):
         store.jobs.bury(job, "why", "reply")
     queue.put({1: "a", 2: "other"})
@@ -83,7 +83,7 @@ def test_equal_request_is_not_queued_again(queue: JobQueue, store: Store) -> Non
 
 @pytest.mark.parametrize("attempt", range(1, ATTEMPTS_MAX))
 def test_backoff_doubles_with_jitter(queue: JobQueue, clock: Clock, attempt: int) -> None:
-    """Each delay is between half and all of twice the previous one."""
+    """Each delay is between 50 % and 100 % of a maximum that doubles with every attempt."""
     [job] = queue.claim(1)
     for _ in range(attempt - 1):
         queue.fail(job, ReplyInvalid("no", "raw"))
@@ -99,7 +99,7 @@ def test_backoff_doubles_with_jitter(queue: JobQueue, clock: Clock, attempt: int
 
 
 def test_delay_is_at_least_retry_after(queue: JobQueue, clock: Clock) -> None:
-    """A delay is never shorter than retry-after."""
+    """A delay is never shorter than the retry-after time of the provider."""
     [job] = queue.claim(1)
     queue.fail(job, ModelBusy("busy", after=500))
     clock.now += 499_999
@@ -109,7 +109,7 @@ def test_delay_is_at_least_retry_after(queue: JobQueue, clock: Clock) -> None:
 
 
 def test_a_busy_provider_uses_no_attempt(queue: JobQueue, store: Store, clock: Clock) -> None:
-    """Temporary failures of the provider never lead to a dead letter."""
+    """Temporary failures of the provider never create a dead letter."""
     for _ in range(3 * ATTEMPTS_MAX):
         for job in queue.claim(3):
             assert not queue.fail(job, ModelBusy("busy"))
@@ -128,7 +128,7 @@ def test_rejected_request_becomes_a_dead_letter(queue: JobQueue, store: Store) -
 
 
 def test_unclaiming_uses_no_attempt(queue: JobQueue) -> None:
-    """A job that is returned, as at an exhausted budget, keeps its attempts."""
+    """A job that is returned unprocessed, as with an exhausted budget, keeps its attempts."""
     jobs = queue.claim(3)
     queue.unclaim(jobs)
 

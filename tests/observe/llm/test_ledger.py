@@ -1,4 +1,4 @@
-"""No budget is ever exceeded, by any number of processes."""
+"""Concurrent processes never exceed a budget."""
 
 import subprocess
 import sys
@@ -38,7 +38,7 @@ def plan(cost: int) -> Planned:
     calls=st.lists(st.tuples(st.integers(0, 40), st.sampled_from(["settle", "release", "lose"]), st.integers(0, 40))),
 )
 def test_budget_holds_to_the_last_token(cap: int, calls: list[tuple[int, str, int]]) -> None:
-    """Spent and reserved money never exceeds the budget, and a call that fits is never rejected."""
+    """Spent and reserved money never exceed the budget, and a call that fits is never rejected."""
     with TemporaryDirectory() as folder, Store.create(Path(folder) / "x.db") as store:
         ledger = Ledger(store, Budget({"month": cap}), "run", lambda: NOON)
         spent = 0
@@ -73,7 +73,7 @@ def test_budget_holds_to_the_last_token(cap: int, calls: list[tuple[int, str, in
     ],
 )
 def test_each_span_ends(tmp_path: Path, span: str, before: int, free: bool) -> None:
-    """An hour has 60 minutes, a day 24 hours, a month is a calendar month."""
+    """Budget periods are 60 minutes, 24 hours and a calendar month."""
     with Store.create(tmp_path / "x.db") as store:
         store.ledger.reserve("earlier", before, plan(5))
         ledger = Ledger(store, Budget({span: 5}), "run", lambda: NOON)
@@ -81,8 +81,8 @@ def test_each_span_ends(tmp_path: Path, span: str, before: int, free: bool) -> N
         assert ledger.left() == {span: 5 if free else 0}
 
 
-def test_run_budget_starts_anew(tmp_path: Path) -> None:
-    """The budget of a run counts only its own calls."""
+def test_run_budget_counts_only_its_own_calls(tmp_path: Path) -> None:
+    """The budget of a run counts only calls of that run."""
     with Store.create(tmp_path / "x.db") as store:
         store.ledger.reserve("earlier", NOON, plan(5))
 
@@ -108,7 +108,7 @@ with Store.open(Path(sys.argv[1])) as store:
 
 
 def test_processes_share_one_budget(tmp_path: Path) -> None:
-    """Three processes reserve at once without exceeding the budget."""
+    """Three concurrent processes reserve money without exceeding the shared budget."""
     path = tmp_path / "x.db"
     Store.create(path).close()
     workers = [subprocess.Popen([sys.executable, "-c", WORKER, str(path), name]) for name in "abc"]
@@ -119,13 +119,13 @@ def test_processes_share_one_budget(tmp_path: Path) -> None:
 
 
 def test_budgets_are_set_in_dollars() -> None:
-    """Budgets are given in dollars; unset ones do not limit."""
+    """Budgets are set in dollars, and unset budgets do not limit calls."""
     assert Budget.of(Config()).limits == {}
     assert Budget.of(Config(budget_hour=0.25, budget_month=0)).limits == {"hour": DOLLAR // 4, "month": 0}
 
 
 def test_prices_are_exact() -> None:
-    """Costs are tokens times price, with separate cache prices; a batch costs half, rounded up."""
+    """Costs are tokens times price with separate cache prices; a batch costs half, rounded up."""
     price = Price(1_000, 5_000, 1_250, 100, "test")
     usage = Usage(tokens_in=3, cache_written=2, cache_read=1, tokens_out=7)
 
@@ -135,7 +135,7 @@ def test_prices_are_exact() -> None:
 
 @given(size=st.integers(0, 10**6), share=st.integers(0, 2), out=st.integers(0, 4_000), batch=st.booleans())
 def test_reply_never_costs_more_than_reserved(size: int, share: int, out: int, batch: bool) -> None:
-    """Any distribution of tokens over the cache costs at most the reservation."""
+    """A reply costs at most the reservation for any distribution of tokens over the cache."""
     price = price_of("claude-sonnet-5-5")
     parts = [0, 0, 0]
     parts[share] = size
@@ -152,7 +152,7 @@ def test_dated_names_have_the_price_of_their_model() -> None:
 
 
 def test_unknown_price_is_an_error() -> None:
-    """A model without a price is rejected; `llm_price` overrides the price list."""
+    """A model without a price is rejected, and `llm_price` overrides the price list."""
     with pytest.raises(ConfigInvalid) as caught:
         price_of("local-model")
     assert "llm_price" in caught.value.hint
@@ -161,12 +161,12 @@ def test_unknown_price_is_an_error() -> None:
 
 
 def test_amounts_are_readable() -> None:
-    """Amounts are shown in cents, or with enough digits for small values."""
+    """Amounts are shown in cents, and small amounts with enough digits."""
     assert [dollars(amount) for amount in (0, DOLLAR, 15_000_000, 79_963)] == ["$0.00", "$1.00", "$0.01", "$0.000080"]
 
 
 def test_exchanges_and_observations_are_counted_alike(tmp_path: Path) -> None:
-    """Both sides of the comparison are counted the same way in any language."""
+    """Tokens of exchanges and observations are counted with the same method in any language."""
     said, done = "배포는 항상 자정에 한다. " * 20, '{"path": "/code/shop/till.py"}' * 20
     with Store.create(tmp_path / "x.db") as store, store.transaction():
         session, source = begun(store)

@@ -1,4 +1,4 @@
-"""Without a key and a budget no network is used, and everything else works."""
+"""Without a key and a budget, no network is used and all other functions work."""
 
 import json
 import subprocess
@@ -31,7 +31,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Home:
 
 
 def palaver(home: Home, *arguments: str, key: str = "") -> str:
-    """Run a command in which opening a socket fails, and return its output."""
+    """Run a command in a process that cannot open sockets, and return its output."""
     environment = {"PALAVER_HOME": str(home.root), "PATH": "/usr/bin:/bin"} | (
         {"ANTHROPIC_API_KEY": key} if key else {}
     )
@@ -51,7 +51,9 @@ def palaver(home: Home, *arguments: str, key: str = "") -> str:
     ids=["neither", "key alone", "budget alone"],
 )
 def test_no_call_without_key_and_budget(demo: Home, settings: str, key: str, missing: str) -> None:
-    """`palaver observe` applies the rules, reports what is missing, and opens no socket."""
+    """Without a key and a budget, `palaver observe` applies the rules, reports missing settings and does not use the
+    network.
+    """
     demo.config.write_text(settings)
 
     said = palaver(demo, "observe", key=key)
@@ -73,7 +75,7 @@ def test_everything_else_works(demo: Home) -> None:
 
 
 def test_invalid_budget_is_an_error(demo: Home) -> None:
-    """An invalid budget never means that there is no budget."""
+    """An invalid budget is an error instead of an unlimited budget."""
     demo.config.write_text('budget_month = "5"\n')
     command = [sys.executable, "-m", "palaver", "observe"]
     ran = subprocess.run(

@@ -10,7 +10,7 @@ from palaver.core.conversation import Exchange, Session
 
 
 def real_exchanges(folder: Path) -> Iterator[tuple[Session, Exchange]]:
-    """Yield each exchange below a folder with its session as known at that point."""
+    """Yield each exchange below a folder, with the session as known when the exchange was parsed."""
     for path in sorted(folder.rglob("*.jsonl")):
         with path.open("rb") as file:
             head = file.read(65536)

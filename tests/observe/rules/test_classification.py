@@ -30,14 +30,14 @@ def signs(title: str = "", **more: object) -> TypeSignals:
     ],
 )
 def test_title_determines_the_type(title: str, expected: ObservationType) -> None:
-    """A conventional prefix or the first verb determines the type; a change without either is a feature."""
+    """A conventional prefix or the first verb determines the type; without either, a change has the type `feature`."""
     writes = ("tests/test_cart.py",) if "tests" in title else ("src/a.py",)
 
     assert classify(signs(title, writes=writes)) is expected
 
 
 def test_changed_documents_alone_are_general() -> None:
-    """A change of documents only is of type general."""
+    """A change that affects only documents has the type `general`."""
     assert (
         classify(signs("Whatever this is", writes=("AGENTS.md", ".agents/product-boundary.md")))
         is ObservationType.GENERAL
@@ -45,7 +45,7 @@ def test_changed_documents_alone_are_general() -> None:
 
 
 def test_errors_as_a_subject_do_not_make_a_fix() -> None:
-    """A plan about error handling is a feature."""
+    """A plan about error handling has the type `feature`."""
     assert (
         classify(signs("Add an error page", request="errors: the page fails silently", plan=True))
         is ObservationType.FEATURE
@@ -53,7 +53,7 @@ def test_errors_as_a_subject_do_not_make_a_fix() -> None:
 
 
 def test_complaint_and_repair_make_a_fix() -> None:
-    """A complaint followed by a change is a bug-fix."""
+    """A complaint followed by a change has the type `bug-fix`."""
     weights = weigh_types(signs(request="the total is wrong", conclusion="The fix was to round late"))
 
     assert weights[ObservationType.BUG_FIX] == 5
@@ -61,7 +61,7 @@ def test_complaint_and_repair_make_a_fix() -> None:
 
 
 def test_looking_is_debugging_or_learning() -> None:
-    """Without a change, a complaint is debugging and anything else is learning."""
+    """Without a change, a complaint has the type `debugging` and any other exchange `learning`."""
     crashed, asked = (signs(request=said, writes=(), changed=False) for said in ("it crashes", "the cart"))
 
     assert classify(crashed) is ObservationType.DEBUG

@@ -1,6 +1,6 @@
 """Extracted types agree with 364 exchanges labelled by hand.
 
-The labels were made without looking at the output of the rules. They name exchanges by session and lines only.
+The labels were written without the output of the rules and identify exchanges by session and lines.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Open items are found with their quotes."""
+"""Open items are extracted with their quotes."""
 
 from palaver.core.conversation import Kind, Speaker, Turn
 from palaver.observe.rules.open_items import open_items

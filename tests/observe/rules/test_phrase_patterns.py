@@ -1,10 +1,10 @@
-"""Phrase lists match whole words only."""
+"""Phrase lists match only whole words."""
 
 from palaver.observe.rules.phrase_patterns import anywhere, at_start, whole_text
 
 
 def test_layout_of_lists_is_ignored() -> None:
-    """Line ends and blanks around bars are ignored; blanks inside a phrase are not."""
+    """Line ends and spaces around bars are ignored, but spaces inside a phrase are not."""
     phrases = anywhere("""
         root cause | turns?
         out

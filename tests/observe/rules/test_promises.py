@@ -1,4 +1,4 @@
-"""Invariants of the rules for arbitrary exchanges and real transcripts."""
+"""The rules keep their invariants for arbitrary exchanges and real transcripts."""
 
 import tarfile
 from collections import defaultdict
@@ -69,7 +69,9 @@ def exchanges(draw: st.DrawFn) -> Exchange:
 
 @given(exchanges())
 def test_invariants_hold_for_any_exchange(exchange: Exchange) -> None:
-    """Any exchange yields equal results twice, titles, quotes that occur in the source, and bounded sizes."""
+    """For any exchange, extraction is deterministic, quotes occur in the source, and observations have titles and
+    bounded sizes.
+    """
     found = observe(exchange, session()).observations
 
     assert found == observe(exchange, session()).observations
@@ -95,7 +97,7 @@ def test_changes_are_covered(exchange: Exchange) -> None:
 
 
 def assert_proven(observation: Observation, exchange: Exchange) -> None:
-    """Check that each quote occurs on its line, and that human origin relies on turns of the user only."""
+    """Check that each quote occurs on its line, and that human origin is based only on turns of the user."""
     for proof in observation.evidence:
         holders = [turn for turn in exchange.turns if turn.line == proof.start_line and proof.quote in turn.text]
         assert proof.quote

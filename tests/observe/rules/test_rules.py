@@ -1,4 +1,4 @@
-"""The rules keep what matters, drop the rest, and add nothing."""
+"""The rules extract salient information and add no statement of their own."""
 
 import pytest
 
@@ -35,7 +35,7 @@ def only(told: Telling) -> Observation:
 
 
 def test_observation_contains_request_result_and_checks() -> None:
-    """An observation contains the request in the user's words, the result, and the outcome of checks."""
+    """An observation contains the request in the user's words, the result and the outcome of checks."""
     found = only(Telling().asked("Please add discounts to the cart").edited("src/cart.py").said(CONCLUSION))
 
     assert found.title == "Add discounts to the cart"
@@ -50,8 +50,8 @@ def test_observation_contains_request_result_and_checks() -> None:
     assert "CartTotals" in found.concepts
 
 
-def test_every_fact_has_its_proof() -> None:
-    """The first pieces of evidence prove the facts one by one, and each quote occurs on its line."""
+def test_every_fact_has_evidence() -> None:
+    """The first pieces of evidence prove the facts in order, and each quote occurs on its line."""
     told = Telling().asked("Please add discounts to the cart").edited("src/cart.py").said(CONCLUSION)
 
     found = only(told)
@@ -63,8 +63,8 @@ def test_every_fact_has_its_proof() -> None:
     assert found.evidence[len(found.facts)].quote == "Please add discounts to the cart"
 
 
-def test_commit_is_a_title_and_its_body_the_facts() -> None:
-    """The commit message, without its footer, describes a `commit this` request."""
+def test_commit_message_gives_title_and_facts() -> None:
+    """For a request such as `commit this`, the commit message without its footer gives title and facts."""
     found = only(
         Telling().asked("commit this").ran(COMMIT, "[main 1a2b3c4] Fix double charge").said("Committed as `1a2b3c4`.")
     )
@@ -91,7 +91,7 @@ def test_rejected_commit_is_not_reported_as_done() -> None:
     ],
 )
 def test_commit_messages_of_any_shell_are_read(command: str) -> None:
-    """Messages are read from standard input and from PowerShell quotes."""
+    """Commit messages are parsed from standard input and from PowerShell quotes."""
     found = only(Telling().asked("commit this").ran(command, "[main 1a2b3c4] Fix double charge"))
 
     assert found.title == "Fix double charge"
@@ -144,7 +144,7 @@ def test_limits_of_a_single_task_are_no_preferences() -> None:
 
 
 def test_plan_is_titled_by_its_heading() -> None:
-    """The heading of a plan gives the title, its first section the reason."""
+    """The heading of a plan gives the title, and its first section gives the reason."""
     plan = (
         "Implement the following plan:\n\n# Plan: Cache exchange rates\n\n## Context\n"
         "Every page load asks the bank for rates. That takes 800 ms.\n\n## Steps\n1. Add a table"
@@ -160,7 +160,7 @@ def test_plan_is_titled_by_its_heading() -> None:
 
 
 def test_complaint_is_titled_by_its_fix() -> None:
-    """A complaint is titled by its fix and kept in the observation."""
+    """A complaint is titled by its fix, and the observation contains the complaint."""
     told = (
         Telling()
         .asked("The invoice page crashes when I open it\n[12:01:07] GET /invoice/7\n    at render (page.js:1:2)")
@@ -192,8 +192,8 @@ def test_type_follows_the_evidence(asked: str, edited: str, expected: Observatio
     assert only(Telling().asked(asked).edited(edited)).type is expected
 
 
-def test_explanation_without_a_change_is_a_learning() -> None:
-    """An answer that explains something is kept although nothing was changed."""
+def test_explanation_without_a_change_is_learning() -> None:
+    """An answer that explains something has the type `learning`, even without a change."""
     told = Telling().asked("How does the cart know the tax rate?")
     told.said("`TaxTable` is loaded once in `boot.py` because rates change only in January. `CartLine` asks it.")
 
@@ -201,7 +201,7 @@ def test_explanation_without_a_change_is_a_learning() -> None:
 
 
 def test_search_for_a_cause_without_a_change_is_debugging() -> None:
-    """A complaint without a change is debugging."""
+    """A complaint without a change has the type `debugging`."""
     told = (
         Telling()
         .asked("Why does the nightly job fail?")
@@ -225,7 +225,7 @@ def test_approved_plan_is_a_decision() -> None:
 
 
 def test_plan_without_approval_is_only_proposed() -> None:
-    """A plan without approval is labelled as proposed and decides nothing."""
+    """A plan without approval is labelled as proposed and is not a decision."""
     told = Telling().asked("Think about caching").planned("# Plan: Cache the rates\n\nUse one table.", rejected=True)
 
     found = only(told)
@@ -235,7 +235,7 @@ def test_plan_without_approval_is_only_proposed() -> None:
 
 
 def test_answers_are_the_users_decisions() -> None:
-    """An answer is a decision of human origin with question and answer."""
+    """An answer to a question is a decision of human origin, with the question and the answer."""
     told = (
         Telling()
         .asked("Add an export of all orders")
@@ -287,7 +287,7 @@ def test_findings_on_the_way_are_a_lesson() -> None:
 
 
 def test_intentions_are_not_outcomes() -> None:
-    """Announced actions are not reported as done."""
+    """Announced actions are not reported as completed."""
     told = (
         Telling()
         .asked("Add discounts to the cart")
@@ -363,7 +363,7 @@ def test_change_without_text_is_covered() -> None:
 
 
 def test_failed_last_check_is_reported() -> None:
-    """An observation reports a failing last check that the text does not mention."""
+    """If the last check failed and the text does not mention it, the observation reports the failure."""
     told = (
         Telling()
         .asked("Add a footer")

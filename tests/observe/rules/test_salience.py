@@ -1,4 +1,4 @@
-"""Salience of remarks agrees with a reader's judgement."""
+"""Salience of statements agrees with human judgement."""
 
 import pytest
 
@@ -65,7 +65,7 @@ def test_status_is_recognised(said: str, expected: bool) -> None:
 
 
 def test_causes_and_names_are_more_salient() -> None:
-    """A cause with names outweighs a change; a change outweighs a plain remark."""
+    """A cause with names is more salient than a change, and a change is more salient than a plain remark."""
     cause = "`Cart.total` was wrong because `round` ran before the discount."
     change = "Added `Cart.total` to the checkout page."
     remark = "The page looks a little better than before."
@@ -88,5 +88,7 @@ def test_causes_and_names_are_more_salient() -> None:
     ],
 )
 def test_completed_changes_are_recognised(said: str, expected: bool) -> None:
-    """A verb in active or passive voice, or the new state, marks a completed change; a bare pronoun does not."""
+    """A verb in active or passive voice, or the resulting state, indicates a completed change; a bare pronoun does
+    not.
+    """
     assert (CHANGED.match(said) is not None) is expected

@@ -1,4 +1,4 @@
-"""Selected statements fit their budget and do not repeat each other."""
+"""Selected statements fit their budget and do not repeat other statements."""
 
 from palaver.core.conversation import Kind, Speaker, Turn
 from palaver.core.tokens import count
@@ -14,7 +14,7 @@ def stated(*sentences: str) -> list[Statement]:
 
 
 def test_most_salient_statements_are_selected_in_order() -> None:
-    """The most salient statements are kept, in their original order."""
+    """The most salient statements are selected and keep their original order."""
     told = stated(
         "Looks a bit nicer now", "Added `a` to `b` because it was slow", "Some more words here", "Fixed `c` in `d.py`"
     )
@@ -36,8 +36,8 @@ def test_changed_value_is_not_a_repetition() -> None:
     assert len(select(told)) == 2
 
 
-def test_facts_keep_to_their_budget() -> None:
-    """Facts stay within their number and their characters."""
+def test_facts_stay_within_their_budget() -> None:
+    """Facts stay within the maximum number of facts and of characters."""
     told = stated(
         *(f"Added `name_{number}` to `file_{number}.py` because {'reason ' * 30}{number}" for number in range(20))
     )
@@ -49,14 +49,14 @@ def test_facts_keep_to_their_budget() -> None:
 
 
 def test_each_statement_has_its_evidence() -> None:
-    """Evidence is in the order of the statements."""
+    """Evidence has the same order as the statements."""
     told = stated("One `a` thing", "Two `b` things")
 
     assert [proof.quote for proof in evidence(told)] == ["One `a` thing", "Two `b` things"]
 
 
-def test_narrative_closes_its_sentences_within_its_limit() -> None:
-    """Each part of a narrative ends with punctuation; a part that does not fit is dropped as a whole."""
+def test_narrative_parts_are_complete_sentences() -> None:
+    """Each part of a narrative ends with punctuation, and a part that does not fit is dropped completely."""
     assert narrative(["One", "", "two?", "Three:"]) == "One. two? Three:"
     assert narrative(["a" * 500, "b" * 500, "c"]) == f"{'a' * 500}. c."
     assert len(narrative(["word " * 100] * 9)) <= NARRATIVE_MAX

@@ -8,7 +8,7 @@ from palaver.observe.rules.sentences import headline, sentences, strip_markdown,
 
 
 def test_markdown_becomes_plain() -> None:
-    """Emphasis, links, backquotes and ornaments are removed; code keeps its asterisks."""
+    """Emphasis, links, backquotes and decoration are removed, but code keeps its asterisks."""
     text = "✅ **Added** [the docs](https://example.com/a_(b)) for `src/**/*.ts`  \n<br>now"
 
     assert strip_markdown(text) == "Added the docs for src/**/*.ts now"
@@ -33,13 +33,13 @@ def test_markdown_becomes_plain() -> None:
     ],
 )
 def test_sentence_ends(line: str, expected: list[str]) -> None:
-    """Full stops inside names, code, numbers and abbreviations do not end a sentence; Japanese full stops do."""
+    """Full stops inside names, code, numbers and abbreviations do not end a sentence, but Japanese full stops do."""
     assert [line[start:end] for start, end in sentences(line)] == expected
 
 
 @given(st.text(max_size=200))
-def test_sentences_lose_nothing_but_blanks(line: str) -> None:
-    """The sentences of any line are the line without the blanks between them."""
+def test_sentences_contain_the_whole_line(line: str) -> None:
+    """The sentences of a line contain the whole line except the spaces between them."""
     assert "".join(line[start:end] for start, end in sentences(line)).replace(" ", "") == line.replace(" ", "") or any(
         char.isspace() for char in line
     )
@@ -63,7 +63,7 @@ def test_text_is_truncated_at_a_clause(text: str, limit: int, expected: str) -> 
 
 @given(st.text(max_size=300), st.integers(10, 100))
 def test_truncated_text_is_a_prefix(text: str, limit: int) -> None:
-    """Truncated text is a prefix of the text and within the limit."""
+    """Truncated text is a prefix of the text and not longer than the limit."""
     left = truncate(text, limit)
 
     assert len(left) <= limit
@@ -80,10 +80,10 @@ def test_truncated_text_is_a_prefix(text: str, limit: int) -> None:
     ],
 )
 def test_headline_reads_like_a_commit_subject(said: str, expected: str) -> None:
-    """A title has no courtesies and no full stop, and starts with a capital unless it starts with a name."""
+    """A title has no courtesies and no final full stop, and starts with a capital letter or a name."""
     assert headline(said) == expected
 
 
-def test_opener_alone_is_kept() -> None:
-    """A text that is only a courtesy is unchanged."""
+def test_courtesy_alone_is_kept() -> None:
+    """A text that consists only of a courtesy is unchanged."""
     assert without_opener("thanks ") == "thanks "

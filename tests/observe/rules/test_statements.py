@@ -16,7 +16,7 @@ def texts(markdown: str) -> list[str]:
 
 
 def test_items_name_their_file() -> None:
-    """A list item below a heading or item with a file name is prefixed with the file."""
+    """A list item below a heading or item with a file name gets this name as a prefix."""
     markdown = (
         "### `src/api/cart.py`\n- Added totals\n- **Tests**:\n  - Cover empty carts\n\n**`web/app.ts`**\n1. Removed it"
     )
@@ -25,24 +25,24 @@ def test_items_name_their_file() -> None:
 
 
 def test_rows_of_tables_are_statements() -> None:
-    """A table row is one statement; its header and rule are none."""
+    """A table row is a statement, but the header and the separator are not."""
     assert texts("| File | Change |\n|------|--------|\n| `a.py` | renamed `x` |") == ["a.py: renamed x"]
 
 
 def test_code_drawings_and_rules_are_skipped() -> None:
-    """Fenced code, box drawings and rules are skipped."""
+    """Fenced code, box drawings and horizontal rules are skipped."""
     assert texts("```\nprint('x')\n```\n---\n│ box │\n├── tree.py\nIt works.") == ["It works."]
 
 
 def test_dependent_sentence_is_joined() -> None:
-    """`This means …` is joined to the previous sentence."""
+    """A sentence that starts with `This means` is joined to the previous sentence."""
     assert texts("The key was reused. This means two charges. Refunds work.") == [
         "The key was reused. This means two charges.",
         "Refunds work.",
     ]
 
 
-def test_announcement_is_no_statement() -> None:
+def test_announcement_is_not_a_statement() -> None:
     """A line that ends in a colon is not a statement."""
     assert texts("The valid values are:\n- one\n- two") == ["one", "two"]
 
@@ -61,7 +61,7 @@ def test_announcement_of_a_change_is_a_statement() -> None:
 
 
 def test_items_below_a_sentence_do_not_repeat_it() -> None:
-    """A short heading prefixes the items below it; a sentence does not."""
+    """A short heading becomes a prefix of the items below it, but a sentence does not."""
     assert texts("Now you can:\n- use `/theme`\n\n**Core colors**:\n- teal") == ["use /theme", "Core colors: teal"]
 
 
@@ -73,7 +73,7 @@ def test_items_below_a_sentence_do_not_repeat_it() -> None:
     ).map("\n".join)
 )
 def test_quotes_occur_in_the_turn(markdown: str) -> None:
-    """Every quote is short, on one line, and occurs verbatim in the turn."""
+    """Every quote is short, is on one line, and occurs verbatim in the turn."""
     for said in statements(turn(markdown)):
         assert said.quote in markdown
         assert "\n" not in said.quote
@@ -82,7 +82,7 @@ def test_quotes_occur_in_the_turn(markdown: str) -> None:
 
 
 def test_quotes_of_a_cleaned_copy_are_shortened() -> None:
-    """A quote is shortened until it occurs in the turn; without any match, the statement is dropped."""
+    """A quote is shortened until it occurs in the turn; a statement without any match is dropped."""
     original = turn("Look at @cart.py first")
     tidied = list(statements(turn("Look at cart.py first"))) + list(statements(turn("Elsewhere it is fine")))
 

@@ -19,12 +19,12 @@ from .telling import CWD, Telling, session
     ],
 )
 def test_paths_inside_the_project_are_relative(path: str, roots: tuple[str, ...], expected: str) -> None:
-    """Paths inside the project are relative with forward slashes; others stay absolute."""
+    """Paths inside the project are relative with forward slashes, and other paths stay absolute."""
     assert relative_path(path, roots) == expected
 
 
-def test_modified_files_are_not_repeated_among_the_read() -> None:
-    """A file that was read and modified is listed once, as modified."""
+def test_modified_files_are_not_listed_as_read() -> None:
+    """A file that was read and modified is listed only as modified."""
     told = Telling().read(f"{CWD}/src/a.py").read("/etc/hosts").edited("src/a.py")
 
     found = touched_files(told.exchange, session())

@@ -22,7 +22,9 @@ def whole(facts: int, read: int, modified: int, length: int) -> Observation:
 
 @given(st.integers(0, 8), st.integers(0, 8), st.integers(0, 30), st.integers(0, 60))
 def test_trimmed_observation_fits(facts: int, read: int, modified: int, length: int) -> None:
-    """Files read are dropped first; every remaining fact keeps its evidence, and some modified file remains."""
+    """Files that were read are dropped first, remaining facts keep their evidence, and at least one modified file
+    remains.
+    """
     one = whole(facts, read, modified, length)
     found = trim_to_budget(one)
 
@@ -34,7 +36,7 @@ def test_trimmed_observation_fits(facts: int, read: int, modified: int, length: 
 
 
 def test_narrative_is_trimmed_before_modified_files() -> None:
-    """Modified files are more important than the end of a long narrative."""
+    """The end of a long narrative is dropped before modified files."""
     one = replace(whole(1, 0, 12, 5), narrative="A sentence about the footer. " * 40)
     found = trim_to_budget(one)
 
@@ -43,5 +45,5 @@ def test_narrative_is_trimmed_before_modified_files() -> None:
 
 
 def test_small_observation_is_unchanged() -> None:
-    """An observation within the budget is unchanged."""
+    """An observation within the budget stays unchanged."""
     assert trim_to_budget(whole(3, 2, 2, 5)) == whole(3, 2, 2, 5)

@@ -1,4 +1,4 @@
-"""Requests are recognised in prompts and plans."""
+"""Requests are extracted from prompts and plans."""
 
 import pytest
 
@@ -11,13 +11,13 @@ from .telling import Telling
     "said", ["commit this and push", "ok", "/clear", "Continue!", "lgtm, thanks", "yes please do it"]
 )
 def test_routine_requests(said: str) -> None:
-    """A request without a subject is routine."""
+    """A request without a specific subject is routine."""
     assert is_routine(said) or read_request(Telling().asked(said).exchange).routine
 
 
 @pytest.mark.parametrize("said", ["commit the parser", "/plan add a cache", "why is it slow"])
 def test_specific_requests(said: str) -> None:
-    """One specific word is enough, also after a slash command."""
+    """One specific word makes a request specific, also after a slash command."""
     assert not read_request(Telling().asked(said).exchange).routine
 
 
@@ -35,12 +35,12 @@ def test_logs_code_and_pictures_are_left_out() -> None:
 
 
 def test_plan_without_heading_is_a_prompt() -> None:
-    """A plan without heading and text is read as a prompt."""
+    """A plan without heading and text is parsed as a prompt."""
     assert not read_request(Telling().asked("Implement the following plan:\n\n").exchange).plan
 
 
 def test_long_requests_are_truncated_at_sentences() -> None:
-    """A long request keeps whole sentences only."""
+    """A truncated request consists of whole sentences."""
     found = read_request(Telling().asked("Add the cart. " + "It must be fast and small. " * 60).exchange)
 
     assert len(found.text) <= REQUEST_MAX
@@ -78,6 +78,6 @@ def test_order_is_the_title_at_any_position(said: str, title: str) -> None:
     "said",
     ["Switch to main and delete stale branches", "Publish to npm failed again", "This should be hidden in the cloud"],
 )
-def test_no_order(said: str) -> None:
-    """Orders about branches, complaints that begin with a verb, and wishes do not describe the result."""
+def test_other_sentences_are_not_orders(said: str) -> None:
+    """Orders about branches, complaints that begin with a verb, and wishes are not used as titles."""
     assert not read_request(Telling().asked(said).exchange).orders

@@ -1,4 +1,4 @@
-"""Lines are attributed to agents, with a real git."""
+"""Code traces attribute lines to agents, tested with real git repositories."""
 
 import shutil
 from pathlib import Path
@@ -18,24 +18,24 @@ ONE, TWO = "one-session", "two-session"
 
 @pytest.fixture
 def working(tmp_path: Path) -> Working:
-    """Return an empty repository without history."""
+    """Return an empty repository."""
     return Working(tmp_path)
 
 
 def certainties(found: Attributed) -> dict[str, int]:
-    """Return the number of lines of each certainty."""
+    """Return the number of lines per certainty."""
     return {str(each): found.count(each) for each in Certainty if found.count(each)}
 
 
 def urls(found: Attributed) -> dict[str, list[tuple[int, int]]]:
-    """Return the ranges of each conversation."""
+    """Return the line ranges per conversation URL."""
     traces = [share.trace for share in found.shares if share.trace]
     conversations = [each for trace in traces for file in trace.files for each in file.conversations]
     return {each.url: list(each.ranges) for each in conversations}
 
 
 def test_lines_are_attributed_per_commit(working: Working) -> None:
-    """Lines of the user, of two conversations and of no commit are told apart."""
+    """Lines of the user, of two conversations and of uncommitted edits are distinguished."""
     file = working.type("shop/price.py", "# By hand.\nimport math\n")
     first = working.commit()
     working.edit(ONE, "shop/price.py", "import math\n", f"import math\n\n\n{PRICE}")
@@ -63,7 +63,7 @@ def test_lines_are_attributed_per_commit(working: Working) -> None:
 
 
 def test_lines_of_the_user_are_only_possible(working: Working) -> None:
-    """A line that the agent did not write is `possible` at most, and only after the agent changed the file."""
+    """A line that the agent did not write is at most `possible`, and only after the agent changed the file."""
     working.type("a.py", "kept = 1\n")
     working.commit()
     working.edit(ONE, "a.py", "kept = 1\n", "kept = 1\nadded = 2\n")
@@ -77,7 +77,7 @@ def test_lines_of_the_user_are_only_possible(working: Working) -> None:
 
 
 def test_existing_lines_are_not_attributed(working: Working) -> None:
-    """An agent that rewrites a file repeats existing lines; they are not attributed to it."""
+    """Existing lines that an agent repeats when it rewrites a file are not attributed to the agent."""
     working.type("a.py", "first = 1\nsecond = 2\n")
     working.commit()
     working.edit(ONE, "a.py", "first = 1\nsecond = 2\n", "first = 1\nsecond = 2\nthird = 3\n")
@@ -92,7 +92,7 @@ def test_existing_lines_are_not_attributed(working: Working) -> None:
 
 
 def test_reformatted_lines_are_likely(working: Working) -> None:
-    """A change of blanks or punctuation does not change the author."""
+    """A line that differs only in whitespace or punctuation is attributed as `likely`."""
     working.write(ONE, "a.py", "price = call( net,gross )\n")
     file = working.type("a.py", "price = call(net, gross)\n")
     working.commit()
@@ -104,7 +104,7 @@ def test_reformatted_lines_are_likely(working: Working) -> None:
 @pytest.mark.parametrize("content", ["a = 1\nb = 2\n", "{\n}\n", "x\n\n"])
 @pytest.mark.parametrize("committed", [True, False])
 def test_short_lines_of_a_complete_commit_are_attributed(working: Working, content: str, committed: bool) -> None:
-    """A short line is an agent's if agents wrote every line of the commit."""
+    """A short line is attributed to an agent only if agents wrote every line of the commit."""
     file = working.write(ONE, "a.py", content)
     if committed:
         working.commit()
@@ -114,7 +114,7 @@ def test_short_lines_of_a_complete_commit_are_attributed(working: Working, conte
 
 
 def test_short_lines_next_to_user_lines_are_not_attributed(working: Working) -> None:
-    """A bracket that the user typed is not attributed to an agent that wrote one too."""
+    """A bracket that the user typed is not attributed to an agent that also wrote a bracket."""
     working.write(ONE, "a.py", "{\n}\n")
     file = working.type("a.py", "{\n}\ntyped_by_hand = 1\n}\n")
     working.commit()
@@ -124,7 +124,7 @@ def test_short_lines_next_to_user_lines_are_not_attributed(working: Working) -> 
 
 
 def test_renamed_and_moved_files_are_attributed(working: Working) -> None:
-    """Renamed files and other worktrees keep their attribution."""
+    """Renamed files and files in other worktrees keep their attribution."""
     working.write(ONE, "old.py", PRICE)
     working.commit()
     working.git("mv", "old.py", "new.py")
@@ -158,7 +158,7 @@ def test_untracked_files_are_attributed_by_text(tmp_path: Path, working: Working
 
 @pytest.mark.parametrize("name", ["--output=x", "-L1,2", ":(glob)*", "a\nb.py", "ünï cödé.py", "a*b.py", "$(touch y)"])
 def test_file_names_are_literal(working: Working, name: str) -> None:
-    """No file name is taken for an option or a pattern."""
+    """A file name is never parsed as an option or a pattern."""
     file = working.write(ONE, name, PRICE)
     working.type("beside.py", "\n" * 9)
     working.commit()
@@ -174,7 +174,7 @@ def test_file_names_are_literal(working: Working, name: str) -> None:
 
 
 def test_git_runs_nothing_that_the_repository_configures(working: Working) -> None:
-    """No file system monitor, external diff, signature program or filter of a repository runs."""
+    """Git runs no file system monitor, external diff, signature program or filter that a repository configures."""
     file = working.write(ONE, "a.py", PRICE)
     working.type(".gitattributes", "*.py diff=evil filter=evil\n")
     working.commit()
@@ -192,8 +192,8 @@ def test_git_runs_nothing_that_the_repository_configures(working: Working) -> No
     assert not (working.root / "ran").exists()
 
 
-def test_a_filter_that_cannot_be_named_does_not_run(working: Working) -> None:
-    """If a filter cannot be disabled, git is not run and the text alone decides."""
+def test_git_is_not_run_with_an_unsafe_filter(working: Working) -> None:
+    """If a filter cannot be disabled, git does not run and lines are attributed by their text."""
     file = working.write(ONE, "a.py", PRICE)
     working.type(".gitattributes", "*.py filter=e=vil\n")
     working.commit()
@@ -208,7 +208,7 @@ def test_a_filter_that_cannot_be_named_does_not_run(working: Working) -> None:
 
 
 def test_latest_traces_are_listed_by_commit(working: Working) -> None:
-    """Traces are listed newest first with added lines; uncommitted edits are grouped by conversation."""
+    """Traces are listed newest first with their added lines, and uncommitted edits are grouped by conversation."""
     working.write(ONE, "a.py", "first = 1\n")
     working.write(TWO, "b.py", "second = 2\n")
     first = working.commit()
@@ -249,7 +249,7 @@ def test_latest_traces_are_listed_by_commit(working: Working) -> None:
 
 
 def test_missing_repository_is_tolerated(working: Working) -> None:
-    """Conversations are listed with their files, without a commit."""
+    """Without a repository, conversations are listed with their files and without a commit."""
     file = working.write(ONE, "a.py", PRICE)
     working.commit()
     shutil.rmtree(working.repository)
@@ -274,7 +274,7 @@ def test_missing_file_is_an_error(working: Working, name: str) -> None:
 
 
 def test_lines_are_counted_from_one(working: Working) -> None:
-    """Lines before the first and after the last are rejected; an empty file has none."""
+    """Lines before the first or after the last line are rejected, and an empty file has no lines."""
     file = working.type("a.py", "one\ntwo\n")
     empty = working.type("empty.py", "")
     working.commit()
@@ -286,7 +286,7 @@ def test_lines_are_counted_from_one(working: Working) -> None:
         assert traces.of_file(empty).total == 0
 
 
-def test_file_without_agents(working: Working) -> None:
+def test_file_without_agents_has_no_attribution(working: Working) -> None:
     """A file that no agent wrote has no attribution."""
     file = working.type("a.py", "one\ntwo\n")
     working.commit()

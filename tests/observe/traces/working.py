@@ -21,7 +21,7 @@ BEGAN = 1_770_000_000_000
 
 @dataclass
 class Working:
-    """Working directory with a clock that advances by ten minutes with each action."""
+    """Working directory with a clock that advances by ten minutes per action."""
 
     root: Path
     at: int = BEGAN
@@ -33,7 +33,7 @@ class Working:
         self.git("init", "--initial-branch=main")
 
     def git(self, *arguments: str, folder: Path | None = None) -> str:
-        """Run git with a neutral identity at the present time."""
+        """Run git with a neutral identity at the time of the clock."""
         when = f"{self.at // 1000} +0000"
         names = {f"GIT_{role}_{part}": "x" for role in ("AUTHOR", "COMMITTER") for part in ("NAME", "EMAIL")}
         dates = {"GIT_AUTHOR_DATE": when, "GIT_COMMITTER_DATE": when}
@@ -60,7 +60,7 @@ class Working:
         return self.git("rev-parse", "HEAD").strip()
 
     def agent(self, session: str, name: str, arguments: dict[str, Any], difference: Sequence[str] = ()) -> None:
-        """Archive a tool call of an agent that changes a file; the caller changes the file."""
+        """Archive a tool call of an agent that changes a file. The caller changes the file itself."""
         self.later()
         when = {"timestamp": show_instant(self.at), "cwd": str(self.repository), "sessionId": session}
         number = sum(map(len, self.sessions.values()))
@@ -74,12 +74,12 @@ class Working:
         self.sessions.setdefault(session, []).extend(rows)
 
     def write(self, session: str, name: str, content: str) -> Path:
-        """Write a whole file as an agent, without its previous content."""
+        """Write a whole file as an agent; the transcript does not contain its previous content."""
         self.agent(session, "Write", {"file_path": str(self.repository / name), "content": content})
         return self.type(name, content)
 
     def edit(self, session: str, name: str, old: str, new: str) -> Path:
-        """Replace a part of a file as an agent, with the difference."""
+        """Replace a part of a file as an agent; the transcript contains the difference."""
         file = self.repository / name
         before, after = file.read_text(), file.read_text().replace(old, new)
         rows = [*ndiff(before.splitlines(), after.splitlines())]
