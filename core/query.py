@@ -1,4 +1,4 @@
-"""Requests of the three layers of search: queries and filters."""
+"""Search requests: queries and filters."""
 
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
@@ -17,7 +17,7 @@ IDS_MAX = 20
 
 
 class Mode(StrEnum):
-    """Search engines to ask."""
+    """Search engines to use."""
 
     VECTOR = "vector"
     TEXT = "text"
@@ -33,7 +33,7 @@ class Role(StrEnum):
 
 
 class HitKind(StrEnum):
-    """Kinds of hits."""
+    """Kind of a hit."""
 
     OBSERVATION = "observation"
     EXCHANGE = "exchange"
@@ -43,23 +43,23 @@ class HitKind(StrEnum):
 
 
 class Grouping(StrEnum):
-    """Unit of a result."""
+    """Unit of a result: an event or a whole session."""
 
     EVENT = "event"
     SESSION = "session"
 
 
 class Filters(Struct, frozen=True):
-    """Conditions for hits: AND between different filters, OR between the values of one.
+    """Conditions for hits. A hit must satisfy every filter, by any of the filter's values.
 
     Attributes:
-        after: First instant; `before` is the first instant excluded.
-        projects: Names or full paths.
-        files: Paths, ends of paths, names, folders or globs (`*`, `**`, `?`) of files read or modified.
+        after: First instant, inclusive. `before` is the end, exclusive.
+        projects: Project names or full paths.
+        files: Files that were read or modified: paths, ends of paths, names, folders or globs (`*`, `**`, `?`).
         kinds: Values of `HitKind`.
-        sessions: Ids or their beginnings.
+        sessions: Session IDs or prefixes of session IDs.
         origins: Values of `Origin`.
-        roles: Values of `Role`; only their texts are searched.
+        roles: Values of `Role`. Only texts by these roles are searched.
     """
 
     after: Milliseconds | None = None
@@ -87,10 +87,12 @@ class Filters(Struct, frozen=True):
         roles: Sequence[str] = (),
         **names: Sequence[str],
     ) -> "Filters":
-        """Return filters for the values a caller sent. Both dates are included, and read as in `time_expressions`.
+        """Return filters for the values in a request.
+
+        Both dates are inclusive and are parsed by `time_expressions`.
 
         Raises:
-            InvalidInput: if a value is invalid.
+            InvalidInput: A value is invalid.
         """
         first = end = None
         if after is not None or before is not None:
@@ -110,11 +112,11 @@ class Filters(Struct, frozen=True):
 
 
 class Query(Struct, frozen=True):
-    """Well-formed search request.
+    """Validated search request.
 
     Attributes:
-        concepts: One query, two to five that must all match, or none to list the newest entries.
-        weak: Include hits below the relevance threshold.
+        concepts: One query, or two to five concepts that must all match. Empty to list the newest entries.
+        weak: Whether to include hits below the relevance threshold.
         cursor: `Results.cursor` of the previous page.
     """
 
@@ -138,10 +140,10 @@ class Query(Struct, frozen=True):
         cursor: str = "",
         **filters: Any,
     ) -> "Query":
-        """Return the query for the values a caller sent; `filters` are the arguments of `Filters.parse`.
+        """Return the query for the values in a request. `filters` are the arguments of `Filters.parse`.
 
         Raises:
-            InvalidInput: if a value is invalid.
+            InvalidInput: A value is invalid.
         """
         wanted = _concepts(query)
         given = [name for name in ("types", "concepts", "files") if filters.get(name)]
@@ -159,7 +161,7 @@ class Query(Struct, frozen=True):
 
     @classmethod
     def newest(cls, *, limit: object = 10, by: str = "event", cursor: str = "", **filters: Any) -> "Query":
-        """Return a query without words, for the newest entries that match the filters. Raises as `parse` does."""
+        """Return a query for the newest entries that satisfy the filters. Raises the same errors as `parse`."""
         return cls(
             (),
             Mode.TEXT,
@@ -177,7 +179,7 @@ def _limit(limit: object) -> int:
 
 
 def _chosen(label: str, names: Sequence[str], known: Iterable[str]) -> tuple[str, ...]:
-    """Return the names without repetition; raise `InvalidInput` for an unknown one."""
+    """Return the distinct names; raises `InvalidInput` for an unknown name."""
     wanted = tuple(dict.fromkeys(name.strip().lower() for name in names))
     allowed = [str(name) for name in known]
     for name in wanted:

@@ -1,4 +1,4 @@
-"""Answers of the three layers of search."""
+"""Results of the three layers of search."""
 
 from typing import NamedTuple
 
@@ -9,11 +9,11 @@ from .observation import Observation
 from .query import Query
 
 BUDGET = 10_000
-"""Default token limit of a reply."""
+"""Default maximum number of tokens in a reply."""
 
 
 class ScorePart(NamedTuple):
-    """Component of a score: the measured `value` and the `points` it adds to the score."""
+    """Part of a score: the measured `value` and the `points` it adds to the score."""
 
     name: str
     value: float
@@ -21,13 +21,17 @@ class ScorePart(NamedTuple):
 
 
 class Hit(Struct, frozen=True):
-    """One result of layer 1.
+    """Result of layer 1.
 
-    `score` orders the list and is the sum of the points of `parts`. `similarity` is a cosine; None if no vectors were
-    compared. `tokens` is the cost of layer 2 for this hit. `path` is relative to the archive; the lines are the
-    evidence for the hit. `matched` are the terms found in the snippet. `more` counts the other matching events of the
-    session in a search for sessions. `cursor` continues after this hit. `also_in` are ids of other sessions with the
-    same text: forks, resumed sessions and copies.
+    Attributes:
+        score: Sum of the points of `parts`. Hits are sorted by score.
+        similarity: Cosine similarity; None if no vectors were compared.
+        path: Path relative to the archive. The lines contain the evidence for the hit.
+        tokens: Token cost of layer 2 for this hit.
+        matched: Query terms in the snippet.
+        more: Number of other matching events in the session, in a search for sessions.
+        cursor: Cursor that continues after this hit.
+        also_in: IDs of other sessions with the same text, such as forks, resumed sessions and copies.
     """
 
     id: str
@@ -53,7 +57,13 @@ class Hit(Struct, frozen=True):
 
 
 class UnknownName(NamedTuple):
-    """Value of a `filter` (a field of `Filters`) that no entry has; up to three similar ones, and how many `more`."""
+    """Filter value that no entry has.
+
+    Attributes:
+        filter: Field of `Filters`.
+        nearest: Up to three similar names.
+        more: Number of further known names.
+    """
 
     filter: str
     name: str
@@ -62,14 +72,14 @@ class UnknownName(NamedTuple):
 
 
 class Correction(NamedTuple):
-    """Word that does not occur in the archive, and the most similar one that does."""
+    """Word that does not occur in the archive, and the most similar word that occurs."""
 
     word: str
     nearest: str
 
 
 class TimeExpression(NamedTuple):
-    """Time expression of a query, and its range: from the instant `after` until `before`, exclusive."""
+    """Time expression of a query with its range from `after`, inclusive, to `before`, exclusive."""
 
     text: str
     after: Milliseconds
@@ -77,14 +87,14 @@ class TimeExpression(NamedTuple):
 
 
 class ConceptHits(NamedTuple):
-    """Number of conversations that match one of several concepts by itself."""
+    """Number of conversations that match a single concept."""
 
     concept: str
     conversations: int
 
 
 class ToolOutputLine(NamedTuple):
-    """Archived line with a quoted phrase in the output of a tool: path below the archive, line, surrounding text."""
+    """Archived line with a quoted phrase in tool output. The path is relative to the archive."""
 
     path: str
     line: int
@@ -94,7 +104,9 @@ class ToolOutputLine(NamedTuple):
 class ToolOutputMatches(Struct, frozen=True):
     """First few matches of quoted phrases in tool output that is not indexed.
 
-    `unread` copies were not searched before the time limit. `searched` tells whether any copy was to be searched.
+    Attributes:
+        unread: Number of raw copies that were not searched within the time limit.
+        searched: Whether the archive was searched.
     """
 
     lines: tuple[ToolOutputLine, ...] = ()
@@ -103,21 +115,21 @@ class ToolOutputMatches(Struct, frozen=True):
 
 
 class ZeroResultExplanation(Struct, frozen=True):
-    """Reasons for an empty result, and ways to find something.
+    """Reasons for an empty result, and changes of the query that return hits.
 
     Attributes:
-        weak: Nearest hits below the relevance threshold, or without the quoted phrases.
+        weak: Nearest hits, which are below the relevance threshold or do not contain the quoted phrases.
         without: Number of hits without each filter.
-        earlier: Nearest instant before the date range that has a hit; `later` the nearest one after it.
-        similar: Similar terms for words of the query.
+        earlier: Instant of the nearest hit before the date range. `later` is the instant after the range.
+        similar: Similar known words for unknown words of the query.
         unknown: Filter values that no entry has.
-        phrases: Quoted phrases that no entry has under the filters.
+        phrases: Quoted phrases without a match under the filters.
         concepts: Number of conversations for each of several concepts.
-        disjoint: Pairs of concepts that occur, but never in the same conversation.
-        no_known_term: True if no word of the query, nor a similar one, occurs in the index.
+        disjoint: Pairs of concepts that occur, but not in the same conversation.
+        no_known_term: True if neither the query's words nor similar words occur in the index.
         tool_output: Matches of the quoted phrases in tool output that is not indexed.
-        missing: Words of a short query that do not occur.
-        without_missing: Number of hits without the missing words; None if no other words are left.
+        missing: Words of a short query that do not occur in the index.
+        without_missing: Number of hits without the missing words; None if the query has no other words.
     """
 
     weak: tuple[Hit, ...] = ()
@@ -136,21 +148,21 @@ class ZeroResultExplanation(Struct, frozen=True):
 
 
 class Results(Struct, frozen=True):
-    """Answer of layer 1.
+    """Results of layer 1.
 
     Attributes:
         total: Number of hits.
-        index_lag: Number of changes that are not in the published index; they are searched as well.
+        index_lag: Number of changes that are not in the published index. Searches include these changes.
         searched: Search engines that answered.
-        cursor: Start of the next page; empty on the last one.
+        cursor: Cursor of the next page; empty on the last page.
         explanation: Reasons for an empty result; None if there are hits.
         corrections: Words that were searched in a similar spelling.
-        inexact: Quoted phrases that match only with other forms of their words.
-        relaxed: Quoted phrases without any match, searched as single words.
-        times: Time expressions of the query; hits within their ranges rank higher.
-        empty_times: Time expressions without any entry in their ranges, searched as words.
-        newest: Date of the newest entry, given together with `empty_times`.
-        ranking_limit: True on the last page if more entries may match than a search ranks.
+        inexact: Quoted phrases that match only in other word forms.
+        relaxed: Quoted phrases without a match, searched as single words.
+        times: Time expressions of the query. Hits within their date ranges rank higher.
+        empty_times: Time expressions whose date range contains no entry. They are searched as words.
+        newest: Instant of the newest entry; set only with `empty_times`.
+        ranking_limit: True on the last page if a search engine reached its limit, so more entries may match.
     """
 
     query: Query
@@ -170,7 +182,7 @@ class Results(Struct, frozen=True):
 
 
 class Timeline(Struct, frozen=True):
-    """Events of a session around the one with the id `anchor`, in order."""
+    """Events of a session before and after the event with the ID `anchor`, in order."""
 
     anchor: str
     hits: tuple[Hit, ...]
@@ -179,10 +191,13 @@ class Timeline(Struct, frozen=True):
 
 
 class Detail(Struct, frozen=True):
-    """One entry of layer 2. An exchange without observations has one of type `general`.
+    """Result of layer 2. An exchange without observations is described by an observation of type `general`.
 
-    `tokens` is the cost of layer 3 for its evidence. `also_in` are ids of other sessions with the same exchange. Later
-    exchanges repeated it `confirmed` times, last at `confirmed_at`. `left_out` parts exceeded the token limit.
+    Attributes:
+        tokens: Token cost of layer 3 for the evidence.
+        also_in: IDs of other sessions with the same exchange.
+        confirmed: Number of later exchanges that repeated the observation, the last at `confirmed_at`.
+        left_out: Number of parts left out because of the token limit.
     """
 
     id: str
@@ -203,11 +218,15 @@ class Detail(Struct, frozen=True):
 
 
 class TranscriptExcerpt(Struct, frozen=True):
-    """Answer of layer 3: the exchanges within a range of lines.
+    """Result of layer 3: the exchanges within a range of lines.
 
-    The turns are those of the lines asked for; the spans and tokens are those of whole exchanges. `parent_id` is the
-    session that started a sub-agent, or that a main session was forked from. `pull_request` is an address.
-    `next_line` continues a truncated answer. `also_in` are ids of other sessions with some of the same text.
+    Attributes:
+        parent_id: ID of the session that started this sub-agent, or from which this session was forked.
+        pull_request: URL of a pull request.
+        exchanges: Exchanges with only the turns on the requested lines. Their spans and token counts describe whole
+            exchanges.
+        next_line: First line of the next excerpt if this excerpt was truncated.
+        also_in: IDs of other sessions with some of the same text.
     """
 
     path: str
@@ -231,5 +250,5 @@ class TranscriptExcerpt(Struct, frozen=True):
     also_in: tuple[str, ...] = ()
 
     def shown(self, span: Span) -> tuple[int, int]:
-        """Return the first and last line of an exchange's span that are in this answer."""
+        """Return the first and last line of an exchange that this excerpt includes."""
         return max(span.start_line, self.start_line), min(span.end_line, self.end_line)

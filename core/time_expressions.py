@@ -1,7 +1,7 @@
-"""Time expressions: `yesterday`, `last tuesday`, `a fortnight ago`, `march 2026`. Days are UTC.
+"""Time expressions: `yesterday`, `last tuesday`, `a fortnight ago`, `march 2026`. Days are in UTC.
 
-This is the only grammar of dates: options such as `--after`, parameters of tools, and search queries all use it. A new
-unit goes into `_UNITS` and a new phrase into `_FORMS`; both then work everywhere.
+Options such as `--after`, tool parameters and search queries all use this grammar. To extend it everywhere, add a unit
+to `_UNITS` or a phrase to `_FORMS`.
 """
 
 import re
@@ -17,14 +17,21 @@ from .errors import InvalidDate, InvalidInput
 
 
 class DateRange(NamedTuple):
-    """Range of days, both included."""
+    """Range of days. Both ends are inclusive."""
 
     first: date
     last: date
 
 
 class _TimeUnit(NamedTuple):
-    """Length of a unit, and the days that "N units ago" and "a few units ago" extend to both sides in a query."""
+    """Unit of time: its length, and the margins in days for queries.
+
+    Attributes:
+        days: Length in days.
+        months: Length in months.
+        margin: Days added on both sides of "N units ago".
+        few_margin: Days added on both sides of "a few units ago".
+    """
 
     days: int = 0
     months: int = 0
@@ -55,28 +62,30 @@ _VAGUE: Final = (
         "Use YYYY-MM-DD format, today or yesterday: the shortest unit is a day.",
     ),
 )
-"""Expressions without a unique date range, and the hints for them."""
+"""Patterns of expressions without a unique date range, with a hint for each."""
 _MOST: Final = 100_000
-"""Largest count of a unit; more would leave the calendar."""
+"""Maximum count of a unit. A larger count would exceed the range of `date`."""
 
 
 def start_of(text: str, today: date | None = None) -> Milliseconds:
-    """Return the first instant of a time expression, with or without `since`; raises `InvalidDate`."""
+    """Return the first instant of a time expression, which may begin with `since`; raises `InvalidDate`."""
     plain = re.sub(r"^\s*(?:since|from)\s+(?:the\s+)?", "", text, flags=_FLAGS)
     return day_start(date_range(plain, today).first.isoformat())
 
 
 def end_of(text: str, today: date | None = None) -> Milliseconds:
-    """Return the first instant after a time expression, with or without `until`; raises `InvalidDate`."""
+    """Return the first instant after a time expression, which may begin with `until`; raises `InvalidDate`."""
     plain = re.sub(r"^\s*(?:until|till|up to)\s+(?:the\s+)?", "", text, flags=_FLAGS)
     return day_end(date_range(plain, today).last.isoformat())
 
 
 def between(first: str | None, last: str | None) -> tuple[Milliseconds | None, Milliseconds | None]:
-    """Return the first instant of one expression and the first after another; None where none is given.
+    """Return the start of the expression `first` and the end of the expression `last`, exclusive.
+
+    An instant is None if its expression is None.
 
     Raises:
-        InvalidDate: An expression names no date range.
+        InvalidDate: An expression is not a date range.
         InvalidInput: The range is empty.
     """
     begin = None if first is None else start_of(first)
@@ -87,7 +96,7 @@ def between(first: str | None, last: str | None) -> tuple[Milliseconds | None, M
 
 
 def date_range(text: str, today: date | None = None) -> DateRange:
-    """Return the days of a time expression as of `today`; raises `InvalidDate`."""
+    """Return the date range of a time expression relative to `today`; raises `InvalidDate`."""
     said = " ".join(text.lower().replace(",", " ").split())
     for pattern, standard in _SPELLINGS:
         said = re.sub(pattern, standard, said, flags=re.ASCII)
@@ -102,9 +111,10 @@ def date_range(text: str, today: date | None = None) -> DateRange:
 
 
 def extract(query: str, today: date | None = None) -> tuple[str, str, DateRange] | None:
-    """Return a query without its time expression, the expression, and its date range.
+    """Return the query without its time expression, the expression itself and its date range.
 
-    None if the query has no time expression, several, or one that may mean something else: then it is words.
+    Return None if the query contains no time expression, several, or an ambiguous expression. The caller then treats
+    all of the query as words.
     """
     if not _TRIGGER.search(query):
         return None
@@ -125,13 +135,16 @@ def extract(query: str, today: date | None = None) -> tuple[str, str, DateRange]
 
 
 def _is_other(query: str, found: re.Match[str]) -> bool:
-    """Return whether the words beside a date make it something else, as in `due by friday` or `every monday`."""
+    """Return whether adjacent words give a date another meaning, as in `due by friday` or `every monday`."""
     before, after = query[: found.start()].lower().split(), query[found.end() :].lower().split()
     return not _OTHER_BEFORE.isdisjoint(before[-1:]) or not _OTHER_AFTER.isdisjoint(after[:1])
 
 
 def _widened(said: str, today: date | None) -> DateRange:
-    """Return the range of an expression in a query: after `since` up to today, and around `some time ago`."""
+    """Return the date range of an expression in a query.
+
+    After `since`, the range extends to today. For `... ago`, it extends by the unit's margin on both sides.
+    """
     lead = re.match(r"(from|of|since)\s+(?:the\s+)?", said, _FLAGS)
     plain = said[lead.end() :] if lead else said
     days = date_range(re.sub(r"\ba few\b", "three", plain, flags=_FLAGS), today)
@@ -156,13 +169,13 @@ def _near(found: re.Match[str], today: date) -> DateRange:
 
 
 def _weekday(found: re.Match[str], today: date) -> DateRange:
-    """Return the latest such day; `last` excludes today."""
+    """Return the latest day with this weekday. `last` excludes today."""
     back = (today.weekday() - _index(_WEEKDAYS, found["name"])) % 7
     return _one(today - timedelta(days=7 if found["last"] and not back else back))
 
 
 def _this_or_last(found: re.Match[str], today: date) -> DateRange:
-    """Return this or the last week, month, quarter or year, to its last day even if that is in the future."""
+    """Return the whole current or previous week, month, quarter or year. The end may be in the future."""
     back = int(found[1] != "this")
     match found[2]:
         case "week":
@@ -187,26 +200,30 @@ def _past(found: re.Match[str], today: date) -> DateRange:
 
 
 def _weekend(_found: re.Match[str], today: date) -> DateRange:
-    """Return the latest weekend that is over."""
+    """Return the latest complete weekend."""
     sunday = today - timedelta(days=today.weekday() + 1)
     return DateRange(sunday - timedelta(days=1), sunday)
 
 
 def _named_quarter(found: re.Match[str], today: date) -> DateRange:
-    """Return a quarter; without a year the latest that has begun."""
+    """Return a quarter. Without a year, return the latest quarter of that number that has begun."""
     number = int(found["number"] or found["last"])
     year = int(found["first"] or found["year"] or today.year - (number * 3 - 2 > today.month))
     return _quarter(year, number)
 
 
 def _this_or_last_month(found: re.Match[str], today: date) -> DateRange:
-    """Return a month of this year, or the latest of its name that is over."""
+    """Return a month of this year, or with `last` the latest complete month of that name."""
     month = _index(_MONTHS, found["name"]) + 1
     return _month(today.year - (found["which"] == "last" and month >= today.month), month)
 
 
 def _named_month(found: re.Match[str], today: date) -> DateRange:
-    """Return a month or a day of it; without a year the latest that has begun. Raises `ValueError` for two days."""
+    """Return a month or a day of a month. Without a year, return the latest that has begun.
+
+    Raises:
+        ValueError: The expression contains two days, or the day does not exist.
+    """
     if found["day"] and found["late"]:
         raise ValueError(found[0])
     month, day = _index(_MONTHS, found["name"]) + 1, int(found["day"] or found["late"] or 0)
@@ -221,7 +238,7 @@ def _before(today: date, count: str, name: str) -> date:
 
 
 def _months_before(day: date, months: int) -> date:
-    """Return the same day some months before, or the last day of that month."""
+    """Return the same day of an earlier month, or the last day of that month if the month is shorter."""
     year, month = divmod(day.year * 12 + day.month - 1 - months, 12)
     return date(year, month + 1, min(day.day, monthrange(year, month + 1)[1]))
 
@@ -243,7 +260,7 @@ def _index(names: tuple[str, ...], beginning: str) -> int:
 
 
 def _abbreviated(names: tuple[str, ...]) -> str:
-    """Return a pattern of each name, whole or cut to at least three letters: jun, sept, tues, thurs."""
+    """Return a pattern that matches each name in full or shortened to at least three letters, such as jun or sept."""
     return "|".join(name[:end] for name in names for end in range(len(name), 2, -1))
 
 
@@ -258,7 +275,7 @@ _SPELLINGS: Final = (
     (r"\b(\d{1,2})(?:st|nd|rd|th)(?: of)?\b", r"\1"),
     (r"\ba couple(?: of)?\b", "two"),
 )
-"""Spellings that are equivalent to a form."""
+"""Patterns of spellings, each with the equivalent standard spelling."""
 
 _UNIT: Final = rf"({_UNIT_NAMES})s?"
 _COUNT: Final = rf"(\d{{1,9}}|an?|{'|'.join(_NUMBERS)})"
@@ -279,7 +296,13 @@ _DURING: Final = "(?:(?:during|from|of|since) )?"
 
 
 class _Form(NamedTuple):
-    """Form of time expressions: its pattern, its meaning, and the narrower patterns it is recognised by in a query."""
+    """Form of time expressions.
+
+    Attributes:
+        pattern: Pattern of the whole expression.
+        meaning: Function that returns the date range.
+        in_query: Narrower patterns that recognise the expression in a query.
+    """
 
     pattern: str
     meaning: Callable[[re.Match[str], date], DateRange]
@@ -332,24 +355,27 @@ _FORMS: Final = (
         ),
     ),
 )
-"""All forms; the first that matches counts."""
+"""All forms. The first form that matches is used."""
 
 _TRIGGER: Final = re.compile(
     rf"day\b|\b(?:days|{_UNIT_NAMES}|quarter|(?:19|20)\d\d|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)",
     re.IGNORECASE,
 )
-"""Matches each query with a time expression. Most have none and skip the large patterns, which take 2 ms to compile."""
+"""Pattern that matches every query with a time expression.
+
+Most queries do not match and skip the large patterns, which take 2 ms to compile.
+"""
 _LONGEST: Final = 40
-"""Words of a question. A longer text was pasted, with dates of its own."""
+"""Maximum number of words in a question. A longer text is assumed to be pasted, so its dates are ignored."""
 _LEAST: Final = 2
-"""Words that must be left: a date alone is searched as words."""
+"""Minimum number of words besides the expression. A date alone is searched as words."""
 _CODE: Final = r"[{}<>=\\`$|:;\[\]]|\w\(|[\r\n]"
-"""Characters of code, logs and messages, in which dates are text."""
+"""Pattern of code, logs and messages. Dates in such texts are searched as words."""
 _QUOTED: Final = r"\"[^\"]*\"|“[^”]*”|(?<!\w)'[^']*'(?!\w)|‘[^’]*’"
 _OTHER_BEFORE: Final = frozenset(
     "after and as before between by each every except for next not or than through till to until versus vs week".split()
 )
-"""Words that turn the date after them into a bound, a deadline or something recurring."""
+"""Words that turn the following date into a bound, a deadline or a recurring date."""
 _OTHER_AFTER: Final = frozenset(("of", "onwards", "through", "till", "to", "until", "-", "–"))
 
 

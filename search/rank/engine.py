@@ -1,4 +1,4 @@
-"""Search engine: one query in, ranked events out."""
+"""Search engine, which returns ranked events for a query."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
@@ -30,57 +30,63 @@ if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
 DEPTH = 200
-"""Entries and vectors that each engine returns for fusion."""
+"""Maximum number of entries and of vectors that enter fusion."""
 _DEEP = 1_600
-"""Entries and vectors for each of several concepts; few words have more entries in some conversations."""
-_COMPLETED = 50
-"""Events found by vectors alone whose words are looked up."""
-_THRESHOLD, _SHORT_QUERY = 0.088, 0.25
-"""Relevance threshold of the plain score, and its increase for the shortest queries.
+"""Maximum number of entries and of vectors per concept in a query with several concepts.
 
-Three words usually come from the text that is searched; of a whole sentence most words may differ. Chosen on the train
-split of the questions about coding sessions, where no answer among the first five is lost (bench/RESULTS.md).
-Re-ranking does not count: it tells what is nearest, not whether it is near.
+A conversation can contain more matching entries than `DEPTH`.
+"""
+_COMPLETED = 50
+"""Maximum number of vector-only events whose entries are searched for words."""
+_THRESHOLD, _SHORT_QUERY = 0.088, 0.25
+"""Relevance threshold of the plain score, and factor of its increase for short queries.
+
+Short queries usually repeat words of the wanted text, while most words of a sentence may differ. The values were chosen
+on the train split of questions about coding sessions. They lose no answer in the top 5 (bench/RESULTS.md). Re-ranking
+is ignored, because it compares events with each other and not with the query alone.
 """
 _RELEVANT_WORDS = PRESENT_WORDS
-"""Fraction of words from which on an entry is relevant whatever its score, if each word occurs in the archive."""
+"""Minimum fraction of words that makes an entry relevant at any score, if every word occurs in the archive."""
 _RE_EMBED = "Run `palaver archive` to embed everything again."
 _REMEMBERED = 64
-"""Queries whose embeddings are kept."""
+"""Number of queries whose embeddings are cached."""
 _NEWEST, _GROWTH = 2_000, 8
-"""Entries read at first for a query without words, and the growth while these do not suffice."""
+"""Initial number of entries to read for a query without words, and its growth factor."""
 
 WordsOf: TypeAlias = Callable[[int, Sequence[int]], TextMatches]
-"""Returns at most a number of entries of some items, best first."""
+"""Function that returns a limited number of entries of the given items, best first."""
 Place: TypeAlias = tuple[int, int]
-"""(session, 0), or (0, key) for an item outside of sessions."""
+"""Location of an item: (session, 0), or (0, key) for an item outside sessions."""
 
 
 class Engine:
-    """Search over one store. Loads the model with the first query that needs it; without it, only text search works."""
+    """Search over one store.
+
+    The model is loaded by the first query that needs it. If the model is unavailable, only text search works.
+    """
 
     def __init__(self, store: Store, generations: Generations, embedder: Embedder, *, dated: bool = True) -> None:
-        """With `dated`, a time expression in a query is a date range instead of words."""
+        """Open the index. With `dated`, a time expression in a query is a date range instead of words."""
         self._store, self._embedder, self._dated = store, embedder, dated
         self.snapshot = Snapshot(store, generations, embedder)
         """View of the archive as of the last search."""
         self._embeddings = Memo[tuple[str, str], TextEmbeddings](_REMEMBERED)
         self._phrases = ExactPhrases(store, self.snapshot)
         self.unavailable: ModelUnavailable | None = None
-        """Error of the last vector search; None if it worked."""
+        """Error of the last vector search; None if the search succeeded."""
 
     @property
     def lag(self) -> int:
-        """Number of changes that are not in the published index; they are searched as well."""
+        """Number of changes that are not in the published index. Searches include these changes."""
         return self.snapshot.lag
 
     def used(self, mode: Mode) -> tuple[str, ...]:
-        """Return the engines that answered the last query."""
+        """Return the names of the engines that answered the last query."""
         wanted = (Mode.TEXT, Mode.VECTOR) if mode is Mode.BOTH else (mode,)
         return tuple(str(engine) for engine in wanted if engine is Mode.TEXT or self.unavailable is None)
 
     def allowed(self, filters: Filters, keys: Sequence[int]) -> AbstractSet[int]:
-        """Return those of these items that satisfy the filters."""
+        """Return the given items that satisfy the filters."""
         return self.snapshot.allowed(filters, keys)
 
     def find(
@@ -91,9 +97,9 @@ class Engine:
         Args:
             query: The text of the query.
             mode: Engines to use.
-            filters: Filters of the events.
-            depth: Entries and vectors that each engine returns; `DEPTH` by default.
-            rerank: Whether to re-rank the first events. Not needed to count them.
+            filters: Filters that events must satisfy.
+            depth: Maximum number of entries and of vectors to fuse; `DEPTH` by default.
+            rerank: Whether to re-rank the first events. Counting events does not require re-ranking.
         """
         self.snapshot.refresh()
         depth, analyzed = depth or DEPTH, self._analyzed(query, mode)
@@ -109,7 +115,7 @@ class Engine:
         *,
         rerank: bool = True,
     ) -> RankedEvents:
-        """Return the results of both engines as one list, re-ranked if it is relevant."""
+        """Return the results of both engines as one list. The list is re-ranked if any event is relevant."""
         # A phrase that matches is relevant by itself.
         both = mode is Mode.BOTH and self.unavailable is None
         threshold = _THRESHOLD + _SHORT_QUERY * analyzed.shortness if both and not analyzed.phrases else 0.0
@@ -120,7 +126,7 @@ class Engine:
         return RankedEvents(events, analyzed, threshold, by_words, truncated)
 
     def _analyzed(self, query: str, mode: Mode) -> AnalyzedQuery:
-        """Analyze a query with the whole index. A time expression without any entry is words."""
+        """Return the query analyzed with the whole index. A time expression without matching entries becomes words."""
         analyzed = AnalyzedQuery.of(query, dated=self._dated)
         if empty := tuple(each for each in analyzed.times if not self.snapshot.has(_within(each))):
             analyzed = replace(AnalyzedQuery.of(query), empty_times=empty)
@@ -134,14 +140,14 @@ class Engine:
     def words(
         self, query: AnalyzedQuery, filters: Filters, limit: int, items: Sequence[int] | None = None
     ) -> TextMatches:
-        """Return the best entries by words and phrases, only of these items if given."""
+        """Return the best entries by words and phrases. `items` restricts the search to these items."""
         found = self._phrases if query.phrases else self.snapshot
         return found.text(query, filters, limit, items)
 
     def _found(
         self, query: AnalyzedQuery, mode: Mode, filters: Filters, depth: int
     ) -> tuple[TextMatches, VectorMatches, bool]:
-        """Return the results of both engines, and whether one of them reached its limit."""
+        """Return the results of both engines, and whether an engine reached its limit."""
         embedded = None if mode is Mode.TEXT else self._embedding_in_background(query.text)
         every = having = TextMatches.none()
         if mode is not Mode.VECTOR or query.phrases:
@@ -167,12 +173,15 @@ class Engine:
         return matches, vectors, truncated or len(nearest) == depth
 
     def entries(self, query: AnalyzedQuery, mode: Mode, filters: Filters, depth: int) -> TextMatches:
-        """Return the best `depth` entries; all if few entries satisfy the filters and vectors are searched too."""
+        """Return the best `depth` entries.
+
+        If few entries satisfy the filters and vector search is used too, return up to `_DEEP` entries.
+        """
         narrow = mode is Mode.BOTH and self.snapshot.is_narrow(filters)
         return self.words(query, filters, max(depth, _DEEP) if narrow else depth)
 
     def words_of(self, query: AnalyzedQuery, filters: Filters, found: TextMatches, depth: int) -> WordsOf:
-        """Return a function that finds the entries of some items, among `found` if that is complete."""
+        """Return a function that finds the entries of given items. It reads only `found` if that result is complete."""
         if depth < len(found) < _DEEP:
             return lambda _, items: found.of(items)
         return partial(self.snapshot.text, query, filters)
@@ -180,7 +189,7 @@ class Engine:
     def _fused(
         self, query: AnalyzedQuery, mode: Mode, matches: TextMatches, vectors: VectorMatches, rerank_from: float
     ) -> list[Event]:
-        """Return the events of both results, re-ranked if the best plain score is at least `rerank_from`."""
+        """Return the events in both results. They are re-ranked if the best plain score is at least `rerank_from`."""
         both = mode is Mode.BOTH and self.unavailable is None
         pairs = adjacent_pairs(query.text, self.snapshot.idf_of_term)
         return fuse(
@@ -194,7 +203,7 @@ class Engine:
         )
 
     def newest(self, filters: Filters) -> Iterator[tuple[int, int]]:
-        """Yield all events that satisfy the filters as (instant, event), newest first, undated ones last."""
+        """Yield all events that satisfy the filters as (instant, event), newest first. Undated events come last."""
         self.snapshot.refresh()
         depth, given, complete = _NEWEST, 0, False
         while not complete:
@@ -203,9 +212,9 @@ class Engine:
             depth, given = _GROWTH * depth, len(found)
 
     def find_all(self, concepts: Sequence[str], mode: Mode, filters: Filters) -> RankedEvents:
-        """Return the best event of each conversation that has all concepts, by the mean score of the concepts.
+        """Return the best event of each conversation that contains all concepts, by mean score.
 
-        An item outside of conversations must have all concepts itself.
+        An item outside conversations must contain all concepts itself.
         """
         found = [self.find(concept, mode, filters, _DEEP) for concept in concepts]
         places = [self._by_place(each) for each in found]
@@ -234,7 +243,7 @@ class Engine:
         )
 
     def _within(self, places: Iterable[Place], found: RankedEvents, mode: Mode, filters: Filters) -> RankedEvents:
-        """Return what a concept finds in these places, of which all items are compared."""
+        """Return the events that match a concept in these places. All items in these places are compared."""
         query = found.query
         sessions, alone = {session for session, _ in places if session}, [key for _, key in places if key]
         items = [*self._store.items.of_sessions(sorted(sessions)), *alone]
@@ -251,7 +260,7 @@ class Engine:
         return RankedEvents(events_, query)
 
     def _by_place(self, found: RankedEvents) -> dict[Place, Event]:
-        """Return the best event of each place in which a concept is present."""
+        """Return the best event of each place that contains the concept."""
         present = [
             event
             for event in found.events
@@ -265,15 +274,15 @@ class Engine:
         return best
 
     def nearest(self, text: str, filters: Filters, limit: int, vector: Array | None = None) -> VectorMatches:
-        """Return the vectors nearest to a text, best first; none without the model.
+        """Return the vectors nearest to a text, best first. Empty if the model is unavailable.
 
-        Vectors that are not in the published index are returned whether they satisfy the filters or not.
+        Vectors that are not in the published index are returned without checking the filters.
 
         Args:
             text: Text to compare.
-            filters: Filters of the items.
-            limit: Most vectors to return.
-            vector: The text's vector by `model`, if the caller has it.
+            filters: Filters that items must satisfy.
+            limit: Maximum number of vectors to return.
+            vector: Vector of the text by `model`, if already computed.
         """
         self.snapshot.refresh()
         try:
@@ -292,9 +301,10 @@ class Engine:
         return self.snapshot.late_interaction(tokens, self._vector(text), vectors)
 
     def _embedding_in_background(self, text: str) -> Callable[[], Array]:
-        """Return a function that gives the query's vector, computed in a thread during text search.
+        """Return a function that returns the query's vector. A thread computes the vector during text search.
 
-        Neither holds the GIL. The first query loads the model, which does, so it needs no thread.
+        Both computations release the GIL. The first query loads the model, which holds the GIL, so it does not use a
+        thread.
         """
         if not self._embeddings or (self.snapshot.model, text) in self._embeddings:
             return partial(self._vector, text)
@@ -314,7 +324,7 @@ class Engine:
         return self._embeddings.made((self._model().name, text), lambda key: self._model().read([key[1]]))
 
     def _model(self) -> Embedder:
-        """Return the model of the index, which may differ from the one for new vectors."""
+        """Return the model of the index, which may differ from the model for new vectors."""
         wanted = self.snapshot.model
         if self._embedder.name != wanted:
             self._embedder = load(model_of(wanted))
@@ -324,7 +334,7 @@ class Engine:
 
 
 def completed(matches: TextMatches, vectors: VectorMatches, words: WordsOf) -> TextMatches:
-    """Return the matches together with the words of the best events that only vectors found."""
+    """Return the text matches and the additional text matches of the best events that only vectors found."""
     unread = vectors.where(~among(vectors.event, np.sort(matches.event)))
     best = list(dict.fromkeys(unread.best(len(unread)).event.tolist()))[:_COMPLETED]
     items, _ = distinct(unread.item[among(unread.event, np.array(sorted(best), dtype=np.int64))])
@@ -337,7 +347,7 @@ def _within(time: TimeExpression) -> Filters:
 
 
 def _every(words: Callable[[int], TextMatches]) -> TextMatches:
-    """Return all matches."""
+    """Return all matches by increasing the limit until it is not reached."""
     limit = _DEEP
     while len(found := words(limit)) == limit:
         limit *= _GROWTH

@@ -1,20 +1,21 @@
-"""Score fusion: the scores of text and vector search as one score per event.
+"""Score fusion, which combines the scores of text and vector search into one score per event.
 
-An event is an exchange with everything learned from it. Its score is a weighted sum of:
+An event is an exchange with its observations, or a single memory or document chunk. Its score is a weighted sum of:
 
-- words: BM25 as a fraction of the most that the query could score. Discounts chance matches: it is the fraction to the
-  power of 1.5, or of 3 in code, where common words are keywords and names.
+- words: BM25 as a fraction of the maximum score of the query. To discount chance matches, the fraction is raised to the
+  power of 1.5. In code, where common words are keywords and names, the power is 3.
 - prompt and semantic: the cosine of the user's prompt, and the best cosine of any vector of the event.
-- late interaction: similarity of the query's tokens to those of the event's texts. In code, whose tokens are similar
-  whatever the code does, it is the best cosine.
-- adjacent terms: how many of the query's pairs of adjacent terms are adjacent in the event; not in code.
-- date: whether the event lies within the date range that the query names.
+- late interaction: similarity of the query's tokens to the tokens of the event's texts. Tokens of unrelated code are
+  similar, so code uses the best cosine instead.
+- adjacent terms: share of the query's adjacent-term pairs that are adjacent in the event. Not used in code.
+- date: whether the event is within the date range in the query.
 
-Words and cosines are absolute. So rare words that occur decide a query, and vectors decide a paraphrase. The last two
-comparisons are expensive and re-rank only the first events; all others get the lowest late-interaction score of these.
+Words and cosines are absolute values. Rare words that occur therefore decide a query, and vectors decide a paraphrase.
+Late interaction and adjacent terms are expensive, so they re-rank only the first events. All other events get the
+lowest late-interaction score of these first events.
 
-An event that is not embedded yet gets the vector scores of the event with the same rank by words. This affects the
-order only: relevance is judged by its words alone, so that a filter never adds results.
+An event that is not embedded yet gets the vector scores of the event with the same rank by words. This affects only the
+order. Relevance of such an event depends on its words alone, so that a filter never adds results.
 """
 
 from collections.abc import Callable, Sequence
@@ -40,7 +41,7 @@ class Weights(NamedTuple):
     adjacent_terms: float = 1.2
 
     def shares(self, date: float = 0.0) -> tuple[float, ...]:
-        """Return the weights, and that of the date, normalised to a sum of 1."""
+        """Return the weights, including the weight of the date, normalised to a sum of 1."""
         return tuple(weight / (sum(self) + date) for weight in (*self, date))
 
 
@@ -48,17 +49,17 @@ _WEIGHTS = Weights()
 _DATE = 0.12
 """Weight of a date range in the query, chosen on the train split (bench/RESULTS.md, "Dates in a question")."""
 _RERANKED = 40
-"""Events that are re-ranked by late interaction and adjacent terms."""
+"""Number of events that late interaction and adjacent terms re-rank."""
 _NONE = np.empty(0, dtype=np.int64)
 PARTS = ("words", "prompt", "semantic", "late interaction", "adjacent terms", "date")
-"""Names of the parts of a score in the order of summation. A query without a date has no part `date`."""
+"""Names of the parts of a score in the order of summation. Without a date in the query, `date` is left out."""
 
 LateInteraction: TypeAlias = Callable[[VectorMatches], Fractions]
-"""Returns the late-interaction score of the text of each vector, -1 to 1; NaN if unknown."""
+"""Function that returns the late-interaction score of the text of each vector, -1 to 1; NaN if unknown."""
 AdjacentTerms: TypeAlias = Callable[[Numbers], Fractions]
-"""Returns the share of the query's adjacent-term pairs that each item has, 0 to 1."""
+"""Function that returns the share of the query's adjacent-term pairs in each item, 0 to 1."""
 InDateRange: TypeAlias = Callable[[Numbers], Flags]
-"""Returns which events lie within the date range of the query."""
+"""Function that returns a flag per event: whether it is within the date range of the query."""
 
 
 class Event(Struct, eq=False):
@@ -66,13 +67,13 @@ class Event(Struct, eq=False):
 
     Attributes:
         score: Ranking score, 0 to 1.
-        plain: Score without re-ranking, and without expected values; compared with the relevance threshold.
-        words: Best fraction of any entry, 0 to 1.
-        prompt: Cosine of the prompt, or the expected one; 0 if none was compared.
-        similarity: Best cosine of any vector; None if none was compared.
-        late_interaction: 0 to 1; 0 without re-ranking.
-        adjacent_terms: Share of the query's pairs in the item with the best words, 0 to 1.
-        in_date_range: 1 within the date range of the query, else 0.
+        plain: Score without re-ranking and without expected values. The relevance threshold applies to it.
+        words: Highest fraction of words in any entry, 0 to 1.
+        prompt: Cosine of the prompt, or its expected value; 0 if no prompt was compared.
+        similarity: Best cosine of any vector; None if no vector was compared.
+        late_interaction: Late-interaction score, 0 to 1; 0 without re-ranking.
+        adjacent_terms: Share of the query's adjacent-term pairs in the best-matching item, 0 to 1.
+        in_date_range: 1 if the event is within the date range of the query, else 0.
     """
 
     key: int
@@ -85,14 +86,14 @@ class Event(Struct, eq=False):
     adjacent_terms: float
     in_date_range: float
     _semantic: float
-    """Best cosine, or the expected one, at least 0."""
+    """Best cosine or its expected value, at least 0."""
     _best: int
-    """Row of the best text match; -1 without one."""
+    """Row of the best text match; -1 if no text matches."""
     _matches: TextMatches
     _vectors: VectorMatches
     _shares: tuple[float, ...]
     _concepts: tuple[ScorePart, ...] = ()
-    """Parts of the score by concept, for a query of several."""
+    """Parts of the score by concept, for a query with several concepts."""
 
     @classmethod
     def unranked(cls, key: int) -> "Event":
@@ -101,12 +102,12 @@ class Event(Struct, eq=False):
 
     @property
     def best_match(self) -> TextMatch | None:
-        """The entry with the best words, or None."""
+        """Entry with the highest fraction of words; None if no entry matches."""
         return self._matches[self._best] if self._best >= 0 else None
 
     @property
     def parts(self) -> tuple[ScorePart, ...]:
-        """Parts of the score. Their points, summed in order, equal the score exactly."""
+        """Parts of the score. The sum of their points, added in order, equals the score exactly."""
         if self._concepts:
             return self._concepts
         in_code = self._best >= 0 and bool(self._matches.in_code[self._best])
@@ -120,20 +121,20 @@ class Event(Struct, eq=False):
 
     @property
     def semantic(self) -> float:
-        """Best compared cosine, at least 0; 0 if none was compared."""
+        """Best cosine of the compared vectors, at least 0; 0 if no vector was compared."""
         return max(0.0, self.similarity or 0.0)
 
     def words_of(self, item: int) -> float:
-        """Return the best fraction of one item's own entries."""
+        """Return the highest fraction of words in the entries of one item."""
         return self._matches.best_of.get(item, 0.0)
 
     def own(self, item: int) -> float:
-        """Return the sum of the best fraction and the best cosine of one item of the event."""
+        """Return the highest fraction plus the best cosine of one item of the event."""
         return self.words_of(item) + max(0.0, self._vectors.best_of.get(item, 0.0))
 
 
 def joined(concepts: Sequence[str], events: Sequence[Event]) -> Event:
-    """Return the best of the events that several concepts found in one conversation, with the mean of their scores."""
+    """Return the best event of a conversation with several concepts. Its score is the mean over the concepts."""
     parts = tuple(
         ScorePart(concept, event.score, event.score / len(events))
         for concept, event in zip(concepts, events, strict=True)
@@ -153,17 +154,17 @@ def fuse(
     waiting: Numbers = _NONE,
     in_date_range: InDateRange | None = None,
 ) -> list[Event]:
-    """Return all events that were found, best first; equal scores in order of key.
+    """Return all events that were found, best first. Events with equal scores are sorted by key.
 
     Args:
         matches: Result of text search.
         vectors: Result of vector search.
-        late_interaction: Compares token embeddings; None if there are none.
-        adjacent_terms: Compares adjacent terms; None to leave them out.
+        late_interaction: Compares token embeddings; None without token embeddings.
+        adjacent_terms: Compares adjacent terms; None to skip this part.
         weights: Weights of the parts.
-        rerank_from: Least plain score of the best event for which the first events are re-ranked.
+        rerank_from: Minimum plain score of the best event for re-ranking.
         waiting: Events that are not embedded yet, ascending.
-        in_date_range: Filters by the date range that the query names; None without one.
+        in_date_range: Flags events within the date range of the query; None if the query has no date range.
     """
     keys, _ = distinct(np.concatenate([matches.event, vectors.event]))
     found = _Measured.of(keys, matches, vectors, among(keys, waiting))
@@ -194,8 +195,8 @@ def fuse(
 class _Measured(NamedTuple):
     """Measurements by event, each of shape (events,).
 
-    `best` is the row of the best text match and `in_code` whether that is code. `prompt` and `semantic` are expected
-    values for events that are `waiting` to be embedded.
+    `best` is the row of the best text match, and `in_code` tells whether this match is code. `prompt` and `semantic`
+    contain expected values for events that are `waiting` to be embedded.
     """
 
     words: Fractions
@@ -219,11 +220,11 @@ class _Measured(NamedTuple):
         return cls(words, prompt, similarity, semantic, best, in_code, waiting)
 
     def counted(self) -> tuple[Fractions, ...]:
-        """Return the values that are summed."""
+        """Return the values that enter the sum."""
         return _powers(self.words, self.in_code), np.maximum(self.prompt, 0), self.semantic
 
     def plain(self, weights: Weights) -> Fractions:
-        """Return the scores by these weights; those of waiting events by words alone."""
+        """Return the scores with these weights. The score of a waiting event depends on its words alone."""
         score = _total(self.counted(), weights.shares())
         if self.waiting.any():
             by_words = weights._replace(prompt=0.0, semantic=0.0)
@@ -232,7 +233,10 @@ class _Measured(NamedTuple):
 
 
 def _expected(values: Fractions, words: Fractions, waiting: Flags, known: Flags) -> Fractions:
-    """Return the values with those of waiting events replaced by the value of equal rank among the known ones."""
+    """Return the values with expected values for waiting events.
+
+    The expected value is the known value with the same rank as the event's rank by words.
+    """
     if not waiting.any() or not known.any():
         return values
     expected, others = values.copy(), np.sort(words[known])
@@ -256,10 +260,10 @@ def _order(keys: Numbers, score: Fractions) -> Numbers:
 def _late_interaction(
     keys: Numbers, first: Numbers, vectors: VectorMatches, compare: LateInteraction, measured: _Measured
 ) -> Fractions | None:
-    """Return the late-interaction score of each event; None if nothing can be compared.
+    """Return the late-interaction score of each event; None if no event can be compared.
 
-    Events outside `first` get the lowest score of these, those without token embeddings the mean, and waiting ones the
-    expected score.
+    Events outside `first` get the lowest score. Events without token embeddings get the mean score, and waiting events
+    get the expected score.
     """
     compared = vectors.where(among(vectors.event, first))
     scores = compare(compared)
@@ -278,12 +282,12 @@ def _late_interaction(
 
 
 def _powers(fractions: Fractions, in_code: Flags | bool) -> Fractions:
-    """Return fractions to the power of 1.5, or of 3 in code; exact, so that parts add up to the score."""
+    """Return fractions to the power of 1.5, or of 3 in code. The result is exact, so that parts add up to the score."""
     return np.where(in_code, fractions * fractions * fractions, fractions * np.sqrt(fractions))
 
 
 def _best_matches(keys: Numbers, matches: TextMatches) -> Numbers:
-    """Return the row of each event's best match, the first of equals; -1 without one."""
+    """Return the row of each event's best match; -1 without a match. On a tie, the first row is returned."""
     order = np.lexsort((-matches.fraction, matches.event))
     events, first = distinct(matches.event[order])
     best = np.full(len(keys), -1)
