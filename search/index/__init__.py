@@ -1,1 +1,1 @@
-"""Text and vector indexes: what is indexed, how generations are built and published, and the current snapshot."""
+"""Text and vector indexes: indexed content, generations, their publication, and the current snapshot."""

@@ -1,4 +1,4 @@
-"""Draft of the first text index, written during the first ingest run, which takes about as long."""
+"""Draft of the first text index. The first ingest run writes it while it ingests."""
 
 import shutil
 import tempfile
@@ -12,14 +12,14 @@ from .text_entry import TextWriter
 from .text_index import TextIndex
 
 _SUFFIX = ".draft"
-"""Suffix without a number: a draft of a killed process counts as the oldest generation and is removed."""
+"""Suffix without a number. A draft of a killed process therefore counts as the oldest generation and is removed."""
 
 
 class Draft(Closing):
-    """Text index that follows an initially empty store. Without `publish` it is discarded."""
+    """Text index of an initially empty store, updated while the store grows. Discarded unless `publish` is called."""
 
     def __init__(self, store: Store, root: Path) -> None:
-        """Use `root`, the folder of generations; nothing is created before the first entry."""
+        """Use `root`, the folder of generations. Files are created when the first entry is written."""
         self._store, self._root = store, root
         self._folder: Path | None = None
         self._writing: TextWriter | None = None
@@ -27,7 +27,7 @@ class Draft(Closing):
         self._useful = store.changes.last() == 0
 
     def follow(self) -> None:
-        """Write the changes since the last call. If the disk refuses, the draft is abandoned."""
+        """Write the changes since the last call. If a write fails, the draft is abandoned."""
         if self._useful:
             try:
                 self._follow()
@@ -35,7 +35,7 @@ class Draft(Closing):
                 self._useful = False
 
     def publish(self, folder: Path) -> bool:
-        """Move the complete text index to a new folder; return False if there is none."""
+        """Move the complete text index to a new folder. Return False if the draft is empty or abandoned."""
         self.follow()
         if not self._useful or self._writing is None or self._folder is None:
             return False

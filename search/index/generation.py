@@ -1,8 +1,8 @@
-"""Index generations: built in a new folder, published atomically, immutable afterwards.
+"""Index generations. A generation is built in a new folder, published atomically and never changed afterwards.
 
-The file `CURRENT` names the published folder and the checksum of its manifest; the manifest has the size and checksum
-of each file. A generation is opened only if its files are exactly those of the manifest. A reader keeps the generation
-it has open, even after its folder is removed.
+The file `CURRENT` contains the name of the published folder and the checksum of its manifest. The manifest contains the
+size and checksum of each file. A generation is opened only if its files match the manifest exactly. A reader keeps its
+open generation, even after the folder is removed.
 """
 
 import hashlib
@@ -23,25 +23,25 @@ from ...core.errors import IndexDamaged, IndexUnwritable
 from ..query import tokenizer
 
 FORMAT = 10
-"""Version of the index format. Raise it to rebuild all indexes."""
+"""Version of the index format. Increment it to rebuild all indexes."""
 _CURRENT, _MANIFEST = "CURRENT", "manifest.json"
 _GRACE = 60.0
-"""Seconds a replaced generation is kept for searches that opened it."""
+"""Seconds for which a replaced generation is kept for running searches."""
 _NAME = re.compile(r"(gen-\d+) ([0-9a-f]{64})")
 _NOT_DATA = {".tantivy-writer.lock", ".tantivy-meta.lock", _MANIFEST}
 
 
 class IndexOutdated(IndexDamaged):
-    """A generation of another version. It is not damaged; the next ingest run rebuilds it."""
+    """Error for a generation built by another version. It is not damaged; the next ingest run rebuilds it."""
 
 
 class Manifest(Struct, frozen=True):
-    """Content of a generation.
+    """Description of a generation.
 
     Attributes:
-        watermark: Last change of the store that is indexed.
-        files: (size in bytes, SHA-256) by relative path.
-        token: Random identifier that the source store has recorded.
+        watermark: Sequence number of the last indexed change of the store.
+        files: Size in bytes and SHA-256 by relative path.
+        token: Random ID that the store also recorded.
     """
 
     watermark: int
@@ -55,7 +55,10 @@ class Manifest(Struct, frozen=True):
     analysis: int = tokenizer.VERSION
 
     def is_of(self, store: Store) -> bool:
-        """Return whether the generation was built from this store, and from no state that a restore has undone."""
+        """Return whether the generation was built from the current state or an earlier state of this store.
+
+        A generation built from a state that a restore has undone does not count.
+        """
         return self.watermark <= store.changes.last() and store.publications.knows(self.token)
 
 
@@ -85,13 +88,13 @@ class Generations:
     def __init__(self, root: Path) -> None:
         self.root = root
         self._verified: set[tuple[int, int, str]] = set()
-        """Inode, modification time in nanoseconds and SHA-256 of the files that were verified before.
+        """Inode, modification time in nanoseconds and SHA-256 of files already verified.
 
         Generations share most of their files, so a server verifies each file once.
         """
 
     def current(self) -> Generation | None:
-        """Return the published generation; None before the first.
+        """Return the published generation; None before the first publication.
 
         Raises:
             IndexDamaged: A file is missing, damaged, or not in the manifest.
@@ -119,14 +122,14 @@ class Generations:
         return False
 
     def publish(self, build: Callable[[Path], Manifest], check: Callable[[], None] = lambda: None) -> Generation:
-        """Publish the generation that `build` writes into a new folder, and remove replaced ones.
+        """Publish the generation that `build` writes into a new folder, and remove replaced generations.
 
         Args:
             build: Writes all files into the given folder.
-            check: Called just before the switch; its exception cancels the publication.
+            check: Called just before publication. An exception cancels the publication.
 
         Raises:
-            IndexUnwritable: The disk refused a write. The current generation stays published.
+            IndexUnwritable: A write failed. The current generation stays published.
         """
         try:
             return self._publish(build, check)
@@ -158,19 +161,19 @@ class Generations:
         return Generation(folder, manifest)
 
     def sweep(self) -> None:
-        """Remove replaced generations that no search can still have to open."""
+        """Remove replaced generations that no running search may still open."""
         known = _NAME.fullmatch(self.name() or "")
         if known is not None:
             self._sweep(_number(Path(known[1])))
 
     def verify(self, generation: Generation) -> None:
-        """Compare the checksums of all files with the manifest; raises `IndexDamaged`."""
+        """Verify the checksums of all files against the manifest; raises `IndexDamaged`."""
         for file, (_, digest) in generation.manifest.files.items():
             if _digest(generation.folder / file) != digest:
                 raise IndexDamaged(generation.folder / file, "not what the manifest says")
 
     def name(self) -> str | None:
-        """Return the content of `CURRENT`, which differs for each generation; None before the first."""
+        """Return the content of `CURRENT`, which differs for each generation; None before the first publication."""
         try:
             return (self.root / _CURRENT).read_text("ascii", "replace").strip()
         except FileNotFoundError:
@@ -205,7 +208,10 @@ class Generations:
                 _remove(path)
 
     def _may_be_opened(self, folder: Path) -> bool:
-        """Return whether the generation was replaced less than `_GRACE` seconds ago, by a clock that may be set."""
+        """Return whether a running search may still open the generation.
+
+        A generation may be opened for `_GRACE` seconds after its replacement. The system clock may have been set back.
+        """
         try:
             replaced = (self.root / f"gen-{_number(folder) + 1}" / _MANIFEST).stat().st_mtime
         except OSError:
@@ -216,7 +222,7 @@ class Generations:
 def checksums(folder: Path, shared: Generation | None = None) -> dict[str, tuple[int, str]]:
     """Return the size and SHA-256 of each data file below a folder, by relative path.
 
-    Files linked from the generation `shared` keep its checksums, so damage done since then stays detectable.
+    Files linked from the generation `shared` keep their recorded checksums, so later damage stays detectable.
     """
     known: dict[int, str] = {}
     if shared is not None:
@@ -231,7 +237,7 @@ def _data_files(folder: Path) -> Iterator[str]:
 
 
 def link_or_copy(source: Path, target: Path) -> None:
-    """Hard-link a file, or copy it where the file system has no hard links."""
+    """Create a hard link to a file, or copy the file if the file system does not support hard links."""
     try:
         os.link(source, target)
     except OSError:
@@ -241,7 +247,7 @@ def link_or_copy(source: Path, target: Path) -> None:
 
 
 def _remove(folder: Path) -> None:
-    """Remove a folder; whatever cannot be removed is left for the next sweep."""
+    """Remove a folder. Files that cannot be removed are left for the next call of `sweep`."""
     from shutil import rmtree  # loads compressors: 2 ms of each search, and no search removes anything
 
     rmtree(folder, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""Comparison of the published index with the store, entry by entry and number by number."""
+"""Comparison of the published index with the store, down to each entry and vector value."""
 
 from collections import Counter
 from functools import partial
@@ -24,8 +24,8 @@ class IndexDifferences(Struct, frozen=True):
     """Result of a comparison.
 
     Attributes:
-        differences: Sentences that name the differences.
-        ill_embedded: Items whose vectors are not those of their texts.
+        differences: Descriptions of the differences.
+        ill_embedded: Keys of items whose vectors do not match their texts.
     """
 
     entries: int
@@ -35,7 +35,7 @@ class IndexDifferences(Struct, frozen=True):
 
 
 class IndexCheck:
-    """Comparison of index and store. Items that change meanwhile are left out."""
+    """Comparison of index and store. Items that change during the comparison are ignored."""
 
     def __init__(self, store: Store, generations: Generations) -> None:
         self._store, self._generations = store, generations
@@ -60,9 +60,9 @@ class IndexCheck:
         return IndexDifferences(text.total(), len(held), differences, ill)
 
     def _generation(self, last: int) -> tuple[Generation | None, str]:
-        """Return the published generation after verifying its checksums, or the reason why there is none.
+        """Return the published generation after verifying its checksums, or the reason why it is unavailable.
 
-        A generation of another version is neither.
+        For a generation of another version, return neither a generation nor a reason.
         """
         try:
             generation = self._generations.current()
@@ -78,7 +78,7 @@ class IndexCheck:
         return generation, ""
 
     def _expected(self, keys: list[int], model: str, progress: Progress) -> tuple[Counter[tuple[int, int]], list[int]]:
-        """Return the expected entries of the text index, and the items whose vectors are not those of their texts."""
+        """Return the expected entries of the text index, and the items whose vectors do not match their texts."""
         expected, ill = Counter[tuple[int, int]](), list[int]()
         for start in range(0, len(keys), _BATCH):
             progress(start, len(keys))
@@ -104,7 +104,10 @@ class IndexCheck:
         return [] if same else [f"its {len(theirs)} vectors are not the {len(ours)} of the archive"]
 
     def _of_other_models(self, held: Segment, stored: Segment) -> Numbers:
-        """Return items re-embedded by another model; the index keeps the old vectors until all are."""
+        """Return the items that another model has re-embedded.
+
+        The index keeps their old vectors until all items are re-embedded.
+        """
         gone = np.setdiff1d(held.rows[0], stored.rows[0])
         alive = self._store.items.load(gone.tolist())
         return np.array([key for key in gone.tolist() if key in alive], dtype=np.int64)

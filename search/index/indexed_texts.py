@@ -1,4 +1,4 @@
-"""Indexed content of stored items: entries for the text index and texts for the embedding model."""
+"""Indexed content of stored items: text entries and texts to embed."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -18,17 +18,20 @@ from .standalone_texts import OVERLAP, WINDOW, pieces
 from .text_entry import TextEntry
 
 _SHORT = 700
-"""Characters below which an exchange is also indexed together with the preceding ones, up to this length."""
+"""Minimum length of an exchange that is indexed without context.
+
+A shorter exchange is also indexed together with preceding exchanges, up to this many characters.
+"""
 _INDEXED = {Kind.PROMPT, Kind.PROSE, Kind.THINKING, Kind.RECAP, Kind.CALL}
 _EMBEDDED = {Kind.PROSE, Kind.THINKING, Kind.RECAP}
 _ROLES = {Speaker.HUMAN: Role.HUMAN, Speaker.ASSISTANT: Role.ASSISTANT, Speaker.TOOL: Role.TOOL}
 _SHORTEST = 40
-"""Characters of the shortest embedded prose; less ("Let me look.") says nothing."""
+"""Minimum number of characters of prose to embed. Shorter prose ("Let me look.") is not informative."""
 _BATCH = 500
 
 
 class TextWindow(Struct, frozen=True):
-    """Part of an exchange, at most `WINDOW` characters, its lines, and its (role, text) pairs in `said`."""
+    """Part of an exchange of at most `WINDOW` characters with its lines. `said` contains (role, text) pairs."""
 
     text: str
     start_line: int
@@ -37,7 +40,7 @@ class TextWindow(Struct, frozen=True):
 
 
 def entries(store: Store, keys: Sequence[int]) -> Iterator[TextEntry]:
-    """Yield the text entries of these items. Items that no longer exist have none."""
+    """Yield the text entries of these items. Items that no longer exist are skipped."""
     sessions: dict[int, Session] = {}
     for start in range(0, len(keys), _BATCH):
         part = keys[start : start + _BATCH]
@@ -66,7 +69,8 @@ def entries(store: Store, keys: Sequence[int]) -> Iterator[TextEntry]:
 def texts(store: Store, keys: Sequence[int]) -> dict[int, dict[int, str]]:
     """Return the texts to embed for each of these items, by key and part.
 
-    Part 0 of an exchange is the prompt, the others are paragraphs of prose or thinking. An observation has one part.
+    Part 0 of an exchange is the prompt. Its other parts are paragraphs of prose or thinking. An observation has one
+    part.
     """
     found = {key: _exchange_texts(stored.exchange) for key, stored in store.exchanges.load(keys).items()}
     for key, stored in store.observations.load(keys).items():
@@ -84,7 +88,7 @@ def moved_vectors(store: Store, seq: int, model: str) -> tuple[set[int], list[St
 
 
 def windows(exchange: Exchange) -> Iterator[TextWindow]:
-    """Yield the text of an exchange in windows. Tool output is left out, except errors."""
+    """Yield the text of an exchange in windows. Tool output is left out, except errors and user input."""
     held: list[tuple[str, str]] = []
     length, start, end = 0, 0, 0
     for turn in exchange.turns:
@@ -102,12 +106,12 @@ def windows(exchange: Exchange) -> Iterator[TextWindow]:
 
 
 def entry_windows(store: Store, keys: Sequence[int], *, with_context: bool) -> Iterator[tuple[int, TextWindow]]:
-    """Yield the text of each entry of these items as (key, window), in half the time that `entries` takes.
+    """Yield the text of each entry of these items as (key, window). Takes half as long as `entries`.
 
     Args:
         store: The archive.
         keys: Items.
-        with_context: Whether to include windows of short exchanges with the preceding text.
+        with_context: Whether to include windows that join a short exchange with preceding text.
     """
     exchanges = store.exchanges.load(keys)
     context = _Context(store, exchanges.values())
@@ -131,7 +135,7 @@ def _window(held: Sequence[tuple[str, str]], start: int, end: int) -> TextWindow
 
 
 class _Context:
-    """Windows of exchanges with the text of the preceding ones."""
+    """Windows of exchanges, extended by the text of preceding exchanges."""
 
     def __init__(self, store: Store, exchanges: Iterable[StoredExchange]) -> None:
         self._store = store
@@ -140,7 +144,7 @@ class _Context:
         }
 
     def windows(self, stored: StoredExchange) -> list[TextWindow]:
-        """Return the windows of an exchange; of a short one, also its window preceded by earlier text."""
+        """Return the windows of an exchange. A short exchange has an additional window with preceding text."""
         own = list(windows(stored.exchange))
         if len(own) != 1 or len(own[0].text) >= _SHORT:
             return own
@@ -179,7 +183,7 @@ def _exchange_texts(exchange: Exchange) -> dict[int, str]:
 def _exchange_entries(
     stored: StoredExchange, taught: Sequence[StoredObservation], session: Session, context: _Context
 ) -> Iterator[TextEntry]:
-    """Yield the entries of an exchange, with the types and concepts of its observations."""
+    """Yield the entries of an exchange with the types and concepts of its observations."""
     exchange = stored.exchange
     observations = [entry.observation for entry in taught]
     types = tuple(dict.fromkeys(str(observation.type) for observation in observations))

@@ -1,4 +1,4 @@
-"""Index updates: embed new items, and publish changes as a new generation."""
+"""Index updates: embedding new items and publishing changes as a new generation."""
 
 import secrets
 import shutil
@@ -18,19 +18,19 @@ from .text_index import TextIndex
 
 LEASE = "index"
 _BATCH = 32
-"""Items embedded between two commits; a few seconds of work."""
+"""Number of items embedded per commit, which takes a few seconds."""
 _PORTION = 500
-"""Items written between two progress updates."""
+"""Number of items written per progress update."""
 _STALE = 0.25
-"""Share of changed items or deleted entries from which on the text index is rebuilt.
+"""Minimum share of changed items, or of deleted entries, for a rebuild of the text index.
 
 Deleted entries still count in document frequencies.
 """
 _REWRITTEN = {"meta.json", ".managed.json"}
-"""Files of a Tantivy index that change; all others are immutable and shared between generations."""
+"""Files of a Tantivy index that change. All other files are immutable and shared between generations."""
 
 MakeText: TypeAlias = Callable[[Path], int]
-"""Builds a text index in a new folder and returns its number of entries."""
+"""Function that builds a text index in a new folder and returns its number of entries."""
 
 
 class Indexer:
@@ -42,12 +42,12 @@ class Indexer:
     def embed(
         self, progress: Progress, should_stop: Callable[[], bool] = never, among: Sequence[int] | None = None
     ) -> int:
-        """Embed the items without vectors of this model, newest first, and return their number.
+        """Embed items that have no vectors of this model, newest first, and return the number of embedded items.
 
-        An item that another process changes meanwhile is embedded again later.
+        An item that another process changes at the same time is embedded again later.
 
         Args:
-            progress: Called with the number of items done and in all.
+            progress: Called with the number of embedded items and the total.
             should_stop: Checked between batches.
             among: Items to embed; all by default.
 
@@ -77,16 +77,16 @@ class Indexer:
 
     @property
     def lag(self) -> int:
-        """Number of changes that are not in the published index; all if there is none to build on."""
+        """Number of changes that are not in the published index. All changes if no usable index exists."""
         last, usable = self._store.changes.last(), self._usable()
         return last - usable.manifest.watermark if usable else last
 
     def draft(self) -> Draft:
-        """Return a draft of the first index, for `publish`."""
+        """Return a draft of the first index. Pass it to `publish`."""
         return Draft(self._store, self._generations.root)
 
     def publish(self, draft: Draft | None = None) -> Generation | None:
-        """Publish all changes so far; None if there are none or another process is publishing.
+        """Publish all changes so far. Return None if nothing changed or if another process is publishing.
 
         Raises:
             IndexUnwritable: The disk is full.
@@ -101,10 +101,12 @@ class Indexer:
             return None
 
     def rebuild(self, progress: Progress = silent, patience: float = 0.0) -> Generation:
-        """Rebuild the index from the store, without a model, and publish it. The current one stays in use meanwhile.
+        """Rebuild the index from the store without a model and publish it.
+
+        The current index stays in use during the rebuild.
 
         Raises:
-            LeaseHeld: Another process is publishing for longer than `patience` seconds.
+            LeaseHeld: Another process was still publishing after `patience` seconds.
             IndexUnwritable: The disk is full.
         """
         with self._store.leases.hold(LEASE, patience) as lease:
@@ -121,7 +123,7 @@ class Indexer:
         return self._generations.publish(lambda folder: self._build(folder, previous, token, text), check)
 
     def _usable(self) -> Generation | None:
-        """Return the current generation to build on; None if a rebuild is needed."""
+        """Return the current generation if it can be updated; None if a rebuild is needed."""
         try:
             current = self._generations.current()
         except IndexDamaged:
@@ -143,7 +145,7 @@ class Indexer:
         )
 
     def _text(self, folder: Path, previous: Generation | None, draft: Draft | None) -> int:
-        """Use the draft for the first index, or else build."""
+        """Publish the draft as the first text index, or build the text index. Return its number of entries."""
         if previous is None and draft is not None and draft.publish(folder):
             return len(TextIndex.open(folder))
         return self._build_text(folder, previous, silent)
@@ -167,10 +169,10 @@ class Indexer:
         progress(len(keys), len(keys))
 
     def _build_vectors(self, folder: Path, previous: Generation | None) -> tuple[int, int, str]:
-        """Write the vectors, and return their dimension, number and model.
+        """Write the vectors and return their dimension, number and model.
 
         Vectors of another model stay in use until all items are embedded again. Vector libraries are loaded only if
-        there are vectors, so that the text is searchable sooner.
+        vectors exist, so that text becomes searchable sooner.
         """
         folder.mkdir()
         model = self._embedder.name
@@ -200,7 +202,7 @@ class Indexer:
 
 
 def _share(source: Path, target: Path) -> None:
-    """Copy an index folder, sharing its immutable files."""
+    """Copy an index folder and share its immutable files."""
     target.mkdir()
     for path in source.iterdir():
         if path.name in _REWRITTEN:

@@ -1,4 +1,4 @@
-"""Results of the engines in columns: hundreds of rows per query are ranked without an object for each."""
+"""Results of the search engines in columns. Ranking hundreds of rows does not create an object per row."""
 
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
@@ -13,13 +13,13 @@ Numbers: TypeAlias = npt.NDArray[np.int64]
 Fractions: TypeAlias = npt.NDArray[np.float64]
 Flags: TypeAlias = npt.NDArray[np.bool_]
 Span: TypeAlias = tuple[int, int, int]
-"""An entry: key of its item, first line, last line."""
+"""Location of an entry: key of its item, first line, last line."""
 
 
 def distinct(numbers: Numbers) -> tuple[Numbers, Numbers]:
-    """Return the distinct numbers, ascending, and the first position of each.
+    """Return the distinct values in ascending order and the first position of each value.
 
-    Like `numpy.unique`, which imports `numpy.ma` first: that takes longer than a cold search.
+    Equivalent to `numpy.unique`, which first imports `numpy.ma`. That import takes longer than a cold search.
     """
     order = np.argsort(numbers, kind="stable")
     ordered = numbers[order]
@@ -29,7 +29,10 @@ def distinct(numbers: Numbers) -> tuple[Numbers, Numbers]:
 
 
 def among(numbers: Numbers, wanted: Numbers) -> Flags:
-    """Return which numbers are among the wanted ones, which ascend. For hundreds four times as fast as `numpy.isin`."""
+    """Return a flag per number: whether it is in `wanted`, which must be sorted.
+
+    For hundreds of numbers, this is four times as fast as `numpy.isin`.
+    """
     if not len(wanted):
         return np.zeros(len(numbers), dtype=bool)
     found: Flags = wanted[np.minimum(np.searchsorted(wanted, numbers), len(wanted) - 1)] == numbers
@@ -37,10 +40,10 @@ def among(numbers: Numbers, wanted: Numbers) -> Flags:
 
 
 class TextMatch(NamedTuple):
-    """A matching entry; `fraction` is its BM25 score as a share of the most the query could score, 0 to 1.
+    """Matching entry. `fraction` is its BM25 score divided by the maximum score of the query, 0 to 1.
 
     Unlike BM25 scores, fractions are comparable across queries and indexes. If the rare words of a query do not occur,
-    all fractions are low, and vectors decide.
+    all fractions are low, and vectors decide the ranking.
     """
 
     key: int
@@ -54,7 +57,7 @@ class TextMatch(NamedTuple):
 
 
 class TextMatches(Struct, frozen=True, eq=False, dict=True):
-    """Matching entries. `numbers` are the columns of `TextMatch` except the last, shape (7, n)."""
+    """Matching entries. `numbers` contains the columns of `TextMatch` except `fraction`, shape (7, n)."""
 
     numbers: Numbers
     fraction: Fractions
@@ -66,27 +69,27 @@ class TextMatches(Struct, frozen=True, eq=False, dict=True):
 
     @property
     def key(self) -> Numbers:
-        """Items of the entries."""
+        """Item key of each entry."""
         return self.numbers[0, :]
 
     @property
     def event(self) -> Numbers:
-        """Events of the items."""
+        """Event key of each entry."""
         return self.numbers[1, :]
 
     @property
     def spans(self) -> Iterator[Span]:
-        """Spans of the entries."""
+        """Location of each entry."""
         return zip(*(self.numbers[row, :].tolist() for row in (0, 4, 5)), strict=True)
 
     @property
     def in_code(self) -> Flags:
-        """Flags of the entries that are code."""
+        """True for entries of code."""
         return np.not_equal(self.numbers[6, :], 0)
 
     @cached_property
     def best_of(self) -> dict[int, float]:
-        """Best fraction by item."""
+        """Highest fraction by item."""
         return _best_of(self.key, self.fraction)
 
     def __len__(self) -> int:
@@ -105,15 +108,15 @@ class TextMatches(Struct, frozen=True, eq=False, dict=True):
         return self if len(self) <= count else TextMatches(self.numbers[:, :count], self.fraction[:count])
 
     def of(self, items: Sequence[int]) -> "TextMatches":
-        """Return the entries of these items, which ascend."""
+        """Return the entries of these items, which must be sorted."""
         return self.where(among(self.key, np.array(items, dtype=np.int64)))
 
     def where(self, wanted: Flags) -> "TextMatches":
-        """Return the flagged entries."""
+        """Return the entries whose flag in `wanted` is true."""
         return TextMatches(self.numbers[:, wanted], self.fraction[wanted])
 
     def and_also(self, others: "TextMatches", limit: int) -> "TextMatches":
-        """Return the best `limit` entries of both, best first."""
+        """Return the best `limit` entries of both results, best first."""
         numbers = np.concatenate([self.numbers, others.numbers], axis=1)
         fraction = np.concatenate([self.fraction, others.fraction])
         best = np.argsort(-fraction, kind="stable")[:limit]
@@ -121,7 +124,7 @@ class TextMatches(Struct, frozen=True, eq=False, dict=True):
 
 
 class VectorMatch(NamedTuple):
-    """One vector and its cosine to the query, -1 to 1."""
+    """Vector and its cosine to the query, -1 to 1."""
 
     item: int
     event: int
@@ -130,7 +133,7 @@ class VectorMatch(NamedTuple):
 
 
 class VectorMatches(Struct, frozen=True, eq=False, dict=True):
-    """Vectors with their cosines. `rows` are (item, event, part), shape (3, n)."""
+    """Vectors with their cosines. Each column of `rows`, shape (3, n), is (item, event, part)."""
 
     rows: Numbers
     similarity: Fractions
@@ -150,22 +153,22 @@ class VectorMatches(Struct, frozen=True, eq=False, dict=True):
 
     @property
     def item(self) -> Numbers:
-        """Items of the vectors."""
+        """Item key of each vector."""
         return self.rows[0, :]
 
     @property
     def event(self) -> Numbers:
-        """Events of the items."""
+        """Event key of each vector."""
         return self.rows[1, :]
 
     @property
     def part(self) -> Numbers:
-        """Parts of the items."""
+        """Part of the item for each vector."""
         return self.rows[2, :]
 
     @cached_property
     def best_of(self) -> dict[int, float]:
-        """Best cosine by item."""
+        """Highest cosine by item."""
         return _best_of(self.item, self.similarity)
 
     def __len__(self) -> int:
@@ -183,11 +186,11 @@ class VectorMatches(Struct, frozen=True, eq=False, dict=True):
         return self.where(among(self.item, np.sort(np.fromiter(items, dtype=np.int64))))
 
     def where(self, wanted: Flags) -> "VectorMatches":
-        """Return the flagged vectors."""
+        """Return the vectors whose flag in `wanted` is true."""
         return VectorMatches(self.rows[:, wanted], self.similarity[wanted])
 
     def best(self, limit: int) -> "VectorMatches":
-        """Return the most similar vectors, best first; equal ones keep their order."""
+        """Return the most similar vectors, best first. Vectors with equal cosines keep their order."""
         order = np.argsort(-self.similarity, kind="stable")[:limit]
         return VectorMatches(self.rows[:, order], self.similarity[order])
 

@@ -1,7 +1,8 @@
-"""Current view of the archive: the published generation, and the changes it does not have yet.
+"""Current view of the archive: the published generation and later changes.
 
-The tail is an in-memory text index of the items that changed since the generation was published; their published
-entries are hidden. So what one process stores, every other finds at once. Changed vectors become a small segment.
+The tail is an in-memory text index of items that changed after the generation was published. The published entries of
+these items are hidden. Changes by one process are therefore searchable in every other process at once. Changed vectors
+form a small segment.
 """
 
 import math
@@ -30,17 +31,20 @@ from .vector_index import VectorIndex
 from .vector_segment import ALL_VOICES, Array, Voices
 
 _FILTERS_KEPT = 64
-"""Filters whose results are kept: a byte for each item."""
+"""Maximum number of filters whose results are cached. A result takes one byte per item."""
 _LIST_OR_SIEVE = 2
-"""Checking the filters of a candidate costs as much as listing this many items that satisfy them."""
+"""Cost ratio: filtering one candidate costs as much as listing this many items that satisfy the filters."""
 _LISTED, _OF_ALL = 500, 200
-"""Most entries, or most entries as one in this many, that are listed right away while counting them."""
+"""Limits for listing matching entries while counting.
+
+Entries are listed if at most `_LISTED` entries or one in `_OF_ALL` match.
+"""
 _FEW = 5
-"""Entries of all terms together, below which a query finds too little and its spelling is corrected."""
+"""Minimum number of entries for all terms together. Below it, the spelling of the query is corrected."""
 _PER_SPELLING = 5
-"""Items read for each similar spelling."""
+"""Number of items read per similar spelling."""
 _LARGE = 1_000
-"""Entries of an archive large enough to tell something from a missing word."""
+"""Minimum number of entries of a large archive. In a smaller archive, query length has less effect on the threshold."""
 
 
 class Snapshot:
@@ -55,21 +59,21 @@ class Snapshot:
 
     @property
     def lag(self) -> int:
-        """Number of changes that are not in the published index, but in the tail."""
+        """Number of changes that are in the tail but not in the published index."""
         return self._seq - self._watermark
 
     @property
     def seq(self) -> int:
-        """Last change of the store that is visible."""
+        """Sequence number of the last visible change of the store."""
         return self._seq
 
     @property
     def model(self) -> str:
-        """Name of the embedding model of the vectors."""
+        """Name of the embedding model that computed the vectors."""
         return self._model
 
     def refresh(self) -> None:
-        """Catch up with the store and the published generation. Costs one query if nothing changed."""
+        """Include all later changes of the store and the published generation. Costs one query if nothing changed."""
         name = self._generations.name()
         if name != self._name:
             self._name = name
@@ -79,7 +83,7 @@ class Snapshot:
             self._follow(last)
 
     def resolve(self, query: AnalyzedQuery) -> AnalyzedQuery:
-        """Return the query with what the whole index tells of its words, whatever the filters are.
+        """Return the query with the attributes that depend on the index. Filters have no effect.
 
         A known name becomes a phrase. If the terms have few entries, unknown words are corrected.
         """
@@ -101,9 +105,9 @@ class Snapshot:
         )
 
     def newest(self, filters: Filters, limit: int) -> tuple[list[tuple[int, int]], bool]:
-        """Return events as (instant, event), newest first and undated ones last, and whether these are all.
+        """Return (instant, event) pairs, newest first, and whether the list is complete. Undated events come last.
 
-        An event has several entries. Of `limit` entries, only events that no further entry can move are returned.
+        An event has several entries. Only events that entries beyond `limit` cannot move are returned.
         """
         lists = [self._read_tail().newest(filters, limit)]
         if self._text is not None:
@@ -116,16 +120,16 @@ class Snapshot:
         return sorted(((at, event) for event, at in last.items()), reverse=True), not cut
 
     def names(self, field: str) -> set[str]:
-        """Return all values of a filter field, including some that no entry has any more; see `has`."""
+        """Return all values of a filter field. Some values may have no entry left; check these with `has`."""
         return {name for index in self._texts for name in index.names(field)}
 
     def has(self, filters: Filters) -> bool:
-        """Return whether anything satisfies the filters."""
+        """Return whether any entry satisfies the filters."""
         published = self._text is not None and self._text.newest(filters, 1, sorted(self._hidden))
         return bool(published or self._read_tail().newest(filters, 1))
 
     def correction(self, word: str) -> Correction | None:
-        """Return a similar known word for an unknown one; None if there is none."""
+        """Return a similar known word for an unknown word; None without a similar word."""
         for plain in WORD.findall(word):
             found = terms(plain)
             if len(found) == 1 and found[0].isalpha() and not self.entries_with(found[0]):
@@ -152,7 +156,7 @@ class Snapshot:
         return math.log(1 + (max(entries - having, 0) + 0.5) / (having + 0.5))
 
     def adjacent_terms(self, pairs: Pairs, items: Numbers) -> Fractions:
-        """Return for each item the share of the pairs that are adjacent in its best entry, 0 to 1."""
+        """Return the share of the pairs in the best entry of each item, 0 to 1."""
         wanted = set(items.tolist())
         found = self._read_tail().adjacent_terms(pairs, sorted(wanted))
         if self._text is not None:
@@ -162,7 +166,7 @@ class Snapshot:
     def text(
         self, query: str | AnalyzedQuery, filters: Filters, limit: int, among: Sequence[int] | None = None
     ) -> TextMatches:
-        """Return entries by words, best first, only of the items `among` if given."""
+        """Return entries by words, best first. `among` restricts the search to these items."""
         if among is not None and (flags := self._flagged.get(filters)) is not None:
             # Roles are known by entry, all other filter fields by item.
             among, filters = sorted(_flagged(flags, among)), Filters(roles=filters.roles)
@@ -174,7 +178,7 @@ class Snapshot:
         return published.and_also(found, limit) if len(found) else published
 
     def nearest(self, vector: Array, filters: Filters, limit: int) -> VectorMatches:
-        """Return vectors by similarity, best first."""
+        """Return the vectors nearest to a vector that satisfy the filters, best first."""
         voices = Voices(Role.HUMAN in filters.roles, Role.ASSISTANT in filters.roles) if filters.roles else ALL_VOICES
         if not filters:
             return self._vectors.nearest(vector, limit, None, voices)
@@ -186,9 +190,9 @@ class Snapshot:
         return self._vectors.nearest(vector, limit, self._flagged.made(filters, self._flags), voices)
 
     def near(self, vector: Array, filters: Filters, limit: int) -> VectorMatches:
-        """Return vectors by similarity; those of the tail whether they satisfy the filters or not.
+        """Return vectors by similarity. Vectors in the tail are not filtered.
 
-        For callers that check the filters themselves: it reads no text, so it is fast after each change.
+        Use it if the caller checks the filters. It does not read text, so it is fast after each change.
         """
         published = self._flagged_published.made(filters, self._published_flags)
         flags = _lengthened(published, max(self._hidden, default=0))
@@ -196,11 +200,11 @@ class Snapshot:
         return self._vectors.nearest(vector, limit, flags)
 
     def of_events(self, vector: Array, events: Numbers) -> VectorMatches:
-        """Return the best vectors of each item of these events, compared exactly."""
+        """Return the exact cosines of part 0 and of the best other part for each item of these events."""
         return self._vectors.of_events(vector, events)
 
     def waiting(self, matches: TextMatches, vectors: VectorMatches) -> Numbers:
-        """Return the events, ascending, that words found and that are not embedded yet."""
+        """Return the events that only words found and that are not embedded yet, ascending."""
         alone = ~among_these(matches.event, distinct(vectors.event)[0])
         if not alone.any():
             return np.empty(0, dtype=np.int64)
@@ -218,7 +222,7 @@ class Snapshot:
         return self._vectors.late_interaction(query, vector, vectors.rows)
 
     def allowed(self, filters: Filters, among: Sequence[int]) -> AbstractSet[int]:
-        """Return those of these items that satisfy the filters."""
+        """Return the items in `among` that satisfy the filters."""
         if (flags := self._flagged.get(filters)) is not None:
             return _flagged(flags, among)
         return self._allowed_published(filters, among) - self._hidden | self._read_tail().allowed(filters, among)
@@ -229,16 +233,16 @@ class Snapshot:
         return self._text.allowed(filters, among) if self._text is not None else set()
 
     def passing(self, filters: Filters, items: Numbers) -> Flags:
-        """Return for each of these items whether it satisfies the filters."""
+        """Return a flag per item: whether it satisfies the filters."""
         passing = self.allowed(filters, items.tolist())
         return np.fromiter((item in passing for item in items.tolist()), bool, len(items))
 
     def share(self, filters: Filters) -> float:
-        """Return the approximate share of entries that satisfy the filters, 0 to 1, without the tail."""
+        """Return the approximate share of published entries that satisfy the filters, 0 to 1. The tail is ignored."""
         return self._shares.made(filters, self._share)
 
     def is_narrow(self, filters: Filters) -> bool:
-        """Return whether so few entries satisfy the filters that all can be ranked."""
+        """Return whether few enough entries satisfy the filters to rank all of them."""
         return bool(filters) and self._text is not None and self.share(filters) * len(self._text) <= _LISTED
 
     def _share(self, filters: Filters) -> float:
@@ -250,7 +254,7 @@ class Snapshot:
         return share
 
     def _flags(self, filters: Filters) -> Flags:
-        """Return by key whether an item satisfies the filters."""
+        """Return a flag per key: whether the item satisfies the filters."""
         published, tail = self._flagged_published.made(filters, self._published_flags), self._read_tail().keys(filters)
         flags = _lengthened(published, max(tail.max(initial=0), *self._hidden, 0))
         flags[list(self._hidden)] = False
@@ -258,7 +262,7 @@ class Snapshot:
         return flags
 
     def _published_flags(self, filters: Filters) -> Flags:
-        """Return by key whether an item of the published text index satisfies the filters."""
+        """Return a flag per key: whether the item's published entries satisfy the filters."""
         return _flags_of(self._text.keys(filters) if self._text is not None else np.empty(0, dtype=np.int64))
 
     @property
@@ -266,7 +270,7 @@ class Snapshot:
         return [self._read_tail()] if self._text is None else [self._text, self._read_tail()]
 
     def _read_tail(self) -> TextIndex:
-        """Return the tail after adding all changes to it."""
+        """Return the tail after adding all pending changes."""
         if self._unread:
             items = sorted(self._unread)
             self._tail.apply(items, indexed_texts.entries(self._store, items))
@@ -274,7 +278,7 @@ class Snapshot:
         return self._tail
 
     def _published(self) -> tuple[Generation, TextIndex, VectorIndex] | None:
-        """Open the current generation; None if there is none that is usable."""
+        """Open the current generation; None if no usable generation exists."""
         try:
             generation = self._generations.current()
             if generation is None or not generation.manifest.is_of(self._store):
@@ -285,7 +289,7 @@ class Snapshot:
             return None
 
     def _start(self, published: tuple[Generation, TextIndex, VectorIndex] | None) -> None:
-        """Begin with a generation and an empty tail."""
+        """Start with a generation and an empty tail."""
         generation, text, vectors = published or (None, None, VectorIndex())
         manifest = generation.manifest if generation else None
         self._text: TextIndex | None = text
@@ -294,9 +298,9 @@ class Snapshot:
         self._watermark = self._seq = manifest.watermark if manifest else 0
         self._tail = TextIndex.make()
         self._hidden: set[int] = set()
-        """Items whose published entries are out of date."""
+        """Keys of items whose published entries are outdated."""
         self._unread: set[int] = set()
-        """Changed items that are not in the tail yet; the next text search adds them."""
+        """Keys of changed items that are not in the tail yet. The next text search adds them."""
         self._flagged = Memo[Filters, Flags](_FILTERS_KEPT)
         self._flagged_published = Memo[Filters, Flags](_FILTERS_KEPT)
         self._shares = Memo[Filters, float](_FILTERS_KEPT)
@@ -318,7 +322,7 @@ def _flags_of(keys: Numbers) -> Flags:
 
 
 def _lengthened(flags: Flags, last: int) -> Flags:
-    """Return a copy with a place for each key up to `last`."""
+    """Return a copy that is long enough for all keys up to `last`."""
     longer = np.zeros(max(len(flags), 1 + last), dtype=bool)
     longer[: len(flags)] = flags
     return longer

@@ -12,14 +12,14 @@ from .text_entry import TextEntry
 MEMORY = "memory"
 """Kind of the entries of memories."""
 WINDOW = 1_500
-"""Characters of an embedded text, as in conversations."""
+"""Maximum number of characters of an embedded text. Conversations use the same limit."""
 OVERLAP = 200
-"""Characters that consecutive entries share, so that a phrase of this length is always in one piece."""
+"""Number of characters shared by consecutive entries. A phrase of at most this length is always within one entry."""
 _MEMORY_WINDOWS = 32
 
 
 def entries(store: Store, keys: Sequence[int]) -> Iterator[TextEntry]:
-    """Yield the text entries of those items that are memories or chunks."""
+    """Yield the text entries of the memories and chunks among these items."""
     for memory in store.memories.load(keys).values():
         if memory.state is not MemoryState.ARCHIVED:
             yield from _memory_entries(memory)
@@ -28,19 +28,19 @@ def entries(store: Store, keys: Sequence[int]) -> Iterator[TextEntry]:
 
 
 def texts(store: Store, keys: Sequence[int]) -> dict[int, dict[int, str]]:
-    """Return the texts to embed of those items that are memories or chunks, by key and part."""
+    """Return the texts to embed for the memories and chunks among these items, by key and part."""
     memories = {key: memory_parts(stored.memory) for key, stored in store.memories.load(keys).items()}
     chunks = store.documents.load(keys).items()
     return memories | {key: dict(enumerate(pieces(_chunk_text(chunk), WINDOW))) for key, chunk in chunks}
 
 
 def memory_parts(memory: Memory) -> dict[int, str]:
-    """Return the texts to embed of a memory, by part; the first has the title."""
+    """Return the texts to embed for a memory, by part. The first part begins with the title."""
     return dict(enumerate(pieces(_memory_text(memory), WINDOW)))
 
 
 def pieces(text: str, step: int) -> list[str]:
-    """Return a text in pieces of `WINDOW` characters that begin `step` characters apart."""
+    """Return pieces of a text, up to `WINDOW` characters long, that begin `step` characters apart."""
     return [text[start : start + WINDOW] for start in range(0, max(min(1, len(text)), len(text) - WINDOW + step), step)]
 
 
@@ -96,5 +96,5 @@ def _chunk_entries(stored: HeldChunk) -> Iterator[TextEntry]:
 
 
 def _labels(*values: str) -> tuple[str, ...]:
-    """Return distinct labels in the given order, on which the digest of an entry depends."""
+    """Return the distinct labels in the given order. The digest of an entry depends on this order."""
     return tuple(dict.fromkeys(text for value in values if (text := label(value))))

@@ -1,4 +1,4 @@
-"""Text entries: the searchable units of items, and how they are written into a Tantivy index."""
+"""Text entries, which are the searchable units of items, and the writer that adds entries to a Tantivy index."""
 
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
@@ -18,18 +18,18 @@ NUMBERS = ("key", "event", "source", "ordinal", "start_line", "end_line", "in_co
 BODY = "body"
 DIGEST = "digest"
 EVERY = "every"
-"""Field with the same term in each entry. Its frequency is the number of entries as Tantivy counts them."""
+"""Field with the same term in each entry. Its frequency is Tantivy's number of entries."""
 SAID_BY, WHOLLY_BY = "said by ", "wholly by"
-"""Fields that filter by role; `body` ranks.
+"""Fields that filter by role. The field `body` is used for ranking.
 
-The text of each of several roles has its own field, without term frequencies. If one role said everything, `body`
-serves for both, and `WHOLLY_BY` names the role.
+If an entry has several roles, the text of each role has a separate field without term frequencies. If one role wrote
+the whole text, `WHOLLY_BY` contains the role and `body` also serves as the filter field.
 """
 _HEAP = 32_000_000
-"""Bytes of memory for writing."""
+"""Memory for the index writer in bytes."""
 _NUMBERS = attrgetter(*NUMBERS)
 _RAW = ("kind", "type", "concept", "file", "project", "session", "branch", "agent", "origin", "role")
-"""Filter fields, compared as a whole."""
+"""Filter fields, whose values are compared as a whole."""
 
 
 class TextEntry(Struct, frozen=True):
@@ -38,10 +38,10 @@ class TextEntry(Struct, frozen=True):
     Attributes:
         event: Key of the exchange that the item belongs to.
         ordinal: Position of the exchange in its source.
-        at: Instant; 0 if undated.
-        kind: Kind of its hit.
-        files: Paths as `path_label` returns them; other filter values are as `label` returns them.
-        said: (role, text) of each role that can be filtered by.
+        at: Instant; 0 without a date.
+        kind: Kind of the hit for this entry.
+        files: Paths normalised by `path_label`. Other filter values are normalised by `label`.
+        said: (role, text) pairs for the role filter.
         in_code: 1 for a unit of code, 0 for prose.
     """
 
@@ -67,7 +67,7 @@ class TextEntry(Struct, frozen=True):
 
     @property
     def digest(self) -> int:
-        """64-bit digest of the content, to compare the index with the store."""
+        """64-bit digest of the content, used to compare the index with the store."""
         numbers = _NUMBERS(self)
         labels = (self.concepts, self.files, self.projects, self.sessions, self.branches, self.agents, self.origins)
         told = (numbers, self.at, self.body, self.kind, self.types, labels, self.said)
@@ -75,7 +75,7 @@ class TextEntry(Struct, frozen=True):
 
 
 def schema() -> tantivy.Schema:
-    """Return the fields of an index."""
+    """Return the schema of a text index."""
     builder = tantivy.SchemaBuilder()
     builder.add_unsigned_field("key", indexed=True, fast=True)
     for name in NUMBERS[1:]:
@@ -123,7 +123,7 @@ def document(entry: TextEntry) -> tantivy.Document:
 
 
 class TextWriter:
-    """Changes to an index. They become visible together with `finish`, or never."""
+    """Writer of changes to an index. `finish` makes all changes visible at once; otherwise they are discarded."""
 
     def __init__(self, index: tantivy.Index) -> None:
         self._schema = index.schema
@@ -131,7 +131,7 @@ class TextWriter:
             self._writer = index.writer(_HEAP, num_threads=1)
 
     def replace(self, gone: Iterable[int], entries: Iterable[TextEntry]) -> Self:
-        """Remove all entries of the items `gone`, and add these; raises `IndexUnwritable`."""
+        """Remove all entries of the items `gone`, then add `entries`; raises `IndexUnwritable`."""
         # By query, not by term: tantivy 0.27 turns a Python int into a signed term, which matches no unsigned field.
         query = tantivy.Query.term_set_query(self._schema, "key", list(gone))
         with writing():
@@ -150,7 +150,7 @@ class TextWriter:
 
 @contextmanager
 def writing() -> Generator[None]:
-    """Raise `IndexUnwritable` for the `ValueError` of Tantivy, which here can only come from the disk."""
+    """Convert a `ValueError` of Tantivy to `IndexUnwritable`. During writes, only the disk causes this error."""
     try:
         yield
     except ValueError as error:

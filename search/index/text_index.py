@@ -22,29 +22,30 @@ if TYPE_CHECKING:
     from .matches import Numbers, TextMatches
 
 _EXPANSIONS = 100
-"""Terms that a prefix expands to, the most frequent ones."""
+"""Maximum number of terms for a prefix. The most frequent terms are used."""
 _SINGLY = 2_000
-"""Values up to which one query for each is faster than one query for all."""
+"""Maximum number of values for which one query per value is faster than a single query."""
 _ENTRIES = 50
-"""Average entries per item up to which the best entry of each item is found."""
+"""Average number of entries per item up to which the best entry of each item is found."""
 _SPARSE, _CHAINED = 300, 64
-"""If at most one entry in this many satisfies the filters, each of these is scored by all terms, of at most this many.
+"""Conditions for scoring each entry that satisfies the filters with all terms.
 
-That costs less than scoring all entries with any of the terms.
+At most one entry in `_SPARSE` satisfies the filters, and the query has at most `_CHAINED` terms. Then this method is
+faster than scoring all entries that contain any of the terms.
 """
 _COUNTED = 4_096
-"""Terms whose numbers of entries are kept."""
+"""Maximum number of terms whose entry counts are cached."""
 _K1 = 1.2
-"""Tantivy's BM25 parameter: a term scores at most its inverse document frequency times 1 + k1."""
+"""Tantivy's BM25 parameter k1. The maximum score of a term is its inverse document frequency times 1 + k1."""
 _LOCK = ".tantivy-meta.lock"
 """File that Tantivy locks while it opens an index."""
 
 Pairs: TypeAlias = Mapping[tuple[str, str], float]
-"""Pairs of adjacent terms with their shares of the total weight."""
+"""Pairs of adjacent terms, each with its share of the total weight."""
 
 
 class TextIndex:
-    """Entries searchable by words."""
+    """Text index: entries that are searchable by words."""
 
     def __init__(self, index: tantivy.Index) -> None:
         self._index, self._schema = index, index.schema
@@ -53,23 +54,27 @@ class TextIndex:
 
     @classmethod
     def make(cls, folder: Path | None = None) -> Self:
-        """Return a new index, in an empty folder or in memory; raises `IndexUnwritable`."""
+        """Create an index in an empty folder or in memory; raises `IndexUnwritable`."""
         with writing():
             return cls(tantivy.Index(schema(), path=str(folder) if folder else None, reuse=False))
 
     @classmethod
     def open(cls, folder: Path) -> Self:
-        """Open the index in a folder; raises `ValueError` if there is none."""
+        """Open the index in a folder; raises `ValueError` if the folder does not contain an index."""
         with _lockable(folder) as place:
             return cls(tantivy.Index.open(str(place)))
 
     def apply(self, gone: Iterable[int], entries: Iterable[TextEntry]) -> None:
-        """Remove all entries of the items `gone`, add these, and make the result visible; raises `IndexUnwritable`."""
+        """Remove all entries of the items `gone`, add `entries` and make the changes visible.
+
+        Raises:
+            IndexUnwritable: The disk is full.
+        """
         self.begin().replace(gone, entries).finish()
         self._reload()
 
     def begin(self) -> TextWriter:
-        """Return a writer; its changes are visible to indexes opened afterwards."""
+        """Return a writer. Its changes are visible to indexes opened after it finishes."""
         return TextWriter(self._index)
 
     def _reload(self) -> None:
@@ -78,7 +83,7 @@ class TextIndex:
         self._searcher = self._index.searcher()
         self._entries = self._searcher.doc_freq(EVERY, EVERY)
         self._covered: dict[str, list[str]] = {}
-        """Indexed files by the folder or pattern that covers them."""
+        """Indexed files by the folder or pattern that matches them."""
         self._counted = Memo[str, int](_COUNTED)
 
     def __len__(self) -> int:
@@ -86,7 +91,7 @@ class TextIndex:
 
     @property
     def entries(self) -> int:
-        """Number of entries for BM25; includes deleted ones until they are merged."""
+        """Number of entries for BM25. Includes deleted entries until they are merged."""
         return self._entries
 
     @property
@@ -95,7 +100,7 @@ class TextIndex:
         return 1 - len(self) / self._entries if self._entries else 0.0
 
     def contents(self) -> Counter[tuple[int, int]]:
-        """Return (item, digest) of all entries."""
+        """Return (item, digest) pairs of all entries."""
         if not len(self):
             return Counter()
         keys, digests = self._columns(("key", DIGEST), self._hits(tantivy.Query.all_query(), len(self)))
@@ -116,11 +121,11 @@ class TextIndex:
         Args:
             text: The query.
             filters: Filters that entries must satisfy.
-            limit: Most entries to return.
+            limit: Maximum number of entries to return.
             hidden: Items to leave out.
             among: Items to search; all by default.
             share: Approximate share of entries that satisfies the filters.
-            rest: The larger index that this one belongs to; IDF is that of both.
+            rest: Larger index that this index complements. IDF is computed over both indexes.
         """
         query_ = AnalyzedQuery(text) if isinstance(text, str) else text
         sought = self._sought(query_, rest) if len(self) else []
@@ -139,22 +144,22 @@ class TextIndex:
         return self._matches(self._hits(self._restricted([_any(wanted), *needed], filters, hidden), limit), most)
 
     def newest(self, filters: Filters, limit: int, hidden: Sequence[int] = ()) -> list[tuple[int, int]]:
-        """Return (instant, event) of entries that satisfy the filters, newest first and undated ones last."""
+        """Return (instant, event) of entries that satisfy the filters, newest first. Undated entries come last."""
         query = self._restricted([], filters, hidden)
         found = self._searcher.search(query, limit, count=False, order_by_field="at").hits if len(self) else []
         ats, events = self._columns(("at", "event"), cast("list[tuple[float, tantivy.DocAddress]]", found))
         return list(zip(ats, events, strict=True))
 
     def entries_with(self, term: str) -> int:
-        """Return the number of entries with a term; includes deleted ones until they are merged."""
+        """Return the number of entries with a term. Includes deleted entries until they are merged."""
         return self._counted.made(term, partial(self._searcher.doc_freq, BODY))
 
     def holds(self, phrase: str) -> bool:
-        """Return whether any entry has this phrase."""
+        """Return whether any entry contains this phrase."""
         return bool(len(self) and self._hits(self._phrase(phrase), 1))
 
     def adjacent_terms(self, pairs: Pairs, items: Sequence[int]) -> dict[int, float]:
-        """Return for each item with any of the pairs the share of pairs in its best entry, 0 to 1."""
+        """Return the share of pairs in the best entry of each item, 0 to 1. Items without any pair are left out."""
         known = {pair: share for pair, share in pairs.items() if all(map(self.entries_with, pair))}
         if not known or not items:
             return {}
@@ -176,7 +181,7 @@ class TextIndex:
         return best
 
     def spelled_like(self, term: str, limit: int) -> list[int]:
-        """Return items with words spelled like a term, up to `limit` for each word."""
+        """Return items that contain words with a spelling similar to a term, up to `limit` items per word."""
         if not len(self):
             return []
         from ..query import spelling  # loads rapidfuzz, and few queries are misspelled
@@ -187,11 +192,14 @@ class TextIndex:
         return [key for query in wanted for key in self._keys(self._hits(query, limit))]
 
     def names(self, field: str) -> list[str]:
-        """Return all values of a filter field such as `project`; includes deleted ones until they are merged."""
+        """Return all values of a filter field such as `project`.
+
+        Values of deleted entries are included until the entries are merged.
+        """
         return [term for term, _ in self._searcher.terms_with_prefix(field, "")]
 
     def _sought(self, query_: AnalyzedQuery, rest: "TextIndex | None") -> list[tuple[tantivy.Query, float]]:
-        """Return for each term its query and the most it can score."""
+        """Return the query and the maximum score of each term."""
         sought = [(self._scaled(term, rest), self._most(term, rest)) for term in terms(query_.text)]
         for prefix in query_.prefixes:
             begun = [self._term(BODY, term) for term, _ in self._begin(BODY, prefix.lower(), _EXPANSIONS)]
@@ -202,7 +210,10 @@ class TextIndex:
         return tantivy.Query.term_query(self._schema, field, term, "freq")
 
     def _phrase(self, phrase: str) -> tantivy.Query:
-        """Return a query for adjacent terms. Parts of names are indexed elsewhere, so they are left out."""
+        """Return a query for adjacent terms.
+
+        Parts of names are left out, because the index stores them apart from the text.
+        """
         words = stems(spaced(phrase))
         if not words:
             return tantivy.Query.all_query()
@@ -214,7 +225,7 @@ class TextIndex:
         return tantivy.Query.phrase_query(self._schema, BODY, [*words])
 
     def _said_by(self, text: str, filters: Filters) -> list[tantivy.Query]:
-        """Return a query for entries in which one of the wanted roles said one of the words."""
+        """Return queries for entries in which one of the selected roles used one of the words."""
         if not filters.roles:
             return []
         said = terms(text)
@@ -228,7 +239,7 @@ class TextIndex:
         return query if rest is None else tantivy.Query.boost_query(query, self._most(term, rest) / self._most(term))
 
     def _most(self, term: str, rest: "TextIndex | None" = None) -> float:
-        """Return the most a term can add to a BM25 score (Robertson and Zaragoza 2009, as in Lucene and Tantivy)."""
+        """Return the maximum BM25 score of a term (Robertson and Zaragoza 2009, as in Lucene and Tantivy)."""
         indexes = [self] if rest is None else [self, rest]
         entries, having = sum(index.entries for index in indexes), sum(index.entries_with(term) for index in indexes)
         return math.log(1 + (entries - having + 0.5) / (having + 0.5)) * (1 + _K1)
@@ -263,7 +274,7 @@ class TextIndex:
         return clauses
 
     def _any_of(self, name: str, values: Iterable[str | int]) -> tantivy.Query:
-        """Return a query for entries with one of these values, without a score."""
+        """Return a query for entries with any of these values. It does not affect the score."""
         wanted = list(values)
         if len(wanted) > _SINGLY:
             found = tantivy.Query.term_set_query(self._schema, name, wanted)
@@ -275,7 +286,10 @@ class TextIndex:
         return self._searcher.terms_with_prefix(field, beginning, limit=limit)
 
     def _files(self, path: str) -> list[str]:
-        """Return the indexed files that a path, the end of a path, a folder (with a final slash) or a pattern means."""
+        """Return the indexed files that match a path.
+
+        `path` is a full path, the end of a path, a folder with a final slash, or a pattern.
+        """
         wanted = path_label(path)
         if not path_patterns.is_pattern(path):
             return [wanted, *(term for term, _ in self._begin("file", f"{wanted}/"))]
@@ -288,7 +302,7 @@ class TextIndex:
         return self._covered[path]
 
     def _dates(self, after: int | None, before: int | None) -> tantivy.Query:
-        """Return a query for a date range. It contains no undated entry."""
+        """Return a query for a date range. Undated entries do not match."""
         dated = tantivy.Query.range_query(
             self._schema,
             "at",
@@ -299,14 +313,17 @@ class TextIndex:
         return tantivy.Query.const_score_query(dated, 0.0)
 
     def allowed(self, filters: Filters, among: Sequence[int]) -> set[int]:
-        """Return those of these items that satisfy the filters."""
+        """Return the items in `among` that satisfy the filters."""
         if not among or not len(self):
             return set()
         query = self._restricted([self._any_of("key", among)], filters, ())
         return set(self._keys(self._hits(query, len(self))))
 
     def share(self, filters: Filters, few: int) -> tuple[float, "Numbers | None"]:
-        """Return the share of entries that satisfy the filters, 0 to 1, and their items if they are at most `few`."""
+        """Return the share of entries that satisfy the filters, 0 to 1, and their items.
+
+        The items are None if more than `few` entries satisfy the filters.
+        """
         import numpy as np
 
         if not len(self):
@@ -316,7 +333,7 @@ class TextIndex:
         return count / len(self), np.array(self._keys(found.hits), dtype=np.int64) if count <= few else None
 
     def keys(self, filters: Filters) -> "Numbers":
-        """Return all items that satisfy the filters, some repeatedly."""
+        """Return all items that satisfy the filters, possibly with duplicates."""
         import numpy as np
 
         if not len(self):
@@ -346,12 +363,12 @@ class TextIndex:
 
 
 def _any(queries: Sequence[tantivy.Query]) -> tantivy.Query:
-    """Return a query for entries that match any of these."""
+    """Return a query for entries that match any of these queries."""
     return tantivy.Query.boolean_query([(tantivy.Occur.Should, query) for query in queries])
 
 
 def _counting(queries: Sequence[tantivy.Query], needed: tantivy.Query) -> tantivy.Query:
-    """Return a query for all entries that match `needed`, scored by the sum of the other queries."""
+    """Return a query for all entries that match `needed`, scored by the sum of `queries`."""
     # Side by side they would be one scorer, which reads 4,096 entries at a time to return one.
     for query in queries:
         needed = tantivy.Query.boolean_query([(tantivy.Occur.Must, needed), (tantivy.Occur.Should, query)])
@@ -360,9 +377,10 @@ def _counting(queries: Sequence[tantivy.Query], needed: tantivy.Query) -> tantiv
 
 @contextmanager
 def _lockable(folder: Path) -> Generator[Path]:
-    """Yield a folder with the files of an index in which Tantivy can create its lock, which it does to open them.
+    """Yield a folder with the index files in which Tantivy can create its lock file.
 
-    For a read-only folder that is a temporary one with symbolic links; hard links to files of another user are refused.
+    Tantivy creates a lock to open an index. For a read-only folder, yield a temporary folder with symbolic links. The
+    operating system refuses hard links to files of another user.
     """
     lock = folder / _LOCK
     if os.access(lock if lock.exists() else folder, os.W_OK) or not folder.is_dir():

@@ -1,8 +1,8 @@
-"""Late interaction: binary token embeddings of texts, compared with the token embeddings of a query.
+"""Late interaction: comparison of binary token embeddings of texts with the token embeddings of a query.
 
-A text's vector says what the whole text is about. Late interaction compares each query token with the most similar
-token of the text (Khattab and Zaharia, ColBERT, 2020). Each text token is stored as the signs of 128 dimensions, 16
-bytes; the query keeps its floats, so cosines are nearly those of full vectors.
+The vector of a text represents the whole text. Late interaction compares each query token with the most similar token
+of the text (Khattab and Zaharia, ColBERT, 2020). Each text token is stored as 128 sign bits, which take 16 bytes. Query
+tokens stay floating-point, so cosines are close to the cosines of full vectors.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,14 +20,14 @@ from .matches import Fractions, Numbers
 
 _BITS, _STARTS = "signs.npy", "tokens.npy"
 _BATCH = 2_048
-"""Text tokens compared at once. Smaller batches cost more calls; larger ones leave the cache."""
+"""Number of text tokens compared at once. Smaller batches need more calls; larger batches exceed the CPU cache."""
 
 
 class TokenBits(Struct, frozen=True, eq=False):
     """Binary token embeddings of several texts.
 
     Attributes:
-        bits: One row per token, shape (tokens, 16).
+        bits: Packed sign bits, one row per token, shape (tokens, 16).
         starts: The tokens of text i are the rows from `starts[i]` to `starts[i + 1]`, shape (texts + 1,).
     """
 
@@ -36,26 +36,29 @@ class TokenBits(Struct, frozen=True, eq=False):
 
     @classmethod
     def of(cls, texts: Sequence[bytes]) -> "TokenBits":
-        """Load the output of `packed` for each text; an empty one has no token embeddings."""
+        """Load token embeddings in the format of `packed`. Empty bytes are a text without token embeddings."""
         bits = np.frombuffer(b"".join(texts), dtype=np.uint8).reshape(-1, TOKEN_BYTES)
         return cls(bits, _starts(np.array([len(text) // TOKEN_BYTES for text in texts], dtype=np.int64)))
 
     @classmethod
     def merged(cls, several: Sequence["TokenBits"]) -> "TokenBits":
-        """Concatenate the texts of several."""
+        """Concatenate several collections of texts."""
         bits = np.concatenate([one.bits for one in several])
         return cls(bits, _starts(np.concatenate([one.counts for one in several])))
 
     @classmethod
     def open(cls, folder: Path, texts: int) -> "TokenBits":
-        """Map the files of a folder with this number of texts; without files no text has token embeddings."""
+        """Map the files of a folder with this number of texts.
+
+        Without files, no text has token embeddings.
+        """
         if not (folder / _BITS).exists():
             return cls.of([b""] * texts)
         bits, starts = (np.asarray(np.load(folder / name, mmap_mode="r")) for name in (_BITS, _STARTS))
         return cls(bits, starts)
 
     def save(self, folder: Path, shared: Path | None = None) -> None:
-        """Write the files, or link those of a folder with equal content; write none if there are no tokens."""
+        """Write the files, or link the equal files in the folder `shared`. Without tokens, write nothing."""
         if not len(self.bits):
             return
         for name, content in ((_BITS, self.bits), (_STARTS, self.starts)):
@@ -70,7 +73,7 @@ class TokenBits(Struct, frozen=True, eq=False):
         return np.diff(self.starts)
 
     def picked(self, places: Numbers) -> "TokenBits":
-        """Return the texts at these positions, in this order."""
+        """Return the texts at these positions in the given order."""
         starts, ends = self.starts[places], self.starts[places + 1]
         # Consecutive texts are copied as one slice: an index array of all tokens would be half as large as the data.
         begins = np.flatnonzero(np.concatenate(([True], starts[1:] != ends[:-1]))[: len(places)])
@@ -79,10 +82,10 @@ class TokenBits(Struct, frozen=True, eq=False):
         return TokenBits(np.concatenate([self.bits[:0], *pieces]), _starts(ends - starts))
 
     def similarity(self, query: TokenVectors) -> Fractions:
-        """Return the late-interaction score of each text, -1 to 1, shape (texts,); NaN for texts without tokens.
+        """Return the late-interaction score of each text, -1 to 1, shape (texts,). NaN for texts without tokens.
 
-        The score is the weighted mean, over the query tokens, of the cosine to the text's most similar token. The
-        weight of a query token is its length.
+        For each query token, the cosine to the most similar token of the text is taken. The score is the mean of these
+        cosines, weighted by the length of the query token's vector.
         """
         query, known = query[query.any(axis=1)], np.flatnonzero(self.counts)
         scores = np.full(len(self.counts), np.nan)
@@ -95,9 +98,9 @@ class TokenBits(Struct, frozen=True, eq=False):
         return scores
 
     def _most(self, asked: npt.NDArray[np.int8], known: Numbers) -> npt.NDArray[np.int32]:
-        """Return the highest dot product of each query token with a token of each text, shape (texts, query tokens).
+        """Return the maximum dot product of each query token with the tokens of each text.
 
-        `known` are texts with tokens.
+        The result has shape (texts, query tokens). `known` contains the indices of texts with tokens.
         """
         # Bits are 0 and 1 for signs -1 and 1, so a product with signs is twice that with bits minus the sum.
         # Not NumPy: under load the threads of its BLAS wait for each other longer than the whole computation takes.
@@ -113,18 +116,18 @@ class TokenBits(Struct, frozen=True, eq=False):
 
 
 def stored(embeddings: TextEmbeddings) -> Iterator[Embedded]:
-    """Yield the embedding of each text in its stored form."""
+    """Yield the embedding of each text in the format of the database."""
     for row, tokens in zip(embeddings.vectors.astype("<f2"), embeddings.tokens, strict=True):
         yield Embedded(row.tobytes(), packed(tokens))
 
 
 def packed(tokens: TokenVectors) -> bytes:
-    """Return the sign bits of a text's token embeddings, 16 bytes each."""
+    """Return the sign bits of a text's token embeddings, 16 bytes per token."""
     return np.packbits(tokens > 0, axis=1).tobytes()
 
 
 def _in_bytes(tokens: TokenVectors) -> npt.NDArray[np.int8]:
-    """Scale each token embedding to int8; the error is 0.3 %."""
+    """Return each token embedding scaled to int8. The rounding error is 0.3 %."""
     largest: TokenVectors = np.abs(tokens).max(axis=1, keepdims=True)
     rounded: npt.NDArray[np.floating] = np.round(tokens * (127 / largest))
     return rounded.astype(np.int8)
@@ -137,7 +140,7 @@ def _starts(counts: Numbers) -> Numbers:
 
 
 def row_ranges(starts: Numbers, counts: Numbers) -> Numbers:
-    """Return the row numbers of several ranges, concatenated."""
+    """Return the concatenated row indices of several ranges."""
     ends = np.cumsum(counts)
     rows: Numbers = np.arange(int(counts.sum())) + np.repeat(starts - ends + counts, counts)
     return rows

@@ -1,7 +1,8 @@
-"""Approximate nearest neighbours: a usearch graph over a large matrix. Filters are applied to its results.
+"""Approximate nearest-neighbour search with a usearch graph over a large matrix.
 
-usearch is loaded when a graph is first searched, so small archives never load it. It loads its kernels with
-RTLD_GLOBAL, and version 2.26 crashes the process if onnxruntime is loaded afterwards. No other module imports it.
+Callers filter the results. usearch is loaded when a graph is first searched, so small archives never load it. It loads
+its kernels with RTLD_GLOBAL, and version 2.26 crashes the process if onnxruntime is loaded afterwards. No other module
+imports usearch.
 """
 
 import math
@@ -20,20 +21,23 @@ if TYPE_CHECKING:
     from usearch.index import Index
 
 _EXPANSION = 64
-"""Candidates per vector while building, and at least per query: finds 0.996 of the results of an exact scan."""
+"""Number of candidates per vector while building, and minimum per query. Recall is 0.996 of an exact scan."""
 _SURELY = 25_000
-"""Rows up to which a search needs no extra candidates. Each doubling needs one more time the wanted number."""
+"""Maximum number of rows for a search without extra candidates.
+
+Above it, each doubling of the rows adds the number of wanted rows to the candidates.
+"""
 
 
 class VectorGraph:
-    """Approximate nearest neighbours among the rows of a matrix, by row number."""
+    """Approximate nearest-neighbour search among the rows of a matrix. Results are row indices."""
 
     def __init__(self, load: "Callable[[], Index]") -> None:
         self._load = load
 
     @classmethod
     def of(cls, matrix: npt.NDArray[np.float16]) -> "VectorGraph":
-        """Return a graph that is built on first use, at about 3,000 rows a second on two cores."""
+        """Return a graph that is built on first use. Building takes 1 s per 3,000 rows on two cores."""
 
         def build() -> "Index":
             index = _empty(matrix.shape[1])
@@ -58,14 +62,17 @@ class VectorGraph:
         return self._load()
 
     def save(self, path: Path) -> None:
-        """Write the file, neither atomically nor synced; raises `IndexUnwritable`."""
+        """Write the file without sync and without atomic replacement; raises `IndexUnwritable`."""
         try:
             self._index.save(str(path))  # pyright: ignore[reportUnknownMemberType]
         except RuntimeError as error:
             raise IndexUnwritable(str(error)) from error
 
     def near(self, query: npt.NDArray[np.float16], limit: int, wanted: int) -> Numbers:
-        """Return the numbers of the `limit` rows nearest to a query, of which the best `wanted` should be complete."""
+        """Return the indices of the `limit` rows nearest to a query.
+
+        The number of candidates is chosen so that the best `wanted` rows are complete.
+        """
         times = math.log2(max(2.0, len(self._index) / _SURELY))
         # mypy does not support a setter whose type differs from its getter.
         self._index.expansion_search = max(_EXPANSION, limit, int(wanted * times))  # type: ignore[misc]

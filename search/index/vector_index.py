@@ -1,7 +1,7 @@
-"""Vector index: segments of vectors. Small ones are scanned exactly, large ones searched by a graph.
+"""Vector index, which consists of segments. Small segments are scanned exactly; large segments use a graph.
 
-usearch has no filters. So the items of a narrow filter are scanned exactly, and a wide filter sieves a longer list of
-candidates.
+usearch does not support filters. For a narrow filter, the matching items are scanned exactly. For a wide filter, a
+longer list of candidates is filtered.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -16,15 +16,15 @@ from .matches import Flags, Fractions, Numbers, VectorMatches
 from .vector_segment import ALL_VOICES, Array, Segment, Sieve, Voices
 
 EXACT_UP_TO = 20_000
-"""Vectors up to which an exact scan of float16 rows takes 1-2 ms."""
+"""Maximum number of vectors for an exact scan. The scan of float16 rows takes 1-2 ms."""
 _ALWAYS = 1_000
-"""Vectors of a segment that is merged with each addition."""
+"""Maximum number of vectors in a segment that is merged with each addition."""
 _STALE = 0.25
-"""Share of deleted rows from which on a segment is rewritten."""
+"""Minimum share of deleted rows for rewriting a segment."""
 
 
 class VectorIndex:
-    """Immutable vector index. A change returns another that shares unchanged segments."""
+    """Immutable vector index. A change returns a new index that shares unchanged segments."""
 
     def __init__(self, segments: Sequence[Segment] = ()) -> None:
         self._segments = tuple(segments)
@@ -35,7 +35,7 @@ class VectorIndex:
         return cls([Segment.open(path) for path in sorted(folder.iterdir(), key=lambda path: int(path.name))])
 
     def save(self, folder: Path) -> None:
-        """Write the files into a generation under construction, linking those of unchanged segments."""
+        """Write the files into a generation under construction. Files of unchanged segments are linked."""
         for number, segment in enumerate(self._segments):
             segment.save(folder / str(number))
 
@@ -52,9 +52,10 @@ class VectorIndex:
         return int(self._segments[0].matrix.shape[1]) if self._segments else 0
 
     def changed(self, gone: Iterable[int], added: Sequence[StoredVector]) -> "VectorIndex":
-        """Return the index without the items `gone` and with the finite ones of the vectors `added`.
+        """Return an index without the items `gone` and with the vectors `added`.
 
-        The cost is proportional to `added`: segments with a graph only lose rows, and smaller segments are merged.
+        Zero and non-finite vectors are left out. The cost is proportional to `added`: in segments with a graph, rows
+        are only flagged as deleted, and smaller segments are merged.
         """
         items = np.fromiter(gone, dtype=np.int64)
         kept = [segment.without(items) for segment in self._segments] if len(items) else self._segments
@@ -62,7 +63,10 @@ class VectorIndex:
         return VectorIndex(_merged([*kept, *fresh], lambda segment: segment.graph is None))
 
     def settled(self) -> "VectorIndex":
-        """Return the same vectors compacted: few segments, few deleted rows, graphs on large segments."""
+        """Return a compacted index with the same vectors.
+
+        It has few segments, few deleted rows, and graphs on large segments.
+        """
         segments = _merged(self._segments, lambda _: True)
         return VectorIndex(
             [one.with_graph() if one.graph is None and len(one) > EXACT_UP_TO else one for one in segments]
@@ -75,7 +79,7 @@ class VectorIndex:
 
         Args:
             vector: Unit vector of the query.
-            limit: Most vectors to return.
+            limit: Maximum number of vectors to return.
             allowed: Flags by key of the items to search; all by default.
             voices: Parts of exchanges to search.
         """
@@ -85,13 +89,13 @@ class VectorIndex:
     def sieved(
         self, vector: Array, limit: int, share: float, sieve: Sieve, voices: Voices = ALL_VOICES
     ) -> VectorMatches | None:
-        """Return the nearest vectors that pass a sieve, applied to candidates; None if too few pass.
+        """Return the nearest vectors that pass a filter. None if too few candidates pass.
 
         Args:
             vector: Unit vector of the query.
-            limit: Most vectors to return.
-            share: Approximate share of items that pass, above 0.
-            sieve: Returns which items pass.
+            limit: Maximum number of vectors to return.
+            share: Approximate share of items that pass the filter, above 0.
+            sieve: Filter function, applied to candidates.
             voices: Parts of exchanges to search.
         """
         found = [segment.sieved(vector, limit, share, sieve, voices) for segment in self._segments]
@@ -99,13 +103,13 @@ class VectorIndex:
         return VectorMatches.together(whole).best(limit) if len(whole) == len(found) else None
 
     def of_events(self, vector: Array, events: Numbers) -> VectorMatches:
-        """Return part 0 and the best other part of each item of these events, compared exactly."""
+        """Return the exact cosines of part 0 and of the best other part for each item of these events."""
         return VectorMatches.together([segment.of_events(vector, events) for segment in self._segments])
 
     def late_interaction(self, query: TokenVectors, vector: Array, rows: Numbers) -> Fractions:
         """Return the late-interaction score of the item of each row, -1 to 1; NaN if unknown.
 
-        The score of an item is that of its best text, among the texts nearest to the query's vector.
+        The score of an item is the best score among its texts that are nearest to the query's vector.
 
         Args:
             query: Token embeddings of the query.
@@ -119,9 +123,10 @@ class VectorIndex:
 
 
 def _merged(segments: Sequence[Segment], may: Callable[[Segment], bool]) -> list[Segment]:
-    """Return fewer segments, none empty: one no larger than all smaller ones together is merged with them.
+    """Return fewer segments without empty segments.
 
-    So their number is logarithmic, and so is the number of times a vector is rewritten.
+    A segment is merged with all smaller segments if it is not larger than these together. The number of segments is
+    therefore logarithmic, and so is the number of times a vector is rewritten.
     """
     ranked = sorted((one for one in segments if may(one) and one.living), key=lambda one: one.living)
     below = [0, *accumulate(one.living for one in ranked)]

@@ -1,4 +1,4 @@
-"""Segment of a vector index: immutable vectors, of which some are marked as deleted."""
+"""Segment of a vector index. Its vectors are immutable, and some rows are flagged as deleted."""
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
@@ -23,20 +23,20 @@ Array: TypeAlias = npt.NDArray[np.float32]
 _ROWS, _MATRIX, _ALIVE, _GRAPH = "rows.npy", "vectors.npy", "alive.npy", "graph.usearch"
 _ITEM, _EVENT, _PART = range(3)
 _SCAN_OR_WALK = 20
-"""Rows that an exact scan reads at the cost of one candidate of the graph."""
+"""Number of rows that an exact scan reads in the time of one graph candidate."""
 _SPARE = 1.5
-"""Sieved candidates for each that has to pass on average."""
+"""Number of graph candidates per expected result of a filtered search."""
 _LIKELY = 1.1
-"""Sieved candidates for each in the first attempt, which usually suffices."""
+"""Number of candidates per result that the first attempt filters. The first attempt usually suffices."""
 _TEXTS = 16
-"""Texts of an item that late interaction compares."""
+"""Maximum number of texts per item that late interaction compares."""
 
 Sieve: TypeAlias = Callable[[Numbers], Flags]
-"""Returns which of some items may be found."""
+"""Function that returns a flag per item: whether the search may return it."""
 
 
 class Voices(NamedTuple):
-    """Parts of exchanges to search: prompts, answers."""
+    """Parts of exchanges to search: prompts and answers."""
 
     asked: bool = True
     answered: bool = True
@@ -51,9 +51,9 @@ class Segment(Struct, frozen=True, eq=False, dict=True):
     Attributes:
         rows: (item, event, part) in order of event, shape (3, n).
         matrix: Vectors, shape (n, dimension).
-        signs: Token embeddings of the texts.
-        alive: Flags of rows that are not deleted; None if none is.
-        folder: Folder of the files, if it was read from files.
+        signs: Binary token embeddings of the texts.
+        alive: True for rows that are not deleted, shape (n,); None if no row is deleted.
+        folder: Folder of the files if the segment was read from files.
     """
 
     rows: Numbers
@@ -65,7 +65,7 @@ class Segment(Struct, frozen=True, eq=False, dict=True):
 
     @classmethod
     def of(cls, vectors: Sequence[StoredVector]) -> "Segment":
-        """Return a segment of these vectors, without zero and non-finite ones."""
+        """Return a segment of these vectors. Zero vectors and non-finite vectors are left out."""
         rows = np.array([(one.item, one.event, one.part) for one in vectors], dtype=np.int64).reshape(-1, 3).T
         numbers = np.frombuffer(b"".join(one.data for one in vectors), dtype="<f2")
         matrix = numbers.reshape(len(vectors), -1 if vectors else 0)
@@ -75,7 +75,7 @@ class Segment(Struct, frozen=True, eq=False, dict=True):
 
     @classmethod
     def merged(cls, segments: Sequence["Segment"]) -> "Segment":
-        """Return one segment, without a graph, of the rows of several that are not deleted."""
+        """Return one segment of all rows that are not deleted in these segments. The result does not have a graph."""
         kept = [segment.places() for segment in segments]
         rows = np.concatenate([one.rows[:, places] for one, places in zip(segments, kept, strict=True)], axis=1)
         matrix = np.concatenate([one.matrix[places] for one, places in zip(segments, kept, strict=True)])
@@ -102,7 +102,7 @@ class Segment(Struct, frozen=True, eq=False, dict=True):
         )
 
     def save(self, folder: Path) -> None:
-        """Write the files into a generation under construction, or link those it was read from."""
+        """Write the files into a generation under construction. Files of an opened segment are linked."""
         folder.mkdir()
         self.signs.save(folder, self.folder)
         if self.folder is not None:
@@ -125,7 +125,7 @@ class Segment(Struct, frozen=True, eq=False, dict=True):
         return len(self.matrix)
 
     def places(self) -> Numbers:
-        """Return the numbers of the rows that are not deleted."""
+        """Return the indices of rows that are not deleted."""
         return np.arange(len(self)) if self.alive is None else np.flatnonzero(self.alive)
 
     def without(self, items: Numbers) -> "Segment":
@@ -136,7 +136,7 @@ class Segment(Struct, frozen=True, eq=False, dict=True):
         return replace(self, alive=~gone if self.alive is None else self.alive & ~gone)
 
     def with_graph(self) -> "Segment":
-        """Return the same rows with a graph."""
+        """Return a segment with the same rows and a graph."""
         return replace(self, folder=None, graph=VectorGraph.of(self.matrix))
 
     def nearest(self, vector: Array, limit: int, allowed: Flags | None, voices: Voices = ALL_VOICES) -> VectorMatches:
@@ -195,20 +195,20 @@ class Segment(Struct, frozen=True, eq=False, dict=True):
         return close
 
     def _foremost(self, places: Numbers, vector: Array) -> Numbers:
-        """Return the `_TEXTS` of these rows nearest to a unit vector for each item, ascending."""
+        """Return, for each item, the `_TEXTS` rows that are nearest to a unit vector. Indices are ascending."""
         order = np.lexsort((-self._cosines(places, vector), self.rows[_ITEM, places]))
         _, first = distinct(self.rows[_ITEM, places[order]])
         ranks = row_ranges(np.zeros_like(first), np.diff(first, append=len(order)))
         return np.sort(places[order[ranks < _TEXTS]])
 
     def _places_of(self, events: Numbers) -> Numbers:
-        """Return the rows of these events that are not deleted."""
+        """Return the indices of rows of these events that are not deleted."""
         starts, ends = (np.searchsorted(self.rows[_EVENT], events, side) for side in ("left", "right"))
         places = row_ranges(starts, ends - starts)
         return places if self.alive is None else places[self.alive[places]]
 
     def _passed(self, allowed: Flags | None, voices: Voices) -> Flags | None:
-        """Return by row whether it may be found; None if all may."""
+        """Return a flag per row: whether the search may return it. None if all rows may be returned."""
         passed = self.alive
         if allowed is not None:
             # Keys past the end get the last flag, without a comparison for each of a million rows.
@@ -221,7 +221,10 @@ class Segment(Struct, frozen=True, eq=False, dict=True):
         return heard if passed is None else heard & passed
 
     def _cosines(self, places: Numbers | None, vector: Array) -> Fractions:
-        """Return the cosines of these rows, or of all; a large part is computed as a whole."""
+        """Return the cosines of these rows, or of all rows.
+
+        If more than half of the rows are requested, all cosines are computed.
+        """
         if places is not None and 2 * len(places) < len(self):
             return _cosines(self.matrix[places], vector)
         cosines = _cosines(self.matrix, vector)
@@ -232,7 +235,7 @@ class Segment(Struct, frozen=True, eq=False, dict=True):
 
 
 def _heard(rows: Numbers, voices: Voices) -> Flags:
-    """Return which rows are not excluded by the voices of exchanges."""
+    """Return a flag per row: whether `voices` includes its part. Rows outside exchanges are always included."""
     items, events, parts = rows
     wanted = np.where(parts == 0, voices.asked, voices.answered)
     heard: Flags = (items != events) | wanted
