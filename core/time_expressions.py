@@ -268,7 +268,7 @@ _FLAGS: Final = re.ASCII | re.IGNORECASE
 _UNIT_NAMES: Final = "|".join(_UNITS)
 _SPELLINGS: Final = (
     (r"^(?:in|within|over|during) the (?:last|past) ", "past "),
-    (rf"^past (?=(?:{_UNIT_NAMES})$)", "past 1 "),  # the days up to now, unlike `last week`
+    (rf"^past (?=(?:{_UNIT_NAMES})$)", "past 1 "),  # the days up to today, unlike `last week`
     (r"^(?:on|in|during) ", ""),
     (r"^the ", ""),
     (r"(?<=[a-z])\.", ""),
@@ -281,7 +281,7 @@ _UNIT: Final = rf"({_UNIT_NAMES})s?"
 _COUNT: Final = rf"(\d{{1,9}}|an?|{'|'.join(_NUMBERS)})"
 _MONTH: Final = rf"(?P<name>{_abbreviated(_MONTHS)})"
 
-# Pieces of forms in queries. `may`, `march` and `dec` are other words too, and need more beside them.
+# Parts of patterns for queries. `may`, `march` and `dec` also have other meanings, so they need a year or preposition.
 _Q_UNIT: Final = rf"(?:{_UNIT_NAMES})s?"
 _Q_COUNT: Final = rf"(?:\d{{1,2}}|an?|a couple of|{'|'.join(_NUMBERS)})"
 _Q_DAYS: Final = "(?:mon|tues|wednes|thurs|fri|satur|sun)day"

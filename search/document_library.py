@@ -213,7 +213,7 @@ def _plain(path: str | Path) -> Path:
     """Return an absolute path with links resolved, as stored; raises `InvalidInput` for invalid paths."""
     try:
         return Path(path).expanduser().resolve()
-    except (RuntimeError, ValueError) as error:  # no such user, or a null character
+    except (RuntimeError, ValueError) as error:  # unknown user or null character
         raise InvalidInput(f"Invalid path: {error}", hint="Give the path of an indexed file or folder.") from None
 
 

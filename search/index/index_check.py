@@ -67,14 +67,14 @@ class IndexCheck:
         try:
             generation = self._generations.current()
             if generation is None:
-                return None, f"there is none, and {last} changes to put into one"
+                return None, f"the index is missing; {many(last, 'change is', 'changes are')} not indexed"
             self._generations.verify(generation)
         except IndexOutdated:
             return None, ""
         except IndexDamaged as damage:
             return None, str(damage)
         if not generation.manifest.is_of(self._store):
-            return None, "it was made from another state of the archive, as before a backup was restored"
+            return None, "the index was built from another state of the archive, such as before a restored backup"
         return generation, ""
 
     def _expected(self, keys: list[int], model: str, progress: Progress) -> tuple[Counter[tuple[int, int]], list[int]]:
@@ -101,7 +101,7 @@ class IndexCheck:
             and np.array_equal(ours.signs.starts, theirs.signs.starts)
             and np.array_equal(ours.signs.bits, theirs.signs.bits)
         )
-        return [] if same else [f"its {len(theirs)} vectors are not the {len(ours)} of the archive"]
+        return [] if same else [f"vectors differ: {len(theirs)} in the index, {len(ours)} in the archive"]
 
     def _of_other_models(self, held: Segment, stored: Segment) -> Numbers:
         """Return the items that another model has re-embedded.
@@ -116,9 +116,9 @@ class IndexCheck:
 def _entries_apart(expected: Counter[tuple[int, int]], held: Counter[tuple[int, int]], moved: set[int]) -> list[str]:
     missing = [key for key, _ in expected - held if key not in moved]
     extra = [key for key, _ in held - expected if key not in moved]
-    found = ((missing, "lacks", "as they are now"), (extra, "holds", "that are not in the archive"))
+    found = ((missing, "missing from the index"), (extra, "not in the archive"))
     return [
-        f"it {verb} {many(len(keys), 'entry', 'entries')} of {many(len(set(keys)), 'item')} {how}, such as {min(keys)}"
-        for keys, verb, how in found
+        f"{label}: {many(len(keys), 'entry', 'entries')} of {many(len(set(keys)), 'item')}, such as item {min(keys)}"
+        for keys, label in found
         if keys
     ]

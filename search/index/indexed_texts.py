@@ -58,7 +58,7 @@ def entries(store: Store, keys: Sequence[int]) -> Iterator[TextEntry]:
         elsewhere = {one.exchange for one in observations.values()} - exchanges.keys()
         parents = exchanges | store.exchanges.load(sorted(elsewhere))
         for observation in observations.values():
-            # Another process may remove an exchange, and its observations with it, at this moment.
+            # Another process may have just removed the exchange and its observations.
             if observation.exchange in parents:
                 yield _observation_entry(observation, parents[observation.exchange], sessions[observation.session])
         yield from standalone_texts.entries(

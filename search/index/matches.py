@@ -196,5 +196,5 @@ class VectorMatches(Struct, frozen=True, eq=False, dict=True):
 
 
 def _best_of(items: Numbers, values: Fractions) -> dict[int, float]:
-    order = np.argsort(values)  # the last and best value of an item overwrites the others
+    order = np.argsort(values)  # the best value of an item comes last and overwrites the others
     return dict(zip(items[order].tolist(), values[order].tolist(), strict=True))

@@ -133,7 +133,7 @@ class Snapshot:
         for plain in WORD.findall(word):
             found = terms(plain)
             if len(found) == 1 and found[0].isalpha() and not self.entries_with(found[0]):
-                from ..query import spelling  # loads rapidfuzz, and few queries are misspelled
+                from ..query import spelling  # loads rapidfuzz, which few queries need
 
                 alike = [item for index in self._texts for item in index.spelled_like(found[0], _PER_SPELLING)]
                 texts = (entry.body for entry in indexed_texts.entries(self._store, [*dict.fromkeys(alike)]))
@@ -168,7 +168,7 @@ class Snapshot:
     ) -> TextMatches:
         """Return entries by words, best first. `among` restricts the search to these items."""
         if among is not None and (flags := self._flagged.get(filters)) is not None:
-            # Roles are known by entry, all other filter fields by item.
+            # Roles are stored per entry; all other filter fields are stored per item.
             among, filters = sorted(_flagged(flags, among)), Filters(roles=filters.roles)
         found = self._read_tail().search(query, filters, limit, among=among, rest=self._text)
         if self._text is None:
@@ -285,7 +285,7 @@ class Snapshot:
                 return None
             return generation, TextIndex.open(generation.text), VectorIndex.open(generation.vectors)
         except (IndexDamaged, OSError, ValueError):
-            # Not only damage: another process may publish, and so remove this generation, at this moment.
+            # Another process may have just published, which removes this generation.
             return None
 
     def _start(self, published: tuple[Generation, TextIndex, VectorIndex] | None) -> None:

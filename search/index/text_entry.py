@@ -132,7 +132,7 @@ class TextWriter:
 
     def replace(self, gone: Iterable[int], entries: Iterable[TextEntry]) -> Self:
         """Remove all entries of the items `gone`, then add `entries`; raises `IndexUnwritable`."""
-        # By query, not by term: tantivy 0.27 turns a Python int into a signed term, which matches no unsigned field.
+        # Delete by query: tantivy 0.27 converts a Python int to a signed term, which never matches unsigned fields.
         query = tantivy.Query.term_set_query(self._schema, "key", list(gone))
         with writing():
             self._writer.delete_documents_by_query(query)

@@ -167,7 +167,7 @@ class TextIndex:
         wanted = [
             tantivy.Query.boolean_query(
                 [
-                    # Repeated for each pair, so that no other entry is read, however common the words are.
+                    # Repeated for each pair, so that only entries of these items are read, even for common words.
                     (tantivy.Occur.Must, of_items),
                     (tantivy.Occur.Must, tantivy.Query.const_score_query(self._following(pair), share)),
                 ]
@@ -184,7 +184,7 @@ class TextIndex:
         """Return items that contain words with a spelling similar to a term, up to `limit` items per word."""
         if not len(self):
             return []
-        from ..query import spelling  # loads rapidfuzz, and few queries are misspelled
+        from ..query import spelling  # loads rapidfuzz, which few queries need
 
         alike = spelling.similar_stems(term, dict(self._begin(BODY, term[:1])))
         fuzzy = tantivy.Query.fuzzy_term_query(self._schema, BODY, term, spelling.max_edits(term))
@@ -352,13 +352,13 @@ class TextIndex:
         return [cast("list[int]", self._searcher.fast_field_values(name, places)) for name in names]
 
     def _matches(self, hits: Sequence[tuple[float, tantivy.DocAddress]], most: float) -> "TextMatches":
-        # TextWriter an index does not load numpy, so that the text is searchable sooner.
+        # Building an index does not need numpy, so it is loaded only here.
         import numpy as np
 
         from .matches import TextMatches
 
         numbers = np.array(self._columns(NUMBERS, hits), dtype=np.int64)
-        # A prefix scores as its best word, which may occur in addition to the word itself.
+        # The score of a prefix is added to the score of words, so the sum may exceed the maximum.
         return TextMatches(numbers, np.minimum(np.array([score for score, _ in hits]) / most, 1.0))
 
 
@@ -369,7 +369,7 @@ def _any(queries: Sequence[tantivy.Query]) -> tantivy.Query:
 
 def _counting(queries: Sequence[tantivy.Query], needed: tantivy.Query) -> tantivy.Query:
     """Return a query for all entries that match `needed`, scored by the sum of `queries`."""
-    # Side by side they would be one scorer, which reads 4,096 entries at a time to return one.
+    # The queries are nested: a flat query would use a scorer that reads blocks of 4,096 entries.
     for query in queries:
         needed = tantivy.Query.boolean_query([(tantivy.Occur.Must, needed), (tantivy.Occur.Should, query)])
     return needed
@@ -394,4 +394,4 @@ def _lockable(folder: Path) -> Generator[Path]:
             if file.suffix != ".lock":
                 (Path(name) / file.name).symlink_to(file.absolute())
         yield Path(name)
-    rmtree(name, ignore_errors=True)  # a thread of Tantivy may create the lock once more while the folder is removed
+    rmtree(name, ignore_errors=True)  # a Tantivy thread may recreate the lock during the removal

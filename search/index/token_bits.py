@@ -75,7 +75,7 @@ class TokenBits(Struct, frozen=True, eq=False):
     def picked(self, places: Numbers) -> "TokenBits":
         """Return the texts at these positions in the given order."""
         starts, ends = self.starts[places], self.starts[places + 1]
-        # Consecutive texts are copied as one slice: an index array of all tokens would be half as large as the data.
+        # Consecutive texts are copied as one slice. An index array of all tokens would take half as much memory again.
         begins = np.flatnonzero(np.concatenate(([True], starts[1:] != ends[:-1]))[: len(places)])
         last = np.concatenate((begins[1:], [len(places)]))[: len(begins)] - 1
         pieces = [self.bits[start:end] for start, end in zip(starts[begins].tolist(), ends[last].tolist(), strict=True)]
@@ -102,8 +102,8 @@ class TokenBits(Struct, frozen=True, eq=False):
 
         The result has shape (texts, query tokens). `known` contains the indices of texts with tokens.
         """
-        # Bits are 0 and 1 for signs -1 and 1, so a product with signs is twice that with bits minus the sum.
-        # Not NumPy: under load the threads of its BLAS wait for each other longer than the whole computation takes.
+        # Bits 0 and 1 represent -1 and 1, so the product with signs is twice the product with bits minus the sum.
+        # NumPy is slower under load, because the threads of its BLAS wait for each other.
         pack, starts, ends = numkong.dots_pack(asked, "int8"), self.starts[known], self.starts[known + 1]
         most, done = np.empty((len(known), len(asked)), dtype=np.int32), 0
         while done < len(known):

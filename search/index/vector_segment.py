@@ -146,7 +146,7 @@ class Segment(Struct, frozen=True, eq=False, dict=True):
         if self.graph is not None and count * count > _SCAN_OR_WALK * limit * len(self):
             found = self.graph.near(_as_stored(vector), min(len(self), -(-limit * len(self) // count)), limit)
             found = found if passed is None else found[passed[found]]
-            if len(found) >= limit:  # else the filter excludes the region of the query, and only a scan finds enough
+            if len(found) >= limit:  # otherwise the filter excludes vectors near the query; scan exactly
                 return self._of(np.sort(found), self._cosines(np.sort(found), vector)).best(limit)
         places = None if passed is None else np.flatnonzero(passed)
         cosines = self._cosines(places, vector)
@@ -211,7 +211,7 @@ class Segment(Struct, frozen=True, eq=False, dict=True):
         """Return a flag per row: whether the search may return it. None if all rows may be returned."""
         passed = self.alive
         if allowed is not None:
-            # Keys past the end get the last flag, without a comparison for each of a million rows.
+            # Keys beyond the end get the last flag, False. This avoids a comparison per row.
             padded: Flags = np.concatenate((allowed, np.zeros(1, dtype=bool)))
             flags: Flags = padded.take(self.rows[_ITEM, :], mode="clip")
             passed = flags if passed is None else flags & passed

@@ -159,7 +159,7 @@ class SentenceTransformerEmbedder:
     def _open(self) -> _SentenceTransformer:
         path = Path(self._model)
         if path.exists() and not path.is_absolute():
-            # The library would prefer this path: the owner of the current folder would choose the loaded model.
+            # The library prefers a local path, so the owner of the current folder would determine the loaded model.
             raise ModelUnavailable(f"{self._model} is also a file or folder here", hint="Give the absolute path.")
         try:
             library = import_module("sentence_transformers")

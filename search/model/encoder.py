@@ -91,7 +91,7 @@ class Encoder:
 
     def encode(self, texts: Sequence[str], threads: int) -> list[Encoded]:
         """Return the embeddings of texts in the same order."""
-        if len(texts) == 1:  # a query: starting threads would take longer than embedding it
+        if len(texts) == 1:  # starting threads would take longer than embedding one text
             return [self._encode(texts[0])]
         from concurrent.futures import ThreadPoolExecutor
 
@@ -136,9 +136,9 @@ def open_session(path: Path) -> OnnxSession:
     """Load a model and its weights file; raises `OSError` or `ValueError`."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
-    # build_model.py has optimised the graph.
+    # The graph was optimised by build_model.py.
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    # Some installers link files into place, and ONNX Runtime refuses weights outside the folder of the graph.
+    # Some installers create links to files. ONNX Runtime rejects weights outside the folder of the graph.
     options.add_session_config_entry(_WEIGHTS_FOLDER, str((path.parent / WEIGHTS).resolve().parent))
     try:
         session = onnxruntime.InferenceSession(path.read_bytes(), options, providers=["CPUExecutionProvider"])

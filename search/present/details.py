@@ -128,7 +128,7 @@ def of_memory(held: StoredMemory) -> Observation:
     return Observation(
         type=_TYPES.get(held.family, ObservationType.GENERAL),
         title=f"{mark}{memory.title or one_line(memory.content, _TITLE)}",
-        subtitle=f"{memory.type} held in {memory.namespace}",
+        subtitle=f"{memory.type} in {memory.namespace}",
         narrative=memory.content,
         facts=(earned, f"state: {state_label(held.state)}", f"importance {memory.importance:.2f}"),
         concepts=memory.tags,
@@ -194,12 +194,12 @@ def of_exchange(exchange: Exchange) -> Observation:
     """Return an exchange as an observation with the prompt and the answer."""
     prompt, answer = exchange.prompt, exchange.answer
     said = [turn for turn in exchange.turns if turn.text.strip()]
-    # Text before the prompt comes from the agent's program and is the same in each session.
+    # Text before the prompt is inserted by the agent's program and is the same in each session.
     asked = next((turn for turn in said if turn.kind is Kind.PROMPT), said[0] if said else None)
     quote = (Evidence(asked.line, asked.line, _beginning(asked.text)),) if asked else ()
     return Observation(
         type=ObservationType.GENERAL,
-        title=one_line(_asked(prompt) or answer, _TITLE) or "Tool use without words",
+        title=one_line(_asked(prompt) or answer, _TITLE) or "Tool use without text",
         subtitle=one_line(prompt, 400) if len(prompt) > _TITLE else "",
         narrative=answer if len(answer) <= _ANSWER else f"{answer[:_ANSWER].rstrip()}…",
         files_read=exchange.reads,

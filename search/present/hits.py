@@ -60,7 +60,7 @@ class Hits:
         answer, near = self._answer(query, found, snippets=snippets)
         if answer.hits or query.cursor:
             return answer
-        # Each query has a nearest vector, even one without any known word.
+        # Even a query without a known word has nearest vectors.
         nearest = () if found.query.no_known_term else near or self._with_phrases_as_words(query, snippets=snippets)
         return replace(answer, explanation=self._explainer.explain(query, nearest, found.query))
 
@@ -70,7 +70,7 @@ class Hits:
         page, further = self._page(query, events if query.concepts else self._newest(query.filters))
         hits = self._shown(page, found.query, query, snippets=snippets)
         if not hits:
-            self._store.refuse_unreadable()  # "no match" would be wrong
+            self._store.refuse_unreadable()  # unreadable content may contain matches
         relevant = found.relevant or query.weak
         answer = Results(
             query,
@@ -117,7 +117,7 @@ class Hits:
         for anchor in hits:
             if anchor.id in ours:
                 return Timeline(anchor.id, hits, anchor.session_id, anchor.path)
-        raise UnknownIds([public])  # another process removed it at this moment
+        raise UnknownIds([public])  # another process has just removed the item
 
     @cached_property
     def _explainer(self) -> ZeroResultExplainer:
@@ -153,7 +153,7 @@ class Hits:
         if query.cursor and not sessions:
             _go_on(query, (event.key for event in left))
         representatives = self._representatives.of(left, query.filters, query.limit + 1)
-        if len(query.concepts) > 1:  # several concepts are searched in conversations
+        if len(query.concepts) > 1:  # several concepts are searched only in conversations
             representatives = (each for each in representatives if each.held is None)
         if sessions:
             representatives = iter(self._representatives.by_session(representatives))
@@ -178,7 +178,7 @@ class Hits:
             elif event.key in heads and (each.learned or event.key in whole):
                 hit = self._hit(each, heads[event.key], whole.get(event.key))
             else:
-                continue  # another process removed the exchange at this moment
+                continue  # another process has just removed the exchange
             parts = event.parts if analyzed.text else ()
             here, also = page_cursor.after(event.key, query), again.get(event.key, ())
             hit = replace(hit, parts=parts, more=each.more, cursor=here, also_in=also)

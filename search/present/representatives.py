@@ -87,8 +87,8 @@ class Representatives:
     def _satisfying(self, events: Iterable[Event], filters: Filters, at_a_time: int) -> Iterator[_Candidate]:
         """Yield events that have an item satisfying the filters. Batches grow while few events satisfy the filters."""
         left = iter(events)
-        # The index has the types and concepts of all observations of an exchange together. With such a filter, one
-        # observation must satisfy it, be it an earlier one that this exchange repeats.
+        # The index stores the types and concepts of all observations of an exchange together. One observation must
+        # satisfy all of these filters. It may be an earlier observation that this exchange repeats.
         labelled = bool(filters.types or filters.concepts)
         while part := list(islice(left, at_a_time)):
             keys = [event.key for event in part]
@@ -115,7 +115,7 @@ class Representatives:
         at = now()
         for event, keys, itself, _ in candidates:
             if held := memories.get(event.key) or chunks.get(event.key):
-                shown = is_related(event) or event.similarity is None  # without vector search all are shown
+                shown = is_related(event) or event.similarity is None  # without vector search, all items are shown
                 if shown and (event.key in chunks or memories[event.key].is_valid_at(at)):
                     yield Representative(event, held=held)
                 continue

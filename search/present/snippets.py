@@ -71,7 +71,7 @@ class SearchTerms(Struct, frozen=True):
     def snippet(self, texts: Sequence[str]) -> str:
         """Return the text around the first phrase, or else around the rarest matching word."""
         whole = " ".join(texts)
-        # A phrase is searched in the whole text, a word only at the beginning.
+        # Phrases are searched in the whole text, words only at the beginning.
         said = one_line(whole, len(whole)) if self.phrases else one_line(whole[: 2 * _SAID], _SAID)
         start = _beginning(said, self._place(said))
         shown = one_line(said[start:], LENGTH)

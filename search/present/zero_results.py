@@ -73,7 +73,7 @@ class ZeroResultExplainer:
         if not all(each.conversations for each in present):
             return present, ()
         pairs = combinations(concepts, 2)
-        # A query of two concepts has found none with both.
+        # If the query has only two concepts, the empty result already excludes this pair.
         return present, tuple(
             pair for pair in pairs if pair == concepts or not self._having(query, query.filters, *pair)
         )
@@ -164,7 +164,7 @@ class ZeroResultExplainer:
         for field, indexed in _NAMED.items():
             wanted: tuple[str, ...] = getattr(filters, field)
             missing = [name for name in wanted if not view.has(_only(field, name))]
-            # There may be a hundred thousand files.
+            # Listing the names is slow with a hundred thousand files.
             known = sorted(view.names(indexed)) if missing else []
             yield from (self._nearest(field, name, known) for name in missing)
 

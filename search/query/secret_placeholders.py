@@ -46,5 +46,5 @@ def _clean(names: tuple[str, ...], home: Home) -> tuple[str, ...]:
 def _redacted(text: str, home: Home) -> "Redacted":
     from ...archiver.redaction import Redactor
 
-    # A search creates no key. Without the key no placeholder can be computed.
+    # A search never creates a key. Without the key, a random key yields placeholders without matches.
     return Redactor(home.key() if home.key_file.is_file() else os.urandom(32)).redact(text)

@@ -95,9 +95,9 @@ def literal_pattern(phrase: str) -> re.Pattern[str]:
     """
     letter = rf"[^\W_{_IDEOGRAPHS}]"
     said = r"\s+".join(map(re.escape, composed(phrase).split()))
-    # A keyboard has one apostrophe.
+    # Keyboards have only a straight apostrophe.
     said = re.sub("['’]", "['’]", said)
-    # Ignoring case in the ranges of letters would take 10 ms to compile.
+    # Only the phrase ignores case: compiling case-insensitive character ranges would take 10 ms.
     return re.compile(rf"(?<!{letter}(?={letter}))(?i:{said})(?!(?<={letter}){letter})")
 
 

@@ -116,7 +116,7 @@ class Engine:
         rerank: bool = True,
     ) -> RankedEvents:
         """Return the results of both engines as one list. The list is re-ranked if any event is relevant."""
-        # A phrase that matches is relevant by itself.
+        # A match of a quoted phrase is always relevant, so the threshold is 0.
         both = mode is Mode.BOTH and self.unavailable is None
         threshold = _THRESHOLD + _SHORT_QUERY * analyzed.shortness if both and not analyzed.phrases else 0.0
         by_words = _RELEVANT_WORDS if analyzed.all_known else inf
@@ -153,7 +153,7 @@ class Engine:
         if mode is not Mode.VECTOR or query.phrases:
             every = self.entries(query, mode, filters, depth)
             having = every.first(depth)
-        # In vector mode words locate phrases and do not count.
+        # In vector mode, text search only locates quoted phrases.
         matches, truncated = TextMatches.none() if mode is Mode.VECTOR else having, len(having) == depth
         if embedded is None:
             return matches, VectorMatches.none(), truncated
@@ -163,9 +163,9 @@ class Engine:
         except ModelUnavailable as problem:
             self.unavailable = problem
             return matches, VectorMatches.none(), truncated
-        # With phrases, only events that have them are compared.
+        # With quoted phrases, only events that contain the phrases are compared.
         nearest = VectorMatches.none() if query.phrases else self.snapshot.nearest(vector, filters, depth)
-        # All vectors of these events, so that each is compared completely.
+        # Read all vectors of these events to compare each event completely.
         events, _ = distinct(np.concatenate([having.event, nearest.event]))
         vectors = self.snapshot.of_events(vector, events)
         if mode is Mode.BOTH and len(matches) == depth and not query.phrases:
@@ -220,7 +220,7 @@ class Engine:
         places = [self._by_place(each) for each in found]
         rarest = min(range(len(found)), key=lambda number: (found[number].truncated, len(places[number])))
         for number, each in enumerate(found):
-            if number != rarest and each.truncated:  # the conversations of the rarest concept are read completely
+            if number != rarest and each.truncated:  # read all conversations of the rarest concept
                 within = self._within(places[rarest], each, mode, filters)
                 places[number] = self._by_place(within) | places[number]
         events = [
@@ -255,7 +255,7 @@ class Engine:
             vectors = self.snapshot.of_events(self._vector(query.text), distinct(events)[0])
             vectors = vectors.of(self.snapshot.allowed(filters, items)) if filters else vectors
         matches = TextMatches.none() if mode is Mode.VECTOR else matches
-        # Re-ranked and plain scores are of different scales.
+        # Re-ranked and plain scores have different scales, so all events are scored in the same way.
         events_ = self._fused(query, mode, matches, vectors, 0.0 if found.relevant else inf)
         return RankedEvents(events_, query)
 
@@ -329,7 +329,7 @@ class Engine:
         if self._embedder.name != wanted:
             self._embedder = load(model_of(wanted))
         if self._embedder.name != wanted:
-            raise ModelUnavailable(f"the vectors are of {wanted}, which this version does not have", hint=_RE_EMBED)
+            raise ModelUnavailable(f"this version does not include {wanted}, the model of the index", hint=_RE_EMBED)
         return self._embedder
 
 

@@ -86,7 +86,7 @@ class _Compared:
 
     def __init__(self, key: _Key) -> None:
         self._key, self._patterns = key, [*map(literal_pattern, key.phrases)]
-        # Most candidates with other forms lack the longest word, which is fast to check.
+        # Most inexact candidates do not contain the longest word. Checking it first is fast.
         self._words = [max(WORD.findall(composed(phrase)), key=len, default="").lower() for phrase in key.phrases]
         self._items, self._spans = set[int](), set[Span]()
 

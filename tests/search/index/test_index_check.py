@@ -15,7 +15,7 @@ def test_what_grew_is_equal(history: History) -> None:
     """However an index came about, it holds what the store says; what came after it is not held against it."""
     [key] = history.say("one", Said("brass kettle", "an answer that is long enough to be worth a vector of its own"))
     comparison = IndexCheck(history.store, history.generations)
-    assert comparison.run().differences == ["there is none, and 1 changes to put into one"]
+    assert comparison.run().differences == ["the index is missing; 1 change is not indexed"]
     for step in range(4):
         history.embed()
         history.publish()
