@@ -25,7 +25,7 @@ class Mode(StrEnum):
 
 
 class Role(StrEnum):
-    """Author of a text. `tool` is the output of a program that failed."""
+    """Author of a text. Text by `tool` is the output of a failed tool call."""
 
     HUMAN = "human"
     ASSISTANT = "assistant"
@@ -179,7 +179,7 @@ def _limit(limit: object) -> int:
 
 
 def _chosen(label: str, names: Sequence[str], known: Iterable[str]) -> tuple[str, ...]:
-    """Return the distinct names; raises `InvalidInput` for an unknown name."""
+    """Return the distinct names in lower case; raises `InvalidInput` for an unknown name."""
     wanted = tuple(dict.fromkeys(name.strip().lower() for name in names))
     allowed = [str(name) for name in known]
     for name in wanted:

@@ -63,7 +63,7 @@ class Manifest(Struct, frozen=True):
 
 
 class Generation(Struct, frozen=True):
-    """A published folder and its manifest."""
+    """Published generation: its folder and its manifest."""
 
     folder: Path
     manifest: Manifest
@@ -83,7 +83,7 @@ class Generation(Struct, frozen=True):
 
 
 class Generations:
-    """Folder of all generations."""
+    """Folder of all index generations."""
 
     def __init__(self, root: Path) -> None:
         self.root = root

@@ -48,7 +48,7 @@ _LARGE = 1_000
 
 
 class Snapshot:
-    """View of the whole archive as of the last `refresh`."""
+    """View of the whole archive at the time of the last `refresh`."""
 
     def __init__(self, store: Store, generations: Generations, embedder: Embedder) -> None:
         """Use the name of `embedder` as the model if nothing is published."""

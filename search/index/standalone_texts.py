@@ -10,7 +10,7 @@ from ..query.tokenizer import label, path_label
 from .text_entry import TextEntry
 
 MEMORY = "memory"
-"""Kind of the entries of memories."""
+"""Value of `TextEntry.kind` for memories."""
 WINDOW = 1_500
 """Maximum number of characters of an embedded text. Conversations use the same limit."""
 OVERLAP = 200

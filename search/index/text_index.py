@@ -1,4 +1,4 @@
-"""Text index on Tantivy. Queries are built as objects, never parsed."""
+"""Text index based on Tantivy. Queries are built from objects and never parsed from text."""
 
 import math
 import os
@@ -78,7 +78,7 @@ class TextIndex:
         return TextWriter(self._index)
 
     def _reload(self) -> None:
-        """Make the last commit visible."""
+        """Make the last commit visible to searches."""
         self._index.reload()
         self._searcher = self._index.searcher()
         self._entries = self._searcher.doc_freq(EVERY, EVERY)

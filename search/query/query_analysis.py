@@ -1,4 +1,4 @@
-"""Query analysis: words, quoted phrases, prefixes and time expressions. There is no query language."""
+"""Query analysis: words, quoted phrases, prefixes and time expressions. The syntax has no operators."""
 
 import math
 import re

@@ -69,7 +69,7 @@ class Engine:
         """Open the index. With `dated`, a time expression in a query is a date range instead of words."""
         self._store, self._embedder, self._dated = store, embedder, dated
         self.snapshot = Snapshot(store, generations, embedder)
-        """View of the archive as of the last search."""
+        """View of the archive at the time of the last search."""
         self._embeddings = Memo[tuple[str, str], TextEmbeddings](_REMEMBERED)
         self._phrases = ExactPhrases(store, self.snapshot)
         self.unavailable: ModelUnavailable | None = None
@@ -243,7 +243,7 @@ class Engine:
         )
 
     def _within(self, places: Iterable[Place], found: RankedEvents, mode: Mode, filters: Filters) -> RankedEvents:
-        """Return the events that match a concept in these places. All items in these places are compared."""
+        """Return the events in these conversations and items that match a concept, after comparing all their items."""
         query = found.query
         sessions, alone = {session for session, _ in places if session}, [key for _, key in places if key]
         items = [*self._store.items.of_sessions(sorted(sessions)), *alone]
@@ -260,7 +260,7 @@ class Engine:
         return RankedEvents(events_, query)
 
     def _by_place(self, found: RankedEvents) -> dict[Place, Event]:
-        """Return the best event of each place that contains the concept."""
+        """Return the best event of each conversation, or item outside conversations, that contains the concept."""
         present = [
             event
             for event in found.events

@@ -32,7 +32,7 @@ from ..index.matches import Flags, Fractions, Numbers, TextMatch, TextMatches, V
 
 
 class Weights(NamedTuple):
-    """Weights of the parts of a score, chosen on the train splits of the development sets (bench/RESULTS.md)."""
+    """Weights of the parts of a score. Chosen on the train splits of the development sets (bench/RESULTS.md)."""
 
     words: float = 1.0
     prompt: float = 0.2
@@ -47,7 +47,7 @@ class Weights(NamedTuple):
 
 _WEIGHTS = Weights()
 _DATE = 0.12
-"""Weight of a date range in the query, chosen on the train split (bench/RESULTS.md, "Dates in a question")."""
+"""Weight of a date range in the query. Chosen on the train split (bench/RESULTS.md, "Dates in a question")."""
 _RERANKED = 40
 """Number of events that late interaction and adjacent terms re-rank."""
 _NONE = np.empty(0, dtype=np.int64)
@@ -97,7 +97,7 @@ class Event(Struct, eq=False):
 
     @classmethod
     def unranked(cls, key: int) -> "Event":
-        """Return an event of a query without words."""
+        """Return an event without scores, for a query without words."""
         return cls(key, 0.0, 0.0, 0.0, 0.0, None, 0.0, 0.0, 0.0, 0.0, -1, TextMatches.none(), VectorMatches.none(), ())
 
     @property

@@ -36,7 +36,7 @@ class RankedEvents(Struct, frozen=True):
     truncated: bool = False
 
     def is_relevant(self, event: Event) -> bool:
-        """Return whether one event is relevant."""
+        """Return whether an event is relevant by its plain score or its fraction of words."""
         return event.plain >= self.threshold or event.words >= self.words_threshold
 
     @property
