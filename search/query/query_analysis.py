@@ -1,4 +1,4 @@
-"""Query analysis: words, quoted phrases, prefixes and time expressions. The syntax has no operators."""
+"""Query analysis: words, quoted phrases, prefixes and time expressions. No other syntax is supported."""
 
 import math
 import re
