@@ -1,4 +1,4 @@
-"""Reading of synthetic transcripts of any format, and checks of what every reader promises."""
+"""Reading of synthetic transcripts of any format, and checks of the guarantees of every reader."""
 
 import io
 from collections.abc import Iterable, Sequence
@@ -13,12 +13,12 @@ from palaver.core.conversation import Exchange, Fact, Kind, Note, Session, Skipp
 
 
 def written(records: Iterable[object]) -> bytes:
-    """Return a transcript with one record per line; bytes are lines as they are."""
+    """Return a transcript with one record per line; bytes are used as raw lines."""
     return b"".join((each if isinstance(each, bytes) else orjson.dumps(each)) + b"\n" for each in records)
 
 
 def lines(data: bytes, start_line: int = 1, start_byte: int = 0) -> list[Line]:
-    """Return the lines from a place on."""
+    """Return the lines from a start position on."""
     return list(split(io.BytesIO(data), start_line=start_line, start_byte=start_byte))
 
 
@@ -45,17 +45,17 @@ def prompts(known: TranscriptFormat, *records: object) -> list[str]:
 
 
 def notes(found: Sequence[Event], fact: Fact) -> list[tuple[int, str]]:
-    """Return line and value of every note of one fact."""
+    """Return the line and the value of every note of one fact."""
     return [(event.line, event.value) for event in found if isinstance(event, Note) and event.fact is fact]
 
 
 def skipped(found: Sequence[Event]) -> list[tuple[int, str]]:
-    """Return line and reason of every skip."""
+    """Return the line and the reason of every skip."""
     return [(event.line, event.reason) for event in found if isinstance(event, Skipped)]
 
 
 def unaccounted(known: TranscriptFormat, data: bytes) -> dict[int, list[Event]]:
-    """Return the lines that give neither turns or notes nor exactly one skip."""
+    """Return the lines that yield neither turns or notes nor exactly one skip."""
     given: dict[int, list[Event]] = {line.number: [] for line in lines(data)}
     for event in known.reader(session(known, data)).read(lines(data)):
         given[event.line].append(event)
@@ -76,9 +76,9 @@ def exchanges(known: TranscriptFormat, data: bytes) -> list[Exchange]:
 
 
 def changed_by_resuming(known: TranscriptFormat, data: bytes) -> list[int]:
-    """Return the ordinals of exchanges from which resumed reading yields something else than reading everything.
+    """Return the ordinals of exchanges at which resumed reading differs from a full read.
 
-    Not counted are places where the reader asks for everything, because the user went back behind them.
+    Positions are excluded where the reader requests a full read, because the user went back to an earlier line.
     """
     whole = exchanges(known, data)
     changed: list[int] = []

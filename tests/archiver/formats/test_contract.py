@@ -1,4 +1,4 @@
-"""Contract of the seam `transcripts`: what every registered format promises.
+"""Contract `transcripts`: guarantees of every registered format.
 
 Each test runs on every format, with the records of its example in `examples/<agent>.jsonl`.
 """
@@ -34,7 +34,7 @@ ODD: list[Any] = [
 
 
 def places(value: Any, here: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
-    """Yield every place in a record."""
+    """Yield the path of every value in a record."""
     items: Iterable[tuple[str | int, Any]] = ()
     if isinstance(value, dict):
         items = cast("dict[str | int, Any]", value).items()
@@ -46,7 +46,7 @@ def places(value: Any, here: tuple[str | int, ...] = ()) -> Iterator[tuple[str |
 
 
 def changed(record: Any, place: Sequence[str | int], odd: Any, *, drop: bool) -> Any:
-    """Return the record with another value, or none, in one place."""
+    """Return the record with one value replaced or removed."""
     made = deepcopy(record)
     inner = made
     for key in place[:-1]:
@@ -60,7 +60,7 @@ def changed(record: Any, place: Sequence[str | int], odd: Any, *, drop: bool) ->
 
 @st.composite
 def mutated(draw: st.DrawFn, record: Any) -> bytes:
-    """Draw a record as it is, with odd fields, without some, with more, or cut off."""
+    """Draw a record that is unchanged, or has unexpected, missing or additional fields, or is truncated."""
     for _ in range(draw(st.integers(0, 3))):
         found = list(places(record))
         if found:
@@ -73,7 +73,7 @@ def mutated(draw: st.DrawFn, record: Any) -> bytes:
 
 @st.composite
 def hostile(draw: st.DrawFn, known: TranscriptFormat) -> bytes:
-    """Draw records of one format in any order, some of them mutated, some glued together on a line."""
+    """Draw records of one format in any order, some of them mutated or joined on one line."""
     chosen = draw(st.lists(st.sampled_from(records(known)), max_size=8))
     made = [draw(mutated(record)) for record in chosen]
     return b"".join(line + draw(st.sampled_from([b"\n", b"\n", b"\n", b""])) for line in made) + b"\n"
@@ -83,13 +83,13 @@ def hostile(draw: st.DrawFn, known: TranscriptFormat) -> bytes:
 
 
 def test_agents_have_one_format_each_and_an_example() -> None:
-    """The format of an agent bears its name; the example covers a new format with this suite."""
+    """Every agent has one format of the same name and an example, so this suite covers new formats."""
     assert [by_agent(agent).agent for agent in AGENTS] == list(AGENTS)
     assert {known.agent for known in all_formats()} <= {path.stem for path in FOLDER.iterdir()}
 
 
 def test_an_unknown_agent_is_an_error() -> None:
-    """No module is imported for it."""
+    """An unknown agent raises an error without importing a module."""
     with pytest.raises(ValueError, match="tuple"):
         by_agent("os")
 
@@ -104,7 +104,7 @@ def test_without_an_agent_there_are_no_transcripts(known: TranscriptFormat, home
 
 @every_format
 def test_names_in_the_archive_stay_below_the_agents_folder(known: TranscriptFormat, tmp_path: Path) -> None:
-    """They are relative, at least one folder deep, and never lead upwards."""
+    """Archive names are relative, have at least one folder, and contain no parent references."""
     for path in (tmp_path / "a.jsonl", tmp_path / "x" / ".." / "b.jsonl", Path("/elsewhere/c:d.jsonl")):
         parts = known.archive_name(path, tmp_path).split("/")
         assert len(parts) > 1
@@ -112,8 +112,8 @@ def test_names_in_the_archive_stay_below_the_agents_folder(known: TranscriptForm
 
 
 @every_container
-def test_a_file_of_another_kind_is_no_container(known: ContainerFormat, tmp_path: Path) -> None:
-    """Neither by its name nor by its content."""
+def test_a_file_of_another_kind_is_not_a_container(known: ContainerFormat, tmp_path: Path) -> None:
+    """A file of another kind is not a container, whatever its name and content."""
     (tmp_path / "notes.json").write_text('{"a": 1}')
     (tmp_path / "empty.zip").touch()
 
@@ -125,7 +125,10 @@ def test_a_file_of_another_kind_is_no_container(known: ContainerFormat, tmp_path
 
 @every_format
 def test_a_transcript_is_recognised_by_its_content(known: TranscriptFormat) -> None:
-    """By its own format and no other. Sessions of containers are known by their container instead."""
+    """Only a transcript's own format recognises its content.
+
+    Sessions of containers are identified by their container instead.
+    """
     found = [other.agent for other in all_formats() if other.recognises(records(known))]
 
     assert found == ([] if known in container_formats() and not found else [known.agent])
@@ -136,7 +139,7 @@ def test_a_transcript_is_recognised_by_its_content(known: TranscriptFormat) -> N
 @settings(max_examples=40)
 @given(data=st.data())
 def test_detection_never_fails(known: TranscriptFormat, data: st.DataObject) -> None:
-    """Hostile content is in no format, or in a format that names its session."""
+    """Detection of hostile content returns no format, or a format that identifies its session."""
     made = data.draw(hostile(known))
     found = recognise(made)
 
@@ -148,7 +151,7 @@ def test_detection_never_fails(known: TranscriptFormat, data: st.DataObject) -> 
 
 @every_format
 def test_the_example_has_everything_a_conversation_has(known: TranscriptFormat) -> None:
-    """A user asks for the login to be fixed; the agent thinks, answers and uses tools."""
+    """In the example, a user asks for a login fix; the agent thinks, answers and uses tools."""
     turns = [turn for exchange in exchanges(known, example(known)) for turn in exchange.turns]
     prompt = next(turn for turn in turns if turn.kind is Kind.PROMPT)
 
@@ -160,13 +163,13 @@ def test_the_example_has_everything_a_conversation_has(known: TranscriptFormat) 
 @settings(max_examples=60)
 @given(data=st.data())
 def test_every_line_is_accounted_for(known: TranscriptFormat, data: st.DataObject) -> None:
-    """Unknown types, wrong types in any field, missing fields and garbage give turns, notes or one named reason."""
+    """Unknown types, wrong types, missing fields and invalid data yield turns, notes or one named reason."""
     assert unaccounted(known, data.draw(hostile(known))) == {}
 
 
 @every_format
 def test_every_field_may_have_any_value(known: TranscriptFormat) -> None:
-    """Every field of every record, one after another, with every odd value, and without a value."""
+    """Every field of every record may have any unexpected value, or no value."""
     for record in records(known):
         for place in places(record):
             made = [json.dumps(changed(record, place, odd, drop=False)).encode() for odd in ODD]
@@ -177,7 +180,7 @@ def test_every_field_may_have_any_value(known: TranscriptFormat) -> None:
 @every_format
 @given(data=st.binary(max_size=300))
 def test_any_bytes_are_accounted_for(known: TranscriptFormat, data: bytes) -> None:
-    """Content of another format, or of none, raises no error."""
+    """Content of another format or of no format raises no error."""
     assert unaccounted(known, data) == {}
 
 
@@ -185,7 +188,7 @@ def test_any_bytes_are_accounted_for(known: TranscriptFormat, data: bytes) -> No
 @settings(max_examples=60)
 @given(data=st.data())
 def test_reading_may_resume_at_any_exchange(known: TranscriptFormat, data: st.DataObject) -> None:
-    """It yields the same exchanges as reading everything at once, whichever records are missing."""
+    """Resumed reading yields the same exchanges as a full read, even if records are missing."""
     made = records(known)
     kept = data.draw(st.lists(st.booleans(), min_size=len(made), max_size=len(made)))
 
@@ -194,7 +197,10 @@ def test_reading_may_resume_at_any_exchange(known: TranscriptFormat, data: st.Da
 
 @every_format
 def test_a_record_of_an_unknown_type_is_skipped_with_its_name(known: TranscriptFormat) -> None:
-    """The lines around it are read as before. Palaver itself writes the records of containers."""
+    """An unknown record does not affect the lines around it.
+
+    Container formats may ignore the record, because Palaver itself writes the records of containers.
+    """
     made = [*records(known), {"kind_of_tomorrow": 1}]
     reasons = [event.reason for event in events(known, *made) if isinstance(event, Skipped)]
 
@@ -219,7 +225,7 @@ def test_events_precede_the_next_exchange(known: TranscriptFormat) -> None:
 
 @every_format
 def test_shortening_changes_long_texts_only(known: TranscriptFormat) -> None:
-    """The same events come from the same lines, with the same kinds."""
+    """Shortening keeps the lines, the kinds and the number of events."""
     short, long = (events(known, *records(known), shorten=shorten) for shorten in (True, False))
 
     assert [(type(event), event.line) for event in short] == [(type(event), event.line) for event in long]

@@ -1,4 +1,4 @@
-"""Search of an agent's folders, and names of its files in the archive."""
+"""Search of an agent's folders, and archive names of its files."""
 
 import logging
 import os
@@ -34,14 +34,14 @@ def test_wanted_files_come_sorted_from_every_depth(tmp_path: Path) -> None:
 
 
 def test_a_root_that_is_a_file_is_the_only_result(tmp_path: Path) -> None:
-    """Whatever its name."""
+    """A root that is a file is the only result, whatever its name."""
     make(tmp_path, "a.txt", "b.jsonl")
 
     assert list(files(tmp_path / "a.txt", is_transcript)) == [tmp_path / "a.txt"]
 
 
 def test_directory_links_are_not_followed(tmp_path: Path) -> None:
-    """Links within the root hide nothing, links that leave it are collected, loops are ignored."""
+    """Links that leave the root are collected, and loops of links are ignored."""
     make(tmp_path, "root/a/1.jsonl", "root/b/2.jsonl", "outside/3.jsonl")
     root = tmp_path / "root"
     for name, target in {
@@ -64,7 +64,7 @@ def test_directory_links_are_not_followed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("marker", sorted(MARKERS))
 def test_a_home_is_never_searched(tmp_path: Path, marker: str) -> None:
-    """Any folder with a marker file is a home; files linked to its archive are not found either."""
+    """Folders with a marker file are homes; files linked into a home's archive are not found either."""
     make(tmp_path, "a/1.jsonl", f"a/any name/{marker}", "a/any name/archive/claude-code/p/2.jsonl")
     (tmp_path / "a" / "copy.jsonl").symlink_to(
         tmp_path / "a" / "any name" / "archive" / "claude-code" / "p" / "2.jsonl"
@@ -78,7 +78,7 @@ def test_a_home_is_never_searched(tmp_path: Path, marker: str) -> None:
 
 
 def test_a_root_below_the_folder_of_a_home_is_searched(tmp_path: Path) -> None:
-    """PALAVER_HOME may be the user's own folder; only its archive is skipped."""
+    """If PALAVER_HOME is the user's home folder, only its archive is skipped."""
     make(tmp_path, "palaver.db", "archive/1.jsonl", ".claude/projects/p/2.jsonl")
 
     assert [path.name for path in files(tmp_path / ".claude" / "projects", is_transcript)] == ["2.jsonl"]
@@ -86,7 +86,7 @@ def test_a_root_below_the_folder_of_a_home_is_searched(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
 def test_an_unreadable_folder_is_skipped_with_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """The others are searched."""
+    """An unreadable folder is skipped with a warning, and the other folders are searched."""
     make(tmp_path, "a/1.jsonl", "b/2.jsonl")
     (tmp_path / "a").chmod(0)
     with caplog.at_level(logging.WARNING):
@@ -107,13 +107,13 @@ def test_an_unreadable_folder_is_skipped_with_a_warning(tmp_path: Path, caplog: 
     ],
 )
 def test_a_name_in_the_archive_is_the_path_below_its_root(path: str, name: str) -> None:
-    """At least one folder deep, and safe for any file system."""
+    """An archive name has at least one folder and is safe for any file system."""
     assert archive_name(Path(path), Path("/r")) == name
 
 
 @given(st.lists(st.text(min_size=1).filter(lambda part: "/" not in part and "\0" not in part), min_size=1))
 def test_no_name_leads_out_of_the_archive(parts: list[str]) -> None:
-    """No part is empty or leads upwards."""
+    """No component of an archive name is empty or refers to a parent folder."""
     name = archive_name(Path("/r").joinpath(*parts), Path("/r"))
 
     assert not {"", ".", ".."} & set(name.split("/"))

@@ -1,4 +1,4 @@
-"""Databases of other programs, which write while they are read."""
+"""Databases of other programs, which write to the databases during reading."""
 
 import subprocess
 import sys
@@ -41,7 +41,7 @@ def names(folder: Path) -> set[str]:
 @pytest.mark.parametrize("mode", ["wal", "delete"])
 @pytest.mark.parametrize("running", [True, False], ids=["running", "closed"])
 def test_reading_leaves_no_trace(tmp_path: Path, mode: str, *, running: bool) -> None:
-    """No file is created, changed or removed, whether the program runs or not."""
+    """Reading creates, changes or removes no file, whether or not the other program is running."""
     program = made(tmp_path / "x.db", mode)
     if not running:
         program.close()
@@ -54,7 +54,7 @@ def test_reading_leaves_no_trace(tmp_path: Path, mode: str, *, running: bool) ->
 
 
 def test_changes_in_the_write_ahead_log_are_read(tmp_path: Path) -> None:
-    """A running program has its last changes there."""
+    """Recent changes of a running program are read from its write-ahead log."""
     program = made(tmp_path / "x.db")
     state = ForeignDatabase(tmp_path / "x.db").state()
     program.execute("INSERT INTO pair VALUES (1, 'a')")
@@ -65,7 +65,7 @@ def test_changes_in_the_write_ahead_log_are_read(tmp_path: Path) -> None:
 
 
 def test_reading_does_not_block_writers(tmp_path: Path) -> None:
-    """Not even in the middle of a query."""
+    """Another program can write even while a query is running."""
     program = made(tmp_path / "x.db", "delete")
     program.set_busy_timeout(0)
     reader = ForeignDatabase(tmp_path / "x.db")
@@ -80,7 +80,7 @@ def test_reading_does_not_block_writers(tmp_path: Path) -> None:
 def test_a_database_that_changes_while_it_is_read_is_read_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two states are never mixed."""
+    """Rows from two states of a database are never mixed."""
     program = made(tmp_path / "x.db", "delete")
     opened = ForeignDatabase._opened  # pyright: ignore[reportPrivateUsage]
     writes = ["INSERT INTO pair VALUES (1, 'a')"]
@@ -100,7 +100,7 @@ def test_a_database_that_changes_while_it_is_read_is_read_again(
 
 @pytest.mark.parametrize("mode", ["wal", "delete"])
 def test_every_read_is_one_consistent_state(tmp_path: Path, mode: str) -> None:
-    """While another process writes pairs, no half of a pair is seen; the database may be busy."""
+    """While another process writes pairs, a read returns complete pairs or reports a busy database."""
     path = tmp_path / "x.db"
     made(path, mode).close()
     with subprocess.Popen([sys.executable, "-c", WRITER, path], stdout=subprocess.PIPE) as writer:
@@ -122,7 +122,7 @@ def test_every_read_is_one_consistent_state(tmp_path: Path, mode: str) -> None:
 
 @pytest.mark.parametrize("data", [b"", b"not a database" * 100, b"SQLite format 3\0" + b"\xff" * 5000])
 def test_other_files_are_unreadable(tmp_path: Path, data: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without retries."""
+    """A file that is not a database is reported as unreadable without retries."""
     monkeypatch.setattr(foreign_database, "_PAUSE", 0)
     (tmp_path / "x.db").write_bytes(data)
 
@@ -133,7 +133,7 @@ def test_other_files_are_unreadable(tmp_path: Path, data: bytes, monkeypatch: py
 
 
 def test_a_database_with_a_hot_journal_is_unreadable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only its own program may repair it."""
+    """A database with a hot journal is unreadable, because only its own program may repair it."""
     monkeypatch.setattr(foreign_database, "_PAUSE", 0)
     made(tmp_path / "x.db", "delete").close()
     (tmp_path / "x.db-journal").write_bytes(b"\xd9\xd5\x05\xf9 not empty")
@@ -145,7 +145,7 @@ def test_a_database_with_a_hot_journal_is_unreadable(tmp_path: Path, monkeypatch
 
 
 def test_columns_are_the_names_of_a_table(tmp_path: Path) -> None:
-    """A missing table has none."""
+    """The result contains the column names of a table, and is empty for a missing table."""
     made(tmp_path / "x.db").close()
 
     assert ForeignDatabase(tmp_path / "x.db").columns("pair") == {"number", "side"}

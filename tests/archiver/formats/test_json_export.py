@@ -1,4 +1,4 @@
-"""Exports of web services: JSON files, mostly in a zip."""
+"""Exports of web services: JSON files, usually in a zip."""
 
 import json
 import zipfile
@@ -41,14 +41,14 @@ def packed(path: Path, files: dict[str, Any]) -> Path:
 def test_every_conversation_is_decoded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, found: list[dict[str, object]], piece: int
 ) -> None:
-    """Whatever the size of the pieces that are read."""
+    """Every conversation is decoded, whatever the read size."""
     monkeypatch.setattr(json_export, "_PIECE", piece)
 
     assert list(conversations(saved(tmp_path / "conversations.json", found))) == found
 
 
 def test_a_file_may_contain_one_conversation_or_none(tmp_path: Path) -> None:
-    """Without a list around it."""
+    """A file may contain a single conversation without a list, or no conversation."""
     assert list(conversations(saved(tmp_path / "a.json", {"id": 1}))) == [{"id": 1}]
     assert list(conversations(saved(tmp_path / "a.json", [3, None, "x"]))) == []
     (tmp_path / "a.json").write_bytes(b"\xef\xbb\xbf \n")
@@ -56,7 +56,7 @@ def test_a_file_may_contain_one_conversation_or_none(tmp_path: Path) -> None:
 
 
 def test_only_conversations_are_read_from_a_zip(tmp_path: Path) -> None:
-    """In the order of their names; names that lead elsewhere are only names."""
+    """Conversation files are read in order of their names; names that point outside the zip are harmless."""
     files = {
         "conversations-001.json": [{"id": 2}],
         "../../conversations-000.json": [{"id": 1}],
@@ -75,7 +75,7 @@ def test_only_conversations_are_read_from_a_zip(tmp_path: Path) -> None:
     [b'[{"id": 1}, {"id": ', b'[{"id": 1}, nonsense', b'[{"id": 1} x {"id": 2}]', b'[{"id": 1}, ' + b"[" * 99999],
 )
 def test_conversations_before_the_damage_are_read(tmp_path: Path, data: bytes) -> None:
-    """Then the export is reported as damaged."""
+    """Conversations before the damage are read, then the export is reported as damaged."""
     (tmp_path / "a.json").write_bytes(data)
     found = conversations(tmp_path / "a.json")
 
@@ -86,7 +86,7 @@ def test_conversations_before_the_damage_are_read(tmp_path: Path, data: bytes) -
 
 @pytest.mark.parametrize("cut", [10, 60, 200])
 def test_a_damaged_zip_is_unreadable(tmp_path: Path, cut: int) -> None:
-    """Wherever it is cut off."""
+    """A zip truncated at any position is unreadable."""
     path = packed(tmp_path / "a.zip", {"conversations.json": [{"id": n} for n in range(99)]})
     path.write_bytes(path.read_bytes()[:cut])
 
@@ -105,7 +105,7 @@ def test_a_damaged_zip_is_unreadable(tmp_path: Path, cut: int) -> None:
 def test_sizes_are_limited(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, limit: int, data: object
 ) -> None:
-    """Reading a zip of a few kilobytes that unpacks endlessly stops."""
+    """Reading stops for a zip of a few kilobytes that decompresses endlessly."""
     monkeypatch.setattr(json_export, name, limit)
     monkeypatch.setattr(json_export, "_PIECE", 1 << 12)
     path = packed(tmp_path / "bomb.zip", {"conversations.json": data})

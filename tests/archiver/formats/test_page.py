@@ -32,12 +32,12 @@ def table(heading: str) -> list[list[str]]:
 
 
 def reasons() -> set[str]:
-    """Return the reasons on the page."""
+    """Return the skip reasons listed on the page."""
     return {name for row in table("What becomes of a line") for name in re.findall(r"`([a-z-]+)", row[0])}
 
 
 def test_every_format_is_listed_in_order() -> None:
-    """With its location and what is not read."""
+    """Every format is listed in order, with its location and the content that is not read."""
     rows = table("Supported agents")
 
     assert tuple(row[0] for row in rows) == AGENTS
@@ -45,14 +45,14 @@ def test_every_format_is_listed_in_order() -> None:
 
 
 def test_every_environment_variable_is_listed() -> None:
-    """With the agent whose history it moves."""
+    """Every environment variable is listed with its agent."""
     named = {name for row in table("Supported agents") for name in re.findall(r"`([A-Z_]+)`", row[2])}
 
     assert named == {name for code in CODE for name in _VARIABLE.findall(code)}
 
 
 def test_every_reason_is_listed() -> None:
-    """The page lists the reasons in the code, and no others."""
+    """The page lists exactly the skip reasons in the code."""
     assert reasons() == {*SkipReason, *Reason, *Own, "unknown-type"}
 
 
@@ -65,7 +65,7 @@ def test_readers_skip_for_listed_reasons_only(known: TranscriptFormat) -> None:
 
 
 def test_the_format_on_the_page_fulfils_the_contract() -> None:
-    """It runs as printed and accounts for every line."""
+    """The format on the page runs as printed and accounts for every line."""
     source = PAGE.partition("```python\n")[2].partition("```")[0]
     module = ModuleType("palaver.archiver.formats.parrot.parrot_format")
     module.__package__ = "palaver.archiver.formats.parrot"

@@ -1,4 +1,4 @@
-"""Content that an agent records twice: which record is kept, and what becomes of the other one's line."""
+"""Content that an agent records twice: the record that is kept, and the line of the other record."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,7 +19,7 @@ def hold(repetitions: Repetitions, key: str, line: int) -> bool:
 
 
 def test_a_turn_is_skipped_if_the_better_record_follows() -> None:
-    """Its line then counts as repeated."""
+    """The line of a turn with a later, better record counts as repeated."""
     released = list[Event]()
     repetitions = Repetitions(released)
 
@@ -39,12 +39,12 @@ def test_a_turn_is_not_held_if_the_better_record_came_before() -> None:
 
 
 def test_a_turn_that_shares_its_line_is_kept() -> None:
-    """Its line has other events and cannot be skipped."""
+    """A turn is kept if its line has other events and so cannot be skipped."""
     assert Repetitions([]).hold("a", [turn(1)], alone=False) == [turn(1)]
 
 
 def test_a_turn_without_a_better_record_is_released_at_the_end_of_the_exchange() -> None:
-    """Turns come in the order of lines, and nothing of them reaches the next exchange."""
+    """Turns are released in line order, and no state remains for the next exchange."""
     released = list[Event]()
     repetitions = Repetitions(released)
     hold(repetitions, "b", 1)
@@ -59,7 +59,7 @@ def test_a_turn_without_a_better_record_is_released_at_the_end_of_the_exchange()
 
 @given(st.lists(st.tuples(st.booleans(), st.sampled_from("abc"))))
 def test_content_with_a_better_record_appears_only_there(records: list[tuple[bool, str]]) -> None:
-    """Every held turn gives exactly one event, and only turns without a better record are kept."""
+    """Every held turn yields exactly one event, and only turns without a better record are kept."""
     released, held = list[Event](), list[int]()
     repetitions = Repetitions(released)
     for line, (better, key) in enumerate(records):

@@ -1,4 +1,4 @@
-"""Every format on the real transcripts of its agent."""
+"""Tests of every format with real transcripts of its agent."""
 
 from itertools import pairwise
 from pathlib import Path
@@ -50,14 +50,14 @@ NOT_TYPED = ("<", "# AGENTS.md", "# Context from", "# Files mentioned")
 
 
 def content(path: Path) -> bytes:
-    """The lines that a file holds, whatever it is."""
+    """Return the lines of a file or container."""
     with opened(path) as file:
         return file.read()
 
 
 @every_file
 def test_a_real_transcript_is_recognised_and_every_line_accounted_for(known: TranscriptFormat, path: Path) -> None:
-    """Each line has events or one named reason."""
+    """Each line of a real transcript yields events or one named reason."""
     data = content(path)
     found = recognise(data[:HEAD_BYTES])
 
@@ -68,7 +68,7 @@ def test_a_real_transcript_is_recognised_and_every_line_accounted_for(known: Tra
 
 @every_file
 def test_prompts_of_real_transcripts_have_no_text_of_the_program(known: TranscriptFormat, path: Path) -> None:
-    """No prompt is an envelope, and none comes twice in a row."""
+    """No prompt is an envelope, and no prompt occurs twice in a row."""
     typed = [
         (turn.at, turn.text)
         for exchange in exchanges(known, content(path))
@@ -82,7 +82,7 @@ def test_prompts_of_real_transcripts_have_no_text_of_the_program(known: Transcri
 
 @every_file
 def test_reading_a_real_transcript_may_resume_at_any_exchange(known: TranscriptFormat, path: Path) -> None:
-    """It yields the same as reading everything at once."""
+    """Resumed reading yields the same exchanges as a full read."""
     data = content(path)
 
     assert changed_by_resuming(known, data[: 2 << 20]) == []

@@ -1,4 +1,4 @@
-"""Kimi CLI journals and contexts: authors, tool calls, and places of transcripts."""
+"""Kimi CLI journals and contexts: authors, tool calls, and locations of transcripts."""
 
 from pathlib import Path
 from typing import Any
@@ -44,7 +44,7 @@ def said(*records: object) -> list[tuple[Speaker, Kind, str]]:
 
 
 def test_a_journal_has_prompts_replies_and_calls() -> None:
-    """Results have the ids of their calls; times are in seconds."""
+    """Results have the IDs of their calls, and times are in seconds."""
     records = (
         asked("Fix it"),
         event("ContentPart", type="think", think="Hm"),
@@ -68,7 +68,7 @@ def test_a_journal_has_prompts_replies_and_calls() -> None:
 
 
 def test_a_context_has_the_same_without_times() -> None:
-    """Versions without a journal wrote it."""
+    """A context of an older version yields the same turns as a journal, but without times."""
     records = (
         CONTEXT,
         {"role": "user", "content": [{"type": "text", "text": "Fix it"}]},
@@ -94,7 +94,7 @@ def test_a_context_has_the_same_without_times() -> None:
 
 
 def test_a_failed_call_touches_no_file() -> None:
-    """Its text gives the reason."""
+    """A failed call affects no file, and its text contains the reason."""
     call = event("ToolCall", **tool("WriteFile", '{"path": "a.py", "content": "x"}'))
     turn = reading.turns(KIMI, asked("Go"), call, ended("WriteFile", "denied", failed=True))[-1]
 
@@ -102,7 +102,7 @@ def test_a_failed_call_touches_no_file() -> None:
 
 
 def test_other_records_are_skipped_by_reason() -> None:
-    """State is bookkeeping, events of sub-agents are repeated, unknown types are named."""
+    """State is bookkeeping, events of sub-agents are repeated, and unknown types are skipped by type name."""
     records = (event("StepBegin", n=1), event("SubagentEvent"), event("New"), {"role": "new"}, asked(""), {"a": 1})
 
     assert [reason for _, reason in skipped(events(*records))] == [
@@ -117,12 +117,12 @@ def test_other_records_are_skipped_by_reason() -> None:
 
 @pytest.mark.parametrize("first", [asked("hi"), CONTEXT, {"role": "_checkpoint", "id": 0}])
 def test_its_own_records_are_recognised(first: dict[str, Any]) -> None:
-    """By the envelope of events, or by roles that no other agent has."""
+    """Records are recognised by the event envelope, or by roles that only Kimi CLI uses."""
     assert [known.agent for known in all_formats() if known.recognises([first])] == ["kimi-cli"]
 
 
 def test_sessions_are_found_by_journal_or_context(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The context is read if there is no journal."""
+    """The context of a session is read only if the session has no journal."""
     monkeypatch.setenv("KIMI_SHARE_DIR", str(tmp_path))
     folder = tmp_path / "sessions" / "0b7dfb1274ee51b3"
     names = ["new/wire.jsonl", "new/subagents/a1/wire.jsonl", "old/context.jsonl"]

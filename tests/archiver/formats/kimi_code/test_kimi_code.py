@@ -1,4 +1,4 @@
-"""Kimi Code journals: authors, tool calls, and places of transcripts."""
+"""Kimi Code journals: authors, tool calls, and locations of transcripts."""
 
 from pathlib import Path
 from typing import Any
@@ -51,8 +51,8 @@ def said(*records: object) -> list[tuple[int, Speaker, Kind, str]]:
     return [(turn.line, turn.speaker, turn.kind, turn.text) for turn in reading.turns(KIMI, HEADER, *records)]
 
 
-def test_a_prompt_in_the_context_repeats_the_sent_one() -> None:
-    """Equal words sent again are another prompt."""
+def test_a_prompt_in_the_context_repeats_the_sent_prompt() -> None:
+    """A context record repeats its sent prompt; equal text that is sent again is another prompt."""
     records = (sent("hi"), told("hi"), sent("hi"), told("hi"))
 
     assert said(*records) == [(2, Speaker.HUMAN, Kind.PROMPT, "hi"), (4, Speaker.HUMAN, Kind.PROMPT, "hi")]
@@ -60,23 +60,23 @@ def test_a_prompt_in_the_context_repeats_the_sent_one() -> None:
 
 
 def test_a_prompt_that_is_only_in_the_context_counts() -> None:
-    """Earlier protocols did not record sending."""
+    """A prompt counts without a record of sending, as in earlier protocols."""
     assert said(told("hi")) == [(2, Speaker.HUMAN, Kind.PROMPT, "hi")]
 
 
 def test_steering_is_a_prompt() -> None:
-    """The user types it while the model works."""
+    """Text that the user types while the model works is a prompt."""
     assert said(sent("stop", "turn.steer")) == [(2, Speaker.HUMAN, Kind.PROMPT, "stop")]
 
 
 @pytest.mark.parametrize("text", [told("<system-reminder>\nMind.\n</system-reminder>"), told("Go", "system_trigger")])
 def test_texts_of_the_program_are_injected(text: dict[str, Any]) -> None:
-    """By their origin or their envelope."""
+    """Texts of the program are recognised by their origin or their envelope."""
     assert [(speaker, kind) for _, speaker, kind, _ in said(text)] == [(Speaker.HOST, Kind.INJECTED)]
 
 
 def test_a_step_has_thinking_prose_and_calls() -> None:
-    """They share a group; the end of the step has the usage."""
+    """All parts of a step share a group; the end of the step has the usage."""
     records = (
         loop("content.part", part={"type": "think", "think": "Hm"}),
         loop("content.part", part={"type": "text", "text": "I look."}),
@@ -102,14 +102,14 @@ def test_a_step_has_thinking_prose_and_calls() -> None:
     "result", [{"output": "no\nCommand failed with exit code: 1."}, {"output": "no", "isError": True}]
 )
 def test_a_failed_call_touches_no_file(result: dict[str, Any]) -> None:
-    """A flag or the last line of the shell tool marks the failure."""
+    """A flag, or the last line of a shell result, indicates the failure."""
     turn = reading.turns(KIMI, HEADER, call("Write", path="a.py"), ended("Write", **result))[-1]
 
     assert (turn.failed, turn.writes, turn.text.startswith("no")) == (True, (), True)
 
 
 def test_undone_prompts_are_abandoned() -> None:
-    """They are counted from the last one."""
+    """Undone prompts are counted backwards from the last prompt."""
     talk = (sent("One"), sent("Two"), sent("Three"))
 
     assert notes(events(*talk, record("context.undo", count=2)), Fact.REWOUND) == [(5, "3")]
@@ -117,7 +117,7 @@ def test_undone_prompts_are_abandoned() -> None:
 
 
 def test_records_describe_the_session() -> None:
-    """Folder and model; a compaction is a turn."""
+    """Records provide the folder and the model, and a compaction is a turn."""
     bound = record("profile.bind", modelAlias="k2", environmentDisclosure={"cwd": "/home/demo/shop"})
     found = events(
         record("config.update", modelAlias="k1"), bound, record("context.apply_compaction", summary="So far.")
@@ -131,7 +131,7 @@ def test_records_describe_the_session() -> None:
 
 
 def test_other_records_are_skipped_by_reason() -> None:
-    """State is bookkeeping, requests are context, unknown types are named."""
+    """State is bookkeeping, requests are context, and unknown types are skipped by type name."""
     records = (record("turn.cancel"), record("llm.request"), record("new"), loop("new"), loop("step.begin"), sent(""))
 
     assert [reason for _, reason in skipped(events(*records))[1:]] == [
@@ -145,7 +145,7 @@ def test_other_records_are_skipped_by_reason() -> None:
 
 
 def test_only_its_own_records_are_recognised() -> None:
-    """The first line of Kimi CLI has no time of creation."""
+    """A first line without a creation time belongs to Kimi CLI and is not recognised."""
     older = {"type": "metadata", "protocol_version": "1.4"}
 
     assert [known.agent for known in all_formats() if known.recognises([HEADER])] == ["kimi-code"]
@@ -154,7 +154,7 @@ def test_only_its_own_records_are_recognised() -> None:
 
 
 def test_journals_are_found_in_the_folders_of_agents(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The folders name session and agent; the state names the working folder."""
+    """Folders identify the session and the agent; the state file contains the working folder."""
     monkeypatch.setenv("KIMI_CODE_HOME", str(tmp_path))
     session = tmp_path / "sessions" / "wd_shop_0b7dfb1274ee" / "session_1bcbe023"
     paths = [session / "agents" / name / "wire.jsonl" for name in ("agent-0", "main")]
@@ -171,8 +171,8 @@ def test_journals_are_found_in_the_folders_of_agents(monkeypatch: pytest.MonkeyP
     assert KIMI.identify(tmp_path / "copy.jsonl", b"") == Session("kimi-code", "copy")
 
 
-def test_a_damaged_state_is_no_obstacle(tmp_path: Path) -> None:
-    """The folder then comes from the records, if they have it."""
+def test_a_session_with_a_damaged_state_is_read(tmp_path: Path) -> None:
+    """With a damaged state file, the working folder comes from the records if possible."""
     path = tmp_path / "session_1" / "agents" / "main" / "wire.jsonl"
     path.parent.mkdir(parents=True)
     (tmp_path / "session_1" / "state.json").write_bytes(b"{\xff")

@@ -97,7 +97,7 @@ def in_database(path: Path) -> bytes:
 
 
 def test_a_session_is_the_same_in_every_storage(tmp_path: Path) -> None:
-    """Records have the same ids, so a migrated session is not archived twice."""
+    """Records have the same IDs in every storage, so a migrated session is not archived twice."""
     forms = [
         in_database(tmp_path / "opencode.db"),
         b"".join(KNOWN.sessions(in_files(tmp_path / "storage")).__next__().lines()),
@@ -113,7 +113,7 @@ def test_a_session_is_the_same_in_every_storage(tmp_path: Path) -> None:
 
 
 def test_a_session_has_title_folder_version_model_and_usage(tmp_path: Path) -> None:
-    """A placeholder title does not count."""
+    """Session facts are noted, except a placeholder title."""
     found = events(KNOWN, in_database(tmp_path / "opencode.db"))
 
     assert notes(found, Fact.TITLE) == [(1, "Fix the cart")]
@@ -125,7 +125,7 @@ def test_a_session_has_title_folder_version_model_and_usage(tmp_path: Path) -> N
 
 
 def test_a_sub_agent_is_asked_by_its_parent(tmp_path: Path) -> None:
-    """Its session names the parent."""
+    """The session of a sub-agent contains the ID of its parent."""
     program = database(tmp_path / "opencode.db", SCHEMA)
     put(program, {**SESSION, "parent_id": "ses_0"}, MESSAGES[:1])
     program.close()
@@ -137,7 +137,7 @@ def test_a_sub_agent_is_asked_by_its_parent(tmp_path: Path) -> None:
 
 
 def test_failures_are_turns() -> None:
-    """A failed tool, an interrupted reply; a running tool has no result."""
+    """Failed tools and interrupted replies are turns; a running tool has no result."""
     parts: list[dict[str, Any]] = [
         {"type": "tool", "tool": "bash", "callID": "a", "state": {"status": "error", "error": "no", "input": {}}},
         {"type": "tool", "tool": "bash", "callID": "b", "state": {"status": "running", "input": {"command": "ls"}}},
@@ -153,7 +153,7 @@ def test_failures_are_turns() -> None:
 
 
 def test_a_fingerprint_changes_only_with_its_session(tmp_path: Path) -> None:
-    """So only changed sessions of a large database are read."""
+    """A fingerprint changes only with its session, so only changed sessions of a database are read."""
     path = tmp_path / "opencode.db"
     program = database(path, SCHEMA)
     put(program)
@@ -168,7 +168,7 @@ def test_a_fingerprint_changes_only_with_its_session(tmp_path: Path) -> None:
 
 
 def test_unexpected_values_affect_only_their_line(tmp_path: Path) -> None:
-    """Broken JSON, other types, and messages of a missing session."""
+    """Invalid JSON, other types, and messages of a missing session do not affect other lines."""
     path = tmp_path / "opencode.db"
     program = database(path, SCHEMA)
     put(program)
@@ -194,7 +194,7 @@ def test_unexpected_values_affect_only_their_line(tmp_path: Path) -> None:
 
 
 def test_a_database_with_other_tables_is_an_error(tmp_path: Path) -> None:
-    """It names the table."""
+    """A database with unexpected columns raises an error that contains the table's name."""
     database(tmp_path / "opencode.db", "CREATE TABLE session (id TEXT); CREATE TABLE message (id TEXT)").close()
 
     with pytest.raises(SourceUnreadable, match="unexpected columns in table message"):
@@ -202,7 +202,7 @@ def test_a_database_with_other_tables_is_an_error(tmp_path: Path) -> None:
 
 
 def test_databases_and_sessions_in_files_are_found(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Databases of all channels and a configured one; no other database."""
+    """Databases of all channels and the configured database are found; other databases are not."""
     data = home / ".local" / "share" / "opencode"
     session = in_files(data / "storage")
     for name in ("opencode.db", "opencode-beta.db", "other.db", "named.db"):
@@ -218,7 +218,7 @@ def test_databases_and_sessions_in_files_are_found(home: Path, monkeypatch: pyte
 
 
 def test_an_export_is_recognised(tmp_path: Path) -> None:
-    """By its header."""
+    """An export is recognised by its header."""
     found = recognise(exported(tmp_path / "export.json")[:HEAD_BYTES])
 
     assert found is not None
@@ -226,7 +226,7 @@ def test_an_export_is_recognised(tmp_path: Path) -> None:
 
 
 def test_the_state_changes_with_any_file_of_a_session(tmp_path: Path) -> None:
-    """A new message does not touch the session's own file."""
+    """A new message changes the state, although the session's header file is unchanged."""
     path = in_files(tmp_path / "storage")
     before = KNOWN.container_state(path)
     assert KNOWN.container_state(path) == before

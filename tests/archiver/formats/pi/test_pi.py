@@ -1,4 +1,4 @@
-"""pi sessions of all versions: authors, tool calls, branches, and places of transcripts."""
+"""pi sessions of all versions: authors, tool calls, branches, and locations of transcripts."""
 
 from pathlib import Path
 from typing import Any
@@ -47,7 +47,7 @@ def ended(text: str, *, failed: bool = False) -> dict[str, Any]:
 
 
 def grown(*entries: tuple[str, str | None]) -> bytes:
-    """A tree of prompts: the id of each and that of its parent."""
+    """Return a tree of prompts from pairs of entry ID and parent ID."""
     nodes = [{**typed(name), "id": name, "parentId": parent} for name, parent in entries]
     return written([HEADER, *nodes])
 
@@ -61,7 +61,7 @@ def said(*records: object) -> list[tuple[Speaker, Kind, str]]:
 
 
 def test_a_prompt_is_text_or_blocks() -> None:
-    """Pictures are named."""
+    """A prompt is text or blocks, with labels in place of pictures."""
     picture = {"type": "image", "mimeType": "image/png", "data": "A" * 4096}
 
     assert said(typed("Fix it")) == [(Speaker.HUMAN, Kind.PROMPT, "Fix it")]
@@ -70,7 +70,7 @@ def test_a_prompt_is_text_or_blocks() -> None:
 
 
 def test_a_called_skill_appears_by_name() -> None:
-    """Its text is dropped; the user's words after it are kept."""
+    """A called skill appears by name without its text; the user's text after it is kept."""
     skill = '<skill name="review" location="/s/review.md">\nLook hard.\n</skill>'
 
     assert said(typed(f"{skill}\n\nat a.py")) == [(Speaker.HUMAN, Kind.PROMPT, "/skill:review at a.py")]
@@ -78,7 +78,7 @@ def test_a_called_skill_appears_by_name() -> None:
 
 
 def test_a_reply_has_thinking_prose_and_calls() -> None:
-    """They share a group; an interrupted reply has the reason."""
+    """All parts of a reply share a group; an interrupted reply has the reason."""
     reply = replied({"type": "thinking", "thinking": "Hm"}, "I look.", call("bash", command="ls"), responseId="r1")
     found = [turn for turn in events(reply) if isinstance(turn, Turn)]
 
@@ -97,7 +97,7 @@ def test_a_reply_has_thinking_prose_and_calls() -> None:
     [("read", ("a.py",), ()), ("edit", (), ("a.py",)), ("write", (), ("a.py",)), ("ls", (), ())],
 )
 def test_results_have_the_files_that_were_touched(tool: str, reads: tuple[str, ...], writes: tuple[str, ...]) -> None:
-    """A failed call touches no file."""
+    """Results list the affected files; a failed call affects no file."""
     request = replied(call(tool, path="a.py"))
     done, failed = (reading.turns(PI, HEADER, request, ended("x", failed=failed))[-1] for failed in (False, True))
 
@@ -106,7 +106,7 @@ def test_results_have_the_files_that_were_touched(tool: str, reads: tuple[str, .
 
 
 def test_a_shell_command_of_the_user_is_the_users() -> None:
-    """It comes with its output."""
+    """The user is the author of a shell command that the user ran; its output is kept."""
     call, result = reading.turns(PI, HEADER, message("bashExecution", command="ls", output="no", exitCode=1))
 
     assert (call.speaker, call.kind, call.text) == (Speaker.HUMAN, Kind.CALL, "! ls")
@@ -114,7 +114,7 @@ def test_a_shell_command_of_the_user_is_the_users() -> None:
 
 
 def test_summaries_and_injected_messages_have_their_own_kinds() -> None:
-    """Compactions, summaries of branches, and messages of extensions."""
+    """Compactions, branch summaries and extension messages have separate kinds."""
     assert said(
         entry("compaction", summary="So far."),
         entry("branch_summary", summary="Tried that."),
@@ -129,7 +129,7 @@ def test_summaries_and_injected_messages_have_their_own_kinds() -> None:
 
 
 def test_records_describe_the_session() -> None:
-    """Folder, origin of a fork, title, models and usage."""
+    """Records provide folder, origin of a fork, title, models and usage."""
     header = {**HEADER, "parentSession": "/h/sessions/--work--/2026-03-01T09-00-00-000Z_019e19b4-origin.jsonl"}
     usage = {"input": 5, "cacheRead": 3, "cacheWrite": 1, "output": 2}
     found = reading.events(
@@ -145,7 +145,7 @@ def test_records_describe_the_session() -> None:
 
 
 def test_other_records_are_skipped_by_reason() -> None:
-    """State is bookkeeping; unknown types are named."""
+    """State is bookkeeping, and unknown types are skipped by type name."""
     records = [entry("label"), entry("thinking_level_change"), entry("new"), message("new"), {**HEADER, "id": "other"}]
 
     assert [reason for _, reason in skipped(events(*records))] == [
@@ -166,22 +166,22 @@ def left(data: bytes, start_line: int = 1, start_byte: int = 0) -> list[tuple[in
 
 
 def test_a_conversation_without_branches_abandons_nothing() -> None:
-    """Each entry follows the one before."""
+    """No line is abandoned if each entry follows the previous entry."""
     assert left(grown(("a", None), ("b", "a"), ("c", "b"))) == []
 
 
 def test_an_abandoned_branch_is_noted() -> None:
-    """From the entry after the fork up to the new branch."""
+    """The abandoned range extends from the entry after the fork to the start of the new branch."""
     assert left(grown(("a", None), ("b", "a"), ("c", "b"), ("d", "a"))) == [(5, "3")]
 
 
 def test_a_branch_that_is_resumed_is_active() -> None:
-    """The branch with the last entry counts."""
+    """The branch with the last entry is active."""
     assert left(grown(("a", None), ("b", "a"), ("c", "a"), ("d", "b"))) == [(5, "4")]
 
 
 def test_entries_without_events_abandon_nothing() -> None:
-    """Such as a label on an earlier entry."""
+    """An entry without events, such as a label on an earlier entry, abandons no branch."""
     label = {**entry("label"), "id": "x", "parentId": "a"}
     data = grown(("a", None), ("b", "a"))
 
@@ -190,17 +190,17 @@ def test_entries_without_events_abandon_nothing() -> None:
 
 
 def test_a_new_root_abandons_everything_before() -> None:
-    """The user may take back the very first prompt."""
+    """A new root abandons all earlier entries, for example after the first prompt was taken back."""
     assert left(grown(("a", None), ("b", "a"), ("c", None))) == [(4, "2")]
 
 
 def test_an_entry_with_a_lost_parent_follows_the_previous_entry() -> None:
-    """A damaged line does not abandon everything before."""
+    """A damaged line does not abandon the entries before it."""
     assert left(grown(("a", None), ("b", "lost"), ("c", "b"))) == []
 
 
 def test_a_rewind_beyond_the_start_of_reading_asks_for_the_whole_file() -> None:
-    """Earlier lines are unknown."""
+    """A rewind to a line before the start of reading requests a read of the whole file."""
     data = grown(("a", None), ("b", "a"), ("c", "b"), ("d", "a"))
     third = reading.exchanges(PI, data)[2].span
 
@@ -210,7 +210,7 @@ def test_a_rewind_beyond_the_start_of_reading_asks_for_the_whole_file() -> None:
 
 @given(st.lists(st.integers(0, 9), max_size=10))
 def test_exactly_the_last_entry_and_its_ancestors_are_active(parents: list[int]) -> None:
-    """For any tree."""
+    """In any tree, exactly the last entry and its ancestors are active."""
     nodes = [("0", None), *((str(n), str(parent % n)) for n, parent in enumerate(parents, 1))]
     on_branch, entry = set[int](), len(nodes) - 1
     while entry >= 0:
@@ -227,7 +227,7 @@ def test_exactly_the_last_entry_and_its_ancestors_are_active(parents: list[int])
 
 
 def test_a_copied_entry_keeps_its_id_and_other_entries_differ() -> None:
-    """Ids of entries are short, so the time is part of the record id."""
+    """Record IDs include the time, because entry IDs are short."""
     one, other = ({**typed("A"), "id": "abcd1234", "timestamp": time} for time in (TIME, "2026-03-02T10:00:00.000Z"))
     records = [turn.record for turn in reading.turns(PI, HEADER, one, one, other)]
 
@@ -235,7 +235,7 @@ def test_a_copied_entry_keeps_its_id_and_other_entries_differ() -> None:
 
 
 def test_only_its_own_header_is_recognised() -> None:
-    """By id and folder."""
+    """A header is recognised by its ID and its folder."""
     assert [known.agent for known in all_formats() if known.recognises([HEADER])] == ["pi"]
     assert not PI.recognises([{"type": "session"}, {"type": "message", "id": "a", "cwd": "/"}, {}])
 
