@@ -1,1 +1,1 @@
-"""Is the right thing found?"""
+"""Tests of `search/`."""

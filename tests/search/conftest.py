@@ -1,4 +1,4 @@
-"""What the tests of search start from."""
+"""Fixtures for tests of search."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""An embedder that needs no model: each word has a direction of its own, a text points where its words do."""
+"""Embedder without a model: the vector of a text is the sum of fixed random vectors of its words."""
 
 import re
 from collections.abc import Sequence
@@ -16,20 +16,20 @@ _WORD = re.compile(r"\w+")
 
 
 class FakeEmbedder:
-    """Texts with common words are near each other. The same text has the same vector in every process."""
+    """Embedder that makes texts with common words similar. Vectors are the same in every process."""
 
     dimension = 32
 
     def __init__(self, name: str = "fake/1", *, missing: bool = False) -> None:
-        """Models of different names disagree; a missing one refuses to embed."""
+        """Embedders with different names give different vectors; with `missing`, embedding raises an error."""
         self.name, self._missing = name, missing
 
     def load(self, _name: str, *, record: Path | None = None) -> Self:  # noqa: ARG002 - the signature is `embedder.load`'s
-        """What stands in for `embedder.load` finds this one under every name."""
+        """Return this embedder for every name, as a replacement of `embedder.load`."""
         return self
 
     def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
-        """One unit vector per text."""
+        """Return one unit vector per text."""
         if self._missing:
             raise ModelUnavailable("the model is missing")
         rows = np.array([self._vector(text) for text in texts], dtype=np.float32).reshape(-1, self.dimension)
@@ -37,7 +37,7 @@ class FakeEmbedder:
         return rows
 
     def read(self, texts: Sequence[str]) -> TextEmbeddings:
-        """The same vectors; a token for each word, which is nearest to itself."""
+        """Return the vectors of the texts, and one token embedding per word."""
         spans = [[word.span() for word in _WORD.finditer(text.lower())] for text in texts]
         return TextEmbeddings(self.embed(texts), [self._tokens(text) for text in texts], spans)
 

@@ -1,4 +1,4 @@
-"""Small made-up archives, told in a few words."""
+"""Builders of small demo archives for search tests."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -19,13 +19,13 @@ from palaver.search.rank.fusion import Event
 from .fake_embedder import FakeEmbedder
 
 LINES = 3
-"""An exchange stands on three lines: what is asked, what is touched, what is answered."""
+"""Lines of an exchange: the prompt, the tool call and the reply."""
 NO_FILTERS = Filters()
 
 
 @dataclass(frozen=True)
 class Said:
-    """One exchange."""
+    """Content of one exchange."""
 
     prompt: str
     answer: str = ""
@@ -34,7 +34,7 @@ class Said:
     writes: tuple[str, ...] = ()
 
     def exchange(self, ordinal: int, cwd: str = "") -> Exchange:
-        """The exchange on its lines."""
+        """Return the exchange with its line numbers."""
         line = ordinal * LINES + 1
         turns = (
             Turn(line, Speaker.HUMAN, Kind.PROMPT, self.prompt, self.at),
@@ -54,7 +54,7 @@ def learned(
     files: Sequence[str] = (),
     at: int | None = None,
 ) -> Observation:
-    """An observation."""
+    """Return an observation with this title."""
     evidence = (Evidence(*lines, "quote"),) if lines else ()
     return Observation(
         type, title, concepts=tuple(concepts), files_modified=tuple(files), evidence=evidence, at=at, extractor="test-1"
@@ -63,7 +63,7 @@ def learned(
 
 @dataclass
 class History:
-    """A store with its index, and what happens to it."""
+    """Archive and index that a test fills step by step."""
 
     folder: Path
     embedder: Embedder = field(default_factory=FakeEmbedder)
@@ -73,7 +73,7 @@ class History:
         self.generations = Generations(self.folder / "index")
 
     def say(self, name: str, *said: Said, project: str = "", cwd: str = "") -> list[int]:
-        """Make these the exchanges of a session; their keys."""
+        """Store these exchanges as a session and return their keys."""
         with self.store.transaction():
             number = self.store.sessions.save(Session("test", name, project=project or name, cwd=cwd, title=name))
             known = self.store.sources.by_archived(f"test/{name}.jsonl")
@@ -85,14 +85,14 @@ class History:
         return [key for _, key in mine]
 
     def learn(self, exchange: int, *observations: Observation) -> list[int]:
-        """Make these the observations of an exchange; their keys."""
+        """Store these observations of an exchange and return their keys."""
         session = self.store.items.load([exchange])[exchange].session
         with self.store.transaction():
             self.store.observations.replace(exchange, session, observations, "test-1")
         return [stored.key for stored in self.store.observations.of_exchange(exchange)]
 
     def embed(self) -> int:
-        """Give every item its vectors."""
+        """Embed every item."""
         return self._indexer().embed(lambda _done, _total: None)
 
     def publish(self) -> Generation | None:
@@ -100,15 +100,15 @@ class History:
         return self._indexer().publish()
 
     def engine(self, store: Store | None = None) -> Engine:
-        """A new reader."""
+        """Return a new search engine."""
         return Engine(store or self.store, self.generations, self.embedder)
 
     def search(self, *concepts: str, mode: Mode = Mode.BOTH, limit: int = 50, filters: Filters = NO_FILTERS) -> Results:
-        """What a new reader finds."""
+        """Search with a new engine and return the results."""
         return Hits(self.store, self.engine()).search(Query(concepts, mode, limit, filters))
 
     def ids(self, *concepts: str, mode: Mode = Mode.BOTH, filters: Filters = NO_FILTERS) -> list[str]:
-        """The ids of what a new reader finds."""
+        """Search with a new engine and return the IDs of the hits."""
         return [hit.id for hit in self.search(*concepts, mode=mode, filters=filters).hits]
 
     def _indexer(self) -> Indexer:
@@ -116,7 +116,7 @@ class History:
 
 
 def keys(events: Sequence[Event]) -> list[int]:
-    """Which events, in their order."""
+    """Return the keys of these events in order."""
     return [event.key for event in events]
 
 

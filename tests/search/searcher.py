@@ -1,7 +1,7 @@
-"""A process that searches, for tests that damage what it has open.
+"""Process that searches, for tests that damage the files it has open.
 
-Reads a line at a time: `open DATABASE INDEX` opens an archive anew, `ask` asks the one that is open. Answers each with
-a line of JSON: the keys that words find, and those that vectors do.
+It reads commands from standard input, one per line. `open DATABASE INDEX` opens an archive, and `ask` searches it. Each
+reply is a line of JSON with the keys that text search finds and the keys that vector search finds.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Do the three layers hand out what was said, whole, in order, and nothing outside the archive?"""
+"""Tests of the three layers of search."""
 
 import random
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ LONG = "word " * 3_000
 
 
 def prompts(number: int) -> list[dict[str, object]]:
-    """An exchange of four lines."""
+    """Return the lines of an exchange of four lines."""
     return [
         said(f"question {number}", uuid=f"q{number}", cwd="/code/app"),
         replied(
@@ -49,7 +49,7 @@ def prompts(number: int) -> list[dict[str, object]]:
 
 @pytest.fixture
 def transcript(tmp_path: Path) -> Path:
-    """Thirty exchanges on 120 lines."""
+    """A transcript of thirty exchanges on 120 lines."""
     path = tmp_path / "source" / "-work-app" / "11111111-0000-4000-8000-000000000001.jsonl"
     path.parent.mkdir(parents=True)
     path.write_bytes(written(line for number in range(30) for line in prompts(number)))
@@ -58,7 +58,7 @@ def transcript(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def store(tmp_path: Path, transcript: Path) -> Iterator[Store]:
-    """The store after one pass."""
+    """The database after one ingest run."""
     place = Home(tmp_path / "home")
     place.make()
     with Store.create(place.database) as made:
@@ -85,8 +85,8 @@ def learn(store: Store, exchange: int, *observations: Observation) -> list[str]:
     return [f"obs-{stored.key}" for stored in store.observations.of_exchange(exchange)]
 
 
-def test_without_an_archive(tmp_path: Path) -> None:
-    """Where nothing was archived there is nothing to open, and nothing is made."""
+def test_a_missing_archive_is_not_created(tmp_path: Path) -> None:
+    """Opening a home without an archive fails and creates no files."""
     with pytest.raises(StoreMissing):
         ArchiveSearch(Home(tmp_path / "nothing"))
 
@@ -94,7 +94,7 @@ def test_without_an_archive(tmp_path: Path) -> None:
 
 
 def test_from_search_to_the_lines(layers: ArchiveSearch, archived: str) -> None:
-    """What layer 1 names, layer 2 explains and layer 3 shows."""
+    """The ID of a hit from layer 1 gives details in layer 2, and their lines can be read in layer 3."""
     hit = layers.find(Query.parse("question 7", mode="text", limit=1)).hits[0]
     [detail] = layers.details([hit.id])
     passage = layers.read(hit.path, detail.start_line, detail.end_line)
@@ -104,8 +104,8 @@ def test_from_search_to_the_lines(layers: ArchiveSearch, archived: str) -> None:
     assert passage.exchanges[0].answer == detail.observation.narrative == "answer 7"
 
 
-def test_details_come_in_the_order_asked(store: Store, layers: ArchiveSearch) -> None:
-    """Observations and exchanges may be mixed; they come in the order of the ids, each once."""
+def test_details_are_in_the_requested_order(store: Store, layers: ArchiveSearch) -> None:
+    """Observations and exchanges can be mixed; each is returned once, in the order of the IDs."""
     second, first = learn(store, 1, learned("second", lines=(1, 2)), learned("first", ObservationType.DECISION))
 
     found = layers.details([first, "ex-3", second, first])
@@ -119,22 +119,24 @@ def test_details_come_in_the_order_asked(store: Store, layers: ArchiveSearch) ->
 
 
 @pytest.mark.parametrize("unknown", ["ex-999", "obs-1", "1", "", "ex-", "ex--1", "obs-٣", "ex-" + "9" * 30])
-def test_unknown_ids_are_all_named(layers: ArchiveSearch, unknown: str) -> None:
-    """Ids that no item has are refused together; an exchange's key is no observation's."""
+def test_all_unknown_ids_are_reported(layers: ArchiveSearch, unknown: str) -> None:
+    """All unknown IDs are in one error; the key of an exchange is not an observation ID."""
     with pytest.raises(UnknownIds) as refused:
         layers.details(["ex-1", unknown, "ex-777"])
 
     assert refused.value.ids == (unknown, "ex-777")
 
 
-def test_an_id_is_found_however_it_is_typed(layers: ArchiveSearch) -> None:
-    """Who types it in capitals or with zeros gets what it names, under the name that it has, and once."""
+def test_ids_are_normalised(layers: ArchiveSearch) -> None:
+    """An ID in capitals or with leading zeros finds its item, which is returned once under its normal ID."""
     assert [detail.id for detail in layers.details(["EX-1", "ex-001", "ex_2"])] == ["ex-1", "ex-2"]
     assert layers.timeline("EX-1").anchor == "ex-1"
 
 
-def test_an_id_whose_item_is_gone_is_told_apart(store: Store, layers: ArchiveSearch) -> None:
-    """What was learned anew has another id; whoever kept the old one hears so, and that a search finds it again."""
+def test_the_id_of_a_deleted_item_has_its_own_error(store: Store, layers: ArchiveSearch) -> None:
+    """The error for an ID that no longer exists suggests a new search, because items that are extracted again have new
+    IDs.
+    """
     [old] = learn(store, 1, learned("The kettle leaks"))
     [new] = learn(store, 1, learned("The kettle is mended"))
 
@@ -151,14 +153,14 @@ def test_an_id_whose_item_is_gone_is_told_apart(store: Store, layers: ArchiveSea
 
 @pytest.mark.parametrize("count", [0, IDS_MAX + 1])
 def test_the_number_of_ids_is_limited(layers: ArchiveSearch, count: int) -> None:
-    """None at all and more than twenty are refused."""
+    """An empty list and more than twenty IDs are refused."""
     with pytest.raises(TooManyIds):
         layers.details([f"ex-{number}" for number in range(1, count + 1)])
     assert len(layers.details([f"ex-{number}" for number in range(1, IDS_MAX + 1)])) == IDS_MAX
 
 
-def test_long_answers_are_cut_in_layer_two(store: Store, layers: ArchiveSearch) -> None:
-    """A detail of an exchange stays within the price of a detail."""
+def test_long_replies_are_truncated_in_layer_2(store: Store, layers: ArchiveSearch) -> None:
+    """Details of an exchange stay within the token budget of layer 2."""
     [detail] = layers.details(["ex-20"])
 
     assert len(store.exchanges.load([20])[20].exchange.answer) > 2_000
@@ -177,7 +179,7 @@ def lines_of(passage: TranscriptExcerpt) -> list[int]:
 def test_a_range_is_read_exactly(
     layers: ArchiveSearch, archived: str, start: int, end: int, expected: list[int]
 ) -> None:
-    """A range, also one that begins or ends inside an exchange or past the end, gives the turns on its lines."""
+    """A range gives the turns on its lines, even if it begins or ends within an exchange or after the last line."""
     passage = layers.read(archived, start, end)
 
     assert lines_of(passage) == expected
@@ -186,8 +188,8 @@ def test_a_range_is_read_exactly(
     assert [exchange.ordinal for exchange in passage.exchanges] == sorted({(line - 1) // 4 for line in expected})
 
 
-def test_reading_on_reads_everything_once(layers: ArchiveSearch, archived: str) -> None:
-    """A reply that would be too long is cut; going on at `next_line` reads each line exactly once."""
+def test_reading_from_next_line_returns_every_line_once(layers: ArchiveSearch, archived: str) -> None:
+    """A long reply is truncated; reading on at `next_line` returns each line exactly once."""
     start, seen, replies = 1, list[int](), 0
     while True:
         passage = layers.read(archived, start)
@@ -203,16 +205,16 @@ def test_reading_on_reads_everything_once(layers: ArchiveSearch, archived: str) 
     assert seen == list(range(1, 121))
 
 
-def test_what_fits_is_not_shortened(layers: ArchiveSearch, archived: str) -> None:
-    """Long output is shortened only where the whole range would not fit."""
+def test_output_that_fits_is_not_truncated(layers: ArchiveSearch, archived: str) -> None:
+    """Long output is truncated only if the whole range does not fit."""
     whole, all_of_it = layers.read(archived, 1, 4), layers.read(archived)
 
     assert whole.exchanges[0].turns[2].text == "0 " + ("printed " * 400).strip()
     assert len(all_of_it.exchanges[0].turns[2].text) < len(whole.exchanges[0].turns[2].text)
 
 
-def test_one_line_is_never_cut(tmp_path: Path) -> None:
-    """A single line longer than the budget is given whole, and reading goes on after it."""
+def test_a_single_line_is_not_truncated(tmp_path: Path) -> None:
+    """A line longer than the budget is returned completely, and reading continues after it."""
     path = tmp_path / "source" / "-work-app" / "long.jsonl"
     path.parent.mkdir(parents=True)
     path.write_bytes(written([said(LONG * 5, uuid="1"), replied(text(LONG), uuid="2"), said("after", uuid="3")]))
@@ -232,16 +234,18 @@ def test_one_line_is_never_cut(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("start", "end"), [(0, None), (-1, 5), (5, 4), (121, None), (999, 1_000)])
-def test_impossible_ranges(layers: ArchiveSearch, archived: str, start: int, end: int | None) -> None:
-    """Ranges that begin before the first or past the last line, or end before they begin, are refused."""
+def test_invalid_ranges_are_refused(layers: ArchiveSearch, archived: str, start: int, end: int | None) -> None:
+    """Ranges that start below line 1 or after the last line, or end before their start, are refused."""
     with pytest.raises(InvalidLineRange):
         layers.read(archived, start, end)
     with pytest.raises(InvalidLineRange):
         next(layers.read_raw(archived, start, end))
 
 
-def test_nothing_outside_can_be_read(layers: ArchiveSearch, archived: str, transcript: Path, tmp_path: Path) -> None:
-    """Paths that lead out, links, folders, stray files and names that do not exist are all refused alike."""
+def test_only_archived_files_can_be_read(
+    layers: ArchiveSearch, archived: str, transcript: Path, tmp_path: Path
+) -> None:
+    """Paths outside the archive, links, folders, stray files and unknown names are refused with the same error."""
     root = tmp_path / "home" / "archive"
     (root / "link.jsonl").symlink_to(transcript)
     (root / "folder").symlink_to(transcript.parent)
@@ -268,15 +272,15 @@ def test_nothing_outside_can_be_read(layers: ArchiveSearch, archived: str, trans
 
 
 def test_raw_lines_are_the_agents_own(layers: ArchiveSearch, archived: str, transcript: Path) -> None:
-    """Raw lines are byte for byte what the agent wrote, line ends included."""
+    """Raw lines are byte for byte those of the agent's file, including line endings."""
     lines = transcript.read_bytes().splitlines(keepends=True)
 
     assert b"".join(layers.read_raw(archived)) == transcript.read_bytes()
     assert list(layers.read_raw(archived, 5, 7)) == lines[4:7]
 
 
-def test_a_transcript_says_whose_it_is(layers: ArchiveSearch, archived: str) -> None:
-    """Layer 3 names the session, the project and the folder it was held in."""
+def test_a_transcript_has_its_session(layers: ArchiveSearch, archived: str) -> None:
+    """Layer 3 shows the session, the project and the working directory."""
     passage = layers.read(archived, 1, 1)
 
     assert (passage.agent, passage.project, passage.cwd) == ("claude-code", "app", "/code/app")
@@ -285,7 +289,7 @@ def test_a_transcript_says_whose_it_is(layers: ArchiveSearch, archived: str) -> 
 
 
 def taken_up(tmp_path: Path, *records: dict[str, object]) -> tuple[Home, str]:
-    """A home that holds one transcript, and the path of its copy."""
+    """Return a home with one ingested transcript, and the path of its raw copy."""
     path = tmp_path / "source" / "-work-app" / "22222222-0000-4000-8000-000000000002.jsonl"
     path.parent.mkdir(parents=True)
     path.write_bytes(written(records))
@@ -297,8 +301,8 @@ def taken_up(tmp_path: Path, *records: dict[str, object]) -> tuple[Home, str]:
     return place, archived
 
 
-def test_a_secret_finds_what_stands_in_its_place(tmp_path: Path) -> None:
-    """Only what held that very secret is found, and the answer does not repeat it."""
+def test_a_secret_is_found_by_its_placeholder(tmp_path: Path) -> None:
+    """Only exchanges with that secret are found, and the result does not repeat the secret."""
     one, other, unknown = (TOKENS["github-pat"](random.Random(seed)) for seed in range(3))
     place, _ = taken_up(
         tmp_path,
@@ -317,8 +321,8 @@ def test_a_secret_finds_what_stands_in_its_place(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("end", [4, None])
-def test_a_branch_that_was_left_is_marked(tmp_path: Path, end: int | None) -> None:
-    """What the person rewound is told from what stayed, even where the rewind follows after the lines asked for."""
+def test_an_abandoned_branch_is_marked(tmp_path: Path, end: int | None) -> None:
+    """Exchanges that the user rewound are marked, even if the rewind is after the requested lines."""
     place, archived = taken_up(
         tmp_path,
         said("first", uuid="q1", cwd="/code/app"),
@@ -336,8 +340,8 @@ def test_a_branch_that_was_left_is_marked(tmp_path: Path, end: int | None) -> No
     assert "(line 3, rewound)" in Renderer().read(passage)
 
 
-def test_a_fork_is_no_sub_agent(tmp_path: Path) -> None:
-    """A session that a person forked names its origin and is shown as the main conversation it is."""
+def test_a_fork_is_not_a_sub_agent(tmp_path: Path) -> None:
+    """A session that the user forked names its origin and is shown as a main conversation."""
     origin = "11111111-0000-4000-8000-000000000001"
     place, archived = taken_up(
         tmp_path, said("go on", uuid="q1", cwd="/code/app", forkedFrom={"sessionId": origin, "messageUuid": "m"})
@@ -352,7 +356,7 @@ def test_a_fork_is_no_sub_agent(tmp_path: Path) -> None:
 
 
 def test_private_spans_are_in_no_layer(tmp_path: Path) -> None:
-    """Layer 3 leaves out what a person marked, over the parts of a message, also where reading begins within it."""
+    """Layer 3 omits a private span across parts of a message, even if the range begins within it."""
     path = tmp_path / "source" / "-work-app" / "long.jsonl"
     path.parent.mkdir(parents=True)
     tag = "<private>"

@@ -20,11 +20,11 @@ from ..archiver.formats.claude_code.claude_lines import replied, said, text, wri
 
 WORDS = ("kettle", "spoon", "teapot")
 EXCHANGES = 4
-"""Exchanges of each session, on two lines each."""
+"""Exchanges of each session; each exchange has two lines."""
 
 
 def transcripts(folder: Path) -> Path:
-    """Write three sessions of a project each, about one word each."""
+    """Write three sessions, each with its own project and topic."""
     for place, word in enumerate(WORDS):
         path = folder / f"-work-{word}" / f"{place}1111111-0000-4000-8000-000000000001.jsonl"
         path.parent.mkdir(parents=True)
@@ -53,7 +53,7 @@ def transcripts(folder: Path) -> Path:
 
 
 def archive(folder: Path) -> AbstractContextManager[SearchIndex]:
-    """Open today's implementation over the sessions."""
+    """Return an `ArchiveSearch` over the sessions."""
     home = Home(folder / "home")
     home.make()
     with Store.create(home.database) as store:
@@ -119,7 +119,7 @@ def test_quoted_phrases_match_literally(index: SearchIndex) -> None:
 
 
 def test_an_empty_result_is_explained(index: SearchIndex) -> None:
-    """Without hits there is an explanation, with the missing words and the hits without each filter."""
+    """A result without hits has an explanation with the missing words and the number of hits without each filter."""
     nothing = index.find(query("zzyzx"))
     filtered = index.find(query("kettle", projects=["/work/spoon"]))
 
@@ -131,14 +131,14 @@ def test_an_empty_result_is_explained(index: SearchIndex) -> None:
 
 
 def test_grouping_returns_each_session_once(index: SearchIndex) -> None:
-    """Grouped by session, each session has one hit."""
+    """A search grouped by session returns one hit for each session."""
     found = index.find(query("brass", by=Grouping.SESSION.value))
 
     assert len(found.hits) == len({hit.session_id for hit in found.hits}) == len(WORDS)
 
 
 def test_a_query_without_words_returns_the_newest(index: SearchIndex) -> None:
-    """Without words, all that satisfies the filters is found."""
+    """A search without words returns all events that satisfy the filters."""
     found = index.find(Query((), Mode.TEXT, limit=50, filters=Filters(projects=("/work/teapot",))))
 
     assert len(found.hits) == EXCHANGES
@@ -155,7 +155,7 @@ def test_details_are_those_of_the_hits_in_order(index: SearchIndex) -> None:
 
 
 def test_unknown_and_too_many_ids_are_refused(index: SearchIndex) -> None:
-    """The error names the unknown ids; no more than `IDS_MAX` are accepted."""
+    """The error lists the unknown IDs; more than `IDS_MAX` IDs are refused."""
     with pytest.raises(UnknownIds, match="ex-99999"):
         index.details(["ex-99999"])
     for ids in ([], [f"ex-{number}" for number in range(IDS_MAX + 1)]):
@@ -173,7 +173,7 @@ def test_read_returns_the_lines_of_a_hit(index: SearchIndex) -> None:
     assert index.read(hit.path).total_lines == 2 * EXCHANGES
 
 
-def test_read_refuses_what_does_not_exist(index: SearchIndex) -> None:
+def test_read_refuses_invalid_paths_and_lines(index: SearchIndex) -> None:
     """Paths outside the archive and impossible lines are refused."""
     [hit, *_] = index.find(query("kettle")).hits
     with pytest.raises(PathOutsideArchive):

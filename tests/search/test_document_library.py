@@ -1,4 +1,4 @@
-"""The library: documents taken up, found, told of and deleted."""
+"""Tests of the document library: indexing, searching, listing and deleting documents."""
 
 import subprocess
 import sys
@@ -62,8 +62,8 @@ def found(
     return [one.held for one in documents.search(query, wanted, mode=mode)]
 
 
-def test_what_was_indexed_is_found_at_once(documents: DocumentLibrary, folder: Path) -> None:
-    """By words and by meaning, without waiting for anybody."""
+def test_an_indexed_file_is_found_at_once(documents: DocumentLibrary, folder: Path) -> None:
+    """Text search and vector search find an indexed file immediately."""
     done = documents.index_file(folder / "guide.md", "docs")
 
     for mode in Mode:
@@ -72,7 +72,7 @@ def test_what_was_indexed_is_found_at_once(documents: DocumentLibrary, folder: P
 
 
 def test_scores_and_similarities_are_two_numbers(documents: DocumentLibrary, folder: Path) -> None:
-    """One orders the list, the other is a true cosine, and there is none where only words were asked."""
+    """Results are ordered by score; the similarity is a cosine, or None in text mode."""
     documents.index_directory(folder, async_mode=False)
 
     [best, *_] = documents.search("heat the kiln slowly")
@@ -84,8 +84,8 @@ def test_scores_and_similarities_are_two_numbers(documents: DocumentLibrary, fol
     assert words.similarity is None
 
 
-def test_filters_hold(documents: DocumentLibrary, folder: Path) -> None:
-    """By namespace, kind, file, folder and language."""
+def test_filters_select_chunks(documents: DocumentLibrary, folder: Path) -> None:
+    """Filters by namespace, kind, file, folder and language return only matching chunks."""
     documents.index_file(folder / "guide.md", "docs")
     documents.index_file(folder / "kiln.py", "code")
 
@@ -100,8 +100,8 @@ def test_filters_hold(documents: DocumentLibrary, folder: Path) -> None:
         assert {held.chunk.kind for held in found(documents, "heat kiln", wanted)} == kinds
 
 
-def test_what_has_nothing_to_do_with_a_query_is_left_out(documents: DocumentLibrary, folder: Path) -> None:
-    """An empty answer is an answer; an empty query is a mistake."""
+def test_unrelated_chunks_are_not_returned(documents: DocumentLibrary, folder: Path) -> None:
+    """A query without matches returns an empty list; an empty query raises InvalidInput."""
     documents.index_directory(folder, async_mode=False)
 
     assert found(documents, "quarterly revenue", mode=Mode.TEXT) == []
@@ -111,8 +111,8 @@ def test_what_has_nothing_to_do_with_a_query_is_left_out(documents: DocumentLibr
         documents.search("kiln", limit=0)
 
 
-def test_deleted_chunks_are_found_no_more(documents: DocumentLibrary, folder: Path) -> None:
-    """By id, file, folder, namespace or all; what is named and not there is told apart."""
+def test_deleted_chunks_are_not_found(documents: DocumentLibrary, folder: Path) -> None:
+    """Chunks can be deleted by ID, file, folder, namespace or all at once; unknown IDs are not in the result."""
     guide = documents.index_file(folder / "guide.md", "docs").chunk_ids
     documents.index_file(folder / "kiln.py", "code")
 
@@ -127,16 +127,16 @@ def test_deleted_chunks_are_found_no_more(documents: DocumentLibrary, folder: Pa
     assert (documents.delete_namespace("other"), documents.delete_namespace("docs")) == (0, 2)
 
 
-def test_chunks_are_had_by_id_and_by_page(documents: DocumentLibrary, folder: Path) -> None:
-    """In the order asked; unknown ones are left out."""
+def test_chunks_are_returned_by_id_and_by_page(documents: DocumentLibrary, folder: Path) -> None:
+    """`get` returns chunks in the order of the IDs and skips unknown IDs."""
     one, two = documents.index_file(folder / "guide.md").chunk_ids
 
     assert [held.id for held in documents.get([two, "chunk_99", one, two])] == [two, one]
     assert [held.id for held in documents.page(limit=1, offset=1)] == [two]
 
 
-def test_statistics_count_what_is_held(documents: DocumentLibrary, folder: Path) -> None:
-    """Files once, chunks by namespace and kind."""
+def test_statistics_count_files_and_chunks(documents: DocumentLibrary, folder: Path) -> None:
+    """Each file is counted once, and chunks are counted by namespace and kind."""
     documents.index_directory(folder, "a", async_mode=False)
     documents.index_file(folder / "kiln.py", "b")
 
@@ -149,7 +149,9 @@ def test_statistics_count_what_is_held(documents: DocumentLibrary, folder: Path)
 def test_waiting_means_embedded_and_published(
     documents: DocumentLibrary, store: Store, generations: Generations, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without `async_mode` nothing is left to do; with it, embedding is, and words find it meanwhile."""
+    """With `async_mode`, files are searchable by words before they are embedded; without it, they are embedded and
+    published.
+    """
     monkeypatch.setattr(document_library, "_PATIENCE", 300.0)
     assert documents.index_directory(folder, async_mode=True).unembedded == 3
     assert generations.current() is None
@@ -161,8 +163,8 @@ def test_waiting_means_embedded_and_published(
     assert current.manifest.watermark == store.changes.last()
 
 
-def test_what_takes_long_is_queued(documents: DocumentLibrary, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`async_mode` comes back after some seconds; the rest lies in the database until somebody works it off."""
+def test_slow_indexing_is_queued(documents: DocumentLibrary, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`async_mode` returns after its time limit and leaves the remaining files in a queue."""
     monkeypatch.setattr(document_library, "_PATIENCE", -1.0)
     assert documents.index_directory(folder).queued == 2
     assert documents.stats().queued == 2
@@ -171,18 +173,18 @@ def test_what_takes_long_is_queued(documents: DocumentLibrary, folder: Path, mon
     assert found(documents, "stir glaze")
 
 
-def test_without_a_model_words_find_it(store: Store, generations: Generations, folder: Path) -> None:
-    """And nothing fails; what waits for the model is told."""
+def test_documents_are_found_by_words_without_a_model(store: Store, generations: Generations, folder: Path) -> None:
+    """Indexing succeeds without a model and reports the number of unembedded chunks."""
     documents = opened(store, generations, folder, missing=True)
 
     assert documents.index_directory(folder, async_mode=False).unembedded == 3
     assert found(documents, "stir glaze")
 
 
-def test_chunks_stand_among_all_hits(
+def test_archive_search_returns_chunks(
     documents: DocumentLibrary, store: Store, generations: Generations, folder: Path
 ) -> None:
-    """Layer 1 names file, lines and kind; the filter for projects keeps to a namespace."""
+    """Layer 1 shows the file, lines and kind of a chunk; the project filter accepts its namespace."""
     documents.index_directory(folder, "project:pots", async_mode=False)
 
     [hit, *_] = (
@@ -195,8 +197,8 @@ def test_chunks_stand_among_all_hits(
     assert (hit.path, hit.start_line, hit.end_line) == (str(folder / "kiln.py"), 1, 3)
 
 
-def test_layer_2_tells_the_whole_chunk(folder: Path, tmp_path: Path) -> None:
-    """With its place, under the id that layer 1 gave."""
+def test_layer_2_returns_the_whole_chunk(folder: Path, tmp_path: Path) -> None:
+    """Layer 2 accepts the ID from layer 1 and returns the text, headings and lines of the chunk."""
     home = Home(tmp_path / "home")
     with DocumentLibrary.open(home, [folder]) as documents:
         [public, _] = documents.index_file(folder / "guide.md").chunk_ids
@@ -212,8 +214,8 @@ def test_layer_2_tells_the_whole_chunk(folder: Path, tmp_path: Path) -> None:
     assert (detail.path, detail.start_line, detail.end_line) == (str(folder / "guide.md"), 3, 4)
 
 
-def test_a_chunk_is_no_observation(folder: Path, tmp_path: Path) -> None:
-    """Its key under another prefix, and its neighbours in a conversation, are refused with what to give instead."""
+def test_a_chunk_is_not_an_observation(folder: Path, tmp_path: Path) -> None:
+    """A chunk ID with another prefix is refused with a hint, and a timeline of a chunk is refused."""
     with DocumentLibrary.open(Home(tmp_path / "home"), [folder]) as documents:
         [public, *_] = documents.index_file(folder / "guide.md").chunk_ids
 
@@ -225,8 +227,8 @@ def test_a_chunk_is_no_observation(folder: Path, tmp_path: Path) -> None:
             layers.timeline(public)
 
 
-def test_what_one_process_indexed_another_finds(folder: Path, tmp_path: Path) -> None:
-    """At once, and it is gone there at once when it is deleted here."""
+def test_processes_see_the_documents_of_each_other(folder: Path, tmp_path: Path) -> None:
+    """A process finds a document that another process indexed, and no longer finds it after its deletion."""
     home = Home(tmp_path / "home")
     program = (
         "import sys; from pathlib import Path; from palaver.core.home import Home; "
@@ -242,16 +244,14 @@ def test_what_one_process_indexed_another_finds(folder: Path, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("namespace", ["", " ", "a\nb", "x" * 201, "project:a b", "project:"])
-def test_namespaces_are_short_lines(documents: DocumentLibrary, folder: Path, namespace: str) -> None:
-    """Any other name will do, but a project is named as in memories."""
+def test_invalid_namespaces_are_refused(documents: DocumentLibrary, folder: Path, namespace: str) -> None:
+    """Empty, multi-line and long namespaces and invalid project names are refused."""
     with pytest.raises(InvalidInput, match="Invalid namespace"):
         documents.index_file(folder / "guide.md", namespace)
 
 
-def test_agents_may_index_where_they_work_and_where_the_user_lives(
-    tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """And what the setting names; never the whole disk, nor Palaver's own home."""
+def test_agents_index_only_below_allowed_folders(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Allowed folders are the working folder, the user's home and the configured folders, without Palaver's home."""
     monkeypatch.chdir(tmp_path)
     assert usual_roots(["~/more"]) == (tmp_path, home, home / "more")
 
@@ -264,10 +264,10 @@ def test_agents_may_index_where_they_work_and_where_the_user_lives(
                 documents.index_file(path)
 
 
-def test_indexing_a_file_embeds_no_other(
+def test_indexing_a_file_does_not_embed_other_files(
     documents: DocumentLibrary, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The reply does not wait for what others queued."""
+    """The reply does not wait for the embedding of files that were queued earlier."""
     monkeypatch.setattr(document_library, "_PATIENCE", 300.0)
     assert documents.index_directory(folder).unembedded == 3
     (folder / "new.md").write_text("# New\n\nA new kiln.\n")
@@ -284,7 +284,7 @@ SECRET = "ghp_A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"
 def test_secrets_in_file_names_are_never_shown(
     documents: DocumentLibrary, folder: Path, store: Store, generations: Generations
 ) -> None:
-    """Replies, hits and statistics name the file by a placeholder; both names filter and delete it."""
+    """Replies, hits and statistics show a placeholder; the real name and the placeholder both select the file."""
     path = folder / f"{SECRET}.md"
     path.write_text("# Quokka\nThe quokka sleeps.\n")
     indexed = documents.index_file(path)

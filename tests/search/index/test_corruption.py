@@ -1,4 +1,4 @@
-"""A damaged index file kills no process and changes no answer; the next publication repairs it."""
+"""Tests of damaged index files: searches still answer, and the next publication repairs the index."""
 
 import json
 import os
@@ -23,7 +23,7 @@ SEARCHER = Path(__file__).parents[1] / "searcher.py"
 
 
 class Searcher:
-    """A process that searches. It dies where a damaged file kills it, and then gives no answer."""
+    """Process that searches. A damaged file may kill it, and then it gives no answer."""
 
     def __init__(self) -> None:
         path = os.pathsep.join([str(ROOT), *sys.path])
@@ -36,7 +36,7 @@ class Searcher:
         )
 
     def ask(self, *command: object) -> Any:
-        """What it finds."""
+        """Return the keys that text search and vector search find."""
         assert self._process.stdin
         assert self._process.stdout
         self._process.stdin.write(" ".join(map(str, command)) + "\n")
@@ -46,7 +46,7 @@ class Searcher:
         return json.loads(answer)
 
     def close(self) -> None:
-        """End it."""
+        """End the process."""
         self._process.communicate()
 
 
@@ -59,7 +59,7 @@ def searcher() -> Iterator[Searcher]:
 
 @pytest.fixture(scope="module")
 def history(tmp_path_factory: pytest.TempPathFactory) -> Iterator[History]:
-    """An archive whose index has grown once, with a graph above its vectors, and a tail."""
+    """Archive with an index that was updated once, has a vector graph, and is behind the database."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(vector_index, "EXACT_UP_TO", 3)
         made = History(tmp_path_factory.mktemp("corruption"))
@@ -101,13 +101,13 @@ DAMAGES = (truncated, zeroed, flipped, removed, emptied)
 
 
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: str(damage.__name__))
-def test_every_file(
+def test_a_damaged_file_changes_no_results(
     history: History,
     searcher: Searcher,
     tmp_path: Path,
     damage: Callable[[Path], None],
 ) -> None:
-    """With each file damaged in turn, a search finds everything, and the next publication repairs the index."""
+    """With each file damaged in turn, a search finds every item, and the next publication repairs the index."""
     database, index = history.folder / "palaver.db", tmp_path / "index"
     right = searcher.ask("open", database, tmp_path / "none")
     assert all(texts for texts in right[0])

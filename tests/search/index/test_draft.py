@@ -1,4 +1,4 @@
-"""Is an index that was written while the archive was filled the one that would be made afterwards?"""
+"""Tests of drafts: an index that is written during the first ingest run."""
 
 # pyright: reportPrivateUsage=false
 
@@ -30,7 +30,7 @@ def indexer(history: History) -> Indexer:
 
 
 def contents(history: History) -> Counter[tuple[int, int]]:
-    """Every entry of the published index."""
+    """Return every entry of the published index."""
     current = history.generations.current()
     assert current is not None
     assert current.manifest.entries == len(TextIndex.open(current.text))
@@ -39,8 +39,8 @@ def contents(history: History) -> Counter[tuple[int, int]]:
 
 @settings(max_examples=15)
 @given(steps=STEPS)
-def test_a_draft_becomes_what_a_rebuild_makes(steps: list[tuple[int, list[Said], str]]) -> None:
-    """Sessions that grow, shrink, say something else or move meanwhile stand in the index as they are in the end."""
+def test_a_draft_equals_a_rebuilt_index(steps: list[tuple[int, list[Said], str]]) -> None:
+    """After sessions grow, shrink, change or move, the draft has the same entries as a rebuilt index."""
     with TemporaryDirectory() as folder:
         history = History(Path(folder))
         indexer = Indexer(history.store, history.generations, history.embedder)
@@ -55,8 +55,8 @@ def test_a_draft_becomes_what_a_rebuild_makes(steps: list[tuple[int, list[Said],
         assert drafted == contents(history)
 
 
-def test_a_draft_is_taken_over(history: History, indexer: Indexer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was written into a draft is not written again, and no folder is left over."""
+def test_a_draft_is_published(history: History, indexer: Indexer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Entries of a draft are not written again when it is published, and its folder is removed."""
     with indexer.draft() as draft:
         history.say("one", Said("a question"))
         draft.follow()
@@ -69,8 +69,8 @@ def test_a_draft_is_taken_over(history: History, indexer: Indexer, monkeypatch: 
     assert {path.name for path in history.generations.root.iterdir()} == {"CURRENT", "gen-1"}
 
 
-def test_only_an_empty_archive_is_followed(history: History, indexer: Indexer) -> None:
-    """Where something is stored already, nothing is drafted: all that would have to be written first."""
+def test_only_an_empty_archive_has_a_draft(history: History, indexer: Indexer) -> None:
+    """If the archive already has items, no draft is written."""
     history.say("one", Said("a question"))
     with indexer.draft() as draft:
         history.say("two", Said("another question"))
@@ -80,7 +80,7 @@ def test_only_an_empty_archive_is_followed(history: History, indexer: Indexer) -
 
 
 def test_a_full_disk_ends_only_the_draft(history: History, indexer: Indexer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever archives does not hear that the draft cannot be written; the index is then made as ever."""
+    """A draft that cannot be written raises no error during ingest, and the index is built afterwards."""
 
     def refuse(*_: object) -> None:
         raise IndexUnwritable("disk full")
@@ -99,8 +99,8 @@ def test_a_full_disk_ends_only_the_draft(history: History, indexer: Indexer, mon
     assert {path.name for path in history.generations.root.iterdir()} == {"CURRENT", "gen-1"}
 
 
-def test_an_index_of_another_process_goes_before(history: History, indexer: Indexer) -> None:
-    """Where somebody published meanwhile, that index is built upon."""
+def test_an_index_of_another_process_replaces_the_draft(history: History, indexer: Indexer) -> None:
+    """If another process published an index meanwhile, that index is updated and the draft is removed."""
     with indexer.draft() as draft:
         history.say("one", Said("a question"))
         draft.follow()
@@ -113,8 +113,8 @@ def test_an_index_of_another_process_goes_before(history: History, indexer: Inde
     assert not list(history.generations.root.glob(f"*{drafts._SUFFIX}"))
 
 
-def test_a_draft_that_was_killed_is_swept_up(history: History, indexer: Indexer) -> None:
-    """The folder of a process that died goes with the generations that are no longer needed."""
+def test_a_draft_of_a_killed_process_is_removed(history: History, indexer: Indexer) -> None:
+    """Publishing removes the draft folder of a dead process together with old generations."""
     abandoned = indexer.draft()
     history.say("one", Said("a question"))
     abandoned.follow()

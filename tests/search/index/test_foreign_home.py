@@ -1,4 +1,4 @@
-"""Searching a home that somebody else writes and this process may only read."""
+"""Tests of searching a home that is read-only for this process."""
 
 from pathlib import Path
 
@@ -25,8 +25,8 @@ with Store.open(home / "palaver.db") as store:
 """
 
 
-def test_what_is_published_is_used(tmp_path: Path) -> None:
-    """The index is not made again in memory by each process that reads: it is opened, and no file is left of that."""
+def test_the_published_index_is_opened(tmp_path: Path) -> None:
+    """A read-only process opens the published index, does not build one in memory, and leaves no files."""
     home, temporary = Home(tmp_path / "home"), tmp_path / "temporary"
     home.root.mkdir()
     temporary.mkdir()

@@ -1,4 +1,4 @@
-"""Is a generation published at once, verified before it is opened, and never changed?"""
+"""Tests of generations: they are published atomically, verified when opened, and never changed."""
 
 import json
 import os
@@ -36,15 +36,15 @@ def generations(root: Path) -> Generations:
     return Generations(root)
 
 
-def test_before_the_first(generations: Generations, root: Path) -> None:
-    """Where nothing was published there is no generation, and looking makes nothing."""
+def test_before_the_first_publication(generations: Generations, root: Path) -> None:
+    """Before the first publication, there is no current generation, and a check creates no files."""
     assert generations.current() is None
     assert generations.name() is None
     assert not root.exists()
 
 
-def test_what_is_published_is_current(generations: Generations) -> None:
-    """A published generation is the current one, as it was built, for every later reader."""
+def test_a_published_generation_is_current(generations: Generations) -> None:
+    """A published generation is the current generation of every later reader."""
     published = generations.publish(build("one"))
 
     found = generations.current()
@@ -54,8 +54,8 @@ def test_what_is_published_is_current(generations: Generations) -> None:
     assert (found.text / "part").read_text() == "one"
 
 
-def test_each_has_a_name_of_its_own(generations: Generations) -> None:
-    """A reader sees from the name alone that another generation was published."""
+def test_each_generation_has_a_unique_name(generations: Generations) -> None:
+    """A reader detects a new generation by its name alone."""
     generations.publish(build("one"))
     first = generations.name()
     generations.publish(build("one"))
@@ -64,8 +64,8 @@ def test_each_has_a_name_of_its_own(generations: Generations) -> None:
 
 
 @pytest.mark.parametrize("away", [-1e8, 1e8])
-def test_the_last_one_stays(generations: Generations, root: Path, away: float) -> None:
-    """The generation before the current one stays for those who have it open; older ones and leftovers go."""
+def test_the_previous_generation_is_kept(generations: Generations, root: Path, away: float) -> None:
+    """The previous generation is kept for open readers; older generations and leftovers are removed."""
     generations.publish(build())
     (root / "new-2").mkdir()
     (root / "new-2" / "half").write_text("written by a process that was killed")
@@ -79,8 +79,8 @@ def test_the_last_one_stays(generations: Generations, root: Path, away: float) -
     assert sorted(path.name for path in root.iterdir()) == ["CURRENT", "gen-2", "gen-3", "gen-4"]
 
 
-def test_what_was_replaced_goes_when_nobody_can_read_it(generations: Generations, root: Path) -> None:
-    """A look some time after a publishing removes what it replaced, and nothing of what somebody builds meanwhile."""
+def test_the_previous_generation_is_removed_later(generations: Generations, root: Path) -> None:
+    """A check some time after a publication removes the previous generation, but not an unfinished build."""
     generations.sweep()
     for content in ("one", "two", "three"):
         current = generations.publish(build(content))
@@ -99,7 +99,7 @@ def test_what_was_replaced_goes_when_nobody_can_read_it(generations: Generations
 
 
 def test_a_failed_build_changes_nothing(generations: Generations) -> None:
-    """While a generation is built, and when that fails, the one before stays current; the next build starts clean."""
+    """During a build and after a failed build, the previous generation stays current; the next build starts empty."""
     before = generations.publish(build("one"))
 
     def fail(folder: Path) -> Manifest:
@@ -117,7 +117,7 @@ def test_a_failed_build_changes_nothing(generations: Generations) -> None:
 
 
 def test_readers_keep_what_they_opened(generations: Generations, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An open file of a generation that was removed can still be read."""
+    """An open file of a removed generation can still be read."""
     monkeypatch.setattr(generation, "_GRACE", 0)
     with (generations.publish(build("old")).text / "part").open() as file:
         for content in ("new", "newer", "newest"):
@@ -142,8 +142,8 @@ GARBAGE = [
 
 
 @pytest.mark.parametrize("content", GARBAGE, ids=range(len(GARBAGE)))
-def test_garbage_in_current(generations: Generations, root: Path, content: bytes) -> None:
-    """Whatever stands in CURRENT, it is a damage that the next publish repairs."""
+def test_an_invalid_current_file_is_damage(generations: Generations, root: Path, content: bytes) -> None:
+    """Any invalid content of CURRENT is reported as damage, and the next publication repairs it."""
     generations.publish(build())
     (root / "CURRENT").write_bytes(content)
 
@@ -189,7 +189,7 @@ def test_verification_compares_checksums(generations: Generations, damage: Calla
 
 
 def test_shared_files_keep_their_checksum(generations: Generations, tmp_path: Path) -> None:
-    """A file shared with another generation keeps the checksum it was published with, so that damage shows."""
+    """A file shared with another generation keeps its original checksum, so that damage is detected."""
     before = generations.publish(build("one"))
     folder = tmp_path / "next"
     folder.mkdir()
@@ -203,8 +203,8 @@ def test_shared_files_keep_their_checksum(generations: Generations, tmp_path: Pa
     assert known["own"] == checksums(folder)["own"] != known["shared"]
 
 
-def test_every_bit_of_the_manifest_counts(generations: Generations) -> None:
-    """A manifest that still reads well with another watermark is damaged all the same."""
+def test_the_manifest_has_a_checksum(generations: Generations) -> None:
+    """A manifest with a changed watermark is damaged, even if it is valid JSON."""
     path = generations.publish(build(watermark=11)).folder / "manifest.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"watermark": 12}))
 
@@ -216,7 +216,7 @@ def test_every_bit_of_the_manifest_counts(generations: Generations) -> None:
     "other", [{"format": generation.FORMAT + 1}, {"format": generation.FORMAT - 1}, {"analysis": tokenizer.VERSION + 1}]
 )
 def test_another_version_is_not_opened(generations: Generations, other: dict[str, Any]) -> None:
-    """A generation of another version of the format or of the tokenizer is made anew."""
+    """A generation with another version of the format or of the tokenizer raises IndexDamaged."""
 
     def fill(folder: Path) -> Manifest:
         return replace(build()(folder), **other)
@@ -228,7 +228,7 @@ def test_another_version_is_not_opened(generations: Generations, other: dict[str
 
 
 def test_a_vanished_generation_is_looked_up_again(generations: Generations, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A generation that is removed while it is verified was replaced by a newer one, which is found."""
+    """If a generation is removed while it is verified, the newer generation is opened."""
     first = generations.publish(build("one"))
     verify = Generations._open  # pyright: ignore[reportPrivateUsage]
 
@@ -248,7 +248,7 @@ def test_a_vanished_generation_is_looked_up_again(generations: Generations, monk
 
 @pytest.mark.parametrize("name", ["text/more", "vectors/9/graph.usearch"])
 def test_file_outside_the_manifest_closes_the_generation(generations: Generations, name: str) -> None:
-    """A file that was not published keeps its generation from being opened."""
+    """A generation with a file that is not in its manifest is not opened."""
     path = generations.publish(build()).folder / name
     path.parent.mkdir(exist_ok=True)
     path.write_text("planted")

@@ -1,4 +1,4 @@
-"""Is every difference between the index and the store found, and none that is none?"""
+"""Tests of comparing the index with the database."""
 
 from palaver.archiver.store import Embedded, Store
 from palaver.core.query import Mode
@@ -11,8 +11,8 @@ from ..fake_embedder import FakeEmbedder
 from ..history import NO_FILTERS, History, Said, keys, learned
 
 
-def test_what_grew_is_equal(history: History) -> None:
-    """However an index came about, it holds what the store says; what came after it is not held against it."""
+def test_an_updated_index_is_equal(history: History) -> None:
+    """Any sequence of updates gives an index equal to the database; later changes are not reported as differences."""
     [key] = history.say("one", Said("brass kettle", "an answer that is long enough to be worth a vector of its own"))
     comparison = IndexCheck(history.store, history.generations)
     assert comparison.run().differences == ["the index is missing; 1 change is not indexed"]
@@ -30,8 +30,8 @@ def test_what_grew_is_equal(history: History) -> None:
     assert found.entries > 3
 
 
-def test_another_model_is_no_difference(history: History) -> None:
-    """While another model embeds everything anew the old vectors in the index are as they should be."""
+def test_another_model_is_not_a_difference(history: History) -> None:
+    """While another model embeds all items, the old vectors in the index are not a difference."""
     history.say("one", Said("brass kettle"), Said("silver spoon"))
     history.embed()
     history.publish()
@@ -44,8 +44,8 @@ def test_another_model_is_no_difference(history: History) -> None:
     assert IndexCheck(history.store, history.generations).run().differences == []
 
 
-def test_an_index_of_another_state_is_not_built_upon(history: History) -> None:
-    """After a backup is restored the index is not ours any more, even once as many changes were made again."""
+def test_an_index_of_another_database_state_is_not_updated(history: History) -> None:
+    """After a backup is restored, the index is not updated, even if the number of changes is the same again."""
     history.say("one", Said("brass kettle"))
     database = history.folder / "palaver.db"
     history.store.close()
@@ -66,8 +66,8 @@ def test_an_index_of_another_state_is_not_built_upon(history: History) -> None:
     assert IndexCheck(history.store, history.generations).run().differences == []
 
 
-def test_an_entry_is_known_by_all_that_it_holds() -> None:
-    """Entries that differ in anything that can be found or filtered by have different digests."""
+def test_the_digest_covers_every_field() -> None:
+    """Entries that differ in any searchable or filterable field have different digests."""
     first = TextEntry(1, 1, 1, 0, 0, 1, 2, "brass kettle")
     others = [
         TextEntry(1, 1, 1, 0, 0, 1, 2, "brass kettles"),
@@ -85,7 +85,7 @@ def test_an_entry_is_known_by_all_that_it_holds() -> None:
 
 
 def test_a_rebuilt_index_is_equal(history: History) -> None:
-    """An index made anew from the store needs no model and holds the same."""
+    """Rebuilding the index needs no model and gives equal contents."""
     history.say("one", Said("brass kettle"), Said("silver spoon"))
     history.embed()
     history.publish()

@@ -1,4 +1,4 @@
-"""Is what was said cut so that it can be found, and nothing else?"""
+"""Tests of the texts that are indexed for each item."""
 
 import math
 from collections.abc import Sequence
@@ -47,7 +47,7 @@ def test_windows_contain_all_text(lengths: list[int]) -> None:
 
 @pytest.mark.parametrize(("second", "count"), [(499, 1), (500, 2)])
 def test_windows_are_filled(second: int, count: int) -> None:
-    """What still fits into a window, with the line break before it, is put there."""
+    """Text that still fits into a window, including the line break, is added to it."""
     made = windows(exchange(prose(1, "a" * (WINDOW - 500)), prose(2, "b" * second)))
 
     assert len(list(made)) == count
@@ -68,15 +68,15 @@ def test_windows_are_filled(second: int, count: int) -> None:
         (Speaker.HOST, Kind.RECAP, False, True),
     ],
 )
-def test_what_is_worth_finding(speaker: Speaker, kind: Kind, failed: bool, found: bool) -> None:
-    """What was said, asked, called and refused can be found; what tools printed or the host injected cannot."""
+def test_output_and_injected_text_are_not_indexed(speaker: Speaker, kind: Kind, failed: bool, found: bool) -> None:
+    """Prompts, replies, calls and errors are indexed; output of successful calls and injected text are not."""
     made = list(windows(exchange(Turn(1, speaker, kind, "something", failed=failed))))
 
     assert bool(made) is found
 
 
-def test_the_prompt_is_part_nought(history: History) -> None:
-    """What a person asked has a vector of its own, then come paragraphs worth one; an observation has one part."""
+def test_part_0_is_the_prompt(history: History) -> None:
+    """A prompt is part 0, followed by long paragraphs; an observation has only part 0."""
     [key] = history.say("one", Said("a question", "An answer that is long enough to have a vector of its own."))
     [short] = history.say("two", Said("a question", "Let me look."))
     [bare] = history.say("three", Said("", "An answer without a question, long enough to have a vector."))
@@ -92,8 +92,8 @@ def test_the_prompt_is_part_nought(history: History) -> None:
     }
 
 
-def test_no_item_has_too_many_parts(history: History) -> None:
-    """Of a very long exchange the prompt and the last paragraphs have vectors."""
+def test_the_number_of_parts_is_limited(history: History) -> None:
+    """A very long exchange has vectors of its prompt and of its last paragraphs."""
     turns = [Turn(1, Speaker.HUMAN, Kind.PROMPT, "why?"), *(prose(n, f"{n:04} " * 10) for n in range(2, 400))]
     [key] = history.say("one", Said("why?"))
     with history.store.transaction():
@@ -105,8 +105,8 @@ def test_no_item_has_too_many_parts(history: History) -> None:
     assert (parts[0], parts[PARTS_MAX - 1][:4]) == ("why?", "0399")
 
 
-def test_an_exchange_carries_what_was_learned_from_it(history: History) -> None:
-    """An exchange can be filtered by the types and concepts of its observations, and by the files it touched."""
+def test_an_exchange_has_the_metadata_of_its_observations(history: History) -> None:
+    """An exchange has the types and concepts of its observations and the files of its tool calls."""
     [key] = history.say("one", Said("question", reads=("src/a.py",), writes=("/Lib/B.py",), at=5), cwd="/Code/App")
     [insight] = history.learn(
         key,
@@ -124,8 +124,8 @@ def test_an_exchange_carries_what_was_learned_from_it(history: History) -> None:
     assert (of_insight.types, of_insight.files) == (("decision",), ("c.py/src/app/code/",))
 
 
-def test_what_is_looked_at_of_what_was_learned_is_what_its_entry_says(history: History) -> None:
-    """The same words on the same lines by the same speaker, whether it has lines or not."""
+def test_entry_windows_of_observations_equal_their_entries(history: History) -> None:
+    """Both have the same text, lines and speakers, for observations with and without evidence."""
     [exchange] = history.say("tea", Said("brass kettle"))
     history.learn(exchange, learned("lid", lines=(1, 2), concepts=["steam"]), learned("spout"))
     keys = [stored.key for stored in history.store.observations.of_exchange(exchange)]
@@ -138,8 +138,8 @@ def test_what_is_looked_at_of_what_was_learned_is_what_its_entry_says(history: H
     }
 
 
-def test_what_is_gone_has_no_entries(history: History) -> None:
-    """Keys of items that were deleted yield nothing."""
+def test_deleted_items_have_no_entries(history: History) -> None:
+    """Keys of deleted items give no entries and no texts."""
     [key] = history.say("one", Said("question"))
     [insight] = history.learn(key, learned("title"))
     history.say("one")
@@ -148,17 +148,15 @@ def test_what_is_gone_has_no_entries(history: History) -> None:
     assert texts(history.store, [key, insight]) == {}
 
 
-def test_many_items_at_once(history: History) -> None:
-    """More items than fit one look-up are all indexed."""
+def test_many_items_are_loaded_in_batches(history: History) -> None:
+    """More items than fit into one database query are all indexed."""
     made = history.say("one", *(Said(f"question {n}") for n in range(1_100)))
 
     assert sorted({entry.key for entry in entries(history.store, made)}) == made
 
 
-def test_an_exchange_that_vanishes_takes_its_observations_along(
-    history: History, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """An exchange that another process removes while entries are made is left out with what was learned from it."""
+def test_a_vanished_exchange_hides_its_observations(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If another process removes an exchange while entries are built, its observations have no entries."""
     [key] = history.say("one", Said("question"))
     [insight] = history.learn(key, learned("title"))
     load = history.store.observations.load
@@ -173,8 +171,8 @@ def test_an_exchange_that_vanishes_takes_its_observations_along(
     assert list(entries(history.store, [insight])) == []
 
 
-def test_a_short_exchange_is_found_by_what_was_said_before_it(history: History) -> None:
-    """A short exchange has one more entry, on its own lines, that holds the end of those before it; a long one none."""
+def test_a_short_exchange_has_an_entry_with_context(history: History) -> None:
+    """A short exchange has a second entry that also contains the end of the exchanges before it."""
     long = "flood " * 300
     keys = history.say("one", *map(Said, (long, "the dyke", "yes", "ok")))
 

@@ -1,4 +1,4 @@
-"""Does the index grow into what a new one would be?"""
+"""Tests of embedding, publishing and repairing the index."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,8 +25,8 @@ from ..history import NO_FILTERS, History, Said, keys, learned
 WORDS = ["alpha", "beta", "gamma", "delta"]
 
 
-def test_nothing_new_is_not_published(history: History) -> None:
-    """A generation is published once for each change, the first one even of nothing."""
+def test_an_unchanged_index_is_not_published(history: History) -> None:
+    """A generation is published once for each change; the first generation may be empty."""
     assert history.publish() is not None
     assert history.publish() is None
     history.say("one", Said("a question"))
@@ -39,8 +39,8 @@ def test_nothing_new_is_not_published(history: History) -> None:
     assert history.publish() is None
 
 
-def test_one_publishes_at_a_time(history: History) -> None:
-    """While another process holds the lease nothing is published, and nobody waits."""
+def test_the_lease_prevents_concurrent_publishing(history: History) -> None:
+    """While another process holds the lease, publishing returns at once without a result."""
     history.say("one", Said("a question"))
 
     with Store.open(history.folder / "palaver.db") as other, other.leases.hold(indexer.LEASE):
@@ -49,7 +49,7 @@ def test_one_publishes_at_a_time(history: History) -> None:
 
 
 def test_every_item_is_embedded_once(history: History) -> None:
-    """Embedding takes up what is new, reports how far it is, and finds nothing to do the second time."""
+    """Embedding processes new items, reports its progress, and has no work the second time."""
     [key] = history.say("one", Said("a question", "an answer that is long enough to be worth a vector of its own"))
     history.learn(key, learned("what was learned"))
     heard: list[tuple[int, int]] = []
@@ -64,8 +64,10 @@ def test_every_item_is_embedded_once(history: History) -> None:
     assert [(vector.event, vector.part) for vector in vectors] == [(key, 0), (key, 1), (key, 0)]
 
 
-def test_what_changes_meanwhile_is_embedded_once_more(history: History) -> None:
-    """An item that another process changes while it is embedded keeps no vector of what it said before."""
+def test_an_item_that_changes_while_it_is_embedded(history: History) -> None:
+    """If another process changes an item while it is embedded, the old vector is discarded and the item is embedded
+    again.
+    """
 
     class Slow(FakeEmbedder):
         def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
@@ -84,15 +86,15 @@ def test_what_changes_meanwhile_is_embedded_once_more(history: History) -> None:
 
 
 def test_items_without_text_are_embedded_too(history: History) -> None:
-    """An item that says nothing gets no vectors and is not asked about again."""
+    """An item without text gets no vectors and is not processed again."""
     history.say("one", Said("", "", writes=("a.py",)))
 
     assert (history.embed(), history.embed()) == (1, 0)
     assert history.store.vectors.all(history.embedder.name) == []
 
 
-def test_without_a_model_words_are_published(history: History) -> None:
-    """A model that cannot be loaded stops the vectors, not the words."""
+def test_without_a_model_the_text_index_is_published(history: History) -> None:
+    """If the model cannot be loaded, the text index is published without vectors."""
     history.embedder = FakeEmbedder(missing=True)
     history.say("one", Said("a question"))
 
@@ -104,8 +106,8 @@ def test_without_a_model_words_are_published(history: History) -> None:
     assert (generation.manifest.entries, generation.manifest.vectors) == (1, 0)
 
 
-def test_damage_is_repaired(history: History) -> None:
-    """A damaged generation is replaced by a whole one although nothing new was said."""
+def test_a_damaged_index_is_repaired(history: History) -> None:
+    """A damaged generation is replaced, even without new items."""
     [key] = history.say("one", Said("a question"))
     history.embed()
     generation = history.publish()
@@ -121,8 +123,8 @@ def test_damage_is_repaired(history: History) -> None:
     assert keys(history.engine().find("question", Mode.BOTH, NO_FILTERS).events) == [key]
 
 
-def test_an_index_from_the_future_is_made_anew(history: History) -> None:
-    """An index that has seen more changes than the store, as after a restored backup, is not built upon."""
+def test_an_index_ahead_of_the_database_is_rebuilt(history: History) -> None:
+    """An index that includes more changes than the database, as after a restored backup, is rebuilt."""
     with TemporaryDirectory() as folder:
         other = History(Path(folder))
         for number in range(5):
@@ -138,8 +140,10 @@ def test_an_index_from_the_future_is_made_anew(history: History) -> None:
     assert generation.manifest.entries == 1
 
 
-def test_old_vectors_answer_until_the_new_ones_are_made(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While another model embeds everything anew the old vectors stay in use; then the new ones take over at once."""
+def test_old_vectors_are_used_until_the_new_model_is_complete(
+    history: History, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While another model embeds all items, old vectors stay in use; then the new vectors replace them at once."""
     old, new = FakeEmbedder(), FakeEmbedder("other/1")
     first, second = history.say("one", Said("brass kettle"), Said("silver spoon"))
     history.embed()
@@ -169,14 +173,14 @@ def scores(history: History) -> list[tuple[int, float]]:
 
 @st.composite
 def stories(draw: st.DrawFn) -> list[tuple[int, list[str], list[str], bool]]:
-    """Steps: which session, what is said in it now, what is learned from its first exchange, and whether to publish."""
+    """Steps: the session, its new exchanges, the observations of its first exchange, and whether to publish."""
     said = st.lists(st.lists(st.sampled_from(WORDS), min_size=1, max_size=3).map(" ".join), min_size=0, max_size=3)
     step = st.tuples(st.integers(0, 2), said, st.lists(st.sampled_from(WORDS), max_size=2, unique=True), st.booleans())
     return draw(st.lists(step, min_size=1, max_size=5))
 
 
 def seen(history: History) -> list[tuple[str, int, float | None]]:
-    """Everything that can be found, with its similarity."""
+    """Return every item that can be found, with its similarity."""
     engine = history.engine()
     return sorted(
         (word, event.key, event.similarity)
@@ -185,8 +189,8 @@ def seen(history: History) -> list[tuple[str, int, float | None]]:
     )
 
 
-def test_what_was_deleted_does_not_weigh_for_long(history: History) -> None:
-    """Where much has changed the words of the past no longer count: scores are those of an index made anew."""
+def test_deleted_entries_soon_stop_counting_in_idf(history: History) -> None:
+    """After many deletions, scores are those of a rebuilt index."""
     history.say("one", *(Said(f"kettle {n}") for n in range(20)))
     history.publish()
     history.say("one", *(Said(f"spoon {n}" if n else "kettle 0") for n in range(20)))
@@ -197,8 +201,8 @@ def test_what_was_deleted_does_not_weigh_for_long(history: History) -> None:
     assert grown == scores(history)
 
 
-def test_deleted_entries_do_not_pile_up(history: History) -> None:
-    """However many small changes there were, at most a quarter of the entries is left over from the past."""
+def test_deleted_entries_do_not_accumulate(history: History) -> None:
+    """After any number of small changes, at most a quarter of the entries are deleted entries."""
     stale: list[float] = []
     for number in range(12):
         history.say("one", *(Said(f"kettle {n} {number if n == number else ''}") for n in range(60)))
@@ -213,8 +217,10 @@ def test_deleted_entries_do_not_pile_up(history: History) -> None:
 @pytest.mark.parametrize("stale", [indexer._STALE, 9])  # pyright: ignore[reportPrivateUsage]
 @given(story=stories())
 @settings(max_examples=10)
-def test_growing_equals_starting_anew(stale: float, story: list[tuple[int, list[str], list[str], bool]]) -> None:
-    """After any history of changes the tail, the grown index and a rebuilt one find the same."""
+def test_an_updated_index_equals_a_rebuilt_index(
+    stale: float, story: list[tuple[int, list[str], list[str], bool]]
+) -> None:
+    """After any changes, the unpublished, the updated and the rebuilt index give the same results."""
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr(indexer, "_STALE", stale)
         history = History(Path(folder))
@@ -236,15 +242,15 @@ def test_growing_equals_starting_anew(stale: float, story: list[tuple[int, list[
         assert with_tail == grown == tail_alone == seen(history)
 
 
-def test_who_lost_the_lease_publishes_nothing(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process that slept while another took the index over must not replace what that one published."""
+def test_a_process_without_the_lease_does_not_publish(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that lost its lease while it was suspended does not replace the index of another process."""
     history.say("one", Said("kettle"))
     first = history.publish()
     history.say("two", Said("teapot"))
     build = Indexer._build  # pyright: ignore[reportPrivateUsage]
 
     def overtaken(self: Indexer, folder: Path, previous: Generation | None, token: str, text: MakeText) -> Manifest:
-        # Where file locks do not work, another process can begin in the middle.
+        # Without working file locks, another process can start meanwhile.
         (history.folder / "index.lock").unlink()
         with history.store.leases.hold(LEASE):
             return build(self, folder, previous, token, text)

@@ -1,4 +1,4 @@
-"""Are columns of numbers compared as sets of them would be?"""
+"""Tests of sets of keys as arrays."""
 
 import numpy as np
 from hypothesis import given
@@ -10,8 +10,8 @@ KEYS = st.lists(st.integers(0, 9))
 
 
 @given(KEYS, st.lists(st.integers(0, 9), unique=True))
-def test_those_among_the_wanted_are_told(keys: list[int], wanted: list[int]) -> None:
-    """Each number is told from the others by whether it is a wanted one, be there none of either."""
+def test_wanted_keys_are_flagged(keys: list[int], wanted: list[int]) -> None:
+    """Each key is flagged by whether it is in the wanted keys, even if either array is empty."""
     told = among(np.array(keys, dtype=np.int64), np.array(sorted(wanted), dtype=np.int64))
 
     assert told.tolist() == [key in wanted for key in keys]

@@ -1,4 +1,4 @@
-"""Is what was written found at once, whatever the published index is like?"""
+"""Tests of snapshots: they combine the published index with changes that are not published."""
 
 import gc
 import shutil
@@ -40,7 +40,7 @@ def scores(engine: Engine, words: str) -> dict[int, float]:
 
 @pytest.fixture
 def published(history: History) -> History:
-    """Two exchanges, embedded and published."""
+    """Archive with two exchanges, embedded and published."""
     history.say("one", Said("brass kettle"), Said("silver spoon"))
     history.embed()
     history.publish()
@@ -48,10 +48,10 @@ def published(history: History) -> History:
 
 
 @pytest.mark.parametrize(("listed", "of_all"), [(3, 1_000), (1, 2)])
-def test_what_few_satisfy_is_asked_for_once(
+def test_a_narrow_filter_is_evaluated_once(
     published: History, monkeypatch: pytest.MonkeyPatch, listed: int, of_all: int
 ) -> None:
-    """Where few entries satisfy the filters, or a small share of many, counting them tells which they are."""
+    """If few entries satisfy the filters, counting them also returns their keys."""
     published.say("two", Said("copper pan"), Said("copper kettle"))
     published.embed()
     published.publish()
@@ -70,11 +70,11 @@ def test_what_few_satisfy_is_asked_for_once(
     assert engine.snapshot.share(filters) == 0.5
     nears = engine.snapshot.nearest(published.embedder.embed(["kettle"])[0, :], filters, 10)
     assert sorted(nears.item.tolist()) == sorted(expected)
-    assert indexes == [0]  # of what is not published yet
+    assert indexes == [0]  # unpublished entries only
 
 
-def test_what_another_connection_writes_is_found(published: History) -> None:
-    """A reader that is open finds what another connection stored since, by words and once embedded by meaning."""
+def test_changes_of_another_connection_are_found(published: History) -> None:
+    """An open engine finds an exchange of another connection by words, and by vector once it is embedded."""
     engine = published.engine()
     with Store.open(published.folder / "palaver.db") as other:
         writer = History.__new__(History)
@@ -87,8 +87,8 @@ def test_what_another_connection_writes_is_found(published: History) -> None:
         assert found(engine, "copper pan", Mode.VECTOR)[0] == key
 
 
-def test_what_another_process_writes_is_found(published: History) -> None:
-    """A reader that is open finds what another process stored since."""
+def test_changes_of_another_process_are_found(published: History) -> None:
+    """An open engine finds an exchange that another process stored."""
     engine = published.engine()
     program = (
         "import sys; from pathlib import Path; from tests.search.history import History, Said\n"
@@ -102,8 +102,8 @@ def test_what_another_process_writes_is_found(published: History) -> None:
     assert found(engine, "copper", Mode.TEXT) == [int(ran.stdout)]
 
 
-def test_changes_replace_what_was_published(published: History) -> None:
-    """What was changed is found by its new words only, and by its old meaning until it is embedded anew."""
+def test_changes_replace_published_entries(published: History) -> None:
+    """A changed exchange is found by its new words only, and by its old vector until it is embedded again."""
     engine = published.engine()
     first, _ = published.say("one", Said("iron pot"), Said("silver spoon"))
 
@@ -116,8 +116,8 @@ def test_changes_replace_what_was_published(published: History) -> None:
 
 
 @pytest.mark.parametrize("roles", [(), (Role.HUMAN,)])
-def test_known_filters_answer_as_the_index_does(history: History, roles: tuple[Role, ...]) -> None:
-    """Words looked for among some items find the same, whether what satisfies the filters is known already or not."""
+def test_cached_filters_give_the_same_matches(history: History, roles: tuple[Role, ...]) -> None:
+    """A text search among some items gives the same matches, whether the keys of the filters are cached or not."""
     history.say("one", Said("brass kettle", at=5), Said("a spoon", "The answer is a kettle.", at=6), Said("kettle"))
     history.embed()
     history.publish()
@@ -134,9 +134,9 @@ def test_known_filters_answer_as_the_index_does(history: History, roles: tuple[R
     assert first.fraction.tolist() == second.fraction.tolist()
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only there it can be seen what a process has mapped")
-def test_a_snapshot_that_is_let_go_maps_nothing(history: History) -> None:
-    """Its files are let go with it, not when garbage happens to be collected: what is erased must leave the disk."""
+@pytest.mark.skipif(sys.platform != "linux", reason="memory maps are only listed on Linux")
+def test_a_released_snapshot_unmaps_its_files(history: History) -> None:
+    """Files are unmapped without a garbage collection, so that erased data leaves the disk."""
     history.say("one", Said("brass kettle", at=5))
     history.embed()
     history.publish()
@@ -153,7 +153,7 @@ def test_a_snapshot_that_is_let_go_maps_nothing(history: History) -> None:
     try:
         assert mapped()
         del engine
-        deadline = time.monotonic() + 30  # Tantivy looks again once by itself, and holds them while it does
+        deadline = time.monotonic() + 30  # Tantivy reloads once in the background and keeps the files mapped meanwhile
         while mapped() and time.monotonic() < deadline:
             time.sleep(0.01)
         assert not mapped()
@@ -161,8 +161,8 @@ def test_a_snapshot_that_is_let_go_maps_nothing(history: History) -> None:
         gc.enable()
 
 
-def test_what_was_deleted_is_gone(published: History) -> None:
-    """What was deleted is found no more, neither by words nor by meaning nor by filter."""
+def test_a_deleted_item_is_not_found(published: History) -> None:
+    """A deleted item is not found by words, vectors or filters."""
     engine = published.engine()
     [first] = published.say("one", Said("brass kettle"))
 
@@ -172,8 +172,8 @@ def test_what_was_deleted_is_gone(published: History) -> None:
     assert engine.allowed(Filters(projects=("one",)), [first, first + 1]) == {first}
 
 
-def test_a_new_generation_is_taken_up(published: History) -> None:
-    """A reader that is open goes on with a newly published generation, finds the same, and is no longer behind."""
+def test_a_new_generation_is_opened(published: History) -> None:
+    """An open engine uses a newly published generation, finds the same events, and has a lag of 0."""
     engine = published.engine()
     [key] = published.say("two", Said("copper pan"))
     before = engine.find("copper", Mode.TEXT, NO_FILTERS).events
@@ -185,8 +185,8 @@ def test_a_new_generation_is_taken_up(published: History) -> None:
     assert engine.lag == 0
 
 
-def test_publishing_takes_nothing_from_readers(published: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A reader that has a generation open answers from it although it was removed meanwhile."""
+def test_readers_keep_a_removed_generation(published: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An open engine searches its generation even after that generation was removed."""
     monkeypatch.setattr(generation, "_GRACE", 0)
     view = Snapshot(published.store, published.generations, published.embedder)
     for number in range(3):
@@ -199,8 +199,8 @@ def test_publishing_takes_nothing_from_readers(published: History, monkeypatch: 
     assert view.nearest(vector, NO_FILTERS, 1)[0].similarity == pytest.approx(1, abs=1e-3)
 
 
-def test_the_tail_alone_answers_like_the_index(published: History) -> None:
-    """Before anything is published the same is found, with the same scores."""
+def test_an_unpublished_archive_has_the_same_scores(published: History) -> None:
+    """Before the first publication, searches give the same events and scores as afterwards."""
     with_index = scores(published.engine(), "brass spoon")
     shutil.rmtree(published.folder / "index")
 
@@ -221,10 +221,10 @@ FILES = [
 
 @pytest.mark.parametrize("damage", [truncate, Path.unlink])
 @pytest.mark.parametrize("pattern", FILES)
-def test_damage_costs_no_answers(published: History, pattern: str, damage: Callable[[Path], None]) -> None:
-    """With any index file truncated or missing, search answers from the store; the next publication repairs it."""
+def test_search_survives_damaged_index_files(published: History, pattern: str, damage: Callable[[Path], None]) -> None:
+    """If an index file is truncated or missing, search uses the database; the next publication repairs the index."""
     [path] = (published.folder / "index" / "gen-1").glob(pattern)
-    path.write_bytes(path.read_bytes())  # the file of this generation alone, should others share it
+    path.write_bytes(path.read_bytes())  # damage the file of this generation only
     damage(path)
 
     view = Snapshot(published.store, published.generations, published.embedder)
@@ -235,24 +235,26 @@ def test_damage_costs_no_answers(published: History, pattern: str, damage: Calla
     assert (view.lag, found(published.engine(), "brass kettle")) == (0, [1, 2])
 
 
-def test_every_file_is_checked(published: History) -> None:
-    """The tests of damage know every file of an index."""
+def test_the_list_of_index_files_is_complete(published: History) -> None:
+    """The damage tests cover every file of an index."""
     folder = published.folder / "index" / "gen-1"
     known = {path for pattern in FILES for path in folder.glob(pattern)}
 
     assert {path for path in folder.rglob("*") if path.is_file() and path.suffix != ".lock"} == known
 
 
-def test_a_removed_index_costs_no_answers(published: History) -> None:
-    """A reader that is open survives the removal of the whole index."""
+def test_search_survives_the_removal_of_the_index(published: History) -> None:
+    """An open engine finds the same events after the index folder is removed."""
     engine = published.engine()
     shutil.rmtree(published.folder / "index")
 
     assert found(engine, "brass kettle") == [1, 2]
 
 
-def test_a_generation_that_vanishes_while_it_is_opened(published: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A generation that is removed after it was verified is a damage like any other."""
+def test_search_survives_the_removal_of_a_generation_while_opening(
+    published: History, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A generation that is removed after its verification is treated as damaged."""
     opened = TextIndex.open
 
     def open_late(folder: Path) -> TextIndex:
@@ -266,8 +268,8 @@ def test_a_generation_that_vanishes_while_it_is_opened(published: History, monke
     assert found(engine, "brass kettle") == [1, 2]
 
 
-def test_looking_again_costs_nothing(published: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While nothing changes neither the index nor the store is read again."""
+def test_an_unchanged_archive_is_not_read_again(published: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A refresh without changes reads neither the index nor the database."""
     view = Snapshot(published.store, published.generations, published.embedder)
 
     def refuse(_self: Generations) -> Generation | None:
@@ -279,8 +281,8 @@ def test_looking_again_costs_nothing(published: History, monkeypatch: pytest.Mon
     view.refresh()
 
 
-def test_a_word_is_as_rare_as_the_entries_that_have_it_are_few(published: History) -> None:
-    """Whether these are published or not, and whatever form it has; what is no word tells nothing."""
+def test_idf_counts_published_and_unpublished_entries(published: History) -> None:
+    """The IDF of a word decreases with the number of its entries, in any inflection; punctuation has an IDF of 0."""
     view = Snapshot(published.store, published.generations, published.embedder)
     before = view.idf("kettles")
     published.say("two", Said("copper kettle"), Said("kettle brush"))
@@ -292,8 +294,8 @@ def test_a_word_is_as_rare_as_the_entries_that_have_it_are_few(published: Histor
     assert view.idf("?") == 0
 
 
-def test_what_stands_together_is_told_of_what_was_published_and_what_was_not(published: History) -> None:
-    """Of each item by what it says now; an item without any pair has nothing, nor has a query of one word."""
+def test_adjacent_terms_of_published_and_unpublished_items(published: History) -> None:
+    """Each item is scored by its current text; an item without the pair and a query without pairs score 0."""
     view = Snapshot(published.store, published.generations, published.embedder)
     [old, *_] = found(published.engine(), "brass kettle", Mode.TEXT)
     [new] = published.say("two", Said("a kettle of brass, the brass kettles"))
@@ -305,8 +307,8 @@ def test_what_stands_together_is_told_of_what_was_published_and_what_was_not(pub
     assert view.adjacent_terms({}, items).tolist() == [0.0, 0.0, 0.0]
 
 
-def test_what_has_nothing_to_embed_waits_for_nothing(published: History) -> None:
-    """Only what no vectors were made of yet is waiting, be anything compared or not."""
+def test_items_without_text_are_not_waiting(published: History) -> None:
+    """Only items that have text but no vectors yet are waiting."""
     view = Snapshot(published.store, published.generations, published.embedder)
     [silent] = published.say("two", Said("", "a kettle"))
     published.embed()

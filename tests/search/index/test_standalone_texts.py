@@ -1,4 +1,4 @@
-"""Is a memory indexed the same way by every process?"""
+"""Tests of index entries of memories."""
 
 import os
 import subprocess
@@ -16,8 +16,8 @@ print([entry.digest for entry in entries(store, [1])])
 """
 
 
-def test_an_entry_does_not_depend_on_how_a_process_hashes() -> None:
-    """Whatever the seed, the entry has the same digest, so that fsck of another process finds it unharmed."""
+def test_an_entry_does_not_depend_on_the_hash_seed() -> None:
+    """An entry has the same digest in every process, so that another process can verify it."""
     told = {
         subprocess.run(
             [sys.executable, "-c", PROGRAM],

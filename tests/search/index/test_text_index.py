@@ -1,4 +1,4 @@
-"""Do words and filters find what they should, and nothing else?"""
+"""Tests of text search and of filters."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ PATHS = ["/w/app/src/auth.ts", "/w/app/auth.ts", "/w/lib/api/auth.ts", "/w/lib/t
 
 @dataclass(frozen=True)
 class Told:
-    """What an entry can be filtered by."""
+    """Fields of an entry that filters use."""
 
     at: int = 0
     types: Sequence[str] = ()
@@ -71,30 +71,30 @@ def found(made: TextIndex, words: str, filters: Filters = NO_FILTERS, limit: int
     return [match.key for match in made.search(words, filters, limit)]
 
 
-def test_where_it_cannot_be_made(tmp_path: Path) -> None:
-    """A folder in which nothing can be written is told as such; Tantivy knows one kind of error for everything."""
+def test_an_unwritable_folder_is_reported(tmp_path: Path) -> None:
+    """An index that cannot be written to its folder raises IndexUnwritable."""
     (tmp_path / "full").write_bytes(b"")
 
     with pytest.raises(IndexUnwritable):
         TextIndex.make(tmp_path / "full")
 
 
-def test_any_word_finds_and_more_words_come_first() -> None:
-    """A query is not a strict AND; who has more of its words comes first."""
+def test_any_word_matches_and_more_words_rank_higher() -> None:
+    """A query needs only one matching word; entries with more of its words rank higher."""
     made = index(entry(1, "the cache is slow"), entry(2, "the cache is evicted by a timer"), entry(3, "nothing here"))
 
     assert found(made, "cache eviction timer") == [2, 1]
 
 
-def test_a_match_says_where_it_stands() -> None:
-    """A match carries the numbers of its entry."""
+def test_a_match_has_the_fields_of_its_entry() -> None:
+    """A match has the item, event, lines and ordinal of its entry."""
     [match] = index(TextEntry(1, 2, 3, 4, 5, 6, 7, "needle")).search("needle", NO_FILTERS, 5)
 
     assert match[:6] == (1, 2, 3, 4, 6, 7)
 
 
-def test_words_are_as_rare_as_all_entries_have_them() -> None:
-    """In a small index beside a large one a word that few entries have counts as much as in the large one."""
+def test_idf_counts_the_entries_of_all_indexes() -> None:
+    """In a small index next to a large index, the IDF of a word counts the entries of both."""
     few, many = entry(1, "samovar tap"), [entry(key, f"kettle {key}") for key in range(2, 40)]
     alone, rest = index(few), index(*many)
     [apart] = alone.search("which kettle has a samovar", NO_FILTERS, 9)
@@ -107,7 +107,7 @@ def test_words_are_as_rare_as_all_entries_have_them() -> None:
 
 
 def test_fractions_are_absolute() -> None:
-    """A fraction says how much of what the query could score was scored: little where its rare words are nowhere."""
+    """A fraction is the score divided by the highest possible score of the query; without the rare words it is low."""
     made = index(*(entry(n, f"common word{n}") for n in range(1, 30)), entry(30, "common zebra"))
 
     [alone] = made.search("zebra", NO_FILTERS, 1)
@@ -119,8 +119,8 @@ def test_fractions_are_absolute() -> None:
 
 @given(st.lists(st.tuples(st.integers(1, 6), st.sampled_from(["alpha", "alpha beta", "gamma"])), max_size=25))
 @settings(max_examples=30)
-def test_fractions_survive_deletions(changes: list[tuple[int, str]]) -> None:
-    """However often entries were replaced, each item is found once and fractions lie between 0 and 1."""
+def test_replaced_entries_keep_fractions_in_range(changes: list[tuple[int, str]]) -> None:
+    """After many replacements each item is found once, with a fraction between 0 and 1."""
     made = index(*(entry(n, "alpha alpha") for n in range(1, 7)))
     for key, body in changes:
         made.apply([key], [entry(key, body)])
@@ -132,7 +132,7 @@ def test_fractions_survive_deletions(changes: list[tuple[int, str]]) -> None:
 
 
 def test_deletions_leave_no_negative_fractions() -> None:
-    """A word that most deleted entries had is still worth something."""
+    """The IDF of a word that most deleted entries contained stays positive."""
     made = index(*(entry(n, "alpha beta") for n in range(1, 11)))
     made.apply(range(2, 11), [])
 
@@ -143,16 +143,16 @@ def test_deletions_leave_no_negative_fractions() -> None:
 
 
 @pytest.mark.parametrize("query", HOSTILE.values(), ids=HOSTILE)
-def test_hostile_queries_are_words_at_most(query: str) -> None:
-    """A query is never a language: it names no field, excludes nothing, and crashes nothing."""
+def test_queries_have_no_syntax(query: str) -> None:
+    """A query with syntax of a query language only searches its words and raises no error."""
     made = index(entry(1, "ordinary text about key and body"))
 
     assert found(made, query) in ([], [1])
     assert found(made, f"{query} ordinary") == [1]
 
 
-def test_a_field_cannot_be_named() -> None:
-    """What looks like a field and a value is two words."""
+def test_a_query_cannot_name_a_field() -> None:
+    """A query such as `field:value` searches two words."""
     made = index(Told(concepts=["secret"]).entry(1, "x"), entry(2, "concept secret"))
 
     assert found(made, "concept:secret") == [2]
@@ -175,15 +175,15 @@ def test_a_field_cannot_be_named() -> None:
         ("\ud800\0*", NOWHERE),
     ],
 )
-def test_files_are_named_by_any_end(wanted: str, expected: set[int]) -> None:
-    """A file is named by its name, the end of its path or its whole path, and by nothing else."""
+def test_a_file_filter_matches_the_end_of_a_path(wanted: str, expected: set[int]) -> None:
+    """A file filter matches the name, the last parts of the path, or the whole path."""
     made = index(*(Told(files=[path]).entry(key) for key, path in enumerate(PATHS)))
 
     assert keys(made, Filters(files=(wanted,))) == expected
 
 
-def test_dates_are_half_open_and_leave_undated_out() -> None:
-    """The first instant counts, the last does not, and what has no date is in no range."""
+def test_date_ranges_are_half_open() -> None:
+    """The first instant is included, the last is not, and undated entries are in no date range."""
     made = index(entry(1), Told(at=DAY).entry(2), Told(at=2 * DAY).entry(3))
 
     assert keys(made, Filters(after=DAY)) == {2, 3}
@@ -213,7 +213,7 @@ filters = st.builds(
 
 
 def satisfies(told: Told, wanted: Filters) -> bool:
-    """What the filters mean, said once more."""
+    """Return whether an entry satisfies the filters, as a reference implementation."""
     return (
         (not wanted.types or any(name in told.types for name in wanted.types))
         and (not wanted.concepts or any(name in told.concepts for name in wanted.concepts))
@@ -227,7 +227,7 @@ def satisfies(told: Told, wanted: Filters) -> bool:
 @given(entries, filters)
 @settings(max_examples=60)
 def test_filters_combine(told: list[Told], wanted: Filters) -> None:
-    """Different filters combine with AND, the values of one with OR; all ways to ask agree."""
+    """Different filters combine with AND, values of one filter with OR; all search methods agree."""
     made = index(*(one.entry(key) for key, one in enumerate(told)))
     expected = {key for key, one in enumerate(told) if satisfies(one, wanted)}
 
@@ -240,14 +240,14 @@ def test_filters_combine(told: list[Told], wanted: Filters) -> None:
 
 
 def test_hidden_items_are_not_found() -> None:
-    """Items that changed elsewhere are left out of a search."""
+    """A search omits items that changed after the index was published."""
     made = index(entry(1), entry(2))
 
     assert [match.key for match in made.search("word", NO_FILTERS, 5, hidden=[1])] == [2]
 
 
-def test_few_that_can_be_found_score_as_they_do_among_all() -> None:
-    """What is looked for entry by entry, because few can be found, has the score that it has anyway."""
+def test_few_allowed_entries_have_their_usual_scores() -> None:
+    """Entries that are scored one by one, because few are allowed, have the same scores as in a full search."""
     some = ["kettle of brass", "kettle", "spoon", "brass spoon and kettle", "brass kettle, brass kettle"]
     made = index(*(Told(projects=[f"p{key % 400}"]).entry(key, some[key % len(some)]) for key in range(1, 1_201)))
     wanted, filters = [3, 4, 400, 404], Filters(projects=("p4",))
@@ -264,16 +264,16 @@ def test_few_that_can_be_found_score_as_they_do_among_all() -> None:
     assert found.fraction.tolist() == sought.fraction.tolist() == [every[key] for key in found.key.tolist()]
 
 
-def test_only_some_are_asked_about() -> None:
-    """`allowed` answers for the items it was asked about."""
+def test_allowed_checks_the_given_items_only() -> None:
+    """`allowed` returns only items from the given list."""
     made = index(Told(concepts=["a"]).entry(1), Told(concepts=["a"]).entry(2), entry(3))
 
     assert made.allowed(Filters(concepts=("a",)), [2, 3, 9]) == {2}
     assert made.allowed(Filters(concepts=("a",)), []) == set()
 
 
-def test_what_stands_together_is_counted_by_the_best_entry() -> None:
-    """A pair counts what it is worth where its second word follows the first; of an item the entry that has most."""
+def test_adjacent_terms_are_scored_by_the_best_entry() -> None:
+    """A pair counts where its second word follows the first; an item has the score of its best entry."""
     made = index(
         entry(1, "a slow cache"), entry(1, "slow cache timer"), entry(2, "the cache, slow"), entry(3, "slow cache")
     )
@@ -285,8 +285,8 @@ def test_what_stands_together_is_counted_by_the_best_entry() -> None:
 
 
 @pytest.mark.parametrize("singly", [0, 100])
-def test_many_keys_and_few_are_one_question(singly: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many items are meant, each counts: those asked about, those looked among, those hidden."""
+def test_long_lists_of_items_work_like_short_lists(singly: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every item of a list is used, whether the list selects, limits or hides items."""
     monkeypatch.setattr(text_index, "_SINGLY", singly)
     made = index(*(Told(concepts=["a"]).entry(key) for key in range(1, 7)), entry(7))
 
@@ -299,8 +299,8 @@ def test_many_keys_and_few_are_one_question(singly: int, monkeypatch: pytest.Mon
     assert not len(made.search("word", NO_FILTERS, 9, among=[]))
 
 
-def test_few_are_listed_as_they_are_counted() -> None:
-    """The share of what satisfies filters is told together with its items, where these are few."""
+def test_a_small_share_is_returned_with_its_items() -> None:
+    """If few items satisfy the filters, their keys are returned together with their share."""
     made = index(*(Told(concepts=["a"]).entry(key) for key in (2, 5)), entry(7), entry(8))
     wanted = Filters(concepts=("a",))
 
@@ -311,22 +311,22 @@ def test_few_are_listed_as_they_are_counted() -> None:
     assert made.share(wanted, 1) == (0.5, None)
 
 
-def test_the_limit_keeps_the_best() -> None:
-    """With a limit the best entries are kept."""
+def test_the_limit_keeps_the_best_entries() -> None:
+    """A search with a limit returns the entries with the highest scores."""
     made = index(*(entry(n, "needle " + "hay " * n) for n in range(1, 9)))
 
     assert found(made, "needle", limit=3) == [1, 2, 3]
 
 
 def test_an_empty_index_finds_nothing() -> None:
-    """An index without entries answers everything with nothing."""
+    """Every search of an index without entries returns nothing."""
     made = TextIndex.make()
 
     assert (len(made), found(made, "word"), keys(made, Filters(files=("a",)))) == (0, [], set())
 
 
-def test_on_disk_as_in_memory(tmp_path: Path) -> None:
-    """An index in a folder can be opened again, and goes on."""
+def test_an_index_on_disk_can_be_reopened(tmp_path: Path) -> None:
+    """An index in a folder can be opened again and updated."""
     TextIndex.make(tmp_path).apply([], [entry(1, "first")])
     again = TextIndex.open(tmp_path)
     again.apply([1], [entry(2, "second")])
@@ -334,8 +334,8 @@ def test_on_disk_as_in_memory(tmp_path: Path) -> None:
     assert found(TextIndex.open(tmp_path), "first second") == [2]
 
 
-def test_a_folder_without_an_index_is_refused(tmp_path: Path) -> None:
-    """Opening makes nothing."""
+def test_opening_a_folder_without_an_index_fails(tmp_path: Path) -> None:
+    """Opening raises an error and creates no files."""
     with pytest.raises(ValueError, match=r"meta\.json"):
         TextIndex.open(tmp_path)
 

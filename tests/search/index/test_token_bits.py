@@ -1,4 +1,4 @@
-"""Are the tokens of texts kept, and the nearest of them found?"""
+"""Tests of the stored bits of token embeddings."""
 
 import tracemalloc
 from pathlib import Path
@@ -18,7 +18,7 @@ def tokens(seed: int, count: int) -> TokenVectors:
 
 
 def closeness(query: TokenVectors, text: TokenVectors) -> float:
-    """As the definition says it."""
+    """Return the late interaction of a query and a text, as a reference implementation."""
     length, signs = np.linalg.norm(query, axis=1), np.where(text > 0, 1, -1)
     nearest = (query / length[:, None] @ signs.T / np.sqrt(TOKEN_DIMENSIONS)).max(axis=1)
     return float((length * nearest).sum() / length.sum())
@@ -28,8 +28,8 @@ lengths = st.lists(st.integers(0, 5), max_size=8)
 
 
 @given(lengths)
-def test_signs_come_back(lengths: list[int]) -> None:
-    """What was packed is there again, text by text."""
+def test_packed_bits_are_unpacked(lengths: list[int]) -> None:
+    """Packed bits equal the signs of the token embeddings of each text."""
     texts = [tokens(seed, length) for seed, length in enumerate(lengths)]
     made = TokenBits.of([packed(text) for text in texts])
 
@@ -39,9 +39,9 @@ def test_signs_come_back(lengths: list[int]) -> None:
 
 
 @given(lengths, st.integers(1, 3))
-def test_the_mean_of_the_nearest(lengths: list[int], words: int) -> None:
-    """A text is as close as the cosines of the query's tokens to the nearest of its own are on average, where a longer
-    token counts more; one whose tokens are not known is neither close nor far.
+def test_similarity_is_a_weighted_mean_of_maxima(lengths: list[int], words: int) -> None:
+    """The similarity is the mean of the best cosine of each query token, weighted by the norm of that token. A text
+    without tokens has NaN.
     """
     texts, query = [tokens(seed, length) for seed, length in enumerate(lengths)], tokens(99, words)
     query[0] *= 9
@@ -53,8 +53,8 @@ def test_the_mean_of_the_nearest(lengths: list[int], words: int) -> None:
 
 
 @given(lengths, st.integers(1, 12))
-def test_portions_change_nothing(lengths: list[int], portion: int) -> None:
-    """However few tokens are compared at once, and be a text longer than that, each text is as close as before."""
+def test_the_batch_size_does_not_change_similarities(lengths: list[int], portion: int) -> None:
+    """Similarities are the same for any batch size, even if a text is longer than a batch."""
     made, query = TokenBits.of([packed(tokens(seed, length)) for seed, length in enumerate(lengths)]), tokens(99, 3)
     whole = made.similarity(query)
     with pytest.MonkeyPatch.context() as patch:
@@ -62,8 +62,8 @@ def test_portions_change_nothing(lengths: list[int], portion: int) -> None:
         assert np.array_equal(made.similarity(query), whole, equal_nan=True)
 
 
-def test_many_texts_need_no_more_memory() -> None:
-    """A close look at 100,000 tokens, 13 MB as numbers of a byte, needs the memory of a few thousand."""
+def test_memory_does_not_grow_with_the_number_of_texts() -> None:
+    """Comparing 100,000 tokens, which would be 13 MB as bytes, needs less than 2 MiB."""
     made = TokenBits.of([packed(tokens(1, 100))] * 1_000)
     tracemalloc.start()
     try:
@@ -73,8 +73,8 @@ def test_many_texts_need_no_more_memory() -> None:
         tracemalloc.stop()
 
 
-def test_a_token_without_direction_counts_nothing() -> None:
-    """It has no cosine to any other, and no length to count; a query of such tokens alone tells nothing."""
+def test_a_zero_token_does_not_count() -> None:
+    """A query token with norm 0 changes no similarity; a query of only such tokens gives NaN."""
     made, query = TokenBits.of([packed(tokens(1, 3)), packed(tokens(2, 4))]), tokens(3, 2)
     nothing = np.zeros((1, TOKEN_DIMENSIONS), dtype=np.float32)
 
@@ -83,8 +83,8 @@ def test_a_token_without_direction_counts_nothing() -> None:
 
 
 @given(lengths, lengths)
-def test_texts_are_picked_and_put_together(some: list[int], others: list[int]) -> None:
-    """Picking of what was put together is as packing those texts alone."""
+def test_merged_texts_can_be_picked(some: list[int], others: list[int]) -> None:
+    """Picking texts after a merge gives the same bits as packing only those texts."""
     packs = [packed(tokens(seed, length)) for seed, length in enumerate([*some, *others])]
     merged = TokenBits.merged([TokenBits.of(packs[: len(some)]), TokenBits.of(packs[len(some) :])])
     places = list(range(len(packs)))
@@ -98,8 +98,8 @@ def test_texts_are_picked_and_put_together(some: list[int], others: list[int]) -
     assert np.array_equal(picked.starts, wanted.starts)
 
 
-def test_a_query_without_tokens_is_close_to_nothing() -> None:
-    """An empty query, or one of a model that tells no tokens, tells nothing of any text."""
+def test_a_query_without_tokens_has_no_similarity() -> None:
+    """An empty query or a model without token embeddings gives NaN for every text."""
     made = TokenBits.of([packed(tokens(1, 3))])
 
     assert np.isnan(made.similarity(tokens(1, 0))).all()
@@ -107,7 +107,7 @@ def test_a_query_without_tokens_is_close_to_nothing() -> None:
 
 
 def test_files_are_mapped_and_shared(tmp_path: Path) -> None:
-    """What was saved is read back as it was, and another folder shares the very files."""
+    """Saved bits are read back unchanged, and saving to another folder links the same files."""
     made = TokenBits.of([packed(tokens(seed, 2)) for seed in range(3)])
     made.save(tmp_path)
     again = TokenBits.open(tmp_path, 3)
@@ -121,7 +121,7 @@ def test_files_are_mapped_and_shared(tmp_path: Path) -> None:
 
 
 def test_without_tokens_there_are_no_files(tmp_path: Path) -> None:
-    """A model that tells no tokens costs no file."""
+    """Texts without token embeddings need no files."""
     TokenBits.of([b"", b""]).save(tmp_path)
 
     assert list(tmp_path.iterdir()) == []

@@ -1,4 +1,4 @@
-"""Are the nearest vectors found, with true cosines, and only where they may be?"""
+"""Tests of vector search."""
 
 import subprocess
 import sys
@@ -50,7 +50,7 @@ def items(found: VectorMatches) -> list[int]:
 
 
 def flags(items: Iterable[int]) -> Flags:
-    """Flags by key, no longer than they must be."""
+    """Return an array of flags by item key, just long enough for the highest key."""
     wanted = list(items)
     flagged = np.zeros(max(wanted, default=0) + 1, dtype=bool)
     flagged[wanted] = True
@@ -58,7 +58,7 @@ def flags(items: Iterable[int]) -> Flags:
 
 
 def test_similarity_is_a_true_cosine() -> None:
-    """Similarities are cosines from -1 to 1, exact to what float16 can hold, best first."""
+    """Similarities are cosines from -1 to 1, exact to float16, in descending order."""
     query = unit(7)
     made = index(*(stored(item) for item in range(50)), stored(50, vector=query), stored(51, vector=-query))
 
@@ -75,8 +75,8 @@ def test_similarity_is_a_true_cosine() -> None:
 
 @given(st.sets(st.integers(0, 39)), st.sets(st.integers(0, 39)), st.integers(1, 40))
 @settings(max_examples=40)
-def test_only_allowed_and_nothing_gone(allowed: set[int], gone: set[int], limit: int) -> None:
-    """What is not allowed or gone is never found; what is left is found completely and in order."""
+def test_only_allowed_items_are_found(allowed: set[int], gone: set[int], limit: int) -> None:
+    """Items that are not allowed or were removed are never found; all others are found in order."""
     made, query = index(*(stored(item) for item in range(40))).changed(gone, []), unit(1)
 
     assert items(made.nearest(query, limit, flags(allowed))) == expected(query, allowed - gone)[:limit]
@@ -84,7 +84,7 @@ def test_only_allowed_and_nothing_gone(allowed: set[int], gone: set[int], limit:
 
 
 def closeness(item: int) -> float:
-    """How close the tokens of an item come to the seventh."""
+    """Return the late interaction of the item with the query tokens of seed 7."""
     return float(TokenBits.of([packed(tokens(item * 1_000))]).similarity(tokens(7))[0])
 
 
@@ -93,8 +93,10 @@ changes = st.lists(st.tuples(st.sets(st.integers(0, 30)), st.sets(st.integers(0,
 
 @given(changes)
 @settings(max_examples=40)
-def test_an_index_is_what_its_changes_made_of_it(changes: list[tuple[set[int], set[int], bool]]) -> None:
-    """Whatever was added, replaced and taken away, in however many segments, what is left is found and nothing else."""
+def test_an_index_reflects_all_changes(changes: list[tuple[set[int], set[int], bool]]) -> None:
+    """After any additions, replacements and removals, in any number of segments, exactly the remaining items are
+    found.
+    """
     made, left, query = VectorIndex(), set[int](), unit(1)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(vector_index, "_ALWAYS", 1)
@@ -114,7 +116,7 @@ def test_an_index_is_what_its_changes_made_of_it(changes: list[tuple[set[int], s
 
 
 def test_the_best_vectors_of_each_item() -> None:
-    """Of each item of the wanted events the first part is compared, and the best other part."""
+    """For each item of the events, the vector of part 0 and the best other vector are returned."""
     query = unit(3)
     made = index(
         stored(1, part=0),
@@ -133,10 +135,9 @@ def test_the_best_vectors_of_each_item() -> None:
     assert found[2, 1, 0] == pytest.approx(-1, abs=1e-3)
 
 
-def test_an_item_is_as_close_as_its_closest_text(tmp_path: Path) -> None:
-    """An exchange, and what was learned from it, is as close as the closest of its own texts, those too whose
-    vectors are not among the nearest; what is not there, or is of a model that tells no tokens, is told apart. It is
-    the same read from the disk.
+def test_an_item_has_the_late_interaction_of_its_best_text(tmp_path: Path) -> None:
+    """An item has the highest late interaction of its texts, even if other texts have nearer vectors. Unknown items
+    and items without token embeddings have NaN. An index that is opened from disk gives the same values.
     """
     untold = StoredVector(9, 9, 0, stored(9).data)
     half = StoredVector(1, 1, 3, stored(1, part=3).data)
@@ -152,8 +153,8 @@ def test_an_item_is_as_close_as_its_closest_text(tmp_path: Path) -> None:
         assert np.isnan(close[3:]).all()
 
 
-def test_a_long_item_is_as_close_as_the_closest_of_its_nearest_texts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of an item of many texts those are looked at closely whose vectors are nearest, and of another as many."""
+def test_late_interaction_uses_the_nearest_texts_of_a_long_item(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of an item with many texts, only the texts with the nearest vectors are compared."""
     monkeypatch.setattr(vector_segment, "_TEXTS", 2)
     near, far = unit(3), -unit(3)
     made = index(
@@ -170,7 +171,7 @@ def test_a_long_item_is_as_close_as_the_closest_of_its_nearest_texts(monkeypatch
 
 
 def test_an_empty_index_finds_nothing(tmp_path: Path) -> None:
-    """An index without vectors can be asked, saved and opened."""
+    """An index without vectors can be searched, saved and opened."""
     VectorIndex().save(tmp_path)
     made = VectorIndex.open(tmp_path)
 
@@ -179,8 +180,8 @@ def test_an_empty_index_finds_nothing(tmp_path: Path) -> None:
     assert len(made.nearest(unit(1), 5)) == len(made.of_events(unit(1), np.array([1]))) == 0
 
 
-def test_an_emptied_index_takes_vectors_again() -> None:
-    """An index can lose all its vectors and get others."""
+def test_an_emptied_index_accepts_new_vectors() -> None:
+    """Vectors can be added after all vectors were removed."""
     emptied = index(stored(1)).changed([1], [])
 
     assert len(emptied) == 0
@@ -188,15 +189,15 @@ def test_an_emptied_index_takes_vectors_again() -> None:
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, 0])
-def test_unsound_vectors_are_left_out(value: float) -> None:
-    """Vectors that are not finite or have no direction are not indexed."""
+def test_zero_and_infinite_vectors_are_not_indexed(value: float) -> None:
+    """Vectors with NaN or infinite values or with norm 0 are not indexed."""
     made = index(stored(1, vector=np.full(WIDTH, value, dtype=np.float32)), stored(2))
 
     assert items(made.nearest(unit(1), 5)) == [2]
 
 
-def test_changing_makes_another(tmp_path: Path) -> None:
-    """A change leaves the index it was made from as it was, also when that one is mapped from disk."""
+def test_changes_make_a_new_index(tmp_path: Path) -> None:
+    """A change returns a new index and leaves the old index unchanged, even if it is memory-mapped."""
     index(stored(1), stored(2), stored(2, part=1)).save(tmp_path)
     before = VectorIndex.open(tmp_path)
 
@@ -208,14 +209,14 @@ def test_changing_makes_another(tmp_path: Path) -> None:
 
 @pytest.fixture
 def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A graph from 100 vectors on, asked wherever it may be."""
+    """Graphs from 100 vectors on, which every search uses."""
     monkeypatch.setattr(vector_index, "EXACT_UP_TO", 100)
     monkeypatch.setattr(vector_segment, "_SCAN_OR_WALK", 0.1)
 
 
 @pytest.mark.usefixtures("small_limits")
 def test_many_vectors_are_found_through_a_graph(tmp_path: Path) -> None:
-    """Past the limit of the exact scan a graph answers, nearly as well, under wide and narrow filters alike."""
+    """Above the limit of the exact scan, a graph gives nearly the same results, under wide and narrow filters."""
     index(*(stored(item) for item in range(1_000))).save(tmp_path)
     made, narrow = VectorIndex.open(tmp_path).changed([1, 2, 3], []), set(range(90))
 
@@ -232,8 +233,8 @@ def test_many_vectors_are_found_through_a_graph(tmp_path: Path) -> None:
     assert sum(shares) / len(shares) > 0.95
 
 
-def test_the_larger_a_graph_the_more_of_it_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Among many vectors a search loses its way more often, and finds nearly as much where it looks at more."""
+def test_a_larger_graph_is_searched_more_widely(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A search in a larger graph visits more candidates, so its recall stays high."""
     drawn = np.random.default_rng(7).standard_normal((3_000, 64)).astype(np.float32)
     drawn /= np.linalg.norm(drawn, axis=1, keepdims=True)
     asked, rows = drawn[:50], drawn[50:]
@@ -250,8 +251,8 @@ def test_the_larger_a_graph_the_more_of_it_is_looked_at(monkeypatch: pytest.Monk
 
 
 @pytest.mark.usefixtures("small_limits")
-def test_a_filter_that_points_away_from_the_query(tmp_path: Path) -> None:
-    """Where the candidates of the graph are all filtered out, what may be found is found all the same."""
+def test_a_filter_that_removes_all_candidates(tmp_path: Path) -> None:
+    """If the filter removes all candidates of the graph, allowed items are still found."""
     query = unit(1)
     near = [stored(item, vector=(query + unit(item) / 50).astype(np.float32)) for item in range(500)]
     away = [stored(item, vector=(unit(item) / 50 - query).astype(np.float32)) for item in range(500, 1_000)]
@@ -264,8 +265,8 @@ def test_a_filter_that_points_away_from_the_query(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("small_limits")
-def test_what_stays_is_shared_and_not_built_again(tmp_path: Path) -> None:
-    """A few changes write a few rows: the matrix and the graph of the others stay the files they were."""
+def test_unchanged_segments_are_shared(tmp_path: Path) -> None:
+    """A few changes write only a few rows; other segments keep their matrix and graph files."""
     index(*(stored(item) for item in range(2_000))).save(_new(tmp_path / "one"))
 
     changed = VectorIndex.open(tmp_path / "one").changed([5], [stored(number) for number in range(5_000, 5_010)])
@@ -280,8 +281,8 @@ def test_what_stays_is_shared_and_not_built_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("small_limits")
-def test_what_is_mostly_gone_is_written_anew(tmp_path: Path) -> None:
-    """A segment that lost more than a quarter of its rows is published without them."""
+def test_a_segment_with_many_removed_rows_is_rewritten(tmp_path: Path) -> None:
+    """A segment with more than a quarter of its rows removed is written again without those rows."""
     index(*(stored(item) for item in range(2_000))).save(_new(tmp_path / "one"))
 
     VectorIndex.open(tmp_path / "one").changed(range(600), []).settled().save(_new(tmp_path / "two"))
@@ -298,7 +299,7 @@ def _new(folder: Path) -> Path:
 
 
 def test_a_process_that_searches_can_embed() -> None:
-    """A fresh process that asks a graph first can run the packaged model afterwards."""
+    """A new process that searches a graph first can then load the packaged model."""
     program = (
         "import numpy\n"
         "from palaver.search.index.vector_graph import VectorGraph\n"
@@ -318,8 +319,8 @@ def test_a_process_that_searches_can_embed() -> None:
     st.floats(0.01, 1),
 )
 @settings(max_examples=50)
-def test_a_sieve_finds_what_flags_find(passing: set[int], gone: set[int], limit: int, share: float) -> None:
-    """Whatever share is said to pass, a sieve finds what the same filter finds as flags, or says that it cannot."""
+def test_a_filter_function_finds_the_same_as_flags(passing: set[int], gone: set[int], limit: int, share: float) -> None:
+    """For any estimated share, a filter function finds the same items as flags, or the search returns None."""
     made = index(*(stored(item) for item in range(200))).changed(gone, [])
     made = made.changed([], [stored(item) for item in range(200, 210)])
     query = unit(7)
@@ -330,8 +331,8 @@ def test_a_sieve_finds_what_flags_find(passing: set[int], gone: set[int], limit:
         assert items(found) == items(made.nearest(query, limit, flags(passing)))
 
 
-def test_the_nearest_are_sieved_first() -> None:
-    """No more candidates are looked up than have to, and all where the nearest do not pass."""
+def test_the_nearest_candidates_are_filtered_first() -> None:
+    """The filter function gets only as many candidates as needed, nearest first, and more if none of them pass."""
     made, query, asked = index(*(stored(item) for item in range(200))), unit(7), list[int]()
 
     def sieve(items: Numbers) -> Flags:
@@ -351,8 +352,8 @@ def test_the_nearest_are_sieved_first() -> None:
 
 
 @pytest.mark.usefixtures("small_limits")
-def test_candidates_of_a_graph_are_sieved(tmp_path: Path) -> None:
-    """Where a graph answers, a sieve finds nearly as well as a scan, and only what may be found."""
+def test_candidates_of_a_graph_are_filtered(tmp_path: Path) -> None:
+    """With a graph, a filter function finds nearly the same items as a scan, and only items that pass."""
     index(*(stored(item) for item in range(4_000))).save(tmp_path)
     made, left = VectorIndex.open(tmp_path).changed([1, 2, 3], []), set(range(4, 2_000))
 

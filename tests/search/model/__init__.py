@@ -1,1 +1,1 @@
-"""Is the packaged model what it should be?"""
+"""Tests of the packaged embedding model."""

@@ -1,4 +1,4 @@
-"""Does the packaged model give every text a vector that says what it means?"""
+"""Tests of the embedders and of the packaged model."""
 
 import json
 import shutil
@@ -40,7 +40,7 @@ def cosine(embedder: Embedder, one: str, other: str) -> float:
 
 
 def test_rows_are_unit_vectors(embedder: Embedder) -> None:
-    """Each text gets a row of 384 float32 numbers whose length is one."""
+    """Each text has a row of 384 float32 values with norm 1."""
     vectors = embedder.embed(SENTENCES)
 
     assert vectors.shape == (len(SENTENCES), embedder.dimension) == (5, 384)
@@ -48,8 +48,8 @@ def test_rows_are_unit_vectors(embedder: Embedder) -> None:
     assert np.linalg.norm(vectors, axis=1) == pytest.approx(1, abs=1e-5)
 
 
-def test_each_token_of_a_text_is_told(embedder: Embedder) -> None:
-    """Beside its vector a text has 128 numbers for each of its own tokens, in the place where they stand."""
+def test_each_token_has_its_own_embedding(embedder: Embedder) -> None:
+    """Besides its vector, a text has 128 values for each of its tokens, in the order of the tokens."""
     vectors, tokens, spans = embedder.read([*SENTENCES, "", "word " * 300])
 
     assert np.array_equal(vectors[:5], embedder.embed(SENTENCES))
@@ -61,9 +61,9 @@ def test_each_token_of_a_text_is_told(embedder: Embedder) -> None:
     assert [text[start:end] for start, end in places] == ["É", "un", "ke", "ttle", "d", "é"]
 
 
-def test_the_signs_of_one_text(embedder: Embedder) -> None:
-    """What is stored of a text's tokens does not change from one version to the next, unless the model's name does; on
-    another processor a number next to zero may fall on its other side.
+def test_the_bits_of_one_text_are_stable(embedder: Embedder) -> None:
+    """The stored token bits of a text change only if the model's name changes. On another processor, a value close to
+    zero may have the other sign.
     """
     [tokens] = embedder.read(["ok then"]).tokens
     known = 0x20734554F9A71DBF53A20B0F07D537C1A3D8C22B387F13E41DF29B200681F7B9
@@ -71,8 +71,8 @@ def test_the_signs_of_one_text(embedder: Embedder) -> None:
     assert (int.from_bytes(packed(tokens)) ^ known).bit_count() <= 4
 
 
-def test_a_token_means_what_it_does_in_its_place(embedder: Embedder) -> None:
-    """The same word is nearer to itself in a like sentence than in another."""
+def test_the_context_of_a_token_changes_its_embedding(embedder: Embedder) -> None:
+    """A word is more similar to itself in a similar sentence than in a different sentence."""
     money, same, river = (
         tokens[-1] / np.linalg.norm(tokens[-1])
         for tokens in embedder.read(["money in the bank", "cash at the bank", "reeds on the river bank"]).tokens
@@ -81,8 +81,8 @@ def test_a_token_means_what_it_does_in_its_place(embedder: Embedder) -> None:
     assert money @ same > money @ river
 
 
-def test_nothing_gives_no_rows(embedder: Embedder) -> None:
-    """An empty list of texts gives an empty array that still has the dimension."""
+def test_no_texts_give_no_rows(embedder: Embedder) -> None:
+    """An empty list of texts gives an empty array of the right dimension."""
     assert embedder.embed([]).shape == (0, 384)
     assert list(embedder.read([]).tokens) == []
 
@@ -90,8 +90,8 @@ def test_nothing_gives_no_rows(embedder: Embedder) -> None:
 @pytest.mark.parametrize(
     "companions", [[], ["a"], ["word " * 1000], SENTENCES], ids=["none", "short", "long", "several"]
 )
-def test_company_changes_nothing(embedder: Embedder, companions: Sequence[str]) -> None:
-    """A text has exactly the same vector alone as among others, whatever their length."""
+def test_the_batch_does_not_change_a_vector(embedder: Embedder, companions: Sequence[str]) -> None:
+    """A text has the same vector alone and in a batch of texts of any length."""
     alone = np.concatenate([embedder.embed([text]) for text in SENTENCES])
 
     together = embedder.embed([*companions, *SENTENCES, *companions])
@@ -100,19 +100,19 @@ def test_company_changes_nothing(embedder: Embedder, companions: Sequence[str]) 
 
 
 def test_order_is_kept(embedder: Embedder) -> None:
-    """Rows come in the order of the texts, also when short and long ones alternate."""
+    """Rows are in the order of the texts, even if short and long texts alternate."""
     texts = [f"{number} " * (1 + number % 7 * 20) for number in range(40)]
 
     assert np.array_equal(embedder.embed(texts[::-1]), embedder.embed(texts)[::-1])
 
 
-def test_threads_change_nothing(embedder: Embedder) -> None:
-    """The number of threads affects the speed only."""
+def test_the_number_of_threads_does_not_change_vectors(embedder: Embedder) -> None:
+    """The number of threads changes only the speed."""
     assert np.array_equal(PackagedEmbedder(threads=1).embed(SENTENCES), embedder.embed(SENTENCES))
 
 
-def test_many_may_embed_at_once(embedder: Embedder) -> None:
-    """An embedder may be shared, even while it is still being loaded."""
+def test_threads_can_share_an_embedder(embedder: Embedder) -> None:
+    """Threads can share an embedder, even while it is being loaded."""
     expected = embedder.embed(SENTENCES)
     shared = PackagedEmbedder(threads=1)
 
@@ -123,28 +123,28 @@ def test_many_may_embed_at_once(embedder: Embedder) -> None:
 
 
 @pytest.mark.parametrize("text", ["", " \n\t", "\0", "\ufffd", "\u200b"], ids=ascii)
-def test_text_without_words(embedder: Embedder, text: str) -> None:
-    """Text without a single word has a vector too, and it is a number in every place."""
+def test_text_without_words_has_a_finite_vector(embedder: Embedder, text: str) -> None:
+    """A text without words has a vector of finite values."""
     (vector,) = embedder.embed([text])
 
     assert np.linalg.norm(vector) == pytest.approx(1, abs=1e-5)
 
 
 @pytest.mark.parametrize("text", ["half \ud83d of a pair", "\udcff", "fix \udc00\ud800 it"], ids=ascii)
-def test_lone_surrogates(embedder: Embedder, text: str) -> None:
-    """A lone surrogate counts as the replacement character."""
+def test_a_lone_surrogate_counts_as_the_replacement_character(embedder: Embedder, text: str) -> None:
+    """A lone surrogate gives the same vector as the replacement character."""
     replaced = "".join("\ufffd" if "\ud800" <= character <= "\udfff" else character for character in text)
 
     assert np.array_equal(embedder.embed([text]), embedder.embed([replaced]))
 
 
 def test_split_pairs_are_joined(embedder: Embedder) -> None:
-    """Two surrogates that are one character count as that character."""
+    """A surrogate pair gives the same vector as the character that it encodes."""
     assert np.array_equal(embedder.embed(["\ud83d\ude00 done"]), embedder.embed(["😀 done"]))
 
 
-def test_long_text_is_cut(embedder: Embedder) -> None:
-    """Of a very long text the first 256 tokens count: 254 of its own, framed by two of the model's."""
+def test_long_text_is_truncated(embedder: Embedder) -> None:
+    """A long text is truncated to 256 tokens, including two special tokens."""
     ten_megabytes = "word " * 2_000_000
 
     assert np.array_equal(embedder.embed([ten_megabytes]), embedder.embed(["word " * 254]))
@@ -172,18 +172,18 @@ def test_long_text_is_cut(embedder: Embedder) -> None:
     ],
     ids=["statement", "question", "code"],
 )
-def test_meaning_is_nearness(embedder: Embedder, text: str, paraphrase: str, other: str) -> None:
-    """A paraphrase is clearly nearer than a text about something else."""
+def test_a_paraphrase_is_nearest(embedder: Embedder, text: str, paraphrase: str, other: str) -> None:
+    """A paraphrase is much more similar than a text on another topic."""
     assert cosine(embedder, text, paraphrase) > cosine(embedder, text, other) + 0.1
 
 
-def test_name_holds_the_pipeline(embedder: Embedder) -> None:
-    """The name of an embedder tells its model and the version of all that is done to a text."""
+def test_the_name_includes_the_pipeline_version(embedder: Embedder) -> None:
+    """The name of an embedder includes the model and the version of its text pipeline."""
     assert embedder.name == "all-MiniLM-L6-v2-int8/2"
 
 
 def test_manifest_describes_the_model(embedder: Embedder) -> None:
-    """The manifest names the model as the embedder does, its licence, and how near it is to the original."""
+    """The manifest has the model's name, its licence and its similarity to the original model."""
     manifest = json.loads((PACKAGED / "manifest.json").read_text("utf-8"))
 
     assert embedder.name.startswith(f"{manifest['name']}/")
@@ -193,8 +193,8 @@ def test_manifest_describes_the_model(embedder: Embedder) -> None:
     assert manifest["agreement"]["mean"] >= 0.985
 
 
-def test_packaged_graph_is_small_and_loads_no_weights() -> None:
-    """Weights lie apart from the graph, where they are mapped and not copied, and attention is one node a layer."""
+def test_packaged_graph_is_small_and_maps_its_weights() -> None:
+    """Weights are in a separate file that is memory-mapped, and each layer has one attention node."""
     graph = (PACKAGED / encoder.MODEL).read_bytes()
 
     assert len(graph) < 500_000
@@ -210,13 +210,15 @@ def copied(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_model_may_lie_elsewhere(embedder: Embedder, copied: Path) -> None:
-    """A whole copy of the model's folder is as good as the packaged one."""
+def test_another_folder_can_hold_the_model(embedder: Embedder, copied: Path) -> None:
+    """A complete copy of the model's folder works like the packaged model."""
     assert np.array_equal(PackagedEmbedder(copied).embed(SENTENCES[:1]), embedder.embed(SENTENCES[:1]))
 
 
-def test_each_file_may_be_a_link(embedder: Embedder, copied: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Also where each leads to another folder, as some installers link what they keep."""
+def test_model_files_can_be_symlinks(
+    embedder: Embedder, copied: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Each file of the model can be a symlink to a different folder."""
     for name in encoder.FILES:
         (copied / name).replace(kept := tmp_path_factory.mktemp("kept") / name)
         (copied / name).symlink_to(kept)
@@ -226,7 +228,7 @@ def test_each_file_may_be_a_link(embedder: Embedder, copied: Path, tmp_path_fact
 
 @pytest.mark.parametrize("name", encoder.FILES)
 def test_verification_names_a_changed_file(copied: Path, name: str) -> None:
-    """`verify` refuses one changed byte in the model or its tokenizer, and the error names the file."""
+    """`verify` refuses a model or tokenizer with one changed byte, and the error names the file."""
     content = bytearray((copied / name).read_bytes())
     content[len(content) // 2] ^= 1
     (copied / name).write_bytes(content)
@@ -238,8 +240,8 @@ def test_verification_names_a_changed_file(copied: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["manifest.json", *encoder.FILES])
-def test_missing_file_is_told(copied: Path, name: str) -> None:
-    """Without one of its files the model is unavailable, and the error names the file."""
+def test_a_missing_file_makes_the_model_unavailable(copied: Path, name: str) -> None:
+    """The error names the missing file."""
     (copied / name).unlink()
 
     with pytest.raises(ModelUnavailable, match=name):
@@ -247,8 +249,8 @@ def test_missing_file_is_told(copied: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"files": 1}', '{"files": {"model_int8.onnx": {}}}'])
-def test_damaged_manifest_is_told(copied: Path, content: str) -> None:
-    """A manifest that says nothing about the files makes the model unavailable."""
+def test_a_damaged_manifest_makes_the_model_unavailable(copied: Path, content: str) -> None:
+    """A manifest without checksums makes the model unavailable."""
     (copied / "manifest.json").write_text(content, encoding="utf-8")
 
     with pytest.raises(ModelUnavailable):
@@ -256,12 +258,12 @@ def test_damaged_manifest_is_told(copied: Path, content: str) -> None:
 
 
 def test_one_process_loads_the_model_once() -> None:
-    """Whoever asks for it shares it: a server answers over the archive, the memories and the documents."""
+    """All callers in a process share one loaded model."""
     assert load() is load(DEFAULT_MODEL)
 
 
 def test_failure_is_not_remembered(copied: Path) -> None:
-    """A model that was put right is found without a new start."""
+    """A model loads after its missing file is restored, without a restart."""
     hidden = (copied / "model_int8.onnx").rename(copied / "hidden")
     embedder = PackagedEmbedder(copied)
     with pytest.raises(ModelUnavailable):
@@ -273,8 +275,8 @@ def test_failure_is_not_remembered(copied: Path) -> None:
 
 
 @pytest.mark.parametrize("library", ["onnxruntime", "tokenizers", "numpy"])
-def test_missing_library_is_told(monkeypatch: pytest.MonkeyPatch, library: str) -> None:
-    """Where a library cannot be imported the model is unavailable; nothing else is raised."""
+def test_a_missing_library_makes_the_model_unavailable(monkeypatch: pytest.MonkeyPatch, library: str) -> None:
+    """A library that cannot be imported raises only the error for an unavailable model."""
     monkeypatch.setitem(sys.modules, library, None)
     for ours in ("palaver.search.model.encoder", "palaver.search.model.onnx_runtime"):
         monkeypatch.delitem(sys.modules, ours, raising=False)
@@ -283,8 +285,8 @@ def test_missing_library_is_told(monkeypatch: pytest.MonkeyPatch, library: str) 
         PackagedEmbedder().embed(["text"])
 
 
-def test_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Asked for another model without the extra, the error says how to install it."""
+def test_the_error_names_the_missing_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error for another model explains how to install the missing extra."""
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
 
     with pytest.raises(ModelUnavailable) as raised:
@@ -295,21 +297,19 @@ def test_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class TornWeights(Exception):
-    """Stands for the error of safetensors."""
+    """Stub for the error class of safetensors."""
 
 
 class Unreachable(Exception):
-    """Stands for the error of the network's library."""
+    """Stub for the error class of the HTTP library."""
 
 
 REFUSALS = (ImportError, KeyError, OSError, RuntimeError, TypeError, ValueError, TornWeights, Unreachable)
 
 
 @pytest.mark.parametrize("refusal", REFUSALS)
-def test_every_refusal_of_the_libraries_is_translated(
-    monkeypatch: pytest.MonkeyPatch, refusal: type[Exception]
-) -> None:
-    """Whatever sentence-transformers raises for a model, ours says which model and what to do."""
+def test_every_error_of_the_libraries_is_translated(monkeypatch: pytest.MonkeyPatch, refusal: type[Exception]) -> None:
+    """Every error of sentence-transformers becomes an error with the model's name and a remedy."""
 
     def refuse(*_given: object, **_options: object) -> None:
         raise refusal("no such thing")
@@ -326,8 +326,8 @@ def test_every_refusal_of_the_libraries_is_translated(
 
 
 @pytest.mark.parametrize("name", encoder.FILES)
-def test_what_the_runtime_refuses_is_told(copied: Path, name: str) -> None:
-    """A file that is what the manifest says and is no model all the same makes the model unavailable."""
+def test_a_file_that_onnxruntime_rejects_makes_the_model_unavailable(copied: Path, name: str) -> None:
+    """A file with the right checksum that is not a model makes the model unavailable."""
     (copied / name).write_bytes(b"no model")
     manifest = json.loads((copied / "manifest.json").read_text("utf-8"))
     manifest["files"][name] = encoder.fingerprint(copied / name)
@@ -337,8 +337,10 @@ def test_what_the_runtime_refuses_is_told(copied: Path, name: str) -> None:
         PackagedEmbedder(copied).embed(["text"])
 
 
-def test_current_folder_chooses_no_model(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A model's name that is also a folder in the current one is refused: anyone could have put it there."""
+def test_a_folder_in_the_working_directory_is_not_a_model(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A model name that is also a folder in the working directory is refused, because anyone could have created that
+    folder.
+    """
     (tmp_path / "org" / "model").mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
 
@@ -347,7 +349,7 @@ def test_current_folder_chooses_no_model(monkeypatch: pytest.MonkeyPatch, tmp_pa
 
 
 def test_name_chooses_the_embedder() -> None:
-    """The default name is the packaged model; every other is left to sentence-transformers."""
+    """The default name selects the packaged model; other names select sentence-transformers."""
     assert isinstance(load(), PackagedEmbedder)
     assert isinstance(load(DEFAULT_MODEL), PackagedEmbedder)
     assert isinstance(load("all-MiniLM-L6-v2"), SentenceTransformerEmbedder)
@@ -355,7 +357,7 @@ def test_name_chooses_the_embedder() -> None:
 
 
 def test_import_is_cheap() -> None:
-    """Importing the module, and choosing an embedder, loads no library that runs a model."""
+    """Importing the module and choosing an embedder import no inference library."""
     program = (
         "import sys; from palaver.search.model.embedder import load; load(); load('other');"
         "print(*{name.partition('.')[0] for name in sys.modules})"

@@ -1,4 +1,4 @@
-"""ONNX Runtime is loaded in the one way that is safe and silent."""
+"""Tests of how ONNX Runtime is imported."""
 
 import os
 import subprocess
@@ -10,16 +10,16 @@ USED = (
 )
 
 
-def test_embedding_leaves_nothing_in_the_home_folder(tmp_path: Path) -> None:
-    """The model's library writes no device id and keeps no events to send."""
+def test_embedding_writes_nothing_to_the_home_folder(tmp_path: Path) -> None:
+    """ONNX Runtime writes neither a device ID nor telemetry events."""
     home = {name: str(tmp_path) for name in ("HOME", "USERPROFILE", "XDG_CACHE_HOME", "XDG_DATA_HOME", "LOCALAPPDATA")}
     subprocess.run([sys.executable, "-c", USED], check=True, env={**os.environ, **home})
 
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 
-def test_nothing_else_imports_onnxruntime() -> None:
-    """Only `encoder.py` imports onnxruntime, after it has disabled its telemetry."""
+def test_only_the_encoder_imports_onnxruntime() -> None:
+    """Only `encoder.py` imports onnxruntime, after it has disabled the telemetry."""
     root = Path(__file__).parents[3]
     importing = {
         path.relative_to(root).as_posix()

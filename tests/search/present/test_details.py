@@ -1,4 +1,4 @@
-"""Details: what an exchange is called where nothing was learned from it."""
+"""Tests of titles of exchanges without observations."""
 
 import pytest
 
@@ -19,8 +19,8 @@ from palaver.search.present.details import of_exchange
         ("word " * 40, "word " * 15 + "word…"),
     ],
 )
-def test_an_exchange_is_called_by_what_was_asked(prompt: str, title: str) -> None:
-    """A plan that is handed over is called by its heading, since all plans are introduced alike."""
+def test_the_title_of_an_exchange_is_its_prompt(prompt: str, title: str) -> None:
+    """A prompt with a plan has the heading of the plan as its title, because all plans have the same introduction."""
     turns = (Turn(1, Speaker.HUMAN, Kind.PROMPT, prompt),)
 
     assert of_exchange(Exchange(0, Span(1, 1, 0, 0), turns, None, None)).title == title
@@ -35,10 +35,8 @@ def test_an_exchange_is_called_by_what_was_asked(prompt: str, title: str) -> Non
         ((Kind.PROMPT, " " * 130 + "So I asked"), "So I asked"),
     ],
 )
-def test_what_was_asked_is_quoted_in_whole_words(said: tuple[Kind, str], quote: str) -> None:
-    """Not what the agent's program put before it, which is the same everywhere; of a long prompt the beginning, which
-    the prompt itself says in these words.
-    """
+def test_a_title_is_the_beginning_of_the_prompt(said: tuple[Kind, str], quote: str) -> None:
+    """The title omits text that the agent's program inserted. A long prompt is truncated between words."""
     turns = (Turn(1, Speaker.HOST, *said), Turn(2, Speaker.HUMAN, Kind.PROMPT, "Why does it leak?"))
     shown = of_exchange(Exchange(0, Span(1, 2, 0, 0), turns, None, None))
 

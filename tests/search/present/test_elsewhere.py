@@ -1,4 +1,4 @@
-"""What several sessions hold is found once, and every layer says where else it stands."""
+"""Tests of content that several sessions repeat: it is one hit, and every layer lists the other sessions."""
 
 # pyright: reportPrivateUsage=false
 
@@ -29,17 +29,17 @@ def history(tmp_path: Path) -> Iterator[History]:
 
 
 def fork() -> list[dict[str, Any]]:
-    """A fork writes what it repeats in its own name."""
+    """Write a fork, which repeats the lines under its own session ID."""
     return [*talk("one", "two", session=FORK), *talk("apart", session=FORK)]
 
 
 def resumed() -> list[dict[str, Any]]:
-    """A session that is resumed in a file of its own keeps the name that the first lines had."""
+    """Write a resumed session in a new file, in which repeated lines keep the old session ID."""
     return [*talk("one", "two"), *talk("apart", session=FORK)]
 
 
 def copied() -> list[dict[str, Any]]:
-    """Somebody copies a file."""
+    """Copy the file of a session."""
     return talk("one", "two")
 
 
@@ -49,7 +49,7 @@ def search(history: History, word: str) -> Results:
 
 
 def also_in(history: History, word: str) -> Sequence[str]:
-    """Where else stands what was asked with a word, of which all layers say the same."""
+    """Return the other sessions that contain the prompt with this word, as all layers report them."""
     with ArchiveSearch(history.home) as layers:
         hits = layers.find(Query((word,), mode=Mode.TEXT)).hits
         (hit,) = (hit for hit in hits if hit.title == f"{word}?")
@@ -66,8 +66,8 @@ def forget(history: History, session: str, *, erase: bool) -> None:
 
 
 @pytest.mark.parametrize("again", [fork, resumed, copied])
-def test_every_layer_names_the_other_session(history: History, again: Any) -> None:
-    """A fork, a resumed session and a copy are named where what they repeat is found, and nowhere else."""
+def test_every_layer_lists_the_other_session(history: History, again: Any) -> None:
+    """Forks, resumed sessions and copies are listed for repeated content only."""
     history.write(talk("one", "two"), at=1)
     history.write(talk("three"), THIRD, at=1)
     history.write(again(), FORK, at=2)
@@ -79,8 +79,8 @@ def test_every_layer_names_the_other_session(history: History, again: Any) -> No
         assert also_in(history, "apart") == ()
 
 
-def test_a_file_of_the_same_session_is_no_other(history: History) -> None:
-    """A session that lies in two folders, as after a project was moved, is in no session besides itself."""
+def test_a_second_file_of_a_session_is_not_another_session(history: History) -> None:
+    """A session with files in two folders, as after a move of its project, lists no other session."""
     history.write(talk("one"), project="shop", at=1)
     history.write(talk("one", "two"), project="moved", at=2)
     history.ingest()
@@ -88,8 +88,8 @@ def test_a_file_of_the_same_session_is_no_other(history: History) -> None:
     assert also_in(history, "one") == ()
 
 
-def test_a_fork_that_goes_on_stays_one(history: History) -> None:
-    """What is repeated is known after the fork grew, whichever part of it was read last, and however often."""
+def test_a_growing_fork_remains_a_fork(history: History) -> None:
+    """Repeated content is recognized after the fork has grown, in any order of ingest runs."""
     history.write(talk("one", "two"), at=1)
     history.write(talk("one", session=FORK), FORK, at=2)
     history.ingest()
@@ -102,8 +102,8 @@ def test_a_fork_that_goes_on_stays_one(history: History) -> None:
     assert also_in(history, "apart") == ()
 
 
-def test_reading_a_fork_names_the_original_and_the_other_forks(history: History) -> None:
-    """Where lines are repeated, the fork's own transcript says who said them first, and who repeats them too."""
+def test_a_transcript_of_a_fork_lists_the_original_and_the_other_forks(history: History) -> None:
+    """Layer 3 lists the original session and the other forks where lines are repeated."""
     history.write(talk("one", "two"), at=1)
     history.write(fork(), FORK, at=2)
     history.write(talk("one", session=THIRD), THIRD, at=3)
@@ -117,8 +117,8 @@ def test_reading_a_fork_names_the_original_and_the_other_forks(history: History)
 
 @pytest.mark.parametrize("erase", [False, True])
 @pytest.mark.parametrize("again", [fork, resumed])
-def test_a_forgotten_session_is_named_no_more(history: History, erase: bool, again: Any) -> None:
-    """When a fork is forgotten or erased, no layer names it."""
+def test_a_forgotten_fork_is_not_listed(history: History, erase: bool, again: Any) -> None:
+    """No layer lists a fork that was forgotten or erased."""
     history.write(talk("one", "two"), at=1)
     history.write(again(), FORK, at=2)
     history.ingest()
@@ -127,8 +127,8 @@ def test_a_forgotten_session_is_named_no_more(history: History, erase: bool, aga
     assert also_in(history, "one") == ()
 
 
-def test_what_was_archived_before_is_read_again(history: History) -> None:
-    """An archive from before repetitions were kept has them after the next pass, and every key is what it was."""
+def test_an_older_archive_is_read_again(history: History) -> None:
+    """The next ingest run adds repetitions to an older archive and keeps every key."""
     history.write(talk("one", "two"), at=1)
     history.write(fork(), FORK, at=2)
     history.ingest()
@@ -143,8 +143,8 @@ def test_what_was_archived_before_is_read_again(history: History) -> None:
     assert history.store.items.all_keys() == keys
 
 
-def test_how_it_is_shown(history: History) -> None:
-    """Layer 1 spends two words on it and only where it applies; the others name at most three sessions."""
+def test_other_sessions_cost_few_tokens(history: History) -> None:
+    """Layer 1 adds two words where content is repeated; other layers list at most three sessions."""
     history.write(talk("one", "two"), at=1)
     others = [f"{number}4444444-0000-4000-8000-000000000004" for number in range(5)]
     for at, name in enumerate(others, 2):

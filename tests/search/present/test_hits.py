@@ -1,4 +1,4 @@
-"""Is each event shown as what says it best, and does every hit satisfy the filters?"""
+"""Tests of the item that represents each event, and of filters."""
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -25,8 +25,8 @@ FILLER = "x " * 740
 LONG = "The pressure cooker whistles when the valve is stuck, so the valve was cleaned with vinegar."
 
 
-def test_an_exchange_stands_for_itself(history: History) -> None:
-    """Where nothing was learned the exchange is the hit, on the lines where the words stand."""
+def test_an_exchange_without_observations_is_the_hit(history: History) -> None:
+    """An exchange without observations is shown on the lines that contain the words."""
     [_, key] = history.say("one", Said("first"), Said("brass kettle", LONG, at=MAY_1), cwd="/w/app")
 
     [hit] = history.search("valve", mode=Mode.TEXT).hits
@@ -38,8 +38,8 @@ def test_an_exchange_stands_for_itself(history: History) -> None:
     assert hit.similarity is None
 
 
-def test_an_observation_stands_for_its_exchange(history: History) -> None:
-    """Words found in lines that prove an observation are shown as that observation, with its lines."""
+def test_an_observation_represents_its_exchange(history: History) -> None:
+    """Words in the evidence of an observation show that observation with its lines."""
     [key] = history.say("one", Said("brass kettle", LONG))
     _, covering = history.learn(key, learned("about the kettle", lines=(1, 1)), learned("on cleaning", lines=(3, 3)))
 
@@ -50,16 +50,16 @@ def test_an_observation_stands_for_its_exchange(history: History) -> None:
     ]
 
 
-def test_words_where_nothing_was_learned_show_the_exchange(history: History) -> None:
-    """Words that stand outside the evidence, and that no observation has, are shown as the exchange."""
+def test_words_outside_of_evidence_show_the_exchange(history: History) -> None:
+    """Words that occur in neither an observation nor its evidence show the exchange."""
     [key] = history.say("one", Said(FILLER, LONG))
     history.learn(key, learned("something else", lines=(1, 1)))
 
     assert history.ids("valve vinegar", mode=Mode.TEXT) == [f"ex-{key}"]
 
 
-def test_what_covers_the_words_goes_before_what_has_some_of_them(history: History) -> None:
-    """The observation that is proved by the lines found is shown, although another has a word of the query itself."""
+def test_the_observation_with_the_matching_evidence_is_shown(history: History) -> None:
+    """The observation whose evidence contains the words is shown before an observation with only some of the words."""
     [key] = history.say("one", Said(FILLER, LONG))
     _, covering = history.learn(key, learned("the valve", lines=(1, 1)), learned("on cleaning", lines=(3, 3)))
 
@@ -69,8 +69,8 @@ def test_what_covers_the_words_goes_before_what_has_some_of_them(history: Histor
 @pytest.mark.parametrize(
     ("title", "kind"), [("the valve", "exchange"), ("pressure valve stuck, vinegar", "observation")]
 )
-def test_the_exchange_is_shown_where_it_says_much_more(history: History, title: str, kind: str) -> None:
-    """Where the exchange has far more of the words, in lines that prove nothing, it is shown, on those lines."""
+def test_the_exchange_is_shown_if_it_matches_much_better(history: History, title: str, kind: str) -> None:
+    """An exchange with many more of the words outside of evidence is shown itself, on those lines."""
     [key] = history.say("one", Said(FILLER, LONG))
     history.learn(key, learned(title, lines=(1, 1)))
 
@@ -81,15 +81,15 @@ def test_the_exchange_is_shown_where_it_says_much_more(history: History, title: 
 
 
 def test_observations_are_found_by_their_own_words(history: History) -> None:
-    """An observation whose words nobody said in the exchange is found by them."""
+    """A query for words of an observation finds it, even if the exchange does not contain the words."""
     [key] = history.say("one", Said("brass kettle"))
     [insight] = history.learn(key, learned("limescale", lines=(1, 1)))
 
     assert history.ids("limescale", mode=Mode.TEXT) == [f"obs-{insight}"]
 
 
-def test_one_hit_per_exchange(history: History) -> None:
-    """An exchange with several observations is one hit: the one that matches best."""
+def test_an_exchange_is_one_hit(history: History) -> None:
+    """An exchange with several observations is one hit: the observation that matches best."""
     [key] = history.say("one", Said("brass kettle"))
     _, best = history.learn(key, learned("kettle", lines=(1, 1)), learned("brass kettle", lines=(1, 1)))
 
@@ -97,7 +97,7 @@ def test_one_hit_per_exchange(history: History) -> None:
 
 
 def test_several_concepts_are_found_in_one_conversation(history: History) -> None:
-    """A search for several concepts shows what says best in each conversation that has them all, observations too."""
+    """A query with several concepts shows the best items of each conversation that contains all concepts."""
     first, _ = history.say("one", Said("brass kettle", LONG), Said("unrelated"))
     [insight] = history.learn(first, learned("the valve of the kettle was cleaned"))
     history.say("two", Said("brass kettle"))
@@ -107,8 +107,8 @@ def test_several_concepts_are_found_in_one_conversation(history: History) -> Non
     assert ([hit.id for hit in results.hits], results.total) == ([f"obs-{insight}"], 1)
 
 
-def test_several_concepts_order_by_what_they_show(history: History) -> None:
-    """The score is the mean over the concepts, has a part for each, and orders the list."""
+def test_several_concepts_are_ordered_by_their_mean_score(history: History) -> None:
+    """The score is the mean over the concepts, has a part for each concept, and orders the list."""
     history.say("one", Said("kettle kettle"), Said("the valve, somewhere among many other words of a sentence"))
     history.say("two", Said("kettle"), Said("valve"), Said("kettle valve"))
     history.embed()
@@ -124,7 +124,7 @@ def test_several_concepts_order_by_what_they_show(history: History) -> None:
 
 
 def test_several_concepts_list_conversations_only(history: History) -> None:
-    """A memory that has all concepts belongs to no conversation and is not listed."""
+    """A memory that contains all concepts is not listed, because it does not belong to a conversation."""
     [said, _] = history.say("one", Said("Which kettle has a valve?"), Said("And the colour?"))
     with history.store.transaction():
         memory = history.store.memories.insert(Memory("The kettle has a valve."), 1)
@@ -133,8 +133,8 @@ def test_several_concepts_list_conversations_only(history: History) -> None:
     assert ids.show("memory", memory) in history.ids("kettle valve", mode=Mode.TEXT)
 
 
-def test_a_memory_that_nothing_supports_is_not_listed(history: History) -> None:
-    """What stands by itself and has neither a word of a query nor its meaning is no hit, however short the list is."""
+def test_an_unrelated_memory_is_not_listed(history: History) -> None:
+    """A memory that matches neither by words nor by meaning is not listed, even in a short list."""
     with history.store.transaction():
         kettle, other = (
             history.store.memories.insert(Memory(text), 1) for text in ("The kettle has a valve.", "A pump.")
@@ -148,8 +148,8 @@ def test_a_memory_that_nothing_supports_is_not_listed(history: History) -> None:
     assert {hit.id for hit in newest.hits} == {ids.show("memory", kettle), ids.show("memory", other)}
 
 
-def test_several_concepts_have_the_floor_of_each(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where one of the concepts finds nothing relevant there are no hits, and the nearest are named as weak."""
+def test_several_concepts_each_have_a_threshold(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If one concept has no relevant match, there are no hits, and the nearest matches are weak."""
     history.say("one", Said("brass kettle", LONG))
     history.embed()
     monkeypatch.setattr(engine, "_THRESHOLD", 0.9)
@@ -162,8 +162,8 @@ def test_several_concepts_have_the_floor_of_each(history: History, monkeypatch: 
     assert len(found.explanation.weak) == 1
 
 
-def test_a_command_alone_is_near_to_nothing(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where nothing is clearly relevant, a single word that was typed is not the nearest unless it was asked for."""
+def test_a_single_command_is_not_a_weak_match(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If nothing is relevant, a prompt of one word is a weak match only if the query contains that word."""
     history.say("one", Said("clear"), Said("brass kettle", LONG))
     history.embed()
     monkeypatch.setattr(engine, "_THRESHOLD", 2.0)
@@ -189,11 +189,11 @@ def test_a_command_alone_is_near_to_nothing(history: History, monkeypatch: pytes
         ("qwxz blorf snork grmpf", False),
     ],
 )
-def test_nothing_is_near_to_words_that_stand_nowhere(
+def test_unknown_words_have_no_weak_matches(
     history: History, monkeypatch: pytest.MonkeyPatch, query: str, unheard: bool
 ) -> None:
-    """Of a few words, none of which stands anywhere, nor one that is spelled like it, no nearest is told; of a sentence
-    it is, which may say in other words what is there. Who wants what is weak gets it.
+    """A short query of unknown words without similar spellings has no weak matches, because a sentence may be a
+    paraphrase but a few words are not. A search for weak matches returns them anyway.
     """
     history.say("one", Said("brass kettle", LONG))
     history.embed()
@@ -207,8 +207,10 @@ def test_nothing_is_near_to_words_that_stand_nowhere(
     assert '"' in query or Hits(history.store, history.engine()).search(Query((query,), weak=True)).hits
 
 
-def test_several_concepts_that_find_nothing_say_which_of_them_is_to_blame(history: History) -> None:
-    """Each is counted by itself; where each is somewhere, those two are named that are in no conversation together."""
+def test_the_explanation_names_concepts_without_matches(history: History) -> None:
+    """Matches of each concept are counted. If every concept has matches, two concepts without a common conversation
+    are named.
+    """
     history.say("one", Said("the kettle has a valve"))
     history.say("two", Said("a kettle and a pump"))
 
@@ -224,8 +226,8 @@ def test_several_concepts_that_find_nothing_say_which_of_them_is_to_blame(histor
     assert (two.concepts, two.disjoint) == ((("valve", 1), ("pump", 1)), (("valve", "pump"),))
 
 
-def test_the_limit_is_kept(history: History) -> None:
-    """No more hits than asked for, the best ones, and the total counts them."""
+def test_the_limit_keeps_the_best_hits(history: History) -> None:
+    """The limit keeps the best hits, and the total counts the returned hits."""
     history.say("one", *(Said(f"kettle {'steam ' * n}") for n in range(12)))
 
     many, few = history.search("kettle", mode=Mode.TEXT), history.search("kettle", mode=Mode.TEXT, limit=3)
@@ -234,8 +236,8 @@ def test_the_limit_is_kept(history: History) -> None:
     assert few.hits == many.hits[:3]
 
 
-def test_filters_reach_past_the_limit(history: History) -> None:
-    """Events that a filter leaves nothing of do not use up the limit."""
+def test_filtered_events_do_not_count_towards_the_limit(history: History) -> None:
+    """Events that a filter removes do not count towards the limit."""
     made = history.say("one", *(Said(f"kettle {n}") for n in range(30)))
     for key in made[:-1]:
         history.learn(key, learned("kettle kettle"))
@@ -246,8 +248,8 @@ def test_filters_reach_past_the_limit(history: History) -> None:
     assert [hit.id for hit in found.hits] == [f"obs-{wanted}"]
 
 
-def test_a_type_is_that_of_the_observation_shown(history: History) -> None:
-    """Asked for a type, only observations of it are shown, although the exchange has others too."""
+def test_a_type_filter_shows_observations_of_that_type(history: History) -> None:
+    """A type filter shows only observations of that type, even if the exchange has other observations."""
     [key] = history.say("one", Said("brass kettle"))
     _, decision = history.learn(
         key, learned("brass kettle", lines=(1, 1)), learned("taste", ObservationType.DECISION, (2, 2))
@@ -257,8 +259,8 @@ def test_a_type_is_that_of_the_observation_shown(history: History) -> None:
     assert history.ids("kettle", filters=Filters(types=(ObservationType.TEST,))) == []
 
 
-def test_what_was_said_again_has_the_types_of_what_it_confirms(history: History) -> None:
-    """An exchange that says an observation again is found under its type and concepts, until it no longer does."""
+def test_a_confirming_exchange_has_the_types_of_its_observation(history: History) -> None:
+    """An exchange that repeats an observation is found under its type and concepts as long as it repeats it."""
     [first] = history.say("one", Said("brass kettle"))
     [second] = history.say("two", Said("brass kettle once more"))
     [decision] = history.learn(first, learned("we use brass", ObservationType.DECISION, concepts=["metal"]))
@@ -291,7 +293,7 @@ def test_what_was_said_again_has_the_types_of_what_it_confirms(history: History)
     ],
 )
 def test_days_are_inclusive(history: History, after: str | None, before: str | None, expected: list[str]) -> None:
-    """`after` and `before` include their day; what is undated is in no range."""
+    """`after` and `before` include their day; undated items are in no date range."""
     history.say(
         "one",
         Said("kettle first", at=MAY_1),
@@ -307,7 +309,7 @@ def test_days_are_inclusive(history: History, after: str | None, before: str | N
 
 
 def test_projects_by_name_and_by_path(history: History) -> None:
-    """A project is named by its name, its whole path in any case, with or without a slash, or its namespace."""
+    """A project filter accepts a name, a path in any case with or without a final slash, and a namespace."""
     [key] = history.say("one", Said("kettle"), project="App", cwd="/Code/App")
     history.say("two", Said("kettle"), project="app2", cwd="/code/app2")
 
@@ -347,7 +349,7 @@ wanted = st.builds(
 
 
 def satisfies(history: History, hit: Hit, filters: Filters) -> bool:
-    """Whether what a hit shows is what was asked for."""
+    """Return whether a hit satisfies the filters."""
     key = int(hit.id.partition("-")[2])
     observation = next(iter(history.store.observations.load([key]).values()), None)
     exchange = next(iter(history.store.exchanges.load([key]).values()), None)
@@ -373,7 +375,7 @@ def satisfies(history: History, hit: Hit, filters: Filters) -> bool:
 def test_every_hit_satisfies_the_filters(
     told: list[tuple[Said, list[Observation]]], filters: Filters, mode: Mode, publish: bool
 ) -> None:
-    """Every hit satisfies every filter, and a filter finds no event that the search without it would not find."""
+    """Every hit satisfies every filter, and a filter adds no events."""
     with TemporaryDirectory() as folder:
         history = History(Path(folder))
         for number, (each, observations) in enumerate(told):
@@ -396,8 +398,8 @@ def test_every_hit_satisfies_the_filters(
 
 @given(st.lists(st.sampled_from(["brass kettle", "copper pan", "steam", "kettle"]), min_size=1, max_size=6))
 @settings(max_examples=20)
-def test_numbers_are_what_they_say(prompts: list[str]) -> None:
-    """Scores lie between 0 and 1 and fall, similarities are cosines, and a search has the same answer twice."""
+def test_scores_and_similarities_are_in_range(prompts: list[str]) -> None:
+    """Scores are between 0 and 1 in descending order, similarities are cosines, and results are reproducible."""
     with TemporaryDirectory() as folder:
         history = History(Path(folder))
         history.say("one", *map(Said, prompts))

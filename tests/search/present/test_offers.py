@@ -1,4 +1,4 @@
-"""What does search offer beyond a ranked list?"""
+"""Tests of explanations, pages, zero-result explanations, filters and timelines."""
 
 import random
 import time
@@ -26,7 +26,7 @@ MAY_1 = 1_777_593_600_000
 
 @pytest.fixture
 def told(history: History) -> History:
-    """Three conversations about kitchens."""
+    """Archive with three conversations about kitchens."""
     history.say("tea", Said("brass kettle", "It whistles ERR_AUTH_FAILED at 3.", MAY_1), Said("steel kettle", at=MAY_1))
     history.say("soup", Said("copper pan", "The kettle helps.", MAY_1 + 86_400_000, writes=("/w/src/soup.py",)))
     history.say("ship", Said("deploy 🚀 with 検索エンジン and naïve caching"))
@@ -41,7 +41,7 @@ def ids(told: History, words: str, mode: Mode = Mode.TEXT, filters: Filters = NO
 
 @pytest.mark.parametrize("mode", Mode)
 def test_an_explanation_adds_up_to_the_score(told: History, mode: Mode) -> None:
-    """The points of the parts, added in order, are the score to the last bit."""
+    """The points of all parts, added in order, are exactly the score."""
     hits = told.search("brass kettle whistles", mode=mode).hits
 
     assert hits
@@ -53,7 +53,9 @@ def test_an_explanation_adds_up_to_the_score(told: History, mode: Mode) -> None:
 
 
 def test_pages_follow_each_other(told: History) -> None:
-    """Pages of one are the list, in its order, whatever is published between them; a strange cursor is refused."""
+    """Pages of one hit form the whole list, even if a generation is published between them; a foreign cursor is
+    refused.
+    """
     whole = [hit.id for hit in told.search("kettle").hits]
     asked, seen = Query(("kettle",), limit=1), list[str]()
     while True:
@@ -71,8 +73,8 @@ def test_pages_follow_each_other(told: History) -> None:
 
 @pytest.mark.parametrize("mode", Mode)
 @pytest.mark.parametrize("by", Grouping)
-def test_a_list_that_ends_before_the_archive_does_says_so(history: History, mode: Mode, by: Grouping) -> None:
-    """Where more matches than an engine brings, the last page tells it, and no other page does."""
+def test_the_last_page_reports_that_more_events_match(history: History, mode: Mode, by: Grouping) -> None:
+    """Only the last page reports that more events match than were compared."""
     for name in range(5):
         history.say(f"s{name}", *(Said(f"kettle {n}") for n in range(DEPTH // 4)))
     history.embed()
@@ -94,8 +96,8 @@ def test_a_list_that_ends_before_the_archive_does_says_so(history: History, mode
 
 
 @given(st.text(min_size=1, max_size=40))
-def test_no_cursor_breaks_it(cursor: str) -> None:
-    """Whatever is given as a cursor, it is refused as one."""
+def test_invalid_cursors_are_refused(cursor: str) -> None:
+    """Every invalid cursor raises the error for cursors."""
     from palaver.search.present.page_cursor import event_of
 
     with pytest.raises(InvalidInput, match="Invalid cursor"):
@@ -103,7 +105,7 @@ def test_no_cursor_breaks_it(cursor: str) -> None:
 
 
 def test_a_page_whose_end_is_gone_is_stale(told: History) -> None:
-    """Where what a page ended with is found no more, the next page is refused, not guessed."""
+    """If the last hit of a page no longer exists, the next page is refused."""
     page = told.search("kettle", limit=1)
     with told.store.transaction():
         told.store.exchanges.delete([int(page.hits[0].id.partition("-")[2])])
@@ -112,8 +114,8 @@ def test_a_page_whose_end_is_gone_is_stale(told: History) -> None:
         Hits(told.store, told.engine()).search(replace(page.query, cursor=page.cursor))
 
 
-def test_nothing_relevant_is_said(told: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Below the floor there are no hits, but the nearest are named, and can be asked for."""
+def test_no_relevant_hit_is_reported(told: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Below the relevance threshold there are no hits, but the nearest matches are listed and can be requested."""
     monkeypatch.setattr(engine, "_THRESHOLD", 0.9)
     monkeypatch.setattr(engine, "_RELEVANT_WORDS", 1.1)
     hits = Hits(told.store, told.engine())
@@ -125,8 +127,8 @@ def test_nothing_relevant_is_said(told: History, monkeypatch: pytest.MonkeyPatch
     assert everything.explanation is None
 
 
-def test_words_that_stand_together_are_relevant(told: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever the score, what has all the words is shown; with a word that stands nowhere the score decides."""
+def test_an_event_with_all_words_is_relevant(told: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An event with all the words is shown whatever its score; with an unknown word the score decides."""
     monkeypatch.setattr(engine, "_THRESHOLD", 0.9)
 
     assert told.search("kettle").hits
@@ -134,14 +136,12 @@ def test_words_that_stand_together_are_relevant(told: History, monkeypatch: pyte
 
 
 def test_a_brief_query_needs_a_better_score() -> None:
-    """Who types few words wants them all, up to six alike; from a dozen words on, and in a small archive, nothing is
-    added.
-    """
+    """Queries with fewer than a dozen words have a higher threshold, except in a small archive."""
     assert [round(shortness(terms), 2) for terms in (1, 6, 8, 10, 12, 40)] == [0.48, 0.48, 0.16, 0.03, 0.0, 0.0]
 
 
-def test_zero_hits_explain_themselves(told: History) -> None:
-    """What each filter removed, the nearest days with hits, and the nearest names."""
+def test_zero_hits_are_explained(told: History) -> None:
+    """The explanation has the effect of each filter, the nearest days with hits, and the nearest names."""
     why = told.search(
         "kettle", mode=Mode.TEXT, filters=Filters(after=MAY_1 + 10 * 86_400_000, projects=("te",))
     ).explanation
@@ -155,10 +155,10 @@ def test_zero_hits_explain_themselves(told: History) -> None:
 
 
 @pytest.mark.parametrize(("floor", "found"), [(0.0, 1), (2.0, 0)])
-def test_what_there_would_be_of_several_concepts_is_relevant(
+def test_counts_without_a_filter_include_relevant_conversations_only(
     told: History, monkeypatch: pytest.MonkeyPatch, floor: float, found: int
 ) -> None:
-    """Without a filter there are as many as would be shown, and none where the nearest alone would be named."""
+    """The explanation counts the conversations that a search without the filter shows."""
     monkeypatch.setattr(engine, "_THRESHOLD", floor)
     monkeypatch.setattr(engine, "_RELEVANT_WORDS", 2.0)
     why = told.search("copper pan", "kettle", filters=Filters(projects=("tea",))).explanation
@@ -182,16 +182,16 @@ def test_what_there_would_be_of_several_concepts_is_relevant(
         ({"concepts": ("jwt",)}, [("concepts", "jwt", ())]),
     ],
 )
-def test_names_that_nothing_has_are_told(told: History, filters: dict[str, Any], unknown: list[object]) -> None:
-    """Where nothing is found, each name that a filter asked for in vain is named, with those that something has."""
+def test_unknown_names_in_filters_are_explained(told: History, filters: dict[str, Any], unknown: list[object]) -> None:
+    """Without hits, each unknown name of a filter is reported with similar names that exist."""
     why = told.search("nowhere", mode=Mode.TEXT, filters=replace(NO_FILTERS, **filters)).explanation
 
     assert why is not None
     assert [one[:3] for one in why.unknown] == unknown
 
 
-def test_it_is_told_how_many_names_there_are_besides(history: History) -> None:
-    """Three are named, and the others counted; of what was deleted nothing is."""
+def test_further_names_are_counted(history: History) -> None:
+    """The explanation lists three names and counts the others, without names of deleted items."""
     for name in ("ga", "gb", "gc", "gd", "ge", "gf", "gg", "g12"):
         history.say(name, Said("kettle"))
     engine = history.engine()
@@ -204,8 +204,8 @@ def test_it_is_told_how_many_names_there_are_besides(history: History) -> None:
     assert why.unknown == (UnknownName("sessions", "12", ("g12",), 5),)
 
 
-def test_projects_are_named_as_they_are_written(history: History) -> None:
-    """Not in the small letters that they are compared in."""
+def test_projects_keep_their_case(history: History) -> None:
+    """Explanations show project names in their original case."""
     history.say("one", Said("kettle"), cwd="/Users/Ann/Code/Tea")
     why = history.search("kettle", filters=Filters(projects=("/elsewhere",))).explanation
 
@@ -222,10 +222,10 @@ def test_projects_are_named_as_they_are_written(history: History) -> None:
         ('"kettle drum" kubernetes', (), None),
     ],
 )
-def test_few_words_that_stand_nowhere_are_named(
+def test_a_few_unknown_words_are_listed(
     told: History, monkeypatch: pytest.MonkeyPatch, words: str, nowhere: tuple[str, ...], others: int | None
 ) -> None:
-    """With how many there would be without them, as of filters; a question has words that matter to nobody."""
+    """Unknown words of a short query are listed with the number of hits without them; those of a question are not."""
     monkeypatch.setattr(engine, "_THRESHOLD", 0.4)
     monkeypatch.setattr(engine, "_RELEVANT_WORDS", 0.2)
     why = told.search(words).explanation
@@ -235,8 +235,8 @@ def test_few_words_that_stand_nowhere_are_named(
 
 
 @pytest.mark.parametrize("published", [True, False])
-def test_names_that_were_deleted_are_not_told(history: History, published: bool) -> None:
-    """What nothing has any more is as unknown as what nothing ever had, and is never named as the nearest."""
+def test_deleted_names_are_not_suggested(history: History, published: bool) -> None:
+    """A name without remaining items is reported as unknown and is never suggested."""
     for name in ("tea", "tee", "pot", "soup", "ship"):
         history.say(name, Said("kettle", reads=(f"/w/src/{name}.py",)))
     if published:
@@ -258,14 +258,14 @@ def test_names_that_were_deleted_are_not_told(history: History, published: bool)
 
 
 def test_an_unknown_name_is_compared_with_thousands_in_half_a_second(history: History) -> None:
-    """Similar names are found fast even among 20,000."""
+    """Similar names are found within half a second among 20,000 names."""
     names = [f"module_{number:05}.py" for number in range(20_000)]
     history.say("one", Said("kettle", reads=tuple(f"/w/{name}" for name in names)))
     reader = Hits(history.store, history.engine())
     asked = Query(("nowhere",), Mode.TEXT, filters=Filters(files=("module_12345.pu",)))
 
     def tried() -> float:
-        """Return the processor seconds of one search."""
+        """Return the CPU seconds of one search."""
         started = time.process_time()
         reader.search(asked)
         return time.process_time() - started
@@ -288,9 +288,9 @@ def test_an_unknown_name_is_compared_with_thousands_in_half_a_second(history: Hi
         ({"kinds": ("memory",)}, set[str]()),
     ],
 )
-def test_filters_filter(told: History, filters: dict[str, Any], found: set[str]) -> None:
-    """Sessions by the beginning of their id, speakers by what they said, files by folder and pattern; where all is
-    compared, a filter only removes.
+def test_filters_select_events(told: History, filters: dict[str, Any], found: set[str]) -> None:
+    """Filters accept the beginning of a session ID, a speaker, and a folder or pattern of files. If all events are
+    compared, a filter only removes events.
     """
     wanted = replace(NO_FILTERS, **filters)
 
@@ -300,9 +300,9 @@ def test_filters_filter(told: History, filters: dict[str, Any], found: set[str])
 
 
 @pytest.mark.parametrize("mode", Mode)
-def test_a_filter_takes_nothing_away_that_satisfies_it(history: History, mode: Mode) -> None:
-    """In an archive with more than is compared, what was found and satisfies a filter is found under it as well, in
-    the company of what was too far down; and nothing else is.
+def test_a_filter_keeps_every_event_that_satisfies_it(history: History, mode: Mode) -> None:
+    """In an archive with more events than are compared, a filter keeps every found event that satisfies it. It may add
+    events that ranked too low without it.
     """
     chance, held = random.Random(7), dict[str, set[int]]()
     for project in ("tea", "soup", "ship", "mill"):
@@ -337,26 +337,25 @@ def test_a_filter_takes_nothing_away_that_satisfies_it(history: History, mode: M
         ('"_"', set[str]()),
     ],
 )
-def test_words_are_found_exactly_and_forgivingly(told: History, words: str, found: set[str]) -> None:
-    """Phrases stand as they are, or nothing is found; beginnings, misspellings, CJK, emoji and marks are found.
+def test_phrases_are_exact_and_words_are_not(told: History, words: str, found: set[str]) -> None:
+    """Phrases match literally or not at all; prefixes, misspellings, CJK text, emoji and accents are found.
 
-    The second exchange is short, and so can be found by what was said before it, but not by what is quoted of that.
+    The second exchange is short. A query for the words of the exchange before it finds it, but a quoted phrase does
+    not.
     """
     assert set(ids(told, words)) == found
 
 
 def test_without_words_the_newest_come_first(told: History) -> None:
-    """Filters alone list what they leave, newest first, and undated last."""
+    """A search with only filters lists the remaining events, newest first and undated events last."""
     found = Hits(told.store, told.engine()).search(Query.newest(agents=["test"]))
 
     assert [hit.id for hit in found.hits] == ["ex-3", "ex-2", "ex-1", "ex-4"]
 
 
 @pytest.mark.parametrize("sessions", [1, 3])
-def test_a_list_without_words_ends_where_the_archive_does(
-    history: History, monkeypatch: pytest.MonkeyPatch, sessions: int
-) -> None:
-    """However many entries an event has, and whatever is undated or of the same time: pages list every event once."""
+def test_a_list_without_words_is_complete(history: History, monkeypatch: pytest.MonkeyPatch, sessions: int) -> None:
+    """Pages list every event once, even if events have many entries, no date or the same date."""
     monkeypatch.setattr(engine, "_NEWEST", 4)
     for name in range(sessions):
         said = (Said(f"{n}", "steam " * 900, at=MAY_1 + n // 3 if n % 4 else None) for n in range(12))
@@ -377,8 +376,8 @@ def test_a_list_without_words_ends_where_the_archive_does(
     assert undated == sorted(undated)
 
 
-def test_sessions_may_be_asked_for(told: History) -> None:
-    """By session each conversation is one result and tells how many more it has."""
+def test_hits_can_be_grouped_by_session(told: History) -> None:
+    """Grouped by session, each conversation is one result with the number of its other hits."""
     found = Hits(told.store, told.engine()).search(Query(("kettle",), Mode.TEXT, by=Grouping.SESSION))
 
     assert len({hit.session_id for hit in found.hits}) == len(found.hits) == 2
@@ -386,7 +385,7 @@ def test_sessions_may_be_asked_for(told: History) -> None:
 
 
 def test_a_timeline_stands_around_a_hit(told: History) -> None:
-    """The exchanges before and after a hit come in order, with the hit marked."""
+    """A timeline has the exchanges before and after a hit in order, and marks the hit."""
     found = Hits(told.store, told.engine()).around("ex-2", 2, 3)
 
     assert (found.anchor, [hit.id for hit in found.hits]) == ("ex-2", ["ex-1", "ex-2"])
@@ -394,8 +393,8 @@ def test_a_timeline_stands_around_a_hit(told: History) -> None:
         Hits(told.store, told.engine()).around("ex-99", 99, 3)
 
 
-def test_a_timeline_is_of_what_the_id_names(told: History) -> None:
-    """An id of another kind, or a bare number, is as unknown here as to the other layers."""
+def test_a_timeline_needs_the_id_of_an_exchange_or_observation(told: History) -> None:
+    """An ID of another kind or a bare number is reported as unknown."""
     hits = Hits(told.store, told.engine())
 
     for wrong in ("1", "obs-1", "mem_1", "chunk_1"):
@@ -403,8 +402,8 @@ def test_a_timeline_is_of_what_the_id_names(told: History) -> None:
             hits.around(wrong, 1, 3)
 
 
-def test_a_timeline_marks_the_id_that_was_asked_for(told: History) -> None:
-    """Whatever stands for an event elsewhere, the arrow is at the observation, or the exchange, that was named."""
+def test_a_timeline_marks_the_requested_id(told: History) -> None:
+    """The arrow marks the requested observation or exchange, even if another item represents the event."""
     one, other = told.learn(1, learned("The kettle leaks"), learned("The kettle is mended"))
     hits = Hits(told.store, told.engine())
 
@@ -414,8 +413,8 @@ def test_a_timeline_marks_the_id_that_was_asked_for(told: History) -> None:
         assert [hit.id for hit in found.hits] == [public, "ex-2"]
 
 
-def test_snippets_show_where_the_words_stand(told: History) -> None:
-    """What was found is named as it stands in the snippet."""
+def test_snippets_contain_the_matched_words(told: History) -> None:
+    """The matched words of a hit are spelled as in its snippet."""
     hit, *_ = told.search("whistles", mode=Mode.TEXT).hits
 
     assert hit.matched == ("whistles",)
@@ -423,7 +422,7 @@ def test_snippets_show_where_the_words_stand(told: History) -> None:
 
 
 def test_hits_are_the_same_without_snippets(told: History) -> None:
-    """Who asks for no snippets gets the same hits; nothing is marked in them."""
+    """A search without snippets returns the same hits without matched words."""
     hits, query = Hits(told.store, told.engine()), Query.parse("whistles")
 
     shown = hits.search(query)
@@ -434,8 +433,8 @@ def test_hits_are_the_same_without_snippets(told: History) -> None:
     ]
 
 
-def test_sessions_are_all_that_is_listed_by_session(told: History) -> None:
-    """A memory belongs to no session, and several concepts are looked for in conversations."""
+def test_grouping_by_session_lists_sessions_only(told: History) -> None:
+    """Memories are not listed, because a memory does not belong to a session."""
     with told.store.transaction():
         memory = told.store.memories.insert(Memory("The brass kettle whistles", namespace="global"), MAY_1)
     told.embed()
@@ -449,8 +448,8 @@ def test_sessions_are_all_that_is_listed_by_session(told: History) -> None:
         assert all(hit.path for hit in found.hits)
 
 
-def test_a_summary_does_not_stand_before_what_it_sums_up(history: History) -> None:
-    """An event is shown as the observation that answers, not as the summary of its session, which names all."""
+def test_a_summary_ranks_behind_its_observations(history: History) -> None:
+    """An event is shown as the observation that answers the query, not as the summary of the session."""
     [asked, _] = history.say("tea", Said("which login do we take"), Said("and the colour of the page"))
     history.learn(
         asked,
@@ -463,8 +462,8 @@ def test_a_summary_does_not_stand_before_what_it_sums_up(history: History) -> No
     assert history.search("authentication").hits[0].title == "Chose tokens for authentication"
 
 
-def test_noise_is_not_listed_behind_good_hits(history: History) -> None:
-    """What is far below the relevance threshold is listed only where it is asked for."""
+def test_irrelevant_events_are_not_listed_after_good_hits(history: History) -> None:
+    """Events far below the relevance threshold are listed only on request."""
     for number in range(30):
         history.say(f"s{number}", Said(f"an unrelated matter of kitchens, number {number}"))
     history.say("auth", Said("authentication with tokens"))

@@ -1,4 +1,4 @@
-"""Is what tools printed found in the copies, and only as layer 3 shows it?"""
+"""Tests of the search in output of tools, which is archived but not indexed."""
 
 from collections.abc import Iterator
 from itertools import count
@@ -26,7 +26,7 @@ PRINTED = f"total 8\nDrwxr-xr-x brass kettle\nexport TOKEN={SECRET} done"
 
 @pytest.fixture
 def history(tmp_path: Path) -> Iterator[History]:
-    """A session in which a command printed what nobody said, and one that hides what its command printed."""
+    """Archive with one session that has a tool's output and one session with a private span."""
     with History(tmp_path) as made:
         made.write(lines(ORIGINAL, PRINTED))
         made.ingest()
@@ -51,8 +51,8 @@ def printed(history: History, phrase: str, filters: Filters = Filters()) -> Tool
 
 
 @pytest.mark.parametrize("compressed", [False, True])
-def test_what_a_tool_printed_is_found_where_layer_3_reads_it(history: History, compressed: bool) -> None:
-    """Word for word, in any case and across a line end; the page and the JSON say where."""
+def test_output_of_a_tool_is_found(history: History, compressed: bool) -> None:
+    """Words are found literally, in any case and across a line end; Markdown and JSON show the lines."""
     if compressed:
         assert CopyCompressor(history.store, history.raw).run(budget=60).compressed == 1
     for phrase in ("drwxr-xr-x brass", "total 8 Drwxr-xr-x", "export TOKEN"):
@@ -69,8 +69,8 @@ def test_what_a_tool_printed_is_found_where_layer_3_reads_it(history: History, c
         assert why["tool_output"]["lines"] == [{"path": place.path, "line": 3, "text": place.text}]
 
 
-def test_what_palaver_answered_is_no_printout(history: History) -> None:
-    """The conversation that asks comes first, with the question itself: called as a tool, at a shell, or given back."""
+def test_replies_of_palaver_are_not_output(history: History) -> None:
+    """Output of Palaver's own tools and commands is ignored, so the exchange with the question comes first."""
     place = {"sessionId": OTHER, "cwd": "/home/demo/shop"}
     answered = "none has `brass kettle` in these words, but tools printed it"
     asked = [
@@ -87,8 +87,8 @@ def test_what_palaver_answered_is_no_printout(history: History) -> None:
     assert [place.path for place in printed(history, "brass kettle").lines] == [history.source().archived]
 
 
-def test_the_midst_of_a_long_printout_is_found(history: History) -> None:
-    """Layer 3 shortens it, where it is longer than a reply."""
+def test_the_middle_of_long_output_is_found(history: History) -> None:
+    """Words are found in the part of an output that layer 3 truncates."""
     history.write(
         lines(OTHER, "first\n" + "word\n" * 20_000 + f"copper pot TOKEN={SECRET}\n" + "word\n" * 20_000), OTHER
     )
@@ -99,8 +99,8 @@ def test_the_midst_of_a_long_printout_is_found(history: History) -> None:
     assert SECRET[4:12] not in found.text
 
 
-def test_words_that_come_again_and_again_take_no_time(history: History) -> None:
-    """Zeros in a dump are followed by zeros: trying each for each would not end."""
+def test_repeated_words_take_no_extra_time(history: History) -> None:
+    """A phrase of repeated words does not need quadratic time in a dump of zeros."""
     history.write(lines(OTHER, "x 1\n" + "0 " * 2_000), OTHER)
     history.ingest()
 
@@ -109,13 +109,13 @@ def test_words_that_come_again_and_again_take_no_time(history: History) -> None:
 
 
 @pytest.mark.parametrize("phrase", ["rwxr-xr-x", "kettle brass", "drwxr xr x", "Bash command", "\\n"])
-def test_only_what_stands_there_word_for_word_is_found(history: History, phrase: str) -> None:
-    """Neither parts of words, nor the JSON around them."""
+def test_only_literal_matches_are_found(history: History, phrase: str) -> None:
+    """Parts of words and the surrounding JSON do not match."""
     assert printed(history, phrase).lines == ()
 
 
-def test_a_secret_does_not_come_back(history: History) -> None:
-    """Neither by itself nor by what stands beside it; that tools printed it is not denied either."""
+def test_a_secret_is_not_repeated(history: History) -> None:
+    """A query for a secret returns neither the secret nor its context, and does not report that it was not found."""
     assert printed(history, SECRET) == ToolOutputMatches()
     assert printed(history, SECRET[:20]) == ToolOutputMatches(searched=True)
     [place] = printed(history, "export TOKEN").lines
@@ -123,8 +123,8 @@ def test_a_secret_does_not_come_back(history: History) -> None:
 
 
 @pytest.mark.parametrize("erase", [False, True])
-def test_what_was_forgotten_does_not_come_back(history: History, erase: bool) -> None:
-    """A session, also while its copy still lies there."""
+def test_a_forgotten_session_is_not_found(history: History, erase: bool) -> None:
+    """Output of a forgotten session is not found, even while its raw copy exists."""
     deletions = Deletions(history.store, history.raw)
     deletions.delete(deletions.plan(DeletionRequest(targets=(ORIGINAL,), erase=erase)))
 
@@ -132,8 +132,8 @@ def test_what_was_forgotten_does_not_come_back(history: History, erase: bool) ->
 
 
 @pytest.mark.parametrize("what", ["exchange", "session"])
-def test_what_was_kept_back_does_not_come_back(history: History, what: str) -> None:
-    """What a person asked not to index is archived, and found by nobody."""
+def test_a_private_span_is_not_found(history: History, what: str) -> None:
+    """Text that a user marked as private is archived but not found."""
     history.write(lines(FORK, "copper pan here", f"what is there\n\nDo not index this {what}."), FORK)
     history.write(lines(OTHER, "copper pot here"), OTHER)
     history.ingest()
@@ -143,15 +143,15 @@ def test_what_was_kept_back_does_not_come_back(history: History, what: str) -> N
     assert printed(history, "copper pot").lines
 
 
-def test_filters_and_who_said_it_hold_there_too(history: History) -> None:
-    """Nobody said what was printed."""
+def test_filters_apply_to_output(history: History) -> None:
+    """Output is found under filters that match its session, but not under a role filter."""
     assert printed(history, "brass kettle", Filters(projects=("shop",))).lines
     assert printed(history, "brass kettle", Filters(projects=("other",))) == ToolOutputMatches(searched=True)
     assert printed(history, "brass kettle", Filters(roles=("human",))) == ToolOutputMatches()
 
 
-def test_a_copy_that_was_not_read_to_its_end_is_left(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    """That what stands behind where the time was up was not printed is not said."""
+def test_an_incomplete_search_denies_nothing(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the search reaches its time limit, it does not report that the words were not found."""
     monkeypatch.setattr(output_search, "monotonic", count().__next__)
     with ArchiveSearch(history.home) as layers:
         found = layers._output_search.find(Query(('"a folder"',)), ["a folder"], 2.0)  # pyright: ignore[reportPrivateUsage]
@@ -159,8 +159,8 @@ def test_a_copy_that_was_not_read_to_its_end_is_left(history: History, monkeypat
     assert found == ToolOutputMatches(unread=1, searched=True)
 
 
-def test_looking_ends_in_time_and_damage_stops_nothing(history: History) -> None:
-    """It is told how many copies were left; one that is gone is passed over."""
+def test_the_search_ends_in_time_and_skips_damaged_copies(history: History) -> None:
+    """The result has the number of copies that were not searched; missing copies are skipped."""
     with ArchiveSearch(history.home) as layers:
         left = layers._output_search.find(Query(('"brass kettle"',)), ["brass kettle"], 0.0)  # pyright: ignore[reportPrivateUsage]
     assert left == ToolOutputMatches(unread=1, searched=True)

@@ -1,4 +1,4 @@
-"""Snippets: they show what was found, and begin where a word does."""
+"""Tests of snippets."""
 
 import pytest
 from hypothesis import given
@@ -12,8 +12,8 @@ SOUGHT = SearchTerms({FOUND: 1}, (), tokenizer.forms([FOUND]))
 
 
 @given(st.lists(st.text("abc", min_size=1, max_size=60), max_size=60), st.sampled_from([" ", "\n", "\n\t"]))
-def test_a_snippet_begins_with_a_word(words: list[str], blank: str) -> None:
-    """Whatever stands between words, none is cut at the beginning, and what was found is shown."""
+def test_a_snippet_begins_with_a_whole_word(words: list[str], blank: str) -> None:
+    """A snippet never begins within a word, and it contains the match."""
     shown = SOUGHT.snippet([blank.join([*words, FOUND, *words])])
 
     assert FOUND in shown
@@ -22,16 +22,16 @@ def test_a_snippet_begins_with_a_word(words: list[str], blank: str) -> None:
 
 
 @pytest.mark.parametrize("sign", ["茶", "x"])
-def test_without_blanks_it_begins_near_what_was_found(sign: str) -> None:
-    """Where no blank tells words apart, as in Chinese, it begins with any sign, and not at the far beginning."""
+def test_a_snippet_without_whitespace_begins_near_the_match(sign: str) -> None:
+    """In text without whitespace, such as Chinese, a snippet begins near the match at any character."""
     shown = SearchTerms({}, ("水壶",)).snippet([sign * 900 + "水壶" + sign * 900])
 
     assert shown.startswith(f"…{sign}")
     assert "水壶" in shown
 
 
-def test_what_is_cut_off_is_marked() -> None:
-    """Of what is too long to be looked through the end is marked as one, too."""
+def test_truncation_is_marked() -> None:
+    """A snippet of a text that is too long to scan ends with an ellipsis, too."""
     assert SOUGHT.snippet([f"{'a kettle ' * 215}{FOUND} {'a kettle ' * 900}"]).endswith("…")
     assert SOUGHT.snippet([f"It {FOUND}."]) == f"It {FOUND}."
 
@@ -47,13 +47,13 @@ def test_what_is_cut_off_is_marked() -> None:
         ("_", "_", []),
     ],
 )
-def test_a_phrase_is_found_as_a_whole(phrase: str, text: str, stands: list[str]) -> None:
-    """With other endings and signs, and no part of other words."""
+def test_a_phrase_is_highlighted_as_a_whole(phrase: str, text: str, stands: list[str]) -> None:
+    """Other endings and punctuation match; parts of words do not."""
     assert list(SearchTerms({}, (phrase,)).words(text)) == stands
 
 
-def test_a_long_phrase_is_missed_quickly() -> None:
-    """However often most of it stands in a text."""
+def test_a_long_phrase_does_not_slow_down_a_snippet() -> None:
+    """A phrase that matches in large part many times does not need quadratic time."""
     words = ["kettles"] * 60
 
     assert SearchTerms({}, (" ".join([*words, "whistle"]),)).words(" ".join(words)) == {}

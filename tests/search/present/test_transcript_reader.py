@@ -1,4 +1,4 @@
-"""Does a passage from the middle say what the whole conversation says there?"""
+"""Tests of reading a range of lines from a transcript."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,7 +21,7 @@ STEPS = 40
 
 @pytest.fixture
 def history(tmp_path: Path) -> Iterator[History]:
-    """A session of two exchanges, each a prompt, forty calls with their results, and an answer."""
+    """Session of two exchanges, each with a prompt, forty tool calls with results, and an answer."""
     with History(tmp_path) as made:
         made.write([line for number in range(2) for line in exchange(number)])
         made.ingest()
@@ -38,17 +38,17 @@ def exchange(number: int) -> Iterator[dict[str, object]]:
 
 
 def used(line: dict[str, Any]) -> dict[str, Any]:
-    """The same reply, which took ten tokens and made two."""
+    """The same reply with a usage of ten input tokens and two output tokens."""
     line["message"]["usage"] = {"input_tokens": 10, "output_tokens": 2}
     return line
 
 
 @pytest.mark.parametrize("compressed", [False, True])
 @pytest.mark.parametrize("lead", [0, 1, 7])
-def test_the_middle_of_a_long_exchange(
+def test_a_range_within_an_exchange_gives_the_same_turns(
     history: History, monkeypatch: pytest.MonkeyPatch, compressed: bool, lead: int
 ) -> None:
-    """Reading that begins in the midst of an exchange gives the same turns, under the same exchange, as reading all."""
+    """Reading from the middle of an exchange gives the same turns and exchange as reading all lines."""
     archived = history.source().archived
     with ArchiveSearch(history.home) as layers:
         expected = {start: told(layers.read(archived, start, start + 9)) for start in range(1, 160, 3)}
@@ -58,8 +58,8 @@ def test_the_middle_of_a_long_exchange(
         assert {start: told(layers.read(archived, start, start + 9)) for start in expected} == expected
 
 
-def test_what_was_kept_back_is_so_to_its_end(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However far behind the prompt that asked for it."""
+def test_a_private_exchange_is_hidden_to_its_end(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All lines of a private exchange are hidden, however far they are from the prompt."""
     monkeypatch.setattr(transcript_reader, "_LEAD", 3)
     _, *others = exchange(3)
     kept = said("ask 3\n\nDo not index this message.", uuid="q3", sessionId=ORIGINAL)
@@ -73,8 +73,8 @@ def test_what_was_kept_back_is_so_to_its_end(history: History, monkeypatch: pyte
     assert [turn.text for turn in after.turns] == ["ask 4"]
 
 
-def test_a_part_of_an_exchange_is_told_as_a_part_of_the_whole(history: History) -> None:
-    """Span and use are those of the whole exchange, as every stretch of it tells them; what is shown of it is said."""
+def test_a_part_of_an_exchange_has_the_metadata_of_the_whole(history: History) -> None:
+    """Each part has the lines and token usage of the whole exchange, and the range of lines that it shows."""
     archived = history.source().archived
     with ArchiveSearch(history.home) as layers:
         first, second = layers.read(archived).exchanges

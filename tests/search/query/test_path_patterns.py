@@ -1,4 +1,4 @@
-"""Which paths does a pattern cover?"""
+"""Tests of path patterns in filters."""
 
 import time
 
@@ -25,13 +25,13 @@ from palaver.search.query.path_patterns import fits, is_pattern
     ],
 )
 def test_patterns_cover_paths(pattern: str, path: str, covered: bool) -> None:
-    """`*` and `?` stay within a name, `**` crosses folders, a slash at the end means everything below."""
+    """`*` and `?` match within a name, `**` matches across folders, and a final slash matches everything below."""
     assert is_pattern(pattern) or "[" in pattern
     assert fits(pattern, path) is covered
 
 
-def test_a_hostile_pattern_costs_little() -> None:
-    """Many stars do not take time that doubles with each."""
+def test_a_hostile_pattern_is_fast() -> None:
+    """The time for a pattern with many stars does not grow exponentially."""
     started = time.process_time()
 
     assert not fits("*a" * 500 + "b", "a" * 5_000)

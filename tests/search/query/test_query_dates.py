@@ -1,4 +1,4 @@
-"""Which periods in a query are time, and what is done with them?"""
+"""Tests of time expressions in queries."""
 
 from datetime import date
 
@@ -16,7 +16,7 @@ from palaver.templates.json_output import results_json
 from ..history import History, Said
 
 TODAY = date(2026, 3, 31)
-"""A Tuesday, and the last of its month."""
+"""Today: a Tuesday, the last day of its month."""
 DAY = day_start("2026-02-18")
 WEEK = 7 * 86_400_000
 
@@ -52,7 +52,7 @@ WEEK = 7 * 86_400_000
     ],
 )  # fmt: skip
 def test_a_time_expression_is_extracted(typed: str, left: str, said: str, first: str, last: str) -> None:
-    """What is said once, as time alone, among several other words."""
+    """A query with one time expression and other words has a date range."""
     assert extract(typed, TODAY) == (left, said, DateRange(date.fromisoformat(first), date.fromisoformat(last)))
     assert AnalyzedQuery.of(typed, dated=True).text == left
 
@@ -75,8 +75,10 @@ def test_a_time_expression_is_extracted(typed: str, left: str, said: str, first:
         "a plan for last week", "every last friday it runs", "word " * 40 + "yesterday",
     ],
 )  # fmt: skip
-def test_when_in_doubt_it_is_words(typed: str) -> None:
-    """Dates by themselves, names, versions, code, logs, deadlines, what is quoted, what returns and what was pasted."""
+def test_ambiguous_dates_are_words(typed: str) -> None:
+    """Bare dates, names, versions, code, logs, deadlines, quotes, recurring dates and pasted text are not time
+    expressions.
+    """
     assert extract(typed, TODAY) is None
 
 
@@ -85,8 +87,8 @@ def test_when_in_doubt_it_is_words(typed: str) -> None:
     st.text(alphabet="on18 february2026'ly\"tod?-", max_size=40)
     | st.sampled_from(["what broke a few months ago", "what broke 99 weeks ago", "what broke last quarter"]),
 )
-def test_no_text_breaks_it(today: date, typed: str) -> None:
-    """Whatever is typed on whatever day, it stays as it is, or something is left of it."""
+def test_any_text_can_be_analysed(today: date, typed: str) -> None:
+    """Any text on any day is either unchanged or keeps at least one word."""
     found = extract(typed, today)
 
     assert found is None or (found[0].split() and found[2].first <= found[2].last)
@@ -94,7 +96,7 @@ def test_no_text_breaks_it(today: date, typed: str) -> None:
 
 @pytest.fixture
 def told(history: History) -> History:
-    """The same was said on two days, later at greater length; and of the words of a date something else."""
+    """Two conversations with similar words on different days, and one that contains the words of a date."""
     history.say("early", Said("the kettle whistles", "the brass kettle whistles loudly", DAY))
     history.say("late", Said("the kettle whistles", "the brass kettle whistles loudly again", DAY + WEEK))
     history.say("other", Said("a parade on 18 february", "the february parade", DAY + 2 * WEEK))
@@ -105,8 +107,8 @@ def told(history: History) -> History:
 
 @pytest.mark.parametrize("mode", Mode)
 @pytest.mark.parametrize("day", ["18", "25"])
-def test_what_is_of_then_comes_first(told: History, mode: Mode, day: str) -> None:
-    """The score says by how much, adds up and hides nothing; the words of the date find nothing."""
+def test_events_in_the_date_range_come_first(told: History, mode: Mode, day: str) -> None:
+    """The date adds a part to the score, removes no hits, and its words are not searched."""
     plain = told.search("the brass kettle whistles", mode=mode)
     found = told.search(f"the brass kettle whistles on {day} february 2026", mode=mode)
 
@@ -127,8 +129,8 @@ def test_what_is_of_then_comes_first(told: History, mode: Mode, day: str) -> Non
     ]
 
 
-def test_relative_periods_are_seen_from_now(history: History) -> None:
-    """As in filters."""
+def test_relative_dates_depend_on_now(history: History) -> None:
+    """`today` and `7 days ago` are relative to the current time, as in filters."""
     at = now()
     [old, new] = [
         history.say(name, Said("the kettle whistles", at=when))[0] for name, when in (("a", at - WEEK), ("b", at))
@@ -144,8 +146,8 @@ def test_relative_periods_are_seen_from_now(history: History) -> None:
 
 
 @pytest.mark.parametrize("mode", Mode)
-def test_a_period_of_which_there_is_nothing_is_words(told: History, mode: Mode) -> None:
-    """Whatever the filters are: they only ever remove."""
+def test_words_of_an_empty_date_range_are_searched(told: History, mode: Mode) -> None:
+    """A date range without events is reported as empty, and its words are searched; filters do not matter."""
     found = told.search("the february parade on 18 february 1999", mode=mode)
 
     assert found.times == ()
@@ -155,8 +157,8 @@ def test_a_period_of_which_there_is_nothing_is_words(told: History, mode: Mode) 
     assert results_json(found)["newest"] == "2026-03-04T00:00:00Z"
 
 
-def test_the_words_of_a_period_are_not_misspelled(history: History) -> None:
-    """Nor are they said to stand nowhere: it is told when they are."""
+def test_words_of_a_date_are_not_reported_as_unknown(history: History) -> None:
+    """The explanation lists words of a date neither as missing nor as misspelled, and reports an empty date range."""
     history.say("weak", Said("a weak lost mouth", "the last kettle", DAY))
     history.embed()
     found = history.search("anything done last week?", filters=Filters(projects=("nowhere",)))
@@ -167,8 +169,8 @@ def test_the_words_of_a_period_are_not_misspelled(history: History) -> None:
     assert [one.text for one in found.empty_times] == ["last week"]
 
 
-def test_filters_leave_it_as_it_is(told: History) -> None:
-    """Also where they leave nothing of then, and where they are dates."""
+def test_filters_do_not_change_the_date_range(told: History) -> None:
+    """The date range is the same under date filters, even if they leave no event within it."""
     query = "the brass kettle whistles on 18 february 2026"
     every = told.search(query)
     late = told.search(query, filters=Filters(after=DAY + WEEK))
@@ -178,8 +180,8 @@ def test_filters_leave_it_as_it_is(told: History) -> None:
     assert late.hits
 
 
-def test_relevance_is_by_the_score_without_it(told: History) -> None:
-    """Being of then makes nothing relevant, and nothing else irrelevant."""
+def test_a_date_does_not_change_relevance(told: History) -> None:
+    """Relevance and the threshold do not depend on the date."""
     engine = told.engine()
     dated = engine.find("the brass kettle whistles on 18 february 2026", Mode.BOTH, Filters())
     plain = engine.find("the brass kettle whistles", Mode.BOTH, Filters())
@@ -189,16 +191,16 @@ def test_relevance_is_by_the_score_without_it(told: History) -> None:
     assert (dated.threshold, dated.relevant) == (plain.threshold, plain.relevant)
 
 
-def test_several_concepts_have_each_its_own(told: History) -> None:
-    """A conversation is of then where one of the concepts is said to be."""
+def test_each_concept_can_have_a_date(told: History) -> None:
+    """A conversation is in the date range if one of the concepts has that date range."""
     found = told.search("the brass kettle on 18 february 2026", "whistles")
 
     assert [hit.session_id for hit in found.hits] == ["early", "late"]
     assert [occasion.text for occasion in found.times] == ["on 18 february 2026"]
 
 
-def test_recall_takes_dates_for_words(told: History) -> None:
-    """Memories and documents tell of days on which they were not stored."""
+def test_recall_treats_dates_as_words(told: History) -> None:
+    """Memories and documents mention days other than the day on which they were stored, so dates stay words."""
     engine = Engine(told.store, told.generations, told.embedder, dated=False)
 
     assert engine.find("the parade on 18 february", Mode.BOTH, Filters()).query.times == ()

@@ -1,4 +1,4 @@
-"""Is a secret that somebody looks for found by its placeholder, and repeated nowhere?"""
+"""Tests of secrets in queries: each is replaced with its placeholder and never repeated."""
 
 import random
 from pathlib import Path
@@ -17,15 +17,15 @@ ALONE = sorted(TOKENS.keys() - {"private-key"})
 
 @pytest.fixture
 def place(tmp_path: Path) -> Home:
-    """A home with a key."""
+    """A home with a key for placeholders."""
     home = Home(tmp_path)
     home.key()
     return home
 
 
 @pytest.mark.parametrize("kind", ALONE)
-def test_a_secret_is_asked_for_by_its_placeholder(kind: str, place: Home) -> None:
-    """As a phrase, by the archive's own key."""
+def test_a_secret_is_replaced_with_its_placeholder(kind: str, place: Home) -> None:
+    """The placeholder is a quoted phrase and depends on the archive's key."""
     secret = TOKENS[kind](random.Random(1))
     [finding] = Redactor(place.key()).redact(secret).findings
 
@@ -34,8 +34,8 @@ def test_a_secret_is_asked_for_by_its_placeholder(kind: str, place: Home) -> Non
 
 
 @pytest.mark.parametrize("around", [*AROUND_TOKENS, *AROUND_ACCESS_KEYS, "the password is {}"])
-def test_the_quick_look_misses_nothing(around: str, place: Home) -> None:
-    """What the rules find in a question is found, in whatever words it stands."""
+def test_the_fast_check_finds_every_secret(around: str, place: Home) -> None:
+    """Every secret that the rules find is also found by the fast check, in any context."""
     for secret in (TOKENS["github-pat"](random.Random(1)), access_key(random.Random(1))):
         text = around.format(secret)
         placeholders = {str(finding) for finding in Redactor(place.key()).redact(text).findings}
@@ -43,8 +43,8 @@ def test_the_quick_look_misses_nothing(around: str, place: Home) -> None:
         assert all(placeholder in redacted(text, place) for placeholder in placeholders)
 
 
-def test_each_concept_is_looked_at(place: Home) -> None:
-    """Of several concepts only the one that holds a secret is another."""
+def test_only_concepts_with_secrets_change(place: Home) -> None:
+    """A concept without a secret is unchanged."""
     secret = TOKENS["gitlab-pat"](random.Random(1))
     asked = without_secrets(Query.parse(["slow remote", secret]), place).concepts
 
@@ -52,8 +52,8 @@ def test_each_concept_is_looked_at(place: Home) -> None:
     assert secret not in asked[1]
 
 
-def test_a_filter_names_what_the_archive_has(place: Home) -> None:
-    """A secret in the name of a project, a file, a session or a branch becomes its placeholder, without quotes."""
+def test_filters_replace_secrets(place: Home) -> None:
+    """A secret in a project, file, session or branch filter becomes its placeholder, without quotes."""
     secret = TOKENS["github-pat"](random.Random(1))
     placeholder = Redactor(place.key()).redact(secret).text
     given = without_secrets(
@@ -75,8 +75,8 @@ def test_a_filter_names_what_the_archive_has(place: Home) -> None:
     )
 
 
-def test_quotes_stay_as_they_were_typed(place: Home) -> None:
-    """A placeholder within quotes gets none of its own."""
+def test_quotes_are_kept(place: Home) -> None:
+    """A placeholder within quotes is not quoted again."""
     secret = TOKENS["npm-access-token"](random.Random(1))
 
     assert redacted(f'"{secret}"', place) == f'"{Redactor(place.key()).redact(secret).findings[0]}"'
@@ -86,15 +86,15 @@ def test_quotes_stay_as_they_were_typed(place: Home) -> None:
     "query",
     ["0b6f21c4-3d0e-4f57-9a41-2c7d5e8f1a01", "why does test_parse_of_lines_2 fail", "token expired", "key = value"],
 )
-def test_a_question_without_secrets_stays(query: str, place: Home) -> None:
-    """It comes back itself."""
+def test_a_query_without_secrets_is_unchanged(query: str, place: Home) -> None:
+    """A query without secrets is returned unchanged."""
     asked = Query.parse(query)
 
     assert without_secrets(asked, place) == asked
 
 
-def test_where_the_key_is_gone_none_is_made(tmp_path: Path) -> None:
-    """The secret is not repeated all the same."""
+def test_without_a_key_the_secret_is_removed(tmp_path: Path) -> None:
+    """If the key is missing, the query does not contain the secret."""
     secret = TOKENS["github-pat"](random.Random(1))
 
     assert secret not in redacted(secret, Home(tmp_path))

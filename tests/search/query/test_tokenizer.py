@@ -1,4 +1,4 @@
-"""Do the index and the query see the same terms, whatever the text?"""
+"""Tests of the tokenizer that the index and queries share."""
 
 import time
 import unicodedata
@@ -43,25 +43,25 @@ def terms(text: str) -> set[str]:
         ("src/http2/frame.rs:214", {"src", "http2", "frame", "rs", "214"}),
     ],
 )
-def test_identifiers_are_found_whole_and_by_parts(name: str, found: set[str]) -> None:
-    """A name is found as it is written, in the other common spelling, and by the words inside it."""
+def test_identifiers_are_found_whole_and_in_parts(name: str, found: set[str]) -> None:
+    """A name is found by its spelling, by the other common spelling, and by its parts."""
     assert terms(f"see {name}, please") - {"see", "pleas"} == found
 
 
 @given(st.lists(st.text("abAB_0.é—\xa0\u2028", min_size=1, max_size=12), max_size=8))
-def test_a_name_is_taken_apart_wherever_it_stands(words: list[str]) -> None:
-    """What stands around a name does not matter to what it is found by."""
+def test_the_context_of_a_name_does_not_change_its_terms(words: list[str]) -> None:
+    """A name has the same terms in any context."""
     assert terms(" ".join(words)) == set[str]().union(*map(terms, words))
 
 
 def test_endings_do_not_matter() -> None:
-    """English words are found in other forms."""
+    """Other inflections of an English word have the same term."""
     assert terms("retrying connections") == terms("retried connection")
 
 
 @pytest.mark.parametrize("text", ["Café Übergröße", unicodedata.normalize("NFD", "Café Übergröße")])
 def test_accents_do_not_matter(text: str) -> None:
-    """A word with accents, however encoded, is found without them."""
+    """Accented words are found without their accents, in any encoding."""
     assert terms(text) == terms("cafe ubergrosse")
 
 
@@ -69,36 +69,36 @@ def test_accents_do_not_matter(text: str) -> None:
     ("text", "query"), [("日本語の検索機能", "検索"), ("全文搜索引擎", "搜索"), ("검색기능을", "기능")]
 )
 def test_two_characters_find_cjk(text: str, query: str) -> None:
-    """Chinese, Japanese and Korean text is found by any two characters that stand together."""
+    """Chinese, Japanese and Korean text is found by any two adjacent characters."""
     assert terms(query) <= terms(f"v2 {text} ok")
     assert not terms(query[::-1]) & terms(text)
 
 
-def test_a_phrase_in_cjk_is_made_of_its_pairs() -> None:
-    """A longer query in CJK has no term that only a text of exactly this run would have."""
+def test_a_phrase_in_cjk_has_only_pairs() -> None:
+    """A long query in CJK consists of pairs of characters, so parts of it also match."""
     assert terms("本語の検") <= terms("日本語の検索機能")
 
 
-def test_pairs_of_one_character() -> None:
-    """A single character stands for itself."""
+def test_a_single_cjk_character_is_a_term() -> None:
+    """A single character is its own term."""
     assert pairs("検") == ["検"]
 
 
-def test_emoji_keep_words_apart() -> None:
-    """Words beside emoji are found, and so are the emoji, with or without a skin tone."""
+def test_emoji_separate_words() -> None:
+    """Words next to emoji are found, and so are emoji, with or without a skin tone."""
     assert terms("ship🚀it 🎉done") == terms("ship it done") | terms("🚀") | terms("🎉")
     assert terms("👍") < terms("👍🏽")
     assert len(terms("👍")) == 1
 
 
 def test_full_width_letters_are_letters() -> None:
-    """Full-width letters and digits are found by plain ones."""
+    """Full-width letters and digits have the same terms as plain letters and digits."""
     assert terms("ＡＰＩ２") == terms("api2")
 
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
-def test_hostile_text_costs_little(text: str) -> None:
-    """No text crashes the tokenizer or takes more than its length."""
+def test_hostile_text_is_analysed_in_linear_time(text: str) -> None:
+    """No text crashes the tokenizer or needs more than linear time."""
     started = time.process_time()
     terms(text)
 
@@ -107,7 +107,7 @@ def test_hostile_text_costs_little(text: str) -> None:
 
 @given(st.text(st.characters(codec=None)))
 def test_every_text_has_terms(text: str) -> None:
-    """Every text can be analysed, twice with the same result, and no term is empty."""
+    """Every text can be analysed, the result is reproducible, and no term is empty."""
     found = terms(text)
 
     assert found == terms(text)
@@ -115,8 +115,8 @@ def test_every_text_has_terms(text: str) -> None:
 
 
 @given(st.text(st.characters(codec="utf-8")), st.text(st.characters(codec="utf-8")))
-def test_what_is_said_is_found_among_other_words(said: str, more: str) -> None:
-    """The terms of a text are among those of a longer text that contains it, set apart."""
+def test_terms_of_a_text_are_among_those_of_a_longer_text(said: str, more: str) -> None:
+    """The terms of a longer text include the terms of a text within it, if whitespace separates them."""
     assert terms(said) <= terms(f"{more}\n{said}\n{more}")
 
 
@@ -131,11 +131,11 @@ def test_what_is_said_is_found_among_other_words(said: str, more: str) -> None:
         ("auth.ts", "", "auth.ts"),
     ],
 )
-def test_paths_begin_with_their_name(path: str, folder: str, expected: str) -> None:
-    """A path is indexed backwards, normalised, in lower case; a relative one inside its folder."""
+def test_paths_are_indexed_in_reverse(path: str, folder: str, expected: str) -> None:
+    """A path is indexed from its name to its root, in lower case; a relative path includes its folder."""
     assert path_label(path, folder) == expected
 
 
-def test_labels_forgive() -> None:
-    """Case, space around and a slash at the end make no difference."""
+def test_labels_are_normalised() -> None:
+    """Case, surrounding whitespace and a final slash do not matter."""
     assert label(" /Code/App/ ") == label("/code/app")

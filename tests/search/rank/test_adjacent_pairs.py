@@ -1,4 +1,4 @@
-"""Do the words that stand next to each other count, and the rare ones more?"""
+"""Tests of adjacent-term scores."""
 
 import pytest
 
@@ -11,15 +11,15 @@ def rarity(term: str) -> float:
     return RARE.get(term, 0.0)
 
 
-def test_pairs_count_as_their_words_are_rare() -> None:
-    """A pair counts what both its terms do, of all pairs; each counts once, in the order in which it is said."""
+def test_pairs_weigh_as_much_as_their_terms_are_rare() -> None:
+    """The weight of a pair is the share of its two terms among all pairs; each pair counts once, in text order."""
     told = adjacent_pairs("Tantivy locks the tantivy lock", rarity)
 
     assert told == pytest.approx({("tantivi", "lock"): 4 / 8, ("lock", "the"): 1 / 8, ("the", "tantivi"): 3 / 8})
 
 
-def test_the_rarest_pairs_alone_are_looked_for() -> None:
-    """Of a long text the pairs that count most, which count for all."""
+def test_only_the_rarest_pairs_are_searched() -> None:
+    """Of a long text, only the heaviest pairs are searched, and their weights add up to 1."""
     told = adjacent_pairs(" ".join(f"w{number}" for number in range(40)), lambda term: float(term[1:]))
 
     assert [*told] == [(f"w{number - 1}", f"w{number}") for number in range(39, 27, -1)]
@@ -27,6 +27,6 @@ def test_the_rarest_pairs_alone_are_looked_for() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "tantivy", "?!", "of the"])
-def test_nothing_is_told_by_words_that_tell_nothing(text: str) -> None:
-    """A single word has no neighbour, and words that stand everywhere count nothing."""
+def test_common_words_form_no_pairs(text: str) -> None:
+    """A single word has no pair, and pairs of words that occur in all entries have no weight."""
     assert adjacent_pairs(text, rarity) == {}

@@ -1,4 +1,4 @@
-"""Are the right engines asked, and what do they say together?"""
+"""Tests of the search engine, which combines text search and vector search."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -29,7 +29,7 @@ from ..query.test_tokenizer import HOSTILE
 
 @pytest.fixture
 def told(history: History) -> History:
-    """Three conversations, embedded and published."""
+    """Archive of three conversations, embedded and published."""
     history.say("tea", Said("brass kettle"), Said("water for tea", "The kettle holds two litres of water for tea."))
     history.say("soup", Said("copper pan"), Said("water for soup"))
     history.say("both", Said("brass kettle beside the copper pan"))
@@ -38,16 +38,16 @@ def told(history: History) -> History:
     return history
 
 
-def test_words_alone(told: History) -> None:
-    """In mode `text` only exchanges with the words are found, and nothing is compared."""
+def test_text_mode_compares_no_vectors(told: History) -> None:
+    """In mode `text`, only exchanges with the words are found, and similarities are None."""
     events = told.engine().find("kettle", Mode.TEXT, NO_FILTERS).events
 
     assert set(keys(events)) == {1, 2, 5}
     assert all(event.similarity is None for event in events)
 
 
-def test_what_is_closest_is_told(told: History) -> None:
-    """Where vectors are compared, each event is as close as the tokens of its best text; words alone are not close."""
+def test_late_interaction_of_events(told: History) -> None:
+    """In mode `both`, each event has the late interaction of its best text; in mode `text` it is 0."""
     close = {
         event.key: event.late_interaction for event in told.engine().find("brass kettle", Mode.BOTH, NO_FILTERS).events
     }
@@ -60,8 +60,8 @@ def test_what_is_closest_is_told(told: History) -> None:
     )
 
 
-def test_who_only_counts_gets_plain_scores(told: History) -> None:
-    """The same events without a close look, each with the score that it has before one."""
+def test_without_re_ranking_scores_are_plain(told: History) -> None:
+    """With `rerank=False`, the same events have their plain scores as scores."""
     looked = told.engine().find("brass kettle", Mode.BOTH, NO_FILTERS)
     counted = told.engine().find("brass kettle", Mode.BOTH, NO_FILTERS, rerank=False)
 
@@ -70,8 +70,8 @@ def test_who_only_counts_gets_plain_scores(told: History) -> None:
     assert counted.relevant == looked.relevant
 
 
-def test_a_model_without_tokens_scores_by_all_else(history: History) -> None:
-    """Nothing is close, and a close look finds what words stand together."""
+def test_a_model_without_tokens_scores_by_the_other_parts(history: History) -> None:
+    """Late interaction is 0, and adjacent terms are still scored."""
 
     class Silent(FakeEmbedder):
         def read(self, texts: Sequence[str]) -> TextEmbeddings:
@@ -95,10 +95,8 @@ def test_a_model_without_tokens_scores_by_all_else(history: History) -> None:
     )
 
 
-def test_what_was_stored_a_moment_ago_comes_first_where_its_words_match_best(history: History) -> None:
-    """Before it is published and embedded, too: its words are as rare as they are in the whole archive, and it counts
-    for meaning as they let expect.
-    """
+def test_a_new_event_ranks_first_if_its_words_match_best(history: History) -> None:
+    """An exchange that is neither published nor embedded ranks first, with an estimated semantic score."""
     history.say("tea", *(Said(f"the kettle number {number} sings", "a whistle in the kitchen") for number in range(9)))
     history.embed()
     history.publish()
@@ -115,10 +113,8 @@ def test_what_was_stored_a_moment_ago_comes_first_where_its_words_match_best(his
     assert finder.find("samovar tap", Mode.BOTH, NO_FILTERS).events[0].similarity is not None
 
 
-def test_before_anything_is_embedded_words_alone_tell_what_is_relevant(
-    history: History, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """They are judged by what words can reach, not by what they could with a meaning that nobody knows yet."""
+def test_before_embedding_the_text_score_decides_relevance(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If nothing is embedded yet, relevance depends on the text score alone."""
     history.say("one", Said("the kettle whistles"))
     history.say("two", Said("copper pan"))
     asked = "a kettle zzyzx"
@@ -131,8 +127,10 @@ def test_before_anything_is_embedded_words_alone_tell_what_is_relevant(
         assert (found.words_threshold, found.relevant) == (inf, relevant)
 
 
-def test_what_meaning_found_has_its_words(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An event that only meaning brought is compared by its words, too, and so the other way round."""
+def test_events_of_each_search_are_completed_by_the_other(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An event that only vector search found has a text score, and an event that only text search found has a
+    similarity.
+    """
     monkeypatch.setattr(engine, "DEPTH", 1)
     history.say("one", Said("water"), Said("kettle kettle kettle steam"), Said("kettle steam steam"))
     history.embed()
@@ -144,8 +142,8 @@ def test_what_meaning_found_has_its_words(history: History, monkeypatch: pytest.
     assert all(event.words > 0 and event.similarity is not None for event in found)
 
 
-def test_only_what_meaning_found_best_has_its_words(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a thousand events that mean something alike, the words of those are looked up that can come first."""
+def test_only_the_nearest_events_get_text_scores(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the events that vector search found, only the nearest events are searched for words."""
     monkeypatch.setattr(engine, "_COMPLETED", 1)
     near, far = (history.say(name, Said(said))[0] for name, said in (("near", "kettle"), ("far", "kettle of a ship")))
     history.embed()
@@ -157,8 +155,8 @@ def test_only_what_meaning_found_best_has_its_words(history: History, monkeypatc
     assert set(found.event.tolist()) == {near}
 
 
-def test_events_that_have_many_entries_leave_words_to_others(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An event that meaning brought is compared by its words, however many stretches another one has."""
+def test_an_event_with_many_entries_does_not_displace_others(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every event that vector search found gets its text score, even if another event has many entries."""
     monkeypatch.setattr(engine, "DEPTH", 3)
     long = "\n\n".join(f"The kettle of stretch {n}. {'kettle and so on ' * 60}" for n in range(20))
     [first] = history.say("one", Said("kettle kettle", long))
@@ -173,8 +171,8 @@ def test_events_that_have_many_entries_leave_words_to_others(history: History, m
     assert set(found.event.tolist()) == {first, *others}
 
 
-def test_where_few_satisfy_the_filters_words_are_asked_once(history: History) -> None:
-    """All that words find is known then: of some items it is what the index would say of these."""
+def test_a_narrow_filter_needs_one_text_search(history: History) -> None:
+    """Under a narrow filter, text matches of some items come from the first search and equal those of the index."""
     said = [Said(f"{'kettle ' * (1 + number % 7)} number {number}", at=1 + number % 2) for number in range(500)]
     told = history.say("one", *said)
     history.publish()
@@ -194,8 +192,8 @@ def test_where_few_satisfy_the_filters_words_are_asked_once(history: History) ->
 @pytest.mark.parametrize(
     ("words", "found"), [("brass_kettle", 5), ('"brass kettle"', 2), ('"kettle brass"', 0), ('"brass kettle" sail', 2)]
 )
-def test_meaning_takes_names_as_words(told: History, words: str, found: int) -> None:
-    """In mode `vector` a name is compared like any other words; what is quoted must stand so, and counts nothing."""
+def test_vector_mode_compares_names_and_requires_phrases(told: History, words: str, found: int) -> None:
+    """In mode `vector`, a name is compared like other words; a quoted phrase must match and has no text score."""
     events = told.engine().find(words, Mode.VECTOR, NO_FILTERS).events
 
     assert len(events) == found
@@ -210,8 +208,8 @@ def search(history: History, text: str) -> list[Event]:
     return history.engine().find(text, Mode.BOTH, NO_FILTERS).events
 
 
-def test_meaning_alone(told: History) -> None:
-    """In mode `vector` everything is compared, and words count nothing."""
+def test_vector_mode_scores_no_words(told: History) -> None:
+    """In mode `vector`, every event is compared, and text scores are 0."""
     events = told.engine().find("brass kettle", Mode.VECTOR, NO_FILTERS).events
 
     assert len(events) == 5
@@ -219,8 +217,8 @@ def test_meaning_alone(told: History) -> None:
     assert all(event.words == 0 for event in events)
 
 
-def test_both_together(told: History) -> None:
-    """In mode `both` every event found by words is compared as well."""
+def test_both_mode_compares_text_matches(told: History) -> None:
+    """In mode `both`, every event from text search has a similarity."""
     events = told.engine().find("kettle", Mode.BOTH, NO_FILTERS).events
 
     assert all(event.similarity is not None for event in events)
@@ -231,16 +229,16 @@ def test_both_together(told: History) -> None:
 @pytest.mark.parametrize(
     ("mode", "engines"), [(Mode.TEXT, ("text",)), (Mode.VECTOR, ("vector",)), (Mode.BOTH, ("text", "vector"))]
 )
-def test_who_answered(told: History, mode: Mode, engines: tuple[str, ...]) -> None:
-    """`searched` names the engines that answered."""
+def test_engines_are_reported(told: History, mode: Mode, engines: tuple[str, ...]) -> None:
+    """The result names the engines that answered."""
     reader = told.engine()
     reader.find("kettle", mode, NO_FILTERS)
 
     assert reader.used(mode) == engines
 
 
-def test_without_a_model_words_answer(told: History) -> None:
-    """Where the model is missing words answer alone, `searched` says so, and the reason is kept."""
+def test_without_a_model_text_search_answers(told: History) -> None:
+    """If the model is missing, only text search answers, and the reason is kept."""
     told.embedder = FakeEmbedder(missing=True)
     reader = told.engine()
 
@@ -251,9 +249,9 @@ def test_without_a_model_words_answer(told: History) -> None:
     assert reader.used(Mode.VECTOR) == ()
 
 
-def test_a_query_is_embedded_while_words_are_looked_for(told: History) -> None:
-    """The first query is embedded where it is asked, each that follows beside it, and one that is asked again not at
-    all; what is found is the same.
+def test_a_query_is_embedded_during_the_text_search(told: History) -> None:
+    """The first query is embedded in the calling thread, later queries in another thread, and repeated queries not at
+    all. Results are the same.
     """
 
     class Watched(FakeEmbedder):
@@ -276,8 +274,8 @@ def test_a_query_is_embedded_while_words_are_looked_for(told: History) -> None:
     assert found == [_scores(told.engine(), text) for text in asked]
 
 
-def test_a_model_that_is_missing_later_is_told_as_at_once(told: History) -> None:
-    """Words answer alone from the query on that could not be embedded, and both again as soon as one can."""
+def test_a_model_may_fail_for_single_queries(told: History) -> None:
+    """Only text search answers a query that cannot be embedded; both engines answer the next query."""
 
     class Failing(FakeEmbedder):
         def read(self, texts: Sequence[str]) -> TextEmbeddings:
@@ -295,7 +293,7 @@ def test_a_model_that_is_missing_later_is_told_as_at_once(told: History) -> None
 
 
 def test_vectors_of_another_pipeline_are_not_compared(told: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Vectors that the model of that name no longer makes are compared with nothing; words answer."""
+    """Vectors of an older pipeline version are not compared, and text search answers."""
 
     def load(_name: str) -> FakeEmbedder:
         return FakeEmbedder("fake/2")
@@ -309,7 +307,7 @@ def test_vectors_of_another_pipeline_are_not_compared(told: History, monkeypatch
 
 
 def test_the_model_of_the_vectors_embeds_the_query(told: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While vectors are those of another model than new ones are made with, that model embeds the queries."""
+    """During a change of models, the model of the published vectors embeds queries."""
     asked: list[str] = []
 
     def load(name: str) -> FakeEmbedder:
@@ -325,8 +323,8 @@ def test_the_model_of_the_vectors_embeds_the_query(told: History, monkeypatch: p
     assert asked == ["fake"]
 
 
-def test_all_concepts_in_one_conversation(told: History) -> None:
-    """With several concepts a conversation is found where each of them is present, in whichever exchange."""
+def test_all_concepts_occur_in_one_conversation(told: History) -> None:
+    """With several concepts, a conversation is found if each concept occurs in any of its exchanges."""
     found = told.engine().find_all(["kettle", "copper"], Mode.TEXT, NO_FILTERS).events
     apart = told.engine().find_all(["brass", "water"], Mode.TEXT, NO_FILTERS).events
 
@@ -336,18 +334,14 @@ def test_all_concepts_in_one_conversation(told: History) -> None:
     assert told.engine().find_all(["kettle", "unicorn"], Mode.TEXT, NO_FILTERS).events == []
 
 
-def test_concepts_under_filters(told: History) -> None:
-    """Filters hold for every concept."""
+def test_filters_apply_to_every_concept(told: History) -> None:
+    """Every concept is searched under the filters."""
     assert keys(told.engine().find_all(["kettle", "copper"], Mode.TEXT, Filters(projects=("tea",))).events) == []
     assert keys(told.engine().find_all(["kettle", "copper"], Mode.TEXT, Filters(projects=("both",))).events) == [5]
 
 
-def test_a_concept_that_is_not_clear_is_nowhere_looked_at_closely(
-    told: History, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What a concept scores in one conversation is compared with what it scores in another, so a close look counts in
-    all of them or in none.
-    """
+def test_an_irrelevant_concept_prevents_re_ranking(told: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If a concept has no relevant match, no conversation is re-ranked, so that its scores remain comparable."""
     monkeypatch.setattr(engine, "DEPTH", 1)
     asked = ["kettle", "water"]
     assert all(event.late_interaction > 0 for event in told.engine().find_all(asked, Mode.BOTH, NO_FILTERS).events)
@@ -362,10 +356,8 @@ def test_a_concept_that_is_not_clear_is_nowhere_looked_at_closely(
 
 @pytest.mark.parametrize("mode", Mode)
 @pytest.mark.parametrize("concepts", [["deploy", "zebra"], ["deploy", "restart", "zebra"], ["deploy", "restart"]])
-def test_what_is_said_everywhere_is_found_beside_what_is_rare(
-    history: History, mode: Mode, concepts: list[str]
-) -> None:
-    """A conversation that has every concept is found, however often others have one of them."""
+def test_a_frequent_concept_is_found_next_to_a_rare_one(history: History, mode: Mode, concepts: list[str]) -> None:
+    """A conversation with all concepts is found, even if many others have one of the concepts."""
     for number in range(20):
         history.say(f"often{number}", *(Said(f"deploy deploy step {number} {n}") for n in range(12)))
         history.say(f"again{number}", *(Said(f"restart restart step {number} {n}") for n in range(12)))
@@ -397,7 +389,7 @@ def test_what_is_said_everywhere_is_found_beside_what_is_rare(
 def test_a_filter_only_removes_conversations(
     told: list[list[list[str]]], concepts: list[str], mode: Mode, depth: int
 ) -> None:
-    """Whatever an engine brings at once, several concepts find with a filter what they find without it there."""
+    """For any search depth, a filter finds exactly the conversations of the unfiltered result that satisfy it."""
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr(engine, "DEPTH", depth)
         history = History(Path(folder))
@@ -415,24 +407,24 @@ def test_a_filter_only_removes_conversations(
 
 @pytest.mark.parametrize("query", HOSTILE.values(), ids=HOSTILE)
 def test_hostile_queries_are_answered(told: History, query: str) -> None:
-    """Whatever is asked, there is an answer with scores from 0 to 1."""
+    """Every query has a result with scores from 0 to 1."""
     for mode in Mode:
         assert all(0 <= event.score <= 1 for event in told.engine().find(query, mode, NO_FILTERS).events)
 
 
-def test_the_same_question_has_the_same_answer(told: History) -> None:
-    """Two readers give the same events in the same order with the same scores."""
+def test_results_are_reproducible(told: History) -> None:
+    """Two engines give the same events in the same order with the same scores."""
     assert _scores(told.engine(), "water kettle pan") == _scores(told.engine(), "water kettle pan")
 
 
-def test_an_empty_archive_has_no_answers(history: History) -> None:
-    """Nothing is found in nothing."""
+def test_an_empty_archive_has_no_events(history: History) -> None:
+    """A search in an empty archive returns an empty list."""
     assert history.engine().find("kettle", Mode.BOTH, NO_FILTERS).events == []
     assert history.engine().find_all(["kettle", "pan"], Mode.BOTH, NO_FILTERS).events == []
 
 
-def test_the_next_page_of_a_query_is_not_embedded_again(told: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A query that is asked again has the vector that it had, whatever it is asked with."""
+def test_a_repeated_query_is_not_embedded_again(told: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The vector of a query is reused, also under other filters."""
     asked: list[str] = []
     embed = FakeEmbedder.embed
 

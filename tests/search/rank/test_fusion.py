@@ -1,4 +1,4 @@
-"""Does a score say no more than what both engines found?"""
+"""Tests of how text matches and vector matches become one score."""
 
 from collections.abc import Sequence
 from itertools import permutations
@@ -58,7 +58,7 @@ def match(event: int, fraction: float, *, item: int | None = None, ordinal: int 
 
 @given(texts, vectors)
 def test_a_score_is_the_sum_of_its_parts(matches: list[TextMatch], nears: list[VectorMatch]) -> None:
-    """The score is the weighted sum of words, prompt and best cosine, from 0 to 1, and orders the list."""
+    """The score is the weighted sum of text, prompt and best cosine, is between 0 and 1, and orders the list."""
     found = gather(matches, nears)
 
     for event in found:
@@ -81,7 +81,7 @@ def test_a_score_is_the_sum_of_its_parts(matches: list[TextMatch], nears: list[V
 
 @given(texts, vectors)
 def test_the_order_of_input_does_not_matter(matches: list[TextMatch], nears: list[VectorMatch]) -> None:
-    """The same findings in another order give the same events with the same scores."""
+    """The same matches in another order give the same events with the same scores."""
     again = gather(matches[::-1], nears[::-1])
 
     assert [(event.key, event.score) for event in gather(matches, nears)] == [
@@ -90,15 +90,15 @@ def test_the_order_of_input_does_not_matter(matches: list[TextMatch], nears: lis
 
 
 @pytest.mark.parametrize("order", [*permutations([3, 1, 2])])
-def test_equal_scores_come_in_order_of_key(order: tuple[int, ...]) -> None:
-    """Ties are broken the same way every time."""
+def test_equal_scores_are_ordered_by_key(order: tuple[int, ...]) -> None:
+    """Events with the same score are ordered by their key."""
     events = gather([TextMatch(key, key, key, 0, 1, 2, False, 0.5) for key in order], [])
 
     assert [event.key for event in events] == [1, 2, 3]
 
 
-def test_some_of_the_words_count_less_in_code() -> None:
-    """Where all words stand code counts like anything else; where a few of them do, much less."""
+def test_partial_matches_count_less_in_code() -> None:
+    """Code that contains all words counts like prose; code with only some of the words counts much less."""
     prose, code = (TextMatch(key, key, 0, 0, 1, 2, key == 2, 0.25) for key in (1, 2))
     [told, _], [whole] = gather([prose, code], []), gather([code._replace(fraction=1.0)], [])
 
@@ -108,8 +108,8 @@ def test_some_of_the_words_count_less_in_code() -> None:
     assert whole.parts[0].points == whole.score
 
 
-def test_weights_can_be_taken_away() -> None:
-    """What is ranked without a part ranks by the others alone, and says so."""
+def test_weights_can_be_zero() -> None:
+    """A part with weight 0 does not change the ranking and has no points."""
     nears = VectorMatches(np.array([[1], [1], [0]]), np.array([0.5]))
     [event] = fusion.fuse(TextMatches.none(), nears, weights=Weights(prompt=0.0))
 
@@ -118,18 +118,18 @@ def test_weights_can_be_taken_away() -> None:
 
 
 def close(nears: VectorMatches) -> Fractions:
-    """As close as what was asked is long ago, and nothing known of observations."""
+    """Return a late-interaction score that grows with the part and the event, and NaN for observations."""
     return np.where(nears.item == nears.event, nears.part / 2 + nears.event / 100, np.nan)
 
 
 def beside(items: Numbers) -> Fractions:
-    """More together the later an item came."""
+    """Return an adjacent-term score that grows with the item key."""
     return items / 200
 
 
 @given(texts, vectors)
-def test_a_close_look_adds_up(matches: list[TextMatch], nears: list[VectorMatch]) -> None:
-    """With closeness the score is still the sum of its parts, to the last bit, and from 0 to 1; it orders the list."""
+def test_late_interaction_adds_up(matches: list[TextMatch], nears: list[VectorMatch]) -> None:
+    """With late interaction, the score is exactly the sum of its parts, is between 0 and 1, and orders the list."""
     found, before = gather(matches, nears, close, beside), gather(matches, nears)
     own = [near for near in nears if near.item == near.event]
     best = {
@@ -151,8 +151,8 @@ def test_a_close_look_adds_up(matches: list[TextMatch], nears: list[VectorMatch]
     assert [(-event.score, event.key) for event in found] == sorted((-event.score, event.key) for event in found)
 
 
-def test_the_first_alone_are_looked_at_closely(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is not among the first counts as the least close of these: it cannot pass them by not being looked at."""
+def test_only_the_first_events_are_re_ranked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Events outside the re-ranked set get the lowest re-ranking score, so that they cannot pass re-ranked events."""
     monkeypatch.setattr(fusion, "_RERANKED", 2)
     asked: list[list[int]] = []
 
@@ -166,8 +166,8 @@ def test_the_first_alone_are_looked_at_closely(monkeypatch: pytest.MonkeyPatch) 
     assert [(event.key, event.late_interaction) for event in found] == [(2, 0.9), (1, 0.2), (3, 0.2)]
 
 
-def test_what_cannot_be_looked_at_is_as_close_as_most(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was embedded before tokens were kept neither gains nor loses beside what has its own already."""
+def test_unknown_late_interaction_is_the_mean(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An event without stored token embeddings gets the mean late interaction of the re-ranked events."""
     monkeypatch.setattr(fusion, "_RERANKED", 3)
     known = {1: 0.2, 2: 0.6, 3: np.nan, 4: np.nan}
 
@@ -180,9 +180,9 @@ def test_what_cannot_be_looked_at_is_as_close_as_most(monkeypatch: pytest.Monkey
     assert {event.key: round(event.late_interaction, 9) for event in found} == {1: 0.2, 2: 0.6, 3: 0.4, 4: 0.2}
 
 
-def test_what_is_not_embedded_yet_counts_as_its_words_stand() -> None:
-    """By meaning it is where it is by words among the others: with the best words as near as the nearest of them, with
-    the second best as the second; it tells no similarity, and what is expected is part of the score.
+def test_an_event_without_vectors_gets_the_similarity_of_its_text_rank() -> None:
+    """An event that is not embedded yet gets the semantic score of the event at the same rank of the text matches. The
+    best match gets the best score, and the second match the second score. Its similarity stays None.
     """
     matches = [
         match(event, fraction, ordinal=9 * event) for event, fraction in ((1, 0.2), (2, 0.5), (7, 0.9), (8, 0.3))
@@ -202,8 +202,10 @@ def test_what_is_not_embedded_yet_counts_as_its_words_stand() -> None:
 
 
 @given(texts, vectors)
-def test_what_is_expected_adds_up(matches: list[TextMatch], nears: list[VectorMatch]) -> None:
-    """Whatever waits, a score is the sum of its parts to the last bit, and what was compared scores as without it."""
+def test_estimated_scores_add_up(matches: list[TextMatch], nears: list[VectorMatch]) -> None:
+    """With estimated semantic scores, the score is exactly the sum of its parts. Embedded events have the same score
+    as without the estimate.
+    """
     waiting = sorted({one.event for one in matches} - {near.event for near in nears})
     found, before = gather(matches, nears, waiting=waiting), gather(matches, nears)
     now = {event.key: event.score for event in found}
@@ -215,10 +217,10 @@ def test_what_is_expected_adds_up(matches: list[TextMatch], nears: list[VectorMa
 
 @given(texts, vectors, st.sets(events), st.sets(events))
 @example([match(1, 0.9), match(3, 0.1), match(5, 0.5)], [vector(1, True, 0, 0.1), vector(3, True, 0, 0.8)], {3, 5}, {5})
-def test_nothing_is_more_relevant_for_what_is_left_out(
+def test_a_filter_makes_no_event_more_relevant(
     matches: list[TextMatch], nears: list[VectorMatch], left: set[int], waits: set[int]
 ) -> None:
-    """Whatever waits: under a filter there are fewer events, and none is more relevant than without it."""
+    """Under a filter there are fewer events, and none has a higher plain score than without the filter."""
     waiting, nears = sorted(waits), [near for near in nears if near.event not in waits]
     every = {event.key: event.plain for event in gather(matches, nears, waiting=waiting)}
     some = gather(
@@ -228,8 +230,8 @@ def test_nothing_is_more_relevant_for_what_is_left_out(
     assert all(event.plain <= every[event.key] for event in some)
 
 
-def test_code_is_as_close_as_its_vector() -> None:
-    """The names and keywords of code are near each other whatever it does: there the best cosine counts, as it is."""
+def test_late_interaction_of_code_is_its_best_cosine() -> None:
+    """Names and keywords make all code similar, so the best cosine replaces the late interaction of code."""
     nears = [vector(1, True, 0, 0.3), vector(1, True, 1, 0.5), vector(2, True, 0, 0.4), vector(3, True, 0, -0.2)]
     matches = [match(event, 0.2)._replace(in_code=event != 2) for event in (1, 2, 3)]
 
@@ -238,9 +240,9 @@ def test_code_is_as_close_as_its_vector() -> None:
     assert {event.key: event.late_interaction for event in found} == {1: 0.5, 2: 0.9, 3: 0.0}
 
 
-def test_words_that_stand_together_count_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of what matches alike comes first what has the words next to each other; of code, and of what is not among the
-    first, that is not asked.
+def test_adjacent_terms_score_higher(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two equal matches, the event with adjacent terms comes first. Code and events outside the re-ranked set are
+    not checked.
     """
     monkeypatch.setattr(fusion, "_RERANKED", 3)
     asked: list[list[int]] = []
@@ -259,8 +261,8 @@ def test_words_that_stand_together_count_more(monkeypatch: pytest.MonkeyPatch) -
     assert [event.key for event in found if event.key < 3] == [2, 1]
 
 
-def test_nothing_is_looked_at_closely_where_all_is_weak() -> None:
-    """Unless the best plain score is high enough, what both engines found is ranked by itself."""
+def test_weak_results_are_not_re_ranked() -> None:
+    """Results are re-ranked only if the best plain score is high enough."""
     nears = VectorMatches(np.array([[1, 2], [1, 2], [0, 0]]), np.array([0.5, 0.4]))
     [best, other] = fusion.fuse(TextMatches.none(), nears)
 
@@ -271,8 +273,8 @@ def test_nothing_is_looked_at_closely_where_all_is_weak() -> None:
     assert {one.key: one.late_interaction for one in strong} == {1: 0.01, 2: 0.02}
 
 
-def test_where_no_tokens_are_known_nothing_changes() -> None:
-    """A model that tells no tokens is ranked by the other parts, with the scores that they make alone."""
+def test_without_token_embeddings_scores_do_not_change() -> None:
+    """If a model has no token embeddings, the other parts make the score alone."""
     matches, nears = [match(1, 0.5), match(2, 0.3)], [vector(1, True, 0, 0.4), vector(3, True, 0, 0.9)]
     without = gather(matches, nears, lambda found: np.full(len(found), np.nan))
 
@@ -281,35 +283,35 @@ def test_where_no_tokens_are_known_nothing_changes() -> None:
     ]
 
 
-def test_what_points_away_counts_nothing() -> None:
-    """A negative cosine is shown as it is, and takes nothing from the score."""
+def test_a_negative_cosine_counts_as_zero() -> None:
+    """A negative cosine is shown as the similarity and does not lower the score."""
     [event] = gather([], [VectorMatch(1, 1, 0, -0.4)])
 
     assert (event.similarity, event.semantic, event.score) == (-0.4, 0.0, 0.0)
 
 
-def test_nothing_compared_is_not_zero() -> None:
-    """Without vectors there is no similarity."""
+def test_without_vectors_the_similarity_is_none() -> None:
+    """An event without vectors has no similarity, instead of 0."""
     assert gather([match(1, 0.5)], [])[0].similarity is None
 
 
-def test_an_item_is_measured_by_what_is_its_own() -> None:
-    """The words and the meaning of one item of an event are told from those of the others."""
+def test_each_item_has_its_own_scores() -> None:
+    """The text score and similarity of an item do not include those of other items of the event."""
     matches = [match(1, fraction, item=item) for fraction, item in ((0.3, 11), (0.6, 1), (0.2, 11))]
     [event] = gather(matches, [VectorMatch(11, 1, 0, 0.5)])
 
     assert (event.words, event.words_of(11), event.own(11), event.own(12)) == (0.6, 0.3, 0.8, 0.0)
 
 
-def test_the_first_of_equal_matches_stands_for_an_event() -> None:
-    """Where two entries match alike, the one that the text engine put first says where the words are."""
+def test_the_first_of_equal_matches_represents_an_event() -> None:
+    """Of two equal matches, the first in the order of the text index gives the lines of the event."""
     first, second = TextMatch(7, 7, 1, 0, 5, 6, False, 0.5), TextMatch(7, 7, 1, 0, 1, 2, False, 0.5)
 
     assert [event.best_match for event in gather([first, second, match(7, 0.1)], [])] == [first]
 
 
-def test_an_item_is_as_good_as_its_best_entry_and_vector() -> None:
-    """What an item scores by itself are its best fraction and its best similarity; what points away takes nothing."""
+def test_an_item_scores_by_its_best_entry_and_vector() -> None:
+    """The score of an item uses its best text match and its best cosine; a negative cosine counts as zero."""
     first, second = match(1, 0.2), match(1, 0.6)
     [event] = gather(
         [first, second], [VectorMatch(1, 1, 0, 0.5), VectorMatch(1, 1, 1, 0.3), VectorMatch(9, 1, 0, -0.4)]

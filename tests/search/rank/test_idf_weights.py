@@ -1,4 +1,4 @@
-"""Do the tokens that tell something count?"""
+"""Tests of the weights of query tokens in late interaction."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ BRASS = np.random.default_rng(1).standard_normal((9, TOKEN_DIMENSIONS)).astype(n
 
 
 def read(*spans: tuple[int, int]) -> TextEmbeddings:
-    """What a model makes of a text whose tokens stand there."""
+    """Return token embeddings of a text with tokens at these spans."""
     return TextEmbeddings(np.empty((1, 0), dtype=np.float32), [BRASS[: len(spans)]], [spans])
 
 
@@ -23,8 +23,10 @@ def lengths(text: str, *spans: tuple[int, int]) -> list[float]:
     return [float(length) for length in np.linalg.norm(counted, axis=1)]
 
 
-def test_a_token_counts_as_rare_as_its_word() -> None:
-    """Each is as long as the root of its word's rarity, where it is a part of the word, too, and points as before."""
+def test_a_token_weighs_as_much_as_the_idf_of_its_word() -> None:
+    """The norm of a token is the square root of the IDF of its word, also for a part of a word; its direction is
+    unchanged.
+    """
     spans = ((0, 5), (6, 9), (9, 12))
 
     assert lengths("brass kettle", *spans) == pytest.approx([2, 3, 3])
@@ -33,35 +35,35 @@ def test_a_token_counts_as_rare_as_its_word() -> None:
     assert pointing == pytest.approx(units, abs=1e-6)
 
 
-def test_what_tells_nothing_is_left_out() -> None:
-    """Words that all entries have, and signs between words, are not compared; where nothing else is, all are."""
+def test_common_words_are_left_out() -> None:
+    """Words that occur in all entries and punctuation are not compared, unless the query has no other tokens."""
     assert lengths("why brass?", (0, 3), (4, 9), (9, 10)) == pytest.approx([2])
     assert lengths("why ?!", (0, 3), (4, 5), (5, 6)) == pytest.approx([1, 1, 1])
 
 
-def test_a_token_of_several_words_counts_as_the_rarest() -> None:
-    """What a model takes for one token may be several words to the archive."""
+def test_a_token_of_several_words_has_the_weight_of_the_rarest() -> None:
+    """A token of the model can span several terms of the index; the highest weight counts."""
     assert lengths("brass_kettle_x", (0, 14)) == pytest.approx([3])
 
 
-def test_of_a_long_text_only_what_counts_most_is_compared(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The lightest tokens are left out, of equal ones the later; the others keep their order."""
+def test_only_the_heaviest_tokens_of_a_long_text_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lightest tokens are left out, the later token first if weights are equal; the order is kept."""
     monkeypatch.setattr(idf_weights, "_TOKENS", 3)
     spans = ((0, 5), (6, 12), (13, 14), (15, 20), (21, 27))
 
     assert lengths("brass kettle x brass kettle", *spans) == pytest.approx([2, 3, 3])
 
 
-def test_a_broken_pair_moves_nothing() -> None:
-    """Spans are those of the text as the model reads it."""
+def test_a_lone_surrogate_does_not_shift_spans() -> None:
+    """Spans refer to the text in which the model replaced surrogates."""
     text = "\ud83d\ude00 brass \ud83d"
 
     [counted] = weighted_tokens(text, read((2, 7)), RARE.__getitem__)
     assert np.linalg.norm(counted) == pytest.approx(2)
 
 
-def test_without_tokens_there_is_nothing_to_weigh() -> None:
-    """A model that tells no tokens tells none of a query."""
+def test_without_tokens_there_are_no_weights() -> None:
+    """A model without token embeddings gives an empty array for a query."""
     silent = TextEmbeddings(np.empty((1, 0), dtype=np.float32), [np.empty((0, 0), dtype=np.float32)], [()])
 
     assert weighted_tokens("brass", silent, RARE.__getitem__).shape == (0, 0)

@@ -1,4 +1,4 @@
-"""Does what is asked of memories and documents alone stay apart from what merely shares a store with them?"""
+"""Tests of searches for memories or documents alone."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -21,7 +21,7 @@ EVENTS = [
 
 
 class Engine(NamedTuple):
-    """An engine that always finds the same: the best, one that is unsure, and one that has many of the words."""
+    """Engine that always returns three items: a clear match, a weak match, and one with many of the words."""
 
     worded: float
 
@@ -52,8 +52,8 @@ def found(admitted: Sequence[int], *, worded: float = 2.0, weak: bool = False) -
         ([2], 0.5, False, []),
     ],
 )
-def test_only_what_is_admitted_makes_a_list_relevant(
+def test_only_admitted_items_make_a_list_relevant(
     admitted: list[int], worded: float, weak: bool, expected: list[int]
 ) -> None:
-    """A list is given where something that is admitted is clear, by its score or by its words, wherever it stands."""
+    """The list is returned if an admitted item is clearly relevant by its score or words, at any rank."""
     assert found(admitted, worded=worded, weak=weak) == expected

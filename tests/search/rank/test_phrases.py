@@ -1,4 +1,4 @@
-"""Does what is quoted stand so in everything that is found?"""
+"""Tests of quoted phrases: every hit contains each phrase."""
 
 import gc
 import random
@@ -28,7 +28,7 @@ WORDS = ("kettle", "brass", "steam", "pullRequest", "soup_pan", "whistles", "whi
 
 @pytest.fixture(scope="module")
 def kitchen(tmp_path_factory: pytest.TempPathFactory) -> History:
-    """Many short conversations of few words, one half published and embedded, the other only archived."""
+    """Archive of many short conversations; half of them are published and embedded."""
     chance, history = random.Random(3), History(tmp_path_factory.mktemp("kitchen"), FakeEmbedder())
     for session in range(12):
         said = (Said(" ".join(chance.choices(WORDS, k=4)), " ".join(chance.choices(WORDS, k=6))) for _ in range(2))
@@ -40,9 +40,7 @@ def kitchen(tmp_path_factory: pytest.TempPathFactory) -> History:
 
 
 def having(history: History, phrase: list[str]) -> set[int]:
-    """The events with a text in which these words stand one after the other, else those in which they do so in other
-    forms.
-    """
+    """Return the events with the phrase in a text, or else the events with other inflections of the phrase."""
     wanted, exact = [term for word in phrase for term in stems(word)], literal_pattern(" ".join(phrase))
     formed, keys = set[int](), history.store.items.all_keys()
     for entry in indexed_texts.entries(history.store, keys):
@@ -57,9 +55,9 @@ def having(history: History, phrase: list[str]) -> set[int]:
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.sampled_from([*WORDS, "nowhere", "pull", "request"]), min_size=1, max_size=3), st.data())
-def test_a_phrase_stands_in_every_hit(kitchen: History, phrase: list[str], data: st.DataObject) -> None:
-    """Exactly what has the quoted words one after the other is found, in every mode, whatever stands beside them; in
-    other forms only where nothing has them so.
+def test_every_hit_contains_the_phrase(kitchen: History, phrase: list[str], data: st.DataObject) -> None:
+    """Exactly the events that contain the phrase are found, in every mode and with any other words. Other inflections
+    are found only if no event contains the phrase literally.
     """
     mode, beside = data.draw(st.sampled_from(Mode)), data.draw(st.sampled_from(["", "kettle", "nowhere", "stea*"]))
 
@@ -69,7 +67,7 @@ def test_a_phrase_stands_in_every_hit(kitchen: History, phrase: list[str], data:
 
 
 def embedded(history: History, mode: Mode) -> set[int]:
-    """The events that a mode can find: meaning knows those that have vectors."""
+    """Return the events that a mode can find; vector search finds only embedded events."""
     items = history.store.items.load(history.store.items.all_keys())
     every = {item.exchange for item in items.values()}
     if mode is not Mode.VECTOR:
@@ -80,7 +78,7 @@ def embedded(history: History, mode: Mode) -> set[int]:
 
 @pytest.fixture
 def told(history: History) -> History:
-    """Two conversations that have the same words, one of them side by side."""
+    """Archive of two conversations with the same words, which are adjacent in only one of them."""
     history.say("tea", Said("the brass kettle", "It whistles."))
     history.say("soup", Said("a kettle of soup, and a pan of brass"))
     history.embed()
@@ -98,8 +96,8 @@ def told(history: History) -> History:
         ("“kettle brass” whistles", ("kettle brass",)),
     ],
 )
-def test_what_stands_nowhere_so_is_named(told: History, mode: Mode, asked: str, missed: tuple[str, ...]) -> None:
-    """Nothing is found; it is said which quoted words stand nowhere, and what has them without quotes."""
+def test_unknown_phrases_are_reported(told: History, mode: Mode, asked: str, missed: tuple[str, ...]) -> None:
+    """Without hits, the explanation has the phrases without a match, and hits for the unquoted words."""
     found = told.search(asked, mode=mode)
 
     assert not found.hits
@@ -108,8 +106,8 @@ def test_what_stands_nowhere_so_is_named(told: History, mode: Mode, asked: str, 
     assert {hit.session_id for hit in found.explanation.weak} == {"tea", "soup"}
 
 
-def test_the_weak_have_it_too(told: History) -> None:
-    """Who wants what is not clearly relevant gets nothing that lacks the phrase either."""
+def test_weak_hits_contain_the_phrase(told: History) -> None:
+    """A search that includes weak hits returns only events that contain the phrase."""
     found = Hits(told.store, told.engine()).search(Query(('"kettle brass"',), weak=True))
 
     assert not found.hits
@@ -118,15 +116,15 @@ def test_the_weak_have_it_too(told: History) -> None:
 
 
 def test_several_concepts_keep_their_phrases(told: History) -> None:
-    """With several concepts each phrase must stand in the conversation, and only the missing one is named."""
+    """With several concepts, each phrase must occur in the conversation, and only missing phrases are reported."""
     assert {hit.session_id for hit in told.search('"brass kettle"', "whistles").hits} == {"tea"}
     why = told.search('"brass kettle"', '"kettle whistles loudly"').explanation
     assert why is not None
     assert why.phrases == ("kettle whistles loudly",)
 
 
-def test_a_phrase_that_filters_leave_out_is_told_so(told: History) -> None:
-    """Under a filter nothing has it, and it is said how many there are without the filter."""
+def test_a_filtered_phrase_is_reported(told: History) -> None:
+    """If a filter removes all matches of a phrase, the explanation has the number of hits without the filter."""
     why = told.search('"brass kettle"', filters=Filters(projects=("soup",))).explanation
 
     assert why is not None
@@ -134,8 +132,8 @@ def test_a_phrase_that_filters_leave_out_is_told_so(told: History) -> None:
 
 
 @pytest.mark.parametrize("mode", Mode)
-def test_in_a_sentence_it_is_words_where_it_stands_nowhere(told: History, mode: Mode) -> None:
-    """Who asks a question quotes from memory: what stands nowhere so is words like the others, and that is told."""
+def test_a_phrase_without_a_match_in_a_sentence_is_relaxed(told: History, mode: Mode) -> None:
+    """In a sentence, words of a phrase without a match are searched like other words, and the phrase is reported."""
     found = told.search('what was said of the "kettle brass" and of the "brass kettle"', mode=mode)
     assert {hit.session_id for hit in found.hits} == {"tea"}
     assert found.relaxed == ("kettle brass",)
@@ -149,8 +147,8 @@ def test_in_a_sentence_it_is_words_where_it_stands_nowhere(told: History, mode: 
     assert found.relaxed == ("brass kettle", "pan of brass")
 
 
-def test_in_a_sentence_it_is_a_phrase_where_it_stands(told: History) -> None:
-    """Also under filters that leave out whatever has it."""
+def test_a_phrase_with_a_match_in_a_sentence_stays_exact(told: History) -> None:
+    """In a sentence, a phrase with a match is not relaxed, even if a filter removes all matches."""
     asked = 'what was said of the "brass kettle" there'
 
     assert {hit.session_id for hit in told.search(asked).hits} == {"tea"}
@@ -172,9 +170,9 @@ def test_in_a_sentence_it_is_a_phrase_where_it_stands(told: History) -> None:
         ("ERR_42", "`ERR_42`", "ERR 42, ERR_421"),
     ],
 )
-def test_what_is_quoted_stands_as_it_was_typed(history: History, typed: str, has: str, lacks: str) -> None:
-    """Letter by letter and sign by sign, whatever is big or small and whichever blanks there are; other forms of its
-    words are found where nothing has it so, and that is told.
+def test_phrases_match_literally(history: History, typed: str, has: str, lacks: str) -> None:
+    """Characters and punctuation must match; case and whitespace do not matter. Other inflections are found and
+    reported only if no text matches literally.
     """
     history.say("other", Said(lacks))
     found = history.search(f'"{typed}"')
@@ -188,8 +186,8 @@ def test_what_is_quoted_stands_as_it_was_typed(history: History, typed: str, has
     assert literal_pattern(typed).search(composed(found.hits[0].snippet))
 
 
-def test_word_for_word_is_decided_without_filters(history: History) -> None:
-    """A filter only removes: what has other forms is not found under one when something has the words themselves."""
+def test_a_filter_does_not_make_a_phrase_inexact(history: History) -> None:
+    """Other inflections are not found under a filter if an event outside the filter contains the phrase."""
     history.say("same", Said("running tests"))
     history.say("other", Said("the run test"))
     found = history.search('"running tests"', filters=Filters(projects=("other",)))
@@ -199,16 +197,16 @@ def test_word_for_word_is_decided_without_filters(history: History) -> None:
     assert (found.explanation.phrases, found.explanation.without) == (("running tests",), (("projects", 1),))
 
 
-def test_who_is_asked_for_said_it_word_for_word(history: History) -> None:
-    """Not the other, who said its words in the same exchange."""
+def test_a_role_filter_finds_the_speaker_of_a_phrase(history: History) -> None:
+    """Only the speaker of the literal phrase is found, not another speaker with the same words."""
     history.say("tests", Said("running tests", "I run test after test."))
 
     assert history.ids('"running tests"', filters=Filters(roles=("human",)))
     assert not history.ids('"running tests"', filters=Filters(roles=("assistant",)))
 
 
-def test_all_that_is_quoted_stands_in_other_forms_where_it_does_not_stand_together(history: History) -> None:
-    """Each stands word for word somewhere; where both do, one of them has another ending."""
+def test_phrases_that_never_occur_together_are_inexact(history: History) -> None:
+    """If no event contains all phrases literally, other inflections of all phrases are found."""
     history.say("one", Said("running tests"))
     history.say("two", Said("brass kettle"))
     history.say("both", Said("running tests with brass kettles"))
@@ -218,8 +216,8 @@ def test_all_that_is_quoted_stands_in_other_forms_where_it_does_not_stand_togeth
     assert found.inexact == ("running tests", "brass kettle")
 
 
-def test_it_is_found_below_many_that_have_other_forms(history: History) -> None:
-    """What ranks first is looked at first, and what has it word for word need not be there."""
+def test_an_exact_phrase_is_found_below_many_inexact_phrases(history: History) -> None:
+    """A literal match is found even if many other inflections rank higher."""
     history.say("many", *(Said("run test") for _ in range(120)))
     history.say("long", Said(f"{FILLER} running tests, and so on {FILLER}"))
     history.publish()
@@ -227,8 +225,8 @@ def test_it_is_found_below_many_that_have_other_forms(history: History) -> None:
     assert [hit.session_id for hit in history.search('"running tests"').hits] == ["long"]
 
 
-def test_it_is_found_across_a_cut_though_other_forms_stand_whole(history: History) -> None:
-    """What was typed comes before what is spelled like it."""
+def test_an_exact_phrase_across_windows_ranks_before_inexact_phrases(history: History) -> None:
+    """A literal match across two windows is preferred to other inflections within a window."""
     history.say("cut", Said(f"{FILLER[: WINDOW - 9]} {PHRASE} at dawn {FILLER}"))
     history.say("whole", Said("brass kettles whistle"))
 
@@ -236,16 +234,16 @@ def test_it_is_found_across_a_cut_though_other_forms_stand_whole(history: Histor
     assert [hit.session_id for hit in history.search('"brass kettles whistles"').hits] == ["whole", "cut"]
 
 
-def test_in_a_sentence_it_may_have_been_said_just_before(history: History) -> None:
-    """Whoever asks of a book means what is told of it; whoever only quotes means what has these words."""
+def test_a_phrase_in_a_sentence_may_be_in_the_exchange_before(history: History) -> None:
+    """A sentence also finds the reply to an exchange with the phrase; the phrase alone finds only that exchange."""
     history.say("tea", Said('"the brass kettle" is a book'), Said("how moving it was"))
 
     assert history.ids('how moving was "the brass kettle" to us then') == ["ex-2", "ex-1"]
     assert history.ids('"the brass kettle"') == ["ex-1"]
 
 
-def test_in_a_sentence_other_forms_come_before_words(told: History) -> None:
-    """What is quoted from memory is looked for in other forms first."""
+def test_a_phrase_in_a_sentence_is_inexact_before_it_is_relaxed(told: History) -> None:
+    """Other inflections of a phrase are searched before its separate words."""
     found = told.search('what was said of the "brass-kettles" there')
 
     assert {hit.session_id for hit in found.hits} == {"tea"}
@@ -257,8 +255,8 @@ FILLER = "so on " * (WINDOW // 6)
 
 
 @pytest.mark.parametrize(("offset", "published"), [(1, True), (6, False), (8, True), (13, True), (15, False)])
-def test_a_phrase_is_found_at_the_border_of_two_windows(history: History, offset: int, published: bool) -> None:
-    """Windows of a long text overlap, so that a phrase is in one piece somewhere."""
+def test_a_phrase_is_found_across_two_windows(history: History, offset: int, published: bool) -> None:
+    """Windows of a long text overlap, so that every phrase is complete in some window."""
     history.say("tea", Said(f"{FILLER[: WINDOW - offset - 1]} {PHRASE} at dawn {FILLER}"))
     history.say("soup", Said(f"{FILLER[: WINDOW - offset - 1]} brass and kettle whistles {FILLER}"))
     history.embed()
@@ -273,16 +271,16 @@ def test_a_phrase_is_found_at_the_border_of_two_windows(history: History, offset
 
 
 @given(st.integers(0, 2 * WINDOW), st.integers(1, OVERLAP))
-def test_each_stretch_up_to_the_overlap_is_in_one_piece(start: int, length: int) -> None:
-    """No text of at most `OVERLAP` characters is split by all windows."""
+def test_a_text_up_to_the_overlap_is_complete_in_a_window(start: int, length: int) -> None:
+    """Every text of at most `OVERLAP` characters is complete in at least one piece."""
     text = "".join(chr(0x4E00 + number) for number in range(3 * WINDOW))
     phrase = text[start : start + length]
 
     assert any(phrase in piece for piece in pieces(text, WINDOW - OVERLAP))
 
 
-def test_who_said_it_is_known_across_a_cut(history: History) -> None:
-    """As of what stands in a window: the others in the exchange said its words, but not one after the other."""
+def test_the_speaker_of_a_phrase_across_windows_is_known(history: History) -> None:
+    """Only the speaker of the literal phrase is found, even if the phrase crosses a window border."""
     history.say("tea", Said("kettle whistles, brass", f"{FILLER[: WINDOW - 9]} {PHRASE} {FILLER}"))
 
     assert not history.ids(f'"{PHRASE}"', filters=Filters(roles=("human",)))
@@ -290,39 +288,39 @@ def test_who_said_it_is_known_across_a_cut(history: History) -> None:
 
 
 @pytest.mark.parametrize("offset", [1, 2])
-def test_a_phrase_in_cjk_is_found_across_a_cut(history: History, offset: int) -> None:
-    """A cut takes one of its pairs apart."""
+def test_a_phrase_in_cjk_is_found_across_windows(history: History, offset: int) -> None:
+    """A phrase is found even if the border of two windows splits a pair of its characters."""
     history.say("tea", Said(f"{'茶' * (WINDOW - offset)}检索索引{'茶' * 9}"))
 
     assert [hit.session_id for hit in history.search('"检索索引"').hits] == ["tea"]
     assert not history.search('"检索引"').hits
 
 
-def test_what_is_held_is_found_across_a_cut(history: History) -> None:
-    """A long memory is cut as well."""
+def test_a_phrase_is_found_across_windows_of_a_memory(history: History) -> None:
+    """A phrase is found in a memory that is longer than a window."""
     with history.store.transaction():
         history.store.memories.insert(Memory(f"{FILLER[: WINDOW - 9]} {PHRASE} {FILLER}"), 1)
 
     assert [hit.kind for hit in history.search(f'"{PHRASE}"').hits] == ["memory"]
 
 
-def test_words_without_quotes_are_no_phrase(told: History) -> None:
-    """Without quotes nothing is told of phrases, and a name that stands nowhere is searched by its words."""
+def test_words_without_quotes_are_not_phrases(told: History) -> None:
+    """An explanation without quoted words has no phrases, and an identifier is searched by its words."""
     why = told.search("zebra").explanation
     assert why is not None
     assert why.phrases == ()
     assert {hit.session_id for hit in told.search("kettle_brass", mode=Mode.TEXT).hits} == {"tea", "soup"}
 
 
-def test_it_is_told_what_was_searched_instead(told: History) -> None:
-    """A word that stands nowhere is named with the word that was searched in its place."""
+def test_corrections_are_reported(told: History) -> None:
+    """A corrected query word is reported with its correction."""
     assert told.search("ketle").corrections == (Correction("ketle", "kettle"),)
     assert told.search("kettle").corrections == ()
 
 
-def test_a_misspelled_word_finds_what_it_was_meant_to(history: History) -> None:
-    """In the same order, with the same scores and the same words marked; also where an ending hid how alike they are,
-    as that of `remediation` does, which is indexed as `remedi`.
+def test_a_misspelled_word_finds_the_corrected_word(history: History) -> None:
+    """Hits have the same order, scores and matched words as for the correct word. This includes words with a short
+    stem, such as `remediation`, which is indexed as `remedi`.
     """
     for name, said in (("a", "remediation"), ("b", "remedied by hand"), ("c", "the kettle"), ("d", "remediations")):
         history.say(name, Said("go on", f"{said} of the brass pan {FILLER[:200]}"))
@@ -338,16 +336,18 @@ def test_a_misspelled_word_finds_what_it_was_meant_to(history: History) -> None:
     assert right.hits[0].matched
 
 
-def test_a_snippet_shows_where_a_phrase_stands(history: History) -> None:
-    """Signs between its words hide nothing."""
+def test_a_snippet_contains_the_phrase(history: History) -> None:
+    """Punctuation between the words of a phrase does not hide it from the snippet."""
     history.say("tea", Said(f"kettle first. {'so on ' * 60} the brass-kettle"))
     [hit] = Hits(history.store, history.engine()).search(replace(Query(('"Brass kettle"',)), limit=1)).hits
 
     assert "brass-kettle" in hit.snippet
 
 
-def test_a_snippet_shows_what_was_quoted_word_for_word(history: History) -> None:
-    """Not another form of it that stands before; of an observation that does not show it, the fact that has it."""
+def test_a_snippet_shows_the_literal_phrase(history: History) -> None:
+    """The snippet shows the literal phrase and not an earlier inflection, or the fact of an observation that contains
+    it.
+    """
     [tea, _] = history.say("tea", Said(f"run tests first. {'so on ' * 90} run test!"), Said("soup"))
     history.learn(tea, replace(learned("the suite"), facts=("It is red.", "Never try test files alone.")))
     shown = [hit.snippet for hit in history.search('"run test"').hits]
@@ -358,8 +358,8 @@ def test_a_snippet_shows_what_was_quoted_word_for_word(history: History) -> None
     assert shown == ["Never try test files alone."]
 
 
-def test_a_snippet_shows_the_phrase_as_a_whole(history: History) -> None:
-    """Not its words, however often they stand before it, and however far it stands behind them."""
+def test_a_snippet_shows_the_whole_phrase(history: History) -> None:
+    """The snippet shows the whole phrase, even if its separate words occur often before it."""
     history.say("tea", Said("so on", f"hook pre-existing failed, commit. {'so on ' * 900} pre-commit hooks failing!"))
     [hit] = Hits(history.store, history.engine()).search(replace(Query(('"pre-commit hook failed" so',)), limit=1)).hits
 
@@ -367,8 +367,8 @@ def test_a_snippet_shows_the_phrase_as_a_whole(history: History) -> None:
     assert set(hit.matched) == {"pre-commit hooks failing"}
 
 
-def test_who_is_done_with_phrases_lets_go_of_the_index(kitchen: History) -> None:
-    """At once, not when Python next looks for cycles: its files are mapped, and a large archive's take gigabytes."""
+def test_phrases_release_the_index_at_once(kitchen: History) -> None:
+    """Index files are unmapped without a garbage collection, because those of a large archive take gigabytes."""
     view = Snapshot(kitchen.store, kitchen.generations, FakeEmbedder())
     phrases, alive = ExactPhrases(kitchen.store, view), weakref.ref(view)
     phrases.text(AnalyzedQuery.of('"brass kettle" "steam whistles"'), Filters(), 10)

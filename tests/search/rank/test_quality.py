@@ -1,4 +1,4 @@
-"""Is the right one of a handful found, by the packaged model and by words?"""
+"""Tests of search quality on six conversations, with the packaged model."""
 
 import pytest
 
@@ -51,7 +51,7 @@ PARAPHRASES = [
 
 @pytest.fixture(scope="module")
 def history(tmp_path_factory: pytest.TempPathFactory) -> History:
-    """Six conversations, embedded with the packaged model and published."""
+    """Archive of six conversations, embedded with the packaged model and published."""
     made = History(tmp_path_factory.mktemp("quality"), load())
     for name, said in TOLD.items():
         made.say(name, said)
@@ -71,18 +71,18 @@ def share(history: History, cases: list[tuple[str, str]], mode: Mode) -> float:
 
 @pytest.mark.parametrize("mode", [Mode.TEXT, Mode.BOTH])
 def test_words_and_names_are_found(history: History, mode: Mode) -> None:
-    """Rare words, identifiers and error codes lead straight to where they stand."""
+    """The first hit for rare words, identifiers and error codes is the right conversation."""
     assert share(history, WORDS, mode) == 1
 
 
 @pytest.mark.parametrize("mode", [Mode.VECTOR, Mode.BOTH])
 def test_paraphrases_are_found(history: History, mode: Mode) -> None:
-    """Most questions that share no rare word with the answer find it first."""
+    """Most questions without rare words of the answer find it first."""
     assert share(history, PARAPHRASES, mode) >= 0.8
 
 
-def test_similarity_is_the_models(history: History) -> None:
-    """The person's own question, asked again, has a similarity of one."""
+def test_the_similarity_of_a_prompt_with_itself_is_one(history: History) -> None:
+    """A search for a user's own prompt has a similarity of 1."""
     hit = history.search(TOLD["cache"].prompt, mode=Mode.VECTOR).hits[0]
 
     assert hit.session_id == "cache"
