@@ -1,1 +1,1 @@
-"""Does every agent get the answer it was promised?"""
+"""Tests of `agents/`."""

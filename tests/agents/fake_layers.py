@@ -1,4 +1,4 @@
-"""Search without an archive. Run as a module, it is an MCP server over it."""
+"""Stub of the search layers. Run as a module, it serves them as an MCP server."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -25,15 +25,15 @@ DATES = (
 
 @dataclass
 class FakeLayers:
-    """Answers with the sample values and refuses what the real layers refuse. `asked` are the queries, `read_lines`
-    the paths and lines that were asked for.
+    """Search layers that return sample values and raise the errors of the real layers. `asked` has the queries, and
+    `read_lines` the requested paths and lines.
     """
 
     asked: list[Query] = field(default_factory=list[Query])
     read_lines: list[tuple[str, int, int | None]] = field(default_factory=list[tuple[str, int, int | None]])
 
     def find(self, query: Query, /, *, snippets: bool = True) -> Results:  # noqa: ARG002 - as in `SearchIndex`
-        """Two hits; none for the word `nothing`; a bug for the word `crash`."""
+        """Return two hits; return no hits for the word `nothing` and a bug for the word `crash`."""
         self.asked.append(query)
         if query.concepts == ("crash",):
             raise ZeroDivisionError
@@ -41,7 +41,7 @@ class FakeLayers:
         return results(*(() if query.concepts == ("nothing",) else (hit(1), hit(2))), query=query)
 
     def details(self, ids: Sequence[str]) -> tuple[Detail, ...]:
-        """The same observation for every id but `obs-9` and `9`, and `obs-8`, which is gone."""
+        """Return the same observation for every ID; raise an error for `obs-9`, `9` and the deleted `obs-8`."""
         if not 1 <= len(ids) <= IDS_MAX:
             raise TooManyIds(len(ids), IDS_MAX)
         if unknown := [public for public in ids if public.lower() in {"obs-9", "9"}]:
@@ -51,7 +51,7 @@ class FakeLayers:
         return tuple(detail() for _ in ids)
 
     def read(self, path: str, start_line: int = 1, end_line: int | None = None) -> TranscriptExcerpt:
-        """One transcript at one path."""
+        """Return the transcript at the only valid path."""
         self.read_lines.append((path, start_line, end_line))
         if path != transcript().path:
             raise PathOutsideArchive(path)
@@ -63,7 +63,7 @@ class FakeLayers:
 
 
 def over(open_layers: Callable[[], FakeLayers]) -> tuple[ServedTools, ServerConfig]:
-    """Return the conversation toolset over these layers, and a configuration of a home that is never opened."""
+    """Return the conversation toolset over these layers, with the configuration of a home that is never opened."""
 
     def opened(place: ServerConfig) -> ConversationContext:
         return ConversationContext(open_layers(), place.renderer)

@@ -24,7 +24,7 @@ PATH = transcript().path
 
 
 def call(name: str, **arguments: object) -> ToolReply:
-    """A tool's reply to these arguments."""
+    """Return the tool's reply to these arguments."""
     return TOOLS[name].call(ConversationContext(FakeLayers(), Renderer()), arguments)
 
 
@@ -35,12 +35,12 @@ def refusal(name: str, **arguments: object) -> str:
     return error_message(caught.value)
 
 
-def test_the_surface_is_the_three_layers_in_order() -> None:
+def test_the_toolset_has_three_tools_in_order() -> None:
     """The tools are search, get_observations and read, in order of use."""
     assert [tool.name for tool in CONVERSATION.tools] == ["search", "get_observations", "read"]
 
 
-def test_the_surface_costs_at_most_eight_hundred_tokens() -> None:
+def test_the_toolset_costs_at_most_eight_hundred_tokens() -> None:
     """Names, descriptions and schemas are short, because every session pays for them."""
     assert 400 < CONVERSATION.tokens <= 800
 
@@ -54,8 +54,8 @@ def test_the_surface_costs_at_most_eight_hundred_tokens() -> None:
         ('the list ["tide", "clock"]', ('the list ["tide", "clock"]',)),
     ],
 )
-def test_an_array_may_come_as_its_text(query: str, concepts: tuple[str, ...]) -> None:
-    """Some models send an array as a string; any other string is unchanged."""
+def test_an_array_can_be_a_string(query: str, concepts: tuple[str, ...]) -> None:
+    """Some models send an array as a JSON string; any other string is unchanged."""
     layers = FakeLayers()
     TOOLS["search"].call(ConversationContext(layers, Renderer()), {"query": query})
 
@@ -74,8 +74,8 @@ def test_an_array_may_come_as_its_text(query: str, concepts: tuple[str, ...]) ->
         ("read", "path startLine endLine response_format", ["path"]),
     ],
 )
-def test_the_parameters_are_those_of_the_contract(name: str, parameters: str, required: list[str]) -> None:
-    """Names and required ones are exactly the page's, and no others are allowed."""
+def test_the_parameters_are_those_of_the_specification(name: str, parameters: str, required: list[str]) -> None:
+    """Names and required parameters are exactly those of the specification, and no others are allowed."""
     schema = TOOLS[name].schema
 
     assert list(schema["properties"]) == parameters.split()
@@ -83,8 +83,8 @@ def test_the_parameters_are_those_of_the_contract(name: str, parameters: str, re
     assert schema["additionalProperties"] is False
 
 
-def test_limits_stand_in_the_schema() -> None:
-    """The schema has every limit."""
+def test_limits_are_in_the_schema() -> None:
+    """The schema contains every limit."""
     search, observations, read = (tool.schema["properties"] for tool in CONVERSATION.tools)
     text, several = search["query"]["anyOf"]
 
@@ -118,8 +118,8 @@ def test_every_parameter_reaches_the_query() -> None:
     assert (found.before or 0) - (found.after or 0) == 86_400_000
 
 
-def test_null_means_left_out() -> None:
-    """Clients that fill every optional parameter with null get the defaults."""
+def test_null_means_omitted() -> None:
+    """Clients that send null for every optional parameter get the defaults."""
     layers = FakeLayers()
     nothing = dict.fromkeys([*TOOLS["search"].schema["properties"]][1:])
     TOOLS["search"].call(ConversationContext(layers, Renderer()), {"query": "auth", **nothing})
@@ -127,15 +127,15 @@ def test_null_means_left_out() -> None:
     assert (layers.asked[0].limit, layers.asked[0].filters) == (10, type(layers.asked[0].filters)())
 
 
-def test_markdown_is_the_default_and_carries_no_data() -> None:
-    """A reply is text alone unless JSON was requested."""
+def test_markdown_is_the_default_without_structured_content() -> None:
+    """A reply consists of text alone unless JSON was requested."""
     for reply in (call("search", query="auth"), call("get_observations", ids=["obs-1"]), call("read", path=PATH)):
         assert reply.data is None
         assert re.search(r"^<recalled-\d{8}>$", reply.text, re.MULTILINE)
 
 
 def test_the_text_of_a_json_reply_is_the_json() -> None:
-    """The text of a JSON reply is its object."""
+    """The text of a JSON reply is its structured content."""
     found = call("search", query="auth", response_format="json")
     whole = call("get_observations", ids=["obs-1"], response_format="json")
     lines = call("read", path=PATH, response_format="json")
@@ -208,7 +208,7 @@ def test_facts_are_shown_on_request() -> None:
         ),
     ],
 )
-def test_errors_are_in_the_contracts_words(name: str, arguments: dict[str, Any], message: str) -> None:
+def test_errors_have_the_text_of_the_specification(name: str, arguments: dict[str, Any], message: str) -> None:
     """Every error of the specification has its exact text and a remedy."""
     assert refusal(name, **arguments) == message
 
@@ -224,8 +224,8 @@ def test_errors_are_in_the_contracts_words(name: str, arguments: dict[str, Any],
         ({"path": PATH}, (1, None)),
     ],
 )
-def test_an_id_is_read_as_the_lines_that_prove_it(arguments: dict[str, Any], lines: tuple[int, int | None]) -> None:
-    """Read accepts an id; lines are those of its conversation."""
+def test_read_accepts_an_id(arguments: dict[str, Any], lines: tuple[int, int | None]) -> None:
+    """`read` accepts an ID and returns the lines of its evidence; given lines refer to its conversation."""
     layers = FakeLayers()
     TOOLS["read"].call(ConversationContext(layers, Renderer()), arguments)
     assert layers.read_lines == [(PATH, *lines)]
@@ -249,16 +249,16 @@ def test_an_id_is_read_as_the_lines_that_prove_it(arguments: dict[str, Any], lin
         ("read", {"path": PATH, "startLine": "5"}, "startLine must be a whole number"),
     ],
 )
-def test_a_wrong_argument_is_named(name: str, arguments: dict[str, Any], message: str) -> None:
-    """Wrong types and unknown names are reported by parameter, with the valid parameters."""
+def test_an_invalid_argument_is_reported(name: str, arguments: dict[str, Any], message: str) -> None:
+    """Wrong types and unknown names are reported with the parameter and the list of valid parameters."""
     said = refusal(name, **arguments)
     known = ", ".join(TOOLS[name].schema["properties"])
 
     assert said == f"Invalid parameter: {message}. Parameters of {name}: {known}."
 
 
-def test_every_wrong_argument_is_named_at_once() -> None:
-    """All errors of a call are reported at once."""
+def test_all_invalid_arguments_are_reported() -> None:
+    """One error lists all invalid arguments of a call."""
     said = refusal("search", query="ab", limit="x", limt=5, **{"evil\n## heading" * 50: 1})
 
     assert "limit must be a whole number; Invalid parameter: limt is not a parameter" in said
@@ -278,13 +278,13 @@ def test_every_wrong_argument_is_named_at_once() -> None:
         ),
     ],
 )
-def test_other_errors_say_what_to_do(error: PalaverError, message: str) -> None:
-    """An error without a text in the specification has its hint."""
+def test_other_errors_have_a_hint(error: PalaverError, message: str) -> None:
+    """An error that is not in the specification contains its hint."""
     assert error_message(error) == message
 
 
-def test_the_surface_is_known_without_the_protocol_or_an_engine() -> None:
-    """Describing the tools imports no SDK, no model and no index, so a start is fast."""
+def test_describing_the_tools_is_cheap() -> None:
+    """Describing the tools imports no SDK, no model and no index, so that a server starts fast."""
     heavy = "mcp mcp_types onnxruntime tantivy usearch anthropic apsw tokenizers"
     script = f"import sys, palaver.agents.conversation_tools; print([m for m in {heavy.split()} if m in sys.modules])"
 

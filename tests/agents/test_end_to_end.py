@@ -1,4 +1,4 @@
-"""`palaver mcp` as an agent meets it: a real process, a real archive, the SDK's own client."""
+"""Tests of `palaver mcp` in a real process with an MCP client and a real archive."""
 
 import os
 import shlex
@@ -29,7 +29,7 @@ Talk = Callable[[Client], Coroutine[Any, Any, None]]
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Home:
-    """The archived demo, with links that were put into its archive."""
+    """Home with the archived demo data and with links inside its archive."""
     root = tmp_path_factory.mktemp("served")
     home = demo.archived(root)
     (root / "secret.jsonl").write_text('{"type":"user"}\n')
@@ -39,7 +39,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Home:
 
 
 def served(home: Path, talk: Talk, era: str = ERAS[1], command: tuple[str, ...] = PALAVER) -> None:
-    """Runs `talk` against a server in a process of its own."""
+    """Run `talk` against a server in a separate process."""
 
     async def run() -> None:
         program, *arguments = command
@@ -52,15 +52,15 @@ def served(home: Path, talk: Talk, era: str = ERAS[1], command: tuple[str, ...] 
 
 
 def text(result: CallToolResult) -> str:
-    """The reply's only text."""
+    """Return the only text of the reply."""
     (content,) = result.content
     assert isinstance(content, TextContent)
     return content.text
 
 
 @pytest.mark.parametrize("era", ERAS)
-def test_a_question_leads_to_the_words_that_answer_it(home: Home, era: str) -> None:
-    """Each of the three tools returns what the next one needs, in JSON and Markdown."""
+def test_a_question_leads_to_the_lines_of_its_answer(home: Home, era: str) -> None:
+    """Each of the three tools returns the input of the next tool, in JSON and Markdown."""
 
     async def talk(client: Client) -> None:
         assert [tool.name for tool in (await client.list_tools()).tools] == ["search", "get_observations", "read"]
@@ -121,7 +121,7 @@ MISTAKES: list[tuple[str, dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize("era", ERAS)
-def test_mistakes_are_answered_in_the_words_of_the_contract(home: Home, era: str) -> None:
+def test_errors_have_the_text_of_the_specification(home: Home, era: str) -> None:
     """Each invalid call is a tool error with the text of the specification, and the server continues."""
 
     async def talk(client: Client) -> None:
@@ -133,8 +133,8 @@ def test_mistakes_are_answered_in_the_words_of_the_contract(home: Home, era: str
     served(home.root, talk, era)
 
 
-def test_nothing_found_is_an_answer(home: Home) -> None:
-    """A search without hits is no error and suggests a next step."""
+def test_a_search_without_hits_is_not_an_error(home: Home) -> None:
+    """A search without hits suggests a next step."""
 
     async def talk(client: Client) -> None:
         for query, noun in (("tide", "observations"), (["tide", "clock"], "conversations")):
@@ -145,7 +145,7 @@ def test_nothing_found_is_an_answer(home: Home) -> None:
 
 
 def test_several_concepts_find_conversations(home: Home) -> None:
-    """An array finds exchanges of the conversations in which all concepts are present."""
+    """An array of concepts finds exchanges of conversations that contain all concepts."""
 
     async def talk(client: Client) -> None:
         found = await client.call_tool("search", {"query": ["SQLite", "UTC"]})
@@ -155,8 +155,8 @@ def test_several_concepts_find_conversations(home: Home) -> None:
     served(home.root, talk)
 
 
-def test_a_search_costs_about_what_is_promised(home: Home) -> None:
-    """Hits of two projects cost at most 30 tokens each, heading and closing line included."""
+def test_a_search_has_a_token_budget(home: Home) -> None:
+    """Hits of two projects cost at most 30 tokens each, including heading and last line."""
 
     async def talk(client: Client) -> None:
         shown = text(await client.call_tool("search", {"query": "tests fail in the name search"}))
@@ -166,7 +166,7 @@ def test_a_search_costs_about_what_is_promised(home: Home) -> None:
     served(home.root, talk)
 
 
-def test_an_archive_that_appears_later_is_found(tmp_path: Path, home: Home) -> None:
+def test_an_archive_created_later_is_found(tmp_path: Path, home: Home) -> None:
     """A server without an archive reports that, and works once the archive exists."""
 
     async def talk(client: Client) -> None:
@@ -178,7 +178,7 @@ def test_an_archive_that_appears_later_is_found(tmp_path: Path, home: Home) -> N
     served(tmp_path / "later", talk)
 
 
-def test_the_server_that_up_names_can_be_started() -> None:
+def test_the_server_command_of_up_works() -> None:
     """The command that `palaver up` prints for Claude Code serves the new archive."""
     shown = subprocess.run([*PALAVER[:-1], "up"], capture_output=True, text=True, check=True).stdout
     line = next(line for line in shown.splitlines() if "claude mcp add" in line)

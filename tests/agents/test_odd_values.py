@@ -1,4 +1,4 @@
-"""Odd values for every parameter of every tool: each is answered, or refused with a typed error."""
+"""Tests of odd values for every parameter of every tool: each call returns a reply or a typed error."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from palaver.templates.render import Renderer
 from ..faults.worker import fake
 
 ODD = ("a\0b", 10**22, -(10**22), 2**63 - 1, ["a\0b"], "[" * 900)
-"""A null character, integers beyond 64 bits and the largest within, and 900 brackets."""
+"""Odd values: a null character, integers beyond and at the limit of 64 bits, and 900 nested brackets."""
 
 ORDINARY: dict[str, object] = {
     "string": "heron",
@@ -36,7 +36,7 @@ def _no_model(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("name", list(TOOLSETS))
 def test_every_tool_answers_odd_values(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No value of a parameter raises a foreign error."""
+    """Odd values of a parameter raise only Palaver's own errors."""
     work = tmp_path / "work"
     work.mkdir()
     monkeypatch.chdir(work)
@@ -63,7 +63,7 @@ def ordinary(tool: Tool) -> dict[str, object]:
 
 
 def called(tool: Tool, desk: object, arguments: dict[str, object]) -> ToolReply | PalaverError:
-    """Return the reply, or the typed error in its place."""
+    """Return the reply, or the typed error."""
     try:
         return tool.call(desk, arguments)
     except PalaverError as error:

@@ -1,4 +1,4 @@
-"""One memory across all surfaces, each step in a process of its own: what one stores, changes or forgets, all know."""
+"""Tests of one memory across all toolsets, with a separate process for each step."""
 
 import os
 import subprocess
@@ -17,13 +17,13 @@ from mcp_types import TextContent
 
 @dataclass
 class User:
-    """Somebody with a project and an empty home, whose agents start servers there."""
+    """User with a project and an empty home, in which agents start servers."""
 
     project: Path
     home: Path
 
     def call(self, toolset: str, name: str, **arguments: object) -> dict[str, Any]:
-        """Call a tool of a server that is started for this call; its text as JSON."""
+        """Start a server, call one of its tools, and return the text as JSON."""
         program = ["-m", "palaver", "mcp", "--toolset", toolset]
         server = StdioServerParameters(
             command=sys.executable, args=program, env=self.environment, cwd=str(self.project)
@@ -40,17 +40,17 @@ class User:
         return found[0]
 
     def theo(self, name: str, **arguments: object) -> dict[str, Any]:
-        """Call a tool of theo; its data, or its error."""
+        """Call a Theo tool and return its data or its error."""
         reply = self.call("theo", name, **arguments)
         return reply["data"] if reply["success"] else reply
 
     def listed(self) -> dict[str, tuple[float, list[str]]]:
-        """Return the importance of each memory that theo lists and the ids of those that superseded it."""
+        """Return the importance and the superseding IDs of each memory that Theo lists."""
         rows = self.theo("memory_list", namespace="project:tide-clock")["memories"]
         return {row["id"]: (row["importance"], row.get("superseded_by", [])) for row in rows}
 
     def run(self, *arguments: str, **environment: str) -> str:
-        """Run a command; what it prints."""
+        """Run a command and return its output."""
         return subprocess.run(
             [sys.executable, "-m", "palaver", *arguments],
             cwd=self.project,
@@ -62,15 +62,15 @@ class User:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The variables of every process."""
+        """Return the environment of every process."""
         return os.environ | {"PALAVER_HOME": str(self.home)}
 
     def found(self, query: str) -> list[str]:
-        """The titles that `palaver search` finds."""
+        """Return the titles that `palaver search` finds."""
         return [hit["title"] for hit in orjson.loads(self.run("search", query, "--json"))["results"]]
 
     def recalled(self, query: str) -> list[str]:
-        """The texts that historian recalls."""
+        """Return the texts that Historian recalls."""
         return [memory["content"] for memory in self.call("historian", "memory_recall", query=query)["memories"]]
 
 
@@ -85,9 +85,9 @@ EDITED = "The tide clock caches its readings in SQLite"
 POSTGRES = "The tide clock now caches readings in PostgreSQL instead of SQLite"
 
 
-def test_a_memory_goes_through_every_surface(user: User, tmp_path: Path) -> None:
-    """Stored through theo, it is recalled by historian and found by search; edited, superseded, forgotten and restored
-    it is so for all of them.
+def test_every_toolset_sees_changes_of_a_memory(user: User, tmp_path: Path) -> None:
+    """A memory stored through Theo is recalled by Historian and found by search. Edits, supersession, deletion and
+    restoring are visible in all of them.
     """
     stored = user.theo("memory_store", content=SQLITE, memory_type="decision", namespace="project:tide-clock")
     memory = stored["id"]

@@ -1,4 +1,4 @@
-"""The facts that the tests of both surfaces stand on, against the pages themselves, where those are at hand."""
+"""Tests of the facts that other tests use, against the specifications of Theo and Historian if they are available."""
 
 import json
 import re
@@ -19,13 +19,13 @@ Fields = dict[str, Any]
 
 
 def sections(name: str, heading: str) -> dict[str, str]:
-    """The part of a page about each tool."""
+    """Return the section of each tool in a specification."""
     parts = re.split(rf"(?m)^{heading}(\w+)$", (SPEC / name).read_text("utf-8"))
     return dict(zip(parts[1::2], parts[2::2], strict=True))
 
 
 def block(section: str, title: str) -> Fields | None:
-    """The JSON below a heading; None where there is none. What the page leaves out with dots is an empty list."""
+    """Return the JSON below a heading, or None without such a heading. Dots in the JSON become an empty list."""
     found = re.search(rf"#### {title}\n\n```json\n(.*?)```", section, re.DOTALL)
     return cast("Fields", json.loads(found[1].replace("[...]", "[]"))) if found else None
 
@@ -41,7 +41,7 @@ def facts(schema: Fields) -> dict[str, Fields]:
 
 
 def differs(shape: object, example: object, where: str) -> list[str]:
-    """Where a shape of the tests and an example of the page do not have the same fields."""
+    """Return the paths at which a shape of the tests and an example of the specification have different fields."""
     if isinstance(shape, dict):
         if not isinstance(example, dict):
             return [where]
@@ -70,8 +70,8 @@ SHORTER: dict[str, Fields] = {
 
 
 @pytest.mark.parametrize("name", THEO)
-def test_theo_s_parameters_are_those_of_the_page(name: str) -> None:
-    """Names, types, defaults, enumerations and what is required, read from the page's own schema."""
+def test_theo_s_parameters_are_those_of_the_specification(name: str) -> None:
+    """Names, types, defaults, enumerations and required parameters equal those of the specification."""
     schema = block(THEO[name], "Input Schema")
     assert schema is not None
     told, known = facts(schema), theo.PARAMETERS[name]
@@ -80,8 +80,8 @@ def test_theo_s_parameters_are_those_of_the_page(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in THEO if "#### Response Schema" in THEO[name]])
-def test_theo_s_replies_are_those_of_the_page(name: str) -> None:
-    """The tests check every field of an example reply and no other."""
+def test_theo_s_replies_are_those_of_the_specification(name: str) -> None:
+    """The tests check every field of an example reply and no other field."""
     example = block(THEO[name], "Response Schema")
     assert example is not None
     shape = (
@@ -93,8 +93,8 @@ def test_theo_s_replies_are_those_of_the_page(name: str) -> None:
     assert differs(shape, example, name) == []
 
 
-def test_every_row_of_theo_s_error_tables_is_provoked() -> None:
-    """The tests provoke every error, compared up to its first value."""
+def test_every_error_of_theo_s_specification_is_tested() -> None:
+    """The tests cause every error, compared up to its first value."""
     page, provoked = (SPEC / "2-theo.md").read_text("utf-8"), (HERE / "theo" / "test_refusals.py").read_text("utf-8")
     rows = {row.partition("{")[0].strip() for row in re.findall(r"(?m)^\| `([^`]+)` \| [^|]+ \| [^|]+ \|$", page)}
     errors = {row for row in rows if row[:1].isupper()}
@@ -104,8 +104,8 @@ def test_every_row_of_theo_s_error_tables_is_provoked() -> None:
 
 
 @pytest.mark.parametrize("name", historian.PARAMETERS)
-def test_historian_s_parameters_are_those_of_the_page(name: str) -> None:
-    """Names, types, what is required, and defaults, read from the page's tables."""
+def test_historian_s_parameters_are_those_of_the_specification(name: str) -> None:
+    """Names, types, required parameters and defaults equal those of the specification."""
     rows = re.findall(r"(?m)^\| `(\w+)` \| `([\w\[\]]+)` \| (Yes|No) \| (.*) \|$", HISTORIAN[name])
     told: dict[str, Fields] = {}
     for parameter, kind, required, words in rows:
@@ -117,7 +117,7 @@ def test_historian_s_parameters_are_those_of_the_page(name: str) -> None:
     assert told == historian.PARAMETERS[name]
 
 
-def test_historian_s_replies_are_those_of_the_page() -> None:
+def test_historian_s_replies_are_those_of_the_specification() -> None:
     """The tests check every declared field."""
     declared = {
         name: set(re.findall(r"(?m)^\s+(\w+)\??:", HISTORIAN[name].partition("### Example")[0]))

@@ -33,7 +33,7 @@ Talk = Callable[[Client], Coroutine[Any, Any, None]]
 
 
 def over_stdio(talk: Talk, mode: str) -> None:
-    """Runs `talk` against a server in a process of its own."""
+    """Run `talk` against a server in a separate process."""
 
     async def run() -> None:
         server = StdioServerParameters(command=sys.executable, args=["-m", MODULE], cwd=ROOT)
@@ -44,7 +44,7 @@ def over_stdio(talk: Talk, mode: str) -> None:
 
 
 def in_process(talk: Talk, open_layers: Callable[[], FakeLayers] = FakeLayers) -> None:
-    """Runs `talk` against a server in this process."""
+    """Run `talk` against a server in this process."""
 
     async def run() -> None:
         async with Client(build(*over(open_layers)), mode="2026-07-28") as client:
@@ -59,14 +59,14 @@ def missing() -> FakeLayers:
 
 
 def text(result: CallToolResult) -> str:
-    """The reply's only text."""
+    """Return the only text of the reply."""
     (content,) = result.content
     assert isinstance(content, TextContent)
     return content.text
 
 
 @pytest.mark.parametrize("mode", ERAS)
-def test_both_eras_are_served(mode: str) -> None:
+def test_both_protocol_generations_are_served(mode: str) -> None:
     """Clients with and without a handshake see the same tools and replies."""
 
     async def talk(client: Client) -> None:
@@ -110,7 +110,7 @@ def test_json_is_the_text_and_the_structured_content(mode: str) -> None:
 
 
 @pytest.mark.parametrize("mode", ERAS)
-def test_errors_reach_the_model_in_the_contracts_words(mode: str) -> None:
+def test_errors_have_the_text_of_the_specification(mode: str) -> None:
     """An invalid call is a tool error with a remedy, and the server continues."""
 
     async def talk(client: Client) -> None:
@@ -146,7 +146,7 @@ def test_errors_reach_the_model_in_the_contracts_words(mode: str) -> None:
 
 
 def test_an_unknown_tool_is_a_protocol_error() -> None:
-    """An unknown tool is an error that lists the tools."""
+    """A call of an unknown tool is an error that lists the tools."""
 
     async def talk(client: Client) -> None:
         with pytest.raises(MCPError, match=r"Unknown tool: forget\. Tools: search, get_observations, read"):
@@ -167,7 +167,7 @@ def test_a_bug_does_not_end_the_server() -> None:
 
 
 def test_the_archive_is_opened_at_the_first_call() -> None:
-    """Without an archive the server lists its tools, and calls say how to create one."""
+    """Without an archive, the server lists its tools, and each call explains how to create an archive."""
 
     async def talk(client: Client) -> None:
         assert len((await client.list_tools()).tools) == 3
@@ -179,7 +179,7 @@ def test_the_archive_is_opened_at_the_first_call() -> None:
     in_process(talk, missing)
 
 
-def test_calls_at_the_same_time_are_all_answered() -> None:
+def test_concurrent_calls_are_all_answered() -> None:
     """Many calls on one connection do not disturb each other."""
 
     async def talk(client: Client) -> None:
@@ -197,13 +197,13 @@ def test_calls_at_the_same_time_are_all_answered() -> None:
 
 
 def spawn(*program: str) -> subprocess.Popen[bytes]:
-    """A server to be spoken to by hand."""
+    """Start a server for messages that a test writes itself."""
     pipe, words = subprocess.PIPE, [sys.executable, "-m", *(program or (MODULE,))]
     return subprocess.Popen(words, cwd=ROOT, stdin=pipe, stdout=pipe, stderr=pipe)
 
 
 def ask(server: subprocess.Popen[bytes], message: dict[str, Any]) -> dict[str, Any]:
-    """The server's next line, after this message."""
+    """Send this message and return the server's next line."""
     assert server.stdin is not None
     assert server.stdout is not None
     server.stdin.write(orjson.dumps(message) + b"\n")
@@ -213,7 +213,7 @@ def ask(server: subprocess.Popen[bytes], message: dict[str, Any]) -> dict[str, A
 
 
 def shake_hands(server: subprocess.Popen[bytes], version: str) -> dict[str, Any]:
-    """The result of `initialize` with this protocol version."""
+    """Return the result of `initialize` with this protocol version."""
     params = {"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "test", "version": "0"}}
     result: dict[str, Any] = ask(server, {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params})[
         "result"
@@ -227,8 +227,8 @@ def shake_hands(server: subprocess.Popen[bytes], version: str) -> dict[str, Any]
 @pytest.mark.parametrize(
     ("version", "structured"), [("2024-11-05", False), ("2025-03-26", False), ("2025-06-18", True)]
 )
-def test_structured_content_is_sent_to_clients_that_know_it(version: str, structured: bool) -> None:
-    """JSON is the text for every client, and structured content since 2025-06-18."""
+def test_structured_content_is_sent_to_clients_that_support_it(version: str, structured: bool) -> None:
+    """Every client gets JSON as text; clients since 2025-06-18 also get structured content."""
     with spawn() as server:
         hello = shake_hands(server, version)
         call = {"name": "search", "arguments": {"query": "auth", "response_format": "json"}}
@@ -261,7 +261,7 @@ def test_discovery_needs_no_handshake() -> None:
 
 
 def test_the_end_of_input_ends_the_server() -> None:
-    """The server ends silently when the client closes its side."""
+    """The server ends silently when its standard input is closed."""
     with spawn() as server:
         shake_hands(server, "2025-11-25")
         rest, log = server.communicate(timeout=200)
@@ -269,8 +269,8 @@ def test_the_end_of_input_ends_the_server() -> None:
     assert (server.returncode, rest, log) == (0, b"", b"")
 
 
-def test_a_client_that_vanishes_is_no_error() -> None:
-    """A closed pipe ends the server without a traceback."""
+def test_a_closed_pipe_is_not_an_error() -> None:
+    """The server ends without a traceback when its client closes the pipe."""
     with spawn() as server:
         shake_hands(server, "2025-11-25")
         assert server.stdin is not None
@@ -286,7 +286,7 @@ def test_a_client_that_vanishes_is_no_error() -> None:
 
 @pytest.mark.skipif(os.name == "nt", reason="signals are sent differently there")
 def test_ctrl_c_ends_the_server_at_once() -> None:
-    """An interrupt ends it without a traceback while it waits for input."""
+    """An interrupt ends the server without a traceback while it waits for input."""
     with spawn("palaver", "mcp") as server:
         shake_hands(server, "2025-11-25")
         server.send_signal(signal.SIGINT)
@@ -297,7 +297,7 @@ def test_ctrl_c_ends_the_server_at_once() -> None:
 
 
 def test_ctrl_c_ends_a_server_that_is_still_loading() -> None:
-    """An interrupt works while the SDK is loading."""
+    """An interrupt ends the server while the SDK is loading."""
     program = """
 import runpy, signal, sys
 class Interrupted:

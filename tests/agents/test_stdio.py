@@ -1,4 +1,4 @@
-"""Tests for agents/stdio.py: every line gets an answer."""
+"""Tests for agents/stdio.py: every line gets a reply."""
 
 import json
 from typing import Any
@@ -22,8 +22,8 @@ SEARCH = '{"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name":
     ],
     ids=["words", "half", "array", "no method", "deep argument", "deeper than the parser"],
 )
-def test_what_is_no_message_gets_an_error(line: str, identity: int | None, code: int) -> None:
-    """The reply is a JSON-RPC error with the id of the request if it is readable, and the server continues."""
+def test_an_invalid_message_gets_an_error(line: str, identity: int | None, code: int) -> None:
+    """The reply is a JSON-RPC error with the ID of the request if it is readable, and the server continues."""
     refused, served = spoken(line, SEARCH % '{"query": "auth"}')
 
     assert (refused["id"], refused["error"]["code"]) == (identity, code)
@@ -35,15 +35,15 @@ def test_what_is_no_message_gets_an_error(line: str, identity: int | None, code:
     [('{"query": "auth \\ud83d"}', False), ('{"query": "auth", "limit": ' + "1" * 5000 + "}", True)],
     ids=["lone surrogate", "long number"],
 )
-def test_what_python_can_read_is_served(arguments: str, failed: bool) -> None:
-    """A lone surrogate is replaced and a number of 5,000 digits is a float; the tool answers both."""
+def test_unusual_json_is_accepted(arguments: str, failed: bool) -> None:
+    """A lone surrogate is replaced, and a number of 5,000 digits is a float; the tool answers both."""
     (answer,) = spoken(SEARCH % arguments)
 
     assert (answer["id"], answer["result"]["isError"]) == (7, failed)
 
 
 def spoken(*lines: str) -> list[dict[str, Any]]:
-    """Return the server's answer to each line."""
+    """Return the server's reply to each line."""
     with spawn() as server:
         shake_hands(server, "2025-11-25")
         assert server.stdin is not None

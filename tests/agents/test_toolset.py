@@ -1,4 +1,4 @@
-"""Toolsets, served alone and together."""
+"""Tests of toolsets, served alone and together."""
 
 from pathlib import Path
 
@@ -49,13 +49,13 @@ def test_two_tools_of_one_name_need_a_prefix() -> None:
 
 
 def judging(_: Store) -> Judge:
-    """Return a judge as the user configures one; it is not asked here."""
+    """Return a judge with a configured model that is never called."""
     return RuleJudge()
 
 
 @pytest.mark.parametrize("chosen", [None, judging], ids=["rules", "model"])
-def test_tools_say_whether_they_may_ask_a_model_elsewhere(tmp_path: Path, chosen: JudgeFactory | None) -> None:
-    """Only tools that compare memories, and only if the user configured a model."""
+def test_tools_declare_whether_they_call_a_remote_model(tmp_path: Path, chosen: JudgeFactory | None) -> None:
+    """Only tools that compare memories are open-world, and only if the user configured a model."""
 
     async def run() -> None:
         place = ServerConfig(Home(tmp_path), None, Renderer(), make_judge=chosen)
@@ -71,8 +71,8 @@ def test_tools_say_whether_they_may_ask_a_model_elsewhere(tmp_path: Path, chosen
     anyio.run(run)
 
 
-def test_each_toolset_keeps_its_own_words(tmp_path: Path) -> None:
-    """Tools that are served together keep their own replies and errors."""
+def test_each_toolset_keeps_its_replies_and_errors(tmp_path: Path) -> None:
+    """Tools that are served together keep the reply and error formats of their toolset."""
 
     async def run() -> None:
         place = ServerConfig(Home(tmp_path), None, Renderer())
@@ -93,8 +93,8 @@ def test_each_toolset_keeps_its_own_words(tmp_path: Path) -> None:
     anyio.run(run)
 
 
-def test_the_command_tells_what_each_toolset_costs() -> None:
-    """It lists names, tools and tokens, as text and JSON."""
+def test_the_command_shows_the_token_cost_of_each_toolset() -> None:
+    """The command lists names, tools and tokens as text and JSON."""
     shown = CliRunner().invoke(main, ["toolsets"])
     told = CliRunner().invoke(main, ["toolsets", "--json"])
 
@@ -113,7 +113,7 @@ def test_the_command_tells_what_each_toolset_costs() -> None:
         (["--toolset", ""], "No toolset of that name: "),
     ],
 )
-def test_what_cannot_be_served_is_refused_before_anything_starts(arguments: list[str], said: str) -> None:
+def test_invalid_toolsets_are_refused_before_the_start(arguments: list[str], said: str) -> None:
     """The error has a remedy."""
     ran = CliRunner().invoke(main, ["mcp", *arguments])
 

@@ -1,1 +1,1 @@
-"""Is what we learned what was said?"""
+"""Tests of `observe/`."""

@@ -1,4 +1,4 @@
-"""What do tests of learning begin with?"""
+"""Fixtures for tests of observation extraction."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +10,7 @@ from ..archiver.history import History, talk
 
 @pytest.fixture
 def history(tmp_path: Path) -> Iterator[History]:
-    """An archive with one session, of which nothing was learned yet."""
+    """Archive with one session that has no observations yet."""
     with History(tmp_path) as made:
         made.write(talk("first"))
         made.ingest()

@@ -1,4 +1,4 @@
-"""Does the change log name every item whose index entries changed?"""
+"""Tests of the change log: it contains every item whose index entries changed."""
 
 from collections import Counter
 from pathlib import Path
@@ -23,7 +23,7 @@ FIX, MAIN = {"cwd": "/b", "gitBranch": "fix"}, {"cwd": "/a", "gitBranch": "main"
 Lines = list[tuple[int, dict[str, str]]]
 lines = st.lists(st.tuples(st.integers(0, 3), places), max_size=4)
 steps = st.lists(st.tuples(st.integers(0, 400), lines, st.booleans()), min_size=3, max_size=7)
-"""How many bytes to cut off the end of the transcript, which lines to append, whether to extract observations."""
+"""Steps: bytes to cut off the end of the transcript, lines to append, and whether to extract observations."""
 
 
 def _records(step: int, drawn: Lines) -> list[dict[str, Any]]:
@@ -51,7 +51,7 @@ def _entries(history: History) -> dict[int, Counter[int]]:
 @given(steps)
 @example([(0, [(2, FIX), (2, {})], False), (100, [], False), (0, [(1, MAIN), (1, MAIN)], False), (0, [(2, {})], False)])
 def test_every_change_of_an_index_entry_is_logged(story: list[tuple[int, Lines, bool]]) -> None:
-    """Whatever becomes of a transcript, an item that is not in the change log has the entries that it had before."""
+    """After any change of a transcript, items outside the change log have the same index entries as before."""
     with TemporaryDirectory() as folder, History(Path(folder)) as history:
         known: dict[int, Counter[int]] = {}
         data = b""

@@ -1,4 +1,4 @@
-"""DocumentLibrary that wait are read by whoever works next: a pass, or the background archiver."""
+"""Tests of queued documents: the next ingest run or the background archiver reads them."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from .background.test_index_schedule import ScriptedWorker, Time
 
 @pytest.fixture
 def place(tmp_path: Path) -> Home:
-    """A home in which one document waits, and one that cannot be read."""
+    """Home with one queued document and one unreadable document."""
     home, folder = Home(tmp_path / "home"), tmp_path / "docs"
     folder.mkdir()
     (folder / "kiln.md").write_text("# Kiln\nHeat the kiln slowly.\n")
@@ -28,7 +28,9 @@ def place(tmp_path: Path) -> Home:
 
 
 def is_done(home: Home) -> bool:
-    """Whether the document is found, by meaning too, and nothing waits; the damaged one is told of."""
+    """Return whether the document is found by vector search and the queue is empty; check that the unreadable document
+    is reported.
+    """
     with DocumentLibrary.open(home, []) as documents:
         stats = documents.stats()
         [found] = documents.search("how fast may a kiln be heated")
@@ -36,8 +38,8 @@ def is_done(home: Home) -> bool:
         return found.similarity is not None and not stats.queued
 
 
-def test_a_pass_reads_what_waits(place: Home) -> None:
-    """And embeds and publishes it with all else."""
+def test_a_run_reads_queued_documents(place: Home) -> None:
+    """An ingest run also embeds and publishes queued documents."""
     heard: list[str] = []
     with Pipeline(place) as pipeline:
         report = pipeline.run([], lambda stage, _done, _total: heard.append(stage))
@@ -47,14 +49,14 @@ def test_a_pass_reads_what_waits(place: Home) -> None:
     assert is_done(place)
 
 
-def test_the_background_archiver_reads_what_waits(place: Home) -> None:
-    """In the process that catches up."""
+def test_the_background_archiver_reads_queued_documents(place: Home) -> None:
+    """The index worker also embeds queued documents."""
     assert update_index(place, None, settle=True).embedded == 1
     assert is_done(place)
 
 
-def test_a_file_that_waits_begins_a_round(place: Home) -> None:
-    """Even where nothing else changed; what failed waits no more."""
+def test_a_queued_document_starts_the_index_worker(place: Home) -> None:
+    """The worker starts even without other changes; a document that failed does not start it again."""
     worker = ScriptedWorker()
     with Store.open(place.database) as store:
         schedule = IndexSchedule(store, worker, lambda: "chosen", Time())

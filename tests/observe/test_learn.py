@@ -1,4 +1,4 @@
-"""Is everything learned that was taken up, whoever asks for it, and is it told what could not be?"""
+"""Tests of extracting observations and embedding in one run."""
 
 import pytest
 from msgspec import json
@@ -17,12 +17,12 @@ from ..search.fake_embedder import FakeEmbedder
 
 
 def stages(history: History) -> dict[str, bool]:
-    """Which parts of the work ran, and whether they failed."""
+    """Return whether each recorded stage failed."""
     return {stage.name: stage.fails for stage in history.store.stages.all()}
 
 
-def test_all_that_was_taken_up_is_learned(history: History) -> None:
-    """One round observes and embeds everything, and the next finds nothing to do."""
+def test_everything_is_extracted_and_embedded(history: History) -> None:
+    """One run extracts and embeds everything, and the next run has no work."""
     indexer = Indexer(history.store, Generations(history.home.index), load())
     first = learn(history.home, history.store, indexer)
 
@@ -31,8 +31,8 @@ def test_all_that_was_taken_up_is_learned(history: History) -> None:
     assert learn(history.home, history.store, indexer) == Learned(0, 0, 0, None)
 
 
-def test_a_missing_model_stops_nothing_else(history: History) -> None:
-    """What was said is observed all the same; why meaning cannot be searched is told and noted."""
+def test_without_a_model_observations_are_extracted(history: History) -> None:
+    """Observations are extracted; the result and the recorded stage report the missing model."""
     indexer = Indexer(history.store, Generations(history.home.index), FakeEmbedder(missing=True))
     told = learn(history.home, history.store, indexer)
 
@@ -40,16 +40,16 @@ def test_a_missing_model_stops_nothing_else(history: History) -> None:
     assert stages(history) == {"observe": False, "embed": True}
 
 
-def test_enough_is_enough(history: History) -> None:
-    """A round that is to break off says how much it left."""
+def test_an_interrupted_run_reports_remaining_exchanges(history: History) -> None:
+    """A run that is asked to stop reports how many exchanges remain."""
     indexer = Indexer(history.store, Generations(history.home.index), FakeEmbedder())
     told = learn(history.home, history.store, indexer, should_stop=lambda: True)
 
     assert (told.observed, told.unobserved > 0, told.embedded) == (0, True, 0)
 
 
-def test_a_round_is_told_from_one_process_to_the_other(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a process did in the background is the same value in the one that began it, including the verification."""
+def test_a_worker_result_survives_serialization(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The result of a background process equals its decoded JSON, including the result of the verification."""
     monkeypatch.setattr(index_worker, "load", FakeEmbedder().load)
     caught = update_index(history.home, None, settle=True)
 
@@ -57,8 +57,8 @@ def test_a_round_is_told_from_one_process_to_the_other(history: History, monkeyp
     assert json.decode(json.encode(caught), type=WorkerResult) == caught
 
 
-def test_a_round_decays_what_nobody_used(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By the stored clock: 200 days without use are six steps, down to the floor, in one round or several."""
+def test_unused_memories_lose_confidence(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After 200 days without use, the confidence is reduced to its minimum, in one run or several."""
     monkeypatch.setattr(index_worker, "load", FakeEmbedder().load)
     with history.store.transaction():
         old = history.store.memories.insert(Memory("Use tabs", "preference"), now() - 200 * 86_400_000)

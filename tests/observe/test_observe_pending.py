@@ -1,4 +1,4 @@
-"""Is every exchange looked at once by the rules of today?"""
+"""Tests that every exchange is processed once by the current rules."""
 
 import pytest
 
@@ -14,7 +14,7 @@ ANSWER = "The cache was emptied on every start because its folder had the versio
 
 @pytest.fixture
 def told(tmp_path_factory: pytest.TempPathFactory) -> History:
-    """Five exchanges in which a file was changed."""
+    """Archive of five exchanges in which a file was changed."""
     history = History(tmp_path_factory.mktemp("told"))
     history.say("one", *(Said(f"Fix the cache bug {n}", ANSWER, writes=(f"/code/app/{n}.py",)) for n in range(5)))
     return history
@@ -25,7 +25,7 @@ def silent(_done: int, _total: int) -> None:
 
 
 def test_everything_is_observed_once(told: History) -> None:
-    """Every exchange is observed, batch after batch, and none a second time."""
+    """Every exchange is processed exactly once, batch by batch."""
     heard: list[tuple[int, int]] = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("palaver.observe.observe_pending._BATCH", 2)
@@ -38,8 +38,8 @@ def test_everything_is_observed_once(told: History) -> None:
     assert told.store.changes.last() == before
 
 
-def test_what_grew_is_observed_again(told: History) -> None:
-    """An exchange that says something else is observed anew; the others are left alone."""
+def test_a_changed_exchange_is_observed_again(told: History) -> None:
+    """Only the exchange with new content is processed again."""
     observe_pending(told.store, silent)
     said = [Said(f"Fix the cache bug {n}", ANSWER, writes=(f"/code/app/{n}.py",)) for n in range(4)]
     told.say("one", *said, Said("Fix the cache bug 4", ANSWER, writes=("/code/app/4.py", "/code/app/other.py")))
@@ -49,8 +49,8 @@ def test_what_grew_is_observed_again(told: History) -> None:
     assert "/code/app/other.py" in last.observation.files_modified
 
 
-def test_new_rules_look_at_everything(told: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    """When the rules change every exchange is observed anew, once."""
+def test_new_rules_observe_everything_again(told: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a change of the rules, every exchange is processed again, once."""
     observe_pending(told.store, silent)
     monkeypatch.setattr(rules, "VERSION", "rules-next")
 
@@ -61,8 +61,8 @@ def test_new_rules_look_at_everything(told: History, monkeypatch: pytest.MonkeyP
     assert observe_pending(told.store, silent) == 0
 
 
-def test_other_observations_are_replaced(told: History) -> None:
-    """What earlier rules learned and today's do not is gone afterwards."""
+def test_observations_of_older_rules_are_replaced(told: History) -> None:
+    """Observations that the current rules do not extract are removed."""
     [old] = told.learn(1, learned("what earlier rules thought"))
     observe_pending(told.store, silent)
 
@@ -70,8 +70,8 @@ def test_other_observations_are_replaced(told: History) -> None:
     assert told.store.observations.of_exchange(1) != []
 
 
-def test_what_changes_meanwhile_is_observed_once_more(told: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What another process adds to an exchange while it is looked at is not lost on the way."""
+def test_an_exchange_that_changes_meanwhile_is_observed_again(told: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Content that another process adds to an exchange during extraction is processed, too."""
     observe = rules.observe
     said = [Said(f"Fix the cache bug {n}", ANSWER, writes=(f"/code/app/{n}.py",)) for n in range(4)]
 
@@ -88,8 +88,8 @@ def test_what_changes_meanwhile_is_observed_once_more(told: History, monkeypatch
     assert told.store.exchanges.count_unobserved(rules.VERSION) == 0
 
 
-def test_it_can_be_enough(told: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Told that it is enough, it ends with the batch in hand, and goes on there the next time."""
+def test_extraction_can_be_interrupted(told: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Extraction stops after the current batch on request, and the next run continues there."""
     monkeypatch.setattr("palaver.observe.observe_pending._BATCH", 2)
     answers = iter([False, True])
 

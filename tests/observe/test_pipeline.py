@@ -1,4 +1,4 @@
-"""Does one pass make everything findable, and the next one find nothing to do?"""
+"""Tests of the pipeline: one run makes everything searchable."""
 
 import shutil
 from collections.abc import Callable
@@ -33,7 +33,7 @@ def place(tmp_path: Path) -> Home:
 
 @pytest.fixture
 def transcript(tmp_path: Path) -> Path:
-    """A bug and its repair."""
+    """Transcript of a bug and its fix."""
     path = tmp_path / "source" / "-work-app" / "22222222-0000-4000-8000-000000000002.jsonl"
     path.parent.mkdir(parents=True)
     edit = {"file_path": "/code/app/reader.py", "old_string": "if not cell: break", "new_string": "continue"}
@@ -52,7 +52,7 @@ def transcript(tmp_path: Path) -> Path:
 
 @pytest.fixture(autouse=True)
 def model(monkeypatch: pytest.MonkeyPatch) -> Model:
-    """The embedder that every stage gets; another may be put in its place."""
+    """Return a function that replaces the embedder of every stage."""
 
     def use(embedder: FakeEmbedder) -> None:
         for module in (pipeline, archive_search, archive_status):
@@ -72,8 +72,8 @@ def run(place: Home, transcripts: list[Transcript]) -> Report:
         return made.run(transcripts)
 
 
-def test_one_pass_does_it_all(place: Home, transcript: Path) -> None:
-    """After one pass what was said is archived, observed, embedded and published, and the report says so."""
+def test_one_run_completes_every_stage(place: Home, transcript: Path) -> None:
+    """One run archives, observes, embeds and publishes everything, and the report shows it."""
     heard: list[tuple[str, int, int]] = []
     with Pipeline(place) as made:
         report = made.run(in_paths([transcript]), lambda stage, done, total: heard.append((stage, done, total)))
@@ -86,15 +86,15 @@ def test_one_pass_does_it_all(place: Home, transcript: Path) -> None:
     assert found(place, "missing column") == ["observation"]
     ends = {stage: (done, total) for stage, done, total in heard}
     assert list(ends) == ["Archiving", "Observing", "Embedding", "Compressing"]
-    assert ends.pop("Compressing") == (0, 0)  # nothing went quiet yet
+    assert ends.pop("Compressing") == (0, 0)  # no session is inactive yet
     assert all(done == total > 0 for done, total in ends.values())
     assert [(each.name, each.fails) for each in state.stages] == [
         (name, False) for name in ("archive", "backup", "compress", "embed", "observe", "publish")
     ]
 
 
-def test_the_second_pass_has_nothing_to_do(place: Home, transcript: Path) -> None:
-    """A pass over the same files changes nothing and publishes nothing."""
+def test_the_second_run_has_no_work(place: Home, transcript: Path) -> None:
+    """A run over the same files changes nothing and publishes nothing."""
     run(place, in_paths([transcript]))
     before = (place.index / "CURRENT").read_bytes()
 
@@ -104,8 +104,8 @@ def test_the_second_pass_has_nothing_to_do(place: Home, transcript: Path) -> Non
     assert (place.index / "CURRENT").read_bytes() == before
 
 
-def test_the_second_pass_finishes_the_first(place: Home, transcript: Path) -> None:
-    """What an interrupted pass left undone is done by the next one, even when the transcripts are gone."""
+def test_the_second_run_finishes_the_first(place: Home, transcript: Path) -> None:
+    """The next run completes the work of an interrupted run, even if the transcripts are gone."""
 
     class Interrupted(Exception):
         pass
@@ -125,8 +125,8 @@ def test_the_second_pass_finishes_the_first(place: Home, transcript: Path) -> No
     assert found(place, "missing column") == ["observation"]
 
 
-def test_without_a_model_the_rest_is_done(place: Home, transcript: Path, model: Model) -> None:
-    """Where the model is missing everything else is done, the report says why, and a later pass makes up for it."""
+def test_without_a_model_the_other_stages_complete(place: Home, transcript: Path, model: Model) -> None:
+    """The report has the reason, and a later run with a model embeds everything."""
     model(FakeEmbedder(missing=True))
 
     report = run(place, in_paths([transcript]))
@@ -140,8 +140,8 @@ def test_without_a_model_the_rest_is_done(place: Home, transcript: Path, model: 
     assert status_of(place).unembedded == 0
 
 
-def test_what_another_process_learns_is_left_to_it(place: Home, transcript: Path) -> None:
-    """And said: a pass that finds nothing new has not seen everything done."""
+def test_work_of_another_process_is_left_to_it(place: Home, transcript: Path) -> None:
+    """The report shows that another process is extracting observations."""
     with Pipeline(place) as one, Store.open(place.database) as other, other.leases.hold(LEARNER):
         left = one.run(in_paths([transcript]))
         again = one.run(in_paths([transcript]))
@@ -152,8 +152,8 @@ def test_what_another_process_learns_is_left_to_it(place: Home, transcript: Path
     assert (left.observed, done.observed) == (0, 1)
 
 
-def test_one_pass_at_a_time(place: Home, transcript: Path) -> None:
-    """While another process runs a pass a second one is refused at once."""
+def test_only_one_run_at_a_time(place: Home, transcript: Path) -> None:
+    """While another process runs a pipeline, a second run is refused at once."""
     place.make()
     with Store.create(place.database) as other, other.leases.hold(ARCHIVER), pytest.raises(LeaseHeld):
         run(place, in_paths([transcript]))

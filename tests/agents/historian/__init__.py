@@ -1,1 +1,1 @@
-"""Are Historian's tools as its page has them?"""
+"""Tests of the Historian tools against their specification."""

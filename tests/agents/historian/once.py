@@ -1,4 +1,4 @@
-"""Calls of memory_remember in a process of its own: `python -m … HOME PROJECT NAME COUNT`; prints each path."""
+"""Process that calls memory_remember: `python -m … HOME PROJECT NAME COUNT`. It prints each path."""
 
 import sys
 from pathlib import Path

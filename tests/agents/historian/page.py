@@ -1,4 +1,4 @@
-"""The facts of Historian's page as data: parameters and reply shapes."""
+"""Facts of Historian's specification as data: parameters and reply shapes."""
 
 from typing import Any
 

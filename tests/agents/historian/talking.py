@@ -1,4 +1,4 @@
-"""The SDK's own client over a Historian server in this process, with a home and a project of its own."""
+"""MCP client of a Historian server in this process, with its own home and project."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from palaver.templates.render import Renderer
 
 @dataclass
 class Talk:
-    """Calls tools, each over its own connection; the context stays open between them."""
+    """Client that opens a connection for each call; the server context stays open between calls."""
 
     folder: Path
 
@@ -56,7 +56,7 @@ class Talk:
         return MemoryCore.open(self.home)
 
     def __call__(self, name: str, **arguments: object) -> dict[str, Any]:
-        """Make a call; return its reply."""
+        """Call a tool and return its reply."""
         found: list[dict[str, Any]] = []
 
         async def run() -> None:
@@ -67,13 +67,13 @@ class Talk:
         return found[0]
 
     def remember(self, title: str, content: str, kind: str = "learning", **more: object) -> Path:
-        """Store a memory; return its file."""
+        """Store a memory and return its file."""
         reply = self("memory_remember", title=title, content=content, memoryType=kind, **more)
         assert reply["success"] is True, reply
         return Path(reply["filePath"])
 
     def write(self, place: str, text: str) -> Path:
-        """Write a file below `.mnemonics` as a user does; return it."""
+        """Write a file below `.mnemonics` as a user does, and return it."""
         file = self.project / ".mnemonics" / place
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
@@ -91,7 +91,7 @@ class Talk:
 
 
 def told(result: CallToolResult) -> dict[str, Any]:
-    """Return the object of a reply, which is its structured content and its only text."""
+    """Return the content of a reply, which is both its structured content and its text."""
     [content] = result.content
     assert isinstance(content, TextContent)
     reply: dict[str, Any] = orjson.loads(content.text)

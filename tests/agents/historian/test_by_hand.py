@@ -1,4 +1,4 @@
-"""Edits of files by users, and edits of their memories by other toolsets."""
+"""Tests of files that users edit, and of memories that other toolsets edit."""
 
 import os
 import shutil
@@ -17,12 +17,12 @@ PORT = "The staging server listens on port 8443"
 
 
 def held_type(historian: Talk, query: str) -> str:
-    """The type of the memory that answers best."""
+    """Return the type of the best match."""
     return historian.core.recall(query)[0].stored.memory.type
 
 
-def test_edits_moves_and_deletions_are_picked_up(historian: Talk) -> None:
-    """The next call of any toolset sees them, and the memory keeps its id."""
+def test_edits_moves_and_deletions_are_detected(historian: Talk) -> None:
+    """The next call of any toolset detects them, and the memory keeps its ID."""
     file = historian.remember("Staging port", PORT)
     memory = historian.core.recall("staging port")[0].stored.id
     file.write_text(file.read_text().replace("8443", "9443"))
@@ -41,8 +41,8 @@ def test_edits_moves_and_deletions_are_picked_up(historian: Talk) -> None:
     assert historian.core.history(memory)[0].context == f"deleted by hand: {moved}"
 
 
-def test_a_file_that_comes_back_is_the_memory_it_was(historian: Talk) -> None:
-    """A branch change that removes and restores it keeps its statistics."""
+def test_a_restored_file_keeps_its_memory(historian: Talk) -> None:
+    """A file that a branch change removes and restores keeps the statistics of its memory."""
     file = historian.remember("Staging port", PORT)
     memory = historian.core.recall("staging port")[0].stored.id
     historian.core.feedback.outcome(memory, success=True)
@@ -57,7 +57,7 @@ def test_a_file_that_comes_back_is_the_memory_it_was(historian: Talk) -> None:
 
 
 def test_a_file_that_was_moved_and_edited_is_the_same_memory(historian: Talk) -> None:
-    """It is identified by its creation time."""
+    """The creation time identifies the memory."""
     file = historian.remember("Staging port", PORT)
     memory = historian.core.recall("staging port")[0].stored.id
     (file.parent / "port.md").write_text(file.read_text().replace("8443", "9443"))
@@ -67,8 +67,8 @@ def test_a_file_that_was_moved_and_edited_is_the_same_memory(historian: Talk) ->
     assert historian.core.get(memory).memory.content.endswith("9443")
 
 
-def test_files_that_people_wrote_are_memories(historian: Talk) -> None:
-    """Front matter is optional; a folder is a type, and so is an entry of types.yaml."""
+def test_files_that_users_wrote_are_memories(historian: Talk) -> None:
+    """Front matter is optional; folders and entries of types.yaml define types."""
     historian.write("runbook/deploy.md", "Deploy with `make ship` after the smoke tests\n")
     historian.write("learning/ünïcode 数据.md", "---\ntags: [cache, redis]\n---\nRedis evicts the oldest cache key\n")
     historian.write("types.yaml", "post mortem: What broke, and why\n")
@@ -84,8 +84,8 @@ def test_files_that_people_wrote_are_memories(historian: Talk) -> None:
     assert historian.remember("Outage", "The disk was full", "postMortem").parent.name == "post-mortem"
 
 
-def test_the_type_follows_what_a_hand_changed_last(historian: Talk) -> None:
-    """A moved file has the type of its folder, an edited one that of its front matter; the file is not changed."""
+def test_the_type_follows_the_last_change(historian: Talk) -> None:
+    """A moved file has the type of its folder, an edited file the type of its front matter; the file is not changed."""
     file = historian.remember("Staging port", PORT)
     file.write_text(file.read_text().replace("memory_type: learning", "memory_type: issue"))
     historian.recall("staging port")
@@ -100,7 +100,7 @@ def test_the_type_follows_what_a_hand_changed_last(historian: Talk) -> None:
 
 
 def test_a_type_change_moves_the_file(historian: Talk) -> None:
-    """Front matter and folder agree, and the rest of the front matter is unchanged."""
+    """The file moves to the folder of its type, and the rest of its front matter is unchanged."""
     text = f"---\n# ours\nmemory_type: learning # really?\nreviewed-by:   'nobody'\n---\n\n{PORT}\n"
     file = historian.write("learning/port.md", text)
     reply = historian("memory_compound", query="staging server port", modifications="Port 9000", memoryType="issue")
@@ -115,8 +115,8 @@ def test_a_type_change_moves_the_file(historian: Talk) -> None:
     assert historian.recall("Port 9000") == {"port.md": "Port 9000"}
 
 
-def test_the_same_title_never_overwrites(historian: Talk) -> None:
-    """It gets a number; the same title with the same content is the same memory."""
+def test_a_repeated_title_overwrites_no_file(historian: Talk) -> None:
+    """Another content gets a numbered file; the same title with the same content is the same memory."""
     first = historian.remember("Staging port", PORT)
     second = historian.remember("staging PORT", "The staging port is closed at night")
     third = historian("memory_remember", title="Staging port", content=PORT, memoryType="learning")
@@ -128,8 +128,8 @@ def test_the_same_title_never_overwrites(historian: Talk) -> None:
     assert by_hand.read_text() == "Somebody's own words"
 
 
-def test_broken_files_are_reported_and_left_alone(historian: Talk) -> None:
-    """Each has its reason; all others are found, and the former content of a broken file stays stored."""
+def test_broken_files_are_reported_and_not_changed(historian: Talk) -> None:
+    """Each broken file is reported with a reason and keeps its former content in the database. All others are found."""
     file = historian.remember("Staging port", PORT)
     file.write_text(file.read_text().replace("tags: []", "tags: [a, b"))
     historian.write("issue/twice.md", "---\ntags: [a]\ntags: [b]\n---\nx\n")
@@ -156,8 +156,8 @@ def test_broken_files_are_reported_and_left_alone(historian: Talk) -> None:
     assert historian.core.recall("staging port")[0].stored.state == "active"
 
 
-def test_links_lead_nowhere(historian: Talk, tmp_path: Path) -> None:
-    """Nothing is read or written through a link to a file, to a folder, or `.mnemonics` itself."""
+def test_links_are_not_followed(historian: Talk, tmp_path: Path) -> None:
+    """A link to a file, to a folder or to `.mnemonics` itself is neither read nor written."""
     secret = tmp_path / "elsewhere"
     secret.mkdir()
     (secret / "key.md").write_text("The launch code is 0000")
@@ -176,7 +176,7 @@ def test_links_lead_nowhere(historian: Talk, tmp_path: Path) -> None:
     assert told["error"] == f"{file.parents[1]}: it is a link, and links are not followed"
 
 
-def test_titles_lead_nowhere(historian: Talk) -> None:
+def test_titles_cannot_escape_the_folder(historian: Talk) -> None:
     """The file of any title is in the folder of its type."""
     folder = historian.project / ".mnemonics" / "learning"
     for title in ("../../etc/passwd", "..", "/root", "a\0b\nc", "-rf", "🎉", "x" * 500, "日本語のタイトル", "CON"):
@@ -196,8 +196,8 @@ def test_secrets_are_not_written(historian: Talk) -> None:
     assert "[secret:" in file.read_text()
 
 
-def test_what_one_surface_holds_the_other_finds_edits_and_forgets(historian: Talk) -> None:
-    """The path of a memory without a file is its id; an update writes a file."""
+def test_memories_of_another_toolset_can_be_edited_and_forgotten(historian: Talk) -> None:
+    """The path of a memory without a file is its ID; an update writes a file."""
     theo = {tool.name: tool for tool in THEO.tools}
     desk = THEO.open(historian.place)
     stored = theo["memory_store"].call(
@@ -215,7 +215,7 @@ def test_what_one_surface_holds_the_other_finds_edits_and_forgets(historian: Tal
     assert Path(told["filePath"]).exists()
 
 
-def test_what_is_edited_in_the_core_is_written_into_the_file(historian: Talk) -> None:
+def test_edits_of_a_memory_change_its_file(historian: Talk) -> None:
     """Undoing an edit or a deletion changes the file, too."""
     file = historian.remember("Staging port", PORT)
     memory = historian.core.recall("staging port")[0].stored.id
@@ -234,8 +234,8 @@ def test_what_is_edited_in_the_core_is_written_into_the_file(historian: Talk) ->
     assert file.read_text().endswith(f"\n---\n\n{PORT}\n")
 
 
-def test_a_type_change_that_is_undone_keeps_its_file(historian: Talk) -> None:
-    """The content is restored; the file stays in its new folder."""
+def test_undoing_a_type_change_keeps_the_file(historian: Talk) -> None:
+    """The content is restored, and the file stays in its new folder."""
     historian.remember("Staging port", PORT)
     reply = historian("memory_compound", query="staging port", modifications="Port 9000", memoryType="issue")
     historian.core.undo([reply["undo"].split()[-1]])[0]
@@ -245,8 +245,8 @@ def test_a_type_change_that_is_undone_keeps_its_file(historian: Talk) -> None:
     assert historian.problems() == {}
 
 
-def test_other_projects_are_left_out(historian: Talk) -> None:
-    """Global memories are found, those of other projects are not, and neither can be forgotten here."""
+def test_other_projects_are_excluded(historian: Talk) -> None:
+    """Global memories are found, memories of other projects are not, and neither can be forgotten here."""
     for namespace in ("global", "project:other", "session:1"):
         historian.core.remember(Memory(f"Lint with ruff ({namespace})", namespace=namespace))
 
@@ -256,7 +256,7 @@ def test_other_projects_are_left_out(historian: Talk) -> None:
     assert told["createdNew"] is True
 
 
-def test_the_project_is_found_from_within(historian: Talk) -> None:
+def test_the_project_of_a_subfolder_is_found(historian: Talk) -> None:
     """A server that starts in a subfolder uses the memories of the project."""
     historian.remember("Staging port", PORT)
     inner = Talk(historian.folder)
@@ -267,7 +267,7 @@ def test_the_project_is_found_from_within(historian: Talk) -> None:
 
 
 def test_two_checkouts_of_a_project_keep_their_files_apart(historian: Talk) -> None:
-    """Each finds its own files, and both have the same namespace."""
+    """Each checkout finds its own files, and both have the same namespace."""
     other = Talk(historian.folder / "elsewhere")
     other.home = historian.home
     historian.remember("Staging port", PORT)
@@ -277,7 +277,7 @@ def test_two_checkouts_of_a_project_keep_their_files_apart(historian: Talk) -> N
     assert list(other.recall("staging server port").values()) == ["The staging server listens on port 9000"]
 
 
-def test_what_cannot_be_opened_now_is_not_lost(historian: Talk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memories_of_an_unreadable_folder_are_kept(historian: Talk, monkeypatch: pytest.MonkeyPatch) -> None:
     """An unreadable folder is reported, and its memories stay stored."""
     file = historian.remember("Staging port", PORT)
     with monkeypatch.context() as patched:
@@ -294,8 +294,8 @@ def test_what_cannot_be_opened_now_is_not_lost(historian: Talk, monkeypatch: pyt
     assert historian.recall("staging port") == {"staging-port.md": PORT}
 
 
-def test_many_files_are_taken_up_call_by_call(historian: Talk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A call ends in time and reports the remaining files, which the next calls read."""
+def test_many_files_are_read_over_several_calls(historian: Talk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call ends in time and reports the number of remaining files, which the next calls read."""
     for number in range(4):
         historian.write(f"learning/{number}.md", f"Note number {number}")
     monkeypatch.setattr("palaver.observe.mnemonics.file_sync._TIME_MAX", -1.0)
@@ -306,7 +306,7 @@ def test_many_files_are_taken_up_call_by_call(historian: Talk, monkeypatch: pyte
     assert historian.core.count() == 4
 
 
-def test_only_what_is_near_is_replaced_or_offered(historian: Talk) -> None:
+def test_only_near_memories_are_replaced_or_offered(historian: Talk) -> None:
     """Memories far from the query are neither overwritten nor offered for deletion."""
     kept = historian.remember("Staging port", PORT)
     told = historian("memory_compound", query="colours of the server room", modifications="The room is blue")
@@ -318,8 +318,8 @@ def test_only_what_is_near_is_replaced_or_offered(historian: Talk) -> None:
     assert [Path(each["path"]).name for each in offered["candidates"]] == ["staging-port.md"]
 
 
-def test_a_secret_stands_in_the_persons_file_alone(historian: Talk) -> None:
-    """The tool writes placeholders, also in name and tags; a file edited by hand is not changed."""
+def test_secrets_remain_only_in_files_of_the_user(historian: Talk) -> None:
+    """The tool writes placeholders, also in names and tags; a file edited by hand is not changed."""
     token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
     said = {"title": f"Key {token}", "content": f"It is {token}", "memoryType": "context", "tags": [token]}
     told = historian("memory_remember", **said)
@@ -338,7 +338,7 @@ def test_a_secret_stands_in_the_persons_file_alone(historian: Talk) -> None:
 
 
 def test_a_superseded_file_is_recalled_until_it_is_deleted(historian: Talk) -> None:
-    """Then its memory is forgotten."""
+    """A superseded memory is recalled until the user deletes its file; then it is forgotten."""
     file = historian.write("learning/ci.md", "CI runs on Jenkins\n")
     historian.recall("jenkins")
     core = historian.core

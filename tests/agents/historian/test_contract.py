@@ -1,4 +1,4 @@
-"""Historian's page against the schemas that are derived from the tools."""
+"""Tests of Historian's schemas against its specification."""
 
 import pytest
 
@@ -12,27 +12,27 @@ from .page import PARAMETERS
 TOOLS = {tool.name: tool for tool in HISTORIAN.tools}
 
 
-def test_the_surface_has_the_tools_of_the_page_in_its_order() -> None:
+def test_the_toolset_has_the_tools_of_the_specification_in_order() -> None:
     """The toolset has five tools."""
     assert list(TOOLS) == list(PARAMETERS)
 
 
 @pytest.mark.parametrize("name", PARAMETERS)
-def test_every_parameter_is_as_the_page_has_it(name: str) -> None:
-    """Names, types, which are required, and defaults; none is missing, none is extra."""
+def test_every_parameter_is_that_of_the_specification(name: str) -> None:
+    """Names, types, required parameters and defaults are exactly those of the specification."""
     schema = TOOLS[name].schema
 
     assert parameters(schema) == PARAMETERS[name]
     assert schema["additionalProperties"] is False
 
 
-def test_the_surface_costs_little() -> None:
-    """The tools cost every session at most this many tokens."""
+def test_the_tools_have_a_token_budget() -> None:
+    """The tool descriptions cost each session at most this many tokens."""
     assert 200 < HISTORIAN.tokens <= 600
 
 
-def test_it_is_served_alone_and_with_others() -> None:
-    """memory_recall and memory_forget are also names of Theo tools, so both need a prefix."""
+def test_tools_with_the_same_name_need_a_prefix() -> None:
+    """Historian and Theo both have memory_recall and memory_forget, so serving both together needs a prefix."""
     historian, theo, conversation = (find_toolset(name) for name in ("historian", "theo", "conversation"))
 
     assert len(ServedTools.of([conversation, historian]).tools) == 8
@@ -41,8 +41,8 @@ def test_it_is_served_alone_and_with_others() -> None:
     assert "historian_memory_forget" in ServedTools.of([theo, historian], prefix=True).tools
 
 
-def test_what_destroys_is_said_to() -> None:
-    """Clients can ask before a tool deletes or replaces anything."""
+def test_destructive_tools_are_annotated() -> None:
+    """Tools that delete or replace data are annotated, so that clients can ask first."""
     assert {name: tool.effect.name for name, tool in TOOLS.items()} == {
         "memory_list_types": "READS",
         "memory_remember": "WRITES",

@@ -1,4 +1,4 @@
-"""The example requests of Historian's page, sent over a client; every field of its example replies is there."""
+"""Tests of Historian's example requests: each reply has every field of the specification."""
 
 import re
 from pathlib import Path
@@ -18,7 +18,7 @@ STAMP = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
 
 
 def remembered(historian: Talk) -> Path:
-    """The page's example of remembering."""
+    """Store the example memory of the specification and return the reply."""
     reply = historian(
         "memory_remember",
         title="Use PostgreSQL for primary database",
@@ -32,7 +32,7 @@ def remembered(historian: Talk) -> Path:
 
 
 def test_the_types_are_listed(historian: Talk) -> None:
-    """The nine built-in types have descriptions, and the fallback is named."""
+    """The nine built-in types have descriptions, and the fallback type is marked."""
     reply = historian("memory_list_types")
 
     assert misses(LISTED, reply) == []
@@ -41,8 +41,8 @@ def test_the_types_are_listed(historian: Talk) -> None:
     assert reply["fallbackType"] == "context"
 
 
-def test_a_memory_is_a_file_as_the_page_shows_it(historian: Talk) -> None:
-    """The file has the front matter in this order, a blank line and the content."""
+def test_a_memory_is_a_file_as_specified(historian: Talk) -> None:
+    """The file has the front matter in the specified order, a blank line and the content."""
     file = remembered(historian)
 
     assert file.relative_to(historian.project).as_posix() == (
@@ -54,8 +54,8 @@ def test_a_memory_is_a_file_as_the_page_shows_it(historian: Talk) -> None:
     )
 
 
-def test_what_was_remembered_is_recalled(historian: Talk) -> None:
-    """Search covers all types or one; without a result there is a message."""
+def test_a_stored_memory_is_recalled(historian: Talk) -> None:
+    """A search covers all types or one type; a reply without memories has a message."""
     file = remembered(historian)
     historian.remember("OAuth flow", "The authentication flow uses OAuth with PKCE", "architectural-decision")
     found = historian("memory_recall", query="database decisions")
@@ -69,7 +69,7 @@ def test_what_was_remembered_is_recalled(historian: Talk) -> None:
 
 
 def test_a_memory_is_compounded(historian: Talk) -> None:
-    """The content and `modified` change, `created` does not."""
+    """The content and `modified` change, and `created` does not."""
     file = remembered(historian)
     before = file.read_text()
     reply = historian(
@@ -90,8 +90,8 @@ def test_a_memory_is_compounded(historian: Talk) -> None:
     assert renewed[0] < renewed[1]
 
 
-def test_forgetting_shows_first_and_deletes_then(historian: Talk) -> None:
-    """The second of two calls deletes the files that the first one showed."""
+def test_forgetting_needs_a_preview(historian: Talk) -> None:
+    """The first call lists files, and the second call deletes them."""
     file = remembered(historian)
     offered = historian("memory_forget", query="outdated notes about the database")
 
@@ -105,8 +105,8 @@ def test_forgetting_shows_first_and_deletes_then(historian: Talk) -> None:
     assert historian.recall("PostgreSQL") == {}
 
 
-def test_what_is_not_clearly_relevant_is_told_apart(historian: Talk) -> None:
-    """A question on another topic recalls nothing, and the nearest memory is listed as weak."""
+def test_irrelevant_memories_are_listed_as_weak(historian: Talk) -> None:
+    """A question on another topic recalls no memories and lists the nearest memory as weak."""
     historian.remember("Video", "The video codec is AV1", "context")
     found = historian("memory_recall", query="zxqv gnarl")
 

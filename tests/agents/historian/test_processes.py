@@ -1,4 +1,4 @@
-"""Several processes over the same files, and one that is killed."""
+"""Tests of several processes that use the same files, and of a killed process."""
 
 import subprocess
 import sys
@@ -10,14 +10,14 @@ ROOT = Path(__file__).parents[3]
 
 
 def writer(historian: Talk, name: str, count: int, home: str = "palaver") -> subprocess.Popen[str]:
-    """A process that remembers notes under one title; each path is printed when the call has answered."""
+    """Start a process that stores notes under one title and prints each path after the reply."""
     place = [str(historian.folder / home), str(historian.project), name, str(count)]
     command = [sys.executable, "-m", "tests.agents.historian.once", *place]
     return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
 
 
 def test_processes_that_write_the_same_title_overwrite_nothing(historian: Talk) -> None:
-    """Three write at once, one of them without a shared lease; every file is kept and stored once."""
+    """Three processes write at once, one of them without a shared lease; every file is kept and stored once."""
     homes = {"ann": "palaver", "bob": "palaver", "eve": "another"}
     running = [writer(historian, name, 4, home) for name, home in homes.items()]
     paths = [Path(line) for each in running for line in each.communicate(timeout=200)[0].split()]
@@ -31,8 +31,8 @@ def test_processes_that_write_the_same_title_overwrite_nothing(historian: Talk) 
     assert sorted(each.memory.path for each in held) == sorted(map(str, paths))
 
 
-def test_what_was_answered_survives_a_kill(historian: Talk) -> None:
-    """A killed process leaves complete files, and the next call stores each once."""
+def test_stored_files_survive_a_kill(historian: Talk) -> None:
+    """A killed process leaves complete files, and the next call stores each file once."""
     running = writer(historian, "ann", 1_000)
     assert running.stdout is not None
     answered = [running.stdout.readline().strip() for _ in range(5)]

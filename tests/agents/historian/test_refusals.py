@@ -1,4 +1,4 @@
-"""What Historian refuses, and in which words. Its page has no table of errors, only the fields that carry them."""
+"""Tests of Historian's error messages. Its specification has only the fields of errors, not their texts."""
 
 from pathlib import Path
 
@@ -37,10 +37,8 @@ NEW = {"title": "x", "content": "y", "memoryType": "issue"}
         ("memory_forget", {"query": "nothing of that kind"}, "No memories found: nothing of that kind"),
     ],
 )
-def test_a_call_that_is_wrong_says_how_to_correct_it(
-    historian: Talk, name: str, arguments: dict[str, object], said: str
-) -> None:
-    """And changes nothing. A type that is not known is answered with those that are."""
+def test_an_invalid_call_has_a_hint(historian: Talk, name: str, arguments: dict[str, object], said: str) -> None:
+    """An invalid call changes nothing; the hint for an unknown type lists the types."""
     reply = historian(name, **arguments)
 
     assert (reply["success"], reply["error"]) == (False, said)
@@ -56,17 +54,15 @@ def test_a_call_that_is_wrong_says_how_to_correct_it(
         ({"query": "x", "memoryType": "note"}, "Invalid memory type: note"),
     ],
 )
-def test_a_search_that_failed_has_no_memories_and_an_error(
-    historian: Talk, arguments: dict[str, object], said: str
-) -> None:
-    """The shape that the page gives it."""
+def test_a_failed_search_has_no_memories_and_an_error(historian: Talk, arguments: dict[str, object], said: str) -> None:
+    """The reply has the specified shape: an empty list and an error."""
     reply = historian("memory_recall", **arguments)
 
     assert (reply["memories"], reply["error"]) == ([], said)
 
 
-def test_nothing_is_deleted_that_was_not_shown(historian: Talk) -> None:
-    """A confirmation without a preview is a preview; memories that are new or changed since stay."""
+def test_only_listed_memories_are_deleted(historian: Talk) -> None:
+    """A confirmation without a preview is a preview; memories that are new or changed since the preview are kept."""
     kept = historian.remember("Cache", "The cache is flushed by the deploy script")
     edited = historian.remember("Cache size", "The cache has 512 MB")
     first = historian("memory_forget", query="cache", confirm=True)
@@ -84,8 +80,8 @@ def test_nothing_is_deleted_that_was_not_shown(historian: Talk) -> None:
     assert again["confirmRequired"] is True
 
 
-def test_golden_rules_stay(historian: Talk) -> None:
-    """They are neither offered, deleted nor updated, even if their file is deleted."""
+def test_golden_rules_are_protected(historian: Talk) -> None:
+    """Golden rules are neither offered, deleted nor updated, even if their file is deleted."""
     file = historian.remember("Tests", "Always run the tests before a commit", "project-preference")
     [held] = [found.stored for found in historian.core.recall("tests before a commit")]
     historian("memory_forget", query="tests commit")
@@ -104,8 +100,8 @@ def test_golden_rules_stay(historian: Talk) -> None:
     assert historian.core.get(held.id).state == "active"
 
 
-def test_a_server_that_cannot_open_its_archive_says_so(historian: Talk) -> None:
-    """The hint states the reason, and the next call works after the repair."""
+def test_an_unreadable_archive_is_reported(historian: Talk) -> None:
+    """A call reports that the server is not initialized, and works after the repair."""
     home = Home(historian.folder / "palaver")
     home.make()
     home.database.write_bytes(b"this is no database" * 100)
@@ -115,8 +111,8 @@ def test_a_server_that_cannot_open_its_archive_says_so(historian: Talk) -> None:
     assert historian("memory_list_types")["types"]
 
 
-def test_a_folder_that_may_not_be_written_is_told_of(historian: Talk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its memories are recalled, and a failed call leaves no files."""
+def test_an_unwritable_folder_is_reported(historian: Talk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its memories are still recalled, and a failed call leaves no files."""
     file = historian.remember("Ports", "The staging server listens on port 8443")
 
     def refused(*_: object, **__: object) -> None:

@@ -1,1 +1,1 @@
-"""Are Theo's tools as its page has them?"""
+"""Tests of the Theo tools against their specification."""

@@ -1,4 +1,4 @@
-"""One call of one of Theo's tools in a process of its own: `python -m … HOME TOOL ARGUMENTS`; prints the envelope."""
+"""Process that calls one Theo tool: `python -m … HOME TOOL ARGUMENTS`. It prints the reply."""
 
 import sys
 from pathlib import Path

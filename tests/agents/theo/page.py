@@ -1,7 +1,7 @@
-"""The facts of Theo's page: every tool's parameters, and which fields each reply has.
+"""Facts of Theo's specification: the parameters of every tool and the fields of each reply.
 
-A parameter is its JSON type; `*` marks required ones, `=` a default, `|` an enumeration. The four tools that have no
-body on the page are as the project they come from has them.
+A parameter is its JSON type; `*` marks required parameters, `=` a default, `|` an enumeration. Four tools have no
+example in the specification; their facts come from the original project.
 """
 
 from typing import Any, cast
@@ -12,12 +12,12 @@ DIRECTIONS = ["outgoing", "incoming", "both"]
 
 
 def needed(kind: str, **more: Any) -> dict[str, Any]:
-    """A required parameter."""
+    """Return the facts of a required parameter."""
     return {"type": kind, "required": True, **more}
 
 
 def optional(kind: str, default: object = None, **more: Any) -> dict[str, Any]:
-    """A parameter that can be left out."""
+    """Return the facts of an optional parameter."""
     return {"type": kind, "required": False, **({} if default is None else {"default": default}), **more}
 
 
@@ -246,11 +246,11 @@ GRAPH: Shape = {
     "paths": [{"path": [str], "total_relevance": float}],
     "stats": {"total_nodes": int, "total_edges": int, "max_depth_reached": int},
 }
-"""The one reply that does not stand below `data`."""
+"""Reply without a `data` object."""
 
 
 def misses(shape: object, value: object, where: str = "data") -> list[str]:
-    """Where a reply lacks a field of the page, has another type there, or no entries where the page shows some."""
+    """Return the fields of the specification that a reply lacks or has with another type, and its empty lists."""
     if isinstance(shape, dict):
         return _fields_missed(cast("Shape", shape), value, where)
     if isinstance(shape, list):

@@ -1,4 +1,4 @@
-"""The SDK's own client over a Theo server in this process, with a home of its own."""
+"""MCP client of a Theo server in this process, with its own home."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,9 +22,9 @@ from palaver.templates.render import Renderer
 
 @dataclass
 class Talk:
-    """Calls tools, each over its own connection; the context stays open between them.
+    """Client that opens a connection for each call; the server context stays open between calls.
 
-    `project` is the folder in which the agent works.
+    `project` is the working folder of the agent.
     """
 
     home: Path
@@ -32,7 +32,7 @@ class Talk:
 
     @cached_property
     def surface(self) -> ServedTools:
-        """Return the Theo toolset with one context. Documents are beside its home."""
+        """Return the Theo toolset with one context. Documents are in the parent folder of its home."""
         desk = TheoContext(self.place)
 
         def opened(_: ServerConfig) -> TheoContext:
@@ -46,12 +46,12 @@ class Talk:
         return ServerConfig(Home(self.home), None, Renderer(), (self.home.parent,), self.project)
 
     def call(self, name: str, **arguments: object) -> dict[str, Any]:
-        """Make a call on its own connection; return its reply."""
+        """Call a tool on a new connection and return its reply."""
         [envelope] = self.calls((name, arguments))
         return envelope
 
     def calls(self, *calls: tuple[str, Mapping[str, object]]) -> list[dict[str, Any]]:
-        """Make calls on one connection; return their replies."""
+        """Call several tools on one connection and return their replies."""
         found: list[dict[str, Any]] = []
 
         async def run() -> None:
@@ -68,12 +68,12 @@ class Talk:
         return reply["data"]  # type: ignore[no-any-return]
 
     def store(self, content: str, kind: str = "preference", **more: object) -> str:
-        """Store a memory; return its id."""
+        """Store a memory and return its ID."""
         return str(self.data("memory_store", content=content, memory_type=kind, **more)["id"])
 
 
 def envelope(result: CallToolResult) -> dict[str, Any]:
-    """Return the object of a reply, which is its structured content and its only text."""
+    """Return the content of a reply, which is both its structured content and its text."""
     [content] = result.content
     assert isinstance(content, TextContent)
     told: dict[str, Any] = orjson.loads(content.text)

@@ -1,4 +1,4 @@
-"""Theo's page against the schemas that are derived from the tools."""
+"""Tests of Theo's schemas against its specification."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ FACTS = ("type", "default", "enum", "items", "minimum", "maximum")
 
 
 def parameters(schema: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return the facts of each parameter that the specification has."""
+    """Return the facts of each parameter in the specification."""
     required = schema.get("required", [])
     return {
         name: {fact: shown[fact] for fact in FACTS if fact in shown} | {"required": name in required}
@@ -21,22 +21,22 @@ def parameters(schema: dict[str, Any]) -> dict[str, dict[str, Any]]:
     }
 
 
-def test_the_surface_has_the_tools_of_the_page_in_its_order() -> None:
-    """It has the 26 tools of the overview and two more of the specification."""
+def test_the_toolset_has_the_tools_of_the_specification_in_order() -> None:
+    """The toolset has the 26 tools of the overview and two other tools of the specification."""
     assert [tool.name for tool in THEO.tools] == list(PARAMETERS)
     assert len(PARAMETERS) == 28
 
 
 @pytest.mark.parametrize("name", PARAMETERS)
-def test_every_parameter_is_as_the_page_has_it(name: str) -> None:
-    """Names, types, which are required, defaults and enumerations; none is missing, none is extra."""
+def test_every_parameter_is_that_of_the_specification(name: str) -> None:
+    """Names, types, required parameters, defaults and enumerations are exactly those of the specification."""
     schema = TOOLS[name].schema
 
     assert parameters(schema) == PARAMETERS[name]
     assert schema["additionalProperties"] is False
 
 
-def test_the_filters_of_a_search_are_those_of_the_page() -> None:
+def test_the_filters_of_a_search_are_those_of_the_specification() -> None:
     """The filters are namespace, doc_type and source_file."""
     filters = TOOLS["search_with_filters"].schema["properties"]["filters"]
 
@@ -56,13 +56,13 @@ def test_every_parameter_is_described() -> None:
     assert silent == []
 
 
-def test_the_surface_costs_no_more_than_it_must() -> None:
-    """The tools cost every session at most this many tokens."""
+def test_the_tools_have_a_token_budget() -> None:
+    """The tool descriptions cost each session at most this many tokens."""
     assert 2_000 < THEO.tokens <= 3_700
 
 
-def test_what_destroys_is_said_to() -> None:
-    """Clients can ask before a deletion, and need not ask before reading."""
+def test_tools_are_annotated_as_destructive_or_read_only() -> None:
+    """Clients can ask before a deletion, and need not ask before a read."""
     effects = {tool.name: tool.effect.name for tool in THEO.tools}
 
     assert {name for name, effect in effects.items() if effect == "DESTROYS"} == {

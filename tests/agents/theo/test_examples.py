@@ -1,4 +1,4 @@
-"""The example requests of Theo's page, sent as an agent sends them; every field of the example replies is there."""
+"""Tests of Theo's example requests: each reply has every field of the specification."""
 
 from contextlib import closing
 from pathlib import Path
@@ -23,7 +23,7 @@ DATED = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
 
 @pytest.fixture
 def docs(tmp_path: Path) -> Path:
-    """A folder with a document of each kind but PDF, and one that cannot be read."""
+    """Folder with a document of each kind except PDF, and with an unreadable document."""
     folder = tmp_path / "docs"
     folder.mkdir()
     (folder / "config.md").write_text(README)
@@ -34,7 +34,7 @@ def docs(tmp_path: Path) -> Path:
 
 
 def whole(name: str, data: dict[str, Any]) -> None:
-    """Asserts that a reply has every field of the page's example, of the right type."""
+    """Assert that a reply has every field of the specification's example with the right type."""
     assert misses(REPLIES[name], data) == []
 
 
@@ -65,8 +65,8 @@ def test_a_folder_is_indexed_found_and_deleted(theo: Talk, docs: Path) -> None:
     assert theo.data("get_index_stats")["unique_sources"] == 2
 
 
-def test_filters_and_budgets_hold(theo: Talk, docs: Path) -> None:
-    """Search finds documents and memories, or one of both by a filter, and never exceeds a budget."""
+def test_searches_respect_filters_and_budgets(theo: Talk, docs: Path) -> None:
+    """Search finds documents and memories, or only one of both under a filter, within the token budget."""
     theo.data("index_directory", dir_path=str(docs), namespace="docs", async_mode=False)
     theo.store("Authentication tokens are signed with RS256", "decision", namespace="project:myapp")
     question = "authentication tokens signed"
@@ -91,8 +91,8 @@ def test_filters_and_budgets_hold(theo: Talk, docs: Path) -> None:
     assert roomy["tokens_used"] + roomy["budget_remaining"] == 3000
 
 
-def test_clearing_takes_documents_and_nothing_else(theo: Talk, docs: Path) -> None:
-    """It deletes as many chunks as the stats counted; memories stay."""
+def test_clearing_deletes_only_documents(theo: Talk, docs: Path) -> None:
+    """Clearing deletes as many chunks as the statistics counted, and memories stay."""
     kept = theo.store("Prefer tabs")
     theo.data("index_directory", dir_path=str(docs), async_mode=False)
     before = theo.data("get_index_stats")
@@ -111,7 +111,7 @@ def test_clearing_takes_documents_and_nothing_else(theo: Talk, docs: Path) -> No
     assert (docs / "config.md").exists()
 
 
-def test_a_memory_is_stored_recalled_and_told(theo: Talk) -> None:
+def test_a_memory_is_stored_recalled_and_listed(theo: Talk) -> None:
     """Replies of store, recall, list, count, namespaces and context have the fields of the specification."""
     arguments = {"content": "User prefers dark mode for their IDE", "memory_type": "preference", "importance": 0.8}
     stored = theo.data("memory_store", **arguments, metadata={"seen": 1})
@@ -135,7 +135,7 @@ def test_a_memory_is_stored_recalled_and_told(theo: Talk) -> None:
     assert context["token_estimate"] <= 400
 
 
-def test_what_is_tried_is_learned_from(theo: Talk) -> None:
+def test_outcomes_change_a_memory(theo: Talk) -> None:
     """Replies of apply, outcome and history have the fields of the specification."""
     memory = theo.store("Always use type hints in Python code", "pattern")
     whole("memory_apply", theo.data("memory_apply", memory_id=memory, context="Applying to authentication flow"))
@@ -160,7 +160,7 @@ def test_what_is_tried_is_learned_from(theo: Talk) -> None:
 
 
 def test_memories_are_related_and_drawn(theo: Talk) -> None:
-    """Edges are drawn, used by recall, shown in both formats, and removed in all three ways."""
+    """Edges are added, used by recall, drawn in both formats, and removed in all three ways."""
     one, two, three = (theo.store(text, "fact") for text in ("Redis is the cache", "Deploys are slow", "Moss is green"))
     whole("memory_relate", theo.data("memory_relate", source_id=one, target_id=two, relation="caused_by"))
     theo.data("memory_relate", source_id=two, target_id=three, relation="relates_to", weight=0.5)
@@ -187,8 +187,8 @@ def test_memories_are_related_and_drawn(theo: Talk) -> None:
     assert theo.data("memory_edge_forget", memory_id=three, direction="both")["deleted_count"] == 0
 
 
-def test_what_disagrees_is_found_and_the_judge_named(theo: Talk) -> None:
-    """Contradictions are linked once, an overtaken memory is superseded, and the health check lists the rest."""
+def test_contradictions_are_linked_and_reported(theo: Talk) -> None:
+    """Contradictions are linked once, an outdated memory is superseded, and the health check lists the rest."""
     first = theo.store("Deploys go out on Friday", "decision")
     other = theo.data("memory_store", content="Deploys never go out on Friday", memory_type="decision")
     assert other["contradicts"][0] == {
@@ -219,8 +219,8 @@ def test_what_disagrees_is_found_and_the_judge_named(theo: Talk) -> None:
     assert "superseded_by" not in listed[other["id"]]
 
 
-def test_what_no_edge_touches_is_linked(theo: Talk) -> None:
-    """A backfill links near memories, has a dry run, and does not repeat memories."""
+def test_a_backfill_links_memories_without_edges(theo: Talk) -> None:
+    """A backfill links near memories, has a dry run, and does not process memories twice."""
     one = theo.store("The green apple tart needs butter", "fact")
     theo.store("The green apple tart needs cold butter and sugar", "fact")
     theo.data("memory_edge_forget", memory_id=one)
@@ -232,8 +232,8 @@ def test_what_no_edge_touches_is_linked(theo: Talk) -> None:
     assert (done["initial_orphan_count"], done["edges_created"], done["remaining_orphans"]) == (2, 1, 0)
 
 
-def test_forgetting_takes_what_it_tells_and_nothing_else(theo: Talk) -> None:
-    """Memories are forgotten by id, by query or by either; golden rules only with force."""
+def test_forgetting_deletes_only_the_selected_memories(theo: Talk) -> None:
+    """Memories are forgotten by ID, by query, or by a value that is either; golden rules only with force."""
     dark, light, tea = (theo.store(text) for text in ("Use dark mode", "Use light mode at noon", "Serve oolong tea"))
 
     alike = [theo.store("Use linen sheets at sea"), theo.store("Use linen sheets ashore", "decision")]
@@ -257,8 +257,8 @@ def test_forgetting_takes_what_it_tells_and_nothing_else(theo: Talk) -> None:
     assert theo.data("memory_count")["count"] == 0
 
 
-def test_what_is_pinned_is_forgotten_by_force_alone(theo: Talk) -> None:
-    """A pinned memory is protected like a golden rule, by id and by query."""
+def test_a_pinned_memory_is_forgotten_only_with_force(theo: Talk) -> None:
+    """A pinned memory is protected like a golden rule, by ID and by query."""
     with MemoryCore.open(Home(theo.home)) as core:
         pinned = core.remember(Memory("Serve oolong tea", pinned=True)).stored.id
 
@@ -268,8 +268,8 @@ def test_what_is_pinned_is_forgotten_by_force_alone(theo: Talk) -> None:
     assert theo.data("memory_forget", memory_id=pinned, force=True)["deleted_ids"] == [pinned]
 
 
-def test_a_file_that_stays_is_named(theo: Talk, tmp_path: Path) -> None:
-    """Forgetting a memory with a file names the file and the command that deletes it."""
+def test_forgetting_a_memory_with_a_file_keeps_the_file(theo: Talk, tmp_path: Path) -> None:
+    """The reply has the path of the file and the command that deletes it."""
     with closing(ProjectMemories.open(Home(theo.home), tmp_path)) as mnemonics:
         held = mnemonics.remember("Tabs", "Use tabs in templates", "project-preference").stored
         gone = theo.data("memory_forget", memory_id=held.id)
@@ -281,12 +281,12 @@ def test_a_file_that_stays_is_named(theo: Talk, tmp_path: Path) -> None:
 
 
 def test_every_tool_has_an_example() -> None:
-    """Tools with other tests are excluded."""
+    """Every tool without its own tests has an example."""
     assert {*REPLIES, "memory_inspect_graph", "trace_query", "trace_list"} == set(PARAMETERS)
 
 
-def test_a_secret_is_taken_out_and_its_kind_told(theo: Talk) -> None:
-    """memory_store stores a placeholder, names the kind of secret, and recall shows none."""
+def test_a_secret_is_replaced_and_its_kind_reported(theo: Talk) -> None:
+    """memory_store stores a placeholder and reports the kind of secret; recall shows no secret."""
     token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
     stored = theo.data("memory_store", content=f"The deploy key is {token}", metadata={"was": token})
 
@@ -294,8 +294,8 @@ def test_a_secret_is_taken_out_and_its_kind_told(theo: Talk) -> None:
     assert token not in str(theo.data("memory_recall", query="deploy key"))
 
 
-def test_what_is_not_clearly_relevant_is_told_apart(theo: Talk) -> None:
-    """A question on another topic recalls nothing, and the nearest memory is listed as weak."""
+def test_irrelevant_memories_are_listed_as_weak(theo: Talk) -> None:
+    """A question on another topic recalls no memories and lists the nearest memory as weak."""
     theo.data("memory_store", content="I prefer blanks over spaces in Go code")
     found = theo.data("memory_recall", query="zxqv gnarl")
 
@@ -306,7 +306,7 @@ def test_what_is_not_clearly_relevant_is_told_apart(theo: Talk) -> None:
 
 
 def test_a_memory_is_stored_with_its_relations(theo: Talk) -> None:
-    """Valid edges are drawn; the reply has the target and error of each invalid one."""
+    """Valid edges are added; the reply has the target and error of each invalid edge."""
     tea = theo.store("Tea is served at four")
     told = theo.data(
         "memory_store",
@@ -326,8 +326,8 @@ def test_a_memory_is_stored_with_its_relations(theo: Talk) -> None:
     assert told["relation_errors"][0]["error"] == "Memory not found: mem_99"
 
 
-def test_a_memory_supersedes_what_its_caller_names(theo: Talk) -> None:
-    """The old memory is listed and recalled at half its importance until the edge is removed."""
+def test_a_caller_can_name_the_superseded_memory(theo: Talk) -> None:
+    """The old memory is listed and recalled with half its importance until the edge is removed."""
     old = theo.store("CI runs on Jenkins", "fact")
     query = "CI runs on Jenkins"
     told = theo.data("memory_store", content="Buildkite builds it", memory_type="fact", supersedes_query=query)
@@ -346,7 +346,7 @@ def test_a_memory_supersedes_what_its_caller_names(theo: Talk) -> None:
 
 
 def test_a_proposed_supersession_is_shown(theo: Talk) -> None:
-    """Reply, list and graph show it as proposed, and the old memory is unchanged."""
+    """The reply, the list and the graph show the supersession as proposed, and the old memory is unchanged."""
     old = theo.store("Builds must finish within 10 minutes", "fact")
     told = theo.data(
         "memory_store",

@@ -1,4 +1,4 @@
-"""Theo's tools, each call in a process of its own: what one process does, the next one knows."""
+"""Tests of Theo's tools with a new process for each call."""
 
 import subprocess
 import sys
@@ -16,13 +16,13 @@ ROOT = Path(__file__).parents[3]
 
 
 class Apart:
-    """Calls every tool in a new process."""
+    """Client that starts a new process for every call."""
 
     def __init__(self, home: Path) -> None:
         self.home = home
 
     def __call__(self, name: str, **arguments: object) -> dict[str, Any]:
-        """Return the reply of the tool."""
+        """Call the tool and return its reply."""
         command = [
             sys.executable,
             "-m",
@@ -38,7 +38,7 @@ class Apart:
         return data
 
     def outcome(self, memory: str, *, success: bool) -> tuple[float, bool, bool]:
-        """The confidence after an outcome, and whether it was promoted or demoted."""
+        """Record an outcome; return the confidence and whether the memory was promoted or demoted."""
         told = self("memory_outcome", memory_id=memory, success=success)
         return told["new_confidence"], told["promoted"], told["demoted"]
 
@@ -64,7 +64,7 @@ def test_six_successes_prove_and_three_failures_demote(theo: Talk) -> None:
 
 
 def test_a_fact_is_never_promoted(theo: Talk) -> None:
-    """Its confidence protects it, but it never becomes a golden rule."""
+    """A fact can reach a protected confidence but never becomes a golden rule."""
     fact = theo.store("The project uses PostgreSQL 15", "fact")
     told = theo.calls(*[("memory_outcome", {"memory_id": fact, "success": True})] * 8)
 
@@ -73,8 +73,10 @@ def test_a_fact_is_never_promoted(theo: Talk) -> None:
     assert theo.data("memory_forget", query="PostgreSQL")["protected_ids"] == [fact]
 
 
-def test_what_one_process_stores_another_supersedes(theo: Talk) -> None:
-    """The newer decision announces a change, so the older one is superseded and ranks behind it."""
+def test_a_later_decision_supersedes_an_earlier_one(theo: Talk) -> None:
+    """A decision from another process that announces a change supersedes the older decision, which then ranks below
+    it.
+    """
     older = theo.store("We use Redis for the cache", "decision")
     newer = Apart(theo.home)("memory_store", content="We no longer use Redis for the cache", memory_type="decision")
 

@@ -1,4 +1,4 @@
-"""Every row of the error tables of Theo's page, provoked over the client, and what else is refused."""
+"""Tests of every error of Theo's specification, and of other refusals."""
 
 from pathlib import Path
 from typing import Any
@@ -11,13 +11,13 @@ from .talking import Talk
 
 
 def refusal(theo: Talk, name: str, **arguments: object) -> str:
-    """The error of a call that must fail."""
+    """Return the error of a call that must fail."""
     reply = theo.call(name, **arguments)
     assert reply["success"] is False, reply
     return str(reply["error"])
 
 
-def test_files_that_cannot_be_indexed_say_why(theo: Talk, tmp_path: Path) -> None:
+def test_errors_of_files_have_a_reason(theo: Talk, tmp_path: Path) -> None:
     """The file is missing, of an unknown type, or unreadable."""
     (tmp_path / "notes.docx").write_text("x")
     (tmp_path / "bad.pdf").write_bytes(b"no pdf")
@@ -45,8 +45,8 @@ def test_files_that_cannot_be_indexed_say_why(theo: Talk, tmp_path: Path) -> Non
         ("memory_forget", {}),
     ],
 )
-def test_a_query_says_something(theo: Talk, name: str, more: dict[str, Any]) -> None:
-    """Blank queries are empty."""
+def test_an_empty_query_is_refused(theo: Talk, name: str, more: dict[str, Any]) -> None:
+    """A query of only whitespace is empty."""
     for query in ("", "  \n"):
         assert refusal(theo, name, query=query, **more) == "Query cannot be empty"
 
@@ -73,14 +73,14 @@ def test_a_memory_has_a_known_type(theo: Talk) -> None:
         ("memory_edge_forget", {}),
     ],
 )
-def test_an_unknown_memory_is_named(theo: Talk, name: str, more: dict[str, Any]) -> None:
-    """Every unknown id is an error, whatever its form."""
+def test_an_unknown_memory_is_refused(theo: Talk, name: str, more: dict[str, Any]) -> None:
+    """Every unknown ID is an error, whatever its format."""
     for memory in ("mem_404", "obs-1", "chunk_1", "mem_1; DROP TABLE memory"):
         assert refusal(theo, name, memory_id=memory, **more) == f"Memory not found: {memory}"
 
 
 def test_a_forgotten_memory_is_not_found(theo: Talk) -> None:
-    """Every tool rejects the id of a forgotten memory, and graphs omit it."""
+    """Every tool rejects the ID of a forgotten memory, and graphs omit it."""
     near, gone = theo.store("Deploys go out on Friday", "decision"), theo.store("Secret walrus canary", "fact")
     beyond = theo.store("Moss grows slowly", "fact")
     for target in (near, beyond):
@@ -106,15 +106,15 @@ def test_a_forgotten_memory_is_not_found(theo: Talk) -> None:
 
 
 def test_clearing_needs_a_confirmation(theo: Talk) -> None:
-    """Without confirm nothing is deleted."""
+    """Without `confirm`, nothing is deleted."""
     said = refusal(theo, "clear_index", confirm=False)
 
     assert said == "Safety check: Set confirm=True to delete all documents"
     assert refusal(theo, "clear_index") == "Invalid parameter: confirm is required"
 
 
-def test_a_server_that_cannot_open_its_archive_says_so(theo: Talk) -> None:
-    """The error is that of the specification with a hint, and the next call works after the repair."""
+def test_an_unreadable_archive_is_reported(theo: Talk) -> None:
+    """The error is the specified error with a hint, and the next call works after the repair."""
     theo.home.mkdir()
     Home(theo.home).database.write_bytes(b"this is no database" * 100)
     reply = theo.call("memory_count")
@@ -155,13 +155,13 @@ def test_a_server_that_cannot_open_its_archive_says_so(theo: Talk) -> None:
         ("trace_query", {"file": "--help"}, "File not found: --help"),
     ],
 )
-def test_what_else_is_wrong_is_named(theo: Talk, name: str, arguments: dict[str, Any], said: str) -> None:
-    """Each message names the invalid value."""
+def test_invalid_arguments_have_a_message(theo: Talk, name: str, arguments: dict[str, Any], said: str) -> None:
+    """Each invalid argument has its own error message."""
     assert refusal(theo, name, **arguments) == said
 
 
-def test_edges_have_two_different_known_ends(theo: Talk) -> None:
-    """A memory cannot be related to itself, to an unknown one, or by an unknown relation."""
+def test_edges_need_two_different_known_memories(theo: Talk) -> None:
+    """A memory cannot be related to itself, to an unknown memory, or by an unknown relation."""
     one, two = theo.store("Use tabs"), theo.store("Moss grows slowly")
 
     assert refusal(theo, "memory_relate", source_id=one, target_id="mem_9", relation="relates_to") == (

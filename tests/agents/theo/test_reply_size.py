@@ -1,4 +1,4 @@
-"""Tests of the size of replies: lists are as long as asked for, and other replies fit their budget."""
+"""Tests of the size of replies: lists have the requested length, and other replies fit their budget."""
 
 from pathlib import Path
 from typing import Any
@@ -50,7 +50,7 @@ CALLS: dict[str, dict[str, Any]] = {
     "delete_file": {"source_file": "kettles.md"},
     "clear_index": {"confirm": True},
 }
-"""Each tool asked for as much as it gives; what deletes comes last."""
+"""Calls of every tool with the largest possible reply; calls that delete come last."""
 
 
 def cost(envelope: object) -> int:
@@ -59,9 +59,7 @@ def cost(envelope: object) -> int:
 
 @pytest.fixture
 def full(theo: Talk, tmp_path: Path) -> Talk:
-    """A home with hundreds of memories, each in a namespace of its own, tried often and all tied to the first, and a
-    long document.
-    """
+    """Home with hundreds of memories, each in its own namespace and related to the first, and a long document."""
     home = Home(theo.home)
     home.make()
     with Store.create(home.database) as store, store.transaction():
@@ -75,11 +73,11 @@ def full(theo: Talk, tmp_path: Path) -> Talk:
 
 
 LIMITED = {"search", "search_with_filters", "memory_list", "memory_recall", "validation_history", "trace_list"}
-"""The tools whose call says how many entries the reply has."""
+"""Tools with a parameter for the number of entries."""
 
 
-def test_no_other_reply_costs_more_than_the_budget(full: Talk, tmp_path: Path) -> None:
-    """A call without a limit gets a reply that fits, with a mark if it is truncated."""
+def test_other_replies_fit_the_budget(full: Talk, tmp_path: Path) -> None:
+    """A reply without a limit parameter fits the budget and is marked if it is truncated."""
     assert CALLS.keys() == PARAMETERS.keys()
     calls = [(name, dict(asked)) for name, asked in CALLS.items()]
     for _, asked in calls:
@@ -96,8 +94,8 @@ def test_no_other_reply_costs_more_than_the_budget(full: Talk, tmp_path: Path) -
         assert misses(dict.fromkeys(REPLIES[name], object), replies[name]["data"]) == []
 
 
-def test_a_list_has_as_many_entries_as_were_asked_for(full: Talk) -> None:
-    """A limit of the caller is respected, whatever the cost."""
+def test_a_list_has_as_many_entries_as_requested(full: Talk) -> None:
+    """A limit of the caller is respected, whatever the token cost."""
     whole, more = full.data("memory_list", limit=1_000), full.data("memory_list", limit=5_000)
     history = full.data("validation_history", memory_id=FIRST, limit=1_000)
 
@@ -107,8 +105,8 @@ def test_a_list_has_as_many_entries_as_were_asked_for(full: Talk) -> None:
 
 
 @pytest.mark.parametrize("limit", [7, 100, 390])
-def test_stepping_by_ones_own_limit_skips_nothing(full: Talk, limit: int) -> None:
-    """`next_offset` is the offset plus the limit while there is more, so either way of stepping lists all."""
+def test_pages_of_any_limit_skip_nothing(full: Talk, limit: int) -> None:
+    """`next_offset` is the offset plus the limit until the last page, and the pages list every memory once."""
     seen: list[str] = []
     total, offset = 0, 0
     while offset is not None:
@@ -129,8 +127,8 @@ JSON = st.recursive(
 
 
 @given(st.dictionaries(st.sampled_from("uvwxyz"), JSON))
-def test_whatever_is_told_is_cut_to_fit(data: dict[str, Any]) -> None:
-    """A reply that fits is unchanged; a longer one keeps its fields and is marked as truncated."""
+def test_replies_are_truncated_to_the_budget(data: dict[str, Any]) -> None:
+    """A reply that fits is unchanged; a longer reply keeps its fields and is marked as truncated."""
     envelope = {"success": True, "data": data}
     shown = truncated(envelope, 200)
 

@@ -1,4 +1,4 @@
-"""Theo's traces over the client: the page names them, and behind it stands what git and the archive know."""
+"""Tests of Theo's trace tools over a client, with a git repository and an archive."""
 
 import shutil
 from pathlib import Path
