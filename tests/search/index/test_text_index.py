@@ -94,7 +94,7 @@ def test_a_match_has_the_fields_of_its_entry() -> None:
 
 
 def test_idf_counts_the_entries_of_all_indexes() -> None:
-    """In a small index next to a large index, the IDF of a word counts the entries of both."""
+    """The IDF of a word counts the entries of a small index and of the large index next to it."""
     few, many = entry(1, "samovar tap"), [entry(key, f"kettle {key}") for key in range(2, 40)]
     alone, rest = index(few), index(*many)
     [apart] = alone.search("which kettle has a samovar", NO_FILTERS, 9)

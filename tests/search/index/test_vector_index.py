@@ -154,7 +154,7 @@ def test_an_item_has_the_late_interaction_of_its_best_text(tmp_path: Path) -> No
 
 
 def test_late_interaction_uses_the_nearest_texts_of_a_long_item(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of an item with many texts, only the texts with the nearest vectors are compared."""
+    """Only the texts with the nearest vectors are compared if an item has many texts."""
     monkeypatch.setattr(vector_segment, "_TEXTS", 2)
     near, far = unit(3), -unit(3)
     made = index(

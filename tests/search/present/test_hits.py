@@ -59,7 +59,7 @@ def test_words_outside_of_evidence_show_the_exchange(history: History) -> None:
 
 
 def test_the_observation_with_the_matching_evidence_is_shown(history: History) -> None:
-    """The observation whose evidence contains the words is shown before an observation with only some of the words."""
+    """An observation with the words in its evidence is shown before an observation that contains only some of them."""
     [key] = history.say("one", Said(FILLER, LONG))
     _, covering = history.learn(key, learned("the valve", lines=(1, 1)), learned("on cleaning", lines=(3, 3)))
 
@@ -134,7 +134,7 @@ def test_several_concepts_list_conversations_only(history: History) -> None:
 
 
 def test_an_unrelated_memory_is_not_listed(history: History) -> None:
-    """A memory that matches neither by words nor by meaning is not listed, even in a short list."""
+    """A memory that matches neither by text nor by vector is not listed, even in a short list."""
     with history.store.transaction():
         kettle, other = (
             history.store.memories.insert(Memory(text), 1) for text in ("The kettle has a valve.", "A pump.")

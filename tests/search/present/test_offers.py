@@ -104,8 +104,8 @@ def test_invalid_cursors_are_refused(cursor: str) -> None:
         event_of(Query(("kettle",), cursor=cursor))
 
 
-def test_a_page_whose_end_is_gone_is_stale(told: History) -> None:
-    """If the last hit of a page no longer exists, the next page is refused."""
+def test_a_page_after_a_deleted_hit_is_refused(told: History) -> None:
+    """If the last hit of a page was deleted, the next page is refused."""
     page = told.search("kettle", limit=1)
     with told.store.transaction():
         told.store.exchanges.delete([int(page.hits[0].id.partition("-")[2])])
@@ -128,7 +128,7 @@ def test_no_relevant_hit_is_reported(told: History, monkeypatch: pytest.MonkeyPa
 
 
 def test_an_event_with_all_words_is_relevant(told: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An event with all the words is shown whatever its score; with an unknown word the score decides."""
+    """An event with all the words is shown at any score; for a query with an unknown word, the score decides."""
     monkeypatch.setattr(engine, "_THRESHOLD", 0.9)
 
     assert told.search("kettle").hits

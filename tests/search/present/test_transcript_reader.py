@@ -38,7 +38,7 @@ def exchange(number: int) -> Iterator[dict[str, object]]:
 
 
 def used(line: dict[str, Any]) -> dict[str, Any]:
-    """The same reply with a usage of ten input tokens and two output tokens."""
+    """Return the reply with a usage of ten input tokens and two output tokens."""
     line["message"]["usage"] = {"input_tokens": 10, "output_tokens": 2}
     return line
 

@@ -19,7 +19,7 @@ def test_pairs_weigh_as_much_as_their_terms_are_rare() -> None:
 
 
 def test_only_the_rarest_pairs_are_searched() -> None:
-    """Of a long text, only the heaviest pairs are searched, and their weights add up to 1."""
+    """Only the heaviest pairs of a long text are searched, and their weights add up to 1."""
     told = adjacent_pairs(" ".join(f"w{number}" for number in range(40)), lambda term: float(term[1:]))
 
     assert [*told] == [(f"w{number - 1}", f"w{number}") for number in range(39, 27, -1)]

@@ -143,7 +143,7 @@ def test_events_of_each_search_are_completed_by_the_other(history: History, monk
 
 
 def test_only_the_nearest_events_get_text_scores(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of the events that vector search found, only the nearest events are searched for words."""
+    """Only the nearest events from vector search are searched for words."""
     monkeypatch.setattr(engine, "_COMPLETED", 1)
     near, far = (history.say(name, Said(said))[0] for name, said in (("near", "kettle"), ("far", "kettle of a ship")))
     history.embed()

@@ -241,8 +241,8 @@ def test_late_interaction_of_code_is_its_best_cosine() -> None:
 
 
 def test_adjacent_terms_score_higher(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of two equal matches, the event with adjacent terms comes first. Code and events outside the re-ranked set are
-    not checked.
+    """If two events match equally, the event with adjacent terms comes first. Code and events outside the re-ranked
+    set are not checked.
     """
     monkeypatch.setattr(fusion, "_RERANKED", 3)
     asked: list[list[int]] = []
@@ -304,7 +304,7 @@ def test_each_item_has_its_own_scores() -> None:
 
 
 def test_the_first_of_equal_matches_represents_an_event() -> None:
-    """Of two equal matches, the first in the order of the text index gives the lines of the event."""
+    """If two matches are equal, the first match in the order of the text index gives the lines of the event."""
     first, second = TextMatch(7, 7, 1, 0, 5, 6, False, 0.5), TextMatch(7, 7, 1, 0, 1, 2, False, 0.5)
 
     assert [event.best_match for event in gather([first, second, match(7, 0.1)], [])] == [first]

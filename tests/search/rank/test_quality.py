@@ -77,7 +77,7 @@ def test_words_and_names_are_found(history: History, mode: Mode) -> None:
 
 @pytest.mark.parametrize("mode", [Mode.VECTOR, Mode.BOTH])
 def test_paraphrases_are_found(history: History, mode: Mode) -> None:
-    """Most questions without rare words of the answer find it first."""
+    """Most questions find their answer first, even without its rare words."""
     assert share(history, PARAPHRASES, mode) >= 0.8
 
 
