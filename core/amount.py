@@ -1,16 +1,16 @@
-"""Amounts as text: counts with their nouns, sizes, and money."""
+"""Formatting of amounts: counts with their nouns, sizes, and money."""
 
 from typing import Annotated, Final, TypeAlias
 
 DOLLAR: Final = 1_000_000_000
-"""Amounts of money are in billionths of a US dollar."""
+"""Number of internal money units per US dollar: one unit is a billionth of a dollar."""
 MONEY: Final = "money"
-"""Mark of a type whose values are amounts of money."""
+"""Annotation for values that are amounts of money."""
 NanoDollars: TypeAlias = Annotated[int, MONEY]
 
 
 def many(number: int, noun: str, plural: str = "") -> str:
-    """Return a number with its noun, as in `1 entry` and `2,689 entries`; the plural ends in `s` by default."""
+    """Return a number with its noun, for example `1 entry` or `2,689 entries`. The default plural adds `s`."""
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
 
@@ -20,7 +20,7 @@ def grouped(number: int) -> str:
 
 
 def size(count: int) -> str:
-    """Return a number of bytes as in `12 bytes`, `40 kB`, `0.4 MB` and `1.5 GB`."""
+    """Format a number of bytes, for example `12 bytes`, `40 kB`, `0.4 MB` or `1.5 GB`."""
     if count >= 1e9:
         return f"{count / 1e9:.1f} GB"
     if count >= 1e5:
@@ -29,6 +29,6 @@ def size(count: int) -> str:
 
 
 def dollars(cost: NanoDollars) -> str:
-    """Return an amount of money: whole cents, or six decimals for less than a cent."""
+    """Format an amount of money: two decimals, or six decimals for less than a cent."""
     amount = cost / DOLLAR
     return f"${amount:.2f}" if amount >= 0.01 or not cost else f"${amount:.6f}"

@@ -6,9 +6,9 @@ from msgspec import Struct, field
 
 
 class HealthProblem(Struct, frozen=True):
-    """Problem found in one part of a home: what is wrong, and what to do about it.
+    """Problem found in one part of a home, with the remedy.
 
-    With `repaired` the problem is solved, and `remedy` says what follows, if anything.
+    If `repaired` is true, the problem is solved and `remedy` describes the remaining steps, if any.
     """
 
     part: str
@@ -18,7 +18,7 @@ class HealthProblem(Struct, frozen=True):
 
 
 class ConsistencyReport(Struct, frozen=True):
-    """Result of `fsck`: the number of items checked by kind, notes by part, and the problems found."""
+    """Result of `fsck`: the number of checked items by kind, notes by part, and the problems found."""
 
     home: Path
     checked: dict[str, int] = field(default_factory=dict[str, int])
@@ -27,12 +27,12 @@ class ConsistencyReport(Struct, frozen=True):
 
     @property
     def ok(self) -> bool:
-        """True if no problem is left."""
+        """True if no unrepaired problem remains."""
         return all(problem.repaired for problem in self.problems)
 
 
 class HealthReport(Struct, frozen=True):
-    """Result of `doctor`: one fact by label, and the problems found."""
+    """Result of `doctor`: facts by label, and the problems found."""
 
     home: Path
     facts: dict[str, str] = field(default_factory=dict[str, str])
@@ -40,14 +40,15 @@ class HealthReport(Struct, frozen=True):
 
     @property
     def healthy(self) -> bool:
-        """True if there is no problem."""
+        """True if no problem was found."""
         return not self.problems
 
 
 class RebuildReport(Struct, frozen=True):
-    """Result of `rebuild`: the new index with its number of entries and vectors, and the copies read for it.
+    """Result of `rebuild`: the new index, its number of entries and vectors, and the raw copies read.
 
-    `reread` copies were parsed again, `recovered` copies had no database row. `problems` are copies not read.
+    `reread` raw copies were parsed again. `recovered` raw copies had no database row. `problems` lists raw copies that
+    could not be read.
     """
 
     generation: str

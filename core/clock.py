@@ -1,4 +1,4 @@
-"""Time: instants are integers, milliseconds since 1970 in UTC."""
+"""Time: instants are integers, in milliseconds since 1970-01-01T00:00Z."""
 
 import re
 import time
@@ -9,7 +9,7 @@ from .errors import InvalidDate
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _WHOLE_DAY = 24 * 3600 * 1000
-"""Milliseconds of a day in UTC."""
+"""Milliseconds per day."""
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}\Z")
 
 
@@ -19,7 +19,7 @@ def now() -> Milliseconds:
 
 
 def parse_instant(text: str) -> Milliseconds | None:
-    """Return the instant of an RFC 3339 text; None for other text. UTC is the default time zone."""
+    """Return the instant of an RFC 3339 text, or None for other text. The default time zone is UTC."""
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
@@ -30,48 +30,46 @@ def parse_instant(text: str) -> Milliseconds | None:
 
 
 def day_start(text: str) -> Milliseconds:
-    """Return the first instant of a day written YYYY-MM-DD.
+    """Return the first instant of a day written as YYYY-MM-DD.
 
-    Raises:
-        InvalidDate: for other text.
+    Raises: InvalidDate: The text is not a valid day.
     """
     return round(datetime.combine(_day(text), datetime.min.time(), UTC).timestamp() * 1000)
 
 
 def day_end(text: str) -> Milliseconds:
-    """Return the first instant after a day written YYYY-MM-DD, so that an upper bound includes the day.
+    """Return the first instant after a day written as YYYY-MM-DD, for use as an exclusive upper bound.
 
-    Raises:
-        InvalidDate: for other text.
+    Raises: InvalidDate: The text is not a valid day.
     """
     return day_start(text) + _WHOLE_DAY
 
 
 def show_day(at: Milliseconds | None) -> str:
-    """Return YYYY-MM-DD in UTC, or `undated`."""
+    """Format an instant as YYYY-MM-DD in UTC, or return `undated`."""
     return show_minute(at)[:10]
 
 
 def show_minute(at: Milliseconds | None) -> str:
-    """Return YYYY-MM-DD HH:MM in UTC; `undated` for None or an instant outside the calendar."""
+    """Format an instant as YYYY-MM-DD HH:MM in UTC; return `undated` for None or an instant outside the calendar."""
     moment = _moment(at)
     return moment.isoformat(" ", "minutes")[:16] if moment else "undated"
 
 
 def show_instant(at: Milliseconds) -> str:
-    """Return YYYY-MM-DDTHH:MM:SSZ; `undated` outside the calendar."""
+    """Format an instant as YYYY-MM-DDTHH:MM:SSZ; return `undated` outside the calendar."""
     moment = _moment(at)
     return f"{moment.replace(tzinfo=None).isoformat('T', 'seconds')}Z" if moment else "undated"
 
 
 def show_millisecond(at: Milliseconds) -> str:
-    """Return YYYY-MM-DDTHH:MM:SS.mmmZ; `undated` outside the calendar."""
+    """Format an instant as YYYY-MM-DDTHH:MM:SS.mmmZ; return `undated` outside the calendar."""
     shown = show_instant(at)
     return shown if shown == "undated" else f"{shown[:-1]}.{at % 1000:03}Z"
 
 
 def _moment(at: Milliseconds | None) -> datetime | None:
-    """Return an instant as a date and time; None outside the calendar."""
+    """Return an instant as a date and time, or None outside the calendar."""
     try:
         return None if at is None else _EPOCH + timedelta(milliseconds=at)
     except OverflowError:

@@ -1,4 +1,4 @@
-"""Settings in `config.toml` of the home. Reading them creates nothing."""
+"""Settings in `config.toml` of the home. Reading the settings does not create the file."""
 
 import json
 import re
@@ -16,39 +16,42 @@ _MODEL = re.compile(r"""\s*(?:model|"model"|'model')\s*=""")
 
 
 class Config(Struct, frozen=True):
-    """Settings of the user. Each has a default."""
+    """Settings of the user. Each setting has a default."""
 
     model: str | None = None
-    """Embedding model: a name known to sentence-transformers, or a folder. None for the packaged one."""
+    """Embedding model: a name known to sentence-transformers, or a folder. None selects the packaged model."""
     llm_model: str = "claude-haiku-5-5"
     """Language model for `palaver observe`; called only with an API key and a budget."""
     llm_url: str | None = None
-    """Server with the Messages API. None for Anthropic's."""
+    """Address of a server with the Messages API. None selects Anthropic's server."""
     llm_price: tuple[float, float] | None = None
-    """US dollars per million input and output tokens, for models without a listed price; 0 for your own."""
+    """Prices in US dollars per million input and output tokens, for models without a listed price. Use 0 for a local
+    model.
+    """
     budget_run: float | None = None
-    """US dollars for one run of `palaver observe`. Without any budget no call is made."""
+    """Budget in US dollars for one run of `palaver observe`. Without any budget, no model is called."""
     budget_hour: float | None = None
-    """US dollars within any 60 minutes."""
+    """Budget in US dollars for any 60 minutes."""
     budget_day: float | None = None
-    """US dollars within any 24 hours."""
+    """Budget in US dollars for any 24 hours."""
     budget_month: float | None = None
-    """US dollars within a calendar month in UTC."""
+    """Budget in US dollars for a calendar month in UTC."""
     llm_judge: bool = False
-    """Ask the language model, within the budgets, about contradictions that rules cannot decide."""
+    """Whether the language model decides, within the budgets, contradictions that rules cannot decide."""
     exclude: tuple[str, ...] = ()
-    """Folders not to archive: shell patterns for full paths, or for names at any depth."""
+    """Folders to exclude from the archive: shell patterns for full paths, or for names at any depth."""
     document_roots: tuple[str, ...] = ()
-    """Folders of which agents may index documents, besides their working folder and the user's home."""
+    """Additional folders whose documents agents may index. Their working folder and the user's home are always
+    allowed.
+    """
     private_projects: tuple[str, ...] = ()
-    """Projects, by name or folder, that are never sent to a language model."""
+    """Names or folders of projects that are never sent to a language model."""
 
     @classmethod
     def read(cls, path: Path) -> "Config":
-        """Return the settings in a file; defaults if there is none.
+        """Load the settings from a file; return the defaults if the file does not exist.
 
-        Raises:
-            ConfigInvalid: if the file is invalid or unreadable.
+        Raises: ConfigInvalid: The file is invalid or unreadable.
         """
         try:
             text = path.read_text("utf-8")
@@ -75,10 +78,9 @@ class Config(Struct, frozen=True):
         return cls(**_checked(path, values))
 
     def write(self, path: Path) -> None:
-        """Replace the embedding model in the file atomically; other lines stay.
+        """Replace the embedding model in the file atomically. Other lines are kept.
 
-        Raises:
-            OSError: if it cannot be written.
+        Raises: OSError: The file cannot be written.
         """
         rows = path.read_text("utf-8").splitlines() if path.exists() else []
         kept = [line for line in rows if not _MODEL.match(line)]
@@ -125,7 +127,7 @@ def _texts(value: object) -> tuple[str, ...]:
 
 
 def _places(value: object) -> tuple[str, ...]:
-    """Return names, and folders as absolute paths without a trailing slash."""
+    """Return project names unchanged, and folders as absolute paths without a trailing slash."""
     return tuple(_place(text) for text in _texts(value))
 
 
@@ -165,9 +167,9 @@ _READERS: Final[Mapping[str, tuple[Callable[[object], object], str, str]]] = {
     "document_roots": (_texts, "a list of texts", '["/a/folder"]'),
     "private_projects": (_places, "a list of texts", '["NAME", "/a/folder"]'),
 }
-"""Reader, description and example of each setting."""
+"""Parser, expected value and example of each setting."""
 
 
 def _quoted(text: str) -> str:
-    """Return a basic TOML string. Its escapes are those of JSON, and DEL is escaped as well."""
+    """Return a basic TOML string with the escapes of JSON. DEL is also escaped."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,7 +1,7 @@
 """Conversations: the values that every transcript format is parsed into.
 
-Times are milliseconds since 1970-01-01T00:00Z. Lines are 1-based, inclusive, and refer to the archived raw copy. Bytes
-are half-open offsets into the same copy.
+Times are milliseconds since 1970-01-01T00:00Z. Lines are 1-based, inclusive, and refer to the raw copy. Bytes are half-
+open offsets into the raw copy.
 """
 
 from enum import StrEnum
@@ -10,25 +10,25 @@ from typing import Annotated, Final, NamedTuple, TypeAlias
 from msgspec import Struct, field
 
 INSTANT: Final = "instant"
-"""Mark of a type whose values are instants."""
+"""Annotation for values that are instants."""
 Milliseconds: TypeAlias = Annotated[int, INSTANT]
 
 
 class Speaker(StrEnum):
-    """Author of a turn. Only `human` was typed by a user."""
+    """Author of a turn. Only `human` turns were typed by a user."""
 
     HUMAN = "human"
     ASSISTANT = "assistant"
     TOOL = "tool"
     HOST = "host"
-    """The agent program: injected reminders, caveats, compaction summaries, a sub-agent's task."""
+    """The agent program: injected reminders, caveats, compaction summaries, and the task of a sub-agent."""
 
 
 class Kind(StrEnum):
     """Kinds of turns."""
 
     PROMPT = "prompt"
-    """Input of a user, or the task that a parent agent gave a sub-agent (speaker `host`)."""
+    """Input of a user, or the task that a parent agent gave to a sub-agent (speaker `host`)."""
     PROSE = "prose"
     THINKING = "thinking"
     CALL = "call"
@@ -39,10 +39,10 @@ class Kind(StrEnum):
 
 
 class Turn(NamedTuple):
-    """One part of a conversation: a prompt, a paragraph, a tool call or its result.
+    """One part of a conversation: a prompt, a paragraph, a tool call or a tool result.
 
-    `text` has no NUL, lone surrogates or ANSI escapes, and may be shortened; the archived line is complete. `group` is
-    equal for all turns of one assistant reply.
+    `text` has no NUL, lone surrogates or ANSI escapes, and may be shortened. The archived line is complete. All turns
+    of one assistant reply have the same `group`.
     """
 
     line: int
@@ -51,7 +51,7 @@ class Turn(NamedTuple):
     text: str
     at: Milliseconds | None = None
     record: str = ""
-    """The agent's id of this line (a UUID for Claude Code); empty if there is none."""
+    """The agent's ID of this line, such as a UUID for Claude Code; empty if the line has no ID."""
     group: str = ""
     tool: str = ""
     call: str = ""
@@ -59,53 +59,55 @@ class Turn(NamedTuple):
     reads: tuple[str, ...] = ()
     writes: tuple[str, ...] = ()
     active: bool = True
-    """False on a branch that the user went back from."""
+    """False for a turn on a branch that the user abandoned by rewinding."""
 
 
 class Fact(StrEnum):
-    """Kinds of notes about a session. Later notes replace earlier ones unless stated otherwise."""
+    """Kinds of notes about a session. Later notes replace earlier notes unless stated otherwise."""
 
     SESSION = "session"
     PARENT = "parent"
-    """Session that started a sub-agent, or that a fork repeats."""
+    """ID of the session that started this sub-agent, or that this fork repeats."""
     AGENT_ID = "agent-id"
     CWD = "cwd"
     BRANCH = "branch"
     VERSION = "version"
     MODEL = "model"
     TITLE = "title"
-    """`value` is the title, `rank` its precedence: the highest rank wins, the latest among equals."""
+    """Title of the session in `value`, with a `rank`. The highest rank wins; among equal ranks, the latest title wins.
+    """
     CONTINUES = "continues"
     PULL_REQUEST = "pull-request"
     USAGE = "usage"
-    """`value` is "<message id> <input tokens> <output tokens>"; the last one per message id counts."""
+    """Token usage: `value` is "<message id> <input tokens> <output tokens>". The last note for each message ID counts.
+    """
     REWOUND = "rewound"
-    """The user went back and asked again on this line: the turns from line `value` up to it were abandoned.
+    """Rewind by the user at this line: the turns from line `value` up to this line were abandoned.
 
-    An empty `value` means that they begin before the first line read.
+    If `value` is empty, the abandoned turns begin before the first line read.
     """
 
 
 class Note(Struct, frozen=True):
-    """Statement of a line about the session rather than the conversation."""
+    """Information in a line about the session itself rather than the conversation."""
 
     line: int
     fact: Fact
     value: str
     rank: int = 0
     about: str = ""
-    """For titles: id of the record with this title, if named; it may be in another file."""
+    """ID of the record that a title refers to, if given. The record may be in another file."""
 
 
 class Skipped(Struct, frozen=True):
-    """Line without content for the archive, and the reason."""
+    """Line without content to archive, and the reason for skipping it."""
 
     line: int
     reason: str
 
 
 class Span(Struct, frozen=True):
-    """Range of an archived file: lines 1-based inclusive, bytes half-open."""
+    """Range of an archived file. Lines are 1-based and inclusive; bytes are half-open."""
 
     start_line: int
     end_line: int
@@ -114,10 +116,10 @@ class Span(Struct, frozen=True):
 
 
 class Exchange(Struct, frozen=True):
-    """One prompt of the user and everything until the next prompt.
+    """One prompt of the user, with everything up to the next prompt.
 
-    `ordinal` counts from 0 within one file. `tokens_in` and `tokens_out` are the agent's own usage, as far as it is
-    known; cached tokens count as input.
+    `ordinal` counts from 0 within one file. `tokens_in` and `tokens_out` are the token usage reported by the agent, if
+    known. Cached tokens count as input.
     """
 
     ordinal: int
@@ -132,12 +134,12 @@ class Exchange(Struct, frozen=True):
 
     @property
     def prompt(self) -> str:
-        """Text of the prompts; empty if the transcript starts without one."""
+        """Text of the prompts; empty if the transcript starts without a prompt."""
         return "\n\n".join(turn.text for turn in self.turns if turn.kind is Kind.PROMPT)
 
     @property
     def answer(self) -> str:
-        """Last prose of the assistant; empty if it only used tools."""
+        """Last prose of the assistant; empty if the assistant only used tools."""
         prose = [turn for turn in self.turns if turn.kind is Kind.PROSE]
         if not prose:
             return ""
@@ -163,11 +165,11 @@ class SessionKind(StrEnum):
 
 
 UNINDEXED: Final = "unindexed"
-"""Link of a session that is archived but not indexed, together with its sub-agents and continuations."""
+"""Key of a session link: the session, its sub-agents and its continuations are archived but not indexed."""
 
 
 class Session(Struct):
-    """Properties of a session, filled note by note while its lines are parsed."""
+    """Properties of a session, collected from notes while its lines are parsed."""
 
     agent: str
     native_id: str
@@ -183,16 +185,16 @@ class Session(Struct):
     started: Milliseconds | None = None
     ended: Milliseconds | None = None
     links: dict[str, str] = field(default_factory=dict[str, str])
-    """Pull requests and continued sessions: name -> address or id."""
+    """Links to pull requests and continued sessions: name -> address or ID."""
 
 
 class ResumePoint(Struct):
-    """Position from which parsing continues after a file grew: the start of its last exchange, which may still grow."""
+    """Position from which parsing resumes after a file grew: the start of its last, possibly incomplete, exchange."""
 
     line: int = 1
     byte: int = 0
     ordinal: int = 0
     coverage: dict[str, int] = field(default_factory=dict[str, int])
-    """Lines before `line`, by outcome."""
+    """Number of lines before `line`, by outcome."""
     entitles: bool = False
-    """True if that exchange gave its session the title."""
+    """True if the last exchange determined the title of its session."""

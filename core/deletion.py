@@ -1,4 +1,4 @@
-"""Values of a deletion: the request, the preview, the result and the list of past deletions."""
+"""Values of a deletion: the request, the preview, the result and the list of earlier deletions."""
 
 from enum import StrEnum
 from typing import Final
@@ -12,24 +12,18 @@ UNDO_PERIOD: Final = 30 * 24 * 3600 * 1000
 
 
 class DeletionRequest(Struct, frozen=True):
-    """The content to delete. Every target adds to the selection; all other fields narrow it.
+    """The content to delete. Each target adds content to the selection; all other fields narrow the selection.
 
     A target is one of:
 
-    - the id of an exchange, of an observation (stands for its exchange) or of a memory;
-    - the id of a session, or its first six or more characters;
-    - the path of a transcript or of its copy;
-    - a session or a path with `:FIRST-LAST`, for the exchanges on these lines.
+    - the ID of an exchange, of an observation (selects its exchange) or of a memory;
+    - the ID of a session, or at least its first six characters;
+    - the path of a transcript or of its raw copy;
+    - a session or a path with `:FIRST-LAST`, which selects the exchanges on these lines.
 
-    Attributes:
-        targets: Ids and paths.
-        projects: Names or folders of projects.
-        agents: Names of agents.
-        since: First moment, inclusive.
-        until: Last moment, exclusive.
-        mentions: Text that must occur, in any case.
-        erase: Remove every byte instead of only hiding the content.
-        force: Include golden rules and pinned memories.
+    Attributes: targets: IDs and paths. projects: Names or folders of projects. agents: Names of agents. since: First
+    moment, inclusive. until: Last moment, exclusive. mentions: Text that must occur, ignoring case. erase: Whether to
+    remove every byte instead of only hiding the content. force: Whether to include golden rules and pinned memories.
     """
 
     targets: tuple[str, ...] = ()
@@ -48,7 +42,7 @@ class DeletionRequest(Struct, frozen=True):
 
 
 class DeletedSession(Struct, frozen=True):
-    """A session that loses `exchanges` exchanges, or all content if `whole`."""
+    """Session from which `exchanges` exchanges are deleted, or all content if `whole` is true."""
 
     session_id: str
     agent: str
@@ -59,7 +53,10 @@ class DeletedSession(Struct, frozen=True):
 
 
 class DeletedCopy(Struct, frozen=True):
-    """A raw copy that loses lines, or is deleted if `whole`. `path` is the agent's own file, `size` is in bytes."""
+    """Raw copy from which lines are removed, or which is deleted if `whole` is true.
+
+    `path` is the agent's own file; `size` is in bytes.
+    """
 
     archived: str
     path: str
@@ -69,7 +66,7 @@ class DeletedCopy(Struct, frozen=True):
 
 
 class DeletedMemory(Struct, frozen=True):
-    """A memory of the selection."""
+    """Memory selected for deletion."""
 
     id: str
     type: str
@@ -79,20 +76,14 @@ class DeletedMemory(Struct, frozen=True):
 class DeletionPreview(Struct, frozen=True):
     """The exact extent of a deletion.
 
-    Attributes:
-        token: Confirms this extent and no other.
-        erase: Whether every byte is removed.
-        sessions: Sessions that lose content.
-        exchanges: Number of exchanges.
-        observations: Number of observations extracted from these exchanges.
-        copies: Raw copies that lose lines.
-        memories: Memories that are deleted.
-        protected: Ids of golden rules and pinned memories, which are deleted only by force.
-        files: Memory files in the user's projects. Only an erasure deletes them.
-        repeated_in: Number of other copies that repeat some of the lines and lose them, too.
-        kept_lines: Number of lines that stay in other sessions, because those contained them first.
-        sent: Number of exchanges that were sent to a language model.
-        unreadable: Names of copies that could not be searched.
+    Attributes: token: Token that confirms exactly this extent. erase: Whether every byte is removed. sessions: Sessions
+    from which content is deleted. exchanges: Number of exchanges. observations: Number of observations extracted from
+    these exchanges. copies: Raw copies from which lines are removed. memories: Memories that are deleted. protected:
+    IDs of golden rules and pinned memories, which are deleted only with `force`. files: Memory files in the user's
+    projects. Only an erasure deletes these files. repeated_in: Number of other raw copies that repeat some of the
+    lines, which are removed there, too. kept_lines: Number of lines that are kept because another session contained
+    them first. sent: Number of exchanges that were sent to a language model. unreadable: Names of raw copies that could
+    not be searched.
     """
 
     token: str
@@ -116,19 +107,13 @@ class DeletionPreview(Struct, frozen=True):
 
 
 class ErasureCheck(Struct):
-    """Verification of an erasure: `samples` of the erased text were searched in every file and in the index.
+    """Verification of an erasure: samples of the erased text were searched in every file and in the index.
 
-    Attributes:
-        samples: Number of distinctive texts that were searched.
-        files: Number of files that were read.
-        size: Number of bytes that were read.
-        searches: Number of index searches.
-        found: Files that still contain a sample.
-        hits: Ids of erased items that a search still returned.
-        unreadable: Files that could not be read.
-        uncleaned: Copies from which lines could not be erased.
-        problems: Explanations for `uncleaned`.
-        compacted: False if another process kept the database from being compacted.
+    Attributes: samples: Number of distinctive texts that were searched. files: Number of files that were read. size:
+    Number of bytes that were read. searches: Number of index searches. found: Files that still contain a sample. hits:
+    IDs of erased items that a search still returned. unreadable: Files that could not be read. uncleaned: Raw copies
+    from which lines could not be erased. problems: Explanations for `uncleaned`. compacted: False if another process
+    prevented compaction of the database.
     """
 
     samples: int = 0
@@ -144,20 +129,17 @@ class ErasureCheck(Struct):
 
     @property
     def passed(self) -> bool:
-        """True if nothing of the erased content was found and everything was searched."""
+        """True if everything was searched and no erased content was found."""
         return not (self.found or self.hits or self.unreadable or self.uncleaned) and self.compacted
 
 
 class DeletionResult(Struct, frozen=True):
     """The result of a confirmed deletion.
 
-    Attributes:
-        preview: What was deleted; the new preview if the token did not match.
-        number: Number of the deletion, for undo; None if nothing was deleted.
-        until: Last moment at which it can be undone; None for an erasure.
-        check: Verification of an erasure.
-        originals: The agents' own files, which stay.
-        remaining_files: Memory files that could not be deleted, each with the reason.
+    Attributes: preview: Extent of the deletion; the new preview if the token did not match. number: ID of the deletion,
+    for undo; None if nothing was deleted. until: Last moment at which the deletion can be undone; None for an erasure.
+    check: Verification of an erasure. originals: The agents' own files, which are kept. remaining_files: Memory files
+    that could not be deleted, each with the reason.
     """
 
     preview: DeletionPreview
@@ -169,11 +151,10 @@ class DeletionResult(Struct, frozen=True):
 
 
 class RestoreResult(Struct, frozen=True):
-    """The limits of an undo.
+    """Content that an undo could not restore.
 
-    Attributes:
-        not_restored: Ids of memories that stay deleted, because a newer memory has the same content.
-        unobserved: Number of exchanges from which the next ingest run extracts observations.
+    Attributes: not_restored: IDs of memories that stay deleted because a newer memory has the same content. unobserved:
+    Number of exchanges from which the next ingest run extracts observations.
     """
 
     not_restored: tuple[str, ...] = ()
@@ -181,7 +162,7 @@ class RestoreResult(Struct, frozen=True):
 
 
 class DeletionSummary(Struct, frozen=True):
-    """Counts of what a deletion removed. `projects` is stored only while the deletion can be undone."""
+    """Number of items that a deletion removed. `projects` is stored only while the deletion can be undone."""
 
     sessions: int = 0
     exchanges: int = 0
@@ -195,22 +176,19 @@ class DeletionState(StrEnum):
     """Progress of a deletion."""
 
     KEPT = "kept"
-    """It can be undone."""
+    """The deletion can be undone."""
     ERASING = "erasing"
-    """Its content is being removed from the archive."""
+    """The deleted content is being removed from the archive."""
     ERASED = "erased"
-    """Nothing of its content is left."""
+    """All deleted content has been removed."""
 
 
 class Deletion(Struct, frozen=True):
-    """A deletion of the past.
+    """A past deletion.
 
-    Attributes:
-        id: Number, for undo.
-        at: Moment of the deletion.
-        state: Progress.
-        marks: Number of tombstones, two or three for each line.
-        summary: Counts; empty if the database was lost since.
+    Attributes: id: ID of the deletion, for undo. at: Moment of the deletion. state: Progress of the deletion. marks:
+    Number of tombstones: two or three for each line. summary: Number of removed items; empty if the database has been
+    lost since.
     """
 
     id: int
@@ -221,5 +199,5 @@ class Deletion(Struct, frozen=True):
 
     @property
     def until(self) -> Milliseconds | None:
-        """Last moment at which it can be undone; None if it cannot."""
+        """Last moment at which the deletion can be undone; None if it cannot be undone."""
         return self.at + UNDO_PERIOD if self.state is DeletionState.KEPT else None

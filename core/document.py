@@ -1,4 +1,4 @@
-"""Documents: indexed files, in chunks that are found separately."""
+"""Documents: indexed files, split into chunks that are searched separately."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -16,18 +16,19 @@ _NAMESPACE_MAX = 200
 
 
 class ChunkKind(StrEnum):
-    """Prose, or a unit of code. The values are those of `Hit.kind`."""
+    """Kind of a chunk: prose, or a unit of code. The values are also used in `Hit.kind`."""
 
     DOCUMENT = "document"
     CODE = "code"
 
 
 class Chunk(Struct, frozen=True):
-    """Part of a document, without identity.
+    """Part of a document, without an ID.
 
-    Lines are 1-based and inclusive, 0 if the format has none; `page` counts from 1, 0 without pages. `header_path` has
-    the headings above it, as in `Setup > Linux`. `unit` is the kind of a unit of code (`function`, `class`, `method`,
-    `module`), `name` its name (`Store.open`) and `signature` its declaration.
+    Lines are 1-based and inclusive, or 0 if the format has no lines. `page` is 1-based, or 0 if the format has no
+    pages. `header_path` contains the headings above the chunk, such as `Setup > Linux`. `unit` is the kind of a unit of
+    code (`function`, `class`, `method`, `module`), `name` is its name (`Store.open`) and `signature` is its
+    declaration.
     """
 
     text: str
@@ -42,7 +43,7 @@ class Chunk(Struct, frozen=True):
 
 
 class HeldChunk(Struct, frozen=True):
-    """Stored chunk. `index` counts from 0 within its document; `at` is the modification time of the file."""
+    """Stored chunk. `index` is its 0-based position in the document; `at` is the modification time of the file."""
 
     key: int
     chunk: Chunk
@@ -54,14 +55,15 @@ class HeldChunk(Struct, frozen=True):
 
     @property
     def id(self) -> str:
-        """Public id, as in `chunk_7`."""
+        """Public ID, such as `chunk_7`."""
         return ids.show("chunk", self.key)
 
 
 class DocumentFilter(Struct, frozen=True):
-    """Conditions for chunks: AND between different filters, OR between the values of one; empty means no filter.
+    """Conditions for chunks. Different filters are combined with AND, the values of one filter with OR.
 
-    `source_files` are full paths, `under` is a folder. `languages` are those of `DocumentFormat`, such as `python`.
+    An empty filter matches all chunks. `source_files` are full paths, `under` is a folder. `languages` are values of
+    `DocumentFormat`, such as `python`.
     """
 
     namespaces: tuple[str, ...] = ()
@@ -82,7 +84,7 @@ class DocumentFilter(Struct, frozen=True):
 
 
 class IndexedFile(Struct, frozen=True):
-    """Result of indexing one file. An `unchanged` file keeps its chunks."""
+    """Result of indexing one file. If `unchanged` is true, the file keeps its chunks."""
 
     source_file: Path
     namespace: str
@@ -91,7 +93,7 @@ class IndexedFile(Struct, frozen=True):
 
 
 class FailedFile(Struct, frozen=True):
-    """File that could not be indexed, and the reason."""
+    """File that could not be indexed, with the reason."""
 
     file: Path
     error: str
@@ -99,7 +101,7 @@ class FailedFile(Struct, frozen=True):
 
 
 class HeldFile(Struct, frozen=True):
-    """Indexed file: its chunks and its modification time."""
+    """Indexed file, with its chunks and its modification time."""
 
     source_file: Path
     namespace: str
@@ -111,9 +113,9 @@ class HeldFile(Struct, frozen=True):
 class IndexedDirectory(Struct):
     """Result of indexing a folder.
 
-    `indexed` files were new or changed and now have `chunks` chunks. `unchanged` files were skipped, `queued` ones wait
-    for the background archiver or the next command, `gone` ones were deleted. `unembedded` chunks are found by text
-    search only, until they are embedded.
+    `indexed` counts new or changed files, which now have `chunks` chunks. `unchanged` files were skipped. `queued`
+    files wait for the background archiver or the next command. `gone` files were deleted from the disk. `unembedded`
+    chunks are found only by text search until they are embedded.
     """
 
     indexed: int = 0
@@ -128,8 +130,8 @@ class IndexedDirectory(Struct):
 class DocumentStats(Struct, frozen=True):
     """Statistics of indexed files.
 
-    `queued` files wait to be read; `failed` ones could not be read. `unembedded` chunks wait for the embedder.
-    `namespaces` and `kinds` count chunks, the most frequent first.
+    `queued` files have not been read yet; `failed` files could not be read. `unembedded` chunks have not been embedded
+    yet. `namespaces` and `kinds` are numbers of chunks in descending order.
     """
 
     files: tuple[HeldFile, ...]
@@ -146,15 +148,14 @@ class DocumentStats(Struct, frozen=True):
 
     @property
     def source_files(self) -> tuple[Path, ...]:
-        """Every file once, whatever its namespaces."""
+        """Each file once, even if it is indexed in several namespaces."""
         return tuple(dict.fromkeys(file.source_file for file in self.files))
 
 
 def checked_namespace(namespace: str) -> str:
-    """Return a namespace for documents: any short line, such as `docs`, or that of a project.
+    """Return the namespace if it is valid for documents: any short line, such as `docs`, or a project's namespace.
 
-    Raises:
-        InvalidInput: for any other text.
+    Raises: InvalidInput: The namespace is invalid.
     """
     if namespace.startswith(PROJECT):
         return named_namespace(namespace)

@@ -16,7 +16,7 @@ def sync(file: IO[bytes] | io.TextIOWrapper) -> None:
 
 
 def sync_path(path: Path) -> None:
-    """Flush a closed file to the disk; for a folder, the names in it."""
+    """Flush a closed file to the disk. For a folder, flush its list of names."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
@@ -25,22 +25,23 @@ def sync_path(path: Path) -> None:
 
 
 def with_checksum(line: bytes) -> bytes:
-    """Return a line with its CRC-32 and a line end, the format of small files."""
+    """Return a line with its CRC-32 and a line end, as stored in small state files."""
     return b"%s %08x\n" % (line, crc32(line))
 
 
 def without_checksum(line: bytes) -> bytes | None:
-    """Return the line that `with_checksum` was given; None if it is damaged."""
+    """Return the line without its checksum, or None if the line is damaged."""
     content = line.rstrip(b"\n").rpartition(b" ")[0]
     return content if line.rstrip(b"\n") + b"\n" == with_checksum(content) else None
 
 
 @contextmanager
 def replacing(path: Path) -> Generator[BinaryIO]:
-    """Yield a file, readable only by its owner, that atomically and durably replaces `path` at the end.
+    """Yield a temporary file that atomically and durably replaces `path` at the end of the block.
 
-    Raises:
-        OSError: if it cannot be written; the previous file stays.
+    The file is readable only by its owner.
+
+    Raises: OSError: The file cannot be written. The previous file is kept.
     """
     beside = path.with_name(f"{path.name}.new")
     try:

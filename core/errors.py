@@ -55,7 +55,7 @@ from .ids import EXAMPLES
 
 
 class PalaverError(Exception):
-    """Base class. `hint` tells what the caller can do next."""
+    """Base class. `hint` describes the next step for the caller."""
 
     hint: str = ""
 
@@ -66,16 +66,16 @@ class PalaverError(Exception):
 
     @property
     def full_message(self) -> str:
-        """Message and hint as sentences."""
+        """Message and hint as complete sentences."""
         return f"{self}. {self.hint}".rstrip()
 
 
 class InvalidInput(PalaverError):
-    """Invalid call; the message and hint tell how to correct it."""
+    """Invalid call. The message and the hint describe the correction."""
 
 
 class QueryTooShort(InvalidInput):
-    """Query or concept of fewer than two characters."""
+    """Query or concept with fewer than two characters."""
 
     def __init__(self) -> None:
         super().__init__("Query too short", hint="Use at least 2 characters.")
@@ -89,7 +89,7 @@ class QueryNotText(InvalidInput):
 
 
 class ConceptCount(InvalidInput):
-    """List of concepts that does not have two to five entries."""
+    """List of concepts with fewer than two or more than five entries."""
 
     def __init__(self, count: int) -> None:
         self.count = count
@@ -97,7 +97,7 @@ class ConceptCount(InvalidInput):
 
 
 class FilterNotAllowed(InvalidInput):
-    """Filter that only a search for a single concept accepts."""
+    """Filter that is allowed only in a search for a single concept."""
 
     hint = "Search one concept with these filters, or several without them."
 
@@ -107,7 +107,7 @@ class FilterNotAllowed(InvalidInput):
 
 
 class InvalidDate(InvalidInput):
-    """Text that is no date."""
+    """Text that is not a valid date."""
 
     hint = "Use YYYY-MM-DD format."
 
@@ -117,7 +117,7 @@ class InvalidDate(InvalidInput):
 
 
 class InvalidLimit(InvalidInput):
-    """Number of results outside 1-50."""
+    """Number of results that is not between 1 and 50."""
 
     hint = "Ask for 1 to 50 results."
 
@@ -135,7 +135,7 @@ class UnknownType(InvalidInput):
 
 
 class UnknownIds(InvalidInput):
-    """Ids that no stored item has. Those that are `gone` may have existed before."""
+    """IDs without a stored item. Items with IDs in `gone` may have existed before."""
 
     def __init__(self, ids: Sequence[str], gone: Sequence[str] = ()) -> None:
         self.ids, self.gone = tuple(ids), tuple(gone)
@@ -147,7 +147,7 @@ class UnknownIds(InvalidInput):
 
 
 class TooManyIds(InvalidInput):
-    """More ids than one request may have, or none."""
+    """Request with no IDs, or with more IDs than allowed."""
 
     hint = "Split into multiple requests if needed."
 
@@ -157,7 +157,10 @@ class TooManyIds(InvalidInput):
 
 
 class PathOutsideArchive(InvalidInput):
-    """Path that is no file inside the archive. All reasons have the same message, so that nothing can be probed."""
+    """Path that does not refer to a file inside the archive.
+
+    All causes have the same message, so that a caller cannot probe for files.
+    """
 
     hint = "Use a path printed by `palaver show ID`, an ID, or at least 6 characters of a session ID."
 
@@ -167,7 +170,7 @@ class PathOutsideArchive(InvalidInput):
 
 
 class InvalidLineRange(InvalidInput):
-    """Line range that starts before 1, ends before it starts, or is past the end of the file."""
+    """Line range that starts before line 1, ends before its start, or is past the end of the file."""
 
     hint = "Check line numbers."
 
@@ -177,7 +180,7 @@ class InvalidLineRange(InvalidInput):
 
 
 class InvalidMemoryType(InvalidInput):
-    """Memory type that cannot be stored, or that a toolset does not know."""
+    """Memory type that cannot be stored, or that a toolset does not support."""
 
     def __init__(self, name: str, *, hint: str) -> None:
         self.name = name
@@ -185,7 +188,7 @@ class InvalidMemoryType(InvalidInput):
 
 
 class InvalidNamespace(InvalidInput):
-    """Namespace in an unknown form."""
+    """Namespace in an invalid format."""
 
     hint = "Use default, global or project:NAME; a name has letters, digits, _ and -."
 
@@ -195,7 +198,7 @@ class InvalidNamespace(InvalidInput):
 
 
 class MemoryNotFound(InvalidInput):
-    """Id that no memory has."""
+    """ID without a stored memory."""
 
     hint = "Find its id, such as mem_7, with recall, or list the memories."
 
@@ -205,7 +208,7 @@ class MemoryNotFound(InvalidInput):
 
 
 class MemoryProtected(InvalidInput):
-    """Golden rule that would be changed or deleted without `force`."""
+    """Attempt to change or delete a golden rule without `force`."""
 
     hint = "Use force to change it anyway."
 
@@ -233,7 +236,7 @@ class UnsupportedDocument(InvalidInput):
 
 
 class DocumentOutsideRoots(InvalidInput):
-    """Path outside the folders that may be indexed, by itself or through a link."""
+    """Path that is outside the folders that may be indexed, directly or through a link."""
 
     hint = "Index it with `palaver index PATH`, or name its folder in document_roots in config.toml."
 
@@ -243,7 +246,7 @@ class DocumentOutsideRoots(InvalidInput):
 
 
 class DocumentUnreadable(PalaverError):
-    """Document that cannot be read: permissions, encoding, size or content."""
+    """Document that cannot be read because of its permissions, encoding, size or content."""
 
     hint = "Check that another program can open it."
 
@@ -253,7 +256,7 @@ class DocumentUnreadable(PalaverError):
 
 
 class MnemonicsUnusable(PalaverError):
-    """Memory file or folder of a project that cannot be read, written or deleted. It is unchanged."""
+    """Memory file or folder of a project that cannot be read, written or deleted. The file is unchanged."""
 
     hint = "Check the permissions, and whether it is a link."
 
@@ -263,7 +266,7 @@ class MnemonicsUnusable(PalaverError):
 
 
 class NothingToUndo(InvalidInput):
-    """Memory without an edit to undo."""
+    """Memory that has no edit to undo."""
 
     def __init__(self, memory_id: str) -> None:
         self.memory_id = memory_id
@@ -272,7 +275,7 @@ class NothingToUndo(InvalidInput):
 
 
 class ChangedMeanwhile(PalaverError):
-    """Another process changed some of the planned items. Nothing was done."""
+    """Another process changed some of the planned items. No change was made."""
 
     hint = "Run the command again for a new preview."
 
@@ -289,7 +292,7 @@ class SourceUnreadable(PalaverError):
 
 
 class CopyDamaged(SourceUnreadable):
-    """Damaged part of a raw copy; its other lines can be read."""
+    """Damaged part of a raw copy. The other lines can be read."""
 
     hint = "Read the other lines with `palaver read PATH LINES`."
 
@@ -312,7 +315,7 @@ class StoreError(PalaverError):
 
 
 class StoreMissing(StoreError):
-    """Home without an archive; with `copies`, raw copies without their database."""
+    """Home without an archive. If `copies` is true, raw copies exist but their database is missing."""
 
     def __init__(self, path: Path, *, copies: bool = False) -> None:
         self.path, self.copies = path, copies
@@ -326,7 +329,7 @@ class StoreMissing(StoreError):
 
 
 class DemoOnly(StoreMissing):
-    """Only demo data is archived, in a home of its own."""
+    """The only archived data is demo data, in a separate home."""
 
     def __init__(self, path: Path, *, hint: str) -> None:
         self.path, self.copies = path, False
@@ -334,7 +337,7 @@ class DemoOnly(StoreMissing):
 
 
 class StoreReadOnly(StoreError):
-    """Read-only home, for an operation that has to write. Nothing was changed."""
+    """Read-only home during an operation that has to write. Nothing was changed."""
 
     def __init__(self, path: Path, why: str = "this operation has to write") -> None:
         hint = f"Search and read still work. To allow writing, run `chmod -R u+w {path}` as its owner."
@@ -342,7 +345,7 @@ class StoreReadOnly(StoreError):
 
 
 class StoreBusy(StoreError):
-    """Database that another process locked for longer than the timeout."""
+    """Database locked by another process for longer than the timeout."""
 
 
 class StoreCorrupt(StoreError):
@@ -350,15 +353,15 @@ class StoreCorrupt(StoreError):
 
 
 class ValueRefused(StoreError):
-    """Value that no column can hold, such as an integer of more than 64 bits."""
+    """Value that the database cannot store, such as an integer of more than 64 bits."""
 
 
 class StoreFromFuture(StoreError):
-    """Database of a newer version of Palaver."""
+    """Database created by a newer version of Palaver."""
 
 
 class IndexDamaged(PalaverError):
-    """File of an index generation that is missing or differs from the manifest."""
+    """Index file that is missing or differs from the manifest."""
 
     def __init__(self, path: Path, reason: str) -> None:
         self.path, self.reason = path, reason
@@ -366,7 +369,7 @@ class IndexDamaged(PalaverError):
 
 
 class IndexUnwritable(PalaverError):
-    """New index that cannot be written: disk full, or no permission. The previous one stays in use."""
+    """New index that cannot be written, for example because the disk is full. The previous index stays in use."""
 
     hint = "Nothing is lost, and search still works. Free some space, then run `palaver archive`."
 
@@ -380,7 +383,7 @@ class LeaseHeld(PalaverError):
 
 
 class ModelUnavailable(PalaverError):
-    """Embedding model that is missing or damaged, or whose library is not installed."""
+    """Embedding model that is missing or damaged, or that requires a library that is not installed."""
 
 
 class ServerNotReady(PalaverError):

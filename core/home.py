@@ -11,25 +11,24 @@ from .durability import sync
 from .errors import ConfigInvalid, StoreMissing, StoreReadOnly
 
 TOMBSTONE_FILE: Final = ".forgotten"
-"""Name of the tombstone file. Files with longer names are left from interrupted writes."""
+"""Name of the tombstone file. Files with this name and a suffix are left from interrupted writes."""
 MARKERS: Final = frozenset({"palaver.db", "redaction.key"})
-"""Files that identify a folder as a home; nothing in a home is ever archived."""
+"""Files that identify a folder as a home. Files in a home are never archived."""
 _KEY_BYTES: Final = 32
 DEMO: Final = Path(__file__).parents[1] / "archiver" / "demo"
-"""Packaged sample transcripts, for users who have none yet."""
+"""Packaged sample transcripts, for users who have no transcripts yet."""
 
 
 class Home(Struct, frozen=True):
-    """Folder with all of Palaver's data. Creating this value does not touch the disk."""
+    """Folder with all of Palaver's data. Creating an instance does not access the disk."""
 
     root: Path
 
     @classmethod
     def find(cls) -> "Home":
-        """Return the home: `PALAVER_HOME` if set, else the platform's data directory.
+        """Return the home: `PALAVER_HOME` if set, otherwise the platform's data directory.
 
-        Raises:
-            ConfigInvalid: if the variable is no absolute path of a folder.
+        Raises: ConfigInvalid: The variable is not the absolute path of a folder.
         """
         named = os.environ.get("PALAVER_HOME")
         if named is None or named == "":
@@ -46,17 +45,17 @@ class Home(Struct, frozen=True):
 
     @property
     def database(self) -> Path:
-        """Database with everything parsed, extracted and remembered."""
+        """Database with all parsed, extracted and remembered content."""
         return self.root / "palaver.db"
 
     @property
     def archive(self) -> Path:
-        """Raw archive: byte-exact copies of transcripts."""
+        """Folder of the raw archive: byte-exact copies of transcripts."""
         return self.root / "archive"
 
     @property
     def has_database(self) -> bool:
-        """True if there is a database with content."""
+        """True if a database with content exists."""
         try:
             return self.database.stat().st_size > 0
         except (FileNotFoundError, NotADirectoryError):
@@ -64,77 +63,77 @@ class Home(Struct, frozen=True):
 
     @property
     def is_lost(self) -> bool:
-        """True if raw copies exist, but their database does not."""
+        """True if raw copies exist but their database is missing."""
         # Checked again, because another process may have created the database and a raw copy in between.
         return not self.has_database and self.has_copies and not self.has_database
 
     @property
     def is_new(self) -> bool:
-        """True if nothing was ever archived here."""
+        """True if this home has never archived anything."""
         return not self.has_database and not self.is_lost
 
     @property
     def is_read_only(self) -> bool:
-        """True if the folder exists, and it or its database is not writable."""
+        """True if the folder exists and the folder or its database is not writable."""
         if not os.access(self.root, os.W_OK):
             return self.root.is_dir()
         return os.access(self.database, os.F_OK) and not os.access(self.database, os.W_OK)
 
     @property
     def has_copies(self) -> bool:
-        """True if there are raw copies, even without a database."""
+        """True if raw copies exist, even without a database."""
         return any(path.is_file() for path in self.archive.glob("[!.]*/**/*"))
 
     @property
     def tombstone_file(self) -> Path:
-        """Tombstones of deletions, beside the raw copies, so that they survive a lost database."""
+        """File with tombstones of deletions, stored beside the raw copies to survive the loss of the database."""
         return self.archive / TOMBSTONE_FILE
 
     @property
     def numbers(self) -> Path:
-        """Highest ids issued, so that a rebuilt database never reuses one."""
+        """File with the highest IDs issued, so that a rebuilt database never reuses an ID."""
         return self.archive / ".given"
 
     @property
     def changes(self) -> Path:
-        """Number of the last committed change."""
+        """File with the number of the last committed change."""
         return self.archive / ".changes"
 
     @property
     def backups(self) -> Path:
-        """Daily copies of the database, and damaged files that were replaced."""
+        """Folder with daily copies of the database, and damaged files that were replaced."""
         return self.root / "backups"
 
     @property
     def index(self) -> Path:
-        """Search index; derived, may be deleted at any time."""
+        """Folder of the search index. The index is derived data and can be deleted at any time."""
         return self.root / "index"
 
     @property
     def log(self) -> Path:
-        """Log of the background archiver: numbers and problems, never text of conversations."""
+        """Log of the background archiver. It contains numbers and problems, never text of conversations."""
         return self.root / "watch.log"
 
     @property
     def config(self) -> Path:
-        """Settings file; optional."""
+        """Optional settings file."""
         return self.root / "config.toml"
 
     @property
     def templates(self) -> Path:
-        """User's templates, each replacing the packaged one of the same name."""
+        """Folder with the user's templates. Each template replaces the packaged template of the same name."""
         return self.root / "templates"
 
     @property
     def key_file(self) -> Path:
-        """Key for the hashes of deleted items; include it in every backup."""
+        """File with the key for hashes of deleted items. Include it in every backup."""
         return self.root / "redaction.key"
 
     def key(self) -> bytes:
-        """Return the 32 random bytes of the archive's key, created once, for hashes of secrets and deleted items.
+        """Return the archive's key of 32 random bytes for hashes of secrets and deleted items.
 
-        With the key, guesses for a redacted secret can be tested. Without it, secrets get new placeholders, and nothing
-        is archived after a deletion until it is restored (`KeyLost`).
+        The key is created once. A person with the key can test guesses for a redacted secret. Without the key, secrets
+        get new placeholders. After a deletion, nothing is archived until the key is restored (`KeyLost`).
         """
         path = self.key_file
         try:
@@ -147,12 +146,12 @@ class Home(Struct, frozen=True):
         return path.read_bytes()
 
     def check(self) -> None:
-        """Raise `StoreMissing` if there is no database."""
+        """Raise `StoreMissing` if the database does not exist."""
         if not self.has_database:
             raise StoreMissing(self.root, copies=self.has_copies)
 
     def check_not_lost(self) -> None:
-        """Raise `StoreMissing` if the database of existing raw copies is missing."""
+        """Raise `StoreMissing` if raw copies exist but their database is missing."""
         if self.is_lost:
             raise StoreMissing(self.root, copies=True)
 
@@ -164,9 +163,7 @@ class Home(Struct, frozen=True):
     def make(self) -> None:
         """Create the folder, accessible only to its owner.
 
-        Raises:
-            ConfigInvalid: if it cannot be created.
-            StoreReadOnly: if it is read-only.
+        Raises: ConfigInvalid: The folder cannot be created. StoreReadOnly: The folder is read-only.
         """
         self.check_writable()
         try:
@@ -180,18 +177,18 @@ class Home(Struct, frozen=True):
             ) from None
 
     def prepare(self) -> None:
-        """Create the folder, unless it exists and is read-only."""
+        """Create the folder, unless it already exists and is read-only."""
         if not self.is_read_only:
             self.make()
 
 
 def is_home(folder: Path) -> bool:
-    """Return whether a folder is a home of any user; False if it may not be read."""
+    """Return whether a folder is a home of any user; return False if the folder is unreadable."""
     return any(os.access(folder / name, os.F_OK) for name in MARKERS)
 
 
 def home_of(path: Path) -> Path | None:
-    """Return the home that contains a path in its archive, or that the path is; None for other paths."""
+    """Return the home whose archive contains a path, or the home at the path; return None for other paths."""
     if is_home(path):
         return path
     return next(

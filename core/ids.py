@@ -1,7 +1,7 @@
-"""Public ids: a prefix for the kind of an item, and its key in the archive.
+"""Public IDs: a prefix for the kind of item, and the key of the item in the archive.
 
-Keys are decimal, because language models read these at the lowest cost: about one token per three digits. Callers treat
-ids as opaque; they are resolved by look-up.
+Keys are decimal because they cost language models the fewest tokens: about one token per three digits. Callers treat
+IDs as opaque and resolve them by look-up.
 """
 
 PREFIXES = {"observation": "obs-", "exchange": "ex-", "memory": "mem_", "chunk": "chunk_"}
@@ -10,12 +10,15 @@ _SPOKEN = {prefix[:-1]: prefix for prefix in PREFIXES.values()}
 
 
 def show(kind: str, key: int) -> str:
-    """Return the public id of an item, as in `obs-1042`. Chunks are stored as `document` or `code`, with one prefix."""
+    """Return the public ID of an item, such as `obs-1042`. Chunks stored as `document` or `code` share one prefix."""
     return f"{PREFIXES.get(kind, PREFIXES['chunk'])}{key}"
 
 
 def plain(public: str) -> str:
-    """Return an id in the form of `show`, also for `OBS-24`, `obs_24` or `obs-024`; empty for other text."""
+    """Return an ID in the canonical form of `show`; return an empty text for other input.
+
+    Variants such as `OBS-24`, `obs_24` and `obs-024` are accepted.
+    """
     name, _, digits = public.strip().lower().replace("_", "-").rpartition("-")
     if name not in _SPOKEN or not (digits.isdecimal() and digits.isascii()):
         return ""
@@ -23,12 +26,12 @@ def plain(public: str) -> str:
 
 
 def key(public: str, kind: str = "") -> int | None:
-    """Return the key in a public id; None for other text, or for an id of another `kind`."""
+    """Return the key in a public ID, or None for other text or an ID of another `kind`."""
     shown = plain(public)
     digits = shown.removeprefix(PREFIXES[kind]) if kind else shown.replace("_", "-").rpartition("-")[2]
     return int(digits) if digits.isdecimal() and len(digits) < 19 else None
 
 
 def bare(typed: str) -> int | None:
-    """Return the key for a number without a prefix; None for other text."""
+    """Return the key for a number without a prefix, or None for other text."""
     return int(typed) if typed.isascii() and typed.isdecimal() and len(typed) < 19 else None

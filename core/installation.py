@@ -1,4 +1,4 @@
-"""Installation: commands that install something into the environment that Palaver runs in."""
+"""Installation: shell commands that install packages into the environment that Palaver runs in."""
 
 import shlex
 import sys
@@ -12,8 +12,8 @@ DISTRIBUTION: Final = "palaver-archive"
 def install_command(requirement: str, *, upgrade: bool = False) -> str:
     """Return the shell command that installs a requirement into this environment.
 
-    The command names this interpreter, because the `pip` of a shell may belong to another environment. Environments
-    made by uv contain no pip; uv installs into them from outside.
+    The command uses the current interpreter, because the `pip` of a shell may belong to another environment.
+    Environments created by uv do not contain pip, so uv installs packages into them.
     """
     python = shlex.quote(sys.executable)
     installer = f"{python} -m pip install" if find_spec("pip") else f"uv pip install --python {python}"
@@ -26,5 +26,5 @@ def extra_command(extra: str) -> str:
 
 
 def upgrade_hint() -> str:
-    """Return the sentence that says how to upgrade Palaver."""
+    """Return a sentence with the command that upgrades Palaver."""
     return f"Upgrade Palaver: run `{install_command(DISTRIBUTION, upgrade=True)}`, or update your checkout."

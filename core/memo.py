@@ -8,9 +8,10 @@ Value = TypeVar("Value")
 
 
 class Memo(dict[Key, Value]):
-    """Values by their arguments, at most `most`; a full cache is emptied.
+    """Cache from arguments to values with at most `most` entries. A full cache is emptied.
 
-    Unlike `lru_cache` it keeps no reference to a bound method, so its owner is freed without garbage collection.
+    Unlike `lru_cache`, this cache does not keep a reference to a bound method, so its owner is freed without garbage
+    collection.
     """
 
     def __init__(self, most: int) -> None:

@@ -1,4 +1,4 @@
-"""Observations: typed knowledge extracted from conversations, each with lines as evidence."""
+"""Observations: typed knowledge extracted from conversations, with transcript lines as evidence."""
 
 import re
 from enum import StrEnum
@@ -11,19 +11,20 @@ from .errors import UnknownType
 from .tokens import count
 
 SUMMARY = "Session: "
-"""Beginning of the title of a session's summary."""
+"""Prefix of the title of every session summary."""
 DETAIL_TOKENS = 500
-"""Token limit of one item of layer 2, headings included."""
+"""Token limit of one item in layer 2, including headings."""
 _FRAME = 160
-"""Tokens of headings, labels and evidence around an observation.
+"""Estimated tokens of headings, labels and evidence around an observation.
 
-The mean over the 232 observations of 98 real sessions is 180 for one shown alone, and 145 for one of twenty.
+For the 232 observations of 98 real sessions, the mean is 180 tokens for a single observation, and 145 tokens per
+observation in a list of twenty.
 """
 _QUOTES = 3
-"""Pieces of evidence that layer 2 quotes."""
+"""Maximum number of quotes in layer 2."""
 _MARKS = '*`"“”„«»'
 _ENDS = ".…,:; "
-"""Characters that may end a repeated sentence differently."""
+"""Characters that are ignored at the end when sentences are compared."""
 
 
 class ObservationType(StrEnum):
@@ -42,10 +43,9 @@ class ObservationType(StrEnum):
 
     @classmethod
     def parse(cls, name: str) -> "ObservationType":
-        """Return the type for a name or alias.
+        """Return the type with this name or alias.
 
-        Raises:
-            UnknownType: for another name.
+        Raises: UnknownType: The name is unknown.
         """
         plain = name.strip().lower().replace("_", "-").replace(" ", "-")
         try:
@@ -70,7 +70,7 @@ _ALIASES = {
 
 
 class Evidence(Struct, frozen=True):
-    """Lines of an archived transcript (1-based, inclusive), and a short quote from them."""
+    """Lines of an archived transcript (1-based, inclusive), with a short quote."""
 
     start_line: int
     end_line: int
@@ -80,9 +80,9 @@ class Evidence(Struct, frozen=True):
 class Observation(Struct, frozen=True, dict=True):
     """Knowledge extracted from a conversation.
 
-    `origin` tells who said it ("human", "assistant", "tool"); code sets it, and it is never raised. `extractor` is the
-    version of the rules or prompt, so that observations can be replaced when it changes. Derived values are cached,
-    because rendering asks for them repeatedly.
+    `origin` is the source ("human", "assistant", "tool"). Code sets the origin and never raises it to a more trusted
+    value. `extractor` is the version of the rules or prompt, so that observations can be replaced when the version
+    changes. Derived values are cached, because rendering reads them repeatedly.
     """
 
     type: ObservationType
@@ -100,7 +100,7 @@ class Observation(Struct, frozen=True, dict=True):
 
     @property
     def lines(self) -> tuple[int, int] | None:
-        """First and last line of the evidence; None without any."""
+        """First and last line of the evidence; None if the observation has no evidence."""
         lines = [line for proof in self.evidence for line in (proof.start_line, proof.end_line)]
         return (min(lines), max(lines)) if lines else None
 
@@ -115,12 +115,12 @@ class Observation(Struct, frozen=True, dict=True):
 
     @property
     def quotes(self) -> tuple[Evidence, ...]:
-        """First pieces of evidence with a quote."""
+        """First pieces of evidence that have a quote."""
         return tuple(proof for proof in self.evidence if proof.quote)[:_QUOTES]
 
     @cached_property
     def new_quotes(self) -> tuple[Evidence, ...]:
-        """Quotes that no other text of the observation repeats word for word."""
+        """Quotes that do not repeat other text of the observation word for word."""
         if not self.quotes:
             return ()
         text = _normalized("\n".join((self.title, self.lead, self.narrative, *self.facts)))
@@ -128,7 +128,7 @@ class Observation(Struct, frozen=True, dict=True):
 
     @property
     def source_lines(self) -> tuple[int, ...]:
-        """Lines of the other quotes, ascending: the text of the observation is found there."""
+        """First lines of the quotes that repeat the observation's text, in ascending order."""
         return tuple(
             sorted({proof.start_line for proof in self.quotes} - {proof.start_line for proof in self.new_quotes})
         )
@@ -155,7 +155,7 @@ class Observation(Struct, frozen=True, dict=True):
 
 
 def _contains(text: str, words: str) -> bool:
-    """Return whether a normalized text contains words, ignoring markup and punctuation at their end."""
+    """Return whether a normalized text contains the given words, ignoring markup and trailing punctuation."""
     wanted = _normalized(words).rstrip(_ENDS)
     return bool(wanted) and re.search(rf"(?<!\w){re.escape(wanted)}(?!\w)", text) is not None
 

@@ -1,4 +1,4 @@
-"""Projects: root folder, and identity among projects of the same name."""
+"""Projects: root folder, and an identity that distinguishes projects of the same name."""
 
 import re
 from pathlib import Path
@@ -6,27 +6,27 @@ from typing import Final
 from urllib.parse import urlsplit
 
 MNEMONICS: Final = ".mnemonics"
-"""Folder of a project's memory files."""
+"""Name of the folder with a project's memory files."""
 WORKTREE: Final = re.compile(r"[/\\]\.(?:claude[/\\])?worktrees[/\\].*")
-"""End of the paths that agents give to worktrees of a repository."""
+"""Suffix of the paths that agents give to worktrees of a repository."""
 _CONFIG_MAX: Final = 1_000_000
 _SCP: Final = re.compile(r"(?:[^@/:]+@)?(?P<host>[^@/:]{2,}):(?P<path>.+)")
-"""Address `git@host:path`, as git and ssh write it; a single letter before the colon is a drive."""
+"""Pattern for addresses such as `git@host:path`. A single letter before the colon is a drive."""
 
 
 def root_of(folder: Path) -> Path:
-    """Return the nearest parent folder with memory files or a repository; the folder itself without any."""
+    """Return the nearest parent folder with memory files or a repository, else the folder itself."""
     here = Path(WORKTREE.sub("", str(folder))) if not folder.exists() else folder
     here = here.resolve()
     return next((each for each in (here, *here.parents) if _marked(each)), here)
 
 
 def identity_of(root: Path) -> str:
-    """Return the identity of a project: its git remote as `host/path`, else the path of its repository.
+    """Return the identity of a project: its git remote as `host/path`, or the path of its repository without a remote.
 
     All worktrees and all clones of one remote are one project. The remote is read from the git configuration of the
-    folder. `git clone` writes that file on this machine, and no commit can change it, so a repository cannot choose
-    which project it is. Only who unpacks a foreign archive with a `.git` folder in it takes over a foreign choice.
+    folder. `git clone` writes this file locally and no commit can change it, so a repository cannot choose its
+    identity. The exception is an archive that was unpacked together with its `.git` folder.
     """
     git = _git_folder(root)
     if git is None:
@@ -35,7 +35,7 @@ def identity_of(root: Path) -> str:
 
 
 def main_worktree(root: Path) -> Path:
-    """Return the folder that names a project: for a worktree, that of its repository."""
+    """Return the main folder of a project: for a worktree, the folder of its repository."""
     git = _git_folder(root)
     return git.parent if git is not None and git.name == ".git" else root
 
@@ -45,7 +45,7 @@ def _marked(folder: Path) -> bool:
 
 
 def _git_folder(root: Path) -> Path | None:
-    """Return the folder that all worktrees of a repository share; None without a repository."""
+    """Return the folder shared by all worktrees of a repository, or None without a repository."""
     dot = root / ".git"
     if dot.is_dir():
         return dot
@@ -58,7 +58,7 @@ def _git_folder(root: Path) -> Path | None:
 
 
 def _remote(git: Path) -> str:
-    """Return the address of `origin`, else of the first remote, without scheme, account and password."""
+    """Return the address of `origin` or of the first remote, without scheme, account and password."""
     from configparser import ConfigParser, Error
 
     config = ConfigParser(strict=False, allow_no_value=True, interpolation=None)
@@ -85,7 +85,7 @@ def _plain(url: str, root: Path) -> str:
 
 
 def _read(file: Path) -> str:
-    """Return the text of a small regular file; empty if there is none."""
+    """Return the text of a small regular file, or an empty text if the file does not exist."""
     try:
         if not file.is_file() or file.stat().st_size > _CONFIG_MAX:
             return ""

@@ -1,6 +1,6 @@
-"""Recursion guard: recognise Palaver's own text in transcripts.
+"""Recursion guard: detect Palaver's own text in transcripts.
 
-Its replies and prompts are no new knowledge, and would displace their sources in search results.
+Palaver's replies and prompts contain no new knowledge, and would displace their sources in search results.
 """
 
 import re
@@ -8,7 +8,7 @@ from enum import StrEnum
 from functools import lru_cache
 
 OWN_PROMPT_MARK = "[palaver: own prompt]"
-"""Beginning of every prompt that Palaver sends to a model or an agent."""
+"""Prefix of every prompt that Palaver sends to a model or an agent."""
 
 _NAME = "palaver"
 _TOOL = re.compile(r"(?:mcp_+)?(?:plugin_)?palaver(?:_palaver)?[_./:-]+\w")
@@ -25,20 +25,23 @@ _FENCE = "recalled"
 
 
 class Own(StrEnum):
-    """Reason why a line is Palaver's own; skipped lines are counted by it."""
+    """Reason why a line is Palaver's own. Skipped lines are counted by reason."""
 
     FOLDER = "own-folder"
-    """Written while an agent worked in the folder with Palaver's data."""
+    """Line written while an agent worked in the folder with Palaver's data."""
     RUN = "own-run"
-    """Part of a conversation that Palaver started, or that did nothing but ask Palaver."""
+    """Part of a conversation that Palaver started, or that only queried Palaver."""
     TOOL = "own-tool"
-    """Call of one of Palaver's tools, or its result."""
+    """Call of a Palaver tool, or its result."""
     RECALLED = "own-recalled"
-    """Nothing but text that Palaver returned."""
+    """Line that contains only text returned by Palaver."""
 
 
 def is_suspect(text: str, tool: str) -> bool:
-    """Return whether a text or the name of its tool may contain a mark of Palaver; hardly any does."""
+    """Return whether a text or its tool name contains a word that occurs in all of Palaver's own text.
+
+    This quick check rejects almost all texts.
+    """
     return _NAME in text or _FENCE in text or _NAME in tool
 
 
@@ -49,20 +52,20 @@ def is_own_prompt(text: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def is_own_tool(name: str) -> bool:
-    """Return whether a tool belongs to Palaver's server, under any of the names that agents use."""
+    """Return whether a tool belongs to Palaver's server. Names in the formats of all agents are recognised."""
     return _TOOL.match(name) is not None
 
 
 def is_own_command(command: str) -> bool:
-    """Return whether a shell command does nothing but query Palaver."""
+    """Return whether a shell command only queries Palaver."""
     return "palaver" in command and _COMMAND.match(command) is not None
 
 
 def without_recalled(text: str, *, shortened: bool) -> str:
-    """Return the text without the parts between the markers of a reply.
+    """Return the text without the parts between the opening and closing marker of a reply.
 
-    A `shortened` text may have lost one marker; then it is cut from its beginning, or to its end. Both markers of a
-    reply have the same random number, so a marker in quoted text has no effect.
+    A `shortened` text may have lost one marker. In that case, remove the text before a closing marker or after an
+    opening marker. Both markers of a reply have the same random number, so a marker in quoted text has no effect.
     """
     if _FENCE not in text:
         return text

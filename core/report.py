@@ -1,4 +1,4 @@
-"""Reports of ingest runs and the state of the archive, for `up`, `archive` and `status`."""
+"""Reports of ingest runs and of the state of the archive, for `up`, `archive` and `status`."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from .errors import ModelUnavailable, SourceUnreadable
 
 
 class Unsearched(Struct):
-    """Folders not searched for transcripts: Palaver homes, and directory links that leave their root."""
+    """Folders not searched for transcripts: Palaver homes, and directory links that lead outside their root."""
 
     homes: set[Path] = field(default_factory=set[Path])
     links: set[Path] = field(default_factory=set[Path])
@@ -19,9 +19,9 @@ class Unsearched(Struct):
 class IngestReport(Struct):
     """Result of reading transcripts in an ingest run.
 
-    `lines` and `exchanges` were parsed; exchanges that grew are parsed again. Of the files seen, `foreign` ones have an
-    unknown format, and `excluded` ones are excluded by the settings. `still_archived` sessions were archived before.
-    `reread` raw copies were parsed again with newer rules, `outdated` ones are left for the next run.
+    `lines` and `exchanges` count parsed items; exchanges that grew are parsed again. `foreign` files have an unknown
+    format, and `excluded` files are excluded by the settings. `still_archived` sessions were archived before. `reread`
+    raw copies were parsed again with newer rules; `outdated` raw copies are left for the next run.
     """
 
     seen: int = 0
@@ -38,7 +38,7 @@ class IngestReport(Struct):
 
 
 class Compression(Struct):
-    """Raw copies that were compressed, their bytes before and after, and those left for the next run."""
+    """Compressed raw copies, their size in bytes before and after, and the number left for the next run."""
 
     compressed: int = 0
     before: int = 0
@@ -48,7 +48,7 @@ class Compression(Struct):
 
 
 class VerifiedCopies(Struct):
-    """Copies that were verified, and the damaged ones among them that were repaired or not."""
+    """Number of verified raw copies, with the repaired and the unrepaired damaged copies."""
 
     checked: int = 0
     repaired: int = 0
@@ -56,7 +56,7 @@ class VerifiedCopies(Struct):
 
 
 class ExportedFile(Struct, frozen=True):
-    """Exported file of an agent: archive path, path written to, size in bytes, SHA-256."""
+    """Exported file of an agent: archive path, output path, size in bytes, SHA-256."""
 
     archived: str
     path: Path
@@ -65,10 +65,10 @@ class ExportedFile(Struct, frozen=True):
 
 
 class Exported(Struct):
-    """Result of an export to a folder; `present` files existed already with the same content.
+    """Result of an export to a folder. `present` counts files that already existed with the same content.
 
-    The raw copies of `unverified` files have no checksums yet. `warnings` are about exported copies, `problems` about
-    others.
+    The raw copies of `unverified` files have no checksums yet. `warnings` concern exported copies; `problems` concern
+    copies that were not exported.
     """
 
     folder: Path
@@ -82,8 +82,8 @@ class Exported(Struct):
 class Report(Struct):
     """Result of all stages. Times are seconds from the start.
 
-    `model` is the reason why semantic search is unavailable, if it is. `elsewhere` is True if another process observes
-    and embeds at the moment, `reindexed` if the index of another version was rebuilt.
+    `model` is the reason why semantic search is unavailable, if any. `elsewhere` is True if another process is
+    currently observing and embedding. `reindexed` is True if an index of another version was rebuilt.
     """
 
     ingested: IngestReport = field(default_factory=IngestReport)
@@ -98,7 +98,10 @@ class Report(Struct):
 
 
 class StageState(Struct, frozen=True):
-    """State of a stage: its last success, and its last problem with the time; None and empty if there was none."""
+    """State of a stage: the time of its last success, and its last problem with the time.
+
+    Times are None and the problem is empty if no such event occurred.
+    """
 
     name: str
     succeeded: Milliseconds | None
@@ -112,14 +115,14 @@ class StageState(Struct, frozen=True):
 
 
 class Holder(Struct, frozen=True):
-    """Process that holds a lease, and the start of the lease."""
+    """Process that holds a lease, and the time it acquired the lease."""
 
     who: str
     since: Milliseconds
 
 
 class LineCount(NamedTuple):
-    """Copy whose lines are not all accounted for."""
+    """Raw copy with lines that are neither parsed nor skipped."""
 
     path: str
     lines: int
@@ -127,14 +130,14 @@ class LineCount(NamedTuple):
 
 
 class FileProblem(NamedTuple):
-    """File that could not be read or is damaged, and the reason."""
+    """File that is unreadable or damaged, with the reason."""
 
     path: Path | str
     reason: str
 
 
 class KindCount(NamedTuple):
-    """Number of different secrets of a kind, and of all their occurrences."""
+    """Number of different secrets of a kind, and number of their occurrences."""
 
     different: int
     times: int
@@ -143,13 +146,13 @@ class KindCount(NamedTuple):
 class Status(Struct, frozen=True):
     """State of the archive.
 
-    Always `lines == parsed + repeated + sum(skipped.values())`, in total and in every raw copy.
+    `lines == parsed + repeated + sum(skipped.values())` always holds, in total and for every raw copy.
 
-    `pending_bytes` belong to incomplete last lines. `index_lag` counts changes that are not in the published index
-    (they are still searched); `index` describes the index, and `index_usable` is False if search does not use it.
-    `unaccounted` are raw copies that violate the sum. `problems` are files that could not be read at the last attempt.
-    `refused` facts have no evidence. `watcher` is the background archiver, if it runs. `verified` raw copies were
-    verified at `verified_since` or later; `damaged` ones failed. `given_up` requests to a language model are not
+    `pending_bytes` belong to incomplete last lines. `index_lag` counts changes that are not in the published index but
+    are still searched. `index` describes the index; `index_usable` is False if search does not use it. `unaccounted`
+    raw copies violate the equation. `problems` are files that could not be read at the last attempt. `refused` facts
+    have no evidence. `watcher` is the background archiver, if running. `verified` raw copies were verified at
+    `verified_since` or later; `damaged` raw copies failed verification. `given_up` requests to a language model are not
     retried automatically.
     """
 
@@ -181,7 +184,7 @@ class Status(Struct, frozen=True):
 
 
 class SessionSecrets(Struct, frozen=True):
-    """Number of redacted secrets in one raw copy by kind, never the secrets themselves."""
+    """Number of redacted secrets in one raw copy by kind, without the secrets."""
 
     session_id: str
     project: str
@@ -192,8 +195,8 @@ class SessionSecrets(Struct, frozen=True):
 class Secrets(Struct, frozen=True):
     """Redacted secrets of the whole archive.
 
-    `kinds` counts different secrets and occurrences. `outdated` raw copies were parsed with older rules. `memories`
-    counts occurrences by the id of a memory.
+    `kinds` counts different secrets and occurrences. `outdated` raw copies were parsed with older rules. `memories` has
+    the number of occurrences for each memory ID.
     """
 
     version: str

@@ -7,7 +7,7 @@ from .errors import PalaverError
 
 
 class Usage(Struct, frozen=True):
-    """Tokens of one or more calls, as the provider counted them. `tokens_in` excludes cached tokens."""
+    """Tokens of one or more calls, as counted by the provider. `tokens_in` excludes cached tokens."""
 
     tokens_in: int = 0
     cache_written: int = 0
@@ -16,7 +16,7 @@ class Usage(Struct, frozen=True):
 
 
 class Spent(Struct, frozen=True):
-    """Calls to one model for one purpose. `unanswered` calls may have been charged although no answer was received."""
+    """Calls to one model for one purpose. `unanswered` calls may have been charged although no answer arrived."""
 
     model: str
     reason: str
@@ -29,7 +29,7 @@ class Spent(Struct, frozen=True):
 class Estimate(Struct, frozen=True):
     """Estimated cost of sending `exchanges`: `cost` for single calls, `batch` for batches.
 
-    `skipped` exchanges have too little text; `private` ones belong to projects that are never sent.
+    `skipped` exchanges have too little text. `private` exchanges belong to projects that are never sent.
     """
 
     model: str
@@ -46,8 +46,8 @@ class Estimate(Struct, frozen=True):
 class Extraction(Struct):
     """Result of one run of the language model stage.
 
-    `learned` exchanges got observations, `nothing` counts those without; `refused` facts have no evidence. `stopped` is
-    the error that ended the run early.
+    `learned` counts exchanges with new observations, `nothing` counts exchanges without any. `refused` facts have no
+    evidence. `stopped` is the error that ended the run early.
     """
 
     asked: int = 0
@@ -77,10 +77,10 @@ class DeadLetter(Struct, frozen=True):
 
 
 class ReadingCosts(Struct, frozen=True):
-    """Estimated tokens for reading the last `exchanges` with observations.
+    """Estimated tokens for reading the last `exchanges` that have observations.
 
-    As observations in layer 2, as prompts and answers only, or as full transcripts with thinking, calls and shortened
-    results.
+    The exchanges are read as observations in layer 2, as prompts and answers only, or as full transcripts with
+    thinking, calls and shortened results.
     """
 
     exchanges: int = 0
@@ -91,7 +91,7 @@ class ReadingCosts(Struct, frozen=True):
 
 
 class Stats(Struct, frozen=True):
-    """Costs so far, the rest of each budget, and the reading costs of observations and transcripts."""
+    """Costs so far, remaining budgets, and the reading costs of observations and transcripts."""
 
     spent: list[Spent] = field(default_factory=list[Spent])
     left: dict[str, NanoDollars] = field(default_factory=dict[str, int])

@@ -1,4 +1,4 @@
-"""Text without terminal escapes, and valid in UTF-8."""
+"""Text cleaning: remove terminal escapes and invalid Unicode; find similar names."""
 
 import re
 from collections.abc import Iterable
@@ -7,23 +7,20 @@ _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@
 
 
 def without_ansi(text: str) -> str:
-    """Return the text without terminal escapes, whole or truncated."""
+    """Return the text without terminal escapes, complete or truncated."""
     return _ANSI.sub("", text).replace("\x1b", "") if "\x1b" in text else text
 
 
 def readable(text: str) -> str:
-    """Return the text with U+FFFD for lone surrogates, which UTF-8 and tokenizers cannot encode."""
+    """Return the text with U+FFFD in place of lone surrogates, which UTF-8 and tokenizers cannot encode."""
     return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def similar_names(name: str, known: Iterable[str], *, least: int = 75, limit: int = 3) -> list[str]:
     """Return the names with the most similar spelling, best first.
 
-    Args:
-        name: The name to compare.
-        known: Names to choose from.
-        least: Least similarity, 0 to 100.
-        limit: Most names to return.
+    Args: name: The name to compare. known: Names to choose from. least: Minimum similarity, 0 to 100. limit: Maximum
+    number of names to return.
     """
     from rapidfuzz import fuzz, process  # takes 35 ms, and few commands need it
 

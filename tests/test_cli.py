@@ -579,7 +579,7 @@ def test_control_c_loses_nothing(tmp_path: Path) -> None:
 
     assert (process.returncode, told.count(b"\n")) == (130, 1)
     assert b". Searchable after" in told
-    assert b"palaver: stopped. Nothing is lost; run the same command to resume." in shown
+    assert b"palaver: stopped. No data is lost. Run the same command again to resume." in shown
     assert b"Traceback" not in shown
     state = answer("status")
     assert (state["exchanges"], state["unobserved"]) == (3000, 0)

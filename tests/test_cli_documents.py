@@ -54,8 +54,8 @@ def test_a_folder_is_indexed_listed_and_deleted(folder: Path) -> None:
     assert listed.startswith("2 files in 2 chunks:\n\n[pots] 2 chunks\n")
     assert str(folder / "guide.md") in listed
 
-    assert palaver("documents", "forget", "docs/guide.md").stdout.startswith("Removed 1 chunk;")
-    assert palaver("documents", "forget", "--namespace", "pots").stdout.startswith("Removed 1 chunk;")
+    assert palaver("documents", "forget", "docs/guide.md").stdout.startswith("Removed 1 chunk from the index.")
+    assert palaver("documents", "forget", "--namespace", "pots").stdout.startswith("Removed 1 chunk from the index.")
     assert palaver("documents", "list").stdout == "No documents indexed. Run `palaver index PATH`.\n"
     assert (folder / "guide.md").exists()
 
@@ -118,8 +118,8 @@ def test_missing_documents_are_reported(folder: Path) -> None:
     palaver("index", str(folder / "guide.md"))
 
     assert palaver("documents", "forget", "elsewhere", code=2).stderr == (
-        "palaver: Nothing matches.\nSee `palaver documents list`.\n"
+        "palaver: No indexed document matches.\nRun `palaver documents list` to see indexed documents.\n"
     )
     told = json.loads(palaver("documents", "forget", "elsewhere", "--json", code=2).stdout)
-    assert told["error"]["message"] == "Nothing matches."
+    assert told["error"]["message"] == "No indexed document matches."
     assert "Name files or folders" in palaver("documents", "forget", code=2).stderr

@@ -188,7 +188,7 @@ def test_only_resumable_commands_suggest_resuming(
     for words in (typed, [*typed, "--json"]):
         assert report_failure(KeyboardInterrupt(), words) == 130
         said = "".join(capsys.readouterr())
-        assert ("stopped" in said, "run the same command to resume" in said) == (True, goes_on)
+        assert ("stopped" in said, "Run the same command again to resume" in said) == (True, goes_on)
 
 
 @pytest.mark.parametrize("typed", ["--yes", "--eras", "--forc", "--erase-no"])
@@ -200,18 +200,18 @@ def test_options_that_delete_are_never_suggested(typed: str) -> None:
     told = failure(palaver("forget", "mem_1", typed, "--json"))["message"]
 
     assert told == (
-        f"No such option '{typed}'. Memories are forgotten at once by id; anything else shows a preview, "
-        "which --confirm TOKEN confirms"
+        f"No such option '{typed}'. Memories are forgotten immediately; for other targets, "
+        "--confirm TOKEN confirms a preview"
     )
     assert "--mentions" in failure(palaver("forget", "--mention", "--json"))["message"]
-    assert "at once" not in failure(palaver("documents", "forget", "--yes", "--json"))["message"]
+    assert "immediately" not in failure(palaver("documents", "forget", "--yes", "--json"))["message"]
 
 
 def test_an_option_that_looks_like_a_query_gets_a_hint() -> None:
     """An unknown option of `search` gets a hint on how to search for it; a likely typo gets a suggestion."""
     meant, mistyped = (failure(palaver("search", typed, "--json"))["message"] for typed in ("--no-verify", "--limt"))
 
-    assert meant == """No such option '--no-verify'. To search for it: palaver search '"--no-verify"'"""
+    assert meant == """No such option '--no-verify'. To search for this text: palaver search '"--no-verify"'"""
     assert "--limit" in mistyped
 
 
@@ -248,4 +248,4 @@ def test_an_empty_path_is_rejected(arguments: list[str]) -> None:
     result = palaver(*arguments)
 
     assert (result.exit_code, result.stdout) == (2, "")
-    assert "an empty path; name a file or folder, or `.` for this one" in result.stderr
+    assert "the path is empty; give a file or folder, or `.` for the current folder" in result.stderr

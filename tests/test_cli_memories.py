@@ -47,7 +47,7 @@ def test_contradictions_are_reported_with_their_judge() -> None:
     said = palaver("remember", "The staging server listens on port 9000").stdout
     assert "It contradicts mem_1" in said
     assert "judged by rules)" in said
-    assert "To keep one: palaver forget mem_1, or palaver forget mem_2 (new).\n" in said
+    assert "To keep one memory, run palaver forget mem_1 (old) or palaver forget mem_2 (new).\n" in said
     assert "Already stored as mem_2" in palaver("remember", "The staging server listens on port 9000").stdout
     assert "mem_1 and mem_2 contradict each other; palaver forget ID" in palaver("recall", "staging port").stdout
     assert told("recall", "staging port")["contradictions"] == [["mem_1", "mem_2"]]
@@ -56,7 +56,7 @@ def test_contradictions_are_reported_with_their_judge() -> None:
     assert "forgets the other" in begins
 
     replaced = palaver("remember", "The staging server no longer listens on port 9000, it was moved to port 80").stdout
-    assert "To restore the old one: palaver memories undo mem_" in replaced
+    assert "To restore the old memory: palaver memories undo mem_" in replaced
     assert "Restored mem_2, which was superseded; it is active." in palaver("memories", "undo", "mem_2").stdout
 
 
@@ -127,7 +127,7 @@ def test_an_uncertain_replacement_is_shown_as_proposed() -> None:
 
     assert "It may replace mem_1: Builds must finish within 10 minutes" in said
     assert "It replaces" not in said
-    assert "To keep one: palaver forget mem_1" in said
+    assert "To keep one memory, run palaver forget mem_1" in said
     assert {each["id"]: each["state"] for each in told("memories", "list")["memories"]} == {
         "mem_1": "active",
         "mem_2": "active",
@@ -148,7 +148,7 @@ def test_a_context_fits_its_budget(core: MemoryCore) -> None:
     assert said.index("Golden Rules") < said.index("Always use type hints") < said.index("Chose FastAPI")
     assert "Django" not in said
     small = palaver("context", "--budget", "60")
-    assert (small.stdout, small.stderr) == ("", "No memory fits into 60 tokens; 2 left out. Use a larger --budget.\n")
+    assert (small.stdout, small.stderr) == ("", "No memory fits into 60 tokens; omitted: 2. Use a larger --budget.\n")
     counted = told("context")
     assert (counted["memory_count"], counted["golden_rule_count"]) == (2, 1)
     assert counted["token_estimate"] <= 4000
@@ -334,9 +334,9 @@ def test_a_missing_context_has_a_reason_on_a_terminal(tmp_path: Path, monkeypatc
             "Namespaces with memories: project:shop. Store one with `palaver remember TEXT`.",
         ],
         [
-            "No memory of project:kitchen is both trusted and relevant for a new session.",
-            "Sessions start with rules, preferences, decisions and patterns; find others with `palaver recall WORDS`.",
-            "Memory files of a repository are omitted until you trust them: `palaver mnemonics allow`.",
+            "No memory in project:kitchen is both trusted and relevant for a new session.",
+            "Sessions start with rules, preferences, decisions and patterns. `palaver recall WORDS` finds others.",
+            "Memory files of a repository are omitted until you run `palaver mnemonics allow`.",
         ],
         ["no archive at /no/such/home", "Run `palaver up` to create one."],
     ]

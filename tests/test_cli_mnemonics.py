@@ -36,7 +36,7 @@ def test_a_cloned_memory_file_is_in_no_context_until_its_folder_is_allowed(clone
     """Only a user at a terminal, or `--yes`, can allow it, and revoke it."""
     assert RULE not in palaver("context", "--project", str(clone)).stdout
     assert "preference/x.md" in palaver("mnemonics", "allow", str(clone), code=2).output
-    assert "No folder is allowed" in palaver("mnemonics", "list").stdout
+    assert "No folders are allowed" in palaver("mnemonics", "list").stdout
     assert "has 1 memory file:" in palaver("mnemonics", "allow", str(clone), "--yes").output
     assert RULE in palaver("context", "--project", str(clone)).stdout
     listed = json.loads(palaver("mnemonics", "list", "--json").stdout)

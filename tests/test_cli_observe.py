@@ -173,7 +173,7 @@ def test_a_run_can_be_interrupted(home: Home, provider: FakeProvider) -> None:
         _, said = running.communicate(timeout=200)
 
     assert running.returncode == 130
-    assert said == "\npalaver: stopped. Nothing is lost; run the same command to resume.\n"
+    assert said == "\npalaver: stopped. No data is lost. Run the same command again to resume.\n"
     total = answer("observe", "--estimate")["exchanges"]
     assert answer("observe")["learned"] + answer("observe")["learned"] == total
     assert sum(row["unanswered"] for row in answer("stats")["spent"]) == 1

@@ -69,7 +69,7 @@ def test_proposals_are_shown_with_their_source(waiting: list[str]) -> None:
     shown = palaver("memories", "review").stdout
     assert f"{waiting[0]}  Preference for project:" in shown
     assert f"Source: you said it in session {SESSION}" in shown
-    assert "None is stored yet" in palaver("observe", "--preferences").stdout
+    assert "These preferences are not stored yet" in palaver("observe", "--preferences").stdout
     assert answer("memories", "list", "--all")["total"] == 1
 
 
@@ -84,7 +84,7 @@ def test_approved_proposals_are_stored_and_declined_ones_never_return(waiting: l
     done = answer("memories", "review", "--approve", first, "--decline", second, "--approve", proven)
     assert done == {"approved": {first: done["approved"][first], proven: proven}, "declined": [second]}
 
-    assert palaver("memories", "review").stdout == "Nothing is waiting for a review.\n"
+    assert palaver("memories", "review").stdout == "No proposals to review.\n"
     assert "No new preference" in palaver("observe", "--preferences").stdout
     stored = answer("memories", "list")["memories"]
     assert {each["content"]: each["type"] for each in stored} == {

@@ -70,7 +70,7 @@ def test_service_is_installed_and_started(unit: Path, calls: Path) -> None:
     assert shown.exit_code == 0
     assert unit.read_text() == service("--print").stdout
     assert unit.read_text() in shown.stdout
-    assert "Started" in shown.stdout
+    assert "Service started." in shown.stdout
     wanted = ["--user daemon-reload", "--user enable palaver.service", "--user restart palaver.service"]
     assert calls.read_text().splitlines() == wanted
     told = json.loads(service("--yes", "--json").stdout)
@@ -108,9 +108,7 @@ def at_a_terminal(_: object) -> bool:
     return True
 
 
-@pytest.mark.parametrize(
-    ("typed", "code", "told"), [("n\n", 0, "Nothing was written or started."), ("", 130, "stopped")]
-)
+@pytest.mark.parametrize(("typed", "code", "told"), [("n\n", 0, "Service not installed."), ("", 130, "stopped")])
 def test_on_a_terminal_the_user_is_asked_first(
     typed: str, code: int, told: str, unit: Path, calls: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 SECTIONS: Final = {
     "Ingest": {
-        "up": ("archive", "Archive all your agents' history and index it."),
+        "up": ("archive", "Archive and index all your agents' history."),
         "archive": ("archive", "Archive files or folders of transcripts."),
         "watch": ("watch", "Archive transcripts as agents write them."),
         "setup": ("setup", "Run Palaver as a background service."),
@@ -39,7 +39,7 @@ SECTIONS: Final = {
         "memories": ("memories", "List, show, edit and undo memories."),
         "mnemonics": ("mnemonics", "Choose which memory files to trust."),
         "context": ("context", "Print the memories for a new session."),
-        "observe": ("observe", "Extract observations, by rules or a model."),
+        "observe": ("observe", "Extract observations by rules or a model."),
     },
     "Agent integration": {
         "mcp": ("mcp", "Serve tools to an agent."),
@@ -53,7 +53,7 @@ SECTIONS: Final = {
         "rebuild": ("rebuild", "Rebuild the index, or re-parse the archive."),
         "model": ("model", "Show or change the embedding model."),
         "export": ("export", "Restore the agents' own files."),
-        "redact": ("redact", "List redacted secrets by kind and place."),
+        "redact": ("redact", "List redacted secrets by kind and location."),
         "forget": ("forget", "Delete conversations or memories."),
     },
     "Help": {
@@ -189,9 +189,9 @@ def main() -> None:
     `read` prints the conversation.
 
     All data is stored in PALAVER_HOME; nothing leaves this machine. Only two features use the network:
-    `palaver model use` may download a model, and with an API key and a budget `palaver observe` asks a language model
-    (so do `palaver remember` and the MCP tools that compare memories, with `llm_judge = true` in config.toml).
+    `palaver model use` may download a model. With an API key and a budget, `palaver observe` calls a language model.
+    With `llm_judge = true` in config.toml, `palaver remember` and the MCP tools that compare memories call it, too.
 
-    Exit status: 0 success, 1 failure, 2 usage error, 130 interrupted. With --json, errors are JSON as well:
+    Exit status: 0 success, 1 failure, 2 usage error, 130 interrupted. With --json, errors are JSON objects:
     {"error": {"kind", "message", "hint"}}.
     """

@@ -30,13 +30,15 @@ _FEW: Final = 3
 @click.command()
 @in_project
 @click.option("--query", default="", metavar="WORDS", help="Topic of the session.")
-@click.option("--budget", type=int, default=4000, show_default=True, metavar="TOKENS", help="Maximum tokens.")
+@click.option(
+    "--budget", type=int, default=4000, show_default=True, metavar="TOKENS", help="Maximum tokens in the output."
+)
 @as_json
 def context(*, project: str | None, query: str, budget: int, as_json: bool) -> None:
     """Print the memories for a new session in this folder: golden rules, preferences, decisions.
 
-    Prints nothing if nothing is relevant; the reason goes to stderr (except in hooks). Low-confidence memories, and
-    global memories of agents without your approval, are omitted.
+    If no memory is relevant, the output is empty and the reason goes to stderr (except in hooks). Low-confidence
+    memories are omitted. Global memories stored by agents are omitted until you approve them.
     """
     near: list[str] | None = None
     text = ""
@@ -74,14 +76,14 @@ def context(*, project: str | None, query: str, budget: int, as_json: bool) -> N
     if text:
         click.echo(text, nl=False)
     elif chosen.left_out:
-        complain(f"No memory fits into {budget} tokens; {chosen.left_out} left out. Use a larger --budget.")
+        complain(f"No memory fits into {budget} tokens; omitted: {chosen.left_out}. Use a larger --budget.")
     elif near is not None:
         return
     elif namespace in known:
         _hint(
-            f"No memory of {namespace} is both trusted and relevant for a new session.",
-            "Sessions start with rules, preferences, decisions and patterns; find others with `palaver recall WORDS`.",
-            "Memory files of a repository are omitted until you trust them: `palaver mnemonics allow`.",
+            f"No memory in {namespace} is both trusted and relevant for a new session.",
+            "Sessions start with rules, preferences, decisions and patterns. `palaver recall WORDS` finds others.",
+            "Memory files of a repository are omitted until you run `palaver mnemonics allow`.",
         )
     else:
         others = f"Namespaces with memories: {', '.join(list(known)[:5])}." if known else "No memories stored yet."

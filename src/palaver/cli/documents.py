@@ -23,22 +23,26 @@ from palaver.templates.json_output import to_json
 from .options import as_json, not_empty
 from .output import print_json, print_page, progress_bars, renderer
 
-namespaced = click.option("--namespace", metavar="NAME", help="Only this namespace.")
+namespaced = click.option("--namespace", metavar="NAME", help="Only documents in this namespace.")
 
 
 @click.command()
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...", callback=not_empty)
 @click.option(
-    "--namespace", default=DEFAULT_NAMESPACE, show_default=True, metavar="NAME", help="Namespace to index them in."
+    "--namespace",
+    default=DEFAULT_NAMESPACE,
+    show_default=True,
+    metavar="NAME",
+    help="Namespace for the indexed documents.",
 )
 @click.option("--flat", is_flag=True, help="Do not index subfolders.")
 @as_json
 def index(paths: Sequence[str], *, namespace: str, flat: bool, as_json: bool) -> None:
     """Index files or folders of Markdown, text, Python and PDF documents for search.
 
-    `palaver search` finds them with everything else; --project NAME restricts it to a namespace. Unchanged files are
-    skipped, changed files replaced, and deleted files removed. Links, hidden files and installed packages are ignored.
-    Secrets are redacted. The command can be interrupted at any time.
+    `palaver search` also searches indexed documents; --project NAME restricts a search to one namespace. Unchanged
+    files are skipped, changed files replaced, and deleted files removed. Links, hidden files and installed packages
+    are ignored. Secrets are redacted. You can interrupt the command at any time.
     """
     done, places, wrong = IndexedDirectory(), [Path(path).expanduser() for path in paths], 0
     with _documents(places) as documents, progress_bars() as report:
@@ -90,20 +94,22 @@ def list_(*, as_json: bool) -> None:
 @namespaced
 @as_json
 def forget(paths: Sequence[str], *, namespace: str | None, as_json: bool) -> None:
-    """Remove files, folders or a whole namespace from the index. The files themselves stay."""
+    """Remove files, folders or a whole namespace from the index. The files on disk are not deleted."""
     if not paths and namespace is None:
-        raise click.UsageError("Name files or folders, or a --namespace.")
+        raise click.UsageError("Name files or folders to remove, or a --namespace.")
     with _held() as held:
         if paths:
             gone = sum(held.delete_file(path, namespace) + held.delete_directory(path, namespace) for path in paths)
         else:
             gone = held.delete_namespace(str(namespace))
     if not gone:
-        raise InvalidInput("Nothing matches.", hint="See `palaver documents list`.")
+        raise InvalidInput(
+            "No indexed document matches.", hint="Run `palaver documents list` to see indexed documents."
+        )
     if as_json:
         print_json({"deleted_chunks": gone})
     else:
-        click.echo(f"Removed {many(gone, 'chunk')}; the files themselves are unchanged.")
+        click.echo(f"Removed {many(gone, 'chunk')} from the index. The files on disk are unchanged.")
 
 
 def _add_file(done: IndexedDirectory, indexed: IndexedFile) -> None:

@@ -20,12 +20,12 @@ FAILURES: Final = (PalaverError, click.ClickException, click.Abort, OSError, Key
 
 _GOING_ON: Final = {"up", "archive", "index", "observe", "rebuild"}
 """Commands that resume after an interrupt."""
-_STOPPED: Final = "Nothing is lost; run the same command to resume."
+_STOPPED: Final = "No data is lost. Run the same command again to resume."
 _IRREVERSIBLE: Final = {"--erase", "--erase-now", "--force"}
 """Options that are never suggested for a mistyped one."""
 _INSTEAD: Final = {
-    "forget": "Memories are forgotten at once by id; anything else shows a preview, which --confirm TOKEN confirms",
-    "search": "To search for it: palaver search '\"{}\"'",
+    "forget": "Memories are forgotten immediately; for other targets, --confirm TOKEN confirms a preview",
+    "search": "To search for this text: palaver search '\"{}\"'",
 }
 """Advice for an unknown option of a command, if no similar one exists."""
 _HUMPS: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")

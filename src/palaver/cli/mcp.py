@@ -27,9 +27,9 @@ from .output import print_json
     default="conversation",
     show_default=True,
     metavar="NAME[,NAME...]",
-    help="Toolsets to serve; see `palaver toolsets`.",
+    help="Toolsets to serve. `palaver toolsets` lists all toolsets.",
 )
-@click.option("--prefix", is_flag=True, help="Prefix the names of tools with their toolset, as in theo_search.")
+@click.option("--prefix", is_flag=True, help="Prefix each tool name with its toolset, as in theo_search.")
 def mcp(*, toolset: str, prefix: bool) -> None:
     """Serve search, or other toolsets, to an agent over MCP on standard input and output.
 
@@ -45,7 +45,7 @@ def mcp(*, toolset: str, prefix: bool) -> None:
 
     if sys.stdin.isatty():
         click.echo(
-            "Waiting for an MCP client on standard input; agents start this command themselves. Ctrl-C ends it.",
+            "Waiting for an MCP client on standard input. Agents start this command themselves. Press Ctrl-C to stop.",
             err=True,
         )
     home = Home.find()
@@ -75,4 +75,4 @@ def toolsets(*, as_json: bool) -> None:
         names = ", ".join(tool.name for tool in each.tools)
         click.echo(f"{each.name}: {len(each.tools)} tools, {each.tokens:,} tokens")
         click.echo(textwrap.fill(names, 100, initial_indent="  ", subsequent_indent="  "))
-    click.echo("Serve one or more to an agent: palaver mcp --toolset NAME[,NAME...]")
+    click.echo("To serve toolsets to an agent, run: palaver mcp --toolset NAME[,NAME...]")

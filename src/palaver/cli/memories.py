@@ -24,13 +24,19 @@ from .output import print_json, print_page, renderer
 from .project_option import in_project, namespace_of
 from .review import review
 
-of_type = click.option("--type", "types", multiple=True, metavar="TYPE", help="Only this type; can be repeated.")
-with_tag = click.option("--tag", "tags", multiple=True, metavar="WORD", help="Only with this tag; can be repeated.")
+of_type = click.option(
+    "--type", "types", multiple=True, metavar="TYPE", help="Only memories of this type; can be repeated."
+)
+with_tag = click.option(
+    "--tag", "tags", multiple=True, metavar="WORD", help="Only memories with this tag; can be repeated."
+)
 
 
 @click.command()
 @click.argument("query", nargs=-1, required=True, metavar="WORDS...")
-@click.option("-n", "--limit", type=click.IntRange(1, 50), default=5, show_default=True, metavar="N", help="How many.")
+@click.option(
+    "-n", "--limit", type=click.IntRange(1, 50), default=5, show_default=True, metavar="N", help="Maximum results."
+)
 @of_type
 @with_tag
 @in_project
@@ -65,14 +71,20 @@ memories.add_command(review)
 
 @memories.command("list")
 @click.option(
-    "-n", "--limit", type=click.IntRange(1, 1000), default=20, show_default=True, metavar="N", help="How many."
+    "-n", "--limit", type=click.IntRange(1, 1000), default=20, show_default=True, metavar="N", help="Maximum memories."
 )
-@click.option("--offset", type=click.IntRange(0), default=0, metavar="N", help="Skip the first N.")
+@click.option("--offset", type=click.IntRange(0), default=0, metavar="N", help="Skip the first N memories.")
 @of_type
 @with_tag
 @in_project
-@click.option("--order", default="created_at", show_default=True, metavar="FIELD", help="importance, confidence, ...")
-@click.option("--all", "every", is_flag=True, help="Include forgotten and expired ones.")
+@click.option(
+    "--order",
+    default="created_at",
+    show_default=True,
+    metavar="FIELD",
+    help="Sort by this field: importance, confidence, ...",
+)
+@click.option("--all", "every", is_flag=True, help="Include forgotten and expired memories.")
 @as_json
 def list_memories(
     *,
@@ -102,7 +114,7 @@ def list_memories(
 @click.argument("memory_id", metavar="ID")
 @as_json
 def show_memory(memory_id: str, *, as_json: bool) -> None:
-    """Show all of a memory, with its statistics and edges."""
+    """Show all fields of a memory, with its statistics and edges."""
     with memory_core() as core:
         stored = core.get(memory_id)
         edges = core.graph.edges_of(stored)
@@ -116,7 +128,10 @@ def show_memory(memory_id: str, *, as_json: bool) -> None:
 @click.argument("memory_id", metavar="ID")
 @as_json
 def edit_memory(memory_id: str, *, as_json: bool) -> None:
-    """Edit the text of a memory in your editor (VISUAL or EDITOR). An unchanged or empty text changes nothing."""
+    """Edit the text of a memory in your editor (VISUAL or EDITOR).
+
+    If you leave the text unchanged or empty, the memory stays unchanged.
+    """
     edited = False
     with memory_core() as core:
         stored = core.get(memory_id, forgotten=False)
@@ -152,7 +167,7 @@ def _edit(text: str) -> str:
 def undo(memory_ids: Sequence[str], *, as_json: bool) -> None:
     """Undo the last edit of a memory, or restore a forgotten or superseded memory.
 
-    Repeated, it undoes the edit before that. Several memories are restored together or, on an error, not at all.
+    Run the command again to undo the previous edit. With several IDs, an error on one memory leaves all unchanged.
     """
     with memory_core() as core:
         undone = [(each.stored, *_undo_message(each)) for each in core.undo(memory_ids)]
@@ -190,10 +205,12 @@ def history(memory_id: str, *, as_json: bool) -> None:
 
 @memories.command("graph", short_help="Draw the graph of related memories.")
 @click.argument("memory_id", metavar="ID")
-@click.option("--depth", type=int, default=2, show_default=True, metavar="N", help="How many edges away.")
+@click.option(
+    "--depth", type=int, default=2, show_default=True, metavar="N", help="Maximum number of edges from the memory."
+)
 @as_json
 def graph(memory_id: str, *, depth: int, as_json: bool) -> None:
-    """Draw the graph of related memories in Mermaid, which Markdown viewers show as a picture."""
+    """Draw the graph of related memories as a Mermaid diagram for Markdown viewers."""
     with memory_core() as core:
         around = core.graph.inspect(memory_id, depth=depth)
     if as_json:

@@ -27,8 +27,8 @@ _folder = click.argument("path", default=".", metavar="[PATH]", callback=not_emp
 def mnemonics() -> None:
     """Choose which memory files to trust: `list`, `allow`, `disallow`.
 
-    Files in a project's `.mnemonics` folder can come with a cloned repository. Until you allow the folder, the files
-    that Palaver did not write are found by search and recall, but no session starts with them.
+    A cloned repository can contain a `.mnemonics` folder with memory files. Until you allow the folder, search and
+    recall find these files, but new sessions do not start with them. Files that Palaver wrote are not affected.
     """
 
 
@@ -45,18 +45,18 @@ def list_allowed(*, as_json: bool) -> None:
     elif folders:
         click.echo("\n".join(map(line, folders)))
     else:
-        click.echo("No folder is allowed. To trust a project's memory files: palaver mnemonics allow PATH")
+        click.echo("No folders are allowed. To trust a project's memory files, run: palaver mnemonics allow PATH")
 
 
 @mnemonics.command("allow")
 @_folder
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @as_json
 def allow(path: str, *, yes: bool, as_json: bool) -> None:
     """Trust the memory files of the project in PATH, including future ones."""
     home, folder = Home.find(), _folder_of(path)
     if not folder.path.is_dir():
-        raise InvalidInput(f"No folder {folder.path}", hint="Name a project that has memory files.")
+        raise InvalidInput(f"No folder {folder.path}", hint="Give the path of a project that has memory files.")
     files = sorted(folder.scan().files)
     if not as_json:
         click.echo(f"{line(str(folder.path))} has {many(len(files), 'memory file')}:")
@@ -65,7 +65,7 @@ def allow(path: str, *, yes: bool, as_json: bool) -> None:
         if len(files) > _SHOWN:
             click.echo(f"  and {len(files) - _SHOWN} more")
     if not yes and (as_json or not sys.stdin.isatty()):
-        raise InvalidInput("This needs a terminal to ask", hint="Run it at a terminal, or with --yes.")
+        raise InvalidInput("Confirmation needs a terminal", hint="Run the command at a terminal, or add --yes.")
     if not (yes or click.confirm("Trust them? Sessions in this project will start with their content.")):
         return
     home.make()
@@ -76,7 +76,7 @@ def allow(path: str, *, yes: bool, as_json: bool) -> None:
     if as_json:
         print_json({"allowed": [str(folder.path)]})
         return
-    click.echo(f"Allowed. To revoke it: palaver mnemonics disallow {line(str(folder.project))}")
+    click.echo(f"Allowed. To undo, run: palaver mnemonics disallow {line(str(folder.project))}")
 
 
 @mnemonics.command("disallow")
@@ -92,12 +92,12 @@ def disallow(path: str, *, as_json: bool) -> None:
         known = folder in store.mnemonics.allowed()
         store.mnemonics.disallow(folder)
     if not known:
-        raise InvalidInput(f"{folder} is not allowed", hint="List the allowed folders: palaver mnemonics list")
+        raise InvalidInput(f"{folder} is not allowed", hint="Run `palaver mnemonics list` to see allowed folders.")
     if as_json:
         print_json({"disallowed": [folder]})
     else:
         again = f"palaver mnemonics allow {line(str(project.project))}"
-        click.echo(f"Not trusted: {line(folder)}. To trust it again: {again}")
+        click.echo(f"No longer trusted: {line(folder)}. To trust the folder again, run: {again}")
 
 
 def _folder_of(path: str) -> MnemonicsFolder:

@@ -31,8 +31,8 @@ def model(ctx: click.Context, *, as_json: bool) -> None:
 def use_model(name: str, *, as_json: bool) -> None:
     """Change the embedding model.
 
-    NAME is a sentence-transformers model, which may be downloaded, the full path of a folder, or `packaged`. Run
-    `palaver archive` afterwards; until it has finished, the old vectors are searched.
+    NAME is a sentence-transformers model (downloaded if necessary), the full path of a folder, or `packaged`. Run
+    `palaver archive` afterwards to embed all entries. Until then, search uses the old vectors.
     """
     home = Home.find()
     chosen = None if name in {"packaged", DEFAULT_MODEL} else name
@@ -42,4 +42,6 @@ def use_model(name: str, *, as_json: bool) -> None:
     if as_json:
         print_json({"model": chosen or DEFAULT_MODEL, "packaged": chosen is None, "dimension": dimension})
     else:
-        click.echo(f"Using {chosen or DEFAULT_MODEL}, {dimension} numbers per text. Run `palaver archive` to embed.")
+        click.echo(
+            f"Using {chosen or DEFAULT_MODEL}, {dimension} dimensions. Run `palaver archive` to embed all entries."
+        )

@@ -29,20 +29,20 @@ from .review import preference_fields
 
 
 @click.command()
-@click.option("--estimate", is_flag=True, help="Estimate the cost, and send nothing.")
-@click.option("--only-outdated", is_flag=True, help="Only exchanges that an older prompt or model answered.")
-@click.option("--dead-letters", is_flag=True, help="Show failed requests and the reasons.")
-@click.option("--revive", is_flag=True, help="Retry failed requests.")
-@click.option("--preferences", is_flag=True, help="List preferences you stated; stores none.")
+@click.option("--estimate", is_flag=True, help="Estimate the cost without sending anything.")
+@click.option("--only-outdated", is_flag=True, help="Only exchanges processed with an older prompt or model.")
+@click.option("--dead-letters", is_flag=True, help="List requests that failed permanently, with reasons.")
+@click.option("--revive", is_flag=True, help="Retry requests that failed permanently.")
+@click.option("--preferences", is_flag=True, help="List preferences you stated, without storing them.")
 @as_json
 def observe(
     *, estimate: bool, only_outdated: bool, dead_letters: bool, revive: bool, preferences: bool, as_json: bool
 ) -> None:
     """Extract observations from archived conversations.
 
-    The rules cost nothing and need no network. A language model is only called if ANTHROPIC_API_KEY is set and
-    config.toml has a budget, such as `budget_month = 5.00` (dollars). The newest sessions are sent at once, others in
-    batches for half the price. The command can be interrupted at any time.
+    Extraction by rules is free and works offline. A language model is called only if ANTHROPIC_API_KEY is set and
+    config.toml has a budget, such as `budget_month = 5.00` (dollars). The newest sessions are sent immediately, others
+    in batches at half the price. You can interrupt the command at any time.
     """
     given = {
         "--estimate": estimate,
@@ -114,9 +114,9 @@ def _show_preferences(store: Store, *, as_json: bool) -> None:
     elif found:
         for each in found:
             click.echo(f"{each.id}  {line(each.memory.namespace)}  {line(each.memory.content)}")
-        click.echo("None is stored yet. Approve or decline them with `palaver memories review`.")
+        click.echo("These preferences are not stored yet. Run `palaver memories review` to approve or decline them.")
     else:
-        click.echo("No new preferences found. Store one with `palaver remember TEXT`.")
+        click.echo("No new preferences found. Run `palaver remember TEXT` to store a preference.")
 
 
 def _publish(home: Home, config: Config, report: Reporter) -> None:

@@ -9,7 +9,7 @@ import click
 from palaver.core.errors import InvalidDate
 from palaver.core.time_expressions import end_of, start_of
 
-as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text; errors too.")
+as_json = click.option("--json", "as_json", is_flag=True, help="Print the output and errors as JSON.")
 
 _CALENDAR: Final = re.compile(r"\d{4}-\d{2}(-\d{2})?")
 Typed = TypeVar("Typed", str, Sequence[str])
@@ -42,5 +42,5 @@ def _checked(option: click.Parameter, value: str, parse: Callable[[str], int]) -
 def not_empty(_context: click.Context, _parameter: click.Parameter, value: Typed) -> Typed:
     """Return the paths; raise `click.BadParameter` for an empty one, which an unset shell variable gives."""
     if "" in ([value] if isinstance(value, str) else value):
-        raise click.BadParameter("an empty path; name a file or folder, or `.` for this one")
+        raise click.BadParameter("the path is empty; give a file or folder, or `.` for the current folder")
     return value

@@ -14,7 +14,7 @@ from palaver.core.memory import project_namespace
 if TYPE_CHECKING:  # search loads this module, but not the memories
     from palaver.observe.memory import MemoryCore
 
-in_project = click.option("--project", metavar="NAME", help="Project by name or folder; `.` is the current folder.")
+in_project = click.option("--project", metavar="NAME", help="Project: name, folder, or `.` (current folder).")
 
 
 def folder_of(project: str | None) -> str:

@@ -14,10 +14,10 @@ from .output import print_json, print_page, renderer
 @click.option("--report", is_flag=True, help="List redacted secrets (the default).")
 @as_json
 def redact(*, report: bool, as_json: bool) -> None:  # noqa: ARG001 - spelled out in scripts
-    """List redacted secrets by kind and place, never the secrets themselves.
+    """List redacted secrets by kind and location, without printing the secrets.
 
-    Every text is redacted before it is stored. Equal secrets have equal placeholders. After an update with newer rules,
-    `palaver archive` parses everything again.
+    Every text is redacted before it is stored. Equal secrets have equal placeholders. After an update of the rules,
+    `palaver archive` parses all transcripts again.
     """
     with Store.open(Home.find().database) as store:
         found = secrets_in(store)

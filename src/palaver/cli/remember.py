@@ -21,13 +21,24 @@ from .project_option import folder_of, in_project, namespace_of
 
 @click.command()
 @click.argument("text", nargs=-1, required=True, metavar="TEXT...")
-@click.option("--type", "kind", default="preference", show_default=True, metavar="TYPE", help="decision, fact, ...")
-@click.option("--title", default="", metavar="TEXT", help="A heading (default: the beginning of the text).")
+@click.option(
+    "--type",
+    "kind",
+    default="preference",
+    show_default=True,
+    metavar="TYPE",
+    help="Type of the memory: decision, fact, ...",
+)
+@click.option("--title", default="", metavar="TEXT", help="Title (default: the beginning of the text).")
 @in_project
-@click.option("--importance", type=float, default=0.7, show_default=True, metavar="0-1", help="How important it is.")
-@click.option("--tag", "tags", multiple=True, metavar="WORD", help="A word to find it by; can be repeated.")
-@click.option("--pin", is_flag=True, help="Protect it from losing confidence.")
-@click.option("--days", type=click.IntRange(1, 36_500), metavar="N", help="Expire after N days (default: never).")
+@click.option(
+    "--importance", type=float, default=0.7, show_default=True, metavar="0-1", help="Importance of the memory."
+)
+@click.option("--tag", "tags", multiple=True, metavar="WORD", help="Tag to find the memory by; can be repeated.")
+@click.option("--pin", is_flag=True, help="Pin the memory, so that its confidence does not decay.")
+@click.option(
+    "--days", type=click.IntRange(1, 36_500), metavar="N", help="Let the memory expire after N days (default: never)."
+)
 @as_json
 def remember(
     text: Sequence[str],
@@ -43,8 +54,8 @@ def remember(
 ) -> None:
     """Store a memory: a preference, a decision, a pattern, a fact.
 
-    Every agent and `palaver search` find it at once. Memories that it replaces or contradicts are listed. Secrets are
-    redacted first.
+    Agents and `palaver search` find the new memory immediately. The command lists memories that the new memory
+    replaces or contradicts. Secrets are redacted first.
     """
     memory = Memory(
         " ".join(text),
@@ -80,7 +91,7 @@ def _print_result(result: RememberResult) -> None:
     if result.duplicate:
         click.echo(f"Already stored as {stored.id}: {line(stored.memory.content)}")
         if stored.state is MemoryState.SUPERSEDED:
-            click.echo(f"A newer memory superseded it. To restore it: {undo_command([stored.id])}")
+            click.echo(f"A newer memory superseded this memory. To restore it: {undo_command([stored.id])}")
         return
     click.echo(f"Stored as {stored.id} in {stored.memory.namespace}.")
     print_redacted(stored)
@@ -92,6 +103,9 @@ def _print_result(result: RememberResult) -> None:
         reason = f" ({line(each.judgement.reason)}, judged by {each.judgement.judge})"
         click.echo(f"It {relation} {each.stored.id}: {line(each.stored.memory.content)}{reason}")
     if result.superseded:
-        click.echo(f"To restore the old one: {undo_command([result.superseded[0].id])}")
+        click.echo(f"To restore the old memory: {undo_command([result.superseded[0].id])}")
     if result.conflicts:
-        click.echo(f"To keep one: palaver forget {result.conflicts[0].stored.id}, or palaver forget {stored.id} (new).")
+        click.echo(
+            f"To keep one memory, run palaver forget {result.conflicts[0].stored.id} (old) "
+            f"or palaver forget {stored.id} (new)."
+        )

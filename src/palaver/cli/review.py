@@ -43,14 +43,14 @@ class ReviewItem(Struct, frozen=True):
 
 
 @click.command()
-@click.option("--approve", multiple=True, metavar="ID", help="Approve without asking; can be repeated.")
-@click.option("--decline", multiple=True, metavar="ID", help="Decline without asking; can be repeated.")
+@click.option("--approve", multiple=True, metavar="ID", help="Approve this proposal without asking; can be repeated.")
+@click.option("--decline", multiple=True, metavar="ID", help="Decline this proposal without asking; can be repeated.")
 @as_json
 def review(*, approve: Sequence[str], decline: Sequence[str], as_json: bool) -> None:
     """Approve or decline proposals: preferences that you stated, and proven memories.
 
-    An approved preference is stored; an approved proven memory becomes a golden rule. Declined ones are never proposed
-    again. At a terminal each proposal is shown with its source.
+    An approved preference is stored. An approved proven memory becomes a golden rule. A declined proposal is never
+    proposed again. At a terminal, the command shows each proposal with its source and asks for a decision.
     """
     home = Home.find()
     home.check()
@@ -61,12 +61,12 @@ def review(*, approve: Sequence[str], decline: Sequence[str], as_json: bool) -> 
         elif as_json:
             print_json({"waiting": [each.fields for each in waiting.values()]})
         elif not waiting:
-            click.echo("Nothing is waiting for a review.")
+            click.echo("No proposals to review.")
         elif sys.stdin.isatty() and sys.stdout.isatty():
             _ask(list(waiting.values()))
         else:
             click.echo("\n".join(each.as_text() for each in waiting.values()))
-            click.echo("Decide with `palaver memories review --approve ID` or `--decline ID`.")
+            click.echo("To decide, run `palaver memories review` with --approve ID or --decline ID.")
 
 
 def preference_fields(candidate: PreferenceCandidate) -> dict[str, Any]:
@@ -118,7 +118,9 @@ def _decide(waiting: dict[str, ReviewItem], approve: Sequence[str], decline: Seq
         raise click.UsageError(f"Both approved and declined: {', '.join(both)}.")
     for name in (*approve, *decline):
         if name not in waiting:
-            raise InvalidInput(f"{name} is not waiting for a review", hint="Run `palaver memories review`.")
+            raise InvalidInput(
+                f"{name} is not waiting for a review", hint="Run `palaver memories review` to list proposals."
+            )
     approved = {name: waiting[name].approve() for name in approve}
     for name in decline:
         waiting[name].decline()

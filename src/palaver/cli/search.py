@@ -30,14 +30,21 @@ def _filters(command: Callable[..., None]) -> Callable[..., None]:
 
 _FILTERS = (
     date_option(
-        "--after", "--since", "after", help="First date: 2026-03-01, yesterday, last tuesday, 3 weeks ago, march."
+        "--after",
+        "--since",
+        "after",
+        help="First date, inclusive: 2026-03-01, yesterday, last tuesday, 3 weeks ago, march.",
     ),
-    date_option("--before", "--until", "before", last=True, help="Last date, included."),
+    date_option("--before", "--until", "before", last=True, help="Last date, inclusive."),
     click.option(
-        "--project", "projects", multiple=True, metavar="NAME", help="Only this project: name, folder, or `.`."
+        "--project",
+        "projects",
+        multiple=True,
+        metavar="NAME",
+        help="Only this project: name, folder, or `.` (current folder).",
     ),
     click.option(
-        "--type", "types", multiple=True, metavar="TYPE", help="Only this type: decision, bug-fix, config, ..."
+        "--type", "types", multiple=True, metavar="TYPE", help="Only observations of this type: decision, bug-fix, ..."
     ),
     click.option("--concept", "concepts", multiple=True, metavar="WORD", help="Only entries with this tag."),
     click.option(
@@ -45,14 +52,14 @@ _FILTERS = (
         "files",
         multiple=True,
         metavar="FILE",
-        help="Only entries that read or modified FILE; folder/ and globs work.",
+        help="Only entries that read or modified FILE; accepts folder/ and globs.",
     ),
     click.option(
         "--session",
         "sessions",
         multiple=True,
         metavar="ID",
-        help="Only this session; the beginning of its ID suffices.",
+        help="Only this session; the first characters of its ID are enough.",
     ),
     click.option("--branch", "branches", multiple=True, metavar="NAME", help="Only this git branch."),
     click.option("--agent", "agents", multiple=True, metavar="NAME", help="Only this agent: claude-code, codex, ..."),
@@ -65,7 +72,12 @@ _FILTERS = (
     click.option("--role", "roles", multiple=True, metavar="WHO", help="Only texts by: human, assistant, tool."),
 )
 _budget = click.option(
-    "--budget", type=click.IntRange(500), default=10_000, show_default=True, metavar="N", help="Maximum tokens."
+    "--budget",
+    type=click.IntRange(500),
+    default=10_000,
+    show_default=True,
+    metavar="N",
+    help="Maximum tokens in the output.",
 )
 
 
@@ -80,19 +92,21 @@ _budget = click.option(
 )
 @click.option("-n", "--limit", type=int, default=10, show_default=True, metavar="N", help="Maximum results, 1 to 50.")
 @_filters
-@click.option("--all-of", is_flag=True, help="Find conversations with all arguments (2 to 5).")
+@click.option("--all-of", is_flag=True, help="Find conversations that contain all arguments (2 to 5).")
 @click.option(
     "--by",
     type=click.Choice(["event", "session"]),
     default="event",
     show_default=True,
-    help="Unit of a result.",
+    help="List single entries (event) or sessions.",
 )
 @click.option("--weak", is_flag=True, help="Include hits below the relevance threshold.")
-@click.option("--cursor", default="", metavar="CURSOR", help="Continue from the previous page.")
-@click.option("--facts", is_flag=True, help="Show the facts of each hit.")
+@click.option(
+    "--cursor", default="", metavar="CURSOR", help="Show the next page; CURSOR is printed at the end of a page."
+)
+@click.option("--facts", is_flag=True, help="Show the facts extracted for each hit.")
 @click.option("--snippets", is_flag=True, help="Show the matching text of each hit.")
-@click.option("--explain", is_flag=True, help="Explain scores.")
+@click.option("--explain", is_flag=True, help="Show how each score is calculated.")
 @_budget
 @as_json
 def search(
@@ -168,12 +182,12 @@ def _wanted(query: str | list[str], options: dict[str, Any]) -> Query:
     default=3,
     show_default=True,
     metavar="N",
-    help="Entries before and after.",
+    help="Number of entries to show before and after the selected entry.",
 )
 @_budget
 @as_json
 def timeline(*, id: str, around: int, budget: int, as_json: bool) -> None:  # noqa: A002 - click's name for the argument
-    """Show the entries before and after a hit, one line each. ID comes from `search`."""
+    """Show the entries before and after a search hit, one line each. `palaver search` prints the ID."""
     with _open_layers() as layers:
         found = layers.timeline(id, around)
     if as_json:

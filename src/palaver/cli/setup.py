@@ -44,15 +44,15 @@ def setup() -> None:
 
 
 @setup.command("service", short_help="Install `palaver watch` as a background service.")
-@click.option("--print", "only_print", is_flag=True, help="Print the file and do nothing else.")
-@click.option("--remove", is_flag=True, help="Stop the service and remove its file.")
+@click.option("--print", "only_print", is_flag=True, help="Print the service file without installing it.")
+@click.option("--remove", is_flag=True, help="Stop the service and remove the service file.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @as_json
 def service(*, only_print: bool, remove: bool, yes: bool, as_json: bool) -> None:
     """Install `palaver watch` as a background service of this user.
 
-    Shows the systemd unit or launchd agent and asks for confirmation; without a terminal, --yes is required. Removing
-    the service keeps the archive.
+    Shows the systemd unit or launchd agent and asks for confirmation. Without a terminal, --yes is required. Removing
+    the service does not delete the archive.
     """
     if remove and only_print:
         raise click.UsageError("--print and --remove cannot be combined.")
@@ -71,9 +71,7 @@ def service(*, only_print: bool, remove: bool, yes: bool, as_json: bool) -> None
         elif as_json:
             print_json({"path": str(known.path), "text": known.text, "started": False})
         else:
-            click.echo(
-                "Nothing was written or started. Run `palaver setup service --yes` to install it without confirmation."
-            )
+            click.echo("Service not installed. Run `palaver setup service --yes` to install it without confirmation.")
 
 
 def _agreed() -> bool:
@@ -92,7 +90,7 @@ def _install(known: _Service, *, as_json: bool) -> None:
     if as_json:
         print_json({"path": str(known.path), "started": True})
     else:
-        click.echo("Started; it starts automatically when you log in. See its state with `palaver status`.")
+        click.echo("Service started. It also starts when you log in. Run `palaver status` to see its state.")
 
 
 def _remove(known: _Service, *, as_json: bool) -> None:

@@ -16,7 +16,7 @@ _SHELLS: Final = ("bash", "zsh", "fish")
 @click.argument("command", nargs=-1)
 @click.pass_context
 def help(context: click.Context, command: Sequence[str]) -> None:  # noqa: A001 - the name of the command
-    """Show help for Palaver or a COMMAND, as in `palaver help memories edit`."""
+    """Show help for Palaver or a COMMAND, for example `palaver help memories edit`."""
     shown = context.find_root()
     for name in command:
         if not isinstance(shown.command, click.Group):

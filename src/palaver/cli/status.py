@@ -14,7 +14,7 @@ from .output import print_json, print_page, renderer
 @click.command()
 @as_json
 def status(*, as_json: bool) -> None:
-    """Show what is archived and indexed, and the outcome of every line."""
+    """Show the contents of the archive, the state of the index, and the number of parsed and skipped lines."""
     home = Home.find()
     refuse_demo_only(home, "status")
     found = status_of(home, Config.read(home.config).model)
