@@ -1,1 +1,1 @@
-"""Presentation: values of core as Markdown for agents and users, and as JSON."""
+"""Presentation: render values of core as Markdown for agents and users, and as JSON."""

@@ -1,4 +1,4 @@
-"""Detail limit: leave out the least important parts of an observation, so that layer 2 costs at most 500 tokens."""
+"""Detail limit: omit the least important parts of an observation, so that it costs at most 500 tokens in layer 2."""
 
 import re
 from collections import Counter
@@ -12,17 +12,18 @@ from ..core.results import Detail
 from .truncation import fit_items, largest_fitting
 
 _SENTENCE: Final = re.compile(r"\s*(?:[^\n]{1,240}?[.!?](?=\s)|[^\n]{1,240}(?=\s|$)|[^\n]{1,240})")
-"""Line, sentence, or up to 240 characters of a long one."""
+"""Pattern for a line, a sentence, or up to 240 characters of a long sentence."""
 _FACTS, _STORY = 3, 500
-"""Facts, and characters of the narrative, that are more important than the changed files."""
+"""Number of facts, and of narrative characters, with a higher priority than the changed files."""
 _NAMES: Final = 3
-"""Names of a list that form one part; the others form a second one."""
+"""Number of names in the first part of a list; the other names are the second part."""
 
 
 def limited(whole: Detail, cost: Callable[[Detail], int]) -> Detail:
     """Return the detail without its least important parts if it costs more than `DETAIL_TOKENS`.
 
-    `left_out` counts the missing parts. If even the frame is too large, its texts are shortened.
+    `left_out` counts the omitted parts. If the detail is too large without any of these parts, the remaining texts are
+    shortened.
     """
     if cost(whole) <= DETAIL_TOKENS:
         return whole
@@ -38,7 +39,7 @@ def limited(whole: Detail, cost: Callable[[Detail], int]) -> Detail:
 
 
 def _by_importance(whole: Observation) -> list[str]:
-    """Return the field of every part, the most important first."""
+    """Return the field that each part belongs to, the most important part first."""
     ends = _ends(whole.narrative)
     early = sum(end <= _STORY for end in ends)
     ranked = (
@@ -57,7 +58,7 @@ def _by_importance(whole: Observation) -> list[str]:
 
 
 def _with_parts(whole: Observation, parts: Counter[str]) -> Observation:
-    """Return the observation with only so many parts of each field."""
+    """Return the observation with the given number of parts of each field."""
     ends = _ends(whole.narrative)
     story = whole.narrative[: ends[parts["narrative"] - 1]] if parts["narrative"] else ""
     some = replace(
@@ -79,5 +80,5 @@ def _names(every: Sequence[str], parts: int) -> tuple[str, ...]:
 
 
 def _ends(text: str) -> list[int]:
-    """Return the end of each sentence of a narrative."""
+    """Return the end position of each sentence in a narrative."""
     return [part.end() for part in _SENTENCE.finditer(text)]

@@ -1,4 +1,4 @@
-"""Dialogue: the turns of an exchange as a list of steps, each tool result beside its call."""
+"""Dialogue: the turns of an exchange as a list of steps, with each tool result beside its call."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
@@ -9,15 +9,15 @@ from msgspec.structs import replace
 from ..core.conversation import Exchange, Kind, Speaker, Turn
 
 RESULTS_MAX: Final = 8_000
-"""Characters for all tool results of a reply."""
+"""Maximum characters for all tool results of a reply."""
 RESULT_MIN: Final = 300
-"""Characters for each tool result, however many there are."""
+"""Minimum characters for each tool result, regardless of their number."""
 _ASIDE_MAX: Final = 500
-"""Characters of injected text and of thinking, which readers seldom need."""
+"""Maximum characters of injected text and of thinking, which readers seldom need."""
 
 
 class TurnText(Struct, frozen=True):
-    """Beginning of the text of a turn, and the number of missing characters."""
+    """Beginning of the text of a turn, with the number of omitted characters."""
 
     text: str
     hidden: int
@@ -28,8 +28,8 @@ class TurnText(Struct, frozen=True):
 class Step(Struct, frozen=True):
     """One step of a dialogue.
 
-    `form` is prose, call, result or aside. `label` names the speaker where it changes. `rewound` is True on a branch
-    that the user went back from.
+    `form` is prose, call, result or aside. `label` is the name of the speaker, set only where the speaker changes.
+    `rewound` is True on a branch that the user abandoned by rewinding.
     """
 
     form: str
@@ -48,13 +48,13 @@ _FORMS = {Kind.CALL: "call", Kind.RESULT: "result", Kind.PROMPT: "prose", Kind.P
 
 
 def result_limit(exchanges: Sequence[Exchange]) -> int:
-    """Return the characters that each tool result of these exchanges may have."""
+    """Return the maximum number of characters for each tool result in these exchanges."""
     results = sum(turn.kind is Kind.RESULT for exchange in exchanges for turn in exchange.turns)
     return max(RESULT_MIN, RESULTS_MAX // max(results, 1))
 
 
 def steps(exchange: Exchange, limit: int | None) -> tuple[Step, ...]:
-    """Return the steps of an exchange in order; tool results have at most `limit` characters, None for all."""
+    """Return the steps of an exchange in order. Tool results have at most `limit` characters; None means no limit."""
     answers = {turn.call: turn for turn in exchange.turns if turn.kind is Kind.RESULT and turn.call}
     calls = {turn.call for turn in exchange.turns if turn.kind is Kind.CALL}
     shown = (turn for turn in exchange.turns if turn.kind is not Kind.RESULT or turn.call not in calls)
@@ -76,7 +76,7 @@ def _step(turn: Turn, answers: dict[str, Turn], limit: int | None) -> Step:
 
 
 def _labelled(plain: Iterable[Step]) -> Iterator[Step]:
-    """Yield the steps, with a label only where the speaker changes or a rewound branch begins or ends."""
+    """Yield the steps with a label only where the speaker changes, or where a rewound branch begins or ends."""
     previous = ("", False)
     for step in plain:
         current = (step.label, step.rewound)

@@ -1,4 +1,4 @@
-"""Template environment: packaged templates, each replaceable by a user's template of the same name."""
+"""Template environment: packaged templates that user templates of the same name replace."""
 
 import traceback
 from collections.abc import Mapping, Sequence
@@ -29,15 +29,15 @@ from .dialogue import TurnText
 from .labels import counted, label, other_sessions
 
 _LISTED: Final = 12
-"""Names that a list shows."""
+"""Maximum number of names in a list."""
 _FAULTS = (TemplateError, ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError, OSError)
-"""Errors that a user's template can raise when it is compiled or rendered."""
+"""Errors that can occur when a user's template is compiled or rendered."""
 
 
 class Templates:
     """Templates by name, such as `search.md.j2`.
 
-    A file in `user_folder` replaces the packaged template of the same name. It runs in a sandbox. Values are never
+    A file in `user_folder` replaces the packaged template of the same name, and runs in a sandbox. Values are never
     interpreted as templates.
     """
 
@@ -51,8 +51,7 @@ class Templates:
     def fill(self, name: str, values: Mapping[str, object]) -> str:
         """Return the rendered template.
 
-        Raises:
-            TemplateInvalid: if a user's template is broken; the message has its file and line.
+        Raises: TemplateInvalid: A user's template is invalid; the message contains its file and line.
         """
         # Searched on each call, so that a template can be written while a server runs.
         if self._folder is None or not any(self._folder.glob("*.md.j2")):
@@ -66,13 +65,13 @@ class Templates:
             ) from error
 
     def source(self, name: str) -> str:
-        """Return the text of the template that is used for a name; empty if there is none."""
+        """Return the source text of the template with this name; return an empty text if no such template exists."""
         own = None if self._folder is None else self._folder / name
         return own.read_text("utf-8", "replace") if own and own.is_file() else _packaged(name) or ""
 
 
 def _location(error: Exception, folder: Path, name: str) -> str:
-    """Return `file, line n` of an error; Jinja puts templates into the traceback."""
+    """Return the location of an error as `file, line n`, from the traceback entries that Jinja adds."""
     if isinstance(error, TemplateSyntaxError):
         return f"{error.filename or folder / name}, line {error.lineno}"
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename).parent == folder]
@@ -107,13 +106,13 @@ def _excerpt(part: TurnText, *, is_code: bool = False) -> str:
 
 
 def _beside(part: TurnText) -> str:
-    """Return a tool call or its output after a label: on the same line, or below it if it has several lines."""
+    """Return a label followed by a tool call or its output, on the same line or, for several lines, below the label."""
     text = _excerpt(part, is_code=True)  # A code fence is only recognised at the beginning of a line.
     return "\n" + indent(text, "  ") if "\n" in text else f" {text}"
 
 
 def _codes(names: Sequence[str], most: int = _LISTED) -> str:
-    """Return the first `most` names as code, and the number of the others."""
+    """Return the first `most` names as inline code, followed by the number of the other names."""
     shown = ", ".join(map(quote.code, names[:most]))
     return f"{shown} and {len(names) - most:,} more" if len(names) > most else shown
 

@@ -1,8 +1,8 @@
 """JSON output, derived from the values of core.
 
-Keys are the names of the fields. Instants are ISO 8601 in UTC, amounts of money US dollars, enums their values, paths
-and errors text. Texts lose control and direction characters. `_SHAPES` lists all differences between a value and its
-JSON object.
+Keys are the names of the fields. Instants are ISO 8601 in UTC, and amounts of money are US dollars. Enums are written
+as their values; paths and errors as text. Control and direction characters are removed from texts. `_SHAPES` lists all
+differences between a value and its JSON object.
 """
 
 import shlex
@@ -27,11 +27,11 @@ from .quote import clean
 from .truncation import clip, fit_items, fit_json, fit_timeline, fit_transcript, json_cost, truncated_line
 
 _ECHO: Final = 300
-"""Characters of the query that a reply repeats."""
+"""Maximum characters of the query that a reply repeats."""
 _SESSIONS: Final = 3
-"""Ids of other sessions that a reply names; each costs about 25 tokens."""
+"""Maximum number of IDs of other sessions in a reply; each costs about 25 tokens."""
 _LIKELY: Final = 1_000
-"""A number of tokens with as many digits as most replies have."""
+"""Typical token count, used to estimate the number of digits."""
 
 Object = dict[str, Any]
 
@@ -39,8 +39,8 @@ Object = dict[str, Any]
 class Shape(NamedTuple):
     """Differences between a value and its JSON object.
 
-    `left_out` fields are missing. The fields of `merged` ones are beside the others. `added` keys have the value of an
-    attribute or of a function.
+    `left_out` fields are omitted. The fields inside `merged` fields are moved to the top level. The keys in `added` are
+    computed from an attribute or a function.
     """
 
     left_out: AbstractSet[str] = frozenset()
@@ -49,7 +49,7 @@ class Shape(NamedTuple):
 
 
 def also_in(sessions: Sequence[str]) -> Object:
-    """Return the number of other sessions with the same text, and the ids of the first three."""
+    """Return the number of other sessions with the same text, and the IDs of the first three sessions."""
     return {"sessions": len(sessions), "ids": [clean(name) for name in sessions[:_SESSIONS]]}
 
 
@@ -85,7 +85,7 @@ _SHAPES: Final[Mapping[type, Shape]] = {
 
 
 def to_json(value: object) -> Any:
-    """Return a value of core as JSON: text, numbers, lists and objects."""
+    """Convert a value of core to JSON: text, numbers, lists and objects."""
     match value:
         case str() | Path():
             return clean(str(value))
@@ -132,7 +132,7 @@ _PLAIN: Final = Shape()
 
 @cache
 def _kinds(of: Hashable) -> Mapping[str, Callable[[Any], object]]:
-    """Return the fields of a class that are instants or amounts of money, each with its conversion."""
+    """Return a conversion for each field of a class that is an instant or an amount of money."""
     found: dict[str, Callable[[Any], object]] = {}
     for name, kind in get_type_hints(cast("type[Any]", of), include_extras=True).items():
         marks = [mark for part in (kind, *get_args(kind)) for mark in getattr(part, "__metadata__", ())]
@@ -150,11 +150,11 @@ def _dollars(amount: int | Mapping[str, int]) -> object:
 
 
 def results_json(results: Results, *, explain: bool = False, budget: int = BUDGET) -> Object:
-    """Return the answer of layer 1 with as many hits as the budget allows.
+    """Return the layer 1 reply with as many hits as fit the budget.
 
-    `total` is the number of hits in this reply, `found` that of the whole page, of which `cut` exceeded the budget.
-    `next` is the cursor of the next page. Hits below the relevance threshold are in `weak`. `tokens` is the cost of
-    this reply.
+    `total` is the number of hits in this reply and `found` the number on the whole page. `cut` is the number of hits
+    omitted because of the budget. `next` is the cursor of the next page. `weak` contains hits below the relevance
+    threshold. `tokens` is the cost of this reply.
     """
     weak = results.explanation.weak if results.explanation and not results.hits else ()
 
@@ -198,7 +198,7 @@ def _hit(hit: Hit, *, explain: bool, grouped: bool) -> Object:
 
 
 def timeline_json(timeline: Timeline, *, budget: int = BUDGET) -> Object:
-    """Return the events around a hit with as many as the budget allows."""
+    """Return the events around a hit, as many as fit the budget."""
 
     def shown(part: Timeline) -> Object:
         found = to_json(part)
@@ -208,7 +208,7 @@ def timeline_json(timeline: Timeline, *, budget: int = BUDGET) -> Object:
 
 
 def details_json(details: Sequence[Detail], *, budget: int = BUDGET) -> Object:
-    """Return layer 2 with as many entries as the budget allows; `rest` are the ids of the others."""
+    """Return the layer 2 reply with as many entries as fit the budget; `rest` contains the IDs of the other entries."""
     every = tuple(details)
 
     def shown(some: tuple[Detail, ...]) -> Object:
@@ -219,9 +219,10 @@ def details_json(details: Sequence[Detail], *, budget: int = BUDGET) -> Object:
 
 
 def transcript_json(transcript: TranscriptExcerpt, *, budget: int = BUDGET) -> Object:
-    """Return layer 3 with as many lines as the budget allows.
+    """Return the layer 3 reply with as many lines as fit the budget.
 
-    `next_line` continues a truncated reply. `rest` has the command that prints a line of which only the beginning fits.
+    `next_line` is the line at which to continue a truncated reply. If a line does not fit completely, `rest` is the
+    command that prints the whole line.
     """
 
     def shown(part: TranscriptExcerpt) -> Object:
@@ -234,7 +235,7 @@ def transcript_json(transcript: TranscriptExcerpt, *, budget: int = BUDGET) -> O
 
 
 def with_tokens(shape: Object) -> Object:
-    """Return the object with its cost in tokens, this number included."""
+    """Return the object with its cost in tokens. The cost includes this number."""
     shown = {**shape, "tokens": _LIKELY}
     cost = json_cost(shown)
     if len(str(cost)) != len(str(_LIKELY)):

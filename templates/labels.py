@@ -1,4 +1,4 @@
-"""Labels: names of the kinds of hits, for lists and headings."""
+"""Labels: names of the kinds of hits in lists and headings."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -17,28 +17,28 @@ _PLURALS: Final = {
     HitKind.CODE: ("code passage", "code passages"),
 }
 _SESSIONS: Final = 3
-"""Other sessions that are named; an id costs about 25 tokens."""
+"""Maximum number of other session IDs in a reply; each costs about 25 tokens."""
 _ID_TOKENS: Final = 40
 
 
 def counted(items: Sequence[Hit] | Sequence[Detail]) -> str:
-    """Return the number of items of each kind, as in `2 observations, 1 exchange`."""
+    """Return the number of items of each kind, for example `2 observations, 1 exchange`."""
     found = Counter(HitKind(item.kind) for item in items) or Counter({HitKind.OBSERVATION: 0})
     return ", ".join(many(found[kind], *_PLURALS[kind]) for kind in HitKind if kind in found)
 
 
 def plural_of(kinds: Sequence[str]) -> str:
-    """Return the plural of the only kind that was searched; `observations` for several kinds."""
+    """Return the plural name of the kind that was searched, or `observations` if several kinds were searched."""
     return _PLURALS[HitKind(kinds[0]) if len(kinds) == 1 else HitKind.OBSERVATION][1]
 
 
 def has_transcript(item: Hit | Detail) -> bool:
-    """Return whether an item has a transcript to read; memories and documents have none."""
+    """Return whether an item has a transcript to read. Memories and documents have no transcript."""
     return item.kind in (HitKind.OBSERVATION, HitKind.EXCHANGE)
 
 
 def label(item: Hit | Detail) -> str:
-    """Return the type of an observation or memory, or the kind of another item."""
+    """Return the type of an observation or memory; return the kind of any other item."""
     kind, type_ = item.kind, item.type if isinstance(item, Hit) else item.observation.type
     match kind:
         case HitKind.EXCHANGE:
@@ -52,7 +52,7 @@ def label(item: Hit | Detail) -> str:
 
 
 def other_sessions(sessions: Sequence[str]) -> str:
-    """Return the number of other sessions with the same text and the first ids; empty if there are none."""
+    """Return the number and first IDs of other sessions with the same text; return an empty text without any."""
     if not sessions:
         return ""
     named = ", ".join(brief(name, _ID_TOKENS) for name in sessions[:_SESSIONS])

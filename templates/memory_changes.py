@@ -1,4 +1,4 @@
-"""Texts and fields about changes of memories: their history, the command to undo them, and what superseded them."""
+"""Formatting of memory changes: history, undo command, and superseding memories."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -10,9 +10,9 @@ from ..core.memory import Edge, MemoryEvent, StoredMemory
 
 
 def changes(stored: StoredMemory, events: Sequence[MemoryEvent]) -> Iterator[tuple[MemoryEvent, str, str]]:
-    """Yield each event with the names of the fields that it changed, and the former content if that changed.
+    """Yield each event with the names of the changed fields, and the previous content if it changed.
 
-    `events` are the latest of this memory without a gap, newest first.
+    `events` are the latest events of this memory, newest first and without gaps.
     """
     # Through JSON, as events keep the values.
     after: dict[str, Any] = orjson.loads(orjson.dumps({**asdict(stored.memory), "confidence": stored.stats.confidence}))
@@ -32,9 +32,9 @@ def undo_command(memory_ids: Sequence[str]) -> str:
 
 
 def supersession_fields(memories: Sequence[StoredMemory], edges: Sequence[Edge]) -> list[dict[str, list[str]]]:
-    """Return for each memory the ids of those that superseded it or are proposed to, if there are any.
+    """Return, for each memory, the IDs of memories that superseded it or are proposed to supersede it.
 
-    `edges` are the `supersedes` edges that lead to these memories.
+    Fields without IDs are omitted. `edges` are the `supersedes` edges that end at these memories.
     """
     fields: list[dict[str, list[str]]] = []
     for stored in memories:

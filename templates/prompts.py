@@ -11,7 +11,7 @@ _SYSTEM, _REQUEST = "observe_system", "observe_request"
 
 
 class Shown(Protocol):
-    """Excerpt of an exchange: passages with line, speaker and text, and the number and place of those left out."""
+    """Excerpt of an exchange: passages with line, speaker and text, and the number and position of omitted passages."""
 
     @property
     def passages(self) -> Sequence[object]:
@@ -25,19 +25,19 @@ class Shown(Protocol):
 
     @property
     def left_out(self) -> int:
-        """Number of passages left out."""
+        """Number of omitted passages."""
         ...
 
 
 class ExtractionPrompts:
-    """Prompts that ask for the observations of an exchange. Users can replace their templates."""
+    """Prompts that request the observations of an exchange. Users can replace the templates."""
 
     def __init__(self, renderer: Renderer) -> None:
         self._renderer = renderer
 
     @property
     def version(self) -> str:
-        """Version that changes with every change of a template."""
+        """Version of the prompts. It changes with every change of a template."""
         sources = "\0".join(self._renderer.source(name) for name in (_SYSTEM, _REQUEST))
         return sha256(sources.encode()).hexdigest()[:8]
 
@@ -46,12 +46,12 @@ class ExtractionPrompts:
         return self._renderer.fill(_SYSTEM, mark=OWN_PROMPT_MARK)
 
     def request(self, shown: Shown, nonce: str, known: Sequence[str]) -> str:
-        """Return the prompt for an exchange as quoted data, indented so that it cannot imitate our lines."""
+        """Return the prompt for an exchange as quoted data. Indentation keeps it apart from Palaver's own lines."""
         return self._renderer.fill(_REQUEST, mark=OWN_PROMPT_MARK, shown=shown, nonce=nonce, known=known)
 
 
 class JudgingPrompts:
-    """Prompts that ask how pairs of memories relate."""
+    """Prompts that ask a model for the relation between pairs of memories."""
 
     def __init__(self, renderer: Renderer) -> None:
         self._renderer = renderer
@@ -61,5 +61,5 @@ class JudgingPrompts:
         return self._renderer.fill("judge_system", mark=OWN_PROMPT_MARK)
 
     def request(self, pairs: Sequence[tuple[str, str]], nonce: str) -> str:
-        """Return the prompt for pairs as quoted data, the older memory first. Texts are indented."""
+        """Return the prompt for pairs of memories as quoted data, with the older memory first. Texts are indented."""
         return self._renderer.fill("judge_request", mark=OWN_PROMPT_MARK, pairs=pairs, nonce=nonce)

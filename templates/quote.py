@@ -1,6 +1,6 @@
 """Quoting: stored text as data that cannot act as layout, markup, tool syntax or a remote image.
 
-A marker with a random number, which no stored text can know, encloses it (`render.py`).
+`render.py` encloses stored text in markers with a random number, which no stored text can predict.
 """
 
 import re
@@ -30,9 +30,9 @@ _TARGET = re.compile(r"\]\(\s*<?(?:[a-z][a-z0-9+.-]*:)?//|\]\[", re.IGNORECASE)
 _CODE_SPAN = re.compile(r"(?<!`)(`{1,9})(?!`)([^\n]{1,200}?)(?<!`)\1(?!`)")
 _FENCE = re.compile(r"\s*(`{3,}|~{3,})(.*)")
 _BOLD = re.compile(r"(?<!\w)\*\*(?=\S)|(?<=\S)\*\*(?!\w)")
-"""`**` at the edge of a word; between two words it is an operator, as in `2**3`."""
+"""Pattern for `**` at the edge of a word. Between two words, `**` is an operator, as in `2**3`."""
 _LOOSE = " ,;:.(-–—"
-"""Characters to remove at the end of a truncated text."""
+"""Characters that are removed at the end of a truncated text."""
 _LAYOUT = re.compile(
     r"\s*(?:#{1,6}(?:\s|$)|(?:=+|-{2,}|[*_]{3,})\s*$|\[Sidechain |"
     r"\*\*(?:User|Assistant|Task|ID|Type|Score|Title|Facts|Concepts|Files|Path|Evidence):\*\*)"
@@ -45,12 +45,12 @@ def clean(text: str) -> str:
 
 
 def inert(text: str) -> str:
-    """Return cleaned text without tool syntax, role tags or remote images. Other markup stays."""
+    """Return cleaned text without tool syntax, role tags or remote images. Other markup is kept."""
     return _defused(clean(text), _HOST_TAG)
 
 
 def line(text: str) -> str:
-    """Return the text on one line, without tags outside code spans, for headings, bullets and table rows."""
+    """Return the text on one line, for headings, bullets and table rows. Tags outside code spans are escaped."""
     return _prose(" ".join(clean(text).split()))
 
 
@@ -60,13 +60,13 @@ def code(text: str) -> str:
 
 
 def _defused(text: str, tag: re.Pattern[str]) -> str:
-    """Return the text with escaped tags, and with a blank in image syntax: `! [` is text and a link."""
+    """Return the text with escaped tags. Image syntax gets a space, so that `! [` is plain text and a link."""
     shown = tag.sub(lambda found: _ESCAPED[found[0]], text)
     return shown.replace("![", "! [") if tag is _TAG or _TARGET.search(text) else shown
 
 
 def _prose(row: str) -> str:
-    """Return a line of prose without tags; in code spans only those of tool syntax and roles are escaped."""
+    """Return a line of prose with escaped tags. In code spans, only tags of tool syntax and roles are escaped."""
     shown, end = "", 0
     for span in _CODE_SPAN.finditer(row):
         shown += _defused(row[end : span.start()], _TAG) + _defused(span[0], _HOST_TAG)
@@ -77,7 +77,7 @@ def _prose(row: str) -> str:
 def brief(text: str, tokens: int) -> str:
     """Return the text on one line, truncated at a word to about `tokens`.
 
-    A word that takes more than half of the limit is truncated itself.
+    A single word that would take more than half of the limit is also truncated.
     """
     whole = line(text)
     if count(whole) <= tokens:
@@ -91,7 +91,7 @@ def brief(text: str, tokens: int) -> str:
 
 
 def marked(text: str, words: Sequence[str], before: str, after: str) -> str:
-    """Return the text on one line with whole words between two marks. Bold marks of the text are removed."""
+    """Return the text on one line with matching whole words in bold. Bold markers of the text are removed."""
     shown = _BOLD.sub("", line(text))
     wanted = sorted({line(word) for word in words} - {""}, key=len, reverse=True)
     if not wanted:
@@ -100,14 +100,14 @@ def marked(text: str, words: Sequence[str], before: str, after: str) -> str:
 
 
 def _whole(word: str) -> str:
-    """Return a pattern for a whole word; for scripts without blanks, for any occurrence."""
+    """Return a pattern for a whole word. In scripts without spaces, the pattern matches any occurrence."""
     return rf"(?<![^\W_]){re.escape(word)}(?![^\W_])" if word.isascii() else re.escape(word)
 
 
 def block(text: str, *, is_code: bool = False) -> str:
-    """Return the text on its lines, with tags outside code and lines that imitate our layout escaped.
+    """Return the text on several lines. Tags outside code, and lines that imitate Palaver's layout, are escaped.
 
-    An open code fence is closed. `is_code` is for tool calls and their output, which have no fences.
+    An open code fence is closed. `is_code` is for tool calls and tool output, which have no fences.
     """
     shown: list[str] = []
     fence = ""

@@ -24,30 +24,32 @@ from .title_budget import NEXT_PAGE, PROJECT, common_year, title_budget
 from .truncation import TruncatedLine, fit_items, fit_rows, fit_timeline, fit_transcript, truncated_line
 
 _NAME: Final = 40
-"""Tokens of an id or a name; a UUID has about 25."""
+"""Maximum tokens of an ID or a name; a UUID has about 25."""
 _NOTES, _NOTE_TOKENS = 3, 12
-"""Corrected words, inexact phrases and time expressions that a page of hits names, and the tokens of each."""
+"""Maximum number of corrected words, inexact phrases and time expressions in the notes of a page, and tokens of each
+note.
+"""
 _UNLIMITED: Final = 100
-"""Token limit of titles and names at a terminal; hardly any is longer."""
+"""Token limit of titles and names at a terminal. Few titles are longer."""
 _TOKENS: Final = "\0"
-"""Placeholder of a page's token count. Stored text never contains NUL: `quote` removes it."""
+"""Placeholder of a page's token count. `quote` removes NUL, so stored text cannot contain this placeholder."""
 _MARKER: Final = re.compile(r"^<(recalled-\w+)>$", re.MULTILINE)
-"""First line of quoted text. No stored text precedes the first one of a page."""
+"""Pattern for the first line of quoted text. The first match on a page is always Palaver's own marker."""
 _LISTED: Final = 20
-"""Rows of a list in the preview of a deletion."""
+"""Maximum number of rows in each list of a deletion preview."""
 
 
 def _new_nonce() -> str:
-    """Return eight random digits, which cost the same number of tokens for all values."""
+    """Return eight random digits. All values cost the same number of tokens."""
     return f"{secrets.randbelow(10**8):08d}"
 
 
 class Renderer:
-    """Renders values of core as Markdown for agents and users.
+    """Renderer of core values as Markdown for agents and users.
 
-    Stored text is between two markers with a random number, which the text cannot know. `user_folder` has the user's
-    templates. With `at_shell` a reply names commands instead of tools. With `roomy` titles are not truncated, and
-    matches are bold. No reply has more than `budget` tokens, except for `fill`.
+    Stored text is placed between two markers with a random number, which the text cannot predict. `user_folder`
+    contains the user's templates. With `at_shell`, a reply refers to commands instead of tools. With `roomy`, titles
+    are not truncated, and matches are bold. No reply has more than `budget` tokens, except for `fill`.
     """
 
     def __init__(
@@ -63,9 +65,9 @@ class Renderer:
         self._templates = Templates(user_folder)
 
     def search(self, results: Results, *, facts: bool = False, snippets: bool = False, explain: bool = False) -> str:
-        """Return layer 1: a line for each hit, or blocks with `facts` and for several concepts.
+        """Return layer 1: one line for each hit, or blocks for `facts` and for several concepts.
 
-        `snippets` adds the matching text, `explain` the parts of each score.
+        `snippets` adds the matching text, and `explain` adds the parts of each score.
         """
         several = len(results.query.concepts) > 1
         if not results.hits:
@@ -118,7 +120,7 @@ class Renderer:
         )
 
     def timeline(self, timeline: Timeline) -> str:
-        """Return the events around a hit, a line for each, with the hit marked."""
+        """Return the events around a hit, one line each. The line of the hit is marked."""
         room = _UNLIMITED if self._roomy else title_budget(timeline.hits)
 
         def page(part: Timeline) -> str:
@@ -127,7 +129,7 @@ class Renderer:
         return self._fit(page(fit_timeline(timeline, lambda part: count(page(part)), self._budget)))
 
     def observations(self, details: Sequence[Detail]) -> str:
-        """Return layer 2: each entry within `DETAIL_TOKENS`, and the ids of entries that exceed the budget."""
+        """Return layer 2: entries within `DETAIL_TOKENS` each, and the IDs of entries that exceed the budget."""
         ids = tuple(detail.id for detail in details)
 
         def page(some: tuple[Detail, ...], rest: tuple[str, ...] = ()) -> str:
@@ -144,7 +146,7 @@ class Renderer:
     ) -> tuple[Detail, ...]:
         """Return the details with the exact token cost of `read` for their evidence.
 
-        A detail whose transcript cannot be loaded keeps its estimate.
+        If the transcript of a detail cannot be loaded, the estimated cost is kept.
         """
         return tuple(self._with_read_cost(one, load) if has_transcript(one) else one for one in details)
 
@@ -156,7 +158,7 @@ class Renderer:
         return replace(one, tokens=count(self.read(transcript)))
 
     def read(self, transcript: TranscriptExcerpt) -> str:
-        """Return layer 3: the conversation. Tool results are shortened, unless a single line is asked for."""
+        """Return layer 3: the conversation. Tool results are shortened, unless only one line is requested."""
         single = transcript.start_line == transcript.end_line
 
         def page(part: TranscriptExcerpt) -> str:
@@ -189,7 +191,7 @@ class Renderer:
         )
 
     def memory_history(self, stored: StoredMemory, events: Sequence[MemoryEvent]) -> str:
-        """Return the latest events of a memory, the newest first, and the text before each edit."""
+        """Return the latest events of a memory, newest first, with the text before each edit."""
         return self.render("memory_history", stored=stored, changes=changes(stored, events))
 
     def memory_context(
@@ -198,9 +200,9 @@ class Renderer:
         left_out: int = 0,
         contradictions: Sequence[tuple[str, str]] = (),
     ) -> str:
-        """Return the memories for a new session by heading; empty if there are none.
+        """Return the memories for a new session by heading, or an empty text without memories.
 
-        Each memory names those that contradict it; `contradictions` are pairs of ids.
+        Each memory lists the memories that contradict it; `contradictions` are pairs of IDs.
         """
         against: dict[str, list[str]] = {}
         for one, other in contradictions:
@@ -210,21 +212,20 @@ class Renderer:
         return self.fill("memory_context", **values) if sections else ""
 
     def render(self, name: str, **values: object) -> str:
-        """Return a page with these values; rows beyond the budget are left out.
+        """Return a page with these values. Rows that exceed the budget are omitted.
 
-        Raises:
-            TemplateInvalid: if a user's template is broken.
+        Raises: TemplateInvalid: A user's template is invalid.
         """
         return self._fit(self.fill(name, **values))
 
     def fill(self, name: str, **values: object) -> str:
-        """Return a page of any length, or a prompt for a language model. Raises as `render` does."""
+        """Return a page of any length, or a prompt for a language model. It raises the same errors as `render`."""
         given = {"tokens": _TOKENS, "at_shell": self._at_shell, "nonce": self._new_nonce(), "listed": _LISTED}
         page = self._templates.fill(f"{name}.md.j2", {**given, **values}).strip() + "\n"
         return page.replace(_TOKENS, str(count(page))) if _TOKENS in page else page
 
     def source(self, name: str) -> str:
-        """Return the text of the template that is used for a name."""
+        """Return the source text of the template with this name."""
         return self._templates.source(f"{name}.md.j2")
 
     def _fit(self, page: str) -> str:
@@ -234,19 +235,19 @@ class Renderer:
 
 
 def _costs(items: Sequence[Hit] | Sequence[Detail]) -> dict[str, int]:
-    """Return the lowest and the highest cost of the next layer."""
+    """Return the lowest and the highest cost of an entry in the next layer."""
     tokens = [item.tokens for item in items] or [0]
     return {"cheapest": min(tokens), "dearest": max(tokens)}
 
 
 def _removable(filters: Filters) -> str:
-    """Return the name of the filters that could be removed to find more; empty if there are none."""
+    """Return the names of filters that could be removed to find more, or an empty text without such filters."""
     others = replace(filters, after=None, before=None)
     return "filters" if others else "date filters" if filters else ""
 
 
 def _missing_engines(results: Results) -> tuple[str, ...]:
-    """Return the search engines that were asked and did not answer."""
+    """Return the search engines that were requested but did not answer."""
     mode = results.query.mode
     wanted = (Mode.TEXT.value, Mode.VECTOR.value) if mode is Mode.BOTH else (mode.value,)
     return tuple(engine for engine in wanted if engine not in results.searched)

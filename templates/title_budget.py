@@ -1,4 +1,4 @@
-"""Title budget: tokens per title, so that a hit in a list costs about 30 tokens."""
+"""Title budget: maximum tokens per title, so that a hit in a list costs about 30 tokens."""
 
 from collections.abc import Sequence
 from itertools import groupby
@@ -11,32 +11,32 @@ from .labels import label
 from .quote import line
 
 _PER_HIT: Final = 30
-"""Tokens of a hit on average, including its share of heading and footer."""
+"""Average tokens of a hit, including its share of heading and footer."""
 _FULL_LIST: Final = 10
-"""Hits in a list of default length."""
+"""Number of hits in a list of default length."""
 _FRAME: Final = 54
-"""Tokens of heading and footer."""
+"""Tokens of the heading and the footer."""
 NEXT_PAGE: Final = 15
 """Tokens of the hint for the next page."""
 _HEADING, _ELLIPSIS = 3, 1
-"""Tokens around the name of a project, and at the end of a truncated title."""
+"""Tokens around the name of a project, and tokens of an ellipsis at the end of a truncated title."""
 PROJECT: Final = 6
-"""Tokens of a project's name."""
+"""Maximum tokens of a project's name."""
 _MIN_TITLE: Final = 8
-"""Tokens of a title, even if the average is exceeded."""
+"""Minimum tokens of a title, even if the average is exceeded."""
 
 
 def common_year(hits: Sequence[Hit]) -> str:
-    """Return the year of all hits, as in `2026`; empty if they differ, or for a single hit."""
+    """Return the year shared by all hits, such as `2026`. Return an empty text for different years or a single hit."""
     years = {"" if hit.at is None else show_day(hit.at)[:4] for hit in hits}
     year = years.pop() if len(hits) > 1 and len(years) == 1 else ""
     return year if year.isdecimal() else ""
 
 
 def title_budget(hits: Sequence[Hit], frame: int = 0, *, year: str = "") -> int:
-    """Return the tokens that a title may have; long titles use what short ones leave.
+    """Return the maximum tokens of a title. Tokens that short titles do not use are available to long titles.
 
-    `frame` are additional tokens of the list. `year` is the year that dates in the list omit.
+    `frame` is the number of additional tokens in the list. `year` is the year that dates in the list omit.
     """
     # A short list pays only its share of the frame, since its titles would become too short otherwise.
     columns = sum(count(f"{hit.id} {'12-31' if year else '2026-12-31'} {label(hit)} 0.99\n") for hit in hits)

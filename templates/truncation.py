@@ -13,21 +13,21 @@ from ..core.results import BUDGET, Timeline, TranscriptExcerpt
 from ..core.tokens import count
 
 MIN_BUDGET: Final = 500
-"""Smallest budget in tokens; a smaller one has no room for the line that tells how to continue."""
+"""Minimum budget in tokens; a smaller budget has no room for the instructions to continue."""
 CHARS_PER_TOKEN: Final = 8
 """Upper bound of characters per token, for texts long enough to be truncated."""
 _ENTRY: Final = 40
-"""Characters of room per entry of a truncated tuple."""
+"""Characters reserved for each entry of a truncated tuple."""
 _NOTE: Final = 60
-"""Shortest text in characters that gets a note about its missing rest."""
+"""Minimum length in characters of a text that gets a note about omitted characters."""
 _UNTOUCHED: Final = frozenset({"id", "path", "cursor", "anchor", "session_id", "kind", "type"})
-"""Fields that are never shortened: callers send them back, or look them up."""
+"""Fields that are never shortened, because callers send them back or look them up."""
 
 _Item = TypeVar("_Item")
 
 
 def largest_fitting(cost: Callable[[int], int], most: int, budget: int) -> int:
-    """Return the largest number up to `most` whose cost is within the budget; 0 if none is. The cost must grow."""
+    """Return the largest number up to `most` whose cost fits the budget, or 0 if none fits. The cost must increase."""
     if cost(most) <= budget:
         return most
     fits, fails = 0, most
@@ -38,7 +38,10 @@ def largest_fitting(cost: Callable[[int], int], most: int, budget: int) -> int:
 
 
 def fit_items(items: tuple[_Item, ...], cost: Callable[[tuple[_Item, ...]], int], budget: int) -> tuple[_Item, ...]:
-    """Return the first items that fit, or the first one with shortened texts; empty if even that is too large."""
+    """Return the first items that fit.
+
+    If no item fits, shorten the texts of the first item. If even this item is too large, return an empty result.
+    """
     kept = largest_fitting(lambda number: cost(items[:number]), len(items), budget)
     if kept or not items:
         return items[:kept]
@@ -47,7 +50,7 @@ def fit_items(items: tuple[_Item, ...], cost: Callable[[tuple[_Item, ...]], int]
 
 
 def fit_timeline(timeline: Timeline, cost: Callable[[Timeline], int], budget: int) -> Timeline:
-    """Return the timeline with the hits nearest to its anchor that fit."""
+    """Return the timeline with as many of the hits nearest to its anchor as fit."""
     anchor = next((place for place, hit in enumerate(timeline.hits) if hit.id == timeline.anchor), 0)
 
     def around(number: int) -> Timeline:
@@ -76,7 +79,7 @@ def fit_transcript(
 
 
 class TruncatedLine(NamedTuple):
-    """Line with a shortened text: its number, its tokens in full, and the option of `palaver read` that shows it."""
+    """Line with a shortened text: line number, full cost in tokens, and the `palaver read` option that shows it."""
 
     line: int
     tokens: int
@@ -84,7 +87,7 @@ class TruncatedLine(NamedTuple):
 
 
 def truncated_line(whole: TranscriptExcerpt, part: TranscriptExcerpt) -> TruncatedLine | None:
-    """Return the line of which the part shows only the beginning; None if there is none."""
+    """Return the line that the part shows only partially, or None if every line is complete."""
     texts, shown = ([(turn.line, turn.text) for each in one.exchanges for turn in each.turns] for one in (whole, part))
     line = next((line for (line, text), (_, kept) in zip(texts, shown, strict=False) if text != kept), None)
     if line is None:
@@ -96,9 +99,9 @@ def truncated_line(whole: TranscriptExcerpt, part: TranscriptExcerpt) -> Truncat
 
 
 def fit_rows(text: str, budget: int, closing: str, hint: str = "") -> str:
-    """Return a page without its last rows if it exceeds the budget, and a row that counts them and ends with the hint.
+    """Return a page within the budget: replace excess rows at the end by a row with their number and the hint.
 
-    Append `closing` if the page is truncated inside the block that this row ends.
+    Append `closing` if the page is truncated inside the block that this text closes.
     """
     if count(text) <= budget:
         return text
@@ -118,7 +121,7 @@ def json_cost(value: object) -> int:
 
 
 def fit_json(value: Mapping[str, Any], budget: int) -> dict[str, Any]:
-    """Return a JSON object that fits: shorten lists of objects, then all lists, then all texts."""
+    """Shorten a JSON object until it fits: first lists of objects, then all lists, then all texts."""
     if json_cost(value) <= budget:
         return dict(value)
     short = _shorter(value, 1, tables=False)
@@ -140,20 +143,20 @@ def _json_cost_of(shorten: Callable[..., object], size: int) -> int:
 
 
 def clip(text: str, length: int) -> str:
-    """Return the beginning of a text, with a note about the number of missing characters."""
+    """Return the beginning of a text, with a note about the number of omitted characters."""
     if len(text) <= length:
         return text
     return f"{text[:length]}… [{len(text) - length:,} more characters left out]" if length >= _NOTE else text[:length]
 
 
 def _fit_texts(item: _Item, cost: Callable[[_Item], int], budget: int) -> _Item:
-    """Return the item with the longest texts that fit."""
+    """Return the item with its texts shortened as little as necessary."""
     most = budget * CHARS_PER_TOKEN
     return _shortened(item, largest_fitting(lambda length: cost(_shortened(item, length)), most, budget))
 
 
 def _first_lines(transcript: TranscriptExcerpt, lines: list[int], number: int) -> TranscriptExcerpt:
-    """Return the transcript up to the last of its first `number` lines; `next_line` continues there."""
+    """Return the transcript with its first `number` lines, and `next_line` as the line to continue with."""
     if number >= len(lines):
         return transcript
     following = lines[number]
@@ -166,7 +169,7 @@ def _first_lines(transcript: TranscriptExcerpt, lines: list[int], number: int) -
 
 
 def _shortened(value: _Item, length: int) -> _Item:
-    """Return a value whose texts have at most `length` characters and whose tuples are shortened accordingly."""
+    """Return a value with texts of at most `length` characters. Tuples are shortened accordingly."""
     return cast("_Item", _shorten(value, length))
 
 
@@ -200,7 +203,7 @@ def _walk(value: object) -> Iterator[object]:
 
 
 def _shorter(value: Any, size: int, *, tables: bool) -> Any:
-    """Return a JSON value whose lists, or only lists of objects (`tables`), have at most `size` entries."""
+    """Return a JSON value with at most `size` entries per list. With `tables`, only lists of objects are shortened."""
     if isinstance(value, Mapping):
         fields = cast("Mapping[str, Any]", value)
         return {name: _shorter(each, size, tables=tables) for name, each in fields.items()}
@@ -212,7 +215,7 @@ def _shorter(value: Any, size: int, *, tables: bool) -> Any:
 
 
 def _clipped(value: Any, size: int) -> Any:
-    """Return a JSON value whose texts have at most `size` characters."""
+    """Return a JSON value with texts of at most `size` characters."""
     if isinstance(value, dict):
         return {name: _clipped(each, size) for name, each in cast("dict[str, Any]", value).items()}
     if isinstance(value, list):

@@ -6,12 +6,12 @@ from typing import Final
 
 NAME = "palaver"
 _REFUSED: Final = frozenset("\"'\\$")
-"""Characters that systemd accepts in an argument, but not in the name of a program."""
+"""Characters that systemd accepts in an argument, but not in a program name."""
 _BY_SHELL: Final = ("/bin/sh", "-c", 'exec "$0" "$@"')
 
 
 def systemd_unit(command: Sequence[str], environment: Mapping[str, str]) -> str:
-    """Return a unit for `systemctl --user`; see systemd.service(5) and systemd.exec(5)."""
+    """Return a unit file for `systemctl --user`; see systemd.service(5) and systemd.exec(5)."""
     if _REFUSED.intersection(command[0]):
         command = [*_BY_SHELL, *command]
     words = [_quoted(word).replace("$", "$$") for word in command]
@@ -49,7 +49,7 @@ def launchd_agent(command: Sequence[str], environment: Mapping[str, str]) -> str
 
 
 def _quoted(word: str) -> str:
-    """Return a word in quotes of systemd; bytes that are not UTF-8 are kept."""
+    """Return a word with systemd quoting. Bytes that are not UTF-8 are kept."""
     data = word.encode("utf-8", "surrogateescape")
     return '"' + "".join(_escaped(byte) for byte in data) + '"'
 

@@ -1,11 +1,11 @@
-"""`python -m palaver` is `palaver`."""
+"""Entry point of `python -m palaver`, which is equivalent to `palaver`."""
 
 import signal
 import sys
 
 
 def start() -> None:
-    """Run the command line. Ctrl-C ends it with status 130; after the end of the command it has no effect."""
+    """Run the command line. Ctrl-C exits with status 130; after the command has finished, Ctrl-C has no effect."""
     try:
         from .cli import main  # Ctrl-C is handled while this loads, too.
 

@@ -1,4 +1,4 @@
-"""Table of commands. Each is imported when it is called, so that `palaver --help` imports none."""
+"""Table of commands. A command is imported only when it is called, so that `palaver --help` imports no command."""
 
 from __future__ import annotations
 
@@ -61,9 +61,9 @@ SECTIONS: Final = {
         "completion": ("shell", "Print the completion script for a shell."),
     },
 }
-"""Commands by heading: name, module (which has a function of that name), and summary.
+"""Commands by heading: name, module, and summary. The module has a function with the name of the command.
 
-The summaries are here, so that `palaver --help` imports no command.
+The summaries are stored here, so that `palaver --help` imports no command.
 """
 
 COMMANDS: Final = {name: module for section in SECTIONS.values() for name, (module, _) in section.items()}
@@ -76,18 +76,18 @@ _SYNONYMS: Final = {
     "import": "archive", "ingest": "archive", "sync": "archive",
     "init": "up", "install": "setup", "serve": "mcp", "reindex": "rebuild",
 }  # fmt: skip
-"""Commands of other tools, and their names here."""
+"""Commands of other tools, with the equivalent Palaver command."""
 
 
 class Commands(click.Group):
-    """Click group that imports a command when it is called, and reports every failure with `failures`."""
+    """Click group that imports a command when it is called, and reports all failures with `failures`."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - the signature is click's
-        """Return the names of all commands, in the order of the help."""
+        """Return the names of all commands in the order of the help text."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        """Import a command and return it; None for an unknown name."""
+        """Import and return a command, or return None for an unknown name."""
         if cmd_name not in COMMANDS:
             return None
         module = import_module(f".{COMMANDS[cmd_name]}", __package__)
@@ -96,14 +96,14 @@ class Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command of the arguments; suggest the nearest one for a typo."""
+        """Return the command for the arguments. For an unknown command, raise an error that suggests a similar one."""
         try:
             return super().resolve_command(ctx, args)
         except click.NoSuchCommand as error:
             raise click.UsageError(_unknown(error.command_name), ctx) from None
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Complete the name of a command without importing any."""
+        """Complete the name of a command without importing the command."""
         from click.shell_completion import CompletionItem
 
         about = {name: text for section in SECTIONS.values() for name, (_, text) in section.items()}
@@ -167,14 +167,14 @@ class Commands(click.Group):
 
 
 def _unknown(name: str) -> str:
-    """Return the message for an unknown command, with the nearest command."""
+    """Return the error message for an unknown command, with the most similar command."""
     close = [_SYNONYMS[name]] if name in _SYNONYMS else similar_names(name, COMMANDS)
     guess = f" Did you mean {' or '.join(f'`palaver {each}`' for each in close)}?" if close else ""
     return f"No such command '{name}'.{guess}"
 
 
 def _open_closed() -> None:
-    """Replace closed streams (`>&-`) by /dev/null; otherwise the next opened file would get their descriptors."""
+    """Open /dev/null in place of closed streams (`>&-`), so that other files cannot reuse their descriptors."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8"))

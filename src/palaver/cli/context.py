@@ -24,7 +24,7 @@ from .output import complain, print_json, renderer
 from .project_option import folder_of, in_project, namespace_of
 
 _FEW: Final = 3
-"""Number of projects up to which all are listed for an unknown name."""
+"""Maximum number of projects that are all listed if a project name is unknown."""
 
 
 @click.command()
@@ -91,7 +91,7 @@ def context(*, project: str | None, query: str, budget: int, as_json: bool) -> N
 
 
 def _nearest(namespace: str, known: Iterable[str]) -> list[str] | None:
-    """Return names of similar projects for an unknown one; None if the project exists but has no memories."""
+    """Return similar project names for an unknown name, or None if the project exists but has no memories."""
     with Store.open(Home.find().database) as store:
         archived = {project_namespace(project or cwd) for project, cwd in store.sessions.projects()}
     if namespace in archived:
@@ -102,13 +102,13 @@ def _nearest(namespace: str, known: Iterable[str]) -> list[str] | None:
 
 
 def _hint(*rows: str) -> None:
-    """Print the reason for an empty result, unless a hook of an agent runs this command."""
+    """Print the reason for an empty result, unless an agent's hook runs this command."""
     if sys.stderr.isatty() or not _is_hook():
         complain(*rows)
 
 
 def _is_hook() -> bool:
-    """Return whether an agent runs this command: hooks have a pipe or a socket as standard input."""
+    """Return whether an agent's hook runs this command. Hooks have a pipe or a socket as standard input."""
     try:
         mode = os.fstat(sys.stdin.fileno()).st_mode
     except (AttributeError, OSError, ValueError):  # closed, or not a file

@@ -1,4 +1,4 @@
-"""Demo data: a small sample archive in a home of its own, never mixed with the user's archive."""
+"""Demo data: a small sample archive in a separate home, never mixed with the user's archive."""
 
 from typing import Final
 
@@ -9,25 +9,25 @@ from palaver.core.home import DEMO, Home
 from .program import command_of
 
 DEMO_FOLDER: Final = "demo"
-"""Folder of the demo home, below the user's own."""
+"""Name of the folder with the demo home, inside the user's home."""
 
 
 def refuse_demo(home: Home) -> None:
-    """Raise `PalaverError` if the user's transcripts would be archived in the demo home."""
+    """Raise `PalaverError` if the demo home is selected, before the user's transcripts are archived there."""
     if is_demo(home):
         hint = "To archive your own transcripts: `unset PALAVER_HOME`, then `palaver up`."
         raise PalaverError(f"{home.root} contains demo data, which would be mixed with your transcripts", hint=hint)
 
 
 def refuse_demo_only(home: Home, arguments: str) -> None:
-    """Raise `DemoOnly` if nothing but demo data is archived; `arguments` complete the command of its hint."""
+    """Raise `DemoOnly` if only demo data is archived. `arguments` complete the command in the hint."""
     demo = Home(home.root / DEMO_FOLDER)
     if demo.has_database and home.is_new:
         raise DemoOnly(demo.root, hint=f"To use it: {command_of(demo)} {arguments}")
 
 
 def is_demo(home: Home) -> bool:
-    """Return whether a home contains demo data and nothing else."""
+    """Return whether a home contains only demo data."""
     if home.root.name != DEMO_FOLDER or not home.database.exists():
         return False
     try:

@@ -1,4 +1,4 @@
-"""`palaver index` and `palaver documents`: index files of the user."""
+"""`palaver index` and `palaver documents`: index the user's files."""
 
 import sys
 from collections.abc import Sequence
@@ -80,7 +80,7 @@ def documents() -> None:
 @documents.command(name="list", short_help="List indexed files.")
 @as_json
 def list_(*, as_json: bool) -> None:
-    """List indexed files with their chunks, queued files, and files that could not be read."""
+    """List indexed files with their number of chunks, queued files, and files that could not be read."""
     with _held() as held:
         stats = held.stats()
     if as_json:
@@ -128,7 +128,7 @@ def _add(done: IndexedDirectory, more: IndexedDirectory) -> None:
 
 
 def _documents(places: Sequence[Path]) -> DocumentLibrary:
-    """Return the document library. Paths given on the command line may always be read."""
+    """Open the document library. Paths given on the command line may always be read."""
     home = Home.find()
     roots = [place if place.is_dir() else place.absolute().resolve().parent for place in places]
     return DocumentLibrary.open(home, roots, Config.read(home.config).model)

@@ -1,4 +1,4 @@
-"""Error messages of commands, as text or JSON: what happened, and what to do next."""
+"""Error messages of commands, as text or JSON, with the problem and the next step."""
 
 import os
 import re
@@ -16,18 +16,18 @@ from .output import complain, print_json
 
 INTERRUPTED: Final = 130
 FAILURES: Final = (PalaverError, click.ClickException, click.Abort, OSError, KeyboardInterrupt)
-"""Expected errors. Any other error is a bug and shows a traceback."""
+"""Expected errors. All other errors are bugs and show a traceback."""
 
 _GOING_ON: Final = {"up", "archive", "index", "observe", "rebuild"}
-"""Commands that resume after an interrupt."""
+"""Commands that can resume after an interrupt."""
 _STOPPED: Final = "No data is lost. Run the same command again to resume."
 _IRREVERSIBLE: Final = {"--erase", "--erase-now", "--force"}
-"""Options that are never suggested for a mistyped one."""
+"""Options that are never suggested as the correction of a typo."""
 _INSTEAD: Final = {
     "forget": "Memories are forgotten immediately; for other targets, --confirm TOKEN confirms a preview",
     "search": "To search for this text: palaver search '\"{}\"'",
 }
-"""Advice for an unknown option of a command, if no similar one exists."""
+"""Advice for an unknown option of a command, if no similar option exists."""
 _HUMPS: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
@@ -45,9 +45,9 @@ class Failure(NamedTuple):
 
 
 def report_failure(error: BaseException, typed: Sequence[str]) -> int:
-    """Print the error message and return the exit status; `typed` are the arguments of the command.
+    """Print the error message and return the exit status. `typed` contains the arguments of the command.
 
-    JSON goes to standard output, text to standard error. A closed pipe, as by `head`, is no failure.
+    JSON is printed to standard output, text to standard error. A closed pipe, as with `head`, is not a failure.
     """
     if isinstance(error, BrokenPipeError):
         _drop_output()
@@ -97,7 +97,7 @@ def failure_of(error: BaseException) -> Failure:
 
 
 def _is_unwritable() -> bool:
-    """Return whether standard output cannot be written, and drop its remaining content in that case."""
+    """Return whether writing to standard output fails. In that case, discard the buffered output."""
     try:
         sys.stdout.flush()
         os.write(sys.stdout.fileno(), b"")  # raises if the buffer was written before
@@ -115,7 +115,7 @@ def _drop_output() -> None:
 
 
 def _no_option(error: click.NoSuchOption) -> str:
-    """Return the message for an unknown option, with similar ones."""
+    """Return the error message for an unknown option, with similar options."""
     safe = [option for option in error.possibilities or () if option not in _IRREVERSIBLE]
     guessed = click.NoSuchOption(error.option_name, error.message, safe).format_message()
     context = error.ctx
@@ -126,7 +126,7 @@ def _no_option(error: click.NoSuchOption) -> str:
 
 
 def _usage(context: click.Context | None) -> str:
-    """Return the usage of a command."""
+    """Return the hint that shows how to get help for a command."""
     asked = f"`{context.command_path if context else 'palaver'} --help`"
     if context is None or isinstance(context.command, click.Group):
         return f"Try {asked}."
@@ -134,6 +134,6 @@ def _usage(context: click.Context | None) -> str:
 
 
 def _asks_for_json(typed: Sequence[str]) -> bool:
-    """Return whether --json is among the options before a bare `--`."""
+    """Return whether --json occurs before a bare `--`."""
     words = list(typed)
     return "--json" in (words[: words.index("--")] if "--" in words else words)

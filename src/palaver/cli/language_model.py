@@ -1,4 +1,4 @@
-"""Language model that the user configured, with a key and a budget: for extraction, and to judge contradictions."""
+"""Language model configured by the user with a key and a budget, for extraction and for judging contradictions."""
 
 import os
 from collections.abc import Callable
@@ -18,7 +18,7 @@ _KEY: Final = "ANTHROPIC_API_KEY"
 
 
 def why_off(config: Config) -> str:
-    """Return the reason why no model may be asked; empty if one may."""
+    """Return the reason why no model may be called; return an empty text if a model may be called."""
     key, budget = os.environ.get(_KEY), Budget.of(config).limits
     if not key and not budget:
         return f"neither {_KEY} nor a budget in config.toml is set"
@@ -28,7 +28,7 @@ def why_off(config: Config) -> str:
 
 
 def provider_of(config: Config, *seconds: float) -> Callable[[], Provider]:
-    """Return a function that opens the provider. `seconds` is the timeout of a call, by default the provider's own."""
+    """Return a function that opens the provider. `seconds` is the timeout of a call; the provider has a default."""
 
     def opened() -> Provider:
         return Anthropic(os.environ[_KEY], config.llm_url, *seconds)
@@ -37,7 +37,7 @@ def provider_of(config: Config, *seconds: float) -> Callable[[], Provider]:
 
 
 def judge_factory(home: Home, config: Config) -> JudgeFactory | None:
-    """Return the factory of the judge that asks a model; None if the user does not want it, or has no key or budget."""
+    """Return the factory of the model judge; return None if it is turned off, or has no key or budget."""
     if not config.llm_judge or why_off(config):
         return None
 

@@ -31,7 +31,7 @@ from .output import print_json
 )
 @click.option("--prefix", is_flag=True, help="Prefix each tool name with its toolset, as in theo_search.")
 def mcp(*, toolset: str, prefix: bool) -> None:
-    """Serve search, or other toolsets, to an agent over MCP on standard input and output.
+    """Serve search or other toolsets to an agent over MCP on standard input and output.
 
     Agents start this command themselves; `palaver up` prints how to add it to Claude Code.
     """
@@ -65,7 +65,7 @@ def _end(_number: int, _frame: FrameType | None) -> None:
 @click.command()
 @as_json
 def toolsets(*, as_json: bool) -> None:
-    """List the toolsets of `palaver mcp --toolset`: their tools, and their token cost per session."""
+    """List the toolsets of `palaver mcp --toolset`, with their tools and their token cost per session."""
     found = [find_toolset(name) for name in TOOLSETS]
     if as_json:
         named = ((each, [tool.name for tool in each.tools]) for each in found)

@@ -44,7 +44,7 @@ with_tag = click.option(
 def recall(
     query: Sequence[str], *, limit: int, types: Sequence[str], tags: Sequence[str], project: str | None, as_json: bool
 ) -> None:
-    """Search memories, best first. `palaver search` searches conversations and documents as well."""
+    """Search memories, best first. `palaver search` also searches conversations and documents."""
     words = redacted(" ".join(query), Home.find())
     with memory_core() as core:
         wanted = _filter(core, project, types, tags)
@@ -148,7 +148,10 @@ def edit_memory(memory_id: str, *, as_json: bool) -> None:
 
 
 def _edit(text: str) -> str:
-    """Return the text after the user edited it; raises `PalaverError` without a terminal, or if the editor fails."""
+    """Return the text that the user edited.
+
+    Raises: PalaverError: No terminal is available, or the editor fails.
+    """
     if not sys.stdin.isatty() and not (os.environ.get("VISUAL") or os.environ.get("EDITOR")):
         hint = "Nothing was changed. Set EDITOR to a program that needs no terminal, or run this at a terminal."
         raise PalaverError("the editor needs a terminal", hint=hint)
@@ -179,7 +182,7 @@ def undo(memory_ids: Sequence[str], *, as_json: bool) -> None:
 
 
 def _undo_message(undone: UndoneChange) -> tuple[str, str]:
-    """Return what was undone, and a message about it."""
+    """Return the name of the undone change, and a message about it."""
     stored = undone.stored
     [(event, changed, former)] = changes(stored, [undone.event])
     if event.kind is EventKind.RESTORED:

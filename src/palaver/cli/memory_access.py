@@ -1,4 +1,4 @@
-"""Access to memories for commands: open them, check types, and print one."""
+"""Access to memories for commands: open the memories, check types, and print a memory."""
 
 from collections.abc import Sequence
 
@@ -20,10 +20,9 @@ from .output import print_json
 
 
 def memory_core(*, make: bool = False) -> MemoryCore:
-    """Return the memories of this home; with `make` create the archive if there is none.
+    """Open the memories of this home. With `make`, create the archive if it does not exist.
 
-    Raises:
-        StoreMissing: if there is no archive.
+    Raises: StoreMissing: No archive exists.
     """
     home = Home.find()
     if not make:
@@ -34,13 +33,16 @@ def memory_core(*, make: bool = False) -> MemoryCore:
 
 
 def types_of(core: MemoryCore, names: Sequence[str]) -> tuple[str, ...]:
-    """Return types as they are stored; raise `InvalidMemoryType` for an unknown one."""
+    """Return types in their stored form.
+
+    Raises: InvalidMemoryType: A type is unknown.
+    """
     held = core.count_by("type", MemoryFilter(states=tuple(MemoryState)))
     return tuple(known_type(name, held) for name in names)
 
 
 def print_memory(held: StoredMemory, message: str, *, as_json: bool, redacted: bool, **more: str) -> None:
-    """Print a message about a memory, or the memory as JSON with `more` fields; also name `redacted` secrets."""
+    """Print a message about a memory, or the memory as JSON with `more` fields. Report `redacted` secrets as well."""
     if as_json:
         print_json({**to_json(held), **more, **(redacted_kinds(held) if redacted else {})})
     else:
@@ -50,12 +52,12 @@ def print_memory(held: StoredMemory, message: str, *, as_json: bool, redacted: b
 
 
 def redacted_kinds(held: StoredMemory) -> dict[str, list[str]]:
-    """Return the kinds of secrets that were redacted in a memory, if there are any."""
+    """Return a field with the kinds of secrets redacted in a memory; return no field without secrets."""
     kinds = kinds_of(held.memory)
     return {"secrets_removed": kinds} if kinds else {}
 
 
 def print_redacted(held: StoredMemory) -> None:
-    """Print the kinds of secrets that were redacted in a memory, if there are any."""
+    """Print the kinds of secrets that were redacted in a memory. Print nothing without redacted secrets."""
     for kinds in redacted_kinds(held).values():
         click.echo(f"Redacted secrets, which are not stored: {', '.join(kinds)}.")

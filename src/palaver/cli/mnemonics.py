@@ -18,7 +18,7 @@ from .options import as_json, not_empty
 from .output import print_json
 
 _SHOWN = 10
-"""Number of files that are listed before the question."""
+"""Maximum number of files that are listed before the confirmation."""
 
 _folder = click.argument("path", default=".", metavar="[PATH]", callback=not_empty)
 
@@ -101,6 +101,6 @@ def disallow(path: str, *, as_json: bool) -> None:
 
 
 def _folder_of(path: str) -> MnemonicsFolder:
-    """Return the memory folder of the project that a path belongs to."""
+    """Return the memory folder of the project that contains a path."""
     place = Path(path).expanduser()
     return MnemonicsFolder(root_of(place.parent if place.name == MNEMONICS else place))

@@ -1,4 +1,4 @@
-"""`palaver observe` and `palaver stats`: extract observations, and show costs."""
+"""`palaver observe` and `palaver stats`: extract observations and show costs."""
 
 import sys
 from functools import partial
@@ -72,7 +72,7 @@ def observe(
 @click.command()
 @as_json
 def stats(*, as_json: bool) -> None:
-    """Show the costs of language models, the budgets left, and the tokens that observations save."""
+    """Show the costs of language models, the remaining budgets, and the tokens that observations save."""
     home = Home.find()
     found = load_stats(home, Config.read(home.config))
     if as_json:
@@ -102,7 +102,7 @@ def _run(home: Home, store: Store, config: Config, *, outdated: bool, revive: bo
 
 
 def _broke_off(result: Extraction) -> bool:
-    """Return whether an error other than an exhausted budget stopped the run."""
+    """Return whether the run was stopped by an error other than an exhausted budget."""
     return result.stopped is not None and not isinstance(result.stopped, BudgetExhausted)
 
 
@@ -120,7 +120,7 @@ def _show_preferences(store: Store, *, as_json: bool) -> None:
 
 
 def _publish(home: Home, config: Config, report: Reporter) -> None:
-    """Embed and index new observations, unless another process is doing so."""
+    """Embed and index new observations, unless another process is already doing so."""
     try:
         with Pipeline(home, config.model, config.exclude) as pipeline:
             pipeline.run((), report)

@@ -1,4 +1,4 @@
-"""Options that several commands share, and checks of their values."""
+"""Options shared by several commands, and checks of their values."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -16,7 +16,7 @@ Typed = TypeVar("Typed", str, Sequence[str])
 
 
 def date_option(*names: str, last: bool = False, help: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:  # noqa: A002 - click's name
-    """Return an option for a time expression, which means its first day, or its `last`."""
+    """Return an option for a time expression. The value means its first day, or its last day with `last`."""
     return click.option(*names, metavar="DATE", callback=_check_last if last else _check_first, help=help)
 
 
@@ -29,7 +29,10 @@ def _check_last(_context: click.Context, option: click.Parameter, value: str | N
 
 
 def _checked(option: click.Parameter, value: str, parse: Callable[[str], int]) -> str:
-    """Return the value unchanged; raise `InvalidDate` with the name of the option if it has no date."""
+    """Return the value unchanged.
+
+    Raises: InvalidDate: The value is not a date; the message contains the name of the option.
+    """
     try:
         parse(value)
     except InvalidDate as error:
@@ -40,7 +43,10 @@ def _checked(option: click.Parameter, value: str, parse: Callable[[str], int]) -
 
 
 def not_empty(_context: click.Context, _parameter: click.Parameter, value: Typed) -> Typed:
-    """Return the paths; raise `click.BadParameter` for an empty one, which an unset shell variable gives."""
+    """Return the paths unchanged.
+
+    Raises: click.BadParameter: A path is empty, for example because of an unset shell variable.
+    """
     if "" in ([value] if isinstance(value, str) else value):
         raise click.BadParameter("the path is empty; give a file or folder, or `.` for the current folder")
     return value

@@ -34,13 +34,13 @@ _BOLD, _DIM, _CYAN, _END = "\x1b[1m", "\x1b[2m", "\x1b[36m", "\x1b[0m"
 
 
 def complain(*rows: str) -> None:
-    """Print an error message to standard error, without control characters."""
+    """Print an error message to standard error. Control characters are removed."""
     for row in filter(None, map(line, rows)):
         click.echo(row, err=True)
 
 
 def renderer(budget: int = BUDGET) -> Renderer:
-    """Return a renderer for users: it names commands instead of tools, and shows full titles at a terminal."""
+    """Return a renderer for users. It refers to commands instead of tools, and shows full titles at a terminal."""
     return Renderer(Home.find().templates, at_shell=True, roomy=sys.stdout.isatty(), budget=budget)
 
 
@@ -55,13 +55,13 @@ def print_page(page: str) -> None:
 
 
 def styled(page: str) -> str:
-    """Return a page with terminal styles instead of Markdown; without colours if NO_COLOR is set (no-color.org)."""
+    """Return a page with terminal styles instead of Markdown. If NO_COLOR is set, omit all styles (no-color.org)."""
     rows = "\n".join(map(_styled_row, _ENVELOPE.sub("", page).replace("&lt;", "<").replace("&#91;", "[").split("\n")))
     return re.sub("\x1b\\[\\d*m", "", rows) if os.environ.get("NO_COLOR") else rows
 
 
 def _styled_row(row: str) -> str:
-    """Return one row with its styles. The first rule that matches the whole row applies."""
+    """Return one row with its styles. The first matching rule applies."""
     if field := _FIELD.fullmatch(row):
         return f"{_DIM}{field[1]}{_END}{field[2]}"
     if heading := _HEADING.fullmatch(row):
@@ -76,12 +76,12 @@ def _styled_row(row: str) -> str:
 
 
 def raw_output() -> BinaryIO:
-    """Return standard output for archived bytes; a terminal gets their text without control characters."""
+    """Return a binary stream to standard output. At a terminal, control characters are removed."""
     return _TerminalOutput() if sys.stdout.isatty() else sys.stdout.buffer
 
 
 class _TerminalOutput(io.BytesIO):
-    """Stream that writes bytes to the terminal as text without control characters."""
+    """Stream that decodes bytes and writes text without control characters to the terminal."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -93,14 +93,14 @@ class _TerminalOutput(io.BytesIO):
 
 
 class ProgressBars:
-    """One progress bar for each stage with work; none if standard error is no terminal."""
+    """One progress bar for each stage with work. Nothing is shown if standard error is not a terminal."""
 
     def __init__(self, progress: "Progress | None" = None) -> None:
         self._progress = progress
         self._tasks: dict[str, TaskID] = {}
 
     def __call__(self, stage: str, done: int, total: int) -> None:
-        """Show that `done` of `total` steps of a stage are finished."""
+        """Update the bar of a stage to `done` of `total` steps."""
         if self._progress is None or not total:
             return
         if stage not in self._tasks:
@@ -109,7 +109,7 @@ class ProgressBars:
 
     @contextmanager
     def hidden(self) -> Generator[None]:
-        """Hide the bars while something else is printed."""
+        """Hide the bars while other output is printed."""
         if self._progress is None:
             yield
             return

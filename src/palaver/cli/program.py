@@ -1,4 +1,4 @@
-"""Commands that run this installation of Palaver, from this shell or from an agent."""
+"""Shell commands that run this installation of Palaver, for the user's shell and for agents."""
 
 import os
 import shlex
@@ -10,7 +10,7 @@ from palaver.core.home import Home
 
 
 def command_of(home: Home) -> str:
-    """Return the shell command that runs Palaver on a home."""
+    """Return the shell command that runs Palaver with a given home."""
     called = Path(sys.argv[0])
     found = which(called.name)
     if called.name == "__main__.py":
@@ -25,19 +25,19 @@ def command_of(home: Home) -> str:
 def server_of(home: Home) -> str:
     """Return the arguments of `claude mcp add NAME` that run the server from any folder and environment.
 
-    Options follow the name, because `-e` takes every word up to `--` as a setting.
+    Options follow the name, because `-e` reads every word up to `--` as an environment variable.
     """
     option = ["-e", *_setting(home)] if _setting(home) else []
     return " ".join((*option, "--", shlex.join([*program_words(), "mcp"])))
 
 
 def program_words() -> list[str]:
-    """Return the command that runs Palaver from any folder."""
+    """Return the words of the command that runs Palaver from any folder."""
     called = Path(sys.argv[0]).absolute()
     return [sys.executable, "-m", "palaver"] if called.name == "__main__.py" else [str(called)]
 
 
 def _setting(home: Home) -> list[str]:
-    """Return the environment variable that selects a home, unless it is the default one."""
+    """Return the environment variable that selects a home, or nothing for the default home."""
     usual = not os.environ.get("PALAVER_HOME") and home == Home.find()
     return [] if usual else [f"PALAVER_HOME={shlex.quote(str(home.root))}"]

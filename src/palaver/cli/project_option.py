@@ -1,4 +1,4 @@
-"""The --project option: a project by its name or its folder."""
+"""The --project option: a project given by its name or its folder."""
 
 import os
 from pathlib import Path, PurePath
@@ -18,15 +18,15 @@ in_project = click.option("--project", metavar="NAME", help="Project: name, fold
 
 
 def folder_of(project: str | None) -> str:
-    """Return the project as given; the current folder for `.`, empty for None."""
+    """Return the project unchanged; return the current folder for `.` and an empty text for None."""
     return str(Path.cwd()) if project == "." else project or ""
 
 
 def archived_as(project: str) -> str:
     """Return the name or full path under which a project is archived.
 
-    A folder is a full path, or its name if only that is archived. A bare name stays as it is, even if there is a
-    folder with this name.
+    A folder becomes a full path, or its name if the archive only contains the name. A bare name is returned unchanged,
+    even if a folder with this name exists.
     """
     folder = Path(project).expanduser()
     if not is_folder(project) or not folder.is_dir():
@@ -41,15 +41,12 @@ def archived_as(project: str) -> str:
 
 
 def namespace_of(core: "MemoryCore", project: str | None, *, claim: bool = False) -> str:
-    """Return the namespace of a project given by name or folder; `global` for None.
+    """Return the namespace of a project given by name or folder; return `global` for None.
 
-    Args:
-        core: The memory core.
-        project: The name, or the folder.
-        claim: Reserve the namespace for that folder.
+    Args: core: The memory core. project: The name or the folder of the project. claim: Whether to reserve the namespace
+    for that folder.
 
-    Raises:
-        InvalidInput: if the name is invalid.
+    Raises: InvalidInput: The name is invalid.
     """
     if project is None:
         return "global"
@@ -63,5 +60,5 @@ def namespace_of(core: "MemoryCore", project: str | None, *, claim: bool = False
 
 
 def is_folder(project: str) -> bool:
-    """Return whether a project is given by its folder. A bare name never is."""
+    """Return whether the text is a folder rather than a bare project name."""
     return project in {".", ".."} or not {"/", os.sep}.isdisjoint(project)

@@ -86,7 +86,7 @@ def remember(
 
 
 def _print_result(result: RememberResult) -> None:
-    """Print the result, and the commands that settle conflicts."""
+    """Print the result, and commands to resolve conflicts."""
     stored = result.stored
     if result.duplicate:
         click.echo(f"Already stored as {stored.id}: {line(stored.memory.content)}")

@@ -1,4 +1,4 @@
-"""`palaver memories review`: the user decides what becomes a memory or a golden rule."""
+"""`palaver memories review`: approve or decline proposed memories and golden rules."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -21,9 +21,9 @@ from .output import print_json
 
 
 class ReviewItem(Struct, frozen=True):
-    """Proposal that waits for a review: its JSON fields, and functions that approve and decline it.
+    """Proposal to review: its JSON fields, and functions to approve and decline it.
 
-    `approve` returns the id of the memory.
+    `approve` returns the ID of the memory.
     """
 
     fields: dict[str, Any]
@@ -31,7 +31,7 @@ class ReviewItem(Struct, frozen=True):
     decline: Callable[[], object]
 
     def as_text(self) -> str:
-        """Return the proposal as text for a terminal."""
+        """Return the proposal as terminal text."""
         shown = {name: line(str(value)) for name, value in self.fields.items()}
         if self.fields["kind"] == "preference":
             label = "Preference"
@@ -70,7 +70,7 @@ def review(*, approve: Sequence[str], decline: Sequence[str], as_json: bool) -> 
 
 
 def preference_fields(candidate: PreferenceCandidate) -> dict[str, Any]:
-    """Return the JSON fields of a stated preference."""
+    """Return the JSON fields of a preference stated by the user."""
     memory = candidate.memory
     return {
         "id": candidate.id,
@@ -85,7 +85,7 @@ def preference_fields(candidate: PreferenceCandidate) -> dict[str, Any]:
 
 
 def _waiting(core: MemoryCore) -> dict[str, ReviewItem]:
-    """Return the proposals by id, preferences first."""
+    """Return the proposals by ID, preferences first."""
     found = [_preference(core, each) for each in preference_candidates(core.store)]
     found += [_proven(core, stored) for stored in core.feedback.approvable()]
     return {each.fields["id"]: each for each in found}
@@ -113,7 +113,10 @@ def _proven(core: MemoryCore, stored: StoredMemory) -> ReviewItem:
 
 
 def _decide(waiting: dict[str, ReviewItem], approve: Sequence[str], decline: Sequence[str], *, as_json: bool) -> None:
-    """Approve and decline by id; raises `InvalidInput` for an unknown one, before anything is done."""
+    """Approve and decline proposals by ID.
+
+    Raises: InvalidInput: An ID is unknown. No proposal has been changed.
+    """
     if both := sorted({*approve} & {*decline}):
         raise click.UsageError(f"Both approved and declined: {', '.join(both)}.")
     for name in (*approve, *decline):
@@ -138,7 +141,7 @@ def _approved(name: str, memory: str) -> str:
 
 
 def _ask(waiting: Sequence[ReviewItem]) -> None:
-    """Show each proposal and ask about it."""
+    """Show each proposal and ask for a decision."""
     for number, each in enumerate(waiting, 1):
         click.echo(f"\n{number} of {len(waiting)}  {each.as_text()}")
         answer = click.prompt("Keep, decline or skip?", type=click.Choice(["k", "d", "s"]), default="s")

@@ -1,4 +1,4 @@
-"""`palaver search`, `timeline`, `show` and `read`: the three layers."""
+"""`palaver search`, `timeline`, `show` and `read`: the three layers of detail."""
 
 import os
 import sys
@@ -122,12 +122,14 @@ def search(
 ) -> None:
     """Layer 1: search, one line per hit.
 
-    WORDS are a question or keywords. Phrases in quotes must match exactly (except for word endings), and instal*
-    matches every word with this beginning. Output of successful tool calls is archived but not indexed. Without words,
-    the newest entries that match the filters are listed. Filters can be repeated: any of their values may match.
+    WORDS are a question or keywords. Phrases in quotes must match exactly, except for word endings. `instal*` matches
+    every word that begins with `instal`. Output of successful tool calls is archived but not indexed. Without words,
+    the newest entries that match the filters are listed. Filters can be repeated; an entry must match one of the
+    values.
 
     On a terminal, titles are shown in full; when piped they are truncated to about 30 tokens a hit. --json always has
-    full titles. With --json, `total` of the `found` results fit --budget, and `next` is the cursor of the others.
+    full titles. In JSON, `found` is the number of results on the page and `total` the number that fit --budget. `next`
+    is the cursor of the following results.
     """
     # NumPy would start a thread per core, which takes time and does not speed up small matrices.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -146,22 +148,20 @@ def search(
 
 
 def _holds_nothing() -> bool:
-    """Return whether nothing was ever stored, as after a first run on a full disk."""
+    """Return whether the archive is empty, for example after a first run on a full disk."""
     with Store.open(Home.find().database) as store:
         return not (store.changes.last() or store.sources.totals()[0])
 
 
 def _typed(words: Sequence[str]) -> str:
-    """Return the words as one query; an argument with blanks, from which the shell took the quotes, is a phrase."""
+    """Return the words as one query. An argument with spaces becomes a phrase, because the shell removed its quotes."""
     return " ".join(f'"{word}"' if len(words) > 1 and " " in word and '"' not in word else word for word in words)
 
 
 def _wanted(query: str | list[str], options: dict[str, Any]) -> Query:
     """Return the query.
 
-    Raises:
-        InvalidInput: if a value is invalid.
-        UsageError: without words and filters.
+    Raises: InvalidInput: A value is invalid. UsageError: Neither words nor filters were given.
     """
     options["projects"] = list(map(archived_as, options["projects"]))
     if query:
@@ -201,9 +201,9 @@ def timeline(*, id: str, around: int, budget: int, as_json: bool) -> None:  # no
 @_budget
 @as_json
 def show(ids: Sequence[str], *, budget: int, as_json: bool) -> None:
-    """Layer 2: show all details of hits by the IDs that `search` printed, up to 20 at once.
+    """Layer 2: show all details of hits by the IDs that `palaver search` prints, up to 20 at once.
 
-    Unknown IDs are reported; the others are shown.
+    Unknown IDs are reported; the other hits are shown.
     """
     with _open_layers() as layers:
         details, unknown = layers.look_up(ids)
@@ -232,9 +232,9 @@ def show(ids: Sequence[str], *, budget: int, as_json: bool) -> None:
 def read(path: str, lines: str, *, raw: bool, budget: int, as_json: bool) -> None:
     """Layer 3: read the conversation itself.
 
-    PATH is a path that `show` printed, the agent's own path, a session ID (or its first 6 characters), or the ID of a
-    hit. LINES is 12, 12-40 or 12-; the default is all lines, or those from a hit on. A truncated reply names the line
-    to continue with.
+    PATH is a path printed by `palaver show`, the agent's own path, a session ID (or at least its first 6 characters),
+    or the ID of a hit. LINES is 12, 12-40 or 12-. The default is all lines, or all lines from the hit on. A truncated
+    reply ends with the line to continue with.
     """
     if raw and as_json:
         raise click.UsageError("--raw and --json cannot be combined.")
@@ -255,10 +255,9 @@ def read(path: str, lines: str, *, raw: bool, budget: int, as_json: bool) -> Non
 
 
 def _open_layers() -> ArchiveSearch:
-    """Return the search over this home.
+    """Open the search over this home.
 
-    Raises:
-        DemoOnly: if only demo data is archived.
+    Raises: DemoOnly: Only demo data is archived.
     """
     home = Home.find()
     refuse_demo_only(home, "search WORDS")

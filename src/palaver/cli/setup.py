@@ -24,18 +24,18 @@ _CARRIED: Final = (
     "PALAVER_HOME CLAUDE_CONFIG_DIR CODEX_HOME COPILOT_HOME GEMINI_CLI_HOME KIMI_CODE_HOME KIMI_SHARE_DIR OPENCODE_DB "
     "PI_CODING_AGENT_DIR XDG_CONFIG_HOME XDG_DATA_HOME"
 ).split()
-"""Environment variables for the folders of Palaver and the agents; a service does not inherit them."""
+"""Environment variables for the folders of Palaver and the agents. A service does not inherit these variables."""
 
 
 class _Service(Struct, frozen=True):
-    """Service file of systemd or launchd, and the commands that start and stop it."""
+    """Service file of systemd or launchd, with the commands that start and stop the service."""
 
     path: Path
     text: str
     start: tuple[tuple[str, ...], ...]
     stop: tuple[tuple[str, ...], ...]
     forget: tuple[tuple[str, ...], ...] = ()
-    """Commands to run after the file is removed."""
+    """Commands to run after the service file is removed."""
 
 
 @click.group()
@@ -75,7 +75,7 @@ def service(*, only_print: bool, remove: bool, yes: bool, as_json: bool) -> None
 
 
 def _agreed() -> bool:
-    """Return whether the user at a terminal confirms; always False without a terminal."""
+    """Return whether the user confirms at a terminal. Without a terminal, return False."""
     return sys.stdin.isatty() and click.confirm("Write this file and start the service?", default=True, err=True)
 
 
@@ -107,7 +107,7 @@ def _remove(known: _Service, *, as_json: bool) -> None:
 
 
 def _run(commands: Sequence[tuple[str, ...]]) -> str:
-    """Run the commands and return an error message; empty on success."""
+    """Run the commands and return an error message, or an empty text on success."""
     for command in commands:
         try:
             done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)

@@ -1,4 +1,4 @@
-"""`palaver help` and `palaver completion`."""
+"""`palaver help` and `palaver completion`: help texts and shell completion."""
 
 from __future__ import annotations
 
