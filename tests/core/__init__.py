@@ -1,1 +1,1 @@
-"""Do all of us mean the same thing?"""
+"""Tests of the core package."""

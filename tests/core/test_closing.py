@@ -1,4 +1,4 @@
-"""Closing: what is opened in a `with` is let go of at its end."""
+"""Tests of core/closing.py: a resource in a `with` block is closed at the end of the block."""
 
 import pytest
 
@@ -13,16 +13,16 @@ class Held(Closing):
         self.closed += 1
 
 
-def test_it_is_closed_once_at_the_end() -> None:
-    """Not before, and not twice."""
+def test_resource_is_closed_once_at_the_end() -> None:
+    """The resource is open inside the block and is closed exactly once."""
     with Held() as held:
         assert held.closed == 0
 
     assert held.closed == 1
 
 
-def test_it_is_closed_when_something_fails() -> None:
-    """What failed is told all the same."""
+def test_resource_is_closed_after_an_error() -> None:
+    """The resource is closed, and the error is raised."""
     held = Held()
     with pytest.raises(ValueError, match="broken"), held:
         raise ValueError("broken")

@@ -15,8 +15,8 @@ from palaver.core.errors import ConfigInvalid
 NAMES = st.text(st.characters(exclude_categories=["Cs"]))
 
 
-def test_without_a_file_there_are_defaults(tmp_path: Path) -> None:
-    """Reading missing settings gives defaults and creates nothing."""
+def test_missing_file_gives_defaults(tmp_path: Path) -> None:
+    """Reading missing settings returns defaults and creates no file."""
     assert Config.read(tmp_path / "config.toml") == Config()
     assert list(tmp_path.iterdir()) == []
 
@@ -44,8 +44,8 @@ def test_only_the_model_is_replaced(tmp_path: Path, before: str) -> None:
     assert path.read_text() == "# the models\n\n# the end\n"
 
 
-def test_settings_are_on_the_disk_before_they_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The new file is synced before it replaces the old one."""
+def test_new_file_is_synced_before_replacement(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The new file is synced before it replaces the old file."""
     path = tmp_path / "config.toml"
     Config("old").write(path)
     seen: list[Config] = []
@@ -69,8 +69,8 @@ def test_settings_are_on_the_disk_before_they_count(tmp_path: Path, monkeypatch:
         ("model = ", "config.toml: "),
     ],
 )
-def test_a_wrong_setting_is_refused(tmp_path: Path, text: str, message: str) -> None:
-    """The error names the file and the setting."""
+def test_invalid_setting_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    """The error contains the file and the setting."""
     path = tmp_path / "config.toml"
     path.write_text(text)
 
@@ -90,7 +90,7 @@ private_projects = ["secret", "/srv/x"]
 
 
 def test_every_setting_is_read(tmp_path: Path) -> None:
-    """All settings are read; budgets are dollars."""
+    """All settings are read, with budgets in dollars."""
     path = tmp_path / "config.toml"
     path.write_text(SETTINGS)
 
@@ -124,8 +124,8 @@ def test_every_setting_is_read(tmp_path: Path) -> None:
         "llm_model = 5",
     ],
 )
-def test_a_setting_that_cannot_be_meant_is_named(tmp_path: Path, line: str) -> None:
-    """An invalid value is an error, never the default."""
+def test_invalid_value_is_an_error(tmp_path: Path, line: str) -> None:
+    """An invalid value raises an error and is never replaced by the default."""
     path = tmp_path / "config.toml"
     path.write_text(f"{line}\n")
 
@@ -135,8 +135,8 @@ def test_a_setting_that_cannot_be_meant_is_named(tmp_path: Path, line: str) -> N
     assert f"Write {line.partition(' ')[0]} = " in caught.value.hint
 
 
-def test_private_folders_are_named_as_sessions_name_theirs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder is normalised; a name stays as it is."""
+def test_private_folders_are_normalised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder is normalised, and a project name is unchanged."""
     monkeypatch.setenv("HOME", "/home/demo")
     path = tmp_path / "config.toml"
     path.write_text('private_projects = ["~/bank", "/code/bank/", "/code//till", "shop", "a.b c", "~", ""]')

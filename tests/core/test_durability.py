@@ -9,7 +9,7 @@ from palaver.core.durability import replacing, sync, sync_path, with_checksum, w
 
 
 def test_buffered_bytes_are_synced(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A synced file has all written bytes."""
+    """A synced file contains all written bytes."""
     path, synced = tmp_path / "copy", list[bytes]()
 
     def record(descriptor: int) -> None:
@@ -25,8 +25,8 @@ def test_buffered_bytes_are_synced(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
 
 
 @pytest.mark.parametrize("name", ["", "copy"])
-def test_a_path_is_synced(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str) -> None:
-    """A folder is synced like a file, and nothing stays open."""
+def test_path_is_synced(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str) -> None:
+    """A folder is synced like a file, and no file stays open."""
     (tmp_path / "copy").write_bytes(b"said")
     path, synced = tmp_path / name, list[int]()
 
@@ -41,8 +41,8 @@ def test_a_path_is_synced(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name:
         os.fstat(synced[0])
 
 
-def test_a_file_is_replaced_at_once(tmp_path: Path) -> None:
-    """The old file stays until the new one is complete and readable only by its owner."""
+def test_file_is_replaced_at_once(tmp_path: Path) -> None:
+    """The old file stays until the new file is complete and readable only by its owner."""
     path = tmp_path / "told"
     path.write_bytes(b"before")
     with replacing(path) as file:
@@ -54,8 +54,8 @@ def test_a_file_is_replaced_at_once(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_file_that_cannot_be_written_replaces_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A failed write leaves the old file and nothing else."""
+def test_failed_write_replaces_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A failed write keeps the old file and leaves no other file."""
     path = tmp_path / "told"
     path.write_bytes(b"before")
 
@@ -70,8 +70,8 @@ def test_a_file_that_cannot_be_written_replaces_nothing(monkeypatch: pytest.Monk
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_line_with_a_checksum_is_read_whole_or_not_at_all() -> None:
-    """A damaged line is detected."""
+def test_damaged_line_is_detected() -> None:
+    """A line with a wrong checksum is not returned."""
     line = with_checksum(b"palaver 12")
     assert without_checksum(line) == b"palaver 12"
     for bit in range(8 * len(line)):

@@ -42,8 +42,8 @@ def defined() -> dict[str, type[PalaverError]]:
     return {name: kind for name, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, PalaverError)}
 
 
-def test_the_tree_is_drawn_as_it_is() -> None:
-    """The tree in the module docstring has every error below its base class."""
+def test_error_tree_matches_the_classes() -> None:
+    """The tree in the module docstring shows each error below its base class."""
     drawn: dict[str, str] = {}
     parents = ["PalaverError"]
     for line in (errors.__doc__ or "").splitlines():
@@ -60,23 +60,23 @@ def test_the_tree_is_drawn_as_it_is() -> None:
     }
 
 
-def test_all_errors_of_the_module_are_ours() -> None:
-    """All errors derive from `PalaverError`."""
+def test_all_errors_derive_from_palaver_error() -> None:
+    """All errors of the module derive from `PalaverError`."""
     classes = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if kind.__module__ == errors.__name__]
 
     assert set(classes) == set(defined().values())
 
 
 @pytest.mark.parametrize("error", LEAVES, ids=lambda error: type(error).__name__)
-def test_each_says_what_happened_and_what_to_do(error: PalaverError) -> None:
+def test_errors_have_a_message_and_a_hint(error: PalaverError) -> None:
     """Every error has a message and a hint."""
     assert str(error).strip()
     if type(error) is not errors.TooManyIds:
         assert error.hint.strip()
 
 
-def test_every_mistake_of_a_caller_is_listed_here() -> None:
-    """Every `InvalidInput` is covered by these tests."""
+def test_every_invalid_input_is_tested() -> None:
+    """Every subclass of `InvalidInput` is covered by these tests."""
     tested = {type(error) for error in LEAVES}
 
     assert {
@@ -85,7 +85,7 @@ def test_every_mistake_of_a_caller_is_listed_here() -> None:
 
 
 def test_errors_have_attributes() -> None:
-    """Attributes have the context, so nobody parses messages."""
+    """Error attributes contain the context, so that callers do not parse messages."""
     closed = SourceUnreadable(Path("/a"), "permission denied", hint="Open it.")
 
     assert (closed.path, closed.reason, closed.hint, str(closed)) == (
@@ -97,8 +97,8 @@ def test_errors_have_attributes() -> None:
     assert (errors.UnknownIds(["a", "b"]).ids, errors.FilterNotAllowed(["types"]).names) == (("a", "b"), ("types",))
 
 
-def test_copies_without_a_database_are_no_missing_archive() -> None:
-    """The error for raw copies without a database names the remedy."""
+def test_copies_without_a_database_have_their_own_message() -> None:
+    """The error for raw copies without a database contains the remedy."""
     assert "palaver up" in StoreMissing(Path("/x")).hint
 
     missing = StoreMissing(Path("/x"), copies=True)
@@ -107,8 +107,8 @@ def test_copies_without_a_database_are_no_missing_archive() -> None:
     assert "palaver rebuild --from-archive" in missing.hint
 
 
-def test_an_error_is_described_in_sentences() -> None:
-    """The text has a sentence for the problem and one for the remedy."""
+def test_error_is_described_in_sentences() -> None:
+    """The text has one sentence for the problem and one for the remedy."""
     assert (
         SourceUnreadable(Path("/a"), "permission denied", hint="Open it.").full_message
         == "/a: permission denied. Open it."
@@ -116,8 +116,8 @@ def test_an_error_is_described_in_sentences() -> None:
     assert StoreError("it is gone").full_message == "it is gone."
 
 
-def test_a_hint_given_replaces_the_usual_one() -> None:
-    """A given hint replaces the default of that instance only."""
+def test_given_hint_replaces_the_default() -> None:
+    """A given hint replaces the default hint of that instance only."""
     assert StoreError("x", hint="once").hint == "once"
     assert StoreError("x").hint == ""
 
@@ -130,5 +130,5 @@ def test_a_hint_given_replaces_the_usual_one() -> None:
     ],
 )
 def test_deleted_ids_are_counted(gone: list[str], told: str) -> None:
-    """The hint distinguishes one deleted id, several, and unknown ones."""
+    """The hint distinguishes one deleted ID, several deleted IDs, and unknown IDs."""
     assert errors.UnknownIds(["obs-9", *gone], gone).hint.startswith(told)

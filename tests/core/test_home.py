@@ -12,7 +12,7 @@ from palaver.core.errors import ConfigInvalid, StoreMissing, StoreReadOnly
 from palaver.core.home import Home
 
 
-def test_one_variable_moves_everything(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_one_variable_moves_all_paths(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """All paths are below `PALAVER_HOME`."""
     monkeypatch.setenv("PALAVER_HOME", str(tmp_path / "here"))
     home = Home.find()
@@ -23,8 +23,10 @@ def test_one_variable_moves_everything(monkeypatch: pytest.MonkeyPatch, tmp_path
 
 
 @pytest.mark.parametrize("value", [None, ""])
-def test_without_it_the_platform_says_where(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, value: str | None) -> None:
-    """Without the variable, the platform's data directory is used."""
+def test_default_home_is_the_platform_data_directory(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, value: str | None
+) -> None:
+    """Without the variable, the home is in the platform's data directory."""
     monkeypatch.delenv("PALAVER_HOME")
     if value is not None:
         monkeypatch.setenv("PALAVER_HOME", value)
@@ -43,8 +45,8 @@ def test_without_it_the_platform_says_where(monkeypatch: pytest.MonkeyPatch, tmp
     }
 
 
-def test_the_data_directory_of_the_desktop_is_honoured(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """`XDG_DATA_HOME` is used on Linux."""
+def test_xdg_data_home_is_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """On Linux, the home is in `XDG_DATA_HOME` if it is set."""
     monkeypatch.delenv("PALAVER_HOME")
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     monkeypatch.setattr(sys, "platform", "linux")
@@ -52,8 +54,8 @@ def test_the_data_directory_of_the_desktop_is_honoured(monkeypatch: pytest.Monke
     assert Home.find().root == tmp_path / "data" / "palaver"
 
 
-def test_a_tilde_is_the_persons_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A tilde is expanded."""
+def test_tilde_is_expanded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A tilde in `PALAVER_HOME` is expanded to the user's folder."""
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("PALAVER_HOME", "~/talk")
 
@@ -61,8 +63,8 @@ def test_a_tilde_is_the_persons_folder(monkeypatch: pytest.MonkeyPatch, tmp_path
 
 
 @pytest.mark.parametrize("value", ["here", "./here", "~nobody-of-that-name/here"])
-def test_a_relative_home_is_refused(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
-    """Relative paths are refused."""
+def test_relative_home_is_refused(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    """A relative path in `PALAVER_HOME` raises an error."""
     monkeypatch.setenv("PALAVER_HOME", value)
     with pytest.raises(ConfigInvalid, match="PALAVER_HOME") as refused:
         Home.find()
@@ -70,7 +72,7 @@ def test_a_relative_home_is_refused(monkeypatch: pytest.MonkeyPatch, value: str)
 
 
 def test_finding_a_home_creates_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Only `make` creates the folder, accessible to its owner alone."""
+    """Only `make` creates the folder, which is accessible only to its owner."""
     monkeypatch.setenv("PALAVER_HOME", str(tmp_path / "deep" / "here"))
     home = Home.find()
     assert not list(tmp_path.iterdir())
@@ -82,16 +84,16 @@ def test_finding_a_home_creates_nothing(monkeypatch: pytest.MonkeyPatch, tmp_pat
     assert not list(home.root.iterdir())
 
 
-def test_a_home_that_cannot_be_made_is_an_error_of_the_settings(tmp_path: Path) -> None:
-    """A file in place of the folder is reported."""
+def test_home_that_cannot_be_created_is_a_config_error(tmp_path: Path) -> None:
+    """A file at the path of the folder raises `ConfigInvalid`."""
     (tmp_path / "file").write_text("")
     for root in (tmp_path / "file", tmp_path / "file" / "below"):
         with pytest.raises(ConfigInvalid, match="cannot be made"):
             Home(root).make()
 
 
-def test_a_home_that_was_open_is_closed(tmp_path: Path) -> None:
-    """Permissions of an existing folder are restricted."""
+def test_permissions_of_an_existing_home_are_restricted(tmp_path: Path) -> None:
+    """`make` restricts the permissions of an existing folder."""
     (tmp_path / "home").mkdir(mode=0o755)
 
     Home(tmp_path / "home").make()
@@ -100,7 +102,7 @@ def test_a_home_that_was_open_is_closed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("closed", ["", "palaver.db"])
-def test_a_home_that_may_only_be_read_stays_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, closed: str) -> None:
+def test_read_only_home_stays_read_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, closed: str) -> None:
     """Permissions that the owner removed are not restored."""
     home = Home(tmp_path)
     home.database.write_text("rows")
@@ -109,7 +111,7 @@ def test_a_home_that_may_only_be_read_stays_so(tmp_path: Path, monkeypatch: pyte
     may = os.access
 
     def may_not(each: Path, mode: int) -> bool:
-        """No right to write; real rights would not stop a test run by an administrator."""
+        """Deny write access to the path; file permissions do not restrict an administrator who runs the tests."""
         return may(each, mode) and (mode != os.W_OK or each != path)
 
     monkeypatch.setattr(os, "access", may_not)
@@ -128,7 +130,7 @@ print(Home(Path(sys.argv[1])).key().hex())
 """
 
 
-def test_the_key_is_made_once(tmp_path: Path) -> None:
+def test_key_is_created_once(tmp_path: Path) -> None:
     """The key is random, permanent, and readable only by the owner."""
     home, other = Home(tmp_path / "a"), Home(tmp_path / "b")
     home.make()
@@ -140,8 +142,8 @@ def test_the_key_is_made_once(tmp_path: Path) -> None:
     assert [path.name for path in home.root.iterdir()] == ["redaction.key"]
 
 
-def test_processes_that_ask_at_once_get_one_key(tmp_path: Path) -> None:
-    """Concurrent processes get the same key."""
+def test_concurrent_processes_get_one_key(tmp_path: Path) -> None:
+    """Processes that request the key at the same time get the same key."""
     command = [sys.executable, "-c", KEY_MAKER, str(tmp_path)]
     asking = [subprocess.Popen(command, stdout=subprocess.PIPE) for _ in range(8)]
     keys = {process.communicate()[0] for process in asking}
@@ -152,7 +154,7 @@ def test_processes_that_ask_at_once_get_one_key(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", [b"", b"short", bytes(33)])
-def test_a_damaged_key_is_made_anew(damage: bytes, tmp_path: Path) -> None:
+def test_damaged_key_is_replaced(damage: bytes, tmp_path: Path) -> None:
     """A key of another length is replaced."""
     (tmp_path / "redaction.key").write_bytes(damage)
     key = Home(tmp_path).key()
@@ -162,13 +164,13 @@ def test_a_damaged_key_is_made_anew(damage: bytes, tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["redaction.key"]
 
 
-def test_a_key_that_cannot_be_made_says_why(tmp_path: Path) -> None:
+def test_key_that_cannot_be_created_raises_an_error(tmp_path: Path) -> None:
     """Without a folder for the key, an error is raised."""
     with pytest.raises(OSError, match="absent"):
         Home(tmp_path / "absent").key()
 
 
-def test_copies_are_seen_without_a_database(tmp_path: Path) -> None:
+def test_copies_are_detected_without_a_database(tmp_path: Path) -> None:
     """Any archived file counts as a raw copy; empty folders and partial files do not."""
     home = Home(tmp_path)
     for name in (".unfinished/tmp1", ".forgotten"):

@@ -10,14 +10,14 @@ kinds = st.sampled_from(sorted(ids.PREFIXES))
 
 
 @given(kinds, st.integers(0, 10**18 - 1))
-def test_an_id_leads_back_to_its_key(kind: str, key: int) -> None:
-    """An id gives its key, for every kind and key."""
+def test_id_contains_its_key(kind: str, key: int) -> None:
+    """For every kind and key, the public ID gives the key again."""
     assert ids.key(ids.show(kind, key)) == ids.key(ids.show(kind, key), kind) == key
     assert ids.plain(ids.show(kind, key)) == ids.show(kind, key)
 
 
-def test_prefixes_tell_kinds_apart() -> None:
-    """Every kind has its own prefix."""
+def test_kinds_have_different_prefixes() -> None:
+    """Every kind has a unique prefix."""
     assert len(set(ids.PREFIXES.values())) == len(ids.PREFIXES)
     assert (ids.show("observation", 1042), ids.show("exchange", 7)) == ("obs-1042", "ex-7")
 
@@ -25,19 +25,19 @@ def test_prefixes_tell_kinds_apart() -> None:
 @pytest.mark.parametrize(
     "text", ["", "-", "obs-", "obs-x", "obs-1.5", "obs-１２", "obs-²", "obs- 1", "obs-+1", "obs-1\0", "obs-" + "9" * 19]
 )
-def test_what_cannot_be_an_id_has_no_key(text: str) -> None:
-    """Other text has no key."""
+def test_other_text_has_no_key(text: str) -> None:
+    """Text that is not a public ID has no key."""
     assert ids.key(text) is None
 
 
 @pytest.mark.parametrize("typed", ["obs-24", "OBS-24", "Obs_24", "obs-024", " obs-24\n"])
-def test_an_id_is_known_however_it_is_typed(typed: str) -> None:
-    """Case, dash, leading zeros and blanks make no difference."""
+def test_spelling_variants_of_an_id_are_accepted(typed: str) -> None:
+    """Case, dash, leading zeros and spaces make no difference."""
     assert (ids.plain(typed), ids.key(typed), ids.key(typed, "memory")) == ("obs-24", 24, None)
 
 
 @given(st.text())
-def test_any_text_may_be_asked_for(text: str) -> None:
-    """A key fits into the database, or there is none."""
+def test_keys_fit_into_the_database(text: str) -> None:
+    """For any text, the key is None or a number that the database can store."""
     key = ids.key(text)
     assert key is None or 0 <= key < 2**63

@@ -1,4 +1,4 @@
-"""Commands that install into the environment Palaver runs in."""
+"""Tests of core/installation.py: commands that install into the environment of Palaver."""
 
 import shlex
 import sys
@@ -13,12 +13,12 @@ from palaver.core.installation import DISTRIBUTION, extra_command, install_comma
 
 
 def test_extra_is_installed_by_this_interpreter() -> None:
-    """The command runs pip with this interpreter and names the distribution with its extra."""
+    """The command runs pip with this interpreter and contains the distribution with its extra."""
     assert shlex.split(extra_command("models")) == [sys.executable, "-m", "pip", "install", f"{DISTRIBUTION}[models]"]
 
 
 def test_environment_without_pip_uses_uv(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Environments made by uv contain no pip; uv installs into them from outside."""
+    """In an environment without pip, the command uses uv."""
 
     def find_no_pip(name: str) -> object:
         return None if name == "pip" else find_spec(name)
@@ -34,8 +34,8 @@ def test_library_is_upgraded_in_this_environment() -> None:
     assert shlex.split(install_command("apsw", upgrade=True)) == expected
 
 
-def test_upgrade_hint_names_the_distribution() -> None:
-    """The hint to upgrade names the distribution, not the import name."""
+def test_upgrade_hint_contains_the_distribution() -> None:
+    """The upgrade hint contains the distribution name, not the import name."""
     assert f"install --upgrade {DISTRIBUTION}`" in upgrade_hint()
 
 

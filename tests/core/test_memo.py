@@ -1,4 +1,4 @@
-"""A memo makes each value once, and never holds more than it may."""
+"""Tests of core/memo.py: a cache computes each value once and has a maximum size."""
 
 import pytest
 from hypothesis import given
@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from palaver.core.memo import Memo
 
 
-def test_a_value_is_made_once() -> None:
-    """What was asked for before is given again; looking whether it is there makes nothing."""
+def test_value_is_computed_once() -> None:
+    """A second request returns the cached value, and `get` computes no value."""
     made = list[str]()
 
     def make(name: str) -> str:
@@ -23,16 +23,16 @@ def test_a_value_is_made_once() -> None:
 
 
 @given(st.lists(st.integers(0, 9)), st.integers(1, 5))
-def test_it_is_right_and_bounded_whatever_is_asked(asked: list[int], most: int) -> None:
-    """Each answer is what would be made anew, and never are more kept than it may hold."""
+def test_cache_is_correct_and_bounded(asked: list[int], most: int) -> None:
+    """Each returned value is correct, and the cache never exceeds its maximum size."""
     memo = Memo[int, int](most)
     for number in asked:
         assert memo.made(number, lambda number: number * number) == number * number
         assert 0 < len(memo) <= most
 
 
-def test_what_fails_is_kept_nowhere() -> None:
-    """A value that could not be made is tried again, and takes the others nothing."""
+def test_failed_computation_is_not_cached() -> None:
+    """A failed computation raises its error and does not change the cached values."""
     memo = Memo[int, float](most=1)
     assert memo.made(4, lambda number: 1 / number) == 0.25
 

@@ -9,8 +9,8 @@ from palaver.core.observation import _ALIASES, Evidence, Observation, Observatio
 
 
 @pytest.mark.parametrize("kind", ObservationType)
-def test_a_type_is_known_however_it_is_written(kind: ObservationType) -> None:
-    """Case, blanks and underscores in a type make no difference."""
+def test_spelling_variants_of_a_type_are_accepted(kind: ObservationType) -> None:
+    """Case, spaces and underscores in a type make no difference."""
     for name in (kind, kind.upper(), f" {kind} ", kind.replace("-", "_"), kind.replace("-", " ").title()):
         assert ObservationType.parse(name) is kind
 
@@ -27,35 +27,35 @@ def test_a_type_is_known_however_it_is_written(kind: ObservationType) -> None:
         ("discovery", "learning"),
     ],
 )
-def test_other_tools_names_are_understood(name: str, kind: str) -> None:
-    """Names of other tools map to types."""
+def test_type_names_of_other_tools_are_accepted(name: str, kind: str) -> None:
+    """Type names of other tools are mapped to Palaver's types."""
     assert ObservationType.parse(name) == kind
 
 
-def test_an_alias_hides_no_type() -> None:
-    """Every alias maps to an existing type and is none itself."""
+def test_aliases_do_not_hide_types() -> None:
+    """Every alias maps to an existing type and differs from all type names."""
     assert set(_ALIASES).isdisjoint(ObservationType)
     assert set(_ALIASES.values()) <= set(ObservationType)
 
 
 @pytest.mark.parametrize("name", ["", "bugs", "bug--fix", "décision"])
-def test_an_unknown_type_is_answered_with_the_known_ones(name: str) -> None:
-    """The error names the unknown type and all known ones."""
+def test_unknown_type_lists_the_known_types(name: str) -> None:
+    """The error contains the unknown type and all known types."""
     with pytest.raises(UnknownType) as refused:
         ObservationType.parse(name)
     assert refused.value.name == name
     assert all(kind in refused.value.hint for kind in ObservationType)
 
 
-def test_equal_observations_are_one() -> None:
-    """Observations are compared by value."""
+def test_observations_are_compared_by_value() -> None:
+    """Observations with equal fields are equal."""
     one, two = (Observation(ObservationType.TEST, "t", facts=("f",), evidence=(Evidence(1, 2, "q"),)) for _ in range(2))
 
     assert len({one, two}) == 1
 
 
-def test_lines_reach_from_the_first_to_the_last_proof() -> None:
-    """Lines span all evidence; None without any."""
+def test_lines_span_all_evidence() -> None:
+    """Lines reach from the first to the last piece of evidence, and are None without evidence."""
     proven = Observation(ObservationType.TEST, "t", evidence=(Evidence(9, 12, "b"), Evidence(3, 4, "a")))
 
     assert proven.lines == (3, 12)
@@ -63,7 +63,7 @@ def test_lines_reach_from_the_first_to_the_last_proof() -> None:
 
 
 def test_repetitions_are_omitted() -> None:
-    """Repeated subtitles and quotes are omitted, but their lines are named."""
+    """Repeated subtitles and quotes are omitted, but their lines are listed."""
     told = Observation(
         ObservationType.DECISION,
         "Use SQLite",
@@ -85,7 +85,7 @@ def test_repetitions_are_omitted() -> None:
 @pytest.mark.parametrize(
     ("title", "quote"), [("Let x != 0", "let x == 0"), ("Reuse items", "use it"), ("Anything", "✅ → 🚀")]
 )
-def test_similar_text_is_no_repetition(title: str, quote: str) -> None:
+def test_similar_text_is_not_a_repetition(title: str, quote: str) -> None:
     """Only exact repetitions are omitted."""
     told = Observation(
         ObservationType.DECISION, title, subtitle=quote, narrative=title, evidence=(Evidence(2, 2, quote),)
@@ -95,15 +95,15 @@ def test_similar_text_is_no_repetition(title: str, quote: str) -> None:
     assert Observation(ObservationType.DECISION, title, evidence=told.evidence).new_quotes == told.evidence
 
 
-def test_what_is_part_of_a_word_may_stand_again_by_itself() -> None:
-    """A quote inside a longer word is no repetition."""
+def test_part_of_a_word_is_not_a_repetition() -> None:
+    """A quote that occurs only inside a longer word is kept."""
     told = Observation(ObservationType.DECISION, "Reuse it, and use it", evidence=(Evidence(2, 2, "use it"),))
 
     assert told.new_quotes == ()
 
 
-def test_what_only_the_subtitle_says_is_kept() -> None:
-    """A subtitle with new text is the lead."""
+def test_subtitle_with_new_text_is_kept() -> None:
+    """A subtitle that the narrative does not repeat is the lead."""
     told = Observation(
         ObservationType.FEATURE, "A", subtitle="Saved on every key", evidence=(Evidence(2, 2, "every key"),)
     )

@@ -1,10 +1,10 @@
-"""Tests for core/progress.py."""
+"""Tests of core/progress.py."""
 
 from palaver.core.progress import Progress, Reporter, silent
 
 
-def test_silence_fits_every_ear() -> None:
-    """One silent listener does for a stage and for all stages."""
+def test_silent_fits_both_callback_types() -> None:
+    """`silent` can be called as `Progress` and as `Reporter`."""
     progress: Progress = silent
     reporter: Reporter = silent
 

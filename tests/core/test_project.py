@@ -1,4 +1,4 @@
-"""Projects are identified by git remote or path, never by the name of a folder."""
+"""Tests of core/project.py: projects are identified by git remote or path, never by folder name."""
 
 import os
 import subprocess
@@ -10,14 +10,14 @@ from palaver.core.project import identity_of, main_worktree, root_of
 
 
 def git(folder: Path, *arguments: str) -> None:
-    """Run git as nobody in particular."""
+    """Run git with a fixed user and without the user's configuration."""
     named = ["-c", "user.name=x", "-c", "user.email=x@example.org"]
     quiet = {**os.environ, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
     subprocess.run(["git", "-C", folder, *named, *arguments], check=True, capture_output=True, env=quiet)
 
 
 def repository(folder: Path, remote: str = "") -> Path:
-    """A repository with one commit."""
+    """Create a repository with one commit."""
     folder.mkdir(parents=True)
     git(folder, "init", "-q")
     git(folder, "commit", "-q", "--allow-empty", "-m", "x")
@@ -26,8 +26,8 @@ def repository(folder: Path, remote: str = "") -> Path:
     return folder
 
 
-def test_the_root_is_the_nearest_folder_that_is_marked(tmp_path: Path) -> None:
-    """By its memories or by a repository; where nothing is marked, it is the folder itself."""
+def test_root_is_the_nearest_folder_with_memories_or_repository(tmp_path: Path) -> None:
+    """A folder with memory files is the root, even inside a repository."""
     inner = tmp_path / "repo" / "package" / "src"
     inner.mkdir(parents=True)
     (tmp_path / "repo" / ".git").mkdir()
@@ -46,13 +46,13 @@ def test_the_root_is_the_nearest_folder_that_is_marked(tmp_path: Path) -> None:
         "ssh://git@github.com:22/me/Repo.git",
     ],
 )
-def test_every_address_of_a_remote_is_the_same_project(tmp_path: Path, url: str) -> None:
-    """Scheme, account, password and ending do not matter, and no password is kept."""
+def test_addresses_of_one_remote_are_one_project(tmp_path: Path, url: str) -> None:
+    """Scheme, account, password and suffix are removed from the identity."""
     assert identity_of(repository(tmp_path / "a", url)) == "github.com/me/Repo"
 
 
-def test_worktrees_and_clones_are_their_repository(tmp_path: Path) -> None:
-    """Without a remote a repository is its path; a worktree and a local clone of it are the same project."""
+def test_worktrees_and_clones_have_the_identity_of_their_repository(tmp_path: Path) -> None:
+    """A repository without a remote is identified by its path, which its worktrees and local clones share."""
     main = repository(tmp_path / "repo")
     git(main, "worktree", "add", "-q", str(tmp_path / "feature"))
     git(tmp_path, "clone", "-q", str(main), "elsewhere")
@@ -63,7 +63,7 @@ def test_worktrees_and_clones_are_their_repository(tmp_path: Path) -> None:
 
 
 def test_folders_of_the_same_name_are_different_projects(tmp_path: Path) -> None:
-    """The name of a folder says nothing about what it is."""
+    """Two repositories with the same folder name have different identities."""
     ours, theirs = repository(tmp_path / "a" / "repo", "git@x.org:me/repo"), repository(tmp_path / "b" / "repo")
 
     assert identity_of(ours) == "x.org/me/repo"
@@ -71,8 +71,8 @@ def test_folders_of_the_same_name_are_different_projects(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("config", ["url = x", "[remote", "\0", '[remote "origin"]\n', "[a]\n[a]\nx"])
-def test_a_configuration_that_cannot_be_read_names_no_remote(tmp_path: Path, config: str) -> None:
-    """The project is its path then."""
+def test_unreadable_configuration_is_ignored(tmp_path: Path, config: str) -> None:
+    """A project with an invalid git configuration is identified by its path."""
     (tmp_path / ".git").mkdir()
     (tmp_path / ".git" / "config").write_text(config)
 

@@ -19,12 +19,12 @@ from palaver.core.observation import ObservationType
 from palaver.core.query import Filters, Mode, Query
 
 
-def test_a_question_alone_is_enough() -> None:
+def test_query_has_defaults() -> None:
     """The defaults are both engines, ten results and no filter."""
     assert Query.parse(" why cents ") == Query(("why cents",), Mode.BOTH, 10, Filters())
 
 
-def test_two_to_five_concepts_may_be_asked_for() -> None:
+def test_two_to_five_concepts_are_allowed() -> None:
     """Two to five concepts keep their order; other numbers are refused."""
     assert Query.parse(["ab", " cd "]).concepts == ("ab", "cd")
     assert Query.parse(("ab",) * 5).concepts == ("ab",) * 5
@@ -35,30 +35,30 @@ def test_two_to_five_concepts_may_be_asked_for() -> None:
 
 
 @pytest.mark.parametrize("query", ["", "a", "  a  ", "\n", ["ab", "c"], ["ab", ""]])
-def test_a_question_has_two_characters(query: object) -> None:
-    """Queries and concepts need two characters besides blanks."""
+def test_query_has_at_least_two_characters(query: object) -> None:
+    """Queries and concepts need at least two characters besides spaces."""
     with pytest.raises(QueryTooShort, match="Query too short") as refused:
         Query.parse(query)
     assert refused.value.hint == "Use at least 2 characters."
 
 
 @pytest.mark.parametrize("query", [None, 12, 1.5, True, {"a": 1}, {"ab", "cd"}, b"ab", ["ab", 3], ["ab", None]])
-def test_a_question_is_text(query: object) -> None:
-    """Other values are refused."""
+def test_query_is_text(query: object) -> None:
+    """Values other than text are refused."""
     with pytest.raises(QueryNotText, match="Query must be string or array"):
         Query.parse(query)
 
 
 @pytest.mark.parametrize("limit", [0, -1, 51, True, "10", 10.0, None, 10**30])
-def test_a_limit_is_a_number_from_1_to_50(limit: object) -> None:
-    """Other limits are refused with the given value."""
+def test_limit_is_a_number_from_1_to_50(limit: object) -> None:
+    """Other limits raise an error that contains the given value."""
     with pytest.raises(InvalidLimit) as refused:
         Query.parse("ab", limit=limit)
     assert refused.value.limit == limit
 
 
-def test_the_bounds_of_a_limit_are_allowed() -> None:
-    """One and fifty are allowed."""
+def test_smallest_and_largest_limits_are_allowed() -> None:
+    """The limits 1 and 50 are allowed."""
     assert [Query.parse("ab", limit=limit).limit for limit in (1, 50)] == [1, 50]
 
 
@@ -69,7 +69,7 @@ def test_days_bound_whole_days() -> None:
     assert (filters.after, filters.before) == (day_start("2026-03-01"), day_end("2026-03-01"))
 
 
-def test_dates_can_be_said_in_words() -> None:
+def test_time_expressions_are_ranges() -> None:
     """A month is a range from its first to its last day."""
     filters = Query.parse("ab", after="march 2026", before="2026-03").filters
 
@@ -78,14 +78,14 @@ def test_dates_can_be_said_in_words() -> None:
 
 @pytest.mark.parametrize("name", ["after", "before"])
 @pytest.mark.parametrize("text", ["", "2026-02-30", "tomorrow"])
-def test_an_impossible_day_is_refused(name: str, text: str) -> None:
+def test_impossible_day_is_refused(name: str, text: str) -> None:
     """Impossible days and empty text are refused."""
     with pytest.raises(InvalidDate, match="Invalid date format") as refused:
         Query.parse("ab", after=text if name == "after" else None, before=text if name == "before" else None)
     assert refused.value.hint.startswith("Use YYYY-MM-DD format, or words: yesterday, ")
 
 
-def test_types_are_known_by_their_aliases() -> None:
+def test_aliases_of_types_are_one_filter() -> None:
     """Two names of one type are one filter; an unknown type is refused."""
     assert Query.parse("ab", types=["bugfix", "bug-fix", "test"]).filters.types == (
         ObservationType.BUG_FIX,
@@ -96,8 +96,8 @@ def test_types_are_known_by_their_aliases() -> None:
     assert all(kind in refused.value.hint for kind in ObservationType)
 
 
-def test_some_filters_are_for_single_questions() -> None:
-    """The error for several concepts names exactly the filters that are not allowed."""
+def test_some_filters_need_a_single_concept() -> None:
+    """For several concepts, the error contains exactly the filters that are not allowed."""
     with pytest.raises(FilterNotAllowed) as refused:
         Query.parse(["ab", "cd"], types=["test"], files=["f"])
     assert refused.value.names == ("types", "files")
@@ -107,16 +107,16 @@ def test_some_filters_are_for_single_questions() -> None:
     assert Query.parse("ab", types=["test"], concepts=["c"], files=["f"]).filters
 
 
-def test_an_unknown_mode_is_refused() -> None:
-    """The error names all modes."""
+def test_unknown_mode_is_refused() -> None:
+    """The error contains all modes."""
     assert [Query.parse("ab", mode=mode).mode for mode in ("vector", "text", "both")] == list(Mode)
     with pytest.raises(InvalidInput, match="Unknown mode: magic") as refused:
         Query.parse("ab", mode="magic")
     assert refused.value.hint == "Use one of: vector, text, both."
 
 
-def test_filters_are_true_when_they_filter() -> None:
-    """Filters are true if any is set, even for the first instant of 1970."""
+def test_filters_are_true_if_any_is_set() -> None:
+    """Filters are true if any filter is set, even for the first instant of 1970."""
     assert not Filters()
     assert Filters(after=0)
     assert Filters(files=("f",))
@@ -126,8 +126,8 @@ anything = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False
 
 
 @given(anything | st.lists(anything), anything)
-def test_whatever_is_asked_is_a_query_or_a_correction(query: object, limit: object) -> None:
-    """Any input gives a query or `InvalidInput`."""
+def test_any_input_is_parsed_or_refused(query: object, limit: object) -> None:
+    """Any input gives a query or raises `InvalidInput`."""
     answer: InvalidInput | None = None
     try:
         made = Query.parse(query, limit=limit)

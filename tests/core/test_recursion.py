@@ -15,35 +15,35 @@ from palaver.core.recursion import OWN_PROMPT_MARK, is_own_command, is_own_promp
         "palaver-read",
     ],
 )
-def test_our_tools_are_known_under_every_agents_name_for_them(name: str) -> None:
-    """Own tools are recognised with the prefixes of all agents."""
+def test_own_tools_are_detected_with_all_prefixes(name: str) -> None:
+    """Palaver's tools are detected with the prefixes of all agents."""
     assert is_own_tool(name)
 
 
 @pytest.mark.parametrize(
     "name", ["", "search", "palaver", "mcp__jira__palaver_issue", "mcp__palaverish__search", "Bash"]
 )
-def test_tools_of_others_are_left_alone(name: str) -> None:
-    """A tool is recognised by its server, not by a word in its name."""
+def test_other_tools_are_not_detected(name: str) -> None:
+    """A tool is detected by its server, not by a word in its name."""
     assert not is_own_tool(name)
 
 
 @pytest.mark.parametrize(
     "command", ["palaver search 'x' --json", "uvx palaver read a --start 3 | head", "/usr/bin/palaver ask it  # why"]
 )
-def test_a_command_that_asks_us_is_known(command: str) -> None:
-    """Own commands are recognised with any launcher."""
+def test_own_commands_are_detected(command: str) -> None:
+    """Palaver's commands are detected with any launcher."""
     assert is_own_command(command)
 
 
 @pytest.mark.parametrize("command", ["", "palaver status", "make && palaver search x", "palaver search x; rm b", "ls"])
-def test_a_command_that_does_something_besides_is_left_alone(command: str) -> None:
-    """A command that does more is not Palaver's own."""
+def test_combined_command_is_not_detected(command: str) -> None:
+    """A command that does more than query Palaver is not detected."""
     assert not is_own_command(command)
 
 
-def test_a_prompt_is_ours_when_it_begins_with_our_mark() -> None:
-    """Only a prompt that begins with the mark is Palaver's own."""
+def test_own_prompt_begins_with_the_prefix() -> None:
+    """Only a prompt that begins with the prefix is Palaver's own."""
     assert is_own_prompt(f"{OWN_PROMPT_MARK}\nExtract.")
     assert not is_own_prompt(f"What does {OWN_PROMPT_MARK} mean?")
 
@@ -62,11 +62,11 @@ def test_a_prompt_is_ours_when_it_begins_with_our_mark() -> None:
     ],
 )
 def test_text_between_markers_is_removed(text: str, expected: str) -> None:
-    """Text between markers is removed; other text stays."""
+    """Text between markers is removed, and other text is kept."""
     assert without_recalled(text, shortened=False) == expected
 
 
 @pytest.mark.parametrize("text", ["A\n<recalled>\nold\n[… 9 characters left out …]", "old\n</recalled>\nA", "A"])
-def test_a_shortened_text_may_have_lost_a_fence(text: str) -> None:
-    """In a shortened text, a single marker is enough."""
+def test_single_marker_is_enough_in_shortened_text(text: str) -> None:
+    """In a shortened text, text on one side of a single marker is removed."""
     assert without_recalled(text, shortened=True) == "A"

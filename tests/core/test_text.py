@@ -1,4 +1,4 @@
-"""Tests for core/text.py."""
+"""Tests of core/text.py."""
 
 import pytest
 from hypothesis import given
@@ -17,14 +17,16 @@ from palaver.core.text import readable, without_ansi
         ("[31m is text", "[31m is text"),
     ],
 )
-def test_terminal_sequences_are_taken_out(text: str, plain: str) -> None:
-    """Colours, titles and links leave their words; of a sequence that was cut only the escape goes."""
+def test_terminal_sequences_are_removed(text: str, plain: str) -> None:
+    """Colours, titles and links are removed, and their words are kept; only the escape of a truncated sequence is
+    removed.
+    """
     assert without_ansi(text) == plain
 
 
 @given(st.text(st.characters()))
-def test_what_is_readable_can_be_encoded(text: str) -> None:
-    """Lone surrogates are replaced, and nothing else changes."""
+def test_readable_text_can_be_encoded(text: str) -> None:
+    """Lone surrogates are replaced, and all other characters are unchanged."""
     shown = readable(text)
 
     assert shown.encode().decode() == shown

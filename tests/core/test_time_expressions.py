@@ -1,4 +1,4 @@
-"""Dates as people say them."""
+"""Tests of core/time_expressions.py."""
 
 from datetime import date
 
@@ -11,7 +11,7 @@ from palaver.core.errors import InvalidDate, InvalidInput
 from palaver.core.time_expressions import between, date_range, end_of, start_of
 
 TODAY = date(2026, 3, 31)
-"""A Tuesday, and the last of its month."""
+"""Date used as today: a Tuesday, and the last day of its month."""
 
 
 @pytest.mark.parametrize(
@@ -58,13 +58,13 @@ TODAY = date(2026, 3, 31)
         ("within the last 2 weeks", "2026-03-17", "2026-03-31"),
     ],
 )
-def test_words_name_days(text: str, first: str, last: str) -> None:
-    """A period is the days from its first to its last, seen from today."""
+def test_time_expressions_are_date_ranges(text: str, first: str, last: str) -> None:
+    """A time expression is a range from its first to its last day, relative to today."""
     assert (start_of(text, TODAY), end_of(text, TODAY)) == (day_start(first), day_end(last))
 
 
-def test_since_and_until_are_said_of_their_own_bound() -> None:
-    """`since` goes with a lower bound and `until` with an upper one; either is refused of the other."""
+def test_since_and_until_belong_to_their_bounds() -> None:
+    """`since` is accepted only for a lower bound, and `until` only for an upper bound."""
     assert start_of("since Monday", TODAY) == start_of("from the 30th of march", TODAY) == day_start("2026-03-30")
     assert end_of("until last week", TODAY) == day_end("2026-03-29")
     for bound, text in ((end_of, "since monday"), (start_of, "until monday"), (start_of, "before march")):
@@ -81,8 +81,8 @@ def test_since_and_until_are_said_of_their_own_bound() -> None:
         ("now", "unit is a day"),
     ],
 )
-def test_what_would_have_to_be_guessed_is_refused_with_what_to_say_instead(text: str, hint: str) -> None:
-    """Summer is in June or in December, and 24 hours ago is no day, whichever bound it is meant for."""
+def test_ambiguous_expressions_are_refused_with_a_hint(text: str, hint: str) -> None:
+    """Expressions such as `last summer` and `24 hours ago` are refused with a hint for every bound."""
     for read in (date_range, start_of, end_of):
         with pytest.raises(InvalidDate) as refused:
             read(text, TODAY)
@@ -96,15 +96,15 @@ def test_what_would_have_to_be_guessed_is_refused_with_what_to_say_instead(text:
         "last july 4", "03/01/2026", "01.03.2026", "20.26", "q5", "q0 2026", "ma", "2 days", "5m",
     ],
 )  # fmt: skip
-def test_what_names_no_day_is_refused(text: str) -> None:
-    """The error says which words are understood."""
+def test_other_text_is_not_a_date(text: str) -> None:
+    """The error lists expressions that are accepted."""
     with pytest.raises(InvalidDate, match="Invalid date format") as refused:
         date_range(text, TODAY)
     assert "last tuesday" in refused.value.hint
 
 
-def test_a_range_is_in_order() -> None:
-    """One day is a range, and either end may be open; what ends before it begins is refused, as is what is no day."""
+def test_range_is_in_order() -> None:
+    """A range may be one day or open at one end; an end before the start and invalid days are refused."""
     day = "2026-03-01"
     assert between(day, day) == (day_start(day), day_end(day))
     assert (between(day, None), between(None, day)) == ((day_start(day), None), (None, day_end(day)))
@@ -115,8 +115,8 @@ def test_a_range_is_in_order() -> None:
 
 
 @given(st.dates(date(1, 1, 1), date(9999, 12, 31)), st.text(max_size=30))
-def test_no_text_breaks_it(today: date, text: str) -> None:
-    """Whatever is typed on whatever day, it is a period in order, or it is refused."""
+def test_any_text_is_a_range_or_refused(today: date, text: str) -> None:
+    """On any day, any text is a range in order or raises `InvalidDate`."""
     try:
         found = date_range(text, today)
     except InvalidDate:

@@ -33,27 +33,27 @@ KNOWN = [
 
 
 @pytest.mark.parametrize(("text", "o200k", "anthropic"), KNOWN)
-def test_the_estimate_is_close_to_the_larger_real_count(text: str, o200k: int, anthropic: int) -> None:
+def test_estimate_is_close_to_the_larger_real_count(text: str, o200k: int, anthropic: int) -> None:
     """An estimate is at most 10 % below and 20 % above the larger real count."""
     real = max(o200k, anthropic)
 
     assert 0.9 * real <= count(text) <= 1.2 * real + 1
 
 
-def test_the_estimates_together_are_rather_too_high() -> None:
-    """In total, estimates are too high by at most a seventh."""
+def test_total_estimate_is_slightly_too_high() -> None:
+    """In total, estimates are too high by at most one seventh."""
     real = sum(max(o200k, anthropic) for _, o200k, anthropic in KNOWN)
 
     assert real <= sum(count(text) for text, _, _ in KNOWN) <= real * 8 / 7
 
 
-def test_nothing_costs_nothing() -> None:
+def test_empty_text_has_no_tokens() -> None:
     """The empty text has no tokens."""
     assert count("") == 0
 
 
 @given(st.text(max_size=200), st.text(max_size=200))
-def test_texts_on_lines_of_their_own_add_up(first: str, second: str) -> None:
+def test_costs_of_lines_add_up(first: str, second: str) -> None:
     """The cost of two lines is about the sum of their costs."""
     assert abs(count(f"{first}\n{second}") - count(first) - count(second)) <= 3
 
@@ -62,8 +62,8 @@ SIGNS = st.text(st.sampled_from("aBcDE0123456789 \n\t\r\x1c\xa0\u2003\u3000.,;)_
 
 
 @given(SIGNS)
-def test_a_text_is_counted_word_by_word(text: str) -> None:
-    """No pattern matches across blanks."""
+def test_text_is_counted_word_by_word(text: str) -> None:
+    """No pattern matches across spaces."""
     whole = [len(pattern.findall(text)) for pattern, _ in tokens._WORDS]  # pyright: ignore[reportPrivateUsage]
     words = [tokens._counts(word) for word in text.split()]  # pyright: ignore[reportPrivateUsage]
 
