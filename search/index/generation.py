@@ -210,7 +210,7 @@ class Generations:
     def _may_be_opened(self, folder: Path) -> bool:
         """Return whether a running search may still open the generation.
 
-        A generation may be opened for `_GRACE` seconds after its replacement. The system clock may have been set back.
+        A replaced generation may be opened for `_GRACE` seconds. A clock that was set back is tolerated.
         """
         try:
             replaced = (self.root / f"gen-{_number(folder) + 1}" / _MANIFEST).stat().st_mtime

@@ -107,7 +107,7 @@ class Snapshot:
     def newest(self, filters: Filters, limit: int) -> tuple[list[tuple[int, int]], bool]:
         """Return (instant, event) pairs, newest first, and whether the list is complete. Undated events come last.
 
-        An event has several entries. Only events that entries beyond `limit` cannot move are returned.
+        An event has several entries. Events whose position depends on entries beyond `limit` are left out.
         """
         lists = [self._read_tail().newest(filters, limit)]
         if self._text is not None:
@@ -178,7 +178,7 @@ class Snapshot:
         return published.and_also(found, limit) if len(found) else published
 
     def nearest(self, vector: Array, filters: Filters, limit: int) -> VectorMatches:
-        """Return the vectors nearest to a vector that satisfy the filters, best first."""
+        """Return the vectors that satisfy the filters and are nearest to `vector`, best first."""
         voices = Voices(Role.HUMAN in filters.roles, Role.ASSISTANT in filters.roles) if filters.roles else ALL_VOICES
         if not filters:
             return self._vectors.nearest(vector, limit, None, voices)
@@ -192,7 +192,7 @@ class Snapshot:
     def near(self, vector: Array, filters: Filters, limit: int) -> VectorMatches:
         """Return vectors by similarity. Vectors in the tail are not filtered.
 
-        Use it if the caller checks the filters. It does not read text, so it is fast after each change.
+        The caller must check the filters. This method does not read text, so it is fast after each change.
         """
         published = self._flagged_published.made(filters, self._published_flags)
         flags = _lengthened(published, max(self._hidden, default=0))

@@ -68,7 +68,7 @@ class TextIndex:
         """Remove all entries of the items `gone`, add `entries` and make the changes visible.
 
         Raises:
-            IndexUnwritable: The disk is full.
+            IndexUnwritable: A write failed.
         """
         self.begin().replace(gone, entries).finish()
         self._reload()
@@ -274,7 +274,7 @@ class TextIndex:
         return clauses
 
     def _any_of(self, name: str, values: Iterable[str | int]) -> tantivy.Query:
-        """Return a query for entries with any of these values. It does not affect the score."""
+        """Return a query for entries with any of these values. The query does not affect the score."""
         wanted = list(values)
         if len(wanted) > _SINGLY:
             found = tantivy.Query.term_set_query(self._schema, name, wanted)
