@@ -969,8 +969,8 @@ def test_a_session_id_can_be_abbreviated(tmp_path: Path) -> None:
 
     assert (short.exit_code, short.stdout_bytes) == (0, whole.stdout_bytes)
     assert palaver("export", "0b6f21c4", str(tmp_path / "out")).stdout.startswith("1 file, ")
-    assert "Nothing archived is called 0b6f2" in palaver("export", "0b6f2").stderr
-    assert "Nothing archived is called 0b6f21c5" in palaver("export", "0b6f21c5").stderr
+    assert "No archived file or session matches 0b6f2" in palaver("export", "0b6f2").stderr
+    assert "No archived file or session matches 0b6f21c5" in palaver("export", "0b6f21c5").stderr
 
 
 @pytest.mark.usefixtures("archived")
@@ -982,7 +982,7 @@ def test_an_incomplete_export_fails(tmp_path: Path) -> None:
 
     result = palaver("export", "--all", str(tmp_path / "out"))
     assert result.exit_code == 1
-    assert f"Not exported: {in_the_way}: another file exists there, and was left alone" in result.stdout
+    assert f"Not exported: {in_the_way}: another file exists at this path and was not changed" in result.stdout
 
 
 @pytest.mark.usefixtures("archived")

@@ -1,8 +1,8 @@
 """Checksums of the blocks of a raw copy, computed while the copy is written.
 
-CRC-32 detects every single-bit error and runs at 3 GB/s in the standard library (BLAKE2b at 0.7 GB/s). It can be
-continued from its last value, so that an append costs only the new bytes and never certifies the bytes before them. It
-protects against faulty disks and memory, not against attackers.
+CRC-32 detects every single-bit error and runs at 3 GB/s in the standard library (BLAKE2b runs at 0.7 GB/s). An append
+continues the last CRC, so it reads only the new bytes and never certifies earlier bytes. The checksums protect against
+faulty disks and memory, not against attackers.
 """
 
 import struct
@@ -15,25 +15,25 @@ from ...core.errors import CopyDamaged
 from ..store import Source
 
 BLOCK: Final = 1 << 16
-"""Bytes covered by one checksum; the last block of a copy may be shorter."""
+"""Block size in bytes: the number of bytes that one checksum covers. The last block of a copy may be shorter."""
 _SIZE: Final = struct.Struct("<Q")
 
 
 class Checksums:
-    """Checksums of a copy, and the number of bytes that they cover."""
+    """Checksums of a copy, and the number of bytes that the checksums cover."""
 
     def __init__(self, packed: bytes = b"") -> None:
-        """Continue packed checksums, or start with no bytes."""
+        """Load packed checksums, or start with zero bytes."""
         self.size: int = _SIZE.unpack_from(packed)[0] if packed else 0
         count = max(0, len(packed) - _SIZE.size) // 4
         self.sums = list(struct.unpack_from(f"<{count}I", packed, _SIZE.size)) if packed else []
 
     def pack(self) -> bytes:
-        """Return the stored form: the size in 8 bytes, then 4 bytes a block."""
+        """Return the serialized checksums: the covered size in 8 bytes, then 4 bytes per block."""
         return _SIZE.pack(self.size) + struct.pack(f"<{len(self.sums)}I", *self.sums)
 
     def add(self, piece: bytes) -> None:
-        """Cover the next bytes."""
+        """Add the next bytes of the copy."""
         view = memoryview(piece)
         while view:
             used = self.size % BLOCK
@@ -46,7 +46,7 @@ class Checksums:
             view = view[len(part) :]
 
     def extend(self, file: BinaryIO, end: int) -> None:
-        """Cover the bytes of a file up to `end`, read from the first byte not yet covered."""
+        """Add the bytes of a file up to `end`, starting at the first byte that is not yet covered."""
         file.seek(self.size)
         while self.size < end and (piece := file.read(min(BLOCK, end - self.size))):
             self.add(piece)
@@ -54,7 +54,7 @@ class Checksums:
     def verified(self, file: BinaryIO, path: Path) -> Iterator[bytes]:
         """Yield the covered bytes of a file, each block after its checksum was verified.
 
-        Raises `CopyDamaged` at the first block that differs or is missing; `path` names the copy in the error.
+        Raises `CopyDamaged` at the first block that differs or is missing. The error reports `path` as the copy.
         """
         left = self.size
         for number, expected in enumerate(self.sums):
@@ -70,7 +70,7 @@ class Checksums:
 
 
 def checksums_of(file: BinaryIO) -> bytes:
-    """Return the packed checksums of all of a file, read from its start."""
+    """Return the packed checksums of a whole file, read from its start."""
     sums = Checksums()
     file.seek(0)
     while piece := file.read(BLOCK):
@@ -87,8 +87,8 @@ def verify(file: BinaryIO, packed: bytes, path: Path) -> None:
 def continued(known: Source | None, path: Path, size: int) -> Checksums:
     """Return the checksums to continue when an uncompressed copy of `size` bytes grows.
 
-    A copy without a row or without checksums starts with none. Raises `CopyDamaged` if the copy is shorter than its
-    checksums say.
+    A copy without a row or without checksums starts with empty checksums. Raises `CopyDamaged` if the copy is shorter
+    than the size that its checksums cover.
     """
     sums = Checksums(known.sums if known is not None and size else b"")
     if size < sums.size:
@@ -97,21 +97,21 @@ def continued(known: Source | None, path: Path, size: int) -> Checksums:
 
 
 def damaged_blocks(file: BinaryIO, packed: bytes) -> dict[int, int]:
-    """Return the blocks of a file that differ from their checksums: the block number and the checksum found."""
+    """Return the number of each block that differs from its checksum, and the checksum of its present bytes."""
     expected = Checksums(packed).sums
     return {number: found for number, found in enumerate(_block_sums(file, packed)) if found != expected[number]}
 
 
 def updated(file: BinaryIO, packed: bytes, damaged: Mapping[int, int]) -> bytes:
-    """Return the checksums of a file of which some bytes were overwritten and the length is unchanged.
+    """Return the checksums of a file after some bytes were overwritten without a change of length.
 
-    A block that was `damaged` keeps a checksum that does not match it: the overwriting does not certify the damage.
+    A block that was `damaged` keeps a checksum that does not match, so that overwriting does not certify the damage.
     """
     sums = Checksums(packed)
     for number, found in enumerate(_block_sums(file, packed)):
         if number not in damaged:
             sums.sums[number] = found
-        elif found != damaged[number]:  # the old checksum would also tell something about the erased bytes
+        elif found != damaged[number]:  # the old checksum would reveal something about the erased bytes
             sums.sums[number] = ~found & 0xFFFFFFFF
     return sums.pack()
 

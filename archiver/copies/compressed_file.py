@@ -4,8 +4,8 @@ The layout is zstd's seekable format, so that `zstd -d` restores the file withou
 
     frame ... frame | ours: SHA-256 of the content, checksum of the table, lines per frame | table of frame sizes
 
-Each frame has its own checksum. Damage is detected when it is read, and costs only its frame. If the table is lost,
-the frames are still found one after the other.
+Each frame has its own checksum. Reading detects damage, and damage affects only its frame. If the table is lost, the
+file is scanned for its frames.
 """
 
 import hashlib
@@ -27,14 +27,17 @@ if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 FRAME: Final = 512 * 1024
-"""Bytes of content in each frame but the last. Larger frames hardly compress better and slow down reading a line."""
+"""Content bytes per frame; the last frame may be shorter.
+
+Larger frames hardly improve compression and slow down reading a single line.
+"""
 
 _OPTIONS: Final[dict[int, int]] = {
     zstd.CompressionParameter.compression_level: 9,
     zstd.CompressionParameter.checksum_flag: 1,
 }
 _FRAME_MAGIC: Final = b"\x28\xb5\x2f\xfd"
-_OURS: Final = 0x184D2A5C  # zstd readers skip frames with the magic numbers 0x184D2A50 to 0x184D2A5F
+_OURS: Final = 0x184D2A5C  # zstd skips frames with magic numbers 0x184D2A50 to 0x184D2A5F
 _TABLE: Final = 0x184D2A5E
 _SEEKABLE_MAGIC: Final = 0x8F92EAB1
 _OURS_MAGIC: Final = struct.pack("<I", _OURS)
@@ -43,10 +46,10 @@ _DIGEST, _CHECK = 32, 8
 
 
 class FrameTable(Struct, frozen=True):
-    """Start of each frame, in the file (`offsets`) and in the content (`starts`); the last element is the end.
+    """Start of each frame in the file (`offsets`) and in the content (`starts`); the last element is the end.
 
-    `lines` counts the line ends before each frame. `lines` and the SHA-256 `digest` of the content are empty where the
-    table was lost and the frames were found one by one. `has_end` is false where the end of the file is missing, too.
+    `lines` counts the line ends before each frame. If the table was lost and the file was scanned for frames, `lines`
+    and the SHA-256 `digest` of the content are empty. `has_end` is false if the end of the file is also missing.
     `extra` counts foreign bytes after the table.
     """
 
@@ -59,12 +62,12 @@ class FrameTable(Struct, frozen=True):
 
     @property
     def size(self) -> int:
-        """Bytes of the content."""
+        """Size of the content in bytes."""
         return self.starts[-1]
 
 
 def compress(source: BinaryIO, target: BinaryIO) -> FrameTable:
-    """Write everything in `source` as a compressed file, one frame in memory at a time."""
+    """Write all bytes of `source` as a compressed file, with one frame in memory at a time."""
     compressor, digest = zstd.ZstdCompressor(options=_OPTIONS), hashlib.sha256()
     frames: list[tuple[int, int]] = []
     lines: list[int] = []
@@ -79,7 +82,7 @@ def compress(source: BinaryIO, target: BinaryIO) -> FrameTable:
 
 
 class CompressedFile(io.BufferedReader):
-    """Content of a compressed file, read like an ordinary file; raises `CopyDamaged` where it is damaged."""
+    """Content of a compressed file, read like an ordinary file. Reading damaged content raises `CopyDamaged`."""
 
     def __init__(self, path: Path) -> None:
         """Open a file; raises `OSError`, or `CopyDamaged` if no frame can be read."""
@@ -88,7 +91,7 @@ class CompressedFile(io.BufferedReader):
         super().__init__(self._frames, 64 * 1024)
 
     def start_of(self, line: int) -> int | None:
-        """Return the byte offset of a line (1-based, at most one past the last); None where the table was lost."""
+        """Return the byte offset of a line (1-based, at most one past the last); None if the table was lost."""
         before = self.table.lines
         if line == 1 or not before:
             return 0 if line == 1 else None
@@ -99,7 +102,7 @@ class CompressedFile(io.BufferedReader):
         return self.table.starts[frame] + at + 1
 
     def intact_lines(self) -> bytes:
-        """Return all lines without a damaged byte, and the last one even if it has no line end."""
+        """Return all lines without a damaged byte. The last line is included even without a line end."""
         kept, lost = bytearray(), False
         for number in range(len(self.table.starts) - 1):
             try:
@@ -113,9 +116,9 @@ class CompressedFile(io.BufferedReader):
         return bytes(kept)
 
     def format_damage(self) -> str:
-        """Return the damage to the file outside its frames; empty for none."""
+        """Return a description of the damage outside the frames; empty if the file is intact."""
         if self.table.extra:
-            return f"{self.table.extra} bytes after its end are not part of it; all of it can be read"
+            return f"{self.table.extra} foreign bytes follow the end of the file; all content is readable"
         return "" if self.table.digest else self._frames.truncation().reason
 
 
@@ -159,7 +162,7 @@ class _Frames(io.RawIOBase):
         return count
 
     def content(self, frame: int) -> bytes:
-        """Return the content of a frame."""
+        """Return the decompressed content of a frame."""
         if self._loaded != frame:
             start, end = self.table.offsets[frame : frame + 2]
             try:
@@ -167,14 +170,14 @@ class _Frames(io.RawIOBase):
             except (zstd.ZstdError, MemoryError) as error:
                 raise self._damaged(frame, str(error)) from None
             if len(data) != self.table.starts[frame + 1] - self.table.starts[frame]:
-                raise self._damaged(frame, "it holds less than it should")
+                raise self._damaged(frame, "content is incomplete")
             self._loaded, self._data = frame, data
         return self._data
 
     def truncation(self) -> CopyDamaged:
-        """Return the error for a lost table or end."""
+        """Return the error for a file without its table or its end."""
         problem = "its table of contents is damaged" if self.table.has_end else "its end is missing"
-        return CopyDamaged(self.path, f"{problem}; {self.table.size} bytes before it can be read")
+        return CopyDamaged(self.path, f"{problem}; the first {self.table.size} bytes of the content are readable")
 
     def _damaged(self, frame: int, reason: str) -> CopyDamaged:
         first, last = self.table.starts[frame], self.table.starts[frame + 1] - 1
@@ -220,7 +223,7 @@ def _load_table(descriptor: int) -> FrameTable | None:
 
 
 def _read_trailer(trailer: bytes, count: int, end: int) -> FrameTable | None:
-    """Return the table of `count` frames that end at byte `end`; None if it is damaged."""
+    """Parse the table of `count` frames that end at byte `end`; return None if the table is damaged."""
     digest = trailer[_HEADER.size :][:_DIGEST]
     counts = trailer[_HEADER.size + _DIGEST + _CHECK :][: 4 * count]
     sizes = trailer[-_FOOTER.size - 8 * count : -_FOOTER.size]
@@ -233,7 +236,7 @@ def _read_trailer(trailer: bytes, count: int, end: int) -> FrameTable | None:
 
 
 def _find_frames(data: bytes) -> FrameTable:
-    """Return the table of frames found one after the other, for a file whose last bytes are no table."""
+    """Scan a file for frames; used when the file does not end with a table."""
     frames, at = list[tuple[int, int]](), 0
     while found := _frame_at(data, at):
         frames.append(found)
@@ -242,12 +245,15 @@ def _find_frames(data: bytes) -> FrameTable:
     length = _trailer_size(count)
     if len(data) > at + length and (table := _read_trailer(data[at : at + length], count, at)):
         return replace(table, extra=len(data) - at - length)
-    sizes = [(packed, FRAME) for packed, _ in frames[:-1]] + frames[-1:]  # all frames but the last are full
+    sizes = [(packed, FRAME) for packed, _ in frames[:-1]] + frames[-1:]  # all frames except the last are full
     return _frame_table(sizes, [], b"", has_end=data[at : at + 4] == _OURS_MAGIC)
 
 
 def _frame_at(data: bytes, at: int) -> tuple[int, int] | None:
-    """Return the bytes of the frame that begins here and of its content; an unreadable frame ends at the next."""
+    """Return the packed size and the content size of the frame at byte `at`.
+
+    An unreadable frame extends to the start of the next frame.
+    """
     if data.startswith(_OURS_MAGIC, at):
         return None
     rest = memoryview(data)[at:]

@@ -1,4 +1,4 @@
-"""Compression of the copies of files that no longer change. Search and reading are unaffected."""
+"""Compression of raw copies whose files no longer change. Search and reading work as before."""
 
 import shutil
 import time
@@ -15,11 +15,12 @@ from .raw import RawArchive, unreadable
 from .raw_copy import UNFINISHED, Copy
 
 QUIET: Final = 7 * 24 * 3600 * 1000
-"""Milliseconds without a change after which a copy is compressed. Most sessions are resumed within days; a copy that
-grows later is decompressed for that time.
+"""Milliseconds without a change before a copy is compressed.
+
+Most sessions resume within days. A copy that grows later is decompressed until it is unchanged for this long again.
 """
 BUDGET: Final = 20.0
-"""Seconds of one run; the next run continues."""
+"""Time limit of one run in seconds; the next run continues."""
 _HINT: Final = (
     "Run `palaver fsck --repair`, which copies the agent's file again if it still exists. Otherwise restore a backup."
 )
@@ -27,13 +28,13 @@ _ALREADY_COMPRESSED: Final = {".zst", ".gz", ".zip"}
 
 
 class CopyCompressor:
-    """Compresses quiet copies. Requires the archiver's lease."""
+    """Compressor of copies that no longer change. Requires the archiver's lease."""
 
     def __init__(self, store: Store, raw: RawArchive) -> None:
         self._store, self._raw = store, raw
 
     def run(self, progress: Progress = silent, budget: float = BUDGET) -> Compression:
-        """Compress for `budget` seconds, oldest first. A copy that cannot be compressed stays as it is."""
+        """Compress copies for up to `budget` seconds, oldest first. Copies that cannot be compressed stay unchanged."""
         shutil.rmtree(self._raw.root / UNFINISHED, ignore_errors=True)
         result, end = Compression(), time.monotonic() + budget
         waiting, verifier = self._waiting(), CopyVerifier(self._store, self._raw)
@@ -48,7 +49,7 @@ class CopyCompressor:
         return result
 
     def _waiting(self) -> list[Source]:
-        """Return quiet sources with an uncompressed copy that is not known to be damaged, oldest first."""
+        """Return inactive sources whose copies are uncompressed and not known to be damaged, oldest first."""
         quiet, damaged = (now() - QUIET) * 10**6, {name for name, _ in self._store.sources.faulty()}
         sources = [each for each in self._store.sources.all() if each.mtime < quiet and each.archived not in damaged]
         return sorted(filter(self._is_uncompressed, sources), key=lambda source: source.mtime)

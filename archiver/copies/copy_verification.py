@@ -1,6 +1,6 @@
 """Verification of raw copies by their checksums, and repair of damaged copies.
 
-`palaver fsck` verifies all copies at once; the background archiver verifies a few seconds' worth every hour.
+`palaver fsck` verifies all copies in one run. Each hour, the background archiver verifies copies for a few seconds.
 """
 
 import os
@@ -21,32 +21,32 @@ from .raw import RawArchive, matches
 from .raw_copy import COMPRESSED_SUFFIX, DAMAGED_SUFFIX, UNFINISHED, Copy
 
 RECHECK: Final = 7 * 24 * 3600 * 1000
-"""Milliseconds after which a copy is verified again. Agents delete their files after 30 days."""
+"""Milliseconds before a copy is verified again. Agents delete their files after 30 days."""
 RECHECK_DAMAGED: Final = 24 * 3600 * 1000
-"""Milliseconds after which a damaged copy is verified again: the user may have restored it, or the agent's file."""
+"""Milliseconds before a damaged copy is verified again. The user may have restored the copy or the agent's file."""
 BUDGET: Final = 10.0
-"""Seconds of one background run: 28 minutes a week, enough for some hundred GB."""
+"""Time limit of one background run in seconds: 28 minutes a week, enough for some hundred GB."""
 _PATIENCE: Final = 5.0
-"""Seconds to wait for another process that archives."""
+"""Maximum seconds to wait for the archiver's lease."""
 
 
 class DamagedCopy(Struct, frozen=True):
-    """Copy that is missing or differs from its checksums, and the reason."""
+    """Source whose copy is missing or differs from its checksums, with the reason."""
 
     source: Source
     reason: str
 
 
 class CopyVerifier:
-    """Verifies copies and repairs damaged ones; every method but `run` requires the archiver's lease."""
+    """Verifier of copies that also repairs damaged copies. Every method except `run` requires the archiver's lease."""
 
     def __init__(self, store: Store, raw: RawArchive) -> None:
         self._store, self._raw = store, raw
 
     def run(self, budget: float = BUDGET, clock: Callable[[], float] = time.monotonic) -> VerifiedCopies:
-        """Verify for `budget` seconds the copies that are due, least recently verified first, and repair them.
+        """Verify and repair due copies for up to `budget` seconds, the least recently verified first.
 
-        Only a copy that seems damaged, or has no checksums yet, waits for the archiver's lease.
+        The verifier acquires the archiver's lease only for copies that seem damaged or have no checksums yet.
         """
         end, result = clock() + budget, VerifiedCopies()
         for number in self._store.sources.to_inspect(now() - RECHECK, faulty=now() - RECHECK_DAMAGED):
@@ -56,7 +56,7 @@ class CopyVerifier:
         return result
 
     def check_all(self, progress: Progress = silent) -> Iterator[DamagedCopy]:
-        """Verify every copy, and yield the damaged ones."""
+        """Verify every copy, and yield the damaged copies."""
         sources = self._store.sources.all()
         for done, source in enumerate(sources):
             progress(done, len(sources))
@@ -65,13 +65,13 @@ class CopyVerifier:
         progress(len(sources), len(sources))
 
     def check(self, source: Source) -> str:
-        """Verify a copy and record the result; return what is wrong with it, empty for nothing."""
+        """Verify a copy and record the result. Return a description of the damage; empty if the copy is intact."""
         reason = self.damage(source)
         self.record(source, reason)
         return reason
 
     def repair(self, source: Source) -> bool:
-        """Restore a damaged copy from its own content or the agent's file; return False if neither is complete.
+        """Restore a damaged copy from its own content or the agent's file; return False if both are incomplete.
 
         The damaged copy is kept under another name. Raises `SourceUnreadable` and `OSError`.
         """
@@ -92,7 +92,7 @@ class CopyVerifier:
             return
         try:
             with self._store.leases.hold(ARCHIVER, _PATIENCE):
-                source = self._load(number)  # it may have changed while it was read
+                source = self._load(number)  # the row may have changed during verification
                 damaged = source is not None and bool(self.check(source))
                 repaired = source is not None and damaged and self._try_repair(source)
         except LeaseHeld:
@@ -113,15 +113,15 @@ class CopyVerifier:
             return False
 
     def record(self, source: Source, reason: str) -> None:
-        """Record the result of a verification; `reason` is empty for no damage."""
+        """Record the result of a verification; `reason` is empty if the copy is intact."""
         if source.id is not None:
             with self._store.transaction():
                 self._store.sources.inspected(source.id, now(), reason)
 
     def damage(self, source: Source) -> str:
-        """Verify a copy; return what is wrong with it, empty for nothing.
+        """Verify a copy. Return a description of the damage; empty if the copy is intact.
 
-        A copy without checksums, from an older version, gets them.
+        A copy from an older version without checksums gets new checksums.
         """
         copy = Copy(self._raw.root, source.archived)
         try:
@@ -147,7 +147,7 @@ class CopyVerifier:
                 self._store.sources.keep_sums(source.id, sums)
 
     def _restore_format(self, source: Source) -> bool:
-        """Decompress a copy of which only the table is damaged; return False if its content is."""
+        """Decompress a copy whose content is intact but whose table is damaged; return False if content is damaged."""
         try:
             if not source.sums:
                 return False
@@ -160,13 +160,13 @@ class CopyVerifier:
         return True
 
     def _is_recoverable(self, source: Source) -> bool:
-        """Return whether the agent's file begins with all that was archived of it."""
+        """Return whether the agent's file begins with all archived bytes."""
         try:
             with source.path.open("rb") as file:
                 if source.sums:
                     verify(file, source.sums, source.path)
                     return True
-                # Without checksums, nothing tells whether lines were erased from the copy on purpose.
+                # Without checksums, lines that were erased on purpose cannot be recognised.
                 return bool(source.head) and not self._store.tombstones.exist(erased=True) and matches(source, file)
         except (CopyDamaged, OSError):
             return False
@@ -181,7 +181,7 @@ class CopyVerifier:
 
 
 def archived_names(root: Path) -> list[str]:
-    """Return the archive paths of all copies below a folder, sorted, without damaged and temporary files."""
+    """Return the sorted archive paths of all copies below a folder, without damaged and temporary files."""
     found: set[str] = set()
     for folder, folders, files in os.walk(root):
         folders[:] = [name for name in folders if Path(folder, name) != root / UNFINISHED]
@@ -192,7 +192,7 @@ def archived_names(root: Path) -> list[str]:
 
 
 def copies_without_row(root: Path, store: Store) -> list[str]:
-    """Return the archive paths of copies below a folder that no source of the store has."""
-    found = archived_names(root)  # before the rows: a copy that gets its row meanwhile has one
+    """Return the archive paths of copies below a folder that have no source in the store."""
+    found = archived_names(root)  # list files before rows, so that a copy archived meanwhile has its row
     known = store.sources.archived_names()
     return [name for name in found if name not in known]

@@ -1,4 +1,4 @@
-"""Export of agents' files from their copies, byte for byte, verified before a file gets its name."""
+"""Byte-exact export of agents' files from their raw copies. Each file is verified before it gets its final name."""
 
 import hashlib
 import os
@@ -19,19 +19,19 @@ from .raw_copy import Copy
 
 _PIECE: Final = 1 << 20
 _REPLACED: Final = "replaced"
-"""Folder for earlier states of files that agents rewrote. An agent must not find them beside the present file."""
+"""Folder for earlier versions of rewritten files, so that agents do not find them beside the current file."""
 
 
 class Exporter:
-    """Finds archived files by name and writes their original bytes."""
+    """Exporter that finds archived files by name and writes their original bytes."""
 
     def __init__(self, store: Store, raw: RawArchive) -> None:
         self._store, self._raw = store, raw
 
     def find(self, wanted: str) -> list[Source]:
-        """Return the sources with this archive path, this path of the agent's file, or this session id.
+        """Return the sources with this archive path, this path of the agent's file, or this session ID.
 
-        Raises `InvalidInput` when there is none.
+        Raises `InvalidInput` if no source matches.
         """
         sources = self._store.sources
         archived = sources.by_archived(self._raw.named(wanted))
@@ -42,16 +42,16 @@ class Exporter:
         found = [source for source in found if source.coverage.keys() != {DELETED}]
         if not found:
             raise InvalidInput(
-                f"Nothing archived is called {wanted}",
-                hint="Give a path that `palaver show` printed, the path that the agent used, or a session ID.",
+                f"No archived file or session matches {wanted}",
+                hint="Give a path printed by `palaver show`, the original path of the file, or a session ID.",
             )
         return found
 
     def write(self, source: Source, target: BinaryIO) -> ExportedFile:
         """Write the original bytes of a source; raises `CopyDamaged` if they do not match their checksums."""
         if DELETED in source.coverage:
-            hint = "Run `palaver read` to see the rest of it."
-            raise SourceUnreadable(self._raw.root / source.archived, "some of it was deleted", hint=hint)
+            hint = "Run `palaver read` to see the remaining lines."
+            raise SourceUnreadable(self._raw.root / source.archived, "some of its lines were deleted", hint=hint)
         digest = hashlib.sha256()
         size = 0
         with self._open(source) as file:
@@ -68,7 +68,7 @@ class Exporter:
             yield piece
 
     def warning(self, source: Source) -> str:
-        """Return damage to a copy's file that leaves all of its content readable; empty for none."""
+        """Return damage to a copy's file that leaves all of its content readable; empty if the file is intact."""
         return Copy(self._raw.root, source.archived).format_damage()
 
     def _open(self, source: Source) -> BinaryIO:
@@ -80,8 +80,8 @@ class Exporter:
     def export(self, sources: Sequence[Source], folder: Path, progress: Progress = silent) -> Exported:
         """Write sources below a folder: one subfolder for each agent, with the original paths below it.
 
-        An existing file is compared and never replaced. A source that cannot be exported is reported. Raises
-        `InvalidInput` for a folder inside the archive, or one that cannot be created.
+        An existing file is compared and never replaced. Sources that cannot be exported are reported as problems.
+        Raises `InvalidInput` if the folder is inside the archive or cannot be created.
         """
         if folder.resolve().is_relative_to(self._raw.root.resolve()):
             raise InvalidInput(f"{folder} is inside the archive", hint="Export to another folder.")
@@ -109,10 +109,12 @@ class Exporter:
                 sync(file)
             if target.exists():
                 if _digest(target) != written.sha256:
-                    raise SourceUnreadable(target, "another file exists there, and was left alone")
+                    raise SourceUnreadable(target, "another file exists at this path and was not changed")
                 result.present += 1
             elif _digest(temporary) != written.sha256:
-                raise SourceUnreadable(target, "it reads back differently", hint="Check the disk.")
+                raise SourceUnreadable(
+                    target, "the written file differs from the archived content", hint="Check the disk."
+                )
             else:
                 os.utime(temporary, ns=(source.mtime, source.mtime))
                 temporary.replace(target)
@@ -125,7 +127,7 @@ class Exporter:
             temporary.unlink(missing_ok=True)
 
     def _places(self, sources: Iterable[Source]) -> list[tuple[PurePosixPath, Source]]:
-        """Return where each source goes, no two to the same path."""
+        """Return a distinct target path for each source."""
         current = {source.id for source in self._store.sources.by_path().values()}
         places: dict[PurePosixPath, Source] = {}
         for source in sources:
@@ -136,7 +138,10 @@ class Exporter:
 
 
 def _original_place(source: Source, archived: PurePosixPath) -> PurePosixPath:
-    """Return the agent's name and the end of the file's path; for a conversation of a container, its archive path."""
+    """Return the agent's name and the end of the agent's file path.
+
+    For a conversation from a container, return its archive path.
+    """
     agent, *below = archived.parts
     parts = source.path.parts[-len(below) :]
     if not source.head or PurePosixPath(parts[-1]).suffix != archived.suffix:
@@ -154,12 +159,12 @@ def _create(folder: Path) -> None:
 
 
 def encodable(typed: str) -> str:
-    """Return typed text as valid UTF-8, which the name of a file need not be."""
+    """Return the text with bytes that are invalid UTF-8 replaced. File names may contain such bytes."""
     return typed.encode("utf-8", "replace").decode()
 
 
 def _resolved(wanted: str) -> Path:
-    """Return a path without links, as sources have it; the path itself where it cannot be resolved."""
+    """Return a path with links resolved; return the path unchanged if it cannot be resolved."""
     try:
         return Path(wanted).resolve()
     except (OSError, ValueError, RuntimeError):

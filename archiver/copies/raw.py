@@ -23,7 +23,7 @@ from .raw_copy import COMPRESSED_SUFFIX, UNFINISHED, Copy
 from .rewriting import new_content
 
 _PROBE = 4096
-"""Bytes at the beginning and at the end of a file by which an append is told from a rewrite."""
+"""Bytes compared at the beginning and at the end of a file to distinguish an append from a rewrite."""
 _PIECE, _LINES_PIECE = 1 << 20, 1 << 16
 Made = TypeVar("Made")
 _NO_COPY = {errno.ENOENT, errno.ENAMETOOLONG, errno.ENOTDIR}
@@ -31,7 +31,7 @@ _log = logging.getLogger(__name__)
 
 
 class Stat(Struct, frozen=True):
-    """State of a file by which a change is detected: device, inode, modification time in ns, size in bytes."""
+    """State of a file, used to detect changes: device, inode, modification time in ns, and size in bytes."""
 
     device: int
     inode: int
@@ -40,7 +40,7 @@ class Stat(Struct, frozen=True):
 
     @classmethod
     def of(cls, path: Path) -> "Stat":
-        """Return the present state of a file; raises `OSError`."""
+        """Return the current state of a file; raises `OSError`."""
         found = path.stat()
         return cls(found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size)
 
@@ -48,8 +48,8 @@ class Stat(Struct, frozen=True):
 class Copied(Struct, frozen=True):
     """Result of a copy that is durable on disk.
 
-    `stat` is the file's state, with the bytes copied as its size. `head` and `tail` are digests of the first and last
-    4 KiB, `sums` the packed checksums.
+    `stat` is the file's state, with the number of copied bytes as its size. `head` and `tail` are digests of the first
+    and last 4 KiB. `sums` contains the packed checksums.
     """
 
     stat: Stat
@@ -75,25 +75,25 @@ class Copied(Struct, frozen=True):
 
 
 class RawArchive:
-    """Folder of raw copies. Archive paths are relative to it, with forward slashes.
+    """Folder of raw copies. Archive paths are relative to this folder, with forward slashes.
 
-    A copy keeps one archive path in both storage formats. It only grows, with two exceptions: lines can be erased, and
-    a document that its agent wrote anew replaces the copy if it still contains everything.
+    A copy keeps the same archive path in both storage formats. A copy only grows, with two exceptions. Lines can be
+    erased. A document that its agent rewrote replaces the copy if the document still contains all archived content.
     """
 
     def __init__(self, root: Path) -> None:
         self.root = root
 
     def is_unchanged(self, source: Source, stat: Stat) -> bool:
-        """Return whether a file is as it was when it was last copied, and its copy has all of it."""
+        """Return whether a file is unchanged since its last copy and the copy is complete."""
         known = Stat(source.device, source.inode, source.mtime, source.size)
         return known == stat and self._size(source.archived) >= source.size
 
     def is_continued(self, source: Source) -> bool:
-        """Return whether a file still begins with what was archived, judged by its first and last known 4 KiB.
+        """Return whether a file still begins with its archived content, judged by the recorded first and last 4 KiB.
 
-        A copy with more bytes than its row, after a killed ingest run, is compared byte by byte. An unreadable file
-        counts as continued: its copy is not given up for that.
+        After a killed ingest run, a copy can be larger than its row records. Such a copy is compared byte by byte. An
+        unreadable file counts as continued, so that its copy stays in use.
         """
         try:
             with source.path.open("rb") as file:
@@ -105,11 +105,11 @@ class RawArchive:
         )
 
     def copy(self, path: Path, archived: str, known: Source | None = None, *, rewrite: bool = False) -> Copied:
-        """Append to a copy what a file has beyond it, durably; the file must begin with the copy's content.
+        """Append the new bytes of a file to its copy, durably. The file must begin with the copy's content.
 
-        The checksums of `known` are continued; without it, they are computed for the whole copy. With `rewrite` the
-        copy is replaced as a whole. A damaged copy is kept under another name and made anew. Raises
-        `SourceUnreadable` if the file vanished, must not be read, or does not fit on the disk.
+        With `known`, its checksums are continued; otherwise the checksums of the whole copy are computed. With
+        `rewrite`, the whole copy is replaced. A damaged copy is kept under another name and recreated. Raises
+        `SourceUnreadable` if the file is missing, is not readable, or does not fit on the disk.
         """
         try:
             with path.open("rb") as source:
@@ -118,19 +118,19 @@ class RawArchive:
             raise unreadable(path, error) from None
 
     def update(self, archived: str, write: Callable[[Copy], Made]) -> Made:
-        """Let `write` bring a copy up to date, and return its result; a damaged copy is kept, and made anew."""
+        """Call `write` to update a copy, and return its result. A damaged copy is kept and recreated."""
         copy = Copy(self.root, archived)
         copy.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:
             return write(copy)
         except CopyDamaged as damage:
-            _log.warning("%s; it is kept beside, and made anew", damage)
+            _log.warning("%s; the damaged copy is kept and recreated", damage)
             return self.replace(archived, write)
 
     def replace(self, archived: str, write: Callable[[Copy], Made]) -> Made:
-        """Let `write` make a copy anew, and return its result. The present copy is kept as damaged.
+        """Call `write` to create a copy again, and return its result. The present copy is kept as damaged.
 
-        Where `write` raises, the present copy stays in its place.
+        If `write` raises, the present copy remains in use.
         """
         unfinished = self.root / UNFINISHED
         unfinished.mkdir(mode=0o700, exist_ok=True)
@@ -148,23 +148,23 @@ class RawArchive:
         elif kept := _still_compressed(source, copy, known):
             return kept
         copied = _append(source, copy.path, None if rewrite else known)
-        for folder in copy.path.parents:  # make its name as durable as its bytes
+        for folder in copy.path.parents:  # sync the folders, so that the file name is durable, too
             sync_path(folder)
             if folder == self.root:
                 break
         return copied
 
     def describe(self, archived: str) -> Copied:
-        """Return the state of a copy without a row, as if it had just been made. Raises like `open_raw`."""
+        """Return the state of a copy without a row, as `copy` would return it. Raises like `open_raw`."""
         copy = Copy(self.root, archived)
         with copy.open() as file:
             state = (copy.path if copy.path.exists() else copy.compressed_path).stat()
             return _copied(state, _ends(file, copy.size()), copy.size(), checksums_of(file))
 
     def open(self, archived: str) -> BinaryIO:
-        """Open the content of a copy as lines; what the agent compressed is decompressed.
+        """Open the content of a copy as lines. Files that the agent compressed are decompressed.
 
-        Raises `OSError`, and `CopyDamaged` here or where the damage is read.
+        Raises `OSError`, and `CopyDamaged` when opening or when reading damaged bytes.
         """
         return as_lines(self.open_raw(archived), self.root / archived)
 
@@ -173,13 +173,16 @@ class RawArchive:
         return Copy(self.root, archived).open()
 
     def lines(self, archived: str, first: int, last: int, near: tuple[int, int]) -> Iterator[bytes]:
-        """Yield the lines `first` to `last` (1-based) of a copy; `near` is a line not after them, and its offset."""
+        """Yield the lines `first` to `last` of a copy (1-based, inclusive).
+
+        `near` is the number and the byte offset of a line at or before `first`.
+        """
         with self.open(archived) as file:
             file.seek(_start_of(file, first, near))
             yield from islice(file, last - first + 1)
 
     def start_of(self, archived: str, line: int, near: tuple[int, int]) -> int:
-        """Return the byte offset of a line of a copy's content; `near` as for `lines`."""
+        """Return the byte offset of a line in a copy's content; `near` as for `lines`."""
         with self.open(archived) as file:
             return _start_of(file, line, near)
 
@@ -191,8 +194,8 @@ class RawArchive:
     def free_name(self, wanted: str, taken: set[str], source: Path) -> str:
         """Return `wanted`, with a number added if that name belongs to another source.
 
-        A copy may have no row after a killed ingest run or a lost database. It is reused if the file begins with it.
-        Otherwise it is left alone: it may be the last copy.
+        A copy may have no row after a killed ingest run or a lost database. Such a copy is reused if the file begins
+        with its content. Otherwise the copy is not changed, because it may be the last copy.
         """
         path = PurePosixPath(wanted)
         name, number = wanted, 1
@@ -204,8 +207,8 @@ class RawArchive:
     def resolve(self, path: str) -> Path:
         """Return the real file of a path given by a caller; raises `PathOutsideArchive`.
 
-        Absolute paths and paths relative to the archive are accepted. Links, `..`, and everything but a regular file
-        inside the archive are refused with the same answer.
+        Absolute paths and paths relative to the archive are accepted. Links, `..`, and everything except a regular file
+        inside the archive are refused with the same error.
         """
         found = self._inside(path) or self._inside(path + COMPRESSED_SUFFIX)
         if found is None:
@@ -228,7 +231,7 @@ class RawArchive:
         return self.resolve(path).relative_to(self.root.resolve()).as_posix().removesuffix(COMPRESSED_SUFFIX)
 
     def named(self, path: str) -> str:
-        """Return the archive path that a caller's path means; the copy need not exist."""
+        """Return the archive path for a caller's path; the copy need not exist."""
         asked = Path(path.encode("utf-8", "replace").decode())
         below = next((each for each in (self.root, self.root.resolve()) if asked.is_relative_to(each)), None)
         return (asked if below is None else asked.relative_to(below)).as_posix().removesuffix(COMPRESSED_SUFFIX)
@@ -240,7 +243,10 @@ class RawArchive:
             return 0
 
     def _is_beginning_of(self, archived: str, path: Path) -> bool:
-        """Return whether a file begins with all of a copy; true where there is no copy, or none can be made."""
+        """Return whether a file begins with all content of a copy.
+
+        Also return True if the copy does not exist and if no copy can be created under this name.
+        """
         try:
             with self.open_raw(archived) as ours, path.open("rb") as theirs:
                 while block := ours.read(_PIECE):
@@ -254,7 +260,7 @@ class RawArchive:
 
 
 def matches(source: Source, file: BinaryIO) -> bool:
-    """Return whether a file has the first and last 4 KiB that are known of a source."""
+    """Return whether a file has the recorded first and last 4 KiB of a source."""
     return _ends(file, source.size) == (source.head, source.tail)
 
 
@@ -268,7 +274,7 @@ def unreadable(path: Path, error: OSError) -> SourceUnreadable:
 
 
 def _still_compressed(source: BinaryIO, copy: Copy, known: Source | None) -> Copied | None:
-    """Return the state of a compressed copy if the file has no more than it; otherwise decompress it.
+    """Return the state of a compressed copy if the file has no new bytes; otherwise decompress the copy.
 
     Raises `CopyDamaged`.
     """
@@ -302,7 +308,7 @@ def _append(source: BinaryIO, path: Path, known: Source | None) -> Copied:
 
 
 def _is_erased_from(ours: bytes, theirs: bytes) -> bool:
-    """Return whether two pieces differ only in lines that were erased from ours."""
+    """Return whether two byte strings differ only in lines that were erased from `ours`."""
     if len(ours) != len(theirs):
         return False
     mine, other = ours.split(b"\n"), theirs.split(b"\n")
@@ -314,9 +320,10 @@ def _copied(state: os.stat_result, ends: tuple[bytes, bytes], size: int, sums: b
 
 
 def _original_ends(source: BinaryIO, copy: BinaryIO, size: int) -> tuple[bytes, bytes]:
-    """Return the ends of the agent's file where the copy only lacks erased lines, and else those of the copy.
+    """Return the digests of the first and the last 4 KiB, from the agent's file or from the copy.
 
-    A file that was rewritten while it was copied differs from its copy, which the next run must notice.
+    The agent's bytes are used if the copy differs from them only in erased lines. If the file was rewritten during the
+    copy, the copy's bytes are used, so that the next run detects the difference.
     """
     probe = min(size, _PROBE)
     head, tail = ((_read(copy, start, probe), _read(source, start, probe)) for start in (0, size - probe))

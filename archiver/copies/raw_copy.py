@@ -1,7 +1,7 @@
-"""Raw copy of one agent's file, in one of two storage formats: uncompressed while it may grow, compressed when quiet.
+"""Raw copy of one agent's file, in one of two storage formats: uncompressed while it may grow, compressed afterwards.
 
-A format change is written to a temporary file, synced, compared with its origin and renamed into place. While both
-formats exist the uncompressed file counts: it has its final name only when it is complete.
+A format change is written to a temporary file, synced, compared with the original and renamed to its final name. While
+both formats exist, the uncompressed file is valid: a file gets its final name only when it is complete.
 """
 
 import hashlib
@@ -22,16 +22,16 @@ from .checksums import checksums_of
 from .compressed_file import CompressedFile, compress
 
 COMPRESSED_SUFFIX: Final = ".sealed.zst"
-"""Suffix of a compressed copy. A file with `.zst` alone was compressed by its agent."""
+"""Suffix of a compressed copy. A file with the suffix `.zst` alone was compressed by its agent."""
 DAMAGED_SUFFIX: Final = ".damaged"
 """Suffix of a damaged copy that was kept; a number may follow."""
 UNFINISHED: Final = ".unfinished"
-"""Folder of the archive for temporary files."""
+"""Folder inside the archive for temporary files."""
 _PIECE: Final = 1 << 20
 
 
 class Copy(Struct, frozen=True):
-    """Raw copy, addressed by its archive path. Format changes require the archiver's lease; reading does not."""
+    """Raw copy, identified by its archive path. Format changes require the archiver's lease; reading does not."""
 
     root: Path
     archived: str
@@ -47,8 +47,8 @@ class Copy(Struct, frozen=True):
         return self.root / (self.archived + COMPRESSED_SUFFIX)
 
     def open(self) -> BinaryIO:
-        """Open the agent's bytes. Raises `OSError`, and `CopyDamaged` here or while reading."""
-        for _ in range(2):  # its format may change between the two attempts
+        """Open the agent's bytes. Raises `OSError`, and `CopyDamaged` when opening or reading."""
+        for _ in range(2):  # the format may change between the two attempts
             try:
                 return self.path.open("rb", BUFFER)
             except FileNotFoundError:
@@ -60,11 +60,11 @@ class Copy(Struct, frozen=True):
         return self.path.open("rb", BUFFER)
 
     def exists(self) -> bool:
-        """Return whether there is a copy, damaged or not."""
+        """Return whether a copy exists, damaged or not."""
         return self.path.exists() or self.compressed_path.exists()
 
     def size(self) -> int:
-        """Return the bytes of its content; 0 if it is missing or the table of its compressed file is damaged.
+        """Return the size of the content in bytes; 0 if the copy is missing or its compression table is damaged.
 
         Raises `OSError`.
         """
@@ -79,15 +79,15 @@ class Copy(Struct, frozen=True):
             return 0
 
     def checksums(self) -> bytes:
-        """Compute the packed checksums of its content; raises like `open`."""
+        """Compute the packed checksums of the content; raises like `open`."""
         with self.open() as file:
             return checksums_of(file)
 
     def compress(self) -> tuple[int, int]:
-        """Replace the uncompressed file by a compressed one; return the bytes before and after.
+        """Replace the uncompressed file by a compressed file; return the sizes in bytes before and after.
 
-        Raises `OSError`, and `CopyDamaged` if what was written reads back differently. The uncompressed file stays
-        then.
+        Raises `OSError`, and `CopyDamaged` if the compressed file does not restore the original bytes. On an error the
+        uncompressed file stays.
         """
         with self.temporary() as made:
             with self.path.open("rb") as source, made.open("wb") as target:
@@ -96,16 +96,20 @@ class Copy(Struct, frozen=True):
                 sync(target)
             with CompressedFile(made) as written:
                 if written.table != table or _digest(written) != table.digest:
-                    raise CopyDamaged(made, "it reads back differently", hint="Check the disk, then try again.")
+                    raise CopyDamaged(
+                        made,
+                        "the compressed file does not restore the original bytes",
+                        hint="Check the disk, then try again.",
+                    )
             _rename(made, self.compressed_path)
         self.path.unlink()
         sync_path(self.path.parent)
         return table.size, size
 
     def decompress(self) -> None:
-        """Replace the compressed file, if there is one, by an uncompressed one.
+        """Replace the compressed file, if it exists, by an uncompressed file.
 
-        Raises `OSError`, and `CopyDamaged` if some of the content is lost. The compressed file stays then.
+        Raises `OSError`, and `CopyDamaged` if some of the content is lost. On an error the compressed file stays.
         """
         if self.path.exists() or not self.compressed_path.exists():
             self.compressed_path.unlink(missing_ok=True)
@@ -122,13 +126,13 @@ class Copy(Struct, frozen=True):
         self.compressed_path.unlink()
 
     def format_damage(self) -> str:
-        """Return damage to the compressed file outside its content; empty for none. Raises like `open`."""
+        """Return damage outside the content of the compressed file; empty if it is intact. Raises like `open`."""
         with self.open() as file:
             return file.format_damage() if isinstance(file, CompressedFile) else ""
 
     def replace(self, made: Path) -> None:
-        """Put a complete and synced file in place of the copy; a copy that is there is kept as damaged."""
-        # The compressed file is renamed last, so that at every moment a file can be read.
+        """Replace the copy by a complete and synced file; keep an existing copy as damaged."""
+        # The compressed file is renamed last, so that a readable file exists at every moment.
         if self.path.exists():
             _keep_damaged(self.path)
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -138,7 +142,7 @@ class Copy(Struct, frozen=True):
             sync_path(self.path.parent)
 
     def damaged_files(self) -> list[Path]:
-        """Return the damaged files of this copy that were kept."""
+        """Return the kept damaged files of this copy."""
         if not self.path.parent.is_dir():
             return []
         names = self.path.name + DAMAGED_SUFFIX, self.compressed_path.name + DAMAGED_SUFFIX
@@ -146,7 +150,7 @@ class Copy(Struct, frozen=True):
 
     @contextmanager
     def temporary(self) -> Generator[Path]:
-        """Create an empty temporary file on the archive's file system, and delete it unless it was renamed."""
+        """Create an empty temporary file on the archive's file system; delete it afterwards unless it was renamed."""
         folder = self.root / UNFINISHED
         folder.mkdir(mode=0o700, exist_ok=True)
         descriptor, name = tempfile.mkstemp(dir=folder)

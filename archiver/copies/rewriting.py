@@ -1,6 +1,7 @@
-"""Rewriting of raw copies: erasing lines, replacing the content, and deleting copies, with checksums kept correct.
+"""Rewriting of raw copies: erasing lines, replacing content and deleting copies, with updated checksums.
 
-New content is written to a temporary file and renamed into place: a killed process has changed nothing or everything.
+New content is written to a temporary file, which then replaces the copy atomically. A killed process leaves the old or
+the new content.
 """
 
 import shutil
@@ -23,7 +24,7 @@ _PIECE: Final = 1 << 20
 
 @contextmanager
 def new_content(copy: Copy) -> Generator[BinaryIO]:
-    """Yield a file that replaces the copy, atomically and durably, when the block ends without an error."""
+    """Yield a file that replaces the copy, atomically and durably, if the block succeeds."""
     with copy.temporary() as made:
         with made.open("wb") as file:
             yield file
@@ -34,9 +35,9 @@ def new_content(copy: Copy) -> Generator[BinaryIO]:
 
 
 def drop_checksums(store: Store, sources: Iterable[Source | None]) -> None:
-    """Delete the stored checksums of copies that are about to change before their rows do.
+    """Delete the stored checksums of copies whose content is about to change.
 
-    A process killed in between leaves a copy without checksums, not with wrong ones.
+    A process killed between the two changes leaves a copy without checksums, not with wrong checksums.
     """
     numbers = [source.id for source in sources if source is not None and source.id is not None]
     if numbers:
@@ -49,9 +50,9 @@ def drop_checksums(store: Store, sources: Iterable[Source | None]) -> None:
 def updating_checksums(store: Store, copy: Copy, source: Source | None, *, in_place: bool = False) -> Generator[None]:
     """Update a source's checksums after the block rewrote its copy from the copy's own bytes.
 
-    A damaged copy raises `CopyDamaged` before it is rewritten: its damage would count as content afterwards. The
-    exception is an uncompressed copy of which only some bytes are overwritten `in_place`: its damaged blocks stay
-    known as damaged.
+    A damaged copy raises `CopyDamaged` before the block runs, because new checksums would certify the damage. With
+    `in_place`, an uncompressed copy is accepted: the block overwrites only some bytes, and damaged blocks stay recorded
+    as damaged.
     """
     if source is None or not source.sums:
         yield
@@ -62,7 +63,7 @@ def updating_checksums(store: Store, copy: Copy, source: Source | None, *, in_pl
             damaged = damaged_blocks(file, source.sums)
         else:
             verify(file, source.sums, copy.path)
-    if not damaged:  # otherwise a crash leaves the old checksums, which keep the damage known
+    if not damaged:  # a crash must leave the old checksums, which show the damage
         drop_checksums(store, (source,))
     yield
     if damaged:
@@ -76,10 +77,10 @@ def updating_checksums(store: Store, copy: Copy, source: Source | None, *, in_pl
 
 
 def erase_lines(copy: Copy, lines: Collection[int], openings: Collection[int] = ()) -> None:
-    """Overwrite lines (1-based) of a copy's content with spaces, so that all others keep their numbers and offsets.
+    """Overwrite lines (1-based) of a copy with spaces; all other lines keep their numbers and offsets.
 
-    `openings` are the lines on which exchanges begin. A document or a zstd file is encoded anew, at no smaller size.
-    Raises `OSError` and `CopyDamaged`.
+    `openings` are the lines on which exchanges begin. A document or a zstd file is encoded again and does not become
+    smaller. Raises `OSError` and `CopyDamaged`.
     """
     if not lines:
         return
@@ -107,11 +108,11 @@ def remove(copy: Copy) -> None:
 def remove_leftovers(copy: Copy) -> None:
     """Delete temporary files and the damaged files of a copy.
 
-    Raises `CopyDamaged` if a damaged file is all that is left of the copy.
+    Raises `CopyDamaged` if only a damaged file remains of the copy.
     """
     damaged = copy.damaged_files()
     if damaged and not copy.exists():
-        raise CopyDamaged(damaged[0], "it is all that is left of a copy")
+        raise CopyDamaged(damaged[0], "it is the only remaining file of a copy")
     for path in damaged:
         path.unlink(missing_ok=True)
     if copy.path.exists():

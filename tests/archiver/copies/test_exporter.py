@@ -66,7 +66,9 @@ def test_a_second_export_changes_nothing(history: History, exporter: Exporter, t
 
     again = exporter.export(sources, out)
     assert again.present == 1
-    assert [str(problem) for problem in again.problems] == [f"{changed}: another file exists there, and was left alone"]
+    assert [str(problem) for problem in again.problems] == [
+        f"{changed}: another file exists at this path and was not changed"
+    ]
     assert changed.read_bytes() == b"mine"
     assert len(tree(out)) == 2
 

@@ -250,7 +250,7 @@ def test_the_last_form_of_a_copy_is_kept(history: History) -> None:
     history.write(talk("new", session=FORK), FORK, at=5)
 
     told = {problem.path: problem.reason for problem in history.ingest().problems}
-    assert "all that is left" in told[copy.damaged_files()[0]]
+    assert "only remaining file" in told[copy.damaged_files()[0]]
     assert len(copy.damaged_files()) == 1
     assert history.store.tombstones.intended() == {copy.archived: False}
 
