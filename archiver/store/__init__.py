@@ -1,7 +1,7 @@
-"""Everything parsed, learned and remembered, in one SQLite database. No other package contains SQL.
+"""Parsed conversations, observations and memories, in one SQLite database. No other package contains SQL.
 
-`Store` (`store.py`) opens the database and has one attribute for each table; a table's class is in the module of its
-name. `database.py` has the connection, `migrations.py` the schema.
+`Store` (`store.py`) opens the database and has one attribute for each table. The class of a table is in the module with
+the same name. `database.py` contains the connection, `migrations.py` the schema.
 """
 
 from .change_log import ChangeLog, Entity

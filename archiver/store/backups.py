@@ -1,4 +1,4 @@
-"""Backups of the database: one verified copy a day, the newest seven."""
+"""Backups of the database: one verified backup per day; the newest seven are kept."""
 
 import shutil
 from pathlib import Path
@@ -14,7 +14,7 @@ KEPT: Final = 7
 
 
 class Backups:
-    """Folder of backups. Damaged files that were set aside are in it, too, under other names."""
+    """Folder of backups. Damaged files that were moved aside are also in this folder, under other names."""
 
     def __init__(self, home: Home) -> None:
         self._folder = home.backups
@@ -25,17 +25,15 @@ class Backups:
 
     @property
     def is_due(self) -> bool:
-        """True if there is no backup of today (UTC)."""
+        """True if no backup exists for the current day (UTC)."""
         return not self._today.exists()
 
     def make(self, database: Database) -> None:
-        """Copy the database, verify the copy, give it the name of today and remove all but the newest seven.
+        """Copy the database, verify the copy, name it after the current day, and keep only the newest seven backups.
 
-        The caller holds the lease `BACKUP`, so an unfinished copy is left from a killed process.
+        The caller holds the lease `BACKUP`, so an unfinished copy must come from a killed process.
 
-        Raises:
-            StoreError: There is not enough free space.
-            StoreCorrupt: The database or the copy is damaged.
+        Raises: StoreError: There is not enough free space. StoreCorrupt: The database or the copy is damaged.
         """
         self._folder.mkdir(mode=0o700, exist_ok=True)
         if shutil.disk_usage(self._folder).free < 2 * database.path.stat().st_size:
@@ -65,5 +63,5 @@ class Backups:
 
 
 def stamp() -> str:
-    """Return the present day and second of the day, for the name of a file that is set aside."""
+    """Return the current day and second of the day, for the name of a file that is moved aside."""
     return f"{show_day(now())}-{now() // 1000 % 86_400:05}"

@@ -1,4 +1,4 @@
-"""The change log, by which a search index learns what changed, and the record of the indexes built from it.
+"""The change log, from which search indexes learn about changes, and the record of published indexes.
 
 Triggers write most entries (`schema/0027_change_triggers.sql`).
 """
@@ -10,22 +10,25 @@ from typing import Final, Protocol
 from .database import AMONG, Database, listed
 
 CONTEXT_EXCHANGES: Final = 4
-"""Preceding exchanges from which the index entry of a short one borrows text; the triggers contain the same number."""
+"""Maximum number of preceding exchanges whose text is added to the index entry of a short exchange.
+
+The triggers contain the same number.
+"""
 _PUBLICATIONS_KEPT: Final = 100
-"""More than any index that is still open can be behind the newest."""
+"""Number of published indexes to remember. An open index is never this far behind the newest index."""
 
 
 class Entity(StrEnum):
-    """Part of an item that changed: its text (and everything derived from it), or only its vectors."""
+    """Part of an item that changed: its text with all derived data, or only its vectors."""
 
     ITEM = "item"
     VECTOR = "vector"
 
 
 class ChangeLog(Protocol):
-    """Numbered entries, each written in the transaction of the change that it records.
+    """Log of numbered entries. Each entry is written in the same transaction as its change.
 
-    Numbers rise with every entry and are never reused, so the last number that a reader has seen is its watermark.
+    Numbers rise with every entry and are never reused. The last number that a reader has seen is its watermark.
     """
 
     def log(self, entity: Entity, items: Iterable[int]) -> None:
@@ -37,12 +40,12 @@ class ChangeLog(Protocol):
         ...
 
     def since(self, seq: int, entities: Iterable[Entity] = ...) -> list[int]:
-        """Return the items with entries after number `seq`, each once, in key order. They may no longer exist."""
+        """Return the items with entries after number `seq`, each once, in key order. Some may have been deleted."""
         ...
 
 
 class ChangeTable:
-    """Change log in the table `change`."""
+    """Change log stored in the table `change`."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
@@ -56,7 +59,7 @@ class ChangeTable:
         return self._db.number("SELECT max(seq) FROM change")
 
     def since(self, seq: int, entities: Iterable[Entity] = tuple(Entity)) -> list[int]:
-        """Return the items with entries after number `seq`, each once, in key order. They may no longer exist."""
+        """Return the items with entries after number `seq`, each once, in key order. Some may have been deleted."""
         rows = self._db.rows(
             f"SELECT DISTINCT id FROM change WHERE seq > ? AND entity {AMONG} ORDER BY id", (seq, listed(entities))
         )
@@ -64,7 +67,7 @@ class ChangeTable:
 
 
 class PublicationTable:
-    """Tokens of the last published indexes, so that no index built from another store is taken for one of this."""
+    """Tokens of the last published indexes, used to recognise indexes that were built from this store."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
@@ -75,5 +78,5 @@ class PublicationTable:
         self._db.run("DELETE FROM publication WHERE id <= ?", (number - _PUBLICATIONS_KEPT,))
 
     def knows(self, token: str) -> bool:
-        """Return whether an index with this token was built from this store, in its present or an earlier state."""
+        """Return whether an index with this token was built from this store, in its current or an earlier state."""
         return self._db.one("SELECT 1 FROM publication WHERE token = ?", (token,)) is not None

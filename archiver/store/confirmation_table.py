@@ -1,4 +1,7 @@
-"""Confirmations: observations learned again. The first wording stays; each later exchange adds its evidence."""
+"""Confirmations: exchanges that repeat a known observation.
+
+The observation keeps its first wording; each later exchange adds its evidence.
+"""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -13,11 +16,11 @@ from .database import AMONG, Database, listed
 from .observation_table import COLUMNS, FROM, StoredObservation, stored_of
 
 CANDIDATES: Final = 100
-"""Most observations with equal marks that a new observation is compared with."""
+"""Maximum number of near-duplicate candidates that a new observation is compared with."""
 
 
 class Confirmation(Struct, frozen=True):
-    """An exchange that confirms an observation, and its time. `archived` is the copy with the lines of `evidence`."""
+    """Exchange that confirms an observation, and its time. `archived` is the copy with the lines of `evidence`."""
 
     observation: int
     exchange: int
@@ -27,15 +30,16 @@ class Confirmation(Struct, frozen=True):
 
 
 class ConfirmationTable:
-    """Reads and writes confirmations by exchange and by observation."""
+    """Table of confirmations, read and written by exchange and by observation."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
 
     def candidates(self, mark: str, title: str, before: int) -> list[StoredObservation]:
-        """Return observations with this mark of exchanges before `before`: those with this title first, then by age.
+        """Return observations with this `mark` from exchanges before `before`.
 
-        There are at most `CANDIDATES`, so that the cost of learning does not grow with the archive.
+        Near-duplicates share the same mark. Observations with this title come first, then the others by age. At most
+        `CANDIDATES` are returned, so that the cost of extraction does not grow with the archive.
         """
         rows = self._db.rows(
             f"""SELECT {COLUMNS} {FROM} WHERE o.mark = ? AND o.mark != '' AND o.exchange < ?
@@ -45,7 +49,7 @@ class ConfirmationTable:
         return [stored_of(row) for row in rows]
 
     def replace(self, exchange: int, confirmed: Mapping[int, Sequence[Evidence]]) -> None:
-        """Replace the observations that an exchange confirms, each with its evidence; triggers log the differences."""
+        """Replace the observations that an exchange confirms, with their evidence. Triggers log the differences."""
         self._db.run(
             f"DELETE FROM confirmation WHERE exchange = ? AND observation NOT {AMONG}", (exchange, listed(confirmed))
         )
@@ -56,7 +60,7 @@ class ConfirmationTable:
         )
 
     def of_exchanges(self, exchanges: Sequence[int]) -> dict[int, list[StoredObservation]]:
-        """Return the observations that each of these exchanges confirms; exchanges without any are left out."""
+        """Return the observations that each exchange confirms; exchanges without confirmations are omitted."""
         rows = self._db.rows_among(
             f"""SELECT {COLUMNS}, c.exchange {FROM} JOIN confirmation c ON c.observation = o.item
                 WHERE c.exchange {AMONG} ORDER BY i.key""",
@@ -68,7 +72,7 @@ class ConfirmationTable:
         return found
 
     def of_observations(self, keys: Sequence[int]) -> dict[int, list[Confirmation]]:
-        """Return the confirmations of each of these observations; observations without any are left out."""
+        """Return the confirmations of each observation; observations without confirmations are omitted."""
         rows = self._db.rows_among(
             f"""SELECT c.observation, c.exchange, i.at, r.archived, c.evidence FROM confirmation c
                JOIN item i ON i.key = c.exchange JOIN exchange e ON e.item = c.exchange JOIN source r ON r.id = e.source

@@ -17,23 +17,25 @@ from .sqlite import BUSY_MS, CHECKSUM_BYTES, PAGE_BYTES, connect, corrupt, has_l
 
 Value: TypeAlias = str | bytes | int | float | None
 Row: TypeAlias = tuple[Any, ...]
-"""Values of the types that the schema declares."""
+"""Value of a type that the schema declares."""
 
 AMONG: Final = "IN (SELECT value FROM json_each(?))"
-"""SQL condition for any number of keys, passed as the one value that `listed` returns."""
+"""SQL condition for any number of keys, which are passed as the single value returned by `listed`."""
 _ATTEMPTS: Final = 10
-"""Attempts to run a query on a file that another process replaces during each."""
+"""Maximum attempts of a query if another process replaces the file during each attempt."""
 _CHECKPOINT_PAGES: Final = 4_000
-"""Pages in the write-ahead log from which on SQLite writes them back. A large value saves writes of pages that change
-repeatedly in a long ingest run.
+"""Size of the write-ahead log, in pages, at which SQLite starts a checkpoint.
+
+A large value reduces repeated writes of the same pages during a long ingest run.
 """
 
 
 class _UnwritableFile(NamedTuple):
-    """State of a database in a folder that this process may not write, where SQLite can create no files.
+    """State of a database in a folder where this process has no write permission and SQLite cannot create files.
 
-    With a write-ahead log, SQLite reads it and notices changes by itself. Without a log it is opened as `immutable`, so
-    SQLite notices no change; two unequal states then mean that the file changed. `mtime` is in nanoseconds.
+    With a write-ahead log, SQLite reads the log and notices changes by itself. Without a log, the file is opened as
+    `immutable` and SQLite notices no changes; a different state then means that the file changed. `mtime` is in
+    nanoseconds.
     """
 
     inode: int
@@ -43,7 +45,7 @@ class _UnwritableFile(NamedTuple):
 
     @classmethod
     def at(cls, path: Path) -> Self | None:
-        """Return the present state; None where this process may write or there is no file."""
+        """Return the current state; None if this process has write permission or the file does not exist."""
         if os.access(path.parent, os.W_OK):
             return None
         try:
@@ -68,11 +70,11 @@ class Database:
         self._connection, self._unwritable, self._reopen = connection, unwritable, reopen
         self.path = path
         self.unreadable: set[int] = set()
-        """Keys of requested items that are on damaged pages."""
+        """Keys of requested items whose pages are damaged."""
 
     @classmethod
     def create(cls, path: Path) -> Self:
-        """Open a file, or create it, and migrate its schema."""
+        """Open or create a file, and migrate its schema."""
         return cls._open(path, apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
 
     @classmethod
@@ -83,7 +85,7 @@ class Database:
 
     @classmethod
     def open_read_only(cls, path: Path) -> Self:
-        """Open an existing file without changing anything about it. Raises `StoreMissing`."""
+        """Open an existing file without modifying it. Raises `StoreMissing`."""
         _check_exists(path)
         return cls._open_to_read(path, cls.open_read_only)
 
@@ -144,17 +146,17 @@ class Database:
 
     @property
     def schema(self) -> tuple[int, int]:
-        """Number of migrations that were applied to the file, and of those that exist."""
+        """Number of migrations applied to the file, and number of existing migrations."""
         return self._version(), len(MIGRATIONS)
 
     @property
     def has_checksums(self) -> bool:
-        """True if every page has a checksum, which each read verifies."""
+        """True if every page has a checksum, which SQLite verifies on each read."""
         return self.one("PRAGMA checksum_verification") == ("1",)
 
     @property
     def is_read_only(self) -> bool:
-        """True if nothing can be written."""
+        """True if the database cannot be written."""
         return self._connection.readonly("main")
 
     def _version(self) -> int:
@@ -169,16 +171,20 @@ class Database:
         return version
 
     def _check_current(self) -> None:
-        """Close the connection and raise if the schema is older, since it cannot be migrated, or newer."""
+        """Raise an error if the schema is not current.
+
+        Raises `StoreFromFuture` for a newer schema. Raises `StoreReadOnly` for an older schema, which cannot be
+        migrated.
+        """
         if self._known_version() < len(MIGRATIONS):
             self.close()
             raise StoreReadOnly(self.path.parent, "the schema of the database is older and has to be migrated")
 
     @contextmanager
     def transaction(self) -> Generator[None]:
-        """Commit all writes in the block, or none.
+        """Commit all writes in the block, or none of them.
 
-        It takes the write lock at once, so that no reader has to be upgraded half-way.
+        The transaction takes the write lock at its start, so that no read lock has to be upgraded later.
         """
         self.run("BEGIN IMMEDIATE")
         try:
@@ -192,7 +198,7 @@ class Database:
 
     @contextmanager
     def step(self) -> Generator[None]:
-        """Undo only the writes in the block, which is part of a transaction, if it fails."""
+        """Run a part of a transaction; if the block fails, undo only the writes in the block."""
         self.run("SAVEPOINT step")
         try:
             yield
@@ -204,31 +210,31 @@ class Database:
             raise
 
     def run(self, sql: str, values: tuple[Value, ...] = ()) -> int:
-        """Run one statement; return the row id of the last insert."""
+        """Run one statement; return the row ID of the last insert."""
         self._reopen_if_changed()
         with translated_errors(self.path):
             self._connection.execute(sql, values)
         return self._connection.last_insert_rowid()
 
     def run_many(self, sql: str, rows: Iterable[tuple[Value, ...]]) -> None:
-        """Run one statement for each row of values."""
+        """Run a statement once for each row of values."""
         values = list(rows)  # Errors of the caller's iterable must not be translated.
         self._reopen_if_changed()
         with translated_errors(self.path):
             self._connection.executemany(sql, values)
 
     def insert(self, table: str, values: Mapping[str, Value]) -> int:
-        """Insert a row, given by column; return its row id."""
+        """Insert a row, given as a mapping of columns to values; return its row ID."""
         sql = f"INSERT INTO {table} ({', '.join(values)}) VALUES ({placeholders(values)})"
         return self.run(sql, tuple(values.values()))
 
     def update(self, table: str, key: str, number: int, values: Mapping[str, Value]) -> None:
-        """Update columns of the row whose column `key` is `number`."""
+        """Update columns of the row whose column `key` equals `number`."""
         settings = ", ".join(f"{column} = ?" for column in values)
         self.run(f"UPDATE {table} SET {settings} WHERE {key} = ?", (*values.values(), number))
 
     def upsert(self, table: str, key: str, values: Mapping[str, Value]) -> None:
-        """Insert a row, given by column, or update the one with the same `key`, which names unique columns."""
+        """Insert a row, or update the row with the same values in `key`, a list of unique columns."""
         updates = ", ".join(f"{column} = excluded.{column}" for column in values if column not in key.split(", "))
         self.run(
             f"""INSERT INTO {table} ({", ".join(values)}) VALUES ({placeholders(values)})
@@ -252,10 +258,10 @@ class Database:
         raise StoreBusy(f"{self.path} was replaced repeatedly while it was read", hint="Try again in a moment.")
 
     def rows_among(self, sql: str, keys: Iterable[int], values: tuple[Value, ...] = ()) -> list[Row]:
-        """Return the rows of a query whose first value is the list of keys.
+        """Return the rows of a query whose first parameter is the list of keys.
 
-        Outside a transaction, rows on damaged pages are left out and their keys added to `unreadable`. Inside a
-        transaction they raise `StoreCorrupt`, so that nothing is written on the strength of an incomplete result.
+        Outside a transaction, rows on damaged pages are omitted and their keys are added to `unreadable`. Inside a
+        transaction, damaged rows raise `StoreCorrupt`, so that incomplete results cause no writes.
         """
         wanted = list(keys)
         try:
@@ -270,17 +276,17 @@ class Database:
         return [*self.rows_among(sql, wanted[:half], values), *self.rows_among(sql, wanted[half:], values)]
 
     def one(self, sql: str, values: tuple[Value, ...] = ()) -> Row | None:
-        """Return the first row of a query, if there is one."""
+        """Return the first row of a query; None if the result is empty."""
         found = self.rows(sql, values)
         return found[0] if found else None
 
     def number(self, sql: str, values: tuple[Value, ...] = ()) -> int:
-        """Return the first value of a query as an integer; 0 for NULL or no row."""
+        """Return the first value of a query as an integer; 0 for NULL or an empty result."""
         row = self.one(sql, values)
         return int(row[0] or 0) if row else 0
 
     def numbers(self, sql: str, values: tuple[Value, ...] = ()) -> list[int]:
-        """Return the first column of a query, of integers."""
+        """Return the first column of a query as a list of integers."""
         return [row[0] for row in self.rows(sql, values)]
 
     def _read(self, sql: str, values: tuple[Value, ...]) -> list[Row]:
@@ -299,7 +305,7 @@ class Database:
             before.close()
 
     def copy_to(self, path: Path) -> None:
-        """Copy one consistent state of the database into an empty file, while others read and write it."""
+        """Copy a consistent snapshot of the database into an empty file while other connections read and write."""
         with translated_errors(self.path), closing(connect(str(path), apsw.SQLITE_OPEN_READWRITE)) as target:
             if self._connection.reserve_bytes("main") == CHECKSUM_BYTES:
                 # The VFS writes checksums once it has seen a first page that reserves bytes for them.
@@ -311,7 +317,7 @@ class Database:
 
     @staticmethod
     def problems(path: Path) -> list[str]:
-        """Return the problems that SQLite's integrity check finds in a file; empty for a sound file."""
+        """Return the problems that SQLite's integrity check finds in a file; empty for an intact file."""
         try:
             with closing(Database.open_read_only(path)) as database:
                 found = [str(row[0]) for row in database.rows("PRAGMA integrity_check")]
@@ -321,20 +327,20 @@ class Database:
 
     @staticmethod
     def prepare_new(connection: apsw.Connection, version: int) -> None:
-        """Give an empty file page checksums and the tables of a version of the schema."""
+        """Initialise an empty file with page checksums and the tables of a schema version."""
         connection.reserve_bytes("main", CHECKSUM_BYTES)
         for migration in MIGRATIONS[:version]:
             connection.execute(migration)
         connection.execute(f"PRAGMA user_version={version}")
 
     def close(self) -> None:
-        """Close the connection; calling it twice is fine."""
+        """Close the connection; further calls have no effect."""
         self._unwritable = None
         self._connection.close()
 
 
 def listed(keys: Iterable[int] | Iterable[str]) -> str:
-    """Return keys as the one value that `AMONG` takes."""
+    """Return keys as the single value that the condition `AMONG` expects."""
     return json.dumps(list(keys))
 
 
@@ -350,9 +356,10 @@ def _check_exists(path: Path) -> None:
 
 
 def _check_last_page(path: Path) -> None:
-    """Raise `StoreCorrupt` if the last page is incomplete and no write-ahead log has it.
+    """Raise `StoreCorrupt` if the last page is incomplete and is not in the write-ahead log.
 
-    SQLite fills such a page with zeros and verifies no checksum; a write to it would give the zeros a valid one.
+    SQLite fills an incomplete page with zeros and verifies no checksum. Writing the page would store a valid checksum
+    for the zeros.
     """
     with suppress(FileNotFoundError):
         if path.stat().st_size % PAGE_BYTES and not has_log(path):

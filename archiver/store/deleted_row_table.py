@@ -1,6 +1,6 @@
-"""Rows of deleted exchanges, packed, so that undo restores every id and text.
+"""Packed rows of deleted exchanges, so that undo restores every ID and text.
 
-The summary of a session is not kept: it is written anew after a deletion and after its undo, under a new id.
+Session summaries are not kept. A new summary with a new ID is written after a deletion and after its undo.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -15,22 +15,22 @@ from .summary_table import SummaryTable
 _Rows = dict[str, list[dict[str, Any]]]
 """Rows by table, each a mapping of columns to values."""
 _BY_ITEM: Final = (("item", "key"), ("observation", "item"), ("vector", "item"), ("token", "item"))
-"""Tables with the column that names an exchange or observation."""
+"""Tables with the column that contains the ID of an exchange or observation."""
 _BY_EXCHANGE: Final = (("exchange", "item"), ("edited", "exchange"), ("confirmation", "exchange"))
 _ORDER: Final = ("item", "exchange", "observation", "vector", "token", "edited")
-"""Each table after those that it references."""
+"""Tables in insertion order: each table follows the tables that it references."""
 _BEHIND_ALL: Final = 1 << 40
-"""Added to the ordinals of restored exchanges. Reading their source again numbers them in the order of their lines."""
+"""Offset added to the ordinals of restored exchanges. Reading their source again numbers them in line order."""
 
 
 class DeletedRowTable:
-    """Reads and writes bundles of rows, one for each deleted exchange. The caller opens the transaction."""
+    """Bundles of rows, one bundle for each deleted exchange. The caller opens the transaction."""
 
     def __init__(self, database: Database, summaries: SummaryTable) -> None:
         self._db, self._summaries = database, summaries
 
     def keep(self, deletion: int, exchanges: Sequence[int]) -> None:
-        """Store the rows of exchanges, with all that depends on them, before they are deleted."""
+        """Store the rows of exchanges and all dependent rows before the exchanges are deleted."""
         for key in exchanges:
             place = self._db.one("SELECT source, start_line, end_line, observed FROM exchange WHERE item = ?", (key,))
             if place is None:
@@ -46,9 +46,9 @@ class DeletedRowTable:
             )
 
     def restore(self, deletion: int) -> None:
-        """Insert the rows of a deletion again, unless another exchange is on the same line by now.
+        """Insert the rows of a deletion again, except where another exchange now begins on the same line.
 
-        The caller has the sources read again, which drops exchanges that another deletion covers.
+        The caller schedules reading the sources again, which removes exchanges that another deletion covers.
         """
         found: list[_Rows] = []
         kept = self._db.rows("SELECT source, start_line, rows FROM forgotten_item WHERE forgetting = ?", (deletion,))
@@ -62,14 +62,14 @@ class DeletedRowTable:
         self._db.run("DELETE FROM forgotten_item WHERE forgetting = ?", (deletion,))
 
     def erase(self, source: int, goes: Callable[[int], bool]) -> None:
-        """Remove the bundles of exchanges on erased lines of a source."""
+        """Remove the bundles of exchanges that contain erased lines of a source."""
         rows = self._db.rows("SELECT exchange, start_line, end_line FROM forgotten_item WHERE source = ?", (source,))
         for key, start, end in cast("list[tuple[int, int, int]]", rows):
             if any(map(goes, range(start, end + 1))):
                 self._db.run("DELETE FROM forgotten_item WHERE exchange = ?", (key,))
 
     def texts(self) -> Iterator[bytes]:
-        """Yield each bundle; the text in it is UTF-8."""
+        """Yield each bundle as bytes; text in a bundle is UTF-8."""
         for (packed,) in self._db.rows("SELECT rows FROM forgotten_item"):
             yield cast("bytes", packed)
 

@@ -1,4 +1,4 @@
-"""Documents: files in chunks, each chunk an item, and the queue of files to read."""
+"""Documents: files split into chunks, each chunk an item, and the queue of files to read."""
 
 import os
 from collections.abc import Iterable, Sequence
@@ -23,7 +23,7 @@ _UNEMBEDDED: Final = "FROM chunk JOIN item ON item.key = chunk.item WHERE item.e
 
 
 class Document(Struct, frozen=True):
-    """A file as of the time it was read. `digest` covers its bytes and the version of the parser."""
+    """File as of the time when it was read. `digest` covers its bytes and the version of the parser."""
 
     path: Path
     namespace: str
@@ -33,7 +33,7 @@ class Document(Struct, frozen=True):
 
 
 class Queued(Struct, frozen=True):
-    """A file to read, and the folder that it must be in after links are resolved."""
+    """File to read, and the folder that must contain the file after links are resolved."""
 
     path: Path
     namespace: str
@@ -41,13 +41,13 @@ class Queued(Struct, frozen=True):
 
 
 class DocumentTable:
-    """Reads and writes documents, their chunks, and the queue of files to read. Triggers log the changes."""
+    """Table of documents, their chunks, and the queue of files to read. Triggers log the changes."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
 
     def digest(self, path: Path, namespace: str) -> bytes:
-        """Return the digest of the last `replace` for a file; empty if not all of its chunks are stored."""
+        """Return the digest that `replace` stored for a file; empty if not all of its chunks are stored."""
         row = self._db.one(
             "SELECT digest FROM document WHERE path = ? AND namespace = ?", (os.fsencode(path), namespace)
         )
@@ -75,12 +75,12 @@ class DocumentTable:
         return keys
 
     def load(self, keys: Sequence[int]) -> dict[int, HeldChunk]:
-        """Return the chunks with these keys; unknown keys are left out."""
+        """Return the chunks with these keys; unknown keys are omitted."""
         rows = self._db.rows_among(f"{_SELECT} WHERE c.item {AMONG} ORDER BY path, namespace, ordinal", keys)
         return {one.key: one for one in map(self._held, rows)}
 
     def select(self, wanted: DocumentFilter, limit: int = -1, offset: int = 0) -> list[HeldChunk]:
-        """Return the chunks that satisfy a filter, by file and position."""
+        """Return the chunks that satisfy a filter, ordered by file and position."""
         where, values = _where(wanted)
         return self._select(where, values, limit, offset)
 
@@ -110,7 +110,7 @@ class DocumentTable:
         return self._db.number(f"SELECT count(*) {_UNEMBEDDED}", (model,))
 
     def files(self, wanted: DocumentFilter | None = None) -> list[HeldFile]:
-        """Return every file, once for each of its namespaces, in order."""
+        """Return the stored files in path order; a file is listed once for each of its namespaces."""
         where, values = _where(wanted or DocumentFilter())
         rows = self._db.rows(
             f"""SELECT path, namespace, language, (SELECT count(*) FROM chunk WHERE document = d.id), at
@@ -120,7 +120,10 @@ class DocumentTable:
         return [HeldFile(_path(path), namespace, language, count, at) for path, namespace, language, count, at in rows]
 
     def delete_chunks(self, keys: Sequence[int]) -> list[int]:
-        """Delete those of these items that are chunks; return their keys. Indexing their files again restores them."""
+        """Delete the chunks with these keys, and return the keys that were found.
+
+        Indexing their files again restores the chunks.
+        """
         found = sorted(self.load(keys))
         self._db.run(
             f"UPDATE document SET digest = x'' WHERE id IN (SELECT document FROM chunk WHERE item {AMONG})",
@@ -143,7 +146,7 @@ class DocumentTable:
         return len(keys)
 
     def queue(self, files: Iterable[Queued]) -> None:
-        """Queue files to be read later; a file that is already queued stays queued once."""
+        """Queue files to be read later; a file already in the queue is not added again."""
         self._db.run_many(
             """INSERT INTO waiting_file (path, namespace, root) VALUES (?, ?, ?)
                ON CONFLICT (path, namespace) DO UPDATE SET root = excluded.root, problem = '', hint = ''""",
@@ -151,18 +154,18 @@ class DocumentTable:
         )
 
     def queued(self, limit: int) -> list[Queued]:
-        """Return queued files without those that failed, the oldest first."""
+        """Return queued files in the order of arrival, without failed files."""
         rows = self._db.rows(
             "SELECT path, namespace, root FROM waiting_file WHERE problem = '' ORDER BY id LIMIT ?", (limit,)
         )
         return [Queued(_path(path), namespace, _path(root)) for path, namespace, root in rows]
 
     def count_queued(self) -> int:
-        """Count the queued files without those that failed."""
+        """Count the queued files, without failed files."""
         return self._db.number("SELECT count(*) FROM waiting_file WHERE problem = ''")
 
     def settle(self, file: Queued, problem: str = "", hint: str = "") -> None:
-        """Remove a file from the queue after it was read, or record the `problem` that prevents it."""
+        """Remove a file from the queue after it was read, or record the `problem` that prevented reading."""
         place = (os.fsencode(file.path), file.namespace)
         if problem:
             self._db.run(
@@ -173,7 +176,7 @@ class DocumentTable:
             self._db.run("DELETE FROM waiting_file WHERE path = ? AND namespace = ?", place)
 
     def failed(self) -> list[FailedFile]:
-        """Return the queued files that could not be read."""
+        """Return the queued files that could not be read, with the reasons."""
         rows = self._db.rows("SELECT path, problem, hint FROM waiting_file WHERE problem <> '' ORDER BY path")
         return [FailedFile(_path(path), problem, hint) for path, problem, hint in rows]
 
@@ -210,7 +213,7 @@ class DocumentTable:
         return [self._held(row) for row in rows]
 
     def shown(self, path: Path) -> Path:
-        """Return the path of a file without secrets in its names, as all chunks and replies have it."""
+        """Return the path of a file with secrets in its names masked, as used in all chunks and replies."""
         if not name_may_hold(str(path)):
             return path
         return Path(self._redactor.redact_name(str(path)))

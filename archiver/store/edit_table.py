@@ -1,4 +1,4 @@
-"""Edits: the files that each exchange changed, so that the author of a line can be looked up by its file."""
+"""Edits: the files that each exchange changed, for finding the exchange that wrote a line."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -8,10 +8,10 @@ from .database import Database, Value, listed
 
 
 class Edit(NamedTuple):
-    """A file that an exchange changed.
+    """File that an exchange changed.
 
-    `path` is as the agent named it; a relative path is relative to `cwd`. `session` is the store's number, `archived`
-    the raw copy that contains the exchange. Unknown times are None.
+    `path` is the path in the agent's tool call; a relative path is relative to `cwd`. `session` is the store's session
+    ID. `archived` is the raw copy that contains the exchange. Unknown times are None.
     """
 
     exchange: int
@@ -24,7 +24,7 @@ class Edit(NamedTuple):
 
 
 class EditTable:
-    """Reads and writes the files that exchanges changed."""
+    """Table of the files that exchanges changed."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
@@ -35,14 +35,14 @@ class EditTable:
         self._db.run_many("INSERT INTO edited (exchange, path) VALUES (?, ?)", [(exchange, path) for path in paths])
 
     def of_names(self, names: Sequence[str], limit: int) -> list[Edit]:
-        """Return edits of files with one of these names, in any folder, newest first."""
+        """Return edits of files with one of these file names, in any folder, newest first."""
         suffixes = listed([*names, *(f"{separator}{name}" for name in names for separator in "/\\")])
         whole = "d.path IN (SELECT value FROM json_each(?1))"
         ends = "substr(d.path, -length(value)) = value AND value GLOB '[/\\]*'"
         return self._select(f"{whole} OR EXISTS (SELECT 1 FROM json_each(?1) WHERE {ends})", (suffixes, limit))
 
     def newest(self, native_id: str | None) -> list[Edit]:
-        """Return all edits, or those of the sessions that their agent calls `native_id`, newest first."""
+        """Return all edits, newest first; with `native_id`, only edits of the sessions with this ID."""
         return self._select("?1 IS NULL OR s.native_id = ?1", (native_id, -1))
 
     def _select(self, where: str, values: tuple[Value, ...]) -> list[Edit]:

@@ -1,4 +1,4 @@
-"""Exchanges: parsed conversations, stored so that extraction rules and indexes never need the raw lines again."""
+"""Exchanges: conversations in parsed form, so that extraction rules and indexes do not need the raw lines again."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
@@ -15,7 +15,7 @@ from .summary_table import SummaryTable
 
 
 class StoredExchange(Struct, frozen=True):
-    """An exchange under its key, with the numbers of its session and source."""
+    """Exchange with its key and the IDs of its session and source."""
 
     key: int
     session: int
@@ -46,7 +46,7 @@ class ExchangeOutline(NamedTuple):
 
 
 class ExchangeHeader(NamedTuple):
-    """An exchange without its turns."""
+    """Exchange without its turns."""
 
     ordinal: int
     span: Span
@@ -64,7 +64,7 @@ class ExchangeStart(NamedTuple):
 
 
 class _KnownExchange(NamedTuple):
-    """An exchange as stored before an update."""
+    """Exchange as stored before an update."""
 
     key: int
     start_line: int
@@ -77,14 +77,14 @@ _FROM: Final = "FROM exchange e JOIN item i ON i.key = e.item"
 _UNOBSERVED: Final = f"(e.observed IS NULL OR (e.observed <> ? AND e.observed NOT LIKE '{MODEL_PREFIX}%'))"
 _TEXT: Final = Turn._fields.index("text")
 _INACTIVE: Final = b"false]"
-"""End of a packed inactive turn. A search for it takes a tenth of the time of unpacking a long exchange."""
+"""Last bytes of a packed inactive turn. Searching for them takes a tenth of the time of unpacking a long exchange."""
 # A dictionary is three times as fast as a call of the enumeration, and an archive has millions of turns.
 _SPEAKERS: Final = {speaker.value: speaker for speaker in Speaker}
 _KINDS: Final = {kind.value: kind for kind in Kind}
 
 
 class ExchangeTable:
-    """Reads and writes exchanges by source and ordinal; a growing exchange keeps its key."""
+    """Table of exchanges, by source and ordinal. A growing exchange keeps its key."""
 
     def __init__(self, database: Database, summaries: SummaryTable, observations: ObservationTable) -> None:
         self._db, self._summaries, self._observations = database, summaries, observations
@@ -98,10 +98,11 @@ class ExchangeTable:
         exchanges: Sequence[Exchange],
         taken_over: Sequence[Repetition] = (),
     ) -> bool:
-        """Replace the exchanges of a source from ordinal `first` on; return whether ordinals of kept ones changed.
+        """Replace the exchanges of a source from ordinal `first` on; return whether ordinals of kept exchanges
+        changed.
 
-        Exchanges of other sources on the lines that are `taken_over` move here, with their keys and observations, if
-        their turns are equal.
+        Lines of other sources can be `taken_over`. Exchanges on such lines move to this source, with their keys and
+        observations, if their turns are equal.
         """
         known = self._known(source, first)
         moving = self._moving(exchanges, taken_over)
@@ -129,18 +130,18 @@ class ExchangeTable:
         self._db.run_many("DELETE FROM item WHERE key = ?", [(item,) for item in (*observations, *keys)])
 
     def load(self, keys: Sequence[int]) -> dict[int, StoredExchange]:
-        """Return the exchanges with these keys; unknown keys are left out."""
+        """Return the exchanges with these keys; unknown keys are omitted."""
         rows = self._db.rows_among(f"SELECT {_COLUMNS} {_FROM} WHERE i.key {AMONG}", keys)
         return {stored.key: stored for stored in map(_stored, rows)}
 
     def at(self, source: int, ordinal: int) -> StoredExchange | None:
-        """Return the exchange with this ordinal in a source, if there is one."""
+        """Return the exchange with this ordinal in a source; None if it does not exist."""
         return self._first(f"SELECT {_COLUMNS} {_FROM} WHERE e.source = ? AND e.ordinal = ?", (source, ordinal))
 
     def around(self, key: int, count: int) -> list[int]:
-        """Return the keys of an exchange and of up to `count` before and after it in its source, in order.
+        """Return the keys of an exchange and of up to `count` exchanges on either side in its source, in order.
 
-        The result is empty if there is no such exchange.
+        The result is empty if the exchange does not exist.
         """
         return self._db.numbers(
             """SELECT near.item FROM exchange this JOIN exchange near ON near.source = this.source
@@ -150,7 +151,7 @@ class ExchangeTable:
         )
 
     def locations(self, keys: Sequence[int]) -> dict[int, ExchangeLocation]:
-        """Return the locations of the exchanges with these keys; unknown keys are left out."""
+        """Return the locations of the exchanges with these keys; unknown keys are omitted."""
         rows = self._db.rows_among(
             f"""SELECT e.item, e.start_line, e.end_line, s.project, s.native_id, r.archived {_FROM}
                 JOIN session s ON s.id = i.session JOIN source r ON r.id = e.source WHERE e.item {AMONG}""",
@@ -159,13 +160,16 @@ class ExchangeTable:
         return {row[0]: ExchangeLocation(*row[1:]) for row in rows}
 
     def texts_on(self, key: int, start: int, end: int) -> list[str]:
-        """Return the texts on these lines of an exchange; empty if the exchange does not exist."""
+        """Return the texts on the lines `start` to `end` of an exchange; empty if the exchange does not exist."""
         rows = self._db.rows_among(f"SELECT turns FROM exchange WHERE item {AMONG}", [key])
         turns: list[list[Any]] = orjson.loads(rows[0][0]) if rows else []
         return [text for line, _, _, text, *_ in turns if start <= line <= end]
 
     def start_before(self, source: int, line: int) -> ExchangeStart:
-        """Return the start of the last exchange that begins on or before a line; the start of the file for none."""
+        """Return the start of the last exchange that begins on or before a line.
+
+        If no exchange begins there, return the start of the file.
+        """
         row = self._db.one(
             """SELECT ordinal, start_line, start_byte FROM exchange WHERE source = ? AND start_line <= ?
                ORDER BY start_line DESC LIMIT 1""",
@@ -174,7 +178,7 @@ class ExchangeTable:
         return ExchangeStart(*row) if row else ExchangeStart(0, 1, 0)
 
     def header_at(self, source: int, line: int) -> ExchangeHeader | None:
-        """Return the exchange that contains a line of a source, without its turns; None if no exchange does."""
+        """Return the exchange that contains a line of a source, without its turns; None if no exchange contains it."""
         row = self._db.one(
             f"""SELECT e.ordinal, e.start_line, e.end_line, e.start_byte, e.end_byte, i.at, e.tokens_in, e.tokens_out
                 {_FROM} WHERE e.source = ? AND e.start_line <= ? ORDER BY e.start_line DESC LIMIT 1""",
@@ -186,7 +190,7 @@ class ExchangeTable:
         return ExchangeHeader(ordinal, Span(start_line, end_line, start_byte, end_byte), started, tokens_in, tokens_out)
 
     def rewound_lines(self, source: int, start: int, end: int) -> set[int]:
-        """Return the lines of a source from `start` to `end` that belong to a branch that the user rewound."""
+        """Return the lines of a source from `start` to `end` that belong to a rewound branch."""
         rows = self._db.rows(
             "SELECT turns FROM exchange WHERE source = ? AND start_line <= ? AND end_line >= ? AND instr(turns, ?)",
             (source, end, start, _INACTIVE),
@@ -194,30 +198,33 @@ class ExchangeTable:
         return {turn.line for (turns,) in rows for turn in _unpack(turns) if not turn.active}
 
     def containing(self, text: str) -> Iterator[tuple[int, Exchange]]:
-        """Yield each exchange with a turn that contains a text, with the id of its source.
+        """Yield each exchange with a turn that contains a text, with the ID of its source.
 
-        The text must not have characters that JSON escapes.
+        The text must not contain characters that JSON escapes.
         """
         for key in self._db.numbers("SELECT item FROM exchange WHERE instr(turns, ?) ORDER BY item", (text.encode(),)):
             for stored in self.load([key]).values():
                 yield stored.source, stored.exchange
 
     def outlines(self) -> list[ExchangeOutline]:
-        """Return the outline of every exchange, by key."""
+        """Return the outline of every exchange, in key order."""
         rows = self._db.rows(
             f"SELECT i.key, i.session, e.source, i.at, e.start_line, e.end_line, e.end_byte {_FROM} ORDER BY i.key"
         )
         return [ExchangeOutline(*row) for row in rows]
 
     def unobserved(self, extractor: str, limit: int) -> list[StoredExchange]:
-        """Return exchanges that neither this version of the rules nor a language model has observed, by key."""
+        """Return exchanges in key order that were observed neither by these rules nor by a language model.
+
+        `extractor` is the version of the rules.
+        """
         rows = self._db.rows(
             f"SELECT {_COLUMNS} {_FROM} WHERE {_UNOBSERVED} ORDER BY i.key LIMIT ?", (extractor, limit)
         )
         return [_stored(row) for row in rows]
 
     def count_unobserved(self, extractor: str) -> int:
-        """Count the exchanges that neither this version of the rules nor a language model has observed."""
+        """Count the exchanges that were observed neither by this version of the rules nor by a language model."""
         return self._db.number(f"SELECT count(*) FROM exchange e WHERE {_UNOBSERVED}", (extractor,))
 
     def count(self) -> int:
@@ -231,7 +238,7 @@ class ExchangeTable:
         return {row[0]: _KnownExchange(*row[1:]) for row in rows}
 
     def _moving(self, exchanges: Sequence[Exchange], taken_over: Sequence[Repetition]) -> dict[int, StoredExchange]:
-        """Return the exchanges of other sources that move here, under the ordinals of those that replace them."""
+        """Return the exchanges that move here from other sources, by the ordinals of their replacements."""
         places, found = {each.again: each for each in taken_over}, dict[int, StoredExchange]()
         for exchange in exchanges if places else ():
             place = places.get(exchange.turns[0].line) if exchange.turns else None
@@ -243,7 +250,10 @@ class ExchangeTable:
         return found
 
     def _move(self, stored: StoredExchange, session: int, source: int, exchange: Exchange) -> _KnownExchange:
-        """Move an exchange of another source here. Results of a language model are kept; rules observe it again."""
+        """Move an exchange of another source to this source.
+
+        Results of a language model are kept. Exchanges observed by rules are observed again.
+        """
         key, span, turns = stored.key, exchange.span, _pack(exchange.turns)
         self._summaries.drop([stored.session])
         self._db.run(
@@ -304,7 +314,10 @@ class ExchangeTable:
 
 
 def _matched(known: dict[int, _KnownExchange], exchanges: Sequence[Exchange]) -> dict[int, _KnownExchange]:
-    """Return the stored version of each exchange by its ordinal: with the same first line, else the same ordinal."""
+    """Return the stored exchange that each new exchange replaces, by ordinal.
+
+    Exchanges match by their first line, or else by their ordinal.
+    """
     by_line = {each.start_line: each for each in known.values()}
     kept = {each.ordinal: by_line[each.span.start_line] for each in exchanges if each.span.start_line in by_line}
     taken = {each.key for each in kept.values()}

@@ -1,8 +1,8 @@
-"""Reservation of item ids, in a small file beside the raw copies, so that no id is issued twice.
+"""Reservation of item IDs, in a small file beside the raw copies, so that no ID is issued twice.
 
-A database that is rebuilt from the copies or restored from a backup continues after the ids of the lost one. The file
-is rewritten once for many ids, so it is ahead of the database by up to `_AHEAD`. A restored database that lacks fewer
-ids than that can issue them again.
+A database that is rebuilt from the copies or restored from a backup continues after all reserved IDs. One write of the
+file reserves many IDs, so the file is ahead of the database by up to `_AHEAD`. A restored database that lacks fewer IDs
+than `_AHEAD` can issue the missing IDs again.
 """
 
 from contextlib import suppress
@@ -18,14 +18,14 @@ _LAST: Final = "SELECT seq FROM sqlite_sequence WHERE name = 'item'"
 
 
 class IdReservation:
-    """Reserved ids of one store. Without the file, no earlier ids are known."""
+    """Reserved IDs of one store. If the file is missing, no IDs are reserved."""
 
     def __init__(self, database: Database) -> None:
         self._db, self._path, self._reserved = database, Home(database.path.parent).numbers, 0
         self._skipped = False
 
     def reserve(self) -> None:
-        """Reserve more ids if the transaction about to be committed issued one beyond the reserved ones."""
+        """Reserve more IDs if the current transaction issued an unreserved ID; called before the commit."""
         last = self._db.number(_LAST)
         if last <= self._reserved or not self._path.parent.is_dir():
             return
@@ -35,7 +35,7 @@ class IdReservation:
                 self._write(last + _AHEAD)
 
     def skip_reserved(self) -> None:
-        """Continue after all reserved ids if the database is behind them; called before the first write."""
+        """Skip all reserved IDs if the database is behind them; called before the first write."""
         if self._skipped:
             return
         if self._is_behind(self._read()):
@@ -51,7 +51,7 @@ class IdReservation:
         return self._path.exists() and not self._read()
 
     def renew(self) -> None:
-        """Rewrite the file. Raises `OSError`."""
+        """Write a new file. Raises `OSError`."""
         self._write(self._db.number(_LAST) + _AHEAD)
 
     def _is_behind(self, reserved: int) -> bool:

@@ -1,4 +1,4 @@
-"""Consistency checks of rows, and the repairs that need only rows."""
+"""Consistency checks of database rows, and repairs that need no other data."""
 
 from collections.abc import Collection, Iterable
 from hashlib import sha256
@@ -10,9 +10,9 @@ from .observation_table import MODEL_PREFIX
 from .vector_table import TOKEN_BYTES
 
 _MOST_PROBLEMS: Final = 20
-"""Most problems that SQLite reports; a repair is needed for one."""
+"""Maximum number of problems that SQLite reports; a single problem already requires a repair."""
 _PARSED: Final = (("exchange", "turns", "source"), ("source", "coverage", "id"), ("source", "resume", "id"))
-"""Table and column with JSON that was parsed from a copy, and the column with the source to read again."""
+"""Tables and columns with JSON that was parsed from a copy, and the column with the ID of the source."""
 _LEARNED: Final = ("facts", "concepts", "files_read", "files_modified", "evidence")
 """Columns of an observation that contain JSON."""
 _BODIES: Final = ("exchange", "observation", "memory", "chunk")
@@ -23,13 +23,16 @@ _TAGS: Final = "SELECT memory, tag FROM memory_tag"
 
 
 class Integrity:
-    """Compares rows. Repairs run inside a transaction of the caller."""
+    """Consistency checks and repairs of rows. The caller opens the transaction of a repair."""
 
     def __init__(self, database: Database, changes: ChangeLog) -> None:
         self._db, self._changes = database, changes
 
     def damage(self) -> list[str]:
-        """Return what SQLite's integrity check or a digest finds wrong, if it does so twice; empty for a sound file."""
+        """Return problems found by SQLite's integrity check or by digests; empty for an intact file.
+
+        A problem is reported only if a second check also fails.
+        """
         return self._damage() and self._damage()
 
     def _damage(self) -> list[str]:
@@ -37,7 +40,10 @@ class Integrity:
         return self._damaged_memories() if found == ["ok"] else found
 
     def _damaged_memories(self) -> list[str]:
-        """Return memories with zeroed overflow pages, whose checksum is valid: that of zeros is zero."""
+        """Return memories that do not match their SHA-256.
+
+        A zeroed overflow page causes such damage: its checksum is valid, because the checksum of zeros is zero.
+        """
         rows = self._db.rows(f"SELECT item, content, hash, {_IS_JSON} FROM memory WHERE NOT ({_IS_JSON}) OR {_HAS_NUL}")
         return [
             f"mem_{key} does not match its SHA-256"
@@ -46,20 +52,23 @@ class Integrity:
         ]
 
     def is_readable(self) -> bool:
-        """Return whether every page can be read, without comparing indexes to their tables."""
+        """Return whether every page is readable. Indexes are not compared to their tables."""
         return self._db.rows("PRAGMA quick_check(1)") == [("ok",)]
 
     def dangling(self) -> dict[str, int]:
-        """Count the rows that reference missing rows, by table."""
+        """Count the rows with references to missing rows, by table."""
         return dict(self._db.rows('SELECT "table", count(*) FROM pragma_foreign_key_check GROUP BY 1'))
 
     def bodiless(self) -> list[int]:
-        """Return the items without content of any kind, which search cannot find."""
+        """Return the items without content of any kind. Search cannot find such items."""
         bodies = " UNION ALL ".join(f"SELECT item FROM {table}" for table in _BODIES)
         return self._db.numbers(f"SELECT key FROM item WHERE key NOT IN ({bodies})")
 
     def unparsed(self) -> set[int]:
-        """Return sources with unreadable rows, or else those whose lines do not add up."""
+        """Return sources with unreadable rows.
+
+        If all rows are readable, return sources whose line counts are inconsistent.
+        """
         queries = [
             f"SELECT {source} FROM {table} WHERE NOT json_valid(CAST({column} AS TEXT))"
             for table, column, source in _PARSED
@@ -69,7 +78,7 @@ class Integrity:
         )
 
     def misplaced(self) -> set[int]:
-        """Return sources with records or exchanges on lines that they do not have."""
+        """Return sources whose records or exchanges are on lines outside the source."""
         return set(
             self._db.numbers(
                 """SELECT r.source FROM record r JOIN source s ON s.id = r.source WHERE r.line NOT BETWEEN 1 AND s.lines
@@ -79,7 +88,10 @@ class Integrity:
         )
 
     def unproven(self) -> list[int]:
-        """Return unreadable observations, or else those with evidence on lines that their source does not have."""
+        """Return unreadable observations.
+
+        If all observations are readable, return observations with evidence outside their source.
+        """
         broken = " OR ".join(f"NOT json_valid({column})" for column in _LEARNED)
         return self._db.numbers(f"SELECT item FROM observation WHERE {broken}") or self._db.numbers(
             """SELECT DISTINCT o.item FROM observation o JOIN exchange e ON e.item = o.exchange
@@ -88,7 +100,7 @@ class Integrity:
         )
 
     def parts(self, model: str, keys: Collection[int]) -> dict[int, set[int]]:
-        """Return the parts that have vectors, for each of these items that this model has embedded."""
+        """Return the parts that have vectors, for each given item that was embedded with this model."""
         found: dict[int, set[int]] = {}
         for key, part in self._db.rows(
             f"""SELECT i.key, v.part FROM item i LEFT JOIN vector v ON v.item = i.key AND v.model = i.embedded
@@ -99,7 +111,11 @@ class Integrity:
         return found
 
     def misshapen(self) -> list[int]:
-        """Return items with vectors of another length than most of their model, or with incomplete token embeddings."""
+        """Return items with damaged vectors or token embeddings.
+
+        A vector is damaged if its length differs from the most frequent length of its model. Token embeddings are
+        damaged if they are incomplete.
+        """
         return self._db.numbers(
             """WITH shape AS (SELECT model, length(data) AS size, count(*) AS many FROM vector GROUP BY 1, 2)
                SELECT item FROM token WHERE length(signs) % ?
@@ -110,7 +126,7 @@ class Integrity:
         )
 
     def mistagged(self) -> int:
-        """Count the tags in which memories and the table of tags differ."""
+        """Count the differences between the tags of memories and the table of tags."""
         return self._db.number(
             f"""SELECT (SELECT count(*) FROM ({_TAGS_OF_MEMORIES} EXCEPT {_TAGS}))
                      + (SELECT count(*) FROM ({_TAGS} EXCEPT {_TAGS_OF_MEMORIES}))"""
@@ -122,11 +138,11 @@ class Integrity:
         self._db.run(f"INSERT OR IGNORE INTO memory_tag (memory, tag) {_TAGS_OF_MEMORIES}")
 
     def remove(self, keys: Iterable[int]) -> None:
-        """Delete items, and with them all rows that belong to them."""
+        """Delete items and all rows that belong to the items."""
         self._db.run_many("DELETE FROM item WHERE key = ?", [(key,) for key in keys])
 
     def reread(self, sources: Iterable[int]) -> None:
-        """Have the copies of these sources read again from the start (`SourceTable.outdated`)."""
+        """Schedule reading the copies of these sources again from the start (`SourceTable.outdated`)."""
         for number in sources:
             self._db.run("DELETE FROM record WHERE source = ?", (number,))
             self._db.run(
@@ -146,7 +162,7 @@ class Integrity:
         self.remove(deleted)
 
     def reembed(self, keys: Iterable[int]) -> None:
-        """Have these items embedded again."""
+        """Schedule embedding these items again."""
         changed = list(keys)
         self._db.run_many("DELETE FROM vector WHERE item = ?", [(key,) for key in changed])
         self._db.run_many("UPDATE item SET embedded = NULL WHERE key = ?", [(key,) for key in changed])

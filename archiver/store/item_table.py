@@ -1,4 +1,4 @@
-"""Items: everything that search can find, of whatever kind, under one sequence of ids."""
+"""Items: all searchable content of every kind, with one sequence of IDs."""
 
 from collections.abc import Sequence
 
@@ -10,8 +10,8 @@ from .database import AMONG, Database, listed
 class StoredItem(Struct, frozen=True):
     """Columns common to all kinds of items.
 
-    `exchange` is the exchange that an item belongs to (an exchange belongs to itself). An item outside any
-    conversation, such as a memory, has session 0.
+    `exchange` is the exchange to which an item belongs; an exchange belongs to itself. An item without a conversation,
+    such as a memory, has session 0.
     """
 
     key: int
@@ -22,13 +22,13 @@ class StoredItem(Struct, frozen=True):
 
 
 class ItemTable:
-    """Reads items of all kinds."""
+    """Table of items of all kinds, for reading."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
 
     def load(self, keys: Sequence[int]) -> dict[int, StoredItem]:
-        """Return the items with these keys; unknown keys are left out."""
+        """Return the items with these keys; unknown keys are omitted."""
         rows = self._db.rows_among(
             f"""SELECT i.key, i.kind, coalesce(i.session, 0), i.at, coalesce(o.exchange, i.key)
                 FROM item i LEFT JOIN observation o ON o.item = i.key WHERE i.key {AMONG}""",
@@ -37,18 +37,18 @@ class ItemTable:
         return {row[0]: StoredItem(*row) for row in rows}
 
     def kinds(self, keys: Sequence[int]) -> dict[int, str]:
-        """Return the kind of each of these items; unknown keys are left out."""
+        """Return the kind of each item; unknown keys are omitted."""
         return dict(self._db.rows_among(f"SELECT key, kind FROM item WHERE key {AMONG}", keys))
 
     def issued(self, keys: Sequence[int]) -> set[int]:
-        """Return those of these keys that were issued to an item or skipped after a restore (`IdReservation`)."""
+        """Return the keys that were issued to an item or skipped after a restore (`IdReservation`)."""
         last = self._db.number("SELECT max(seq) FROM sqlite_sequence WHERE name = 'item'")
         return {key for key in keys if 0 < key <= last}
 
     def of_sessions(self, numbers: Sequence[int]) -> list[int]:
-        """Return the keys of all items of these sessions, ascending."""
+        """Return the keys of all items of these sessions, in ascending order."""
         return self._db.numbers(f"SELECT key FROM item WHERE session {AMONG} ORDER BY key", (listed(numbers),))
 
     def all_keys(self) -> list[int]:
-        """Return all keys, ascending."""
+        """Return all keys, in ascending order."""
         return self._db.numbers("SELECT key FROM item ORDER BY key")

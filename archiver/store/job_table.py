@@ -1,4 +1,4 @@
-"""Jobs: exchanges to be sent to a language model, their state, and the batches in which they were sent."""
+"""Jobs: exchanges to be sent to a language model, the states of the jobs, and their batches."""
 
 from collections.abc import Collection, Sequence
 
@@ -10,9 +10,9 @@ from .observation_table import MODEL_PREFIX, OPTED_OUT
 
 
 class Job(Struct, frozen=True):
-    """A claimed job.
+    """Claimed job.
 
-    `attempts` is the fence: each later claim has a higher number. `digest` identifies content, prompt and model.
+    `attempts` fences the job: each later claim has a higher number. `digest` identifies content, prompt and model.
     """
 
     exchange: int
@@ -21,7 +21,7 @@ class Job(Struct, frozen=True):
 
 
 class DeadJob(Struct, frozen=True):
-    """A job that failed permanently, with the reason and the last reply."""
+    """Job that failed permanently, with the reason and the last reply."""
 
     exchange: int
     attempts: int
@@ -30,7 +30,7 @@ class DeadJob(Struct, frozen=True):
 
 
 class Batch(Struct, frozen=True):
-    """Jobs sent together at `at`. `name` is the provider's id, None until its answer was received."""
+    """Batch of jobs that was sent at `at`. `name` is the provider's ID; None until the provider has answered."""
 
     id: int
     token: str
@@ -42,7 +42,7 @@ _LIVE = "exchange = ? AND digest = ? AND attempts = ? AND state IN ('leased', 's
 
 
 class JobTable:
-    """Reads and writes jobs. The caller opens the transaction."""
+    """Table of jobs and batches. The caller opens the transaction."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
@@ -50,7 +50,8 @@ class JobTable:
     def candidates(self, extractor: str, *, outdated: bool) -> list[int]:
         """Return exchanges that no language model has observed, newest first.
 
-        With `outdated`, return those that another prompt or model than this extractor has observed.
+        With `outdated`, return exchanges that a language model observed with a prompt or model other than this
+        extractor's.
         """
         kind = "e.observed LIKE ? AND e.observed <> ?" if outdated else "e.observed NOT LIKE ? AND e.observed <> ?"
         return self._db.numbers(
@@ -60,12 +61,12 @@ class JobTable:
         )
 
     def newest_sessions(self, count: int) -> set[int]:
-        """Return the sessions that ended last."""
+        """Return the sessions with the latest end."""
         sql = "SELECT id FROM session ORDER BY coalesce(ended, started, 0) DESC, id DESC LIMIT ?"
         return set(self._db.numbers(sql, (count,)))
 
     def put(self, exchange: int, digest: str) -> None:
-        """Add a job for an exchange, unless it has one with the same digest."""
+        """Add a job for an exchange unless the exchange already has a job with the same digest."""
         self._db.run(
             """INSERT INTO job (exchange, digest, state, due) VALUES (?, ?, 'waiting', 0)
                ON CONFLICT (exchange) DO UPDATE SET digest = excluded.digest, state = 'waiting', attempts = 0, due = 0,
@@ -75,9 +76,9 @@ class JobTable:
         )
 
     def claim(self, at: Milliseconds, until: Milliseconds, limit: int, sessions: Collection[int] | None) -> list[Job]:
-        """Lease due jobs until `until`, those of the newest exchanges first; only of these sessions unless None.
+        """Lease due jobs until `until`, the newest exchanges first; only jobs of `sessions` unless it is None.
 
-        A job whose lease expired is due, too, because its holder is gone.
+        A job with an expired lease is due again, because its holder has stopped.
         """
         chosen = "" if sessions is None else f"AND i.session {AMONG}"
         values = () if sessions is None else (listed(sessions),)
@@ -98,7 +99,7 @@ class JobTable:
         )
 
     def live(self, job: Job) -> bool:
-        """Return whether nobody else claimed or finished a job since."""
+        """Return whether a claim is still valid: no later claim or result exists for the job."""
         return self._db.one(f"SELECT 1 FROM job WHERE {_LIVE}", _fence(job)) is not None
 
     def finish(self, job: Job, outcome: str, refused: int) -> None:
@@ -110,14 +111,14 @@ class JobTable:
         )
 
     def postpone(self, job: Job, due: Milliseconds, reason: str, reply: str) -> None:
-        """Record that a job failed and is to be tried again, not before `due`."""
+        """Record that a job failed and will be retried, not before `due`."""
         self._db.run(
             f"UPDATE job SET state = 'waiting', batch = NULL, due = ?, reason = ?, reply = ? WHERE {_LIVE}",
             (due, reason, reply, *_fence(job)),
         )
 
     def refund(self, job: Job) -> None:
-        """Uncount the last attempt of a job."""
+        """Subtract the last attempt from the attempts of a job."""
         self._db.run(
             "UPDATE job SET attempts = attempts - 1 WHERE exchange = ? AND digest = ? AND attempts = ?", _fence(job)
         )
@@ -141,13 +142,13 @@ class JobTable:
         return [DeadJob(*row) for row in rows]
 
     def revive(self) -> int:
-        """Have all permanently failed jobs tried again; return their number."""
+        """Schedule all permanently failed jobs again; return the number of jobs."""
         count = self._db.number("SELECT count(*) FROM job WHERE state = 'dead'")
         self._db.run("UPDATE job SET state = 'waiting', attempts = 0, due = 0 WHERE state = 'dead'")
         return count
 
     def states(self) -> dict[str, int]:
-        """Count the jobs by state; answered jobs by outcome."""
+        """Count the jobs by state; count answered jobs by outcome."""
         sql = "SELECT CASE state WHEN 'done' THEN outcome ELSE state END, count(*) FROM job GROUP BY 1 ORDER BY 1"
         return dict(self._db.rows(sql))
 
@@ -160,7 +161,7 @@ class JobTable:
         return self._db.number("SELECT count(*) FROM job WHERE state IN ('waiting', 'leased') AND due <= ?", (at,))
 
     def intend(self, token: str, at: Milliseconds, jobs: Sequence[Job]) -> Batch:
-        """Record a batch before it is sent; the provider's id is not known yet."""
+        """Record a batch before it is sent, when the provider's ID is still unknown."""
         number = self._db.run("INSERT INTO batch (token, at, state) VALUES (?, ?, 'intended')", (token, at))
         self._db.run_many(
             f"UPDATE job SET state = 'sent', batch = ? WHERE {_LIVE}", [(number, *_fence(job)) for job in jobs]
@@ -168,20 +169,20 @@ class JobTable:
         return Batch(number, token, None, at)
 
     def name_batch(self, batch: int, name: str) -> None:
-        """Record the provider's id of a batch."""
+        """Record the provider's ID of a batch."""
         self._db.run("UPDATE batch SET name = ?, state = 'sent' WHERE id = ?", (name, batch))
 
     def end_batch(self, batch: int) -> None:
-        """Record that all results of a batch were stored, or that it has none."""
+        """Record that all results of a batch were stored, or that the batch has no results."""
         self._db.run("UPDATE batch SET state = 'ended' WHERE id = ?", (batch,))
 
     def open_batches(self) -> list[Batch]:
-        """Return the batches that wait for results, oldest first."""
+        """Return the batches without complete results, oldest first."""
         rows = self._db.rows("SELECT id, token, name, at FROM batch WHERE state <> 'ended' ORDER BY id")
         return [Batch(*row) for row in rows]
 
     def batch_names(self) -> set[str]:
-        """Return the provider's ids of all batches."""
+        """Return the provider's IDs of all batches."""
         return {name for (name,) in self._db.rows("SELECT name FROM batch WHERE name IS NOT NULL")}
 
     def of_batch(self, batch: int) -> list[Job]:

@@ -1,4 +1,4 @@
-"""Leases: which process may archive, learn or watch at the moment, fenced by an epoch that only rises."""
+"""Leases: exclusive rights to archive, extract or watch. Epochs that only rise fence former holders."""
 
 import fcntl
 import os
@@ -25,7 +25,7 @@ WATCHER: Final = "watch"
 BACKUP: Final = "backup"
 """Lease for copying the database."""
 _RETRY_SECONDS: Final = 0.05
-"""Time between two attempts to get a lease that another process holds."""
+"""Seconds between two attempts to acquire a lease that another process holds."""
 
 
 class Lease(Struct, frozen=True):
@@ -36,9 +36,9 @@ class Lease(Struct, frozen=True):
 
 
 class LeaseTable:
-    """Issues leases.
+    """Table of leases.
 
-    A file lock shows whether the holder is alive; the epoch in the table fences a holder that was suspended.
+    A file lock shows whether the holder is alive. The epoch in the table fences a holder that was suspended.
     """
 
     def __init__(self, database: Database) -> None:
@@ -48,10 +48,8 @@ class LeaseTable:
     def hold(self, name: str, patience: float = 0.0) -> Generator[Lease]:
         """Hold a lease while the block runs.
 
-        Raises:
-            LeaseHeld: Another process holds it and does not release it within `patience` seconds.
-            StoreReadOnly: Nothing may be written.
-            StoreError: The lock file cannot be opened.
+        Raises: LeaseHeld: Another process still holds the lease after `patience` seconds. StoreReadOnly: The database
+        cannot be written. StoreError: The lock file cannot be opened.
         """
         deadline = time.monotonic() + patience
         descriptor = self._open(name)
@@ -65,7 +63,7 @@ class LeaseTable:
             os.close(descriptor)
 
     def holder(self, name: str) -> Holder | None:
-        """Return the present holder of a lease, if there is one."""
+        """Return the current holder of a lease; None if nobody holds it."""
         try:
             descriptor = os.open(self._lock(name), os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
@@ -76,7 +74,10 @@ class LeaseTable:
             os.close(descriptor)
 
     def check(self, lease: Lease) -> None:
-        """Raise `LeaseHeld` if another process took the lease since, as is possible where file locks do not work."""
+        """Raise `LeaseHeld` if another process acquired the lease later.
+
+        A second holder is possible where file locks do not work.
+        """
         if self._db.number("SELECT epoch FROM lease WHERE name = ?", (lease.name,)) != lease.epoch:
             raise LeaseHeld(f"another Palaver took the {lease.name} lease", hint="Wait until it is done.")
 
@@ -111,7 +112,7 @@ class LeaseTable:
 
 
 def _locked(descriptor: int, kind: int) -> bool:
-    """Try to lock a file without waiting; return whether it succeeded. Closing the descriptor releases the lock."""
+    """Try to lock a file without waiting; return True on success. Closing the descriptor releases the lock."""
     try:
         fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
     except BlockingIOError:

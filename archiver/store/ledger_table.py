@@ -1,7 +1,7 @@
 """The ledger: every call to a language model, with its purpose and its cost.
 
-Money is an integer number of billionths of a dollar, so that sums are exact. A price of 1 dollar per million tokens is
-1,000 of these units per token.
+Amounts are integers in billionths of a dollar, so that sums are exact. A price of 1 dollar per million tokens equals
+1,000 units per token.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from .database import Database, Row
 
 
 class Planned(Struct, frozen=True):
-    """A call that is about to be made. `cost` is its maximum."""
+    """Call that is about to be made. `cost` is its maximum cost."""
 
     model: str
     reason: str
@@ -31,13 +31,13 @@ _TOTALS = "sum(tokens_in), sum(cache_written), sum(cache_read), sum(tokens_out)"
 
 
 class LedgerTable:
-    """Reads and writes calls. A reserved call that was never settled counts with its maximum cost."""
+    """Table of calls. A reserved call without a settlement counts with its maximum cost."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
 
     def reserve(self, run: str, at: Milliseconds, call: Planned, batch: int | None = None) -> int:
-        """Record a call before it is made; return its number."""
+        """Record a call before it is made; return the ID of the entry."""
         return self._db.run(
             """INSERT INTO call (run, at, model, reason, exchange, digest, batch, state, cost)
                VALUES (?, ?, ?, ?, ?, ?, ?, 'reserved', ?)""",
@@ -45,7 +45,7 @@ class LedgerTable:
         )
 
     def attach(self, calls: Sequence[int], batch: int) -> None:
-        """Record that a batch makes these calls."""
+        """Record the batch to which these calls belong."""
         self._db.run_many("UPDATE call SET batch = ? WHERE id = ?", [(batch, call) for call in calls])
 
     def settle(self, call: int, usage: Usage, cost: int) -> None:
@@ -68,20 +68,20 @@ class LedgerTable:
         return dict(self._db.rows("SELECT exchange, id FROM call WHERE batch = ? AND state = 'reserved'", (batch,)))
 
     def model_of(self, call: int) -> str:
-        """Return the model that a call was reserved for; empty for an unknown call."""
+        """Return the model of a reserved call; empty for an unknown call."""
         row = self._db.one("SELECT model FROM call WHERE id = ?", (call,))
         return str(row[0]) if row else ""
 
     def spent_since(self, at: Milliseconds) -> int:
-        """Return the cost of calls spent or reserved since an instant."""
+        """Return the cost of all calls that were charged or reserved since `at`."""
         return self._db.number("SELECT sum(cost) FROM call WHERE at >= ?", (at,))
 
     def spent_in(self, run: str) -> int:
-        """Return the cost of calls that a run spent or reserved."""
+        """Return the cost of all calls that a run made or reserved."""
         return self._db.number("SELECT sum(cost) FROM call WHERE run = ?", (run,))
 
     def by_model(self) -> list[Spent]:
-        """Return the use of each model for each reason, most expensive first, without calls that were never charged."""
+        """Return the use of each model by reason, most expensive first. Calls that were never charged are omitted."""
         rows = self._db.rows(
             f"""SELECT model, reason, count(*), sum(state = 'reserved'), sum(cost), {_TOTALS} FROM call
                 WHERE state <> 'released' GROUP BY model, reason ORDER BY 5 DESC, 1, 2"""
@@ -89,9 +89,9 @@ class LedgerTable:
         return [_spent(row) for row in rows]
 
     def reading_costs(self, most: int) -> ReadingCosts:
-        """Return the tokens of the last `most` exchanges with observations, at each level of detail.
+        """Return the token counts of the last `most` exchanges with observations, at each level of detail.
 
-        Tokens are counted as for stored observations, which takes about 5 ms an exchange.
+        Tokens are counted as for stored observations, which takes about 5 ms per exchange.
         """
         newest = "SELECT exchange FROM observation GROUP BY exchange ORDER BY exchange DESC LIMIT ?"
         row = self._db.one(f"SELECT count(*), total(price) FROM observation WHERE exchange IN ({newest})", (most,))
