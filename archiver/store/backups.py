@@ -33,7 +33,9 @@ class Backups:
 
         The caller holds the lease `BACKUP`, so an unfinished copy must come from a killed process.
 
-        Raises: StoreError: There is not enough free space. StoreCorrupt: The database or the copy is damaged.
+        Raises:
+            StoreError: There is not enough free space.
+            StoreCorrupt: The database or the copy is damaged.
         """
         self._folder.mkdir(mode=0o700, exist_ok=True)
         if shutil.disk_usage(self._folder).free < 2 * database.path.stat().st_size:

@@ -114,10 +114,10 @@ class Database:
             connection = connect(str(path), flags)
             try:
                 connection.set_busy_timeout(BUSY_MS)
-                # A new file has page checksums at once, an existing one from its next VACUUM on.
+                # A new file has page checksums from the start, an existing file after its next VACUUM.
                 connection.reserve_bytes("main", CHECKSUM_BYTES)
                 if flags & apsw.SQLITE_OPEN_CREATE and unwritable is None:
-                    # Before SQLite creates the files beside it, which inherit its permissions.
+                    # Set permissions before SQLite creates the files beside it, which inherit them.
                     path.chmod(path.stat().st_mode & 0o600)
                 database = cls(connection, path, unwritable, cls.open)
                 database._prepare()
@@ -249,7 +249,7 @@ class Database:
             try:
                 found = self._read(sql, values)
             except StoreError:
-                # A read of a file that is being replaced can look like damage.
+                # Reading a file while it is replaced can look like damage.
                 if not self._has_changed():
                     raise
             else:
@@ -308,7 +308,7 @@ class Database:
         """Copy a consistent snapshot of the database into an empty file while other connections read and write."""
         with translated_errors(self.path), closing(connect(str(path), apsw.SQLITE_OPEN_READWRITE)) as target:
             if self._connection.reserve_bytes("main") == CHECKSUM_BYTES:
-                # The VFS writes checksums once it has seen a first page that reserves bytes for them.
+                # The VFS writes checksums after it has read a first page that reserves bytes for them.
                 target.reserve_bytes("main", CHECKSUM_BYTES)
                 target.execute("PRAGMA user_version=1")
             with target.backup("main", self._connection, "main") as copying:
@@ -350,7 +350,7 @@ def placeholders(values: Iterable[object]) -> str:
 
 
 def _check_exists(path: Path) -> None:
-    # SQLite takes an empty file for a new database and would replace a lost one by an empty archive.
+    # SQLite treats an empty file as a new database, so a lost database would become an empty archive.
     if not path.is_file() or path.stat().st_size == 0:
         raise StoreMissing(path.parent, copies=Home(path.parent).has_copies)
 

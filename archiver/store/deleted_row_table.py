@@ -55,7 +55,7 @@ class DeletedRowTable:
         for source, line, packed in kept:
             rows: _Rows = msgspec.msgpack.decode(cast("bytes", packed))
             taken = "SELECT EXISTS (SELECT 1 FROM exchange WHERE source = ? AND start_line = ?)"
-            # Earlier versions could delete observations alone: these need their exchange.
+            # Earlier versions could delete only observations; such a bundle needs its exchange in the database.
             if bool(rows.get("exchange")) != bool(self._db.number(taken, (source, line))):
                 found.append(rows)
         self._insert(found)
@@ -93,7 +93,7 @@ class DeletedRowTable:
             both = "SELECT count(*) FROM item WHERE key IN (?, ?)"
             if self._db.number(both, (row["observation"], row["exchange"])) == 2:
                 self._insert_row("confirmation", row)
-        # An exchange that confirmed a restored observation may have yielded the same one since: observe it again.
+        # An exchange that confirmed a restored observation may now have the same observation: observe it again.
         again = {row["exchange"] for row in confirmations} - keys
         self._db.run(
             f"UPDATE exchange SET observed = NULL WHERE item {AMONG} AND observed NOT LIKE '{MODEL_PREFIX}%'",

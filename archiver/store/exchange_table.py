@@ -78,7 +78,7 @@ _UNOBSERVED: Final = f"(e.observed IS NULL OR (e.observed <> ? AND e.observed NO
 _TEXT: Final = Turn._fields.index("text")
 _INACTIVE: Final = b"false]"
 """Last bytes of a packed inactive turn. Searching for them takes a tenth of the time of unpacking a long exchange."""
-# A dictionary is three times as fast as a call of the enumeration, and an archive has millions of turns.
+# A dictionary lookup is three times as fast as an enumeration call, and an archive has millions of turns.
 _SPEAKERS: Final = {speaker.value: speaker for speaker in Speaker}
 _KINDS: Final = {kind.value: kind for kind in Kind}
 
@@ -98,8 +98,7 @@ class ExchangeTable:
         exchanges: Sequence[Exchange],
         taken_over: Sequence[Repetition] = (),
     ) -> bool:
-        """Replace the exchanges of a source from ordinal `first` on; return whether ordinals of kept exchanges
-        changed.
+        """Replace the exchanges of a source from ordinal `first` on; return whether kept ordinals changed.
 
         Lines of other sources can be `taken_over`. Exchanges on such lines move to this source, with their keys and
         observations, if their turns are equal.
@@ -281,7 +280,7 @@ class ExchangeTable:
             self._edits.replace(key, exchange.writes)
         if known is not None and known.turns != turns:
             if not turns.startswith(known.turns.removesuffix(b"]")):
-                # An exchange that only grew still contains all that a summary quotes.
+                # An exchange that only grew still contains all text quoted by a summary.
                 self._summaries.drop([session])
             self._db.run("UPDATE item SET embedded = NULL WHERE key = ?", (key,))
             self._db.run("UPDATE exchange SET observed = NULL WHERE item = ?", (key,))

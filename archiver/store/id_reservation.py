@@ -31,7 +31,7 @@ class IdReservation:
             return
         self._reserved = self._read()
         if last > self._reserved:
-            with suppress(OSError):  # A possible reuse of ids is no reason to refuse the write.
+            with suppress(OSError):  # Write even if IDs could be reused later.
                 self._write(last + _AHEAD)
 
     def skip_reserved(self) -> None:

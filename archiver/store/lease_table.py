@@ -48,8 +48,10 @@ class LeaseTable:
     def hold(self, name: str, patience: float = 0.0) -> Generator[Lease]:
         """Hold a lease while the block runs.
 
-        Raises: LeaseHeld: Another process still holds the lease after `patience` seconds. StoreReadOnly: The database
-        cannot be written. StoreError: The lock file cannot be opened.
+        Raises:
+            LeaseHeld: Another process still holds the lease after `patience` seconds.
+            StoreReadOnly: The database cannot be written.
+            StoreError: The lock file cannot be opened.
         """
         deadline = time.monotonic() + patience
         descriptor = self._open(name)

@@ -1,4 +1,4 @@
-"""Edges: typed relations from one memory to another, at most one of each type between the same two."""
+"""Edges: typed relations between two memories. Each pair has at most one edge of each type per direction."""
 
 from collections.abc import Sequence
 
@@ -14,13 +14,13 @@ _ORPHANED = """WHERE state = 'active' AND (? IS NULL OR namespace = ?)
 
 
 class MemoryEdgeTable:
-    """Reads and writes edges."""
+    """Table of edges between memories."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
 
     def put(self, edge: Edge) -> Edge:
-        """Store an edge, or update the one with the same ends and relation; return it with its id."""
+        """Store an edge, or update the edge with the same ends and relation; return the edge with its ID."""
         self._db.run(
             """INSERT INTO memory_edge (source, target, relation, weight, reason, inferred, proposed)
                VALUES (?, ?, ?, ?, ?, ?, ?)
@@ -37,20 +37,20 @@ class MemoryEdgeTable:
         self._db.run_many("DELETE FROM memory_edge WHERE id = ?", [(number,) for number in numbers])
 
     def load(self, number: int) -> Edge | None:
-        """Return the edge with this id."""
+        """Return the edge with this ID."""
         row = self._db.one(f"SELECT {_COLUMNS} FROM memory_edge WHERE id = ?", (number,))
         return _edge(row) if row else None
 
     def leaving(self, memories: Sequence[int]) -> list[Edge]:
-        """Return the edges that begin at these memories, by id."""
+        """Return the edges that begin at these memories, in ID order."""
         return self._at("source", memories)
 
     def reaching(self, memories: Sequence[int]) -> list[Edge]:
-        """Return the edges that end at these memories, by id."""
+        """Return the edges that end at these memories, in ID order."""
         return self._at("target", memories)
 
     def disagreeing(self) -> list[Edge]:
-        """Return every edge between two active memories that cannot both be true, by id."""
+        """Return the edges between two active memories that cannot both be true, in ID order."""
         rows = self._db.rows(
             f"""SELECT {_COLUMNS} FROM memory_edge WHERE (relation = ? OR proposed)
                 AND source IN (SELECT item FROM memory WHERE state = 'active')
@@ -60,7 +60,7 @@ class MemoryEdgeTable:
         return [_edge(row) for row in rows]
 
     def orphans(self, namespace: str | None, after: int, limit: int) -> list[int]:
-        """Return active memories without edges whose key is above `after`, ascending."""
+        """Return active memories without edges and with a key above `after`, in ascending order."""
         return self._db.numbers(
             f"SELECT item FROM memory {_ORPHANED} AND item > ? ORDER BY item LIMIT ?",
             (namespace, namespace, after, limit),

@@ -1,4 +1,4 @@
-"""Events of memories, in order. Only erasing a memory removes its events."""
+"""Events of memories, in order. Events are removed only when their memory is erased."""
 
 from collections.abc import Iterable, Sequence
 
@@ -9,27 +9,27 @@ _COLUMNS = "memory, kind, at, context, session_id, before, id"
 
 
 class MemoryEventTable:
-    """Reads and writes the events of memories."""
+    """Table of events of memories."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
 
     def add(self, event: MemoryEvent) -> int:
-        """Store an event; return its id."""
+        """Store an event; return its ID."""
         return self._db.run(
             "INSERT INTO memory_event (memory, kind, at, context, session_id, before) VALUES (?, ?, ?, ?, ?, ?)",
             (event.memory, event.kind, event.at, event.context, event.session_id, event.before),
         )
 
     def reword(self, event: MemoryEvent) -> None:
-        """Replace the texts of a stored event, which contained a secret."""
+        """Replace the texts of a stored event because the texts contained a secret."""
         self._db.run(
             "UPDATE memory_event SET context = ?, session_id = ?, before = ? WHERE id = ?",
             (event.context, event.session_id, event.before, event.id),
         )
 
     def of(self, memory: int, kinds: Sequence[EventKind] = (), limit: int = -1) -> list[MemoryEvent]:
-        """Return the events of a memory, newest first; only those of `kinds` if any are given."""
+        """Return the events of a memory, newest first. If `kinds` is not empty, return only events of these kinds."""
         where = f" AND kind IN ({placeholders(kinds)})" if kinds else ""
         rows = self._db.rows(
             f"SELECT {_COLUMNS} FROM memory_event WHERE memory = ?{where} ORDER BY id DESC LIMIT ?",
@@ -44,12 +44,12 @@ class MemoryEventTable:
         )
 
     def count(self, memory: int) -> dict[EventKind, int]:
-        """Return the number of events of each kind that a memory has."""
+        """Return the number of events of each kind for a memory."""
         rows = self._db.rows("SELECT kind, count(*) FROM memory_event WHERE memory = ? GROUP BY kind", (memory,))
         return {EventKind(kind): count for kind, count in rows}
 
     def successful_sessions(self, memory: int) -> int:
-        """Count the archived sessions that reported a success of a memory, each once; unknown ids do not count."""
+        """Count the archived sessions that reported a success of a memory. Unknown session IDs are ignored."""
         return self._db.number(
             """SELECT count(DISTINCT session_id) FROM memory_event WHERE memory = ? AND kind = 'succeeded'
                AND session_id IN (SELECT native_id FROM session)""",
@@ -61,7 +61,7 @@ class MemoryEventTable:
         return set(self._db.numbers("SELECT DISTINCT memory FROM memory_event WHERE kind = ?", (kind,)))
 
     def last_validated(self, memories: Iterable[int]) -> dict[int, int]:
-        """Return when each of these memories last was applied or had an outcome; others are left out."""
+        """Return the time of the last application or outcome of each memory; memories without either are omitted."""
         return dict(
             self._db.rows(
                 f"""SELECT memory, max(at) FROM memory_event WHERE memory {AMONG}

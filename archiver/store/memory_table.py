@@ -33,20 +33,20 @@ _GOLDEN: Final = f"(type = '{GOLDEN_RULE}' OR confidence >= {GOLDEN_FROM})"
 
 
 class MemoryTable:
-    """Reads and writes memories."""
+    """Table of memories."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
 
     def insert(self, memory: Memory, at: Milliseconds, rules: str = "") -> int:
-        """Store a new memory, redacted with this version of the rules; return its key."""
+        """Store a new memory that was redacted with version `rules` of the redaction rules; return its key."""
         key = self._db.run("INSERT INTO item (kind, at) VALUES ('memory', ?)", (at,))
         self._db.insert("memory", _new(key, memory, at) | {"rules": rules})
         self._tag(key, memory.tags)
         return key
 
     def rewrite(self, stored: StoredMemory) -> None:
-        """Replace a stored memory and its statistics. A changed text is embedded again."""
+        """Replace a stored memory and its statistics. If the text changed, the memory is embedded again."""
         before, memory = self.load([stored.key])[stored.key].memory, stored.memory
         rest = {name: getattr(stored, name) for name in ("state", "updated", "accessed", "accesses", "decayed")}
         self._db.update("memory", "item", stored.key, _values(memory, stored.stats) | rest)
@@ -57,12 +57,12 @@ class MemoryTable:
             self._db.run("UPDATE item SET embedded = NULL WHERE key = ?", (stored.key,))
 
     def save_stats(self, key: int, stats: MemoryStats, decayed: Milliseconds | None = None) -> None:
-        """Replace the statistics of a memory. They are not indexed, so nothing is logged."""
+        """Replace the statistics of a memory. Statistics are not indexed, so the change is not logged."""
         times: dict[str, Value] = {} if decayed is None else {"decayed": decayed}
         self._db.update("memory", "item", key, asdict(stats) | times)
 
     def touch(self, keys: Iterable[int], at: Milliseconds) -> None:
-        """Count a recall of each of these memories. Recalls are not indexed, so nothing is logged."""
+        """Count a recall of each memory. Recalls are not indexed, so the change is not logged."""
         self._db.run_many(
             "UPDATE memory SET accessed = ?, accesses = accesses + 1 WHERE item = ?", [(at, key) for key in keys]
         )
@@ -72,7 +72,7 @@ class MemoryTable:
         self._db.run_many("DELETE FROM item WHERE key = ?", [(key,) for key in keys])
 
     def load(self, keys: Sequence[int]) -> dict[int, StoredMemory]:
-        """Return the memories with these keys, in any state; unknown keys and damaged memories are left out."""
+        """Return the memories with these keys, in any state; unknown keys and damaged memories are omitted."""
         rows = self._db.rows_among(f"{_SELECT} WHERE item {AMONG}", keys)
         found: dict[int, StoredMemory] = {}
         for row in rows:
@@ -85,11 +85,11 @@ class MemoryTable:
         return found
 
     def all(self) -> list[StoredMemory]:
-        """Return every memory, in any state, by key."""
+        """Return every memory, in any state, in key order."""
         return [_stored(row) for row in self._db.rows(f"{_SELECT} ORDER BY item")]
 
     def to_redact(self, rules: str, limit: int) -> list[int]:
-        """Return the keys of memories that were not redacted with this version of the rules, ascending."""
+        """Return the keys of memories not yet redacted with this version of the rules, in ascending order."""
         return self._db.numbers("SELECT item FROM memory WHERE rules != ? ORDER BY item LIMIT ?", (rules, limit))
 
     def mark_redacted(self, keys: Iterable[int], rules: str) -> None:
@@ -104,9 +104,9 @@ class MemoryTable:
         return {key: (kind, text) for key, kind, text in rows}
 
     def find_same(self, memory: Memory, promoted_from: str = "", *, superseded: bool = False) -> int | None:
-        """Return the active memory with the same content, namespace and family; None for a memory kept in a file.
+        """Return the active memory with the same content, namespace and family, or None.
 
-        With `superseded`, return a superseded one if no active one exists.
+        A memory mirrored from a file has no such memory. With `superseded`, return a superseded memory if no active memory exists.
         """
         if memory.path:
             return None
@@ -118,7 +118,7 @@ class MemoryTable:
         return row[0] if row else None
 
     def at_path(self, path: str) -> int | None:
-        """Return the active memory that is kept in this file."""
+        """Return the key of the active memory that is mirrored from this file."""
         row = self._db.one("SELECT item FROM memory WHERE path = ? AND path != '' AND state = 'active'", (path,))
         return row[0] if row else None
 
@@ -131,7 +131,7 @@ class MemoryTable:
         limit: int = -1,
         offset: int = 0,
     ) -> list[StoredMemory]:
-        """Return the memories that satisfy a filter, in order; equal ones by age."""
+        """Return the memories that satisfy a filter, sorted by `order`; ties are sorted by age."""
         where, values = _where(wanted)
         column, way = _ORDER[order], "DESC" if descending else "ASC"
         rows = self._db.rows(
@@ -187,7 +187,7 @@ def _named(wanted: MemoryFilter) -> tuple[tuple[str, tuple[str, ...]], ...]:
 
 
 def _limits(wanted: MemoryFilter) -> tuple[tuple[str, bool, tuple[Value, ...]], ...]:
-    """Return each further clause, whether it is needed, and its values."""
+    """Return each optional SQL clause, whether the filter needs it, and its values."""
     tagged = f"item IN (SELECT memory FROM memory_tag WHERE tag IN ({placeholders(wanted.tags)}))"
     valid, at = "(valid_until IS NULL OR valid_until > ?) AND (valid_from IS NULL OR valid_from <= ?)", wanted.valid_at
     golden = _GOLDEN if wanted.protected else f"NOT {_GOLDEN}"
@@ -205,7 +205,7 @@ def _limits(wanted: MemoryFilter) -> tuple[tuple[str, bool, tuple[Value, ...]], 
 def verified(row: Mapping[str, Value]) -> dict[str, Value] | None:
     """Return the columns of a memory from a damaged page; None unless the content matches its SHA-256.
 
-    If another column cannot be decoded, all others are those of a new memory with that content.
+    If another column cannot be decoded, all columns except the content get the values of a new memory.
     """
     content = row["content"]
     if not isinstance(content, str) or sha256(content.encode("utf-8", "surrogatepass")).hexdigest() != row["hash"]:

@@ -1,4 +1,4 @@
-"""Mnemonics: the files that users keep memories in, as of the last time when memory and file were equal."""
+"""Mnemonics: files in which users keep memories, as of the last synchronisation of file and memory."""
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -8,10 +8,10 @@ from .database import Database
 
 
 class Mirrored(Struct, frozen=True):
-    """A file and its memory.
+    """File and its memory.
 
-    `digest` is of the file's bytes, `content_hash` of the content of the memory, `declared` the type that the file
-    named. `memory` is None if it was erased; `gone` is true if the file was deleted.
+    `digest` is the digest of the file's bytes, and `content_hash` that of the memory's content. `declared` is the type
+    that the file declares. `memory` is None if the memory was erased. `gone` is true if the file was deleted.
     """
 
     path: str
@@ -24,17 +24,17 @@ class Mirrored(Struct, frozen=True):
 
 
 class MnemonicTable:
-    """Reads and writes mirrored files, by absolute path."""
+    """Table of mirrored files, by absolute path."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
 
     def allowed(self) -> list[str]:
-        """Return the folders whose files the user allowed."""
+        """Return the folders whose files the user trusts."""
         return [row[0] for row in self._db.rows("SELECT path FROM allowed_folder ORDER BY path")]
 
     def allow(self, folder: str) -> None:
-        """Trust the files of a folder that Palaver did not write, including future ones."""
+        """Trust the files in a folder that other programs wrote, including future files."""
         self._db.run("INSERT OR IGNORE INTO allowed_folder VALUES (?)", (folder,))
         self._change_origin(folder, Origin.EXTERNAL, Origin.DOCUMENT)
 
@@ -49,7 +49,7 @@ class MnemonicTable:
         )
 
     def below(self, folder: str) -> dict[str, Mirrored]:
-        """Return the mirrored files below a folder, by path."""
+        """Return the mirrored files below a folder, in path order."""
         rows = self._db.rows(
             """SELECT path, memory, digest, content_hash, declared, created, gone FROM mnemonic
                WHERE path >= ? AND path < ? ORDER BY path""",
@@ -59,7 +59,7 @@ class MnemonicTable:
         return {each.path: replace(each, gone=bool(each.gone)) for each in found}
 
     def put(self, mirrored: Mirrored) -> None:
-        """Store a file, replacing any with the same path."""
+        """Store a file; an existing record with the same path is replaced."""
         each = mirrored
         self._db.run(
             "INSERT OR REPLACE INTO mnemonic VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -67,7 +67,7 @@ class MnemonicTable:
         )
 
     def rehash(self, memory: int, before: str, after: str) -> None:
-        """Record that a memory still equals its file although a secret was removed from the memory alone."""
+        """Record that a memory still corresponds to its file after a secret was removed only from the memory."""
         self._db.run(
             "UPDATE mnemonic SET content_hash = ? WHERE memory = ? AND content_hash = ?", (after, memory, before)
         )
@@ -78,6 +78,6 @@ class MnemonicTable:
 
 
 def _range(folder: str) -> tuple[str, str]:
-    """Return the first path below a folder, and the first one after all of them."""
+    """Return the first path below a folder, and the first path that sorts after all paths below it."""
     plain = folder.rstrip("/")
     return f"{plain}/", f"{plain}0"

@@ -1,4 +1,4 @@
-"""Observations: facts learned from exchanges."""
+"""Observations: facts extracted from exchanges."""
 
 import json
 from collections.abc import Collection, Mapping, Sequence
@@ -12,9 +12,9 @@ from ...core.observation import Evidence, Observation, ObservationType
 from .database import AMONG, Database, Row, Value
 
 MODEL_PREFIX: Final = "llm:"
-"""Prefix of the names of extractors that ask a language model. New rules do not replace their results."""
+"""Prefix of the names of extractors that use a language model. New rules do not replace their results."""
 OPTED_OUT: Final = f"{MODEL_PREFIX}renounced"
-"""Extractor of exchanges that an earlier version excluded from extraction at the user's request."""
+"""Extractor name of exchanges that an earlier version excluded from extraction at the user's request."""
 
 COLUMNS: Final = """i.key, o.exchange, i.session, o.price, o.scope = 'session', o.type, o.title, o.subtitle,
     o.narrative, o.facts, o.concepts, o.files_read, o.files_modified, o.evidence, i.at, o.origin, o.extractor"""
@@ -24,10 +24,10 @@ _LISTS: Final = ("facts", "concepts", "files_read", "files_modified")
 
 
 class StoredObservation(Struct, frozen=True):
-    """An observation under its key, with its exchange's key and its session's number.
+    """Observation with its key, the key of its exchange and the ID of its session.
 
-    `price` is its cost in tokens at layer 2. A `summary` sums up its session and belongs to the session's first
-    exchange.
+    `price` is its cost in tokens at layer 2. If `summary` is true, the observation summarises its session and belongs
+    to the session's first exchange.
     """
 
     key: int
@@ -39,7 +39,7 @@ class StoredObservation(Struct, frozen=True):
 
 
 class ObservationTable:
-    """Reads and writes observations by exchange. Triggers log the changes."""
+    """Table of observations, by exchange. Triggers log the changes."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
@@ -55,7 +55,8 @@ class ObservationTable:
     ) -> None:
         """Replace the observations of an exchange. An observation with the same title and origin keeps its key.
 
-        `marks` has, for each observation, a value that near-duplicates share; `refused` counts facts without evidence.
+        `marks` contains one value per observation; near-duplicates share the same value. `refused` counts facts without
+        evidence.
         """
         known = [stored for stored in self.of_exchange(exchange) if not stored.summary]
         marked = dict(zip(observations, marks, strict=True)) if marks else dict.fromkeys(observations, "")
@@ -83,7 +84,7 @@ class ObservationTable:
         return key
 
     def rewrite(self, key: int, observation: Observation, mark: str = "", *, reworded: bool = True) -> None:
-        """Replace a stored observation; delete its vector if it is `reworded`."""
+        """Replace a stored observation. If it is `reworded`, delete its vector."""
         self._db.update("observation", "item", key, {**_values(observation), "mark": mark})
         self._db.run("UPDATE item SET at = ? WHERE key = ?", (observation.at, key))
         if reworded:
@@ -92,7 +93,7 @@ class ObservationTable:
     def move(self, exchange: int, session: int, lines: Mapping[int, int]) -> None:
         """Move the observations of an exchange to another session, and their evidence to other lines.
 
-        `lines` maps each former line of the exchange to its present line.
+        `lines` maps each former line of the exchange to its current line.
         """
         learned = [stored.key for stored in self.of_exchange(exchange)]
         self._db.run_many("UPDATE item SET session = ? WHERE key = ?", [(session, key) for key in (exchange, *learned)])
@@ -108,16 +109,16 @@ class ObservationTable:
             )
 
     def load(self, keys: Sequence[int]) -> dict[int, StoredObservation]:
-        """Return the observations with these keys; unknown keys are left out."""
+        """Return the observations with these keys; unknown keys are omitted."""
         rows = self._db.rows_among(f"SELECT {COLUMNS} {FROM} WHERE i.key {AMONG}", keys)
         return {stored.key: stored for stored in map(stored_of, rows)}
 
     def of_exchange(self, exchange: int) -> list[StoredObservation]:
-        """Return the observations of one exchange, in the order of their creation."""
+        """Return the observations of an exchange, in the order of their creation."""
         return self.of_exchanges([exchange]).get(exchange, [])
 
     def of_exchanges(self, exchanges: Sequence[int]) -> dict[int, list[StoredObservation]]:
-        """Return the observations of each of these exchanges; exchanges without any are left out."""
+        """Return the observations of each exchange; exchanges without observations are omitted."""
         rows = self._db.rows_among(f"SELECT {COLUMNS} {FROM} WHERE o.exchange {AMONG} ORDER BY i.key", exchanges)
         found: dict[int, list[StoredObservation]] = {}
         for stored in map(stored_of, rows):
@@ -125,7 +126,7 @@ class ObservationTable:
         return found
 
     def keys_of_exchanges(self, exchanges: Sequence[int]) -> dict[int, list[int]]:
-        """Return the keys of the observations of each of these exchanges, in the order of their creation."""
+        """Return the keys of the observations of each exchange, in the order of their creation."""
         rows = self._db.rows_among(
             f"SELECT exchange, item FROM observation WHERE exchange {AMONG} ORDER BY item", exchanges
         )
@@ -135,7 +136,7 @@ class ObservationTable:
         return found
 
     def latest(self, session: int, before: int, limit: int) -> list[StoredObservation]:
-        """Return the observations of a session from before one of its exchanges, newest first."""
+        """Return the observations from a session's exchanges before the exchange `before`, newest first."""
         rows = self._db.rows(
             f"""SELECT {COLUMNS} {FROM} WHERE i.session = ? AND o.exchange < ? AND o.scope = 'exchange'
                 ORDER BY i.key DESC LIMIT ?""",
@@ -157,7 +158,7 @@ class ObservationTable:
         return self._db.number("SELECT sum(refused) FROM exchange")
 
     def _drop_confirmations(self, keys: Collection[int]) -> None:
-        """Have the exchanges observed again that confirmed these observations, whose content changed."""
+        """Delete the confirmations of these changed observations, and schedule observing their exchanges again."""
         for key in keys:
             rows = self._db.rows(
                 """SELECT e.item FROM confirmation c JOIN exchange e ON e.item = c.exchange
@@ -172,7 +173,10 @@ class ObservationTable:
 def _matched(
     known: Sequence[StoredObservation], now: Sequence[Observation]
 ) -> list[tuple[StoredObservation, Observation]]:
-    """Pair stored observations with new ones: first equal ones, then those of the same title and origin."""
+    """Pair stored observations with new observations.
+
+    Equal observations are paired first, then observations with the same title and origin.
+    """
     left = list(known)
     found: list[tuple[StoredObservation, Observation]] = []
     for matches in (_is_same, _has_same_title):
@@ -185,7 +189,7 @@ def _matched(
 
 
 def _is_same(one: Observation, other: Observation) -> bool:
-    """Return whether two observations are equal except for the version of their extractor."""
+    """Return whether two observations are equal, ignoring the version of the extractor."""
     return replace(one, extractor="") == replace(other, extractor="")
 
 
@@ -208,7 +212,7 @@ def _values(observation: Observation) -> dict[str, Value]:
 
 
 def stored_of(row: Row) -> StoredObservation:
-    """Build an observation from a row of `COLUMNS`."""
+    """Build an observation from a row with the columns `COLUMNS`."""
     key, exchange, session, price, summary, kind, title, subtitle, narrative, *texts, at, origin, extractor = row
     facts, concepts, files_read, files_modified = (tuple[str, ...](orjson.loads(text)) for text in texts[:4])
     observation = Observation(

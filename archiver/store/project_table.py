@@ -1,4 +1,4 @@
-"""Projects: a namespace for each project, so that two projects with the same name share no memories."""
+"""Projects: a separate namespace for each project, so that two projects with the same name share no memories."""
 
 from itertools import count
 from pathlib import Path
@@ -15,30 +15,31 @@ SELECT folder FROM (
     SELECT project, created FROM memory WHERE origin = 'human'
 ) WHERE folder LIKE '/%' GROUP BY folder ORDER BY min(at), folder
 """
-"""Folders that the user worked in or stored a memory of, the oldest first."""
+"""SQL query for folders in which the user worked or stored a memory, oldest first."""
 
 
 def plain_namespace(folder: Path) -> str:
-    """Return the namespace of a folder's project, unless another project has its name; `global` without a project."""
+    """Return the plain namespace of a folder's project, without a number; `global` without a project."""
     return project_namespace(str(main_worktree(root_of(folder))))
 
 
 class ProjectTable:
-    """Assigns a namespace to each project.
+    """Table that assigns a namespace to each project.
 
-    The first project with a name gets the plain namespace `project:repo`; others get a number, as `project:repo-2`.
+    The first project with a name gets the plain namespace `project:repo`. Other projects with this name get a number,
+    such as `project:repo-2`.
     """
 
     def __init__(self, database: Database) -> None:
         self._db = database
 
     def namespace(self, folder: Path) -> str:
-        """Return the namespace of the project that a folder belongs to, without claiming it; `global` without one."""
+        """Return the namespace of a folder's project without reserving it; `global` without a project."""
         root = root_of(folder)
         return self._known(root) or self._free(root)
 
     def claim(self, folder: Path) -> str:
-        """Return the namespace of the project that a folder belongs to, and reserve it for the project."""
+        """Return the namespace of a folder's project, and reserve the namespace for this project."""
         root = root_of(folder)
         identity = identity_of(root)
         if known := self._claimed(identity):
@@ -51,17 +52,17 @@ class ProjectTable:
         return namespace
 
     def of_session(self, session: Session) -> str:
-        """Return the namespace of the project of a session, by its folder or else by its name."""
+        """Return the namespace of a session's project, found by the session's folder or else by the project name."""
         return self.namespace(Path(session.cwd)) if session.cwd.startswith("/") else project_namespace(session.project)
 
     def namesakes(self, name: str) -> set[str]:
-        """Return the namespaces of all projects with a name, including numbered ones."""
+        """Return the namespaces of all projects with this name, including numbered namespaces."""
         plain = project_namespace(name)
         rows = self._db.rows("SELECT namespace FROM project WHERE plain = ?", (plain,))
         return {plain, *(namespace for (namespace,) in rows)} - {"global"}
 
     def _known(self, root: Path) -> str:
-        """Return the claimed namespace; a project that got a remote later keeps the namespace of its path."""
+        """Return the reserved namespace. A project that gets a remote later keeps the namespace of its path."""
         return self._claimed(identity_of(root)) or self._claimed(str(main_worktree(root)))
 
     def _claimed(self, identity: str) -> str:
@@ -69,7 +70,10 @@ class ProjectTable:
         return row[0] if row else ""
 
     def _free(self, root: Path) -> str:
-        """Return the namespace that a project would get: the plain one if it is free and the project is the first."""
+        """Return the namespace that a new project would get.
+
+        The plain namespace is returned if it is free and no earlier project has the same name.
+        """
         plain = plain_namespace(root)
         rows = self._db.rows("SELECT namespace, 1 FROM project UNION ALL SELECT DISTINCT namespace, 0 FROM memory")
         taken = {namespace for namespace, _ in rows}
@@ -79,7 +83,7 @@ class ProjectTable:
         return next(name for number in count(2) if (name := f"{plain}-{number}") not in taken)
 
     def _first(self, plain: str) -> str:
-        """Return the identity of the first project with this name that the user worked in; empty for none."""
+        """Return the identity of the user's first project with this name; empty if no project has it."""
         folders: list[str] = [folder for (folder,) in self._db.rows(_FOLDERS)]
         parts = {part for folder in folders for part in folder.split("/")}
         alike = {part for part in parts if project_namespace(part) == plain}

@@ -1,4 +1,4 @@
-"""Repetitions: the sources that repeat lines of another source, as forks, resumed sessions and copies do."""
+"""Repetitions: sources that repeat lines of another source, such as forks, resumed sessions and copies."""
 
 import json
 from collections.abc import Collection, Iterable, Sequence
@@ -8,7 +8,7 @@ from .database import AMONG, Database, listed
 
 
 class Repetition(NamedTuple):
-    """A line that repeats `line` of the copy of source `first`; `again` is its own number."""
+    """Line `again` of a source, which repeats `line` of the copy of the source `first`."""
 
     first: int
     line: int
@@ -16,13 +16,13 @@ class Repetition(NamedTuple):
 
 
 class RepetitionTable:
-    """Reads and writes, by position of an exchange, the other sources that repeat records of it."""
+    """Table of the sources that repeat records of an exchange, by source and ordinal of the exchange."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
 
     def record(self, source: int, found: Iterable[Repetition], *, replace: bool) -> None:
-        """Record the lines that a source repeats, in addition to those recorded before or with `replace` instead."""
+        """Record the lines that a source repeats; with `replace`, delete its earlier records first."""
         if replace:
             self._db.run("DELETE FROM repetition WHERE elsewhere = ?", (source,))
         rows = json.dumps([tuple(each) for each in found])
@@ -38,14 +38,14 @@ class RepetitionTable:
         )
 
     def outdate(self, sources: Collection[int]) -> None:
-        """Have the sources that repeat these sources read again, because their exchanges changed."""
+        """Schedule reading the sources that repeat these sources again, because exchanges changed."""
         self._db.run(
             f"UPDATE source SET rules = '' WHERE id IN (SELECT elsewhere FROM repetition WHERE source {AMONG})",
             (listed(sources),),
         )
 
     def of_exchanges(self, keys: Sequence[int]) -> dict[int, tuple[str, ...]]:
-        """Return the ids of the other sessions that repeat these exchanges; exchanges without any are left out."""
+        """Return the IDs of other sessions that repeat each exchange; exchanges without repetitions are omitted."""
         rows = self._db.rows_among(
             f"""SELECT DISTINCT e.item, t.session, s.native_id FROM exchange e JOIN item i ON i.key = e.item
                    JOIN repetition r ON (r.source, r.ordinal) = (e.source, e.ordinal)
@@ -60,7 +60,7 @@ class RepetitionTable:
         return found
 
     def on_lines(self, source: int, start: int, end: int) -> tuple[str, ...]:
-        """Return the ids of the other sessions with the content of these lines, whichever was first."""
+        """Return the IDs of all other sessions that contain these lines, in earlier or later sources."""
         rows = self._db.rows(
             """WITH here AS (
                    SELECT e.source, e.ordinal FROM exchange e

@@ -1,10 +1,11 @@
-"""Salvage: replace a damaged database by a new one with every row that can still be read.
+"""Salvage: replace a damaged database by a new database with all rows that are still readable.
 
 Rows come from three sources, in this order:
 
 1. pages of the damaged file that match their checksums;
-2. its other pages, for memories whose content matches its SHA-256, since they may be newer than any backup;
-3. the newest sound backup, for row ids that neither gives.
+2. other pages of the damaged file, for memories whose content matches its SHA-256, because these memories may be newer
+   than any backup;
+3. the newest intact backup, for row IDs missing from both.
 
 Afterwards the caller reads conversations again from the raw copies and rebuilds the index.
 """
@@ -32,15 +33,15 @@ from .migrations import MIGRATIONS
 from .sqlite import CHECKSUM_BYTES, PAGE_BYTES, connect
 
 _BEYOND: Final = 1 << 40
-"""A row id that no table reaches."""
+"""Row ID above all row IDs in use."""
 _START_OVER: Final = (
     "Move palaver.db, palaver.db-wal and palaver.db-shm out of the way (keep them), then run "
-    "`palaver rebuild --from-archive`: conversations come back, memories do not."
+    "`palaver rebuild --from-archive`: this restores conversations, but not memories."
 )
 _LEFT_OUT: Final = {"lease", "publication", "sqlite_sequence"}
-"""Tables that are not copied: nobody holds a lease on the new database, and no index was built from it."""
+"""Tables that are not copied, because the new database has no lease holders and no index was built from it."""
 _PLAIN: Final = "unix"
-"""SQLite's own file system layer, which verifies no checksums."""
+"""SQLite's own file system layer, which does not verify checksums."""
 _LOG_HEADER_BYTES: Final = 32
 _FRAME_HEADER_BYTES: Final = 24
 _TABLE_LEAF: Final = 13
@@ -51,43 +52,43 @@ _REFERENCES: Final = """SELECT "table", group_concat("from", ', ' ORDER BY seq),
             SELECT group_concat(name, ', ' ORDER BY pk) FROM pragma_table_info("table") WHERE pk > 0
         ))
     FROM pragma_foreign_key_list(?) GROUP BY "table", id"""
-"""For each foreign key of a table: the parent table, the key's columns, and the columns of the parent."""
+"""SQL query for the foreign keys of a table: the parent table, the key's columns, and the parent's columns."""
 
 
 class Salvaged(Struct):
     """Result of a salvage. Memories are listed by key; other rows are counted by table."""
 
     kept: Path
-    """New place of the damaged file."""
+    """New path of the damaged file."""
     rows: int = 0
     restored: dict[str, int] = field(default_factory=dict[str, int])
     """Number of rows from the backup, by table."""
     unverified: list[int] = field(default_factory=list[int])
-    """Memories read from damaged pages: their content is verified, their other fields are not."""
+    """Memories read from damaged pages. Their content is verified; their other fields are not."""
     lost: list[int] = field(default_factory=list[int])
-    """Memories that no source gives."""
+    """Memories that are missing from all sources."""
     unnamed: bool = False
-    """True if memories may be lost whose keys are unreadable, too."""
+    """True if further memories with unreadable keys may be lost."""
 
 
 class _Gap(NamedTuple):
-    """Row ids from `first` to `last` that cannot be read."""
+    """Range of row IDs from `first` to `last` (inclusive) that cannot be read."""
 
     first: int
     last: int
 
 
 def salvage(home: Home) -> Salvaged:
-    """Replace a damaged database by a salvaged one, and move the damaged file to the backups.
+    """Replace a damaged database by a salvaged database, and move the damaged file to the backups.
 
     Raises:
         StoreBusy: Another process has the database open.
-        StoreCorrupt: Nothing can be read and there is no backup; nothing is changed.
+        StoreCorrupt: No row is readable and no backup exists; nothing is changed.
     """
     _refuse_others(home.database)
     home.backups.mkdir(mode=0o700, exist_ok=True)
     done = Salvaged(home.backups / f"damaged-{stamp()}.db")
-    # SQLite fills an incomplete last page with zeros, which a checksum would then confirm.
+    # SQLite fills an incomplete last page with zeros, and a new checksum would certify the zeros.
     os.truncate(home.database, home.database.stat().st_size + -home.database.stat().st_size % PAGE_BYTES)
     fresh = home.database.with_name(f"{home.database.name}.new")
     for path in _files(fresh):
@@ -107,7 +108,7 @@ def salvage(home: Home) -> Salvaged:
 
 
 def memories_in_logs(home: Home) -> list[StoredMemory]:
-    """Return the verified memories in kept write-ahead logs, including those that SQLite dropped behind damage."""
+    """Return the verified memories in kept write-ahead logs, including pages that SQLite dropped behind damage."""
     with closing(_open(home.database)) as connection:
         logs = sorted(home.backups.glob("lost-*.db-wal"))
         rows = [row for log in logs for row in _memory_rows(connection, home.database, log, whole=False)]
@@ -115,14 +116,14 @@ def memories_in_logs(home: Home) -> list[StoredMemory]:
 
 
 def _refuse_others(path: Path) -> None:
-    """Raise `StoreBusy` while another process has the database open: it would go on writing to the damaged file."""
+    """Raise `StoreBusy` if another process has the database open, because it would write to the damaged file."""
     connection = connect(str(path), apsw.SQLITE_OPEN_READWRITE)
     try:
         connection.execute("PRAGMA locking_mode=EXCLUSIVE; BEGIN EXCLUSIVE; ROLLBACK").fetchall()
     except apsw.BusyError as error:
         raise StoreBusy(f"{path} is in use", hint="End every Palaver and agent, then try again.") from error
     except apsw.Error:
-        return  # too damaged to be opened by anybody
+        return  # no process can open a file with this damage
     finally:
         connection.close()
 
@@ -150,7 +151,7 @@ def _copy_table(
     path: Path,
     done: Salvaged,
 ) -> int:
-    """Copy the readable rows of a table, then fill its gaps; return the number of its rows."""
+    """Copy the readable rows of a table, then fill its gaps; return the number of copied rows."""
     columns = _columns(target, table)
     put = f"INSERT OR IGNORE INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
     read = f"SELECT rowid, {', '.join(columns)} FROM {table}"
@@ -182,7 +183,10 @@ def _copy_table(
 
 
 def _sound_memories(rows: Iterator[Row], columns: Sequence[str], gaps: list[_Gap]) -> Iterator[Row]:
-    """Yield the memories that match their SHA-256; others have a zeroed overflow page, which has a valid checksum."""
+    """Yield the memories that match their SHA-256, and record the others as gaps.
+
+    A mismatch means a zeroed overflow page, which has a valid checksum.
+    """
     for row in rows:
         values = dict(zip(columns, row, strict=True))
         if verified(values) == values:
@@ -192,7 +196,7 @@ def _sound_memories(rows: Iterator[Row], columns: Sequence[str], gaps: list[_Gap
 
 
 def _scan(connection: apsw.Connection, read: str, gaps: list[_Gap], first: int = 0) -> Iterator[Row]:
-    """Yield the rows that can be read, each after its row id, and note the gaps between them."""
+    """Yield the readable rows, each with its row ID first, and record the gaps between them."""
     while True:
         try:
             for row in connection.execute(f"{read} WHERE rowid >= ? ORDER BY rowid", (first,)):
@@ -209,7 +213,10 @@ def _scan(connection: apsw.Connection, read: str, gaps: list[_Gap], first: int =
 
 
 def _next_readable(connection: apsw.Connection, read: str, bad: int) -> int:
-    """Return the first row id after `bad` from which on the next row can be read: by doubling, then halving steps."""
+    """Return the end of a gap: the first row ID after `bad` from which the next row is readable.
+
+    The search doubles its steps until a row is readable, then halves them.
+    """
 
     def is_readable(first: int) -> bool:
         try:
@@ -231,7 +238,7 @@ def _next_readable(connection: apsw.Connection, read: str, bad: int) -> int:
 
 
 def _from_both_ends(connection: apsw.Connection, table: str, columns: Sequence[str]) -> Iterator[Row]:
-    """Yield the rows of a table without row ids up to the first damaged page from either end."""
+    """Yield the rows of a table without row IDs, from both ends up to the first damaged page."""
     key = "SELECT name FROM pragma_table_info(?) WHERE pk > 0 ORDER BY pk"
     with suppress(apsw.Error, UnicodeDecodeError):
         names = [str(name) for (name,) in connection.execute(key, (table,))]
@@ -243,10 +250,10 @@ def _from_both_ends(connection: apsw.Connection, table: str, columns: Sequence[s
 
 
 def _memory_rows(schema: apsw.Connection, database: Path, log: Path, *, whole: bool) -> Iterator[dict[str, Value]]:
-    """Yield the verified memories on the pages in a write-ahead log, and with `whole` on those of its database.
+    """Yield the verified memories on the pages of a write-ahead log; with `whole`, also those of its database.
 
-    SQLite decodes the pages: in a scratch database with the table of `schema`, each page in turn becomes the root of
-    the table. All other pages keep their numbers, so that SQLite finds the rest of rows that are longer than a page.
+    SQLite decodes the pages in a scratch database with the table of `schema`. Each page in turn becomes the root page
+    of the table. All other pages keep their page numbers, so that SQLite finds the overflow pages of long rows.
     """
     columns = _columns(schema, "memory")
     read = f"SELECT rowid, {', '.join(columns)} FROM memory"
@@ -260,7 +267,7 @@ def _memory_rows(schema: apsw.Connection, database: Path, log: Path, *, whole: b
         with scratch.open("r+b") as file:
             logged = _copy_log(log, file)
             last = file.seek(0, os.SEEK_END) // PAGE_BYTES
-            _put(file, 1, first[:28] + bytes(4) + first[32:])  # Without a page count SQLite uses the size of the file.
+            _put(file, 1, first[:28] + bytes(4) + first[32:])  # With a page count of 0, SQLite uses the file size.
             for number in range(2, last + 1) if whole else logged:
                 file.seek((number - 1) * PAGE_BYTES)
                 page = file.read(PAGE_BYTES)
@@ -272,9 +279,9 @@ def _memory_rows(schema: apsw.Connection, database: Path, log: Path, *, whole: b
 
 
 def _copy_log(log: Path, file: BinaryIO) -> list[int]:
-    """Write the pages of a write-ahead log to their places in a database; return their numbers, ascending.
+    """Write the pages of a write-ahead log to their positions in a database; return their sorted page numbers.
 
-    These include the pages behind a damaged frame, but not those that were written back before.
+    Pages behind a damaged frame are included. Pages from before the last checkpoint are not included.
     """
     data = log.read_bytes() if log.exists() else b""
     frame = _FRAME_HEADER_BYTES + PAGE_BYTES
@@ -301,14 +308,17 @@ def _columns(connection: apsw.Connection, table: str) -> list[str]:
 
 
 def _indexed_memories(connection: apsw.Connection) -> set[int] | None:
-    """Return the keys of all memories from an index, which is on other pages than the table; None if unreadable."""
+    """Return the keys of all memories from an index; None if the index is unreadable.
+
+    The index is stored on other pages than the table.
+    """
     with suppress(apsw.Error):
         return {key for (key,) in connection.execute("SELECT item FROM memory INDEXED BY memory_created")}
     return None
 
 
 def _tidy(target: apsw.Connection) -> None:
-    """Give each memory its item, and remove or detach rows that refer to lost ones."""
+    """Add missing items of memories, and remove or detach rows that reference lost rows."""
     target.execute("INSERT OR IGNORE INTO item (key, kind, at) SELECT item, 'memory', created FROM memory")
     changed = -1
     while changed != target.total_changes():
@@ -328,7 +338,7 @@ def _nulls(columns: object) -> str:
 
 
 def _open(path: Path) -> apsw.Connection:
-    """Open a file to read what can be read: a damaged schema without its unreadable entries, and a truncated file."""
+    """Open a damaged or truncated file for reading; unreadable entries of its schema are skipped."""
     connection = connect(str(path), apsw.SQLITE_OPEN_READONLY)
     with suppress(apsw.Error):
         connection.execute("PRAGMA writable_schema=ON").fetchall()

@@ -1,4 +1,4 @@
-"""Sessions: one row for each conversation, whatever number of files contain it."""
+"""Sessions: one row for each conversation, which may be in several files."""
 
 import json
 from collections.abc import Collection
@@ -14,29 +14,29 @@ _SELECT: Final = f"SELECT {', '.join(_COLUMNS)}, id FROM session"
 
 
 class SessionTable:
-    """Reads and writes `Session` values under the store's own numbers."""
+    """Table of `Session` values, by the store's own IDs."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
 
     def find(self, agent: str, native_id: str) -> int | None:
-        """Return the number of the session that an agent calls `native_id`."""
+        """Return the store's ID of the session with the agent's ID `native_id`."""
         row = self._db.one("SELECT id FROM session WHERE agent = ? AND native_id = ?", (agent, native_id))
         return row[0] if row else None
 
     def load(self, number: int) -> Session:
-        """Return the session with this number. Raises `KeyError`."""
+        """Return the session with this ID. Raises `KeyError`."""
         row = self._db.one(f"{_SELECT} WHERE id = ?", (number,))
         if row is None:
             raise KeyError(number)
         return _session(row)
 
     def all(self) -> dict[int, Session]:
-        """Return every session by its number."""
+        """Return every session by its ID."""
         return {row[-1]: _session(row) for row in self._db.rows(f"{_SELECT} ORDER BY id")}
 
     def save(self, session: Session) -> int:
-        """Insert a session, or update the one with its agent and native id; return its number."""
+        """Insert a session, or update the session with the same agent and native ID; return its ID."""
         lists = {"models": json.dumps(session.models), "links": json.dumps(session.links)}
         self._db.upsert("session", "agent, native_id", asdict(session) | lists)
         number = self.find(session.agent, session.native_id)
@@ -44,7 +44,7 @@ class SessionTable:
         return number
 
     def update_dates(self, number: int) -> None:
-        """Set the start and end of a session to those of its exchanges; rewound and deleted ones do not count."""
+        """Set the start and end of a session from its exchanges; rewound and deleted exchanges are ignored."""
         self._db.run(
             """UPDATE session SET (started, ended) = (
                    SELECT min(i.at), max(e.ended) FROM item i JOIN exchange e ON e.item = i.key WHERE i.session = ?1
@@ -63,7 +63,7 @@ class SessionTable:
     def projects(self, native_id: str | None = None) -> set[tuple[str, str]]:
         """Return the project and the folder of every session.
 
-        With a `native_id`, these are those of its sessions, and also of each folder that their exchanges were in.
+        With a `native_id`, return those of the sessions with this agent's ID, and of each folder in their exchanges.
         """
         if native_id is None:
             rows = self._db.rows("SELECT DISTINCT project, cwd FROM session")
@@ -77,7 +77,7 @@ class SessionTable:
         return {(project, cwd) for project, cwd in rows}
 
     def native_ids(self, start: str) -> list[str]:
-        """Return the agents' ids, beginning with `start`, of sessions that have a source."""
+        """Return the agents' session IDs that begin with `start`, for sessions with a source."""
         rows = self._db.rows(
             """SELECT DISTINCT native_id FROM session WHERE substr(native_id, 1, length(?)) = ?
                AND id IN (SELECT session FROM source) ORDER BY native_id""",
@@ -86,14 +86,14 @@ class SessionTable:
         return [native_id for (native_id,) in rows]
 
     def is_unindexed(self, agent: str, native_id: str) -> bool:
-        """Return whether the user wants a known session archived but not indexed."""
+        """Return whether the user excluded an archived session from the index."""
         number = self.find(agent, native_id) if native_id else None
         return number is not None and UNINDEXED in self.load(number).links
 
     def forked_from(self, session: Session, sources: Collection[int]) -> list[int]:
-        """Return those of these sources whose sessions were forked from this one, directly or through other forks.
+        """Return the sources from the given set whose sessions were forked from this session, directly or indirectly.
 
-        Sessions that name each other as parents in a circle do not count.
+        Sessions that are each other's parents in a cycle are ignored.
         """
         return self._db.numbers(
             """WITH RECURSIVE before (name) AS (

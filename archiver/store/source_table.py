@@ -1,4 +1,4 @@
-"""Sources: one row for each archived file, with the position of the parser and the outcome of every line."""
+"""Sources: one row for each archived file, with the parser's position and the outcome of every line."""
 
 import json
 import os
@@ -16,21 +16,23 @@ from ..redaction import VERSION
 from .database import AMONG, Database, Row, Value, listed
 
 Place: TypeAlias = tuple[int, int]
-"""Id of a source, and a line of its copy."""
+"""Source ID and line number (1-based) of a copy."""
 
 DELETED: Final = "forgotten"
 """Outcome of a line that the user deleted."""
 
 
 class Source(Struct):
-    """A file of an agent and its raw copy.
+    """Agent's file and its raw copy.
 
-    `size` counts bytes of the file; `parsed` and `pending` count bytes of its content, which is longer if the file is
-    compressed. The `pending` bytes after `parsed` are a line still being written.
-    `coverage` counts lines by outcome; `lines == sum(coverage.values())` always holds.
-    `rules` is the version of the redaction rules that were applied when the copy was parsed.
-    `head` and `tail` are digests of the first and the last 4 KiB archived, which tell an append from a rewrite.
-    `sums` are the packed checksums of the copy; empty if none have been computed.
+    `size` counts bytes of the file. `parsed` and `pending` count bytes of its content, which is longer if the file is
+    compressed. The `pending` bytes after `parsed` are a line that is still being written.
+
+    `coverage` counts lines by outcome; `lines == sum(coverage.values())` always holds. `rules` is the version of the
+    redaction rules that were applied when the copy was parsed.
+
+    `head` and `tail` are digests of the first and the last 4 KiB archived. They distinguish an append from a rewrite.
+    `sums` contains the packed checksums of the copy; empty if they have not been computed.
     """
 
     agent: str
@@ -58,38 +60,38 @@ _SELECT: Final = f"SELECT {', '.join(_COLUMNS)} FROM source"
 
 
 class SourceTable:
-    """Reads and writes `Source` rows, the records that each source contains first, and problems with files."""
+    """Table of sources, of the records that each source contains first, and of problems with files."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
 
     def load(self, number: int) -> Source:
-        """Return the source with this id. Raises `KeyError`."""
+        """Return the source with this ID. Raises `KeyError`."""
         row = self._db.one(f"{_SELECT} WHERE id = ?", (number,))
         if row is None:
             raise KeyError(number)
         return _source(row)
 
     def all(self) -> list[Source]:
-        """Return every source, including those superseded by a rewritten file."""
+        """Return every source, including sources superseded by a rewritten file."""
         return [_source(row) for row in self._db.rows(f"{_SELECT} ORDER BY id")]
 
     def by_path(self) -> dict[Path, Source]:
-        """Return every current source; those superseded by a rewritten file are left out."""
+        """Return every current source by path; sources superseded by a rewritten file are omitted."""
         return {source.path: source for source in map(_source, self._db.rows(f"{_SELECT} WHERE NOT superseded"))}
 
     def at(self, path: Path) -> Source | None:
-        """Return the current source of a path."""
+        """Return the current source for a path."""
         row = self._db.one(f"{_SELECT} WHERE path = ? AND NOT superseded", (os.fsencode(path),))
         return _source(row) if row else None
 
     def by_archived(self, archived: str) -> Source | None:
-        """Return the source whose copy has this path below the archive folder, superseded ones included."""
+        """Return the source with this archive path, including superseded sources."""
         row = self._db.one(f"{_SELECT} WHERE archived = ?", (archived,))
         return _source(row) if row else None
 
     def of_session(self, native_id: str) -> list[Source]:
-        """Return the sources of the session that its agent calls `native_id`, and of its sub-agents."""
+        """Return the sources of the session with the agent's ID `native_id`, and of its sub-agents."""
         rows = self._db.rows(
             f"""{_SELECT} WHERE session IN (
                     SELECT id FROM session WHERE native_id = ? OR (parent_id = ? AND kind = ?)
@@ -99,7 +101,7 @@ class SourceTable:
         return [_source(row) for row in rows]
 
     def save(self, source: Source) -> int:
-        """Insert a source without an id, or update the one with its id; return the id."""
+        """Insert a source without an ID, or update the source with the same ID; return the ID."""
         values = _values(source)
         if source.id is None:
             source.id = self._db.insert("source", values)
@@ -108,14 +110,14 @@ class SourceTable:
         return source.id
 
     def supersede(self, source: Source) -> None:
-        """Free the path of a source for a new one; its copy and rows stay."""
+        """Release the path of a source for a new source; the copy and rows of the old source stay."""
         self._db.run("UPDATE source SET superseded = 1 WHERE id = ?", (source.id,))
 
     def outdated(self, *, marked: bool = False) -> list[Source]:
-        """Return sources to read again, each after those that its session was forked from, then the oldest first.
+        """Return sources to read again. A source follows the sources that its session was forked from; then by age.
 
-        These are the marked ones (`outdate`, `TombstoneTable.reread`). Without `marked`, they also include sources
-        that were read with other redaction rules, and indexed sources whose session the user wants unindexed.
+        Sources scheduled by `outdate` or `TombstoneTable.reread` are included. Unless `marked`, also include sources
+        that were read with other redaction rules, and indexed sources whose session the user excluded from the index.
         """
         rows = self._db.rows(
             f"""{_SELECT} WHERE rules = '' OR NOT ? AND (rules <> ? OR
@@ -136,35 +138,35 @@ class SourceTable:
         return [_source(row) for row in rows]
 
     def outdate(self, sources: Collection[int] | None = None) -> None:
-        """Have the copies of these sources read again; of all sources by default."""
+        """Schedule reading the copies of these sources again; by default of all sources."""
         if sources is None:
             self._db.run("UPDATE source SET rules = ''")
         else:
             self._db.run(f"UPDATE source SET rules = '' WHERE id {AMONG}", (listed(sources),))
 
     def count_to_read(self) -> int:
-        """Count the undamaged copies marked to be read again."""
+        """Count the undamaged copies that are scheduled to be read again."""
         return self._db.number(
             """SELECT count(*) FROM source WHERE rules = ''
                AND id NOT IN (SELECT source FROM inspection WHERE fault <> '')"""
         )
 
     def is_first(self, source: Source) -> bool:
-        """Return whether no older source belongs to the session of this one."""
+        """Return whether this source is the oldest source of its session."""
         row = self._db.one("SELECT min(id) FROM source WHERE session = ?", (source.session,))
         return row is not None and row[0] == source.id
 
     def inspected(self, source: int, at: Milliseconds, fault: str) -> None:
-        """Record that a copy was verified; `fault` describes its damage, empty for none.
+        """Record that a copy was verified; `fault` describes its damage and is empty for an intact copy.
 
-        Nothing is recorded for a source that was deleted meanwhile.
+        A source that was deleted meanwhile is ignored.
         """
         self._db.run("INSERT OR REPLACE INTO inspection SELECT id, ?, ? FROM source WHERE id = ?", (at, fault, source))
 
     def to_inspect(self, before: Milliseconds, faulty: Milliseconds) -> list[int]:
-        """Return the ids of sources whose copies are due for verification, the least recently verified first.
+        """Return the IDs of sources whose copies are due for verification, the least recently verified first.
 
-        Due are copies last verified before `before`, and damaged ones last verified before `faulty`.
+        Intact copies are due if last verified before `before`, damaged copies if last verified before `faulty`.
         """
         return self._db.numbers(
             """SELECT s.id FROM source s LEFT JOIN inspection i ON i.source = s.id
@@ -180,7 +182,7 @@ class SourceTable:
         return [(name, fault) for name, fault in rows]
 
     def inspection(self) -> tuple[int, Milliseconds | None]:
-        """Return how many copies have been verified, and when the least recently verified one was."""
+        """Return the number of verified copies, and the time of the least recent verification."""
         [(count, oldest)] = self._db.rows("SELECT count(*), min(at) FROM inspection")
         return count, oldest
 
@@ -192,14 +194,17 @@ class SourceTable:
         self._db.run("UPDATE source SET sums = ? WHERE id = ?", (sums, source))
 
     def coverage(self) -> Counter[str]:
-        """Return the number of all archived lines by outcome."""
+        """Return the number of archived lines by outcome, for all sources."""
         total: Counter[str] = Counter()
         for (text,) in self._db.rows("SELECT coverage FROM source"):
             total.update(json.loads(text))
         return total
 
     def unaccounted(self) -> list[tuple[str, int, int]]:
-        """Return the copies whose lines do not add up: name, lines, and lines with an outcome. None is expected."""
+        """Return the copies with inconsistent line counts: name, lines, and lines with an outcome.
+
+        The result is empty unless a row is wrong.
+        """
         rows = self._db.rows(
             """SELECT archived, lines, counted FROM (
                    SELECT id, archived, lines, (SELECT total(value) FROM json_each(coverage)) AS counted FROM source
@@ -208,7 +213,7 @@ class SourceTable:
         return [(name, lines, int(counted)) for name, lines, counted in rows]
 
     def totals(self) -> tuple[int, int, int, int]:
-        """Return the numbers of files, bytes, lines, and bytes of lines still being written."""
+        """Return the number of files, bytes, lines, and bytes of lines that are still being written."""
         rows = self._db.rows("SELECT count(*), total(size), total(lines), total(pending) FROM source")
         files, size, lines, pending = map(int, rows[0])
         return files, size, lines, pending
@@ -218,21 +223,21 @@ class SourceTable:
         return {name for (name,) in self._db.rows("SELECT archived FROM source")}
 
     def session_of(self, source: int) -> int | None:
-        """Return the number of the session that a source belongs to."""
+        """Return the ID of the session that a source belongs to."""
         row = self._db.one("SELECT session FROM source WHERE id = ?", (source,))
         return row[0] if row else None
 
     def places(self, records: Collection[str]) -> dict[str, Place]:
-        """Return where these record ids were first seen; unknown ids are left out."""
+        """Return the source and line where each record was first seen; unknown record IDs are omitted."""
         rows = self._db.rows(f"SELECT id, source, line FROM record WHERE id {AMONG}", (listed(records),))
         return {record: (source, line) for record, source, line in rows}
 
     def records_of(self, source: int) -> dict[str, int]:
-        """Return the records that a source contained first, with their lines."""
+        """Return the records that occur first in a source, with their lines."""
         return dict(self._db.rows("SELECT id, line FROM record WHERE source = ?", (source,)))
 
     def own(self, source: int, lines: dict[str, int]) -> None:
-        """Record that a source contained these records first, on these lines."""
+        """Record that these records occur first in this source, on these lines."""
         self._db.run_many(
             "INSERT OR IGNORE INTO record VALUES (?, ?, ?)", [(record, source, line) for record, line in lines.items()]
         )
@@ -242,26 +247,26 @@ class SourceTable:
         self._db.run(f"DELETE FROM record WHERE id {AMONG} AND source {AMONG}", (listed(records), listed(sources)))
 
     def report(self, path: Path, reason: str | None) -> None:
-        """Record why a file could not be read; None deletes the record."""
+        """Record why a file could not be read; with None, delete the record."""
         if reason is None:
             self._db.run("DELETE FROM problem WHERE path = ?", (os.fsencode(path),))
         else:
             self._db.run("INSERT OR REPLACE INTO problem VALUES (?, ?, ?)", (os.fsencode(path), reason, now()))
 
     def problems(self) -> list[tuple[Path, str]]:
-        """Return the files that could not be read at the last attempt, with the reason."""
+        """Return the files that could not be read at the last attempt, with the reasons."""
         rows = self._db.rows("SELECT path, reason FROM problem ORDER BY path")
         return [(Path(os.fsdecode(path)), reason) for path, reason in rows]
 
 
 class ContainerTable:
-    """Reads and writes the state in which each file or database of many sessions was last ingested as a whole."""
+    """Table of the last ingested state of each container: a file or database with many sessions."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
 
     def state(self, path: Path) -> int | None:
-        """Return the state in which a container was last ingested; None if it never was."""
+        """Return the last ingested state of a container; None if it was never ingested."""
         row = self._db.one("SELECT state FROM container WHERE path = ?", (os.fsencode(path),))
         return row[0] if row and isinstance(row[0], int) else None
 

@@ -1,4 +1,4 @@
-"""SQLite as the store uses it: checksums of pages, supported versions, and errors translated into Palaver's."""
+"""SQLite settings of the store: page checksums, supported versions, and translation of errors."""
 
 from collections.abc import Generator
 from contextlib import closing, contextmanager
@@ -13,10 +13,10 @@ from ...core.home import Home
 REPAIR_HINT: Final = "Run `palaver fsck --repair`: it saves every row that can still be read."
 PAGE_BYTES: Final = 4_096
 CHECKSUM_BYTES: Final = 8
-"""Bytes at the end of each page that the checksum VFS uses."""
+"""Bytes that the checksum VFS reserves at the end of each page."""
 BUSY_MS: Final = 30_000
 _WAL_SAFE: Final = ((3, 51, 3), (3, 50, 7), (3, 44, 6))
-"""First releases of each branch without the WAL-reset race (SQLite WAL documentation, "the WAL-reset bug")."""
+"""First release of each branch without the WAL-reset race (SQLite WAL documentation, "the WAL-reset bug")."""
 
 
 def connect(name: str, flags: int) -> apsw.Connection:
@@ -37,7 +37,7 @@ def connect(name: str, flags: int) -> apsw.Connection:
 
 
 def has_log(path: Path) -> bool:
-    """Return whether a database has a write-ahead log that is not empty."""
+    """Return whether a database has a non-empty write-ahead log."""
     try:
         return path.with_name(f"{path.name}-wal").stat().st_size > 0
     except FileNotFoundError:
@@ -50,7 +50,7 @@ def sqlite_version() -> str:
 
 
 def is_wal_safe() -> bool:
-    """Return whether this SQLite never loses rows of its write-ahead log."""
+    """Return whether this SQLite version never loses rows of its write-ahead log."""
     return _wal_is_safe(sqlite_version())
 
 
@@ -66,9 +66,10 @@ def corrupt(path: Path, reason: str) -> StoreCorrupt:
 
 @contextmanager
 def translated_errors(path: Path) -> Generator[None]:
-    """Translate SQLite's errors; a busy database is never reported as damaged.
+    """Translate SQLite's errors into Palaver's errors. A busy database is never reported as damaged.
 
-    Never wrap it around code of a caller, whose `ValueError`s would be reported as values that cannot be stored.
+    Never wrap the caller's code in this context, because its `ValueError`s would be reported as values that cannot be
+    stored.
     """
     try:
         yield

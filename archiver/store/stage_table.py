@@ -1,4 +1,4 @@
-"""Stages: when each part of the work last succeeded, and its last problem."""
+"""Stages: when each stage of the work last succeeded, and its last problem."""
 
 from collections.abc import Sequence
 
@@ -9,13 +9,13 @@ from .database import Database
 
 
 class StageTable:
-    """Reads and writes the states of stages."""
+    """Table of the states of stages."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
 
     def note(self, name: str, problems: Sequence[PalaverError] = ()) -> None:
-        """Record that a stage ran: successfully if there are no problems."""
+        """Record a run of a stage. A run without problems is successful."""
         if not problems:
             self._db.run(
                 """INSERT INTO stage (name, succeeded) VALUES (?, ?)
@@ -31,6 +31,6 @@ class StageTable:
         )
 
     def all(self) -> list[StageState]:
-        """Return the state of every stage that ever ran, by name."""
+        """Return the state of every stage that has run, by name."""
         rows = self._db.rows("SELECT name, succeeded, problem, failed FROM stage ORDER BY name")
         return [StageState(*row) for row in rows]

@@ -1,4 +1,4 @@
-"""The store: one connection to the database, and an object for each of its tables."""
+"""The store: one connection to the database, with an object for each table."""
 
 from collections.abc import Collection, Generator
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -40,7 +40,7 @@ from .vector_table import VectorTable
 
 
 class Store(Closing):
-    """Everything parsed, learned and remembered. For one thread; each process and thread opens its own."""
+    """Parsed conversations, observations and memories. A store belongs to one thread of one process."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -80,8 +80,8 @@ class Store(Closing):
         Raises:
             StoreMissing: The file does not exist or is empty.
             StoreCorrupt: The file is damaged.
-            StoreFromFuture: A newer version of Palaver wrote it.
-            StoreReadOnly: It has an older schema, and this process may not write it.
+            StoreFromFuture: A newer version of Palaver wrote the file.
+            StoreReadOnly: The schema is older, and this process cannot write the file.
         """
         store = cls(Database.open(path))
         store._reconcile()
@@ -89,7 +89,7 @@ class Store(Closing):
 
     @classmethod
     def open_read_only(cls, path: Path) -> Self:
-        """Open an existing database only to read it, whatever its schema. Raises `StoreMissing`."""
+        """Open an existing database for reading, with any schema. Raises `StoreMissing`."""
         return cls(Database.open_read_only(path))
 
     @classmethod
@@ -97,16 +97,16 @@ class Store(Closing):
         """Open a database, or create it.
 
         Raises:
-            StoreMissing: The database is missing but archived copies exist, so that it must have been lost.
+            StoreMissing: The database is missing although archived copies exist, so it must have been lost.
         """
         Home(path.parent).check_not_lost()
         return cls.create_anew(path)
 
     @classmethod
     def create_anew(cls, path: Path) -> Self:
-        """Open a database, or create it even if archived copies exist, which the caller then reads again.
+        """Open a database, or create it even if archived copies exist. The caller then reads the copies again.
 
-        What was deleted before the database was lost stays deleted.
+        Content deleted before the loss of the database stays deleted.
         """
         home = Home(path.parent)
         if not home.has_database:
@@ -122,17 +122,17 @@ class Store(Closing):
 
     @property
     def schema(self) -> tuple[int, int]:
-        """Number of migrations that were applied to the file, and of those that exist."""
+        """Number of migrations applied to the file, and number of existing migrations."""
         return self._database.schema
 
     @property
     def is_read_only(self) -> bool:
-        """True if nothing can be written, as in a home without write permission."""
+        """True if the store cannot be written, for example in a home without write permission."""
         return self._database.is_read_only
 
     @contextmanager
     def transaction(self) -> Generator[None]:
-        """Commit all writes in the block together, or none. Keep it short; transactions do not nest."""
+        """Commit all writes in the block, or none of them. Keep the block short; transactions do not nest."""
         self.reserved_ids.skip_reserved()
         self.watermark.check()
         with self._database.transaction():
@@ -142,11 +142,11 @@ class Store(Closing):
         self.watermark.advance()
 
     def step(self) -> AbstractContextManager[None]:
-        """Return a context for a part of a transaction that can fail and be undone alone."""
+        """Return a context manager for a part of a transaction; if the part fails, only its writes are undone."""
         return self._database.step()
 
     def refuse_unreadable(self, keys: Collection[int] = ()) -> None:
-        """Raise `StoreCorrupt` if an earlier read skipped rows on damaged pages: any row, or those with these keys."""
+        """Raise `StoreCorrupt` if an earlier read skipped rows on damaged pages: any row, or rows with these keys."""
         damaged = self._database.unreadable.intersection(keys) if keys else self._database.unreadable
         if damaged:
             named = ", ".join(map(str, sorted(damaged)[:3]))
@@ -157,7 +157,7 @@ class Store(Closing):
     def back_up(self) -> None:
         """Make today's backup unless it exists or another process is making it. Record failures in stage `backup`.
 
-        A database without page checksums gets them first.
+        A database without page checksums gets page checksums first.
         """
         backups = Backups(self.home)
         if self.is_read_only or not backups.is_due:
@@ -177,11 +177,11 @@ class Store(Closing):
             self.stages.note("backup")
 
     def close(self) -> None:
-        """Close the database; calling it twice is fine."""
+        """Close the database; further calls have no effect."""
         self._database.close()
 
     def _reconcile(self) -> None:
-        """Compare the database with the files beside it: the watermark, and the tombstone file."""
+        """Compare the database with the watermark and the tombstone file."""
         try:
             with suppress(StoreCorrupt):  # a damaged change log must not prevent searching
                 self.watermark.check()
@@ -196,6 +196,6 @@ class Store(Closing):
             with self.transaction():
                 self.tombstones.synchronise()
         except StoreError:
-            # An unwritable tombstone file must not prevent reading, unless it has deletions that the tables lack.
+            # An unwritable tombstone file must not prevent reading, unless the tables lack some of its deletions.
             if not self.tombstones.is_complete:
                 raise

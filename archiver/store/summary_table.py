@@ -1,4 +1,4 @@
-"""Summaries: one observation for each session that sums up its other observations and keeps its key as they grow."""
+"""Summaries: one observation per session that summarises its other observations. A summary keeps its key."""
 
 from collections.abc import Collection
 
@@ -10,13 +10,13 @@ from .observation_table import COLUMNS, FROM, ObservationTable, StoredObservatio
 
 
 class SummaryTable:
-    """Reads and writes the summaries of sessions."""
+    """Table of the summaries of sessions."""
 
     def __init__(self, database: Database, observations: ObservationTable) -> None:
         self._db, self._observations = database, observations
 
     def bounds(self, session: int) -> tuple[int, int] | None:
-        """Return the first and the last exchange of a session in its newest source; None without exchanges."""
+        """Return the first and the last exchange of a session in its newest source; None if it has no exchanges."""
         rows = self._db.rows(
             """SELECT e.item, e.source FROM exchange e JOIN item i ON i.key = e.item
                WHERE i.session = ? ORDER BY e.source DESC, e.ordinal""",
@@ -26,7 +26,7 @@ class SummaryTable:
         return (keys[0], keys[-1]) if keys else None
 
     def parts(self, session: int, exchange: int) -> list[StoredObservation]:
-        """Return the observations of a session, without its summary, from the source of this exchange, in order."""
+        """Return the session's observations from the source of `exchange`, in order and without the summary."""
         rows = self._db.rows(
             f"""SELECT {COLUMNS} {FROM} JOIN exchange e ON e.item = o.exchange
                 WHERE i.session = ? AND o.scope = 'exchange'
@@ -36,23 +36,23 @@ class SummaryTable:
         return [stored_of(row) for row in rows]
 
     def of_session(self, session: int) -> StoredObservation | None:
-        """Return the summary of a session, if it has one."""
+        """Return the summary of a session; None if it has no summary."""
         row = self._db.one(f"SELECT {COLUMNS} {FROM} JOIN summary s ON s.item = i.key WHERE s.session = ?", (session,))
         return stored_of(row) if row else None
 
     def among(self, items: Collection[int]) -> list[int]:
-        """Return those of these items that are summaries, ascending."""
+        """Return the given items that are summaries, in ascending order."""
         return self._db.numbers(f"SELECT item FROM summary WHERE item {AMONG} ORDER BY item", (listed(items),))
 
     def drop(self, sessions: Collection[int]) -> None:
-        """Delete the summaries of these sessions, which quote changed content, and have new ones written."""
+        """Delete the summaries of these sessions, and schedule new summaries, because quoted content changed."""
         rows = self._db.rows(f"SELECT session, item FROM summary WHERE session {AMONG}", (listed(sessions),))
         for session, item in rows:
             self._db.run("DELETE FROM item WHERE key = ?", (item,))
             self.outdate(session)
 
     def outdate(self, session: int) -> None:
-        """Have a new summary written for a session."""
+        """Schedule a new summary for a session."""
         self._db.run("INSERT OR IGNORE INTO summary_due VALUES (?)", (session,))
 
     def due(self) -> list[int]:
@@ -64,7 +64,7 @@ class SummaryTable:
         )
 
     def put(self, session: int, exchange: int, summary: Observation | None) -> None:
-        """Store the summary of a session under one of its exchanges; None leaves the session without one."""
+        """Store the summary of a session under one of its exchanges; None deletes the summary."""
         self._db.run("DELETE FROM summary_due WHERE session = ?", (session,))
         known = self.of_session(session)
         if known is not None and summary is not None and known.exchange == exchange:

@@ -1,8 +1,8 @@
-"""The tombstone file: every deletion with its keyed hashes, beside the copies, so that it outlives the database.
+"""The tombstone file: every deletion with its keyed hashes, beside the copies, so that it survives a lost database.
 
-It contains numbers, times, states and keyed hashes, and no content. It is replaced as a whole before a transaction
-commits. A new database, or one restored from a backup, takes over its deletions. The first line has the number of the
-write, the number of deletions and the fingerprint of the key; every line has a checksum.
+The file contains IDs, times, states and keyed hashes, and no content. It is replaced as a whole before a transaction
+commits. A new or restored database merges the deletions from the file. The first line contains the number of the write,
+the number of deletions and the fingerprint of the key. Every line has a checksum.
 """
 
 import base64
@@ -21,12 +21,12 @@ from ...core.errors import StoreError
 
 _TITLE: Final = b"palaver-forgotten-2"
 _UNCHECKED: Final = b"palaver-forgotten-1"
-"""The title of first lines without a checksum."""
+"""Prefix of a first line without a checksum."""
 _STATES: Final = ("kept", "erasing", "erased")
 
 
 class Tombstones(Struct, frozen=True):
-    """A deletion with the keyed hashes of its content."""
+    """Deletion with the keyed hashes of its content."""
 
     number: int
     at: Milliseconds
@@ -35,14 +35,14 @@ class Tombstones(Struct, frozen=True):
 
 
 class FileContent(Struct, frozen=True):
-    """The deletions of a file; `damaged` counts those that could not be read."""
+    """Deletions in a file; `damaged` counts the unreadable deletions."""
 
     deletions: tuple[Tombstones, ...] = ()
     damaged: int = 0
 
 
 class FileHeader(Struct, frozen=True):
-    """The first line: number of the last write, number of deletions, fingerprint of the key."""
+    """First line: number of the last write, number of deletions, and fingerprint of the key."""
 
     seq: int
     count: int
@@ -50,11 +50,11 @@ class FileHeader(Struct, frozen=True):
 
 
 NEVER_WRITTEN: Final = FileHeader(0, 0, b"")
-"""The header of a file that does not exist."""
+"""Header for a missing file."""
 
 
 class KeyLost(StoreError):
-    """The key is not the key with which the tombstones were made, so they cannot be recognised."""
+    """Error: the key differs from the key of the tombstones, so the tombstones match no content."""
 
     def __init__(self, key: Path, tombstones: Path) -> None:
         self.path = key
@@ -66,7 +66,7 @@ class KeyLost(StoreError):
 
 
 class KeyChanged(KeyLost):
-    """The key is not the key with which the placeholders of secrets were made; nothing was deleted."""
+    """Error: the key differs from the key of the secret placeholders; no deletion exists."""
 
     def __init__(self, key: Path) -> None:
         self.path = key
@@ -79,18 +79,18 @@ class KeyChanged(KeyLost):
 
 
 def fingerprint(key: bytes) -> bytes:
-    """Return a hash by which keys are told apart."""
+    """Return a hash that identifies a key."""
     return hashlib.blake2b(key=key[:64], person=b"register", digest_size=8).hexdigest().encode()
 
 
 class TombstoneFile:
-    """Reads and writes the file. A writer must have the write lock of the database."""
+    """Reader and writer of the tombstone file. A writer must hold the write lock of the database."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def header(self) -> FileHeader | None:
-        """Return the first line, `NEVER_WRITTEN` without a file, None if it is damaged. Raises `StoreError`."""
+        """Return the first line; `NEVER_WRITTEN` for a missing file, None if damaged. Raises `StoreError`."""
         try:
             with self._path.open("rb") as file:
                 return _header(file.readline())
@@ -100,7 +100,7 @@ class TombstoneFile:
             raise self._unreadable(error) from None
 
     def read(self) -> FileContent:
-        """Return all deletions that can be read. Raises `StoreError`."""
+        """Return all readable deletions, and the number of damaged deletions. Raises `StoreError`."""
         try:
             first, *rows = self._path.read_bytes().split(b"\n")
         except FileNotFoundError:
@@ -110,12 +110,12 @@ class TombstoneFile:
         parsed = [_parse(row) for row in rows if row]
         deletions = tuple(each for each in parsed if each is not None)
         header = _header(first)
-        # The file is only written once there is a deletion, so an empty file has lost at least one.
+        # The first deletion creates the file, so an empty file has lost at least one deletion.
         count = header.count if header is not None else max(len(parsed), 1)
         return FileContent(deletions, max(count, len(parsed)) - len(deletions))
 
     def write(self, header: FileHeader, deletions: Iterable[Tombstones]) -> None:
-        """Replace the file durably. Raises `StoreError`, and leaves the file as it was."""
+        """Replace the file durably. Raises `StoreError` and leaves the file unchanged on failure."""
         try:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with replacing(self._path) as file:
@@ -137,11 +137,11 @@ def _row(each: Tombstones) -> bytes:
 
 
 def _parse(row: bytes) -> Tombstones | None:
-    """Return the deletion of a line, or None if the line is damaged."""
+    """Parse the deletion on a line; return None if the line is damaged."""
     checksum, _, text = row.partition(b" ")
     fields = text.split(b" ")
     try:
-        if int(checksum, 16) != zlib.crc32(text) or len(fields) not in {4, 6}:  # earlier versions wrote two more fields
+        if int(checksum, 16) != zlib.crc32(text) or len(fields) not in {4, 6}:  # earlier versions wrote six fields
             return None
         number, at, state, marks = fields[:4]
         found = Tombstones(int(number), int(at), state.decode(), _unpacked(marks))

@@ -1,7 +1,8 @@
-"""Deletions and their tombstones: keyed hashes by which deleted content is recognised wherever it reappears.
+"""Deletions and their tombstones: keyed hashes that recognise deleted content wherever it reappears.
 
-A deletion is `kept` while it can be undone, `erasing` from the decision to erase until no byte is left, then `erased`.
-Its tombstones stay in every state. They are also written to a file beside the copies (`tombstone_file.py`).
+A deletion is `kept` while it can be undone. It is `erasing` from the decision to erase until all bytes are removed,
+then `erased`. Its tombstones stay in every state. They are also written to a file beside the copies
+(`tombstone_file.py`).
 """
 
 import os
@@ -24,14 +25,14 @@ _STAGE: Final = "forget"
 
 
 class TombstoneTable:
-    """Reads and writes deletions. The caller opens the transaction."""
+    """Table of deletions and tombstones. The caller opens the transaction."""
 
     def __init__(self, database: Database) -> None:
         self._db, self._home = database, Home(database.path.parent)
         self._file = TombstoneFile(self._home.tombstone_file)
         self._changed = False
         self.lost = 0
-        """Number of deletions that could not be read when the file was last merged into the database."""
+        """Number of unreadable deletions at the last merge of the file into the database."""
 
     # The file beside the copies
 
@@ -43,12 +44,12 @@ class TombstoneTable:
 
     @property
     def is_complete(self) -> bool:
-        """True if the file records nothing that the database lacks."""
+        """True if the database contains all deletions of the file."""
         header = self._file.header()
         return header is not None and header.seq <= self._seq()
 
     def synchronise(self) -> None:
-        """Merge a newer file into the database, or schedule writing a file that is older or missing.
+        """Merge a newer file into the database, or schedule writing an older or missing file.
 
         Raises:
             StoreError: The file cannot be read.
@@ -66,7 +67,7 @@ class TombstoneTable:
         self._keep_seq(max(header.seq if header else 0, seq))
 
     def write_file(self) -> None:
-        """Write the file if a deletion changed. Runs before each commit: no deletion is recorded only in the database.
+        """Write the file if a deletion changed. Called before each commit, so that the file records every deletion.
 
         Raises:
             StoreError: The file cannot be written.
@@ -75,28 +76,28 @@ class TombstoneTable:
             return
         header = self._file.header() or NEVER_WRITTEN
         seq, deletions = max(self._seq(), header.seq) + 1, self._with_marks()
-        # A fingerprint in the file stays, even if the key was replaced since: it belongs to the marks.
+        # Keep the fingerprint in the file even if the key was replaced: it identifies the key of the hashes.
         key = header.fingerprint or self._fingerprint()
         self._file.write(FileHeader(seq, len(deletions), key), deletions)
         self._keep_seq(seq)
         self._changed = False
 
     def rewrite_file(self) -> None:
-        """Write the file with the next commit."""
+        """Schedule writing the file at the next commit."""
         self._changed = True
 
     def differs_from_file(self) -> bool:
-        """Return whether the file is damaged or records other deletions than the database."""
+        """Return whether the file is damaged or its deletions differ from those in the database."""
         content = self._file.read()
         return bool(content.damaged) or content.deletions != tuple(self._with_marks())
 
     @property
     def damage(self) -> str:
-        """Description of lost tombstones that the user has not acknowledged; empty for none."""
+        """Description of lost tombstones that the user has not acknowledged; empty if no tombstones are lost."""
         return next((each.problem for each in StageTable(self._db).all() if each.name == _STAGE and each.fails), "")
 
     def acknowledge_damage(self) -> None:
-        """Clear `damage`."""
+        """Record that the user acknowledged `damage`."""
         StageTable(self._db).note(_STAGE)
 
     def check(self, key: bytes) -> None:
@@ -111,7 +112,7 @@ class TombstoneTable:
             raise KeyLost(self._home.key_file, self._home.tombstone_file)
 
     def accept(self, key: bytes) -> None:
-        """Record the key that `check` expects."""
+        """Record `key` as the key that `check` expects."""
         known = self._db.one("SELECT sign FROM key_check")
         if known is None or known[0] != fingerprint(key):
             self._db.run("DELETE FROM key_check")
@@ -139,14 +140,14 @@ class TombstoneTable:
         return [Tombstones(each.id, each.at, each.state, tuple(marks.get(each.id, ()))) for each in oldest_first]
 
     def _merge_file(self) -> None:
-        """Insert the deletions of the file. Their content leaves the database when its copies are read again."""
+        """Insert the deletions of the file. Reading the copies again removes their content from the database."""
         content, known = self._file.read(), {each.id: each for each in self.all()}
         self.lost = max(content.damaged - len(known.keys() - {each.number for each in content.deletions}), 0)
         copies = [str(name) for (name,) in self._db.rows("SELECT archived FROM source")]
         for each in content.deletions:
             state = DeletionState(each.state)
             if copies and state is DeletionState.ERASED:
-                state = DeletionState.ERASING  # the database is older than the erasure, so its rows have to go
+                state = DeletionState.ERASING  # the database is older than the erasure, so its rows must be erased
             same = known.get(each.number)
             if same is not None and same.at == each.at:
                 number = same.id
@@ -160,14 +161,14 @@ class TombstoneTable:
                 self.intend(number, dict.fromkeys(copies, False))
                 self._db.run("DELETE FROM forgotten_item")  # any of these rows may contain erased content
         if copies and content.deletions:
-            # The copies may have lost lines since these checksums were stored.
+            # Lines may have been erased from the copies after these checksums were stored.
             self._db.run("UPDATE source SET rules = '', sums = x''")
             self._db.run("UPDATE session SET title = '', title_rank = -1, branch = '', cwd = ''")
 
     # Deletions
 
     def begin(self, at: Milliseconds, state: DeletionState, marks: Collection[int], summary: DeletionSummary) -> int:
-        """Insert a deletion with its tombstones; return its number."""
+        """Insert a deletion with its tombstones; return its ID."""
         self._changed = True
         number = self._db.run(
             "INSERT INTO forgetting (at, state, told) VALUES (?, ?, ?)",
@@ -177,7 +178,7 @@ class TombstoneTable:
         return number
 
     def become(self, number: int, state: DeletionState) -> None:
-        """Change the state of a deletion. Content that undo needs goes when it can no longer be undone."""
+        """Change the state of a deletion. When undo is no longer possible, delete the content kept for undo."""
         self._changed = True
         self._db.run("UPDATE forgetting SET state = ? WHERE id = ?", (state, number))
         if state is not DeletionState.KEPT:
@@ -193,12 +194,12 @@ class TombstoneTable:
         self._db.run("DELETE FROM emptied")
 
     def exist(self, *, erased: bool = False) -> bool:
-        """Return whether anything was deleted, or erased."""
+        """Return whether any deletion exists; with `erased`, count only erasures."""
         wanted = "WHERE state <> 'kept'" if erased else ""
         return bool(self._db.number(f"SELECT EXISTS (SELECT 1 FROM forgetting {wanted})"))
 
     def known(self, marks: Collection[int], *, erased: bool = False) -> set[int]:
-        """Return the marks among these that are tombstones, or tombstones of erased content."""
+        """Return the keyed hashes in `marks` that are tombstones; with `erased`, tombstones of erased content."""
         wanted = "AND forgetting IN (SELECT id FROM forgetting WHERE state <> 'kept')" if erased else ""
         rows = self._db.rows(f"SELECT DISTINCT mark FROM tombstone WHERE mark {AMONG} {wanted}", (listed(marks),))
         return {cast("int", row[0]) for row in rows}
@@ -221,11 +222,11 @@ class TombstoneTable:
         ]
 
     def load(self, number: int) -> Deletion | None:
-        """Return the deletion with this number, or None."""
+        """Return the deletion with this ID, or None."""
         return next((each for each in self.all() if each.id == number), None)
 
     def overtaken(self) -> list[int]:
-        """Return the numbers of undoable deletions whose content was erased completely by later deletions."""
+        """Return the IDs of undoable deletions whose content was erased completely by later deletions."""
         rows = self._db.rows(
             """SELECT f.id FROM forgetting f WHERE f.state = 'kept' AND EXISTS (
                    SELECT 1 FROM tombstone WHERE forgetting = f.id
@@ -240,35 +241,38 @@ class TombstoneTable:
     # Erasure of copies and rows
 
     def intend(self, deletion: int, copies: Mapping[str, bool]) -> None:
-        """Record that these copies have to lose erased lines; True if the whole copy goes."""
+        """Record that lines must be erased from these copies; True if the whole copy must be deleted."""
         self._db.run_many(
             "INSERT OR REPLACE INTO erasure (archived, forgetting, whole) VALUES (?, ?, ?)",
             [(archived, deletion, int(whole)) for archived, whole in copies.items()],
         )
 
     def intended(self) -> dict[str, bool]:
-        """Return the copies that may contain erased lines; True if the whole copy goes."""
+        """Return the copies that may contain erased lines; True if the whole copy must be deleted."""
         return {str(name): bool(whole) for name, whole in self._db.rows("SELECT archived, whole FROM erasure")}
 
     def unfinished(self) -> set[int]:
-        """Return the numbers of deletions of which a copy still has to lose lines."""
+        """Return the IDs of deletions with a copy from which lines must still be erased."""
         return {cast("int", number) for (number,) in self._db.rows("SELECT DISTINCT forgetting FROM erasure")}
 
     def cleaned(self, archived: str) -> None:
-        """Record that a copy contains no erased line."""
+        """Record that a copy contains no erased lines."""
         self._db.run("DELETE FROM erasure WHERE archived = ?", (archived,))
 
     def keep_emptied(self, mark: int, mtime: int, size: int) -> None:
-        """Record that a file contains only erased content, until it changes. `mark` is the keyed hash of its path."""
+        """Record that a file contains only erased content, until the file changes.
+
+        `mark` is the keyed hash of the file's path.
+        """
         self._db.run("INSERT OR REPLACE INTO emptied VALUES (?, ?, ?)", (mark, mtime, size))
 
     def is_emptied(self, mark: int, mtime: int, size: int) -> bool:
-        """Return whether a file was found to contain only erased content and has not changed since."""
+        """Return whether a file was recorded as containing only erased content and has not changed since."""
         row = self._db.one("SELECT 1 FROM emptied WHERE (mark, mtime, size) = (?, ?, ?)", (mark, mtime, size))
         return row is not None
 
     def erase_rows(self, sources: Collection[int], sessions: Collection[int] = ()) -> None:
-        """Remove sources with every row that names them, and these sessions unless another source has content of them.
+        """Delete sources with all their rows, and the given sessions unless another source has their content.
 
         Costs of model calls stay.
         """
@@ -289,15 +293,15 @@ class TombstoneTable:
         self._db.run("UPDATE stage SET problem = 'about a file that was erased' WHERE instr(problem, ?)", (shown,))
 
     def erase_calls(self, exchanges: Collection[int]) -> None:
-        """Remove the names of these exchanges from the ledger of model calls."""
+        """Remove references to these exchanges from the ledger of model calls."""
         self._db.run(f"UPDATE call SET exchange = 0, digest = '' WHERE exchange {AMONG}", (listed(exchanges),))
 
     def erase_records(self, records: Collection[str]) -> None:
-        """Remove the ids of these records."""
+        """Delete the records with these IDs."""
         self._db.run(f"DELETE FROM record WHERE id {AMONG}", (listed(records),))
 
     def sent(self, exchanges: Collection[int]) -> int:
-        """Count the exchanges among these that were sent to a language model."""
+        """Count the given exchanges that were sent to a language model."""
         return self._db.number(
             f"SELECT count(DISTINCT exchange) FROM call WHERE state <> 'released' AND exchange {AMONG}",
             (listed(exchanges),),
@@ -308,7 +312,10 @@ class TombstoneTable:
         self._db.run(f"UPDATE source SET rules = '' WHERE id {AMONG}", (listed(sources),))
 
     def compact(self, *, whole: bool) -> bool:
-        """Truncate the write-ahead log, and rewrite the database file if `whole`; False while another process reads."""
+        """Truncate the write-ahead log; return False while another process reads.
+
+        With `whole`, rewrite the database file first.
+        """
         if whole:
             self._db.run("VACUUM")
         row = self._db.one("PRAGMA wal_checkpoint(TRUNCATE)")

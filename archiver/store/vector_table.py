@@ -1,4 +1,4 @@
-"""Vectors: stored in the database because computing them again takes minutes and needs the model."""
+"""Vectors: stored in the database, because computing them again takes minutes and requires the model."""
 
 from collections.abc import Sequence
 from typing import Final, NamedTuple
@@ -9,11 +9,11 @@ from .change_log import ChangeLog, Entity
 from .database import AMONG, Database, listed
 
 PARTS_MAX: Final = 256
-"""Most vectors of one item."""
+"""Maximum number of vectors per item."""
 TOKEN_BYTES: Final = 16
-"""Bytes of a token embedding: 128 binary dimensions."""
+"""Bytes per token embedding: 128 binary dimensions."""
 PROMPT: Final = 0
-"""Part of an exchange with the prompt; the parts of the answer follow."""
+"""Part number of the prompt of an exchange; the parts of the answer follow."""
 
 _SELECT: Final = """SELECT v.item, coalesce(o.exchange, v.item), v.part, v.data, coalesce(t.signs, x'')
     FROM vector v LEFT JOIN observation o ON o.item = v.item
@@ -21,9 +21,10 @@ _SELECT: Final = """SELECT v.item, coalesce(o.exchange, v.item), v.part, v.data,
 
 
 class Embedded(NamedTuple):
-    """Embedding of a text: a little-endian float16 vector of unit length, and `TOKEN_BYTES` of `signs` for each token.
+    """Embedding of a text: a vector and token embeddings.
 
-    Models without token embeddings give no `signs`.
+    The vector is a little-endian float16 vector of unit length. `signs` contains `TOKEN_BYTES` for each token; it is
+    empty for models without token embeddings.
     """
 
     data: bytes
@@ -31,9 +32,9 @@ class Embedded(NamedTuple):
 
 
 class StoredVector(Struct, frozen=True):
-    """One embedded text of an item. `data` and `signs` are those of `Embedded`.
+    """Embedded text of an item. `data` and `signs` have the same format as in `Embedded`.
 
-    `event` is the exchange that the item belongs to; part 0 of an exchange is its prompt.
+    `event` is the exchange to which the item belongs; part 0 of an exchange is its prompt.
     """
 
     item: int
@@ -44,7 +45,7 @@ class StoredVector(Struct, frozen=True):
 
 
 class VectorTable:
-    """Reads and writes vectors by item and model."""
+    """Table of vectors, by item and model."""
 
     def __init__(self, database: Database, changes: ChangeLog) -> None:
         self._db, self._changes = database, changes
@@ -60,13 +61,13 @@ class VectorTable:
         return self._db.number("SELECT count(*) FROM item WHERE embedded IS NOT ?", (model,))
 
     def waiting(self, model: str, items: Sequence[int]) -> list[int]:
-        """Return those of these items that have no vectors of this model, ascending."""
+        """Return the given items that have no vectors of this model, in ascending order."""
         return self._db.numbers(
             f"SELECT key FROM item WHERE embedded IS NOT ? AND key {AMONG} ORDER BY key", (model, listed(items))
         )
 
     def replace(self, model: str, vectors: dict[int, dict[int, Embedded]]) -> None:
-        """Replace the vectors of each item, given by part. Items deleted meanwhile are skipped."""
+        """Replace the vectors of each item by vectors keyed by part. Items deleted meanwhile are skipped."""
         for item, parts in vectors.items():
             if not self._db.number("SELECT count(*) FROM item WHERE key = ?", (item,)):
                 continue
@@ -84,14 +85,14 @@ class VectorTable:
             self._changes.log(Entity.VECTOR, [item])
 
     def of_items(self, model: str, items: Sequence[int]) -> list[StoredVector]:
-        """Return all vectors of these items, by item and part."""
+        """Return all vectors of these items, sorted by item and part."""
         rows = self._db.rows(
             f"{_SELECT} WHERE v.model = ? AND v.item {AMONG} ORDER BY v.item, v.part", (model, listed(items))
         )
         return [StoredVector(*row) for row in rows]
 
     def all(self, model: str) -> list[StoredVector]:
-        """Return every vector of a model, by item and part."""
+        """Return every vector of a model, sorted by item and part."""
         return [
             StoredVector(*row)
             for row in self._db.rows(f"{_SELECT} WHERE v.model = ? ORDER BY v.item, v.part", (model,))

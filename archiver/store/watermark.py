@@ -1,7 +1,8 @@
 """The watermark: the number of the last committed change, in a small file beside the raw copies.
 
 A database whose last change is older has lost acknowledged writes, for example because its write-ahead log was deleted.
-The file is written after each commit and not synced: after a power cut it may be behind the database, never ahead.
+The file is written after each commit and not synced. After a power cut the file may be behind the database, never
+ahead.
 """
 
 import shutil
@@ -25,7 +26,7 @@ LOSS_HINT: Final = (
 
 
 class Watermark:
-    """Watermark of one store, and the number of changes that the database lacks."""
+    """Watermark of one store, with the number of changes missing from the database."""
 
     def __init__(self, database: Database, changes: ChangeLog) -> None:
         self._home, self._changes = Home(database.path.parent), changes
@@ -34,21 +35,21 @@ class Watermark:
 
     @property
     def missing(self) -> int:
-        """Number of acknowledged changes that the database lacks."""
+        """Number of acknowledged changes that are missing from the database."""
         if self._lost_path.exists():
             return _read(self._lost_path) or 1
         return self._behind()
 
     @property
     def loss(self) -> str:
-        """Description of the missing changes; empty for none."""
+        """Description of the missing changes; empty if no changes are missing."""
         count = self.missing
         if not count:
             return ""
         return f"{many(count, 'acknowledged change is', 'acknowledged changes are')} missing from the database"
 
     def advance(self) -> None:
-        """Write the number of the last change, after a commit. A recorded loss stays recorded."""
+        """Write the number of the last change after a commit. A recorded loss remains recorded."""
         last = self._changes.last()
         if last == self._written or not self._path.parent.is_dir():
             return
@@ -56,7 +57,7 @@ class Watermark:
         self._written = last
 
     def check(self) -> None:
-        """Record how many changes are missing, and keep the write-ahead log; called before the first write."""
+        """Record the number of missing changes, and copy the write-ahead log; called before the first write."""
         if self._written < 0:
             self._written = 0
             if missing := self._behind():
@@ -65,7 +66,7 @@ class Watermark:
                 _write(self._lost_path, missing)
 
     def accept(self) -> None:
-        """Accept the database as it is, after the loss was reported."""
+        """Delete the record of a loss, and continue from the database's last change."""
         reset(self._home)
         self._written = 0
         self.advance()
@@ -75,19 +76,19 @@ class Watermark:
 
 
 def reset(home: Home) -> None:
-    """Remove the watermark and a recorded loss, for a database that is created anew."""
+    """Remove the watermark and a recorded loss, because the database is created again."""
     for path in _paths(home):
         with suppress(OSError):
             path.unlink(missing_ok=True)
 
 
 def _paths(home: Home) -> tuple[Path, Path]:
-    """Return the files of the watermark and of a recorded loss."""
+    """Return the paths of the watermark and of a recorded loss."""
     return home.changes, home.changes.with_name(f"{home.changes.name}.lost")
 
 
 def _keep_log(home: Home) -> None:
-    """Copy the write-ahead log of a database that lacks acknowledged changes, before SQLite removes it."""
+    """Copy the write-ahead log before SQLite removes it; used when acknowledged changes are missing."""
     if has_log(home.database):
         home.backups.mkdir(mode=0o700, exist_ok=True)
         log = home.database.with_name(f"{home.database.name}-wal")
