@@ -106,7 +106,8 @@ class MemoryTable:
     def find_same(self, memory: Memory, promoted_from: str = "", *, superseded: bool = False) -> int | None:
         """Return the active memory with the same content, namespace and family, or None.
 
-        A memory mirrored from a file has no such memory. With `superseded`, return a superseded memory if no active memory exists.
+        The result is None if `memory` is mirrored from a file. With `superseded`, return a superseded memory if no
+        active memory exists.
         """
         if memory.path:
             return None
