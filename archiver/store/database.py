@@ -166,7 +166,8 @@ class Database:
         version = self._version()
         if version > len(MIGRATIONS):
             raise StoreFromFuture(
-                f"{self.path} has schema {version}, this Palaver knows {len(MIGRATIONS)}", hint=upgrade_hint()
+                f"{self.path} has schema {version}; Palaver supports {len(MIGRATIONS)}",
+                hint=upgrade_hint(),
             )
         return version
 
@@ -178,7 +179,7 @@ class Database:
         """
         if self._known_version() < len(MIGRATIONS):
             self.close()
-            raise StoreReadOnly(self.path.parent, "the schema of the database is older and has to be migrated")
+            raise StoreReadOnly(self.path.parent, "the database has an older schema and must be migrated")
 
     @contextmanager
     def transaction(self) -> Generator[None]:

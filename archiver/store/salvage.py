@@ -96,7 +96,7 @@ def salvage(home: Home) -> Salvaged:
     _fill(fresh, home, done)
     if not done.rows:
         fresh.unlink()
-        raise StoreCorrupt(f"{home.database}: nothing in it can be read, and there is no backup", hint=_START_OVER)
+        raise StoreCorrupt(f"{home.database}: no data is readable and no backup exists", hint=_START_OVER)
     os.link(home.database, done.kept)
     for path, kept in zip(_files(home.database)[1:], _files(done.kept)[1:], strict=True):
         with suppress(FileNotFoundError):
@@ -121,7 +121,7 @@ def _refuse_others(path: Path) -> None:
     try:
         connection.execute("PRAGMA locking_mode=EXCLUSIVE; BEGIN EXCLUSIVE; ROLLBACK").fetchall()
     except apsw.BusyError as error:
-        raise StoreBusy(f"{path} is in use", hint="End every Palaver and agent, then try again.") from error
+        raise StoreBusy(f"{path} is in use", hint="Close all Palaver processes and agents, then try again.") from error
     except apsw.Error:
         return  # no process can open a file with this damage
     finally:

@@ -59,8 +59,8 @@ class KeyLost(StoreError):
     def __init__(self, key: Path, tombstones: Path) -> None:
         self.path = key
         super().__init__(
-            f"{key} is not the key of the tombstones: deleted content would come back",
-            hint=f"Restore {key} from a backup. Without one, delete {tombstones}: deleted content then comes back "
+            f"{key} is not the key of the tombstones: deleted content would reappear",
+            hint=f"Restore {key} from a backup. Without one, delete {tombstones}: deleted content then reappears "
             "wherever an agent's file or the archive still contains it, and can be deleted again.",
         )
 
@@ -74,7 +74,7 @@ class KeyChanged(KeyLost):
             self,
             f"{key} was changed or damaged: placeholders of secrets would no longer match those in the archive",
             hint=f"Restore {key} from a backup. Without one, run `palaver fsck --repair`: it accepts the present key, "
-            "and the next `palaver archive` redacts all copies anew.",
+            "and the next `palaver archive` redacts all copies again.",
         )
 
 

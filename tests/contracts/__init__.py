@@ -1,1 +1,1 @@
-"""Contract tests: one suite for each seam, run on every implementation of its protocol."""
+"""Contract tests: one suite for each protocol, run on each of its implementations."""

@@ -1,4 +1,4 @@
-"""Contract of `ChangeLog`, run on every kind of store that has one."""
+"""Contract of `ChangeLog`, run on every kind of store with a change log."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,18 +12,18 @@ from palaver.core.memory import Memory
 from ..archiver.store.said import begun, exchange
 
 OPENERS: dict[str, Callable[[Path], Store]] = {"sqlite": Store.create}
-"""Functions that create a store, or open it again, in a folder."""
+"""Functions that create or reopen a store in a folder."""
 
 
 @pytest.fixture(params=OPENERS)
 def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Store]:
-    """Function that opens the same store again."""
+    """Function that reopens the store."""
     return lambda: OPENERS[request.param](tmp_path / "palaver.db")
 
 
 @pytest.fixture
 def store(opened: Callable[[], Store]) -> Iterator[Store]:
-    """An empty store."""
+    """Empty store."""
     with opened() as made:
         yield made
 
@@ -62,8 +62,8 @@ def test_reader_gets_each_later_item_once_in_key_order(log: ChangeLog) -> None:
     assert log.since(log.last()) == []
 
 
-def test_reader_can_ask_for_one_kind_of_change(log: ChangeLog) -> None:
-    """Changes of vectors and of items are told apart."""
+def test_reader_can_request_one_kind_of_change(log: ChangeLog) -> None:
+    """A reader can request changes of vectors separately from changes of items."""
     log.log(Entity.ITEM, [1, 2])
     log.log(Entity.VECTOR, [2, 3])
 
@@ -87,7 +87,7 @@ def test_entry_is_part_of_the_transaction(store: Store, log: ChangeLog) -> None:
 
 
 def test_every_write_of_an_indexed_item_appends_an_entry(store: Store, log: ChangeLog) -> None:
-    """Nobody has to call `log` for inserts, updates and deletes of items."""
+    """Inserts, updates and deletes of items append entries without a call of `log`."""
     with store.transaction():
         key = store.memories.insert(Memory("Heat the kiln."), 1)
     assert log.since(0, [Entity.ITEM]) == [key]
@@ -98,8 +98,8 @@ def test_every_write_of_an_indexed_item_appends_an_entry(store: Store, log: Chan
     assert log.since(watermark, [Entity.ITEM]) == [key]
 
 
-def test_change_of_a_session_appends_its_items(store: Store, log: ChangeLog) -> None:
-    """Index entries of exchanges contain columns of their session."""
+def test_change_of_a_session_appends_entries_for_its_items(store: Store, log: ChangeLog) -> None:
+    """A session change logs its exchanges, because their index entries contain columns of the session."""
     with store.transaction():
         session, source = begun(store)
         store.exchanges.replace(session, source, 0, [exchange(0, "Why?"), exchange(1, "How?")])
@@ -110,8 +110,8 @@ def test_change_of_a_session_appends_its_items(store: Store, log: ChangeLog) -> 
     assert log.since(watermark, [Entity.ITEM]) == keys
 
 
-def test_write_of_an_equal_value_appends_nothing(store: Store, log: ChangeLog) -> None:
-    """An index is not rebuilt for a write that changes nothing."""
+def test_write_of_an_equal_value_appends_no_entry(store: Store, log: ChangeLog) -> None:
+    """A write that changes no value appends no entry."""
     with store.transaction():
         session, source = begun(store)
         store.exchanges.replace(session, source, 0, [exchange(0, "Why?")])

@@ -1,1 +1,1 @@
-"""Is archiver/copies true to its word?"""
+"""Tests of raw copies: content, storage formats, checksums, verification and export."""

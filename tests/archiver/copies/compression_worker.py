@@ -1,9 +1,9 @@
 """Process that changes storage formats of copies, for tests that kill it.
 
-compression_worker.py compress|decompress ROOT NAME N      one copy
-compression_worker.py run FOLDER HOME N                    an ingest run, then compression of quiet copies
+    compression_worker.py compress|decompress ROOT NAME N      one copy
+    compression_worker.py run FOLDER HOME N                    an ingest run, then compression of unchanged copies
 
-It is killed before its N-th change of the disk. If there are fewer changes, it prints their number.
+The process is killed before its N-th change of the disk. If it makes fewer changes, it prints their number.
 """
 
 import sys
@@ -17,7 +17,7 @@ CHANGES = {"fsync", "link", "mkdir", "open", "remove", "rename", "replace", "rmd
 
 
 def change(event: str, called: object) -> bool:
-    """Return whether this is a call that changes the disk, and not a string method of the same name."""
+    """Return whether a call changes the disk. String methods with the same name are excluded."""
     name = getattr(called, "__name__", "")
     return event == "c_call" and name in CHANGES and not isinstance(getattr(called, "__self__", None), str)
 

@@ -1,4 +1,4 @@
-"""Checksums cover every byte of a copy from the moment it is written, and an append costs only its own bytes."""
+"""Checksums cover every byte of a copy from its first write, and an append reads only the new bytes."""
 
 import io
 from pathlib import Path
@@ -24,8 +24,8 @@ def content(size: int) -> bytes:
 
 
 @given(SIZES)
-def test_checksums_do_not_depend_on_the_pieces(sizes: list[int]) -> None:
-    """A file that grew in pieces has the checksums of all its bytes."""
+def test_checksums_do_not_depend_on_write_sizes(sizes: list[int]) -> None:
+    """A file that grew in several writes has the checksums of all its bytes."""
     data = content(sum(sizes))
     file, packed = io.BytesIO(data), b""
     for size in sizes:
@@ -37,8 +37,8 @@ def test_checksums_do_not_depend_on_the_pieces(sizes: list[int]) -> None:
 
 
 @given(st.integers(1, 3 * BLOCK), st.data())
-def test_a_changed_byte_and_a_lost_end_are_damage(size: int, data: st.DataObject) -> None:
-    """Any changed or missing byte is damage; bytes after the covered ones are not."""
+def test_changed_or_missing_bytes_are_damage(size: int, data: st.DataObject) -> None:
+    """Any changed or missing byte is damage; bytes after the covered range are not."""
     whole = content(size)
     packed, at = checksums_of(io.BytesIO(whole)), data.draw(st.integers(0, size - 1))
     changed = whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :]
@@ -71,7 +71,7 @@ def test_an_append_reads_no_earlier_byte(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_a_copy_without_a_row_gets_all_checksums(tmp_path: Path) -> None:
-    """The copy of a killed ingest run is compared with the agent's file and covered completely."""
+    """The copy from a killed ingest run is compared with the agent's file and covered completely."""
     with History(tmp_path) as history:
         path = history.write(talk("one", "two"))
         copy = history.home.archive / f"claude-code/shop/{ORIGINAL}.jsonl"

@@ -1,4 +1,4 @@
-"""A compressed file gives back any part of its content, and damage costs no more than the frame it touches."""
+"""A compressed file returns any part of its content, and damage affects only the damaged frame."""
 
 import io
 import os
@@ -38,7 +38,7 @@ def is_damaged(file: CompressedFile) -> bool:
 
 
 def numbered(frames: float, seed: int = 1) -> bytes:
-    """Return lines of many lengths that fill a number of frames."""
+    """Return lines of many lengths that fill several frames."""
     chance, lines, size = random.Random(seed), list[bytes](), 0
     while size < frames * FRAME:
         lines.append(b"%d %s\n" % (len(lines) + 1, chance.randbytes(chance.choice([0, 3, 200, 9000])).hex().encode()))
@@ -52,7 +52,7 @@ def numbered(frames: float, seed: int = 1) -> bytes:
     places=st.lists(st.integers(0, 400), max_size=5),
 )
 def test_any_part_is_readable(data: bytes, places: list[int]) -> None:
-    """Every byte and every start of a line is found, wherever frames end."""
+    """Every byte and every line start is found, regardless of frame boundaries."""
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr(compressed_file, "FRAME", 16)
         with CompressedFile(made(Path(folder, "packed"), data)) as file:
@@ -65,8 +65,8 @@ def test_any_part_is_readable(data: bytes, places: list[int]) -> None:
             assert [file.start_of(line) for line in range(1, len(starts) + 1)] == starts
 
 
-def test_a_file_of_real_size_is_readable(tmp_path: Path) -> None:
-    """Frames have their real size, and one line fills several of them."""
+def test_a_file_with_full_size_frames_is_readable(tmp_path: Path) -> None:
+    """Frames have their production size, and one line fills several frames."""
     data = numbered(2) + b"x" * (3 * FRAME) + b"\n" + numbered(1)
     with CompressedFile(made(tmp_path / "packed", data)) as file:
         assert file.read() == data
@@ -75,7 +75,7 @@ def test_a_file_of_real_size_is_readable(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(shutil.which("zstd") is None, reason="needs zstd")
 def test_zstd_restores_the_file(tmp_path: Path) -> None:
-    """The format is readable without Palaver."""
+    """`zstd` can decompress the file without Palaver."""
     data = numbered(2.5)
     path = made(tmp_path / "packed", data)
 
@@ -83,7 +83,7 @@ def test_zstd_restores_the_file(tmp_path: Path) -> None:
 
 
 def test_reading_a_part_decompresses_few_frames(tmp_path: Path) -> None:
-    """A hundred lines in the middle decompress only their own frames."""
+    """Reading a hundred lines in the middle decompresses only the frames with these lines."""
     data = numbered(40)
     lines = data.splitlines(keepends=True)
     path, middle = made(tmp_path / "packed", data), len(lines) // 2
@@ -106,7 +106,7 @@ DATA = numbered(5.5)
 
 
 def readable(path: Path) -> dict[int, bytes]:
-    """Return what can be read at the start of each frame of DATA."""
+    """Return the content that is readable at the start of each frame of DATA."""
     found: dict[int, bytes] = {}
     for start in range(0, len(DATA), FRAME):
         try:
@@ -118,7 +118,7 @@ def readable(path: Path) -> dict[int, bytes]:
     return found
 
 
-def test_a_flipped_bit_costs_one_frame(tmp_path: Path) -> None:
+def test_a_flipped_bit_damages_one_frame(tmp_path: Path) -> None:
     """A flipped bit is detected unless it is insignificant; all other frames are read correctly."""
     path = made(tmp_path / "packed", DATA)
     whole, chance = path.read_bytes(), random.Random(7)
@@ -135,8 +135,8 @@ def test_a_flipped_bit_costs_one_frame(tmp_path: Path) -> None:
         assert all(content == DATA[start : start + 100] for start, content in found.items()), place
 
 
-def test_the_error_names_damaged_lines_and_bytes(tmp_path: Path) -> None:
-    """The error tells which lines are lost, so that the others can be read."""
+def test_the_error_reports_damaged_lines_and_bytes(tmp_path: Path) -> None:
+    """The error reports the lost lines, so that the other lines can be read."""
     path = made(tmp_path / "packed", DATA)
     with CompressedFile(path) as file:
         at, lines = file.table.offsets, file.table.lines
@@ -154,7 +154,7 @@ def test_the_error_names_damaged_lines_and_bytes(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kept", [0, 1, 9, 0.3, 0.6, 0.97, -1, -9, -100])
 def test_a_truncated_file_is_readable_up_to_its_end(tmp_path: Path, kept: float) -> None:
-    """A lost end is an error, and never looks like the end of the file."""
+    """Reading past a truncated end raises an error instead of reporting the end of the file."""
     path = made(tmp_path / "packed", DATA)
     whole = path.read_bytes()
     with CompressedFile(path) as file:
@@ -172,8 +172,8 @@ def test_a_truncated_file_is_readable_up_to_its_end(tmp_path: Path, kept: float)
             assert file.read() == DATA
 
 
-def test_a_lost_table_and_a_damaged_frame(tmp_path: Path) -> None:
-    """With two damages at once, the other frames keep their offsets."""
+def test_a_lost_table_and_a_damaged_frame_affect_one_frame(tmp_path: Path) -> None:
+    """If the table and one frame are damaged, the other frames keep their offsets."""
     path = made(tmp_path / "packed", DATA)
     with CompressedFile(path) as file:
         at = file.table.offsets
@@ -190,7 +190,7 @@ def test_a_lost_table_and_a_damaged_frame(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("data", [b"", b"\0", b"no zstd", b"{}\n" * 1000, b"\x28\xb5\x2f\xfd" * 5], ids=range(5))
 def test_any_other_file_is_damaged(tmp_path: Path, data: bytes) -> None:
-    """A file in another format is refused when it is read."""
+    """A file in another format is rejected when it is read."""
     path = tmp_path / "packed"
     path.write_bytes(data)
 
@@ -199,8 +199,8 @@ def test_any_other_file_is_damaged(tmp_path: Path, data: bytes) -> None:
 
 
 @pytest.mark.skipif(not SAMPLES.exists(), reason="needs the samples")
-def test_real_transcripts_shrink_to_a_quarter(tmp_path: Path) -> None:
-    """The samples, small files included, need at most 25 % of their bytes."""
+def test_real_transcripts_shrink_to_at_most_a_quarter(tmp_path: Path) -> None:
+    """The samples, including small files, need at most 25 % of their bytes."""
     before = after = 0
     for number, sample in enumerate(path for path in sorted(SAMPLES.rglob("*.json*")) if path.is_file()):
         data = sample.read_bytes()

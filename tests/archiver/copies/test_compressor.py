@@ -1,4 +1,4 @@
-"""Quiet copies are compressed, and search and reading give the same results."""
+"""Inactive copies are compressed, and search and reading return the same results."""
 
 import random
 import shutil
@@ -38,8 +38,8 @@ def compressed(history: History) -> set[str]:
     }
 
 
-def test_quiet_copies_are_compressed(history: History) -> None:
-    """A file is quiet after a week without a change; a modification time in the future is not quiet."""
+def test_inactive_copies_are_compressed(history: History) -> None:
+    """A file is inactive after a week without a change; a file with a future modification time is active."""
     quiet = history.write(talk("quiet"), ORIGINAL)
     for name, age in (("just", QUIET - 60_000), ("ahead", -QUIET)):
         path = history.write(talk(name, session=name), name)
@@ -56,7 +56,7 @@ def test_quiet_copies_are_compressed(history: History) -> None:
 
 
 def test_a_compressed_session_continues(history: History) -> None:
-    """A session resumed after weeks is parsed from where it was left, and nothing is stored twice."""
+    """A session resumed after weeks is parsed from its last position, and no exchange is stored twice."""
     history.write(talk("one", "two"))
     history.ingest()
     first = history.source()
@@ -73,8 +73,8 @@ def test_a_compressed_session_continues(history: History) -> None:
     assert history.copy(history.source()) == path.read_bytes()
 
 
-def test_a_fork_of_a_compressed_session_adds_nothing_twice(history: History) -> None:
-    """Records of a compressed session are recognised like all others."""
+def test_a_fork_of_a_compressed_session_adds_no_duplicates(history: History) -> None:
+    """Records of a compressed session are recognised like those of an uncompressed session."""
     history.write(talk("one"))
     history.ingest()
     compress(history)
@@ -101,8 +101,8 @@ def test_compressed_copies_without_a_database_are_reused(history: History, tmp_p
         assert all(name.endswith(COMPRESSED_SUFFIX) for name in again.archive_files())
 
 
-def test_a_run_stops_when_its_time_is_up(history: History) -> None:
-    """The other copies wait for the next run and are counted."""
+def test_a_run_stops_at_its_time_limit(history: History) -> None:
+    """A run reports the number of copies that it leaves to the next run."""
     for number in range(3):
         history.write(talk(f"n{number}", session=f"s{number}"), f"s{number}", at=3 - number)
     history.ingest()
@@ -113,7 +113,7 @@ def test_a_run_stops_when_its_time_is_up(history: History) -> None:
 
 
 def test_the_oldest_copies_come_first(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The longer a session was quiet, the less likely it continues."""
+    """Copies unchanged for longest are compressed first, because their sessions are least likely to resume."""
     for number in range(3):
         history.write(talk(f"n{number}", session=f"s{number}"), f"s{number}", at=3 - number)
     history.ingest()
@@ -129,7 +129,7 @@ def test_the_oldest_copies_come_first(history: History, monkeypatch: pytest.Monk
 
 
 def test_a_copy_that_cannot_be_compressed_stays_as_it_is(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A full disk is reported with the file's name and does not stop the others."""
+    """A full disk is reported with the file's name, and the other copies are still compressed."""
     path = history.write(talk("one"))
     history.write(talk("two", session=FORK), FORK)
     history.ingest()
@@ -150,7 +150,7 @@ def test_a_copy_that_cannot_be_compressed_stays_as_it_is(history: History, monke
 
 
 def test_temporary_files_of_an_interrupted_run_are_deleted(history: History) -> None:
-    """An unfinished file takes space only until the next run."""
+    """The next run deletes unfinished files of an interrupted run."""
     left = history.home.archive / UNFINISHED / "left"
     left.parent.mkdir(parents=True)
     left.write_bytes(b"half")
@@ -160,7 +160,7 @@ def test_temporary_files_of_an_interrupted_run_are_deleted(history: History) -> 
 
 
 def test_files_that_agents_compressed_stay_as_they_are(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A second compression would gain nothing."""
+    """Files that the agent has already compressed are not compressed again."""
     monkeypatch.setattr(compressor, "_ALREADY_COMPRESSED", {".jsonl"})
     history.write(talk("one"))
     history.ingest()
@@ -169,7 +169,7 @@ def test_files_that_agents_compressed_stay_as_they_are(history: History, monkeyp
 
 
 def test_a_killed_run_is_completed_by_the_next(tmp_path: Path) -> None:
-    """A run killed while copies change their format loses no byte and stores nothing twice."""
+    """A run killed while copies change their format loses no byte and stores no exchange twice."""
     with History(tmp_path, "before") as history:
         for number in range(3):
             history.write(talk(f"n{number}", session=f"s{number}"), f"s{number}", at=number)
@@ -200,7 +200,7 @@ def test_a_killed_run_is_completed_by_the_next(tmp_path: Path) -> None:
 
 
 def a_pass(root: Path, home: str, at: int) -> subprocess.CompletedProcess[str]:
-    """A pass over the history in a home that is as `before` was, killed at a change unless that is 0."""
+    """Run the worker in a home restored from `before`; kill it before a disk change unless `at` is 0."""
     shutil.rmtree(root / home, ignore_errors=True)
     shutil.copytree(root / "before", root / home)
     return fuse.run(WORKER, "run", root / "projects", root / home, at)

@@ -1,4 +1,4 @@
-"""Damage of copies is detected in the background, and repaired while the agent has the file."""
+"""Damage of copies is detected in the background, and repaired while the agent's file exists."""
 
 # pyright: reportPrivateUsage=false
 
@@ -28,7 +28,7 @@ NEW = "44444444-0000-4000-8000-000000000004"
 
 @pytest.fixture
 def history(tmp_path: Path) -> Iterator[History]:
-    """Return three sessions, of which the agent has deleted one."""
+    """Return three sessions; the agent has deleted the file of one session."""
     with History(tmp_path) as made:
         for number, session in enumerate((ORIGINAL, FORK, OTHER)):
             made.write(talk(f"word{number}", session=session), session, at=number)
@@ -51,7 +51,7 @@ def damage(history: History, session: str) -> Path:
 
 
 def test_each_copy_is_verified_once_a_week(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A verified copy is left alone for seven days."""
+    """A verified copy is not verified again for seven days."""
     assert verified(history) == VerifiedCopies(checked=3)
     assert verified(history) == VerifiedCopies()
     assert history.store.sources.inspection()[0] == 3
@@ -60,8 +60,8 @@ def test_each_copy_is_verified_once_a_week(history: History, monkeypatch: pytest
     assert verified(history) == VerifiedCopies(checked=3)
 
 
-def test_the_next_run_continues_after_the_budget(history: History) -> None:
-    """A run that ends early leaves the other copies to the next run."""
+def test_the_next_run_continues_after_the_time_limit(history: History) -> None:
+    """A run that reaches its time limit leaves the other copies to the next run."""
     ticks = iter(range(100))
     assert CopyVerifier(history.store, history.raw).run(1.5, lambda: float(next(ticks))) == VerifiedCopies(checked=1)
 
@@ -69,7 +69,7 @@ def test_the_next_run_continues_after_the_budget(history: History) -> None:
 
 
 def test_a_damaged_copy_is_copied_again(history: History) -> None:
-    """The new copy is the agent's file; the damaged copy is kept under another name."""
+    """The agent's file replaces a damaged copy; the damaged copy is kept under another name."""
     place = damage(history, ORIGINAL)
 
     assert verified(history) == VerifiedCopies(checked=3, repaired=1)
@@ -78,8 +78,8 @@ def test_a_damaged_copy_is_copied_again(history: History) -> None:
     assert history.store.sources.faulty() == []
 
 
-def test_a_full_disk_costs_no_byte(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A damaged copy stays in its place if there is no space for a new one."""
+def test_a_full_disk_loses_no_byte(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A damaged copy stays unchanged if the disk has no space for a new copy."""
     place = damage(history, ORIGINAL)
     before = history.archive_files()
 
@@ -93,7 +93,7 @@ def test_a_full_disk_costs_no_byte(history: History, monkeypatch: pytest.MonkeyP
     assert history.archive_files() == before
 
 
-def test_a_changed_file_replaces_no_copy(history: History) -> None:
+def test_a_changed_file_does_not_replace_a_copy(history: History) -> None:
     """A file that no longer matches the checksums does not replace a damaged copy."""
     history.write(talk(*(f"long{number}" * 50 for number in range(20))), at=9)
     history.ingest()
@@ -109,7 +109,7 @@ def test_a_changed_file_replaces_no_copy(history: History) -> None:
 
 
 def test_the_last_damaged_file_is_not_deleted(history: History) -> None:
-    """A damaged file is deleted only if there is a copy beside it."""
+    """A damaged file is deleted only if another file of the same copy exists."""
     copy = Copy(history.home.archive, history.source(OTHER).archived)
     CopyCompressor(history.store, history.raw).run()
     copy.compressed_path.rename(f"{copy.compressed_path}.damaged")
@@ -123,8 +123,8 @@ def test_the_last_damaged_file_is_not_deleted(history: History) -> None:
     assert copy.damaged_files() == []
 
 
-def test_a_source_that_is_deleted_meanwhile(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run continues if a source was deleted after it was listed, and records nothing for it."""
+def test_a_source_deleted_during_a_run_is_skipped(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run continues if a listed source is deleted, and records no result for the source."""
     waiting = [source.id for source in history.store.sources.all()] + [999]
 
     def listed(*_: object, **__: object) -> list[int | None]:
@@ -136,8 +136,8 @@ def test_a_source_that_is_deleted_meanwhile(history: History, monkeypatch: pytes
     assert history.store.sources.inspection()[0] == 3
 
 
-def test_a_damaged_copy_waits_for_the_others(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Copies verified longer ago come before a damaged one."""
+def test_a_damaged_copy_waits_for_copies_verified_earlier(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Copies with an earlier or no verification are verified before a damaged copy."""
     damage(history, ORIGINAL)
     history.path(ORIGINAL).unlink()
     assert verified(history) == VerifiedCopies(checked=3, damaged=1)
@@ -151,7 +151,7 @@ def test_a_damaged_copy_waits_for_the_others(history: History, monkeypatch: pyte
 
 
 def test_a_damaged_copy_is_reported_until_it_is_restored(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The last copy is never changed; it is verified every day until it is restored."""
+    """The last copy is never changed, and it is verified every day until it is restored."""
     CopyCompressor(history.store, history.raw).run()
     name = history.source(OTHER).archived
     compressed = Copy(history.home.archive, name).compressed_path
@@ -172,7 +172,7 @@ def test_a_damaged_copy_is_reported_until_it_is_restored(history: History, monke
 
 
 def test_a_running_ingest_delays_only_damaged_copies(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While another process archives, intact copies are verified, and damaged ones wait."""
+    """While another process archives, intact copies are verified and damaged copies wait."""
     damage(history, ORIGINAL)
     monkeypatch.setattr(copy_verification, "_PATIENCE", 0.0)
     with history.store.leases.hold(ARCHIVER):

@@ -1,4 +1,4 @@
-"""An export writes what the agent wrote, or reports that it cannot."""
+"""An export writes the agent's original bytes, or reports the reason for not writing them."""
 
 import hashlib
 import io
@@ -35,7 +35,7 @@ def tree(folder: Path) -> dict[str, bytes]:
 def test_files_keep_their_paths_bytes_and_times(
     history: History, exporter: Exporter, tmp_path: Path, compressed: bool
 ) -> None:
-    """Below the agent's name is the agent's own folder, in both storage formats."""
+    """An export restores the agent's folder structure below the agent's name, from both storage formats."""
     history.write(talk("one"))
     history.write(talk("two", session=FORK), FORK, project="other")
     history.ingest()
@@ -55,7 +55,7 @@ def test_files_keep_their_paths_bytes_and_times(
 
 
 def test_a_second_export_changes_nothing(history: History, exporter: Exporter, tmp_path: Path) -> None:
-    """Existing files are compared; a different file is left alone and reported."""
+    """An export compares existing files; a file with other content is reported and not changed."""
     history.write(talk("one"))
     other = history.write(talk("two", session=FORK), FORK)
     history.ingest()
@@ -73,8 +73,8 @@ def test_a_second_export_changes_nothing(history: History, exporter: Exporter, t
     assert len(tree(out)) == 2
 
 
-def test_earlier_states_are_exported_separately(history: History, exporter: Exporter, tmp_path: Path) -> None:
-    """The earlier content of a rewritten file is in a folder of its own."""
+def test_earlier_versions_are_exported_separately(history: History, exporter: Exporter, tmp_path: Path) -> None:
+    """The earlier content of a rewritten file is exported to a separate folder."""
     first = history.write(talk("before")).read_bytes()
     history.ingest()
     second = history.write(talk("after"), at=3).read_bytes()
@@ -88,7 +88,7 @@ def test_earlier_states_are_exported_separately(history: History, exporter: Expo
 
 
 def test_a_damaged_copy_is_not_exported(history: History, exporter: Exporter, tmp_path: Path) -> None:
-    """It is reported, leaves no file, and does not stop the others."""
+    """A damaged copy is reported and leaves no file, and the other copies are exported."""
     history.write(talk("one"))
     history.write(talk("two", session=FORK), FORK)
     history.ingest()
@@ -133,8 +133,8 @@ def test_a_file_is_found_by_all_its_names(history: History, exporter: Exporter) 
         assert [found.archived for found in exporter.find(name)] == [source.archived], name
 
 
-def test_a_session_has_all_its_files(history: History, exporter: Exporter) -> None:
-    """The files of sub-agents belong to the session."""
+def test_a_session_includes_files_of_its_sub_agents(history: History, exporter: Exporter) -> None:
+    """Exporting a session includes the files of its sub-agents."""
     history.write(talk("one"))
     helper = history.folder / "shop" / ORIGINAL / "subagents" / "agent-a1.jsonl"
     helper.parent.mkdir(parents=True)
@@ -158,7 +158,7 @@ def test_an_unknown_name_is_an_error(history: History, exporter: Exporter, name:
 
 
 def test_a_missing_copy_is_reported(history: History, exporter: Exporter, tmp_path: Path) -> None:
-    """The problem is about the copy, not the agent's file, and has a remedy."""
+    """The problem refers to the copy instead of the agent's file, and includes a remedy."""
     history.write(talk("one"))
     history.ingest()
     [source] = history.store.sources.all()
@@ -171,7 +171,7 @@ def test_a_missing_copy_is_reported(history: History, exporter: Exporter, tmp_pa
 
 
 def test_a_folder_that_cannot_be_created_is_one_error(history: History, exporter: Exporter, tmp_path: Path) -> None:
-    """A file in place of the folder is one usage error, not a problem of each session."""
+    """A file at the path of the folder causes one usage error instead of a problem for each session."""
     history.write(talk("one"))
     history.ingest()
     taken = tmp_path / "taken"
@@ -183,7 +183,7 @@ def test_a_folder_that_cannot_be_created_is_one_error(history: History, exporter
     assert taken.read_text() == "mine"
 
 
-def test_the_archive_is_no_export_folder(history: History, exporter: Exporter) -> None:
-    """Nothing is written among the copies."""
+def test_an_export_into_the_archive_is_refused(history: History, exporter: Exporter) -> None:
+    """An export never writes into the folder of the copies."""
     with pytest.raises(InvalidInput, match="inside the archive"):
         exporter.export([], history.home.archive / "out")

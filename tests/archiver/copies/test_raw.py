@@ -1,4 +1,4 @@
-"""Raw copies are exact, only grow, and are the only files that a path from a caller can reach."""
+"""Raw copies are exact, only grow, and are the only files that a caller's path can reach."""
 
 import errno
 import os
@@ -37,7 +37,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def source(path: Path, copied: Copied, archived: str = NAME) -> Source:
-    """Return the source that a row has after this copy."""
+    """Return the source with the recorded state of this copy."""
     found = copied.stat
     return Source("agent", path, archived, found.device, found.inode, found.mtime, found.size, copied.head, copied.tail)
 
@@ -50,7 +50,7 @@ def content(raw: RawArchive, archived: str = NAME) -> bytes:
 @given(st.lists(st.binary(max_size=9000), min_size=1, max_size=4))
 @example([b"", b"a" * 5000, b"b" * 5000])
 def test_a_copy_follows_its_file_byte_for_byte(pieces: list[bytes]) -> None:
-    """A copy equals its file after every append, and each state continues the previous one."""
+    """A copy equals its file after every append, and each state continues the previous state."""
     with TemporaryDirectory() as root:
         raw, path = RawArchive(Path(root, "archive")), Path(root, "file")
         path.write_bytes(b"")
@@ -66,8 +66,8 @@ def test_a_copy_follows_its_file_byte_for_byte(pieces: list[bytes]) -> None:
 
 
 @pytest.mark.parametrize("size", [0, 1, 4095, 4096, 4097, 8192, 9000])
-def test_a_rewrite_at_either_end_is_no_continuation(raw: RawArchive, file: Path, size: int) -> None:
-    """A changed or missing first or last byte means a rewrite, not an append."""
+def test_a_changed_beginning_or_end_is_a_rewrite(raw: RawArchive, file: Path, size: int) -> None:
+    """A changed or missing first or last byte indicates a rewrite instead of an append."""
     data = bytes(number % 251 for number in range(size))
     file.write_bytes(data)
     known = source(file, raw.copy(file, NAME))
@@ -80,7 +80,7 @@ def test_a_rewrite_at_either_end_is_no_continuation(raw: RawArchive, file: Path,
 
 
 def test_an_unreadable_file_counts_as_continued(raw: RawArchive, file: Path) -> None:
-    """A missing file is not taken for a rewritten one."""
+    """A missing file is not treated as rewritten."""
     known = source(file, raw.copy(file, NAME))
     file.unlink()
 
@@ -88,7 +88,7 @@ def test_an_unreadable_file_counts_as_continued(raw: RawArchive, file: Path) -> 
 
 
 def test_a_touched_or_replaced_file_is_changed(raw: RawArchive, file: Path) -> None:
-    """Another time, size or inode, or a shorter copy, makes a file count as changed."""
+    """A different time, size or inode, or a shorter copy, makes a file count as changed."""
     known = source(file, raw.copy(file, NAME))
     found = Stat.of(file)
     assert raw.is_unchanged(known, found)
@@ -115,29 +115,29 @@ def test_a_copy_never_loses_a_byte(raw: RawArchive, file: Path) -> None:
 
 
 def test_copies_are_readable_only_by_their_owner(raw: RawArchive, file: Path) -> None:
-    """Other users cannot read copies."""
+    """Other users have no permission to read copies."""
     raw.copy(file, NAME)
 
     assert stat.S_IMODE((raw.root / NAME).stat().st_mode) == 0o600
 
 
 def test_a_deleted_file_is_reported(raw: RawArchive, tmp_path: Path) -> None:
-    """The error names the file and the reason; no empty copy is left."""
+    """The error reports the file and the reason, and no empty copy remains."""
     with pytest.raises(SourceUnreadable, match="gone: deleted before it could be copied"):
         raw.copy(tmp_path / "gone", NAME)
     assert not raw.root.exists()
 
 
-def test_a_full_disk_is_an_error_of_the_file(raw: RawArchive, file: Path) -> None:
-    """The error of a copy that cannot be written has the reason."""
+def test_a_full_disk_is_reported_for_the_file(raw: RawArchive, file: Path) -> None:
+    """If a copy cannot be written, the error contains the reason."""
     (raw.root / NAME).mkdir(parents=True)
 
     with pytest.raises(SourceUnreadable, match="directory"):
         raw.copy(file, NAME)
 
 
-def test_a_name_is_free_unless_another_copy_has_it(raw: RawArchive, file: Path) -> None:
-    """Taken names and copies of other content get a number; a copy that the file continues is reused."""
+def test_names_of_other_copies_get_a_number(raw: RawArchive, file: Path) -> None:
+    """Names of other copies get a number; a copy is reused if the file begins with its content."""
     assert raw.free_name(NAME, set(), file) == NAME
     assert raw.free_name(NAME, {NAME, "claude-code/shop/one~2.jsonl"}, file) == "claude-code/shop/one~3.jsonl"
 
@@ -153,7 +153,7 @@ def test_a_name_is_free_unless_another_copy_has_it(raw: RawArchive, file: Path) 
 
 
 def compressed(raw: RawArchive, file: Path, data: bytes = b"one\n") -> Source:
-    """Return a source whose copy has this content and is compressed."""
+    """Return a source with a compressed copy of this content."""
     file.write_bytes(data)
     known = source(file, raw.copy(file, NAME))
     Copy(raw.root, NAME).compress()
@@ -161,7 +161,7 @@ def compressed(raw: RawArchive, file: Path, data: bytes = b"one\n") -> Source:
 
 
 def test_compression_changes_no_content(raw: RawArchive, file: Path) -> None:
-    """The name, the content and the state of the file stay the same."""
+    """Compression changes neither the name and content of a copy nor the recorded state of the file."""
     known = compressed(raw, file)
 
     assert raw.is_unchanged(known, Stat.of(file))
@@ -172,7 +172,7 @@ def test_compression_changes_no_content(raw: RawArchive, file: Path) -> None:
 
 
 def test_a_touched_file_leaves_its_copy_compressed(raw: RawArchive, file: Path) -> None:
-    """A file without new content does not decompress its copy."""
+    """Archiving a file without new content does not decompress its copy."""
     known = compressed(raw, file, b"a" * 9000)
     file.touch()
 
@@ -195,7 +195,7 @@ def test_a_compressed_copy_is_decompressed_when_its_file_grows(raw: RawArchive, 
     assert not (raw.root / (NAME + COMPRESSED_SUFFIX)).exists()
 
 
-def test_a_rewritten_file_leaves_a_compressed_copy_alone(raw: RawArchive, file: Path) -> None:
+def test_a_rewritten_file_leaves_its_compressed_copy_unchanged(raw: RawArchive, file: Path) -> None:
     """The earlier content stays compressed under its name; the new content gets another name."""
     known = compressed(raw, file)
     file.write_bytes(b"other\n")
@@ -228,7 +228,7 @@ def test_a_damaged_copy_is_replaced_while_its_file_exists(
 
 
 def test_a_damaged_copy_stays_if_the_disk_is_full(raw: RawArchive, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The damaged copy keeps its place until a new one is complete."""
+    """The damaged copy stays under its name until a new copy is complete."""
     compressed(raw, file)
     path = raw.root / (NAME + COMPRESSED_SUFFIX)
     path.write_bytes(path.read_bytes()[:-20])
@@ -251,7 +251,7 @@ def test_a_damaged_copy_stays_if_the_disk_is_full(raw: RawArchive, file: Path, m
 
 
 def test_a_damaged_copy_is_never_reused(raw: RawArchive, file: Path) -> None:
-    """A file never continues an unreadable copy: it gets its own name."""
+    """A file with an unreadable copy gets a new copy under another name."""
     compressed(raw, file)
     (raw.root / (NAME + COMPRESSED_SUFFIX)).write_bytes(b"")
 
@@ -264,8 +264,8 @@ def test_no_copy_gets_a_name_with_the_compressed_suffix(raw: RawArchive, file: P
 
 
 @pytest.mark.parametrize("form", ["uncompressed", "compressed"])
-def test_lines_are_read_from_any_earlier_line(raw: RawArchive, file: Path, form: str) -> None:
-    """Lines are found by number, from any known line before them."""
+def test_lines_are_found_from_any_earlier_line(raw: RawArchive, file: Path, form: str) -> None:
+    """Reading by line number can start at any known earlier line."""
     lines = [b"%d\n" % number for number in range(1, 1001)]
     file.write_bytes(b"".join(lines))
     raw.copy(file, NAME)
@@ -280,7 +280,7 @@ def test_lines_are_read_from_any_earlier_line(raw: RawArchive, file: Path, form:
 
 @pytest.fixture
 def inside(raw: RawArchive, file: Path) -> Path:
-    """Return a copy; there are a secret outside the archive, and links to it inside."""
+    """Create a copy, a secret outside the archive, and links to the secret inside; return the copy."""
     raw.copy(file, NAME)
     secret = raw.root.parent / "secret"
     secret.mkdir()
@@ -301,7 +301,7 @@ def test_a_copy_has_a_relative_and_an_absolute_path(raw: RawArchive, inside: Pat
 
 
 def test_an_archive_behind_a_link_works(raw: RawArchive, inside: Path, tmp_path: Path) -> None:
-    """A home that is a symbolic link, as temporary folders are on some systems, serves its files."""
+    """Files are readable if the home is a symbolic link, such as a temporary folder on some systems."""
     (tmp_path / "link").symlink_to(raw.root)
     linked = RawArchive(tmp_path / "link")
 
@@ -348,7 +348,7 @@ REFUSED = [
 
 @pytest.mark.parametrize("path", REFUSED, ids=range(len(REFUSED)))
 def test_nothing_outside_the_archive_is_reachable(raw: RawArchive, inside: Path, path: str) -> None:
-    """Paths out of the archive, links, folders, special files and invalid names get the same answer."""
+    """Paths out of the archive, links, folders, special files and invalid names raise the same error."""
     assert inside.exists()
     for asked in (path, f"{raw.root}/{path}"):
         with pytest.raises(PathOutsideArchive) as refused:
@@ -356,8 +356,8 @@ def test_nothing_outside_the_archive_is_reachable(raw: RawArchive, inside: Path,
         assert str(refused.value) == f"File not found: {asked}"
 
 
-def test_a_missing_archive_has_no_file(raw: RawArchive) -> None:
-    """Before the first copy, every path gets the same answer."""
+def test_a_missing_archive_contains_no_file(raw: RawArchive) -> None:
+    """Before the first copy, every path raises the same error."""
     with pytest.raises(PathOutsideArchive):
         raw.resolve(NAME)
 
@@ -373,7 +373,7 @@ def traversals() -> Iterator[str]:
 
 @pytest.mark.skipif(not (SHARED / "hostile" / "payloads.tar.gz").exists(), reason="needs the list of payloads")
 def test_published_path_traversals_fail(raw: RawArchive, inside: Path) -> None:
-    """No payload of the public lists leads out of the archive."""
+    """No payload of the public lists reaches a file outside the archive."""
     assert inside.exists()
     payloads = list(traversals())
     assert len(payloads) > 1000
@@ -392,7 +392,7 @@ steps = st.sampled_from(
 
 @given(st.lists(steps, max_size=8).map("/".join) | st.text(max_size=30), st.booleans())
 def test_every_reachable_path_is_a_copy(path: str, whole: bool) -> None:
-    """Any path gets either the same refusal or a regular file of the archive under its own name."""
+    """Any path raises the same error or returns a regular file inside the archive."""
     with TemporaryDirectory() as folder:
         raw, secret = RawArchive(Path(folder, "archive")), Path(folder, "secret")
         secret.mkdir()

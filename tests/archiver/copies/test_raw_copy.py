@@ -1,4 +1,4 @@
-"""A copy has two storage formats, and every byte exists at every moment of a change between them."""
+"""A copy has two storage formats, and a format change keeps every byte readable throughout."""
 
 import os
 import shutil
@@ -37,7 +37,7 @@ def files(root: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("data", [b"", b"one", DATA], ids=["empty", "short", "long"])
-def test_compression_and_decompression(tmp_path: Path, data: bytes) -> None:
+def test_both_formats_have_the_same_content(tmp_path: Path, data: bytes) -> None:
     """In both formats, a copy has the same bytes and size, and only its owner can read it."""
     copy = written(tmp_path, data)
 
@@ -53,8 +53,8 @@ def test_compression_and_decompression(tmp_path: Path, data: bytes) -> None:
     assert copy.path.stat().st_mode & 0o077 == 0
 
 
-def test_a_missing_copy(tmp_path: Path) -> None:
-    """A missing copy is empty, and no operation creates it."""
+def test_a_missing_copy_is_empty(tmp_path: Path) -> None:
+    """A missing copy has size 0, and no operation creates it."""
     copy = Copy(tmp_path, NAME)
 
     assert copy.size() == 0
@@ -63,8 +63,8 @@ def test_a_missing_copy(tmp_path: Path) -> None:
         copy.open()
 
 
-def test_an_open_file_outlives_a_change_of_format(tmp_path: Path) -> None:
-    """A reader keeps its file while the format changes."""
+def test_an_open_file_remains_readable_after_a_format_change(tmp_path: Path) -> None:
+    """An open copy remains readable while its format changes."""
     copy = written(tmp_path)
     with copy.open() as uncompressed:
         uncompressed.read(100)
@@ -76,7 +76,7 @@ def test_an_open_file_outlives_a_change_of_format(tmp_path: Path) -> None:
 
 
 def test_a_copy_is_found_while_its_format_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A copy that is decompressed at the moment of opening is not missing."""
+    """Opening succeeds if the copy is decompressed at the same moment."""
     copy = written(tmp_path)
     copy.compress()
 
@@ -94,7 +94,7 @@ def test_a_copy_is_found_while_its_format_changes(tmp_path: Path, monkeypatch: p
 def test_a_compressed_file_that_reads_back_differently_is_discarded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: int
 ) -> None:
-    """A faulty disk costs no byte: the uncompressed file stays."""
+    """If the compressed file does not restore the original bytes, the uncompressed file stays."""
     copy, sync = written(tmp_path), os.fsync
 
     def garble(descriptor: int) -> None:
@@ -113,7 +113,7 @@ def test_a_compressed_file_that_reads_back_differently_is_discarded(
 
 
 def test_a_damaged_compressed_file_is_not_decompressed(tmp_path: Path) -> None:
-    """A file with lost content stays as it is."""
+    """A compressed file with lost content stays unchanged."""
     copy = written(tmp_path)
     copy.compress()
     data = bytearray(copy.compressed_path.read_bytes())
@@ -127,7 +127,7 @@ def test_a_damaged_compressed_file_is_not_decompressed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("work", ["compress", "decompress"])
 def test_a_copy_survives_a_kill_at_any_moment(tmp_path: Path, work: str) -> None:
-    """A process killed before any change of the disk loses no byte; the next one completes the work."""
+    """A process killed before any disk change loses no byte, and the next process completes the change."""
     changes = fuse.steps(run(work, tmp_path / "calm", 0))
     assert changes >= 6
     root = tmp_path / "killed"
@@ -146,7 +146,7 @@ def test_a_copy_survives_a_kill_at_any_moment(tmp_path: Path, work: str) -> None
 
 
 def run(work: str, root: Path, at: int) -> subprocess.CompletedProcess[str]:
-    """Run a process that compresses a copy, or decompresses a compressed one."""
+    """Run a process that compresses a copy or decompresses a compressed copy."""
     shutil.rmtree(root, ignore_errors=True)
     copy = written(root)
     if work == "decompress":

@@ -1,1 +1,1 @@
-"""Does the store keep what it was given?"""
+"""Tests of the database: connection, migrations and tables."""

@@ -1,4 +1,4 @@
-"""Fixtures of the tests of the store."""
+"""Fixtures for tests of the store."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +10,7 @@ from palaver.archiver.store import Store
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """Path of the database of this test."""
+    """Path of the test database."""
     return tmp_path / "palaver.db"
 
 

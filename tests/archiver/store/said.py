@@ -1,4 +1,4 @@
-"""Small values to store, and their session and source."""
+"""Small values to store, with their session and source."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from palaver.core.observation import Observation, ObservationType
 
 
 def exchange(ordinal: int, *texts: str, end: int | None = None) -> Exchange:
-    """Return an exchange on ten lines of ten bytes, whose first text is the prompt and whose others are the answer."""
+    """Return an exchange of ten lines with ten bytes each; the first text is the prompt, the others are the answer."""
     first = 10 * ordinal + 1
     turns = tuple(
         Turn(
@@ -26,12 +26,12 @@ def exchange(ordinal: int, *texts: str, end: int | None = None) -> Exchange:
 
 
 def learned(title: str, **values: object) -> Observation:
-    """Return a decision."""
+    """Return a decision with this title."""
     return Observation(ObservationType.DECISION, title, **values)  # type: ignore[arg-type]
 
 
 def source(name: str, session: int | None = None) -> Source:
-    """Return a source of a hundred bytes."""
+    """Return a source with a size of a hundred bytes."""
     return Source(
         agent="claude-code",
         path=Path(f"/history/{name}.jsonl"),
@@ -47,11 +47,11 @@ def source(name: str, session: int | None = None) -> Source:
 
 
 def begun(store: Store, name: str = "one") -> tuple[int, int]:
-    """Store a new session with a new source; return their numbers."""
+    """Store a new session with a new source; return their IDs."""
     session = store.sessions.save(Session("claude-code", name))
     return session, store.sources.save(source(name, session))
 
 
 def keys(store: Store) -> dict[int, int]:
-    """Return the key of each stored exchange by ordinal."""
+    """Return the keys of the stored exchanges by ordinal."""
     return {found.exchange.ordinal: key for key, found in store.exchanges.load(store.items.all_keys()).items()}

@@ -1,4 +1,4 @@
-"""One process at a time makes a backup, and a killed process leaves nothing behind."""
+"""Only one process at a time makes a backup, and a killed process leaves no files permanently."""
 
 from contextlib import closing
 from pathlib import Path
@@ -26,8 +26,8 @@ def test_an_unfinished_copy_is_removed(path: Path) -> None:
     assert today.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_backup_by_another_process_is_not_repeated(path: Path) -> None:
-    """The store neither waits for it nor reports a problem."""
+def test_a_backup_in_another_process_is_not_repeated(path: Path) -> None:
+    """If another process is making a backup, the store continues without waiting or reporting a problem."""
     with Store.create(path) as store, Store.open(path) as other:
         with store.leases.hold(BACKUP):
             other.back_up()
@@ -41,7 +41,7 @@ def has_checksums(path: Path) -> bool:
 
 
 def test_only_a_database_without_page_checksums_is_rewritten(path: Path) -> None:
-    """The first backup after an upgrade adds them; a new database has them from its first page on."""
+    """The first backup after an upgrade adds page checksums; a new database has them from its first page on."""
     plain = apsw.Connection(str(path), vfs="unix")
     for step in MIGRATIONS:
         plain.execute(step)

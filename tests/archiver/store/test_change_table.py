@@ -11,7 +11,7 @@ from palaver.core.errors import StoreError
 
 
 def test_numbers_are_never_reused(path: Path) -> None:
-    """Numbers continue to rise after the newest entries were deleted and the store was opened again."""
+    """Numbers continue to rise after the newest entries were deleted and the store was reopened."""
     with Store.create(path) as store:
         store.changes.log(Entity.ITEM, [1, 2, 3])
         last = store.changes.last()
@@ -23,6 +23,6 @@ def test_numbers_are_never_reused(path: Path) -> None:
 
 
 def test_only_known_kinds_of_change_are_logged(store: Store) -> None:
-    """The schema refuses any other kind."""
+    """The schema rejects other kinds of change."""
     with pytest.raises(StoreError):
         store._database.run("INSERT INTO change (entity, id) VALUES ('other', 1)")

@@ -1,4 +1,4 @@
-"""The store does not depend on correct clocks."""
+"""The store works correctly with wrong clocks."""
 
 import os
 import subprocess
@@ -35,14 +35,16 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 def taken_elsewhere(folder: Path) -> str:
-    """Return the reply to another process that asks for the lease."""
+    """Return the reply to another process that requests the lease."""
     command = [sys.executable, "-c", TAKE, str(folder / "palaver.db")]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
 
 @pytest.mark.parametrize("jump", [-YEARS, YEARS, -1], ids=["back ten years", "on ten years", "back a moment"])
-def test_no_lease_is_held_twice(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jump: int) -> None:
-    """Whatever the clock shows, no other process gets a lease before it is released."""
+def test_a_lease_has_one_holder_with_any_clock(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jump: int
+) -> None:
+    """With any clock time, no other process gets a lease before it is released."""
     with store.leases.hold("index") as lease:
         monkeypatch.setattr(lease_table, "now", lambda: now() + jump)
         assert taken_elsewhere(tmp_path) == "held"
@@ -57,8 +59,8 @@ def test_no_lease_is_held_twice(store: Store, tmp_path: Path, monkeypatch: pytes
         assert later.epoch == lease.epoch + 2
 
 
-def test_changes_are_in_order_of_their_numbers(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The last change comes last, whatever the clock showed."""
+def test_changes_are_ordered_by_number(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Changes are ordered by number, regardless of the clock time."""
     for number, jump in enumerate((0, -YEARS, YEARS, 0), 1):
         monkeypatch.setattr(time, "time_ns", lambda jump=jump: (1_770_000_000_000 + jump) * 1_000_000)
         with store.transaction():
@@ -68,7 +70,7 @@ def test_changes_are_in_order_of_their_numbers(store: Store, monkeypatch: pytest
 
 
 def test_instants_do_not_depend_on_the_time_zone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An hour that a time zone repeats or skips is the same instant as elsewhere."""
+    """Parsed times do not depend on the local time zone, even in hours that the zone repeats or skips."""
     texts = ("2026-03-29T02:30:00", "2026-10-25T02:30:00", "2026-10-25T02:30:00+02:00")
     before = [parse_instant(text) for text in texts], day_start("2026-10-25")
     monkeypatch.setenv("TZ", "Europe/Berlin")

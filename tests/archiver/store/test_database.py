@@ -19,7 +19,7 @@ from palaver.core.errors import StoreBusy, StoreCorrupt, StoreError, StoreMissin
 
 
 def test_opening_never_creates_an_archive(path: Path) -> None:
-    """A wrong path is an error with a remedy, not an empty archive."""
+    """Opening a wrong path raises an error with a remedy and creates no archive."""
     with pytest.raises(StoreMissing, match="no archive at") as missing:
         Store.open(path)
 
@@ -64,17 +64,17 @@ def test_commits_survive_a_power_loss(store: Store) -> None:
     ],
 )
 def test_the_write_ahead_log_needs_a_safe_sqlite(version: str, *, safe: bool) -> None:
-    """Releases with the WAL-reset race keep the rollback journal."""
+    """SQLite releases with the WAL-reset race use the rollback journal."""
     assert _wal_is_safe(version) is safe
 
 
 def test_the_bundled_sqlite_is_safe() -> None:
-    """The library that the package installs has no WAL-reset race."""
+    """The installed SQLite library does not have the WAL-reset race."""
     assert _wal_is_safe(apsw.sqlite_lib_version())
 
 
 def test_the_files_are_private(store: Store, path: Path) -> None:
-    """Only the owner may read the database and the files beside it, from their creation on."""
+    """From their creation on, only the owner has permission to read the database and the files beside it."""
     store.sessions.save(Session("claude-code", "one"))
     files = list(path.parent.iterdir())
 
@@ -83,7 +83,7 @@ def test_the_files_are_private(store: Store, path: Path) -> None:
 
 
 def test_a_transaction_is_atomic(store: Store) -> None:
-    """An error in the block undoes everything, and the store stays usable."""
+    """An error in the block undoes all writes, and the store remains usable."""
 
     def fail() -> None:
         with store.transaction():
@@ -100,7 +100,7 @@ def test_a_transaction_is_atomic(store: Store) -> None:
 
 
 def test_other_connections_see_only_committed_changes(store: Store, path: Path) -> None:
-    """Another connection sees a transaction after its commit, and can read before it without waiting."""
+    """Another connection sees a transaction after its commit, and can read earlier content without waiting."""
     with Store.open(path) as other:
         with store.transaction():
             store.sessions.save(Session("claude-code", "one"))
@@ -109,7 +109,7 @@ def test_other_connections_see_only_committed_changes(store: Store, path: Path) 
 
 
 def test_a_transaction_that_sqlite_rolled_back_is_over(store: Store) -> None:
-    """If SQLite rolls back by itself, as on a full disk, its error is the one that is raised."""
+    """If SQLite rolls back by itself, for example on a full disk, SQLite's error is raised."""
 
     def collide() -> None:
         with store.transaction():
@@ -125,7 +125,7 @@ def test_a_transaction_that_sqlite_rolled_back_is_over(store: Store) -> None:
 
 
 def test_a_full_disk_loses_nothing(store: Store) -> None:
-    """A write without space fails; stored content stays, and writes succeed once there is space."""
+    """A write to a full disk fails and keeps stored content; writes succeed again when space is free."""
     store.sessions.save(Session("claude-code", "one"))
     pages = store._database.number("PRAGMA page_count")
     store._database.run(f"PRAGMA max_page_count = {pages}")
@@ -145,8 +145,8 @@ def test_a_full_disk_loses_nothing(store: Store) -> None:
     assert store.sessions.count() == 2
 
 
-def test_waiting_for_another_writer_ends(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A database that stays locked is busy, not corrupt, and the error names the waiting time."""
+def test_a_permanent_lock_raises_an_error(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A database that stays locked is reported as busy, and the error contains the waiting time."""
     monkeypatch.setattr(database, "BUSY_MS", 20)
     with Store.create(path) as one, Store.open(path) as two:
         with one.transaction(), pytest.raises(StoreBusy, match="stayed locked"), two.transaction():
@@ -157,7 +157,7 @@ def test_waiting_for_another_writer_ends(path: Path, monkeypatch: pytest.MonkeyP
     assert one._database.path == path
 
 
-def test_a_short_lock_is_waited_for(store: Store, path: Path) -> None:
+def test_writers_wait_for_a_short_lock(store: Store, path: Path) -> None:
     """A short lock delays other writers without an error."""
     program = (
         "import sys; from pathlib import Path; from palaver.archiver.store import Store; "
@@ -176,8 +176,8 @@ def test_a_short_lock_is_waited_for(store: Store, path: Path) -> None:
     assert store.sessions.count() == 150
 
 
-def test_many_processes_may_create_at_once(path: Path) -> None:
-    """Processes that start together on a new home create one archive without errors."""
+def test_processes_can_create_an_archive_at_once(path: Path) -> None:
+    """Processes that start at once in a new home create one archive without errors."""
     program = (
         "import sys; from pathlib import Path; from palaver.archiver.store import Store; "
         "Store.create(Path(sys.argv[1]))"
@@ -192,7 +192,7 @@ def test_many_processes_may_create_at_once(path: Path) -> None:
         assert store._database.one("PRAGMA integrity_check") == ("ok",)
 
 
-def test_a_damaged_file_is_left_as_it_is(path: Path) -> None:
+def test_a_damaged_file_is_not_changed(path: Path) -> None:
     """A file that is not a database is reported as corrupt and not changed."""
     path.write_bytes(b"this is no database, but it may be all there is" * 100)
     before = path.read_bytes()
@@ -203,8 +203,8 @@ def test_a_damaged_file_is_left_as_it_is(path: Path) -> None:
     assert path.read_bytes() == before
 
 
-def test_a_damaged_page_is_corruption(path: Path) -> None:
-    """Damage found only while reading is reported as corrupt, too."""
+def test_a_damaged_page_is_reported_as_corrupt(path: Path) -> None:
+    """Damage that is found only while reading is also reported as corrupt."""
     with Store.create(path) as store:
         for number in range(200):
             store.sessions.save(Session("claude-code", f"s{number}", title="x" * 200))
@@ -217,7 +217,7 @@ def test_a_damaged_page_is_corruption(path: Path) -> None:
 
 
 def test_an_unusable_path_is_an_error(tmp_path: Path) -> None:
-    """A missing folder, or a folder in place of the file, is a `StoreError`."""
+    """A missing folder, or a folder at the path of the file, raises `StoreError`."""
     with pytest.raises(StoreError):
         Store.create(tmp_path / "missing" / "palaver.db")
     with pytest.raises(StoreError):
@@ -227,12 +227,12 @@ def test_an_unusable_path_is_an_error(tmp_path: Path) -> None:
 
 
 def test_a_wrong_statement_is_a_store_error(store: Store) -> None:
-    """No error of the database library reaches a caller."""
+    """Errors of the database library are translated before they reach a caller."""
     with pytest.raises(StoreError, match="no such table"):
         store._database.rows("SELECT * FROM nowhere")
 
 
-def test_closing_twice_is_fine(path: Path) -> None:
+def test_closing_twice_is_allowed(path: Path) -> None:
     """A second close has no effect."""
     made = Database.create(path)
     made.close()
@@ -240,12 +240,12 @@ def test_closing_twice_is_fine(path: Path) -> None:
 
 
 def may_not(*_: object) -> bool:
-    """Deny every permission; real permissions would not stop a test run by an administrator."""
+    """Deny every permission. Real permissions would not restrict a test run by an administrator."""
     return False
 
 
 def test_a_database_in_an_unwritable_folder_is_read(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Reading creates no file beside it; writing fails with a remedy; an older schema is refused."""
+    """Reading creates no file beside the database; writing fails with a remedy; an older schema is refused."""
     with Store.create(path) as made, made.transaction():
         made.sessions.save(Session("codex", "one"))
     before = sorted(path.parent.iterdir())
@@ -261,12 +261,12 @@ def test_a_database_in_an_unwritable_folder_is_read(path: Path, monkeypatch: pyt
     older = apsw.Connection(str(path))
     older.execute("PRAGMA user_version = 3")
     older.close()
-    with pytest.raises(StoreError, match="schema of the database is older"):
+    with pytest.raises(StoreError, match="database has an older schema"):
         Store.open(path)
 
 
 def test_a_write_ahead_log_is_always_read(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A database with a log is opened with it, because the file alone is incomplete."""
+    """A database with a write-ahead log is opened with the log, because the file alone is incomplete."""
     with Store.create(path) as store:
         monkeypatch.setattr(os, "access", may_not)
         with store.transaction():

@@ -1,4 +1,4 @@
-"""Documents in the store: chunks are items, and every change of one is logged."""
+"""Document chunks are items, and every change of a chunk is logged."""
 
 from pathlib import Path
 
@@ -24,7 +24,7 @@ def texts(store: Store, wanted: DocumentFilter) -> list[str]:
 
 
 def test_a_chunk_is_loaded_as_it_was_stored(store: Store) -> None:
-    """Every field is equal."""
+    """Every field of a chunk is loaded as it was stored."""
     chunk = Chunk("text", ChunkKind.CODE, 2, 3, 4, "A > B", "method", "A.b", "def b(self)")
     with store.transaction():
         [key] = store.documents.replace(Document(A, "docs", "python", b"", 7), [chunk])
@@ -58,7 +58,7 @@ def test_a_chunk_is_loaded_as_it_was_stored(store: Store) -> None:
     ],
 )
 def test_filters_combine(store: Store, wanted: DocumentFilter, found: list[str]) -> None:
-    """A folder matches files below it, not paths with an equal prefix; store and filter agree."""
+    """A folder filter matches only files below the folder, and the store agrees with the filter's `admits`."""
     put(store, A, "one", "two")
     put(store, A, "one", namespace="other")
     put(store, B, "code")
@@ -67,8 +67,8 @@ def test_filters_combine(store: Store, wanted: DocumentFilter, found: list[str])
     assert [held.chunk.text for held in store.documents.select(DocumentFilter()) if wanted.admits(held)] == found
 
 
-def test_deleting_is_logged_and_leaves_the_others(store: Store) -> None:
-    """By file, folder or namespace; deleted files leave the queue, too."""
+def test_deleting_documents_is_logged_and_keeps_other_documents(store: Store) -> None:
+    """Documents are deleted by file, folder or namespace, and deleted files also leave the queue."""
     one, other = put(store, A, "one", "two"), put(store, B, "code")
     before = store.changes.last()
     with store.transaction():
@@ -83,7 +83,7 @@ def test_deleting_is_logged_and_leaves_the_others(store: Store) -> None:
 
 
 def test_a_document_that_lost_a_chunk_is_read_again(store: Store) -> None:
-    """Its digest is cleared; a document without chunks is deleted."""
+    """If a chunk is deleted, the digest of its document is cleared; a document without chunks is deleted."""
     one, two = put(store, A, "one", "two")
     with store.transaction():
         assert store.documents.delete_chunks([one, 99]) == [one]
@@ -96,7 +96,7 @@ def test_a_document_that_lost_a_chunk_is_read_again(store: Store) -> None:
 
 
 def test_a_moved_chunk_keeps_its_vectors(store: Store) -> None:
-    """Its content is equal, so it is not embedded again; its new position is logged."""
+    """A moved chunk with equal content is not embedded again, and its new position is logged."""
     [one] = put(store, A, "one")
     with store.transaction():
         store.vectors.replace("model", {one: {0: Embedded(b"vector")}})
@@ -111,7 +111,7 @@ def test_a_moved_chunk_keeps_its_vectors(store: Store) -> None:
 
 
 def test_a_file_is_queued_once(store: Store) -> None:
-    """Queuing a file again has no effect, except that a failed file is tried again."""
+    """Queuing a file again has no effect, except that a failed file is retried."""
     file = Queued(A, "docs", A.parent)
     with store.transaction():
         store.documents.queue([file, file])

@@ -1,4 +1,4 @@
-"""Edits name the exchanges that changed a file, including those archived by earlier versions."""
+"""Edits list the exchanges that changed a file, including exchanges archived by earlier versions."""
 
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from ..history import ORIGINAL, History
 
 
 def session(*paths: str) -> list[dict[str, Any]]:
-    """Return a conversation that writes these files, one in each exchange."""
+    """Return a conversation that writes these files, one file in each exchange."""
     place = {"sessionId": ORIGINAL, "cwd": "/home/demo/shop"}
     rows: list[dict[str, Any]] = []
     for number, path in enumerate(paths):
@@ -30,7 +30,7 @@ def session(*paths: str) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def history(tmp_path: Path) -> History:
-    """An archived session that wrote four files."""
+    """Archived session that wrote four files."""
     history = History(tmp_path)
     history.write(session("/home/demo/shop/a.py", "b.py", "C:\\work\\a.py", "/home/demo/shop/aa.py"))
     history.ingest()
@@ -38,12 +38,12 @@ def history(tmp_path: Path) -> History:
 
 
 def names(edits: list[Edit]) -> list[str]:
-    """Return the paths as the agent named them."""
+    """Return the paths of edits in the agent's spelling."""
     return [edit.path for edit in edits]
 
 
 def test_a_file_is_found_by_its_name(history: History) -> None:
-    """In any folder, with any separator; a name with an equal suffix does not match, and names are no patterns."""
+    """A name matches in any folder, with any separator; suffixes and patterns do not match."""
     edits = history.store.edits
 
     assert sorted(names(edits.of_names(["a.py"], 10))) == ["/home/demo/shop/a.py", "C:\\work\\a.py"]
@@ -52,8 +52,8 @@ def test_a_file_is_found_by_its_name(history: History) -> None:
     assert len(edits.of_names(["a.py", "b.py"], 2)) == 2
 
 
-def test_the_newest_are_listed_by_session(history: History) -> None:
-    """The last exchange comes first, with its folder."""
+def test_edits_of_a_session_are_listed_newest_first(history: History) -> None:
+    """The edits of a session are listed newest first, with their folders."""
     newest = history.store.edits.newest(None)
 
     assert names(newest) == ["/home/demo/shop/aa.py", "C:\\work\\a.py", "b.py", "/home/demo/shop/a.py"]
@@ -71,7 +71,7 @@ def test_a_deleted_exchange_has_no_edits(history: History) -> None:
     assert len(history.store.edits.newest(None)) == 3
 
 
-def test_a_migration_finds_earlier_edits(history: History) -> None:
+def test_a_migration_adds_earlier_edits(history: History) -> None:
     """Migrating the schema adds the edits of all stored exchanges."""
     before = history.store.edits.newest(None)
     step = next(number for number, sql in enumerate(MIGRATIONS) if "CREATE TABLE edited" in sql)

@@ -1,4 +1,4 @@
-"""Exchanges are loaded as they were stored, and equal ones keep their key."""
+"""Exchanges are loaded as they were stored, and equal exchanges keep their keys."""
 
 import pytest
 from hypothesis import given, settings
@@ -10,7 +10,7 @@ from palaver.core.conversation import Exchange, Kind, Span, Speaker, Turn
 
 from .said import begun, exchange, keys, learned
 
-# What the readers promise of a text: no lone surrogates, no NUL.
+# Readers guarantee texts without lone surrogates and NUL characters.
 text = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
 moment = st.none() | st.integers(0, 2**53)
 turn = st.builds(
@@ -59,7 +59,7 @@ def test_a_stored_exchange_is_the_same_exchange(store: Store) -> None:
 
 
 def test_a_growing_exchange_keeps_its_key(store: Store) -> None:
-    """Only exchanges with other content are logged, observed and embedded again."""
+    """Only exchanges with changed content are logged, observed and embedded again."""
     session, source = begun(store)
     store.exchanges.replace(session, source, 0, [exchange(0, "a", "b"), exchange(1, "c")])
     before, mark = keys(store), store.changes.last()
@@ -75,7 +75,7 @@ def test_a_growing_exchange_keeps_its_key(store: Store) -> None:
     assert store.vectors.unembedded("model", 9) == [keys(store)[2], before[1]]
 
 
-def test_more_lines_without_text_are_no_change(store: Store) -> None:
+def test_more_lines_without_text_are_not_a_change(store: Store) -> None:
     """Bookkeeping lines after an exchange move its end without logging a change."""
     session, source = begun(store)
     store.exchanges.replace(session, source, 0, [exchange(0, "a", "b")])
@@ -86,8 +86,8 @@ def test_more_lines_without_text_are_no_change(store: Store) -> None:
     assert store.changes.since(mark) == []
 
 
-def test_deleted_exchanges_take_their_observations_with_them(store: Store) -> None:
-    """Their observations and vectors are deleted and logged, so that no index keeps them."""
+def test_deleting_exchanges_deletes_their_observations(store: Store) -> None:
+    """Observations and vectors of deleted exchanges are deleted and logged, so that indexes remove them."""
     session, source = begun(store)
     store.exchanges.replace(session, source, 0, [exchange(0, "a"), exchange(1, "b")])
     kept, gone = keys(store).values()
@@ -118,7 +118,7 @@ def test_sources_are_separate(store: Store) -> None:
 
 
 def test_keys_are_never_reused(store: Store) -> None:
-    """An issued id never names another item."""
+    """The ID of a deleted item is never issued to another item."""
     session, source = begun(store)
     store.exchanges.replace(session, source, 0, [exchange(0, "a"), exchange(1, "b")])
     before = set(store.items.all_keys())
@@ -131,15 +131,15 @@ def test_keys_are_never_reused(store: Store) -> None:
 @pytest.mark.parametrize(
     ("line", "found"), [(1, (0, 1, 0)), (10, (0, 1, 0)), (11, (1, 11, 100)), (20, (1, 11, 100)), (999, (1, 11, 100))]
 )
-def test_a_line_leads_to_its_exchange(store: Store, line: int, found: tuple[int, int, int]) -> None:
-    """Reading can begin at the exchange of any line."""
+def test_the_exchange_of_a_line_is_found(store: Store, line: int, found: tuple[int, int, int]) -> None:
+    """Reading can begin at the exchange that contains a line."""
     session, source = begun(store)
     store.exchanges.replace(session, source, 0, [exchange(0, "a"), exchange(1, "b")])
 
     assert store.exchanges.start_before(source, line) == found
 
 
-def test_a_line_before_all_exchanges_leads_to_the_start(store: Store) -> None:
+def test_a_line_before_all_exchanges_maps_to_the_start_of_the_file(store: Store) -> None:
     """Reading starts at the start of the file if no exchange begins before the line."""
     session, source = begun(store)
     assert store.exchanges.start_before(source, 5) == (0, 1, 0)
@@ -148,14 +148,14 @@ def test_a_line_before_all_exchanges_leads_to_the_start(store: Store) -> None:
     assert store.exchanges.start_before(source, 10) == (0, 1, 0)
 
 
-def test_unknown_keys_are_left_out(store: Store) -> None:
-    """Loading unknown keys, or none, is no error."""
+def test_unknown_keys_are_omitted(store: Store) -> None:
+    """Loading unknown keys, or no keys, raises no error."""
     assert store.exchanges.load([]) == {}
     assert store.exchanges.load([1, 2**62]) == {}
 
 
-def test_exchanges_wait_until_the_rules_observed_them(store: Store) -> None:
-    """With other rules every exchange waits again; the oldest comes first."""
+def test_exchanges_wait_until_rules_observe_them(store: Store) -> None:
+    """With new rules every exchange waits again, and the oldest exchange comes first."""
     session, source = begun(store)
     store.exchanges.replace(session, source, 0, [exchange(0, "a"), exchange(1, "b"), exchange(2, "c")])
     first, second, third = keys(store).values()

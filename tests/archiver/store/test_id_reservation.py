@@ -1,4 +1,4 @@
-"""An issued id is never issued again, not even by a restored database."""
+"""An issued ID is never issued again, even by a restored database."""
 
 import shutil
 from pathlib import Path
@@ -12,7 +12,7 @@ from .said import begun, exchange
 
 
 def give(path: Path, name: str, count: int) -> set[int]:
-    """Archive `count` exchanges; return their ids."""
+    """Archive `count` exchanges; return their IDs."""
     with Store.open(path) as store:
         before = set(store.items.all_keys())
         with store.transaction():
@@ -23,7 +23,7 @@ def give(path: Path, name: str, count: int) -> set[int]:
 
 @pytest.fixture
 def home(path: Path) -> Home:
-    """A home with copies and an empty database."""
+    """Home with copies and an empty database."""
     made = Home(path.parent)
     made.archive.mkdir()
     Store.create(path).close()
@@ -31,7 +31,7 @@ def home(path: Path) -> Home:
 
 
 def test_a_restored_database_issues_other_ids(home: Home, path: Path) -> None:
-    """A backup skips all ids that the lost database can have issued, once, and then continues without gaps."""
+    """A restored backup skips all possible IDs of the lost database once, then continues without gaps."""
     give(path, "yesterday", 5)
     shutil.copy2(path, path.with_name("backup"))
     lost = give(path, "today", 1_500)
@@ -45,7 +45,7 @@ def test_a_restored_database_issues_other_ids(home: Home, path: Path) -> None:
 
 
 def test_ids_have_no_needless_gaps(home: Home, path: Path) -> None:
-    """A current database continues with the next id, however often it is opened."""
+    """A current database continues with the next ID, however often it is opened."""
     given = [min(give(path, f"s{number}", 1)) for number in range(3)]
 
     assert given == [1, 2, 3]

@@ -1,4 +1,4 @@
-"""Items of all kinds have one sequence of ids."""
+"""Items of all kinds share one sequence of IDs."""
 
 from palaver.archiver.store import Store
 
@@ -6,7 +6,7 @@ from .said import begun, exchange, keys, learned
 
 
 def test_items_of_all_kinds_are_loaded_alike(store: Store) -> None:
-    """Each has its kind, session, time and exchange."""
+    """An item of any kind is loaded with its kind, session, time and exchange."""
     session, source = begun(store)
     store.exchanges.replace(session, source, 0, [exchange(1, "a")])
     asking = keys(store)[1]
@@ -22,7 +22,7 @@ def test_items_of_all_kinds_are_loaded_alike(store: Store) -> None:
 
 
 def test_an_issued_key_stays_issued(store: Store) -> None:
-    """This holds after the item was deleted: no key is issued twice."""
+    """A key remains issued after its item was deleted, so it is never issued again."""
     assert store.items.issued([1]) == set()
     session, source = begun(store)
     store.exchanges.replace(session, source, 0, [exchange(1, "a")])
@@ -37,7 +37,7 @@ def test_an_issued_key_stays_issued(store: Store) -> None:
 
 
 def test_any_number_of_items_is_loaded(store: Store) -> None:
-    """More keys than SQLite has parameters are loaded completely."""
+    """More keys than SQLite's limit of parameters are loaded completely."""
     session, source = begun(store)
     with store.transaction():
         store.exchanges.replace(session, source, 0, [exchange(ordinal, "a") for ordinal in range(1100)])

@@ -1,4 +1,4 @@
-"""A lease has one holder at a time, and a later lease fences an earlier one."""
+"""A lease has one holder at a time, and a later lease fences an earlier lease."""
 
 import signal
 import subprocess
@@ -34,8 +34,8 @@ def held(path: Path) -> "subprocess.Popen[str]":
     return holder
 
 
-def test_only_one_holds_a_lease(store: Store, path: Path) -> None:
-    """A second process is refused at once while the first one holds the lease."""
+def test_a_lease_has_one_holder(store: Store, path: Path) -> None:
+    """While one process holds the lease, a second process is refused immediately."""
     holder = held(path)
     with pytest.raises(LeaseHeld, match="archiver") as refused, store.leases.hold("archiver"):
         raise AssertionError
@@ -78,15 +78,15 @@ def test_a_later_holder_fences_an_earlier_one(store: Store) -> None:
 
 
 def test_an_error_releases_the_lease(store: Store) -> None:
-    """The end of the block releases the lease, for any reason."""
+    """Leaving the block releases the lease, even with an error."""
     with pytest.raises(ZeroDivisionError), store.leases.hold("archiver"):
         raise ZeroDivisionError
     with store.leases.hold("archiver") as lease:
         assert lease.epoch == 2
 
 
-def test_a_lock_that_cannot_be_opened_is_named(store: Store, path: Path) -> None:
-    """In a writable home with an unwritable lock, the error names the lock."""
+def test_a_lock_that_cannot_be_opened_is_reported(store: Store, path: Path) -> None:
+    """If only the lock file is unwritable, the error contains its path."""
     path.with_name("archiver.lock").mkdir()
 
     with pytest.raises(StoreError, match=r"archiver\.lock: Is a directory"), store.leases.hold("archiver"):
@@ -94,7 +94,7 @@ def test_a_lock_that_cannot_be_opened_is_named(store: Store, path: Path) -> None
 
 
 def test_a_patient_process_waits(store: Store, path: Path) -> None:
-    """A process with patience gets the lease on release, and is refused without one in time."""
+    """A process with patience gets the lease on its release; otherwise it is refused after the waiting time."""
     holder = held(path)
     with pytest.raises(LeaseHeld), store.leases.hold("archiver", patience=0.2):
         raise AssertionError
@@ -107,7 +107,7 @@ def test_a_patient_process_waits(store: Store, path: Path) -> None:
 
 
 def test_the_holder_of_a_lease_is_known(store: Store, path: Path) -> None:
-    """A lease has a holder only while it is held; asking does not take it."""
+    """A lease has a holder only while it is held, and a query for the holder does not acquire it."""
     assert store.leases.holder("archiver") is None
     holder = held(path)
 

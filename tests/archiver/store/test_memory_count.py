@@ -27,7 +27,7 @@ def test_a_count_is_the_length_of_the_list(
     states: tuple[MemoryState, ...],
     at: int | None,
 ) -> None:
-    """This holds for any filter at any instant."""
+    """The count equals the length of the list for any filter at any time."""
     path = tmp_path / "palaver.db"
     path.unlink(missing_ok=True)
     with Store.create(path) as store:

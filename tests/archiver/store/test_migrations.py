@@ -1,4 +1,4 @@
-"""An older archive is migrated completely or not at all; a newer one is refused."""
+"""An older archive is migrated completely or stays unchanged; a newer archive is refused."""
 
 # pyright: reportPrivateUsage=false
 
@@ -18,7 +18,7 @@ def version(store: Store) -> int:
 
 
 def test_a_new_archive_has_every_migration(store: Store) -> None:
-    """The file contains the number of migrations."""
+    """The file records the number of applied migrations."""
     assert version(store) == len(MIGRATIONS) > 0
 
 
@@ -35,7 +35,7 @@ def test_an_older_archive_is_migrated(path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_failing_migration_changes_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All missing migrations run in one transaction."""
+    """If one migration fails, all migrations of the transaction are undone."""
     with Store.create(path):
         pass
     steps = [*MIGRATIONS, "CREATE TABLE added (id INTEGER PRIMARY KEY)", "CREATE TABLE added (id INTEGER PRIMARY KEY)"]
@@ -51,7 +51,7 @@ def test_a_failing_migration_changes_nothing(path: Path, monkeypatch: pytest.Mon
 
 
 def test_an_archive_of_a_newer_palaver_is_refused(path: Path) -> None:
-    """Both ways of opening refuse it and name the upgrade command."""
+    """`open` and `create` refuse a newer archive and suggest the upgrade command."""
     with Store.create(path) as store:
         store._database.run(f"PRAGMA user_version = {len(MIGRATIONS) + 7}")
     for opened in (Store.open, Store.create):

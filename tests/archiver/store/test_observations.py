@@ -1,4 +1,4 @@
-"""Observations belong to an exchange, are replaced together, and keep their key while they are equal."""
+"""Observations belong to an exchange, are replaced together, and keep their keys while they are equal."""
 
 from palaver.archiver.store import Store
 from palaver.core.observation import Evidence, Observation, ObservationType
@@ -22,7 +22,7 @@ FULL = Observation(
 
 
 def asked(store: Store) -> tuple[int, int]:
-    """Store a session and an exchange of it; return their numbers."""
+    """Store a session with one exchange; return their IDs."""
     session, source = begun(store)
     store.exchanges.replace(session, source, 0, [exchange(0, "a")])
     return session, keys(store)[0]
@@ -54,7 +54,7 @@ def test_an_equal_observation_keeps_its_key(store: Store) -> None:
 
 
 def test_equal_observations_change_nothing(store: Store) -> None:
-    """Nothing is logged, but the exchange counts as observed by the new rules."""
+    """Replacing equal observations logs no change, but marks the exchange as observed by the new rules."""
     session, asking = asked(store)
     store.observations.replace(asking, session, [FULL], "rules-1")
     mark = store.changes.last()
@@ -64,8 +64,8 @@ def test_equal_observations_change_nothing(store: Store) -> None:
     assert store.exchanges.count_unobserved("rules-2") == 0
 
 
-def test_duplicates_are_stored_once(store: Store) -> None:
-    """Equal observations of one exchange are one, also after replacing them."""
+def test_duplicate_observations_are_stored_once(store: Store) -> None:
+    """Equal observations of an exchange are stored once, also after a replacement."""
     session, asking = asked(store)
     for _ in range(2):
         store.observations.replace(asking, session, [FULL, FULL], "rules-1")
@@ -73,8 +73,8 @@ def test_duplicates_are_stored_once(store: Store) -> None:
     assert [stored.observation for stored in store.observations.of_exchange(asking)] == [FULL]
 
 
-def test_an_exchange_without_observations_is_observed(store: Store) -> None:
-    """An exchange without observations does not wait again."""
+def test_an_exchange_without_observations_does_not_wait_again(store: Store) -> None:
+    """An exchange without observations counts as observed."""
     session, asking = asked(store)
     store.observations.replace(asking, session, [], "rules-1")
 
@@ -82,8 +82,8 @@ def test_an_exchange_without_observations_is_observed(store: Store) -> None:
     assert store.exchanges.count_unobserved("rules-1") == 0
 
 
-def test_types_are_counted(store: Store) -> None:
-    """The most frequent type comes first."""
+def test_observations_are_counted_by_type(store: Store) -> None:
+    """Types are counted with the most frequent type first."""
     session, asking = asked(store)
     store.observations.replace(asking, session, [FULL, learned("a"), learned("b")], "rules-1")
 

@@ -1,4 +1,4 @@
-"""Each project has a namespace of its own."""
+"""Each project has a separate namespace."""
 
 from pathlib import Path
 
@@ -13,13 +13,13 @@ from palaver.core.origin import Origin
 
 @pytest.fixture
 def ours(tmp_path: Path) -> Path:
-    """A project called repo."""
+    """Project with the name repo."""
     return repository(tmp_path / "ours" / "repo")
 
 
 @pytest.fixture
 def theirs(tmp_path: Path) -> Path:
-    """Another project of that name."""
+    """Another project with the name repo."""
     return repository(tmp_path / "theirs" / "repo")
 
 
@@ -30,8 +30,8 @@ def repository(folder: Path, remote: str = "") -> Path:
     return folder
 
 
-def test_the_first_project_has_the_plain_name_and_the_second_a_number(store: Store, ours: Path, theirs: Path) -> None:
-    """Each project keeps its name; asking for a name does not claim it."""
+def test_a_second_project_with_the_same_name_gets_a_number(store: Store, ours: Path, theirs: Path) -> None:
+    """Each project keeps its namespace, and a query for the namespace does not reserve it."""
     assert store.projects.namespace(theirs) == "project:repo"
     assert store.projects.claim(ours / ".git") == "project:repo"
     assert [store.projects.claim(theirs), store.projects.claim(theirs)] == ["project:repo-2", "project:repo-2"]
@@ -40,8 +40,8 @@ def test_the_first_project_has_the_plain_name_and_the_second_a_number(store: Sto
     assert store.projects.namesakes("repo") == {"project:repo", "project:repo-2"}
 
 
-def test_clones_of_one_remote_share_the_name(store: Store, tmp_path: Path) -> None:
-    """The names of folders do not matter; a repository that gets a remote later keeps its name."""
+def test_clones_of_a_remote_share_a_namespace(store: Store, tmp_path: Path) -> None:
+    """Folder names do not matter; a repository that gets a remote later keeps its namespace."""
     first = repository(tmp_path / "api")
     assert store.projects.claim(first) == "project:api"
     (first / ".git" / "config").write_text('[remote "origin"]\n\turl = git@x.org:me/api.git\n')
@@ -51,8 +51,8 @@ def test_clones_of_one_remote_share_the_name(store: Store, tmp_path: Path) -> No
     assert store.projects.claim(repository(tmp_path / "other" / "api", "https://x.org/you/api")) == "project:api-2"
 
 
-def test_a_path_that_another_repository_took_over_is_another_project(store: Store, tmp_path: Path) -> None:
-    """As in containers, where every project is in the same folder."""
+def test_another_repository_at_the_same_path_is_another_project(store: Store, tmp_path: Path) -> None:
+    """In containers, for example, different projects are at the same path."""
     place = repository(tmp_path / "workspace", "https://x.org/a")
     assert store.projects.claim(place) == "project:workspace"
     (place / ".git" / "config").write_text('[remote "origin"]\n\turl = https://x.org/b\n')
@@ -61,7 +61,7 @@ def test_a_path_that_another_repository_took_over_is_another_project(store: Stor
 
 
 def test_the_plain_name_belongs_to_the_first_project(store: Store, ours: Path, theirs: Path) -> None:
-    """A home from before names were claimed keeps its names, and a clone that is opened first does not take one."""
+    """Upgraded homes keep their namespaces, and a clone that is opened first does not take a namespace."""
     with store.transaction():
         store.sessions.save(Session("codex", "2", cwd=str(theirs), started=2))
         store.sessions.save(Session("codex", "1", cwd=str(ours / "src"), started=1))
@@ -72,7 +72,7 @@ def test_the_plain_name_belongs_to_the_first_project(store: Store, ours: Path, t
 
 
 def test_a_memory_of_the_user_counts_as_work(store: Store, ours: Path, theirs: Path) -> None:
-    """This holds without archived sessions, too."""
+    """A memory that the user stored counts as work in a project, even without archived sessions."""
     with store.transaction():
         stored = Memory("x", namespace="project:repo", project=str(ours), origin=Origin.HUMAN)
         store.memories.insert(stored, 3)
@@ -81,12 +81,12 @@ def test_a_memory_of_the_user_counts_as_work(store: Store, ours: Path, theirs: P
 
 
 def test_a_folder_without_a_name_has_no_project(store: Store) -> None:
-    """Its memories are global."""
+    """Memories from a folder without a name are global."""
     assert store.projects.claim(Path("/")) == "global"
 
 
 def test_earlier_memories_from_files_are_external_until_allowed(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An upgrade cannot know who wrote the files; memories of agents keep their origin, and the change is logged."""
+    """An upgrade treats files as external; memories of agents keep their origin, and the change is logged."""
     step = next(number for number, sql in enumerate(MIGRATIONS) if "CREATE TABLE allowed_folder" in sql)
     with monkeypatch.context() as patch:
         patch.setattr(database, "MIGRATIONS", MIGRATIONS[:step])

@@ -1,4 +1,4 @@
-"""Each conversation has one row under a number that never changes."""
+"""Each conversation has one row with an ID that never changes."""
 
 import pytest
 
@@ -33,7 +33,7 @@ def test_a_stored_session_is_the_same_session(store: Store) -> None:
 
 
 def test_agent_and_id_identify_a_session(store: Store) -> None:
-    """Saving again updates the row; an equal id of another agent is another session."""
+    """Saving again updates the row; an equal ID from another agent belongs to another session."""
     number = store.sessions.save(Session("claude-code", "one"))
     assert store.sessions.save(Session("claude-code", "one", title="Later")) == number
     assert store.sessions.save(Session("other", "one")) != number
@@ -41,8 +41,8 @@ def test_agent_and_id_identify_a_session(store: Store) -> None:
     assert store.sessions.count() == 2
 
 
-def test_numbers_follow_the_order_of_arrival(store: Store) -> None:
-    """Sessions are numbered in the order in which they are saved."""
+def test_session_ids_follow_the_order_of_arrival(store: Store) -> None:
+    """Sessions get rising IDs in the order in which they are saved."""
     names = ["b", "c", "a"]
     numbers = [store.sessions.save(Session("claude-code", name)) for name in names]
 

@@ -17,7 +17,7 @@ from .said import begun, source
 
 
 def test_a_stored_source_is_the_same_source(store: Store) -> None:
-    """Every field is loaded as it was stored, by path, by copy and by number; paths can have any bytes."""
+    """Every field is loaded as it was stored, by path, by copy and by ID; paths can contain any bytes."""
     session, _ = begun(store)
     saved = replace(
         source("two", session),
@@ -37,8 +37,8 @@ def test_a_stored_source_is_the_same_source(store: Store) -> None:
     assert store.sources.session_of(number) == session
 
 
-def test_saving_again_updates(store: Store) -> None:
-    """A source with an id keeps its row."""
+def test_saving_a_source_again_updates_its_row(store: Store) -> None:
+    """A source with an ID keeps its row."""
     saved = source("one")
     number = store.sources.save(saved)
     saved.size = 200
@@ -47,8 +47,8 @@ def test_saving_again_updates(store: Store) -> None:
     assert store.sources.load(number).size == 200
 
 
-def test_a_superseded_source_frees_its_path(store: Store) -> None:
-    """Its row and its copy stay; a path has one current source."""
+def test_a_superseded_source_releases_its_path(store: Store) -> None:
+    """The superseded source keeps its row and copy, and a path has one current source."""
     first = source("one")
     store.sources.save(first)
     second = replace(source("one"), archived="claude-code/shop/one~2.jsonl")
@@ -65,14 +65,14 @@ def test_a_superseded_source_frees_its_path(store: Store) -> None:
 
 
 def test_a_copy_belongs_to_one_source(store: Store) -> None:
-    """The schema refuses two sources with the same copy."""
+    """The schema rejects two sources with the same copy."""
     store.sources.save(source("one"))
     with pytest.raises(StoreError):
         store.sources.save(replace(source("two"), archived=source("one").archived))
 
 
 def test_records_belong_to_their_first_source(store: Store) -> None:
-    """A record keeps its place when others repeat it; unknown records are left out."""
+    """A record keeps its first source when other sources repeat it; unknown records are omitted."""
     _, one = begun(store)
     _, two = begun(store, "two")
     store.sources.own(one, {"a": 1, "b": 2})
@@ -88,7 +88,7 @@ def test_records_belong_to_their_first_source(store: Store) -> None:
 
 
 def test_any_number_of_records_is_looked_up_at_once(store: Store) -> None:
-    """The records of a long transcript are one query."""
+    """A single query looks up the records of a long transcript."""
     _, one = begun(store)
     lines = {f"record-{line}": line for line in range(100_000)}
     with store.transaction():
@@ -97,8 +97,8 @@ def test_any_number_of_records_is_looked_up_at_once(store: Store) -> None:
     assert store.sources.places([*lines, "unknown"]) == {record: (one, line) for record, line in lines.items()}
 
 
-def test_lines_are_counted_over_all_copies(store: Store) -> None:
-    """Coverage includes superseded sources, whose copies are kept."""
+def test_lines_are_counted_over_all_sources(store: Store) -> None:
+    """The counts include superseded sources, because their copies are kept."""
     assert (store.sources.totals(), store.sources.coverage()) == ((0, 0, 0, 0), Counter())
     first = replace(source("one"), parsed=90, pending=10, lines=3, coverage={"parsed": 2, "blank": 1})
     store.sources.save(first)
@@ -109,8 +109,8 @@ def test_lines_are_counted_over_all_copies(store: Store) -> None:
     assert store.sources.coverage() == {"parsed": 4, "blank": 1}
 
 
-def test_problems_are_kept_until_they_are_solved(store: Store) -> None:
-    """A file has only its latest problem; its name can have any bytes."""
+def test_problems_are_kept_until_they_are_resolved(store: Store) -> None:
+    """Only the latest problem of a file is kept; file names can contain any bytes."""
     bad, worse = Path(os.fsdecode(b"/h/\xff")), Path("/h/b")
     store.sources.report(worse, "first")
     store.sources.report(worse, "second")

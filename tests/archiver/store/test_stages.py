@@ -1,11 +1,11 @@
-"""Each stage has the time of its last success and its last problem."""
+"""Each stage records the time of its last success and its last problem."""
 
 from palaver.archiver.store import Store
 from palaver.core.errors import PalaverError
 
 
-def test_success_and_failure(store: Store) -> None:
-    """A stage fails until it succeeds again; its last problem is kept."""
+def test_a_stage_fails_until_it_succeeds_again(store: Store) -> None:
+    """A failed stage fails until its next success, and its last problem is kept."""
     store.stages.note("archive")
     store.stages.note("compress", [PalaverError("no space"), PalaverError("no rights"), PalaverError("no idea")])
     archive, compress = store.stages.all()

@@ -1,4 +1,4 @@
-"""A database that another user writes and this process may only read."""
+"""A process can read a database that another user writes."""
 
 # pyright: reportPrivateUsage=false
 
@@ -32,7 +32,7 @@ with getattr(Store, how)(Path(path)) as store:
 
 @contextmanager
 def writing(path: Path) -> Generator[Store]:
-    """Open a store for writing; afterwards its folder is read-only."""
+    """Open a store for writing, then make its folder read-only."""
     let_write(path.parent)
     with Store.create(path) as store:
         yield store
@@ -55,8 +55,8 @@ def counted(reader: Popen[str], *, ask: bool = True) -> int:
 
 
 @pytest.mark.parametrize("how", ["open", "open_read_only", "create"])
-def test_writes_of_the_owner_are_read_at_once(tmp_path: Path, how: str) -> None:
-    """This holds with a log, without one, and after the file was replaced."""
+def test_writes_of_the_owner_are_visible_at_once(tmp_path: Path, how: str) -> None:
+    """Writes are visible with a log, without a log, and after the file was replaced."""
     path, other = tmp_path / "home" / "palaver.db", tmp_path / "other" / "palaver.db"
     for made, name, count in ((path, "first", 5), (other, "put-back", 3)):
         made.parent.mkdir()
@@ -84,8 +84,8 @@ def test_writes_of_the_owner_are_read_at_once(tmp_path: Path, how: str) -> None:
     let_write(path.parent)
 
 
-def test_a_change_between_two_queries_is_read(path: Path) -> None:
-    """The owner wrote and closed it between two queries, which leaves no log."""
+def test_a_change_between_two_queries_is_visible(path: Path) -> None:
+    """The second query sees changes even if the owner has closed the database and left no log."""
     with writing(path) as store:
         say(store, "first", 5)
     with start(COUNTING, "open", path) as reader:
@@ -122,7 +122,7 @@ def test_a_query_is_repeated_if_the_file_changes(path: Path, monkeypatch: pytest
 
 
 def test_only_unwritable_files_are_compared(path: Path) -> None:
-    """In a writable folder SQLite notices every change itself; a missing file has no state."""
+    """File states exist only for existing files in unwritable folders; elsewhere SQLite notices changes itself."""
     with Store.create(path):
         assert _UnwritableFile.at(path) is None
     assert _UnwritableFile.at(path.with_name("nothing.db")) is None

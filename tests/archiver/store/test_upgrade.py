@@ -1,4 +1,4 @@
-"""A database of every earlier schema is migrated with all of its content."""
+"""A database with any earlier schema is migrated with all of its content."""
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -25,11 +25,11 @@ INSERT INTO observation VALUES (2, 1, 'decision', 'Brass it is', '', '', '[]', '
 INSERT INTO vector VALUES (1, 0, 'fake/1', x'003c0000');
 INSERT INTO change (entity, id) VALUES ('item', 1), ('item', 2), ('vector', 1);
 """
-"""One row of everything that the first schema has."""
+"""One row for every table of the first schema."""
 
 
 def database(folder: Path, step: int) -> Path:
-    """Create a database as it was after the first `step` migrations."""
+    """Create a database with the schema after the first `step` migrations."""
     path = folder / "palaver.db"
     connection = apsw.Connection(str(path))
     for statement in MIGRATIONS[:1]:
@@ -72,7 +72,7 @@ def test_every_schema_is_migrated(step: int, tmp_path: Path) -> None:
 
 
 def test_vectors_without_tokens_are_kept_until_they_are_replaced(tmp_path: Path) -> None:
-    """Vectors of the packaged model without token embeddings stay searchable and are computed again."""
+    """Vectors of the packaged model without token embeddings remain searchable and are computed again."""
     before = next(step for step, statement in enumerate(MIGRATIONS) if "CREATE TABLE token" in statement)
     path = database(tmp_path, before)
     connection = apsw.Connection(str(path))
@@ -87,7 +87,7 @@ def test_vectors_without_tokens_are_kept_until_they_are_replaced(tmp_path: Path)
 
 
 def test_golden_rules_of_agents_wait_for_approval_after_an_upgrade(tmp_path: Path) -> None:
-    """They return to their type and keep their confidence; golden rules of the user stay."""
+    """Golden rules of agents return to their former type and keep their confidence; the user's golden rules stay."""
     before = next(step for step, statement in enumerate(MIGRATIONS) if "origin != 'human'" in statement)
     path = database(tmp_path, before)
     connection = apsw.Connection(str(path))

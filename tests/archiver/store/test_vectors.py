@@ -6,7 +6,7 @@ from .said import begun, exchange, keys, learned
 
 
 def asked(store: Store, count: int = 3) -> tuple[int, list[int]]:
-    """Store a session with exchanges; return their numbers."""
+    """Store a session with exchanges; return their IDs."""
     session, source = begun(store)
     with store.transaction():
         store.exchanges.replace(session, source, 0, [exchange(ordinal, "a") for ordinal in range(count)])
@@ -14,7 +14,7 @@ def asked(store: Store, count: int = 3) -> tuple[int, list[int]]:
 
 
 def test_vectors_are_loaded_by_item_and_part(store: Store) -> None:
-    """Vectors of an observation name its exchange; those of another model are left out."""
+    """Vectors of an observation include its exchange; vectors of another model are omitted."""
     session, (one, two, _) = asked(store)
     store.observations.replace(two, session, [learned("b")], "rules-1")
     learning = store.observations.of_exchange(two)[0].key
@@ -31,7 +31,7 @@ def test_vectors_are_loaded_by_item_and_part(store: Store) -> None:
 
 
 def test_token_embeddings_are_stored_with_the_vector(store: Store) -> None:
-    """They are loaded with it, and are empty for a model without them."""
+    """Token embeddings are loaded with their vector, and are empty for a model without token embeddings."""
     _, (one, *_) = asked(store)
     store.vectors.replace("model", {one: {0: Embedded(b"a", b"s" * 32), 1: Embedded(b"b")}})
 
@@ -39,7 +39,7 @@ def test_token_embeddings_are_stored_with_the_vector(store: Store) -> None:
 
 
 def test_new_vectors_replace_all_old_ones(store: Store) -> None:
-    """An item has only its last vectors, of one model, and the change is logged."""
+    """An item has only the vectors of its last embedding, and the change is logged."""
     _, (one, *_) = asked(store)
     store.vectors.replace("model", {one: {0: Embedded(b"a"), 1: Embedded(b"b")}})
     mark = store.changes.last()
@@ -52,15 +52,15 @@ def test_new_vectors_replace_all_old_ones(store: Store) -> None:
 
 
 def test_a_deleted_item_is_skipped(store: Store) -> None:
-    """Embedding happens outside the transaction, so an item can be deleted meanwhile."""
+    """Vectors of an item that was deleted during embedding are ignored."""
     _, (one, *_) = asked(store)
     store.vectors.replace("model", {999: {0: Embedded(b"x")}, one: {0: Embedded(b"a")}})
 
     assert [vector.item for vector in store.vectors.all("model")] == [one]
 
 
-def test_items_wait_for_the_model_in_use(store: Store) -> None:
-    """The newest wait first; another model makes all of them wait."""
+def test_items_wait_for_the_current_model(store: Store) -> None:
+    """Items without vectors of the current model wait, newest first."""
     _, (one, two, three) = asked(store)
     store.vectors.replace("model", {two: {0: Embedded(b"a")}})
 
@@ -71,8 +71,8 @@ def test_items_wait_for_the_model_in_use(store: Store) -> None:
     assert (store.vectors.count_unembedded("model"), store.vectors.count_unembedded("other")) == (2, 3)
 
 
-def test_any_number_of_items_is_asked_for(store: Store) -> None:
-    """More keys than one statement may name are no problem."""
+def test_any_number_of_items_can_be_queried(store: Store) -> None:
+    """More keys than a statement's limit of parameters are accepted."""
     _, known = asked(store, 1100)
     with store.transaction():
         store.vectors.replace("model", {key: {0: Embedded(b"v")} for key in known})

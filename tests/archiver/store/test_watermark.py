@@ -1,4 +1,4 @@
-"""The watermark counts changes that a database lacks."""
+"""The watermark counts changes missing from a database."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ def stored(path: Path, content: str) -> int:
 
 @pytest.fixture
 def home(path: Path) -> Home:
-    """A home with two memories, of which the second one was lost."""
+    """Home with two memories; the database has lost the second memory."""
     made = Home(path.parent)
     made.archive.mkdir()
     Store.create(path).close()
@@ -31,7 +31,7 @@ def home(path: Path) -> Home:
 
 
 def test_a_loss_is_counted_until_it_is_accepted(home: Home) -> None:
-    """This holds after later writes, too, which advance the file."""
+    """A loss remains recorded after later writes until it is accepted."""
     with Store.open(home.database) as store:
         missing = store.watermark.missing
     assert missing > 0
@@ -41,8 +41,8 @@ def test_a_loss_is_counted_until_it_is_accepted(home: Home) -> None:
         assert store.watermark.missing == 0
 
 
-def test_a_new_database_lacks_nothing(home: Home) -> None:
-    """The watermark and a recorded loss of the former database do not apply to it."""
+def test_a_new_database_has_no_missing_changes(home: Home) -> None:
+    """The watermark and recorded loss of an earlier database do not apply to a new database."""
     assert stored(home.database, "Open it.") > 0
     home.database.unlink()
     Store.create(home.database).close()
@@ -50,8 +50,8 @@ def test_a_new_database_lacks_nothing(home: Home) -> None:
     assert stored(home.database, "Close it.") == 0
 
 
-def test_a_damaged_file_reports_no_invented_loss(home: Home) -> None:
-    """With any bit flipped, at most the real loss is reported, and nothing fails."""
+def test_a_damaged_file_never_exaggerates_the_loss(home: Home) -> None:
+    """With any bit flipped, the reported loss is at most the real loss, and no error is raised."""
     whole = home.changes.read_bytes()
     with Store.open(home.database) as store:
         counted = store.watermark.missing
@@ -63,7 +63,7 @@ def test_a_damaged_file_reports_no_invented_loss(home: Home) -> None:
 
 
 def test_a_damaged_record_of_a_loss_is_still_a_loss(home: Home) -> None:
-    """An unreadable record counts as one change, so doctor and fsck continue."""
+    """An unreadable record counts as one missing change, so that doctor and fsck continue."""
     assert stored(home.database, "Open it.") > 0
     home.changes.with_name(f"{home.changes.name}.lost").write_bytes(b"\xff\x00")
     with Store.open(home.database) as store:
