@@ -1,1 +1,1 @@
-"""Raw archive: byte-exact copies of what agents wrote, with checksums, compression, verification and export."""
+"""Raw archive: byte-exact copies of agents' files, with checksums, compression, verification and export."""

@@ -1,4 +1,4 @@
-"""The change log, from which search indexes learn about changes, and the record of published indexes.
+"""The change log, from which search indexes learn about changes, and the table of published indexes.
 
 Triggers write most entries (`schema/0027_change_triggers.sql`).
 """

@@ -1,6 +1,7 @@
 """Migrations of the schema: the SQL files in `schema/`, in order.
 
-`PRAGMA user_version` counts the migrations that were applied to a database. Never edit one; append another.
+`PRAGMA user_version` counts the migrations applied to a database. Never edit a published migration; append a new
+migration.
 """
 
 from pathlib import Path

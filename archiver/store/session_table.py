@@ -63,7 +63,8 @@ class SessionTable:
     def projects(self, native_id: str | None = None) -> set[tuple[str, str]]:
         """Return the project and the folder of every session.
 
-        With a `native_id`, return those of the sessions with this agent's ID, and of each folder in their exchanges.
+        With a `native_id`, return only the projects and folders of sessions with this agent's ID. The folders of their
+        exchanges are included.
         """
         if native_id is None:
             rows = self._db.rows("SELECT DISTINCT project, cwd FROM session")

@@ -187,9 +187,10 @@ class SourceTable:
         return count, oldest
 
     def keep_sums(self, source: int, sums: bytes = b"") -> None:
-        """Store the checksums of a copy; by default none, before the copy is rewritten.
+        """Store the checksums of a copy. By default, delete the checksums before the copy is rewritten.
 
-        A process killed between the rewrite and the next call leaves a copy without checksums, not one with wrong ones.
+        A process killed between the rewrite and the next call leaves a copy without checksums instead of wrong
+        checksums.
         """
         self._db.run("UPDATE source SET sums = ? WHERE id = ?", (sums, source))
 
@@ -219,7 +220,7 @@ class SourceTable:
         return files, size, lines, pending
 
     def archived_names(self) -> set[str]:
-        """Return the names of all copies, including those of superseded sources."""
+        """Return the archive paths of all copies, including those of superseded sources."""
         return {name for (name,) in self._db.rows("SELECT archived FROM source")}
 
     def session_of(self, source: int) -> int | None:

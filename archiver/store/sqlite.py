@@ -20,9 +20,9 @@ _WAL_SAFE: Final = ((3, 51, 3), (3, 50, 7), (3, 44, 6))
 
 
 def connect(name: str, flags: int) -> apsw.Connection:
-    """Open a file through SQLite's checksum VFS (https://sqlite.org/cksumvfs.html), which apsw's wheels contain.
+    """Open a file with SQLite's checksum VFS (https://sqlite.org/cksumvfs.html), which apsw's wheels contain.
 
-    Loading it takes 0.4 ms and makes it the default VFS of this process. It leaves files without checksums unchanged.
+    Loading the VFS takes 0.4 ms and makes it the default VFS of this process. Files without checksums stay unchanged.
     """
     if "cksmvfs" not in apsw.vfs_names():
         with closing(apsw.Connection(":memory:")) as loader:
