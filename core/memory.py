@@ -1,12 +1,12 @@
-"""Memories: what users and agents store explicitly, with their state, statistics, edges and events.
+"""Memories: content that users and agents store explicitly, with its state, statistics, edges and events.
 
-One record serves every toolset. Where toolsets use different words, these are the meanings here:
+All toolsets share one record. Its fields have these meanings:
 
 - `importance` (0-1) is set by the caller; a weight w of 1-5 is the importance (w - 1) / 4.
-- `confidence` (0-1) follows from outcomes alone. The certainty that a caller declares is metadata.
-- `namespace` is the scope, and implies the layer: `session:NAME` is layer 1, `project:NAME` layer 2, `global` and
+- `confidence` (0-1) depends on outcomes alone. A certainty that a caller declares is metadata.
+- `namespace` is the scope and determines the layer: `session:NAME` is layer 1, `project:NAME` layer 2, `global` and
   `default` layer 3.
-- Times are `Milliseconds`; a time-to-live is a `valid_until`.
+- Times are `Milliseconds`; a time-to-live is stored as `valid_until`.
 """
 
 import re
@@ -25,20 +25,23 @@ from .memory_types import GOLDEN_RULE, Family, family_of, storable
 from .origin import Origin, least
 
 CONTENT_MAX = 51_200
-"""Most bytes of UTF-8 in the content of a memory."""
+"""Maximum size of the content of a memory, in bytes of UTF-8."""
 GOLDEN_FROM, STARTS_AT = 0.9, 0.3
-"""Least confidence of a protected memory, and confidence of a new one."""
+"""Minimum confidence of a protected memory, and the confidence of a new memory."""
 SESSION_LIFETIME = 48 * 3_600_000
-"""Milliseconds until a session memory expires, unless it is stored with another end."""
+"""Milliseconds until a session memory expires, unless it is stored with another expiry time."""
 PROJECT = "project:"
-"""Prefix of the namespace of a project."""
+"""Prefix of a project's namespace."""
 _NAME_MAX = 200
 _NAMESPACE = re.compile(rf"default|global|(?:project|session):[\w-]{{1,{_NAME_MAX}}}")
 _UNFIT = re.compile(r"[^\w-]+")
 
 
 class MemoryState(StrEnum):
-    """State of a memory. Search finds active and superseded ones; archived ones are forgotten and can be restored."""
+    """State of a memory.
+
+    Search finds active and superseded memories. Archived memories are forgotten and can be restored.
+    """
 
     ACTIVE = "active"
     SUPERSEDED = "superseded"
@@ -46,7 +49,7 @@ class MemoryState(StrEnum):
 
 
 class Relation(StrEnum):
-    """Relation of a memory to another one."""
+    """Relation between two memories."""
 
     RELATES_TO = "relates_to"
     SUPERSEDES = "supersedes"
@@ -72,20 +75,20 @@ class EventKind(StrEnum):
 
 
 def state_label(state: MemoryState | EventKind) -> str:
-    """Return the label of a state or event for users, who know `archived` memories as forgotten."""
+    """Return the label of a state or event for users, who see `archived` memories as forgotten."""
     return "forgotten" if state in {MemoryState.ARCHIVED, EventKind.ARCHIVED} else str(state)
 
 
 VALIDATION = (EventKind.APPLIED, EventKind.SUCCEEDED, EventKind.FAILED)
-"""Events that change the confidence, or prepare a change."""
+"""Events that change the confidence of a memory, or precede such a change."""
 
 
 class Memory(Struct, frozen=True):
     """Memory without identity: its content, scope and origin.
 
-    `level` is a toolset's own classification beside the type. `source` names the way it came, such as `user_explicit`.
-    `session_id` is the session in which it was stored. `path` is its file, if a toolset stores it in one. `metadata` is
-    JSON.
+    `level` is a classification by the toolset, in addition to the type. `source` states how the memory was created,
+    such as `user_explicit`. `session_id` is the session that stored the memory. `path` is the file of the memory, if
+    the toolset uses files. `metadata` is JSON.
     """
 
     content: str
@@ -112,7 +115,7 @@ class Memory(Struct, frozen=True):
 
     @property
     def layer(self) -> int:
-        """Layer of its namespace: 1 for a session, 2 for a project, 3 for all projects."""
+        """Layer of the namespace: 1 for a session, 2 for a project, 3 for all projects."""
         return {"session": 1, "project": 2}.get(self.namespace.partition(":")[0], 3)
 
     @property
@@ -121,17 +124,17 @@ class Memory(Struct, frozen=True):
         return round(1 + 4 * self.importance)
 
     def expiring(self, at: Milliseconds) -> "Memory":
-        """Return the memory as stored at this time: a session memory gets an end unless it has one or is pinned."""
+        """Return the memory with an expiry time if it is a session memory, is not pinned and has no expiry time."""
         of_session = self.layer == 1 or family_of(self.type) is Family.SESSION
         if not of_session or self.pinned or self.valid_until is not None:
             return self
         return replace(self, valid_until=at + SESSION_LIFETIME)
 
     def checked(self) -> "Memory":
-        """Return the memory itself.
+        """Return the memory itself if it can be stored.
 
         Raises:
-            InvalidInput: It cannot be stored: its content, importance, namespace or type is invalid.
+            InvalidInput: The content, importance, namespace or type is invalid.
         """
         if not self.content.strip():
             raise InvalidInput("Content cannot be empty", hint="Say what to remember.")
@@ -145,7 +148,7 @@ class Memory(Struct, frozen=True):
 
 
 class MemoryStats(Struct, frozen=True):
-    """Statistics of a memory's outcomes. Counts never decrease; `strikes` count failures since its promotion."""
+    """Statistics of a memory's outcomes. Counts never decrease; `strikes` counts failures since the promotion."""
 
     confidence: float = STARTS_AT
     successes: int = 0
@@ -155,7 +158,7 @@ class MemoryStats(Struct, frozen=True):
 
 
 class StoredMemory(Struct, frozen=True):
-    """Memory with its identity, statistics, state and times. Being recalled sets `accessed` and counts `accesses`."""
+    """Memory with its identity, statistics, state and times. Each recall sets `accessed` and increments `accesses`."""
 
     key: int
     memory: Memory
@@ -169,30 +172,34 @@ class StoredMemory(Struct, frozen=True):
 
     @property
     def id(self) -> str:
-        """Public id, such as `mem_1042`."""
+        """Public ID, such as `mem_1042`."""
         return ids.show("memory", self.key)
 
     @property
     def protected(self) -> bool:
-        """True for golden rules and memories with a confidence as high, which only force changes or forgets."""
+        """True for a golden rule, or a confidence of at least `GOLDEN_FROM`.
+
+        Changing or forgetting a protected memory needs `force`.
+        """
         return self.memory.type == GOLDEN_RULE or self.stats.confidence >= GOLDEN_FROM
 
     @property
     def family(self) -> Family:
-        """Family of its type; a golden rule has the family of its former type."""
+        """Family of the memory's type; a golden rule has the family of its former type."""
         return family_of(self.stats.promoted_from or self.memory.type)
 
     def is_valid_at(self, at: Milliseconds) -> bool:
-        """Return whether it is not forgotten, and valid at an instant."""
+        """Return whether the memory is valid at an instant and not forgotten."""
         begun = self.memory.valid_from is None or self.memory.valid_from <= at
         ended = self.memory.valid_until is not None and self.memory.valid_until <= at
         return self.state is not MemoryState.ARCHIVED and begun and not ended
 
 
 class MemoryRevision(Struct, frozen=True):
-    """Changes to a memory; None leaves a field unchanged. Metadata is merged, and a value of None removes its key.
+    """Changes to a memory; None leaves a field unchanged.
 
-    `origin` is the author of the revision. An edit of the content never raises the origin of the memory.
+    Metadata is merged, and a metadata value of None removes its key. `origin` is the author of the revision. An edit of
+    the content never raises the origin of the memory.
     """
 
     content: str | None = None
@@ -211,7 +218,7 @@ class MemoryRevision(Struct, frozen=True):
     origin: Origin = Origin.ASSISTANT
 
     def applied_to(self, stored: StoredMemory) -> Memory:
-        """Return the memory after the revision; raises `InvalidInput` if it cannot be stored."""
+        """Return the memory after the revision; raises `InvalidInput` if the result cannot be stored."""
         given = {name: value for name, value in asdict(self).items() if value is not None}
         del given["origin"]
         if self.metadata is not None:
@@ -226,15 +233,16 @@ class MemoryRevision(Struct, frozen=True):
         return changed
 
     def changes_claim(self, stored: StoredMemory) -> bool:
-        """Return whether the revision changes the content, type or end, so that its statistics no longer apply."""
+        """Return whether the revision changes the content, type or expiry, which makes the statistics obsolete."""
         content = self.content not in {None, stored.memory.content}
         return content or self.type not in {None, stored.memory.type} or self.valid_until is not None
 
 
 class Edge(Struct, frozen=True):
-    """Typed and directed edge between two memories. `weight` is 0-1; `reason` says why it was drawn and by whom.
+    """Typed and directed edge between two memories.
 
-    `proposed` marks a `supersedes` edge that is not applied: its target stays as it is.
+    `weight` is 0-1. `reason` states why the edge was added, and by whom. `proposed` marks a `supersedes` edge that is
+    not applied, so its target is unchanged.
     """
 
     source: int
@@ -248,22 +256,22 @@ class Edge(Struct, frozen=True):
 
     @property
     def disagrees(self) -> bool:
-        """True if its two memories cannot both be true, and both are active."""
+        """True if the edge links two active memories that cannot both be true."""
         return self.proposed or self.relation is Relation.CONTRADICTS
 
     @property
     def source_id(self) -> str:
-        """Public id of the memory at its start."""
+        """Public ID of the memory at the start of the edge."""
         return ids.show("memory", self.source)
 
     @property
     def target_id(self) -> str:
-        """Public id of the memory at its end."""
+        """Public ID of the memory at the end of the edge."""
         return ids.show("memory", self.target)
 
 
 class MemoryEvent(Struct, frozen=True):
-    """Event in the history of a memory. `before` is a snapshot of the memory before it."""
+    """Event in the history of a memory. `before` is a snapshot of the memory before the event."""
 
     memory: int
     kind: EventKind
@@ -275,13 +283,16 @@ class MemoryEvent(Struct, frozen=True):
 
 
 def named_namespace(namespace: str) -> str:
-    """Return a valid namespace unchanged; raise `InvalidNamespace` for any other."""
+    """Return the namespace if it is valid; raises `InvalidNamespace` otherwise."""
     if not _NAMESPACE.fullmatch(namespace):
         raise InvalidNamespace(namespace)
     return namespace
 
 
 def project_namespace(project: str) -> str:
-    """Return the namespace of a project without a number, given its name or folder; `global` for none."""
+    """Return the namespace of a project from its name or folder, without a numeric suffix.
+
+    It is `global` for an empty name.
+    """
     name = _UNFIT.sub("-", project.rstrip("/\\").replace("\\", "/").rpartition("/")[2])[: _NAME_MAX - 4].strip("-")
     return f"{PROJECT}{name}" if name else "global"

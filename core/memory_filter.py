@@ -1,4 +1,4 @@
-"""Filter of memories, shared by lists, counts and recall."""
+"""Filter of memories for lists, counts and recall."""
 
 from enum import StrEnum
 
@@ -13,7 +13,7 @@ STORED = (MemoryState.ACTIVE, MemoryState.SUPERSEDED)
 
 
 class MemoryOrder(StrEnum):
-    """Field that a list is sorted by."""
+    """Sort field of a list."""
 
     CREATED = "created_at"
     UPDATED = "updated_at"
@@ -23,10 +23,11 @@ class MemoryOrder(StrEnum):
 
 
 class MemoryFilter(Struct, frozen=True):
-    """Conditions on a memory. Fields combine with AND, the values of one field with OR; empty means no condition.
+    """Conditions on a memory. Fields combine with AND, the values of one field with OR.
 
-    `valid_at` excludes memories that are not valid at that instant. For None, lists and counts use the present, unless
-    `states` differs from its default, which includes all.
+    An empty field is not a condition. `valid_at` excludes memories that are not valid at that instant. If it is None,
+    lists and counts use the present time. If `states` then differs from its default, they include memories of any
+    validity.
     """
 
     namespaces: tuple[str, ...] = ()
@@ -70,7 +71,7 @@ class MemoryFilter(Struct, frozen=True):
 
 
 def order_of(name: str) -> MemoryOrder:
-    """Return the order of this name; raises `InvalidInput` for any other."""
+    """Return the sort order with this name; raises `InvalidInput` for an unknown name."""
     try:
         return MemoryOrder(name)
     except ValueError:

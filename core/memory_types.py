@@ -1,7 +1,7 @@
 """Types of memories: an open vocabulary, with a registry of the types that each toolset offers.
 
-Toolsets name one thing differently (`pattern`, `code_pattern`, `recurring-pattern`); the family is what they share. A
-type that is not registered belongs to the family `fact`; a toolset may refuse it.
+Toolsets use different names for the same kind of memory, such as `pattern`, `code_pattern` and `recurring-pattern`. The
+family is common to all toolsets. An unregistered type belongs to the family `fact`; a toolset may reject it.
 """
 
 from collections.abc import Collection
@@ -12,7 +12,7 @@ from msgspec import Struct
 from .errors import InvalidMemoryType
 
 GOLDEN_RULE = "golden_rule"
-"""Type of a proven memory after the user approved it. It cannot be stored directly."""
+"""Type of a proven memory after the user approved it. Callers cannot store it directly."""
 
 
 class Family(StrEnum):
@@ -28,7 +28,7 @@ class Family(StrEnum):
 
     @property
     def promotes(self) -> bool:
-        """True if its memories can become golden rules."""
+        """True if memories of the family can become golden rules."""
         return self in {Family.PREFERENCE, Family.DECISION, Family.PATTERN}
 
 
@@ -91,17 +91,17 @@ _FAMILIES = {known.name: known.family for known in MEMORY_TYPES}
 
 
 def known_types(toolset: str) -> tuple[MemoryType, ...]:
-    """Return the types of one toolset, in the order in which it lists them."""
+    """Return the types of one toolset, in the toolset's order."""
     return tuple(known for known in MEMORY_TYPES if known.toolset == toolset)
 
 
 def family_of(name: str) -> Family:
-    """Return the family of a type; `fact` for one that is not registered."""
+    """Return the family of a type; `fact` for an unregistered type."""
     return _FAMILIES.get(name, Family.FACT)
 
 
 def known_type(name: str, stored: Collection[str] = ()) -> str:
-    """Return a type that a toolset offers or that some memory has; raises `InvalidMemoryType` for any other."""
+    """Return a type that a toolset offers or a stored memory has; raises `InvalidMemoryType` for an unknown type."""
     plain = name.strip()
     if plain in stored:
         return plain
@@ -111,7 +111,7 @@ def known_type(name: str, stored: Collection[str] = ()) -> str:
 
 
 def storable(name: str) -> str:
-    """Return a type as it is stored; raises `InvalidMemoryType` for an invalid name and for `golden_rule`."""
+    """Return a type in its stored form; raises `InvalidMemoryType` for an invalid name and for `golden_rule`."""
     plain = name.strip()
     if not plain or not plain.replace("_", "").replace("-", "").isalnum():
         raise InvalidMemoryType(name, hint=f"Use one of: {', '.join(_FAMILIES)}, or a word of your own.")

@@ -1,4 +1,4 @@
-"""Origin and trust of stored text. Code sets both when the text is stored, and they never rise."""
+"""Origin and trust of stored text. Palaver sets both when it stores the text, and never raises them."""
 
 from collections.abc import Iterable
 from enum import IntEnum, StrEnum
@@ -13,9 +13,9 @@ class Trust(IntEnum):
 
 
 class Origin(StrEnum):
-    """Author of a text, from the most trusted to the least.
+    """Author of a text, from the most trusted to the least trusted.
 
-    `tool` is output of a program on this machine; `external` comes from outside, such as the web or another server.
+    `tool` is output of a program on this machine. `external` is text from outside, such as the web or another server.
     """
 
     HUMAN = "human"
@@ -27,7 +27,7 @@ class Origin(StrEnum):
 
     @property
     def trust(self) -> Trust:
-        """Trust level of this origin."""
+        """Trust level of the origin."""
         return _TRUST[self]
 
 
@@ -43,5 +43,5 @@ _RANK = {origin: rank for rank, origin in enumerate(Origin)}
 
 
 def least(origins: Iterable[Origin]) -> Origin:
-    """Return the least trusted of one or more origins, which is the origin of text made from all of them."""
+    """Return the least trusted of one or more origins, which is the origin of a text combined from all of them."""
     return max(origins, key=_RANK.__getitem__)

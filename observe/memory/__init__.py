@@ -1,7 +1,8 @@
-"""Memories that users and agents store: `MemoryCore` is the entry point, and `Memories` the protocol it implements.
+"""Memories that users and agents store.
 
-A memory is redacted, compared with near ones (`contradictions.py`, judged by `rule_judge.py`) and linked with them
-(`supersession.py`). Feedback changes its confidence, and `session_context.py` selects memories for a new session.
+`MemoryCore` is the entry point, and `Memories` the protocol that it implements. A new memory is redacted, compared with
+similar memories (`contradictions.py`, judged by `rule_judge.py`) and linked to them (`supersession.py`). Feedback
+changes its confidence. `session_context.py` selects memories for a new session.
 """
 
 from .contradictions import Comparison, Contradictions, DetectedConflict

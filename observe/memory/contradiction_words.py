@@ -1,4 +1,4 @@
-"""Word lists of the contradiction rules: negations, opposites, alternatives, units and words without content."""
+"""Word lists of the contradiction rules: negations, opposites, alternatives, units and function words."""
 
 NEGATORS = frozenset("not never no none nobody nothing without cannot neither nor avoid".split())
 
@@ -29,7 +29,7 @@ LIGHT = frozenset(
 """Stems of verbs that do not identify the subject of a statement."""
 
 GENERIC = frozenset("use work run go goe happen".split())
-"""Stems of verbs that a change verb can replace within one subject: `we use A`, `we switched to B`."""
+"""Stems of verbs that a change verb can replace for the same subject: `we use A`, `we switched to B`."""
 
 CHANGES = frozenset(
     """now moved migrated switched replaced changed raised lowered increased decreased reduced upgraded downgraded
@@ -43,7 +43,7 @@ PEOPLE = frozenset("user person team we customer everyon peopl compani develop".
 """Stems of subjects that have many properties at once."""
 
 SINGULAR = frozenset("prefer use want need default".split())
-"""Stems of verbs with one object at a time; other verbs, such as know or visit, have many."""
+"""Stems of verbs that take one object at a time. Other verbs, such as know or visit, take several objects."""
 
 EXCLUSIVE = frozenset("owns leads maintains manages heads chairs".split())
 """Verbs that have only one subject at a time."""
@@ -51,7 +51,7 @@ EXCLUSIVE = frozenset("owns leads maintains manages heads chairs".split())
 VALUED = frozenset(
     "port version limit timeout level size max min maximum minimum count python node java ttl year age".split()
 )
-"""Nouns before a number that is a value. After any other noun a number is a name, as in `bug 101`."""
+"""Nouns before a number that is a value. After any other noun, a number is part of a name, as in `bug 101`."""
 
 VERSIONED = frozenset(
     """php ruby rails django react angular vue kotlin swift postgresql postgres mysql mariadb mongodb redis
@@ -109,7 +109,7 @@ PHRASES = (
     ("expires? after|(?:is|are) valid for", "lasts"),
     ("up to|at most|no more than", "maximum"),
 )
-"""Regular expressions of phrases and their replacements, applied before a text is split into words."""
+"""Regular expressions of phrases and their replacements, applied before the text is split into words."""
 
 OPPOSITES = tuple(
     """
@@ -166,9 +166,9 @@ ALTERNATIVES = (
     "http https",
     "debug info warning error critical",
 )
-"""Rows of alternatives: two words of a row conflict if the statements agree in everything else."""
+"""Rows of alternatives. Two words of a row conflict if the statements agree in everything else."""
 
 CATEGORIES = frozenset(
     "databas data store languag framework broker queue format licens system shell cloud provid editor tool".split()
 )
-"""Stems of category nouns of the alternatives, which add nothing beside one: `the SQLite database`."""
+"""Stems of category nouns that add nothing to an alternative, as in `the SQLite database`."""

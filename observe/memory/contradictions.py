@@ -1,4 +1,4 @@
-"""Contradictions: compare a memory with the nearest ones of its namespace, and link those that disagree."""
+"""Contradictions: compare a memory with similar memories of its namespace, and link conflicting memories."""
 
 from collections.abc import Callable
 
@@ -15,23 +15,23 @@ from .rule_judge import Judge, Judgement, MemoryPair, Verdict
 from .supersession import supersede
 
 COMPARED = 5
-"""Number of nearest memories that a new one is compared with."""
+"""Number of most similar memories that a new memory is compared with."""
 RELATED_FROM, JUDGED_FROM = 0.6, 0.35
-"""Least cosine of related memories, and of memories that are judged: a paraphrase can have a low cosine."""
+"""Minimum cosine of related memories, and of memories that are judged. A paraphrase can have a low cosine."""
 _DETECT_COMPARED, _OVERTAKE_COMPARED = 20, 10
 _SUCCESSES_NEEDED = 2
-"""Successes that a memory needs before it may overtake another."""
+"""Number of successes that a memory needs before it can supersede another by its outcomes."""
 
 
 class Comparison(Struct, frozen=True):
-    """Stored memory that another one was compared with: their cosine and the judgement on them."""
+    """Comparison with a stored memory: the cosine of both memories, and the judgement."""
 
     stored: StoredMemory
     similarity: float
     judgement: Judgement
 
     def edge_from(self, key: int) -> Edge | None:
-        """Return the edge from the compared memory, or None if the two are neither near nor in conflict."""
+        """Return the edge from the compared memory, or None if the two memories are neither similar nor in conflict."""
         verdict, other = self.judgement.verdict, self.stored.key
         if verdict is Verdict.SUPERSEDES:
             proposed = not self.judgement.certain
@@ -49,7 +49,7 @@ class Comparison(Struct, frozen=True):
 
 
 class DetectedConflict(Struct, frozen=True):
-    """Comparison with a memory that disagrees, the edge between both, and whether the edge is new."""
+    """Comparison with a conflicting memory, the edge between both memories, and whether the edge is new."""
 
     comparison: Comparison
     edge: Edge | None
@@ -57,7 +57,7 @@ class DetectedConflict(Struct, frozen=True):
 
 
 class Contradictions:
-    """Comparison of memories with those stored in their namespace. `judge` decides whether two of them disagree."""
+    """Comparison of memories with others of their namespace. `judge` decides whether two memories contradict."""
 
     def __init__(self, store: Store, finder: MemoryFinder, judge: Judge, clock: Callable[[], Milliseconds]) -> None:
         self._store, self._finder, self._clock = store, finder, clock
@@ -72,10 +72,11 @@ class Contradictions:
         limit: int = COMPARED,
         min_similarity: float = JUDGED_FROM,
     ) -> list[Comparison]:
-        """Return comparisons with the nearest valid memories of the namespace, nearest first; none without a model.
+        """Return comparisons with the most similar valid memories of the namespace, best first.
 
-        `stored` is the memory itself if it is stored already: it is left out, and the older memory of each pair comes
-        first. Otherwise the memory is newer than all others.
+        The list is empty without an embedding model. `stored` is the memory itself if it is stored already: it is
+        excluded, and the older memory of each pair comes first. Without `stored`, the memory counts as newer than all
+        others.
         """
         wanted = MemoryFilter(namespaces=(memory.namespace,), states=ACTIVE, valid_at=self._clock())
         near = self._finder.near(memory, vectors, wanted, limit + 1, min_similarity)
@@ -89,12 +90,12 @@ class Contradictions:
     def detect(
         self, memory_id: str, *, min_similarity: float = JUDGED_FROM, draw: bool = True
     ) -> list[DetectedConflict]:
-        """Return the conflicts of a memory with the nearest of its namespace, nearest first; with `draw` link them.
+        """Return the conflicts of a memory with its most similar memories, best first; with `draw`, link them.
 
-        A conflict that is linked already is reported even below `min_similarity`.
+        The result includes a linked conflict even below `min_similarity`.
 
         Raises:
-            MemoryNotFound: There is no such memory.
+            MemoryNotFound: The memory does not exist.
             InvalidInput: `min_similarity` is not between 0 and 1.
         """
         if not 0 <= min_similarity <= 1:
@@ -117,7 +118,7 @@ class Contradictions:
         return found
 
     def update(self, stored: StoredMemory) -> None:
-        """Judge an edited memory again: replace the contradictions that this judge found before."""
+        """Judge an edited memory again and replace its contradictions that this judge found before."""
         mine = _judged_by(self.judge)
         with self._store.transaction():
             edges = [edge for edge in edges_at(self._store, [stored.key]) if edge.disagrees and edge.inferred]
@@ -125,13 +126,13 @@ class Contradictions:
         self.detect(stored.id)
 
     def overtake(self, memory_id: str, *, draw: bool = True) -> DetectedConflict | None:
-        """Return the first memory that this one replaces by its outcomes; with `draw` supersede it.
+        """Return the first memory that this memory supersedes by its outcomes; with `draw`, supersede it.
 
-        This memory needs two successes. The other one must be older, have a lower confidence and more failures, and
-        disagree with it or say the same.
+        This memory needs two successes. The other memory must be older, have a lower confidence and more failures, and
+        contradict or repeat this memory.
 
         Raises:
-            MemoryNotFound: There is no such memory.
+            MemoryNotFound: The memory does not exist.
         """
         stored = find_memory(self._store, memory_id)
         if stored.stats.successes < _SUCCESSES_NEEDED or stored.state is not MemoryState.ACTIVE:

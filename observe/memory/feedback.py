@@ -1,7 +1,7 @@
-"""Feedback: applications and outcomes of memories, and the confidence that follows from them.
+"""Feedback: applications and outcomes of memories, and the resulting confidence.
 
-The rules of confidence are those of Theo with its defects repaired; `after_success`, `after_failure` and `decayed` are
-pure functions.
+The confidence rules are those of Theo with its defects fixed. `after_success`, `after_failure` and `decayed` are pure
+functions.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,17 +20,17 @@ from .memory_records import find_memory, snapshot_of
 from .memory_redaction import MemoryRedactor
 
 SUCCESS, FAILURE, UNUSED = 0.1, -0.15, -0.05
-"""Change of the confidence by a success, a failure, and 30 days without use."""
+"""Change of the confidence for a success, for a failure, and for 30 days without use."""
 DECAY_FLOOR = 0.15
 DEMOTED_TO = 0.7
 STRIKES = 3
-"""Failures without a success between them that demote a golden rule."""
+"""Number of consecutive failures that demotes a golden rule."""
 UNTRUSTED_CAP = 0.85
-"""Highest confidence of a memory of low trust, which is too low for a golden rule."""
+"""Maximum confidence of a memory with low trust, below the threshold of a golden rule."""
 IDLE = 30 * 86_400_000
-"""Milliseconds without use after which the confidence decays by one step."""
+"""Milliseconds without use that lower the confidence by one step."""
 SESSIONS = 6
-"""Archived sessions that must report success before a memory in the user's own words becomes a golden rule."""
+"""Number of archived sessions with a success that make a memory in the user's own words a golden rule."""
 
 
 class ConfidenceChange(Struct, frozen=True):
@@ -41,17 +41,17 @@ class ConfidenceChange(Struct, frozen=True):
 
     @property
     def promoted(self) -> bool:
-        """True if it became a golden rule."""
+        """True if the memory became a golden rule."""
         return self.after.memory.type == GOLDEN_RULE != self.before.memory.type
 
     @property
     def demoted(self) -> bool:
-        """True if it was a golden rule and is none any more."""
+        """True if the memory lost the status of a golden rule."""
         return self.before.memory.type == GOLDEN_RULE != self.after.memory.type
 
 
 class ValidationHistory(Struct, frozen=True):
-    """Applications and outcomes, newest first, and their total counts. The success rate is None without outcomes."""
+    """Applications and outcomes, newest first, and their total counts. `success_rate` is None without outcomes."""
 
     events: tuple[MemoryEvent, ...]
     applications: int
@@ -66,13 +66,13 @@ class ValidationHistory(Struct, frozen=True):
 
 
 class Feedback:
-    """Records applications and outcomes of memories, each in one transaction."""
+    """Recorder of applications and outcomes of memories. Each method uses one transaction."""
 
     def __init__(self, store: Store, redactor: MemoryRedactor, clock: Callable[[], Milliseconds]) -> None:
         self._store, self._redactor, self._clock = store, redactor, clock
 
     def apply(self, memory_id: str, context: str, session_id: str = "") -> int:
-        """Record that a memory is applied; return the id of the event. Raises `MemoryNotFound`."""
+        """Record an application of a memory and return the ID of the event; raises `MemoryNotFound`."""
         context, session_id = map(self._redactor.text, (context, session_id))
         with self._store.transaction():
             stored = find_memory(self._store, memory_id)
@@ -82,8 +82,8 @@ class Feedback:
     def outcome(self, memory_id: str, *, success: bool, error: str = "", session_id: str = "") -> ConfidenceChange:
         """Record an outcome and change the confidence; raises `MemoryNotFound`.
 
-        Only a proven memory in the user's own words becomes a golden rule by this, once `SESSIONS` archived sessions
-        reported a success. Any other proven memory waits for the user's approval.
+        A proven memory in the user's own words becomes a golden rule once `SESSIONS` archived sessions reported a
+        success. Any other proven memory waits for the user's approval.
         """
         error, session_id = map(self._redactor.text, (error, session_id))
         kind = EventKind.SUCCEEDED if success else EventKind.FAILED
@@ -97,18 +97,18 @@ class Feedback:
         return ConfidenceChange(stored, after)
 
     def approvable(self) -> list[StoredMemory]:
-        """Return the proven memories that the user neither approved nor declined as golden rules, oldest first."""
+        """Return the proven memories that the user has neither approved nor declined as golden rules, oldest first."""
         declined = self._store.memory_events.memories_with(EventKind.DECLINED)
         wanted = MemoryFilter(protected=True, valid_at=self._clock())
         found = self._store.memories.select(wanted, descending=False)
         return [stored for stored in found if is_proven(stored) and stored.key not in declined]
 
     def approve(self, memory_id: str) -> StoredMemory:
-        """Make a proven memory a golden rule because the user approved it.
+        """Make a proven memory a golden rule after the user's approval.
 
         Raises:
-            MemoryNotFound: There is no such memory.
-            InvalidInput: It is not proven.
+            MemoryNotFound: The memory does not exist.
+            InvalidInput: The memory is not proven.
         """
         with self._store.transaction():
             stored = self._proven(memory_id)
@@ -117,7 +117,7 @@ class Feedback:
         return after
 
     def decline(self, memory_id: str) -> StoredMemory:
-        """Never propose this proven memory as a golden rule again; raises like `approve`."""
+        """Decline a proven memory, so that it is never proposed as a golden rule again; raises like `approve`."""
         with self._store.transaction():
             stored = self._proven(memory_id)
             event = MemoryEvent(stored.key, EventKind.DECLINED, self._clock(), "as a golden rule")
@@ -132,7 +132,7 @@ class Feedback:
         return ValidationHistory(tuple(events), *(counts.get(kind, 0) for kind in VALIDATION))
 
     def decay(self) -> list[StoredMemory]:
-        """Lower the confidence of memories without use for 30 days; return them with it."""
+        """Lower the confidence of memories without use for 30 days; return them with their new confidence."""
         at = self._clock()
         idle = MemoryFilter(created_before=at - IDLE + 1, protected=False, pinned=False, min_confidence=DECAY_FLOOR)
         with self._store.transaction():
@@ -166,7 +166,7 @@ class Feedback:
 
 
 def is_proven(stored: StoredMemory) -> bool:
-    """Return whether a memory qualifies as a golden rule and is none yet."""
+    """Return whether a memory qualifies as a golden rule and is not a golden rule yet."""
     return stored.stats.confidence >= GOLDEN_FROM and stored.memory.type != GOLDEN_RULE and stored.family.promotes
 
 
@@ -179,7 +179,7 @@ def after_success(stored: StoredMemory) -> StoredMemory:
 
 
 def after_failure(stored: StoredMemory) -> StoredMemory:
-    """Return the memory with one more failure; with its former type if a golden rule failed too often."""
+    """Return the memory with one more failure. A golden rule with too many failures regains its former type."""
     stats = stored.stats
     failed = replace(stats, confidence=_changed(stats.confidence, FAILURE), failures=stats.failures + 1)
     if stored.memory.type != GOLDEN_RULE:
@@ -191,10 +191,10 @@ def after_failure(stored: StoredMemory) -> StoredMemory:
 
 
 def decayed(stored: StoredMemory, used: Milliseconds, at: Milliseconds) -> StoredMemory:
-    """Return the memory with its confidence lowered by one step for each 30 days without use, or unchanged.
+    """Return the memory with its confidence lowered by one step for each 30 days without use.
 
-    `used` is the time of its last application or outcome, 0 for never. The number of steps follows from the stored
-    times alone, so repeating it changes nothing. Protected and pinned memories do not decay.
+    `used` is the time of the last application or outcome, or 0 if the memory was never used. The number of steps
+    depends only on the stored times, so a second call changes nothing. Protected and pinned memories do not decay.
     """
     since = max(stored.created, stored.accessed or 0, used, stored.decayed or 0)
     steps, confidence = (at - since) // IDLE, stored.stats.confidence
@@ -205,7 +205,7 @@ def decayed(stored: StoredMemory, used: Milliseconds, at: Milliseconds) -> Store
 
 
 def _promoted(stored: StoredMemory) -> StoredMemory:
-    """Return the memory as a golden rule that remembers its former type."""
+    """Return the memory as a golden rule that keeps its former type."""
     stats = replace(stored.stats, promoted_from=stored.memory.type, strikes=0)
     return replace(stored, memory=replace(stored.memory, type=GOLDEN_RULE), stats=stats)
 

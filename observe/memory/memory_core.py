@@ -1,4 +1,4 @@
-"""Entry point to memories: one object that stores, recalls, edits, relates and checks the memories of a home."""
+"""Entry point to memories: an object that stores, recalls, edits, links and checks the memories of a home."""
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -37,7 +37,7 @@ LIST_MAX = 1_000
 class Memories(Protocol):
     """Operations on memories that every implementation provides; `tests/observe/memory/test_contract.py` checks them.
 
-    All of them raise `InvalidInput` for wrong arguments, and `MemoryNotFound` for an unknown id.
+    All operations raise `InvalidInput` for invalid arguments, and `MemoryNotFound` for an unknown ID.
     """
 
     def remember(self, memory: Memory, /, *, replaces: str | None = None) -> RememberResult:
@@ -49,28 +49,28 @@ class Memories(Protocol):
         ...
 
     def get(self, memory_id: str, /, *, forgotten: bool = True) -> StoredMemory:
-        """Return the memory with this id."""
+        """Return the memory with this ID."""
         ...
 
     def revise(self, memory_id: str, revision: MemoryRevision, /, *, force: bool = False) -> StoredMemory:
-        """Edit a memory; return it."""
+        """Edit a memory and return the result."""
         ...
 
     def forget(self, memory_ids: Sequence[str], /, *, force: bool = False, reason: str = "") -> ForgottenMemories:
-        """Forget memories, so that they are no longer found."""
+        """Forget memories, so that search does not find them."""
         ...
 
     def restore(self, memory_id: str, /) -> StoredMemory:
-        """Restore a forgotten memory; return it."""
+        """Restore and return a forgotten memory."""
         ...
 
 
 class MemoryCore(Closing):
-    """Memories of a home. Not for several threads at once; several processes may have one each.
+    """Memories of a home. An instance serves one thread at a time; several processes can each open an instance.
 
-    It provides the operations of `Memories`, with `nearest`, `expand` and `undo`, and lists. `feedback` records
-    outcomes, `graph` relates memories, `contradictions` finds conflicts, `health` what to review, `contexts` selects
-    memories for a session, and `projects` knows the namespace of each project.
+    In addition to the operations of `Memories` it provides `nearest`, `expand`, `undo` and lists. `feedback` records
+    outcomes, `graph` links memories, `contradictions` finds conflicts, and `health` finds memories to review.
+    `contexts` selects memories for a session, and `projects` contains the namespace of each project.
     """
 
     def __init__(
@@ -83,14 +83,14 @@ class MemoryCore(Closing):
         judge: Judge | None = None,
         clock: Callable[[], Milliseconds] = now,
     ) -> None:
-        """Compose the parts over an open store.
+        """Create the components on an open store.
 
         Args:
             store: The open store.
             generations: The search index.
             embedder: The embedding model.
-            redactor: Removes secrets from everything that is stored.
-            judge: Decides whether two memories disagree; by rules if None.
+            redactor: Removes secrets from all stored text.
+            judge: Decides whether two memories contradict; None selects the rules.
             clock: Returns the present time.
         """
         finder, redaction = MemoryFinder(store, generations, embedder), MemoryRedactor(redactor)
@@ -111,7 +111,7 @@ class MemoryCore(Closing):
 
     @classmethod
     def open(cls, home: Home, model: str | None = None, make_judge: JudgeFactory | None = None) -> Self:
-        """Open the memories of this home, and create its archive if there is none; close them at the end."""
+        """Open the memories of this home, and create its archive if missing; close them at the end of the context."""
         home.prepare()
         with ExitStack() as resources:
             store = resources.enter_context(Store.create(home.database))
@@ -128,11 +128,11 @@ class MemoryCore(Closing):
         self._resources.close()
 
     def get(self, memory_id: str, *, forgotten: bool = True) -> StoredMemory:
-        """Return the memory with this id, by default also a forgotten one; raises `MemoryNotFound`."""
+        """Return the memory with this ID, by default even if it is forgotten; raises `MemoryNotFound`."""
         return find_memory(self.store, memory_id, forgotten=forgotten)
 
     def at_path(self, path: str) -> StoredMemory | None:
-        """Return the active memory of this file, or None."""
+        """Return the active memory of this file, or None if no active memory has it."""
         key = self.store.memories.at_path(path)
         return self.store.memories.load([key])[key] if key is not None else None
 
@@ -145,7 +145,7 @@ class MemoryCore(Closing):
         limit: int = 100,
         offset: int = 0,
     ) -> list[StoredMemory]:
-        """Return at most `limit` memories (1,000 if it is higher) that satisfy the filter, valid ones by default."""
+        """Return at most `limit` memories (maximum 1,000) that satisfy the filter, by default only valid memories."""
         if limit < 1 or offset < 0:
             raise InvalidInput(f"Invalid limit or offset: {limit}, {offset}", hint="Ask for 1 or more, from 0 on.")
         return self.store.memories.select(
@@ -153,11 +153,11 @@ class MemoryCore(Closing):
         )
 
     def count(self, wanted: MemoryFilter | None = None) -> int:
-        """Return the number of memories that satisfy the filter, valid ones by default."""
+        """Return the number of memories that satisfy the filter, by default only valid memories."""
         return self.store.memories.count(self._valid(wanted))
 
     def count_by(self, column: str, wanted: MemoryFilter | None = None) -> dict[str, int]:
-        """Return the number of memories of each `namespace`, `type`, `project` or `state`, the most frequent first."""
+        """Return the number of memories for each `namespace`, `type`, `project` or `state`, the most frequent first."""
         return self.store.memories.count_by(column, self._valid(wanted))
 
     def history(self, memory_id: str, kinds: Sequence[EventKind] = (), limit: int = 50) -> list[MemoryEvent]:

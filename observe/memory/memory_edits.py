@@ -1,4 +1,4 @@
-"""Edits of memories: revise, forget, restore and undo. Nothing is deleted."""
+"""Edits of memories: revise, forget, restore and undo. No edit deletes a memory."""
 
 from collections.abc import Callable, Sequence
 
@@ -28,25 +28,25 @@ from .memory_redaction import MemoryRedactor
 from .supersession import archive, check_unique, reinstate, restore, superseding
 
 UNDONE = "undone"
-"""Context of the event of an undone edit."""
+"""Context of the event that records an undone edit."""
 
 
 class ForgottenMemories(Struct, frozen=True):
-    """Memories that were forgotten, and protected ones that were not."""
+    """Forgotten memories, and protected memories that were kept."""
 
     forgotten: tuple[StoredMemory, ...]
     protected: tuple[StoredMemory, ...]
 
 
 class UndoneChange(Struct, frozen=True):
-    """Memory after an undo, and the event of it."""
+    """Memory after an undo, and the event of the undo."""
 
     stored: StoredMemory
     event: MemoryEvent
 
 
 class MemoryEditor:
-    """Edits stored memories. `contradictions` are judged again after an edit of the content."""
+    """Editor of stored memories. `contradictions` compares a memory again after an edit of its content."""
 
     def __init__(
         self,
@@ -60,15 +60,15 @@ class MemoryEditor:
         self._contradictions = contradictions
 
     def revise(self, memory_id: str, revision: MemoryRevision, *, force: bool = False) -> StoredMemory:
-        """Edit a memory, without the secrets in the revision; return it.
+        """Edit a memory after redacting the revision, and return the memory.
 
-        An edit of the content by anybody but the user resets the confidence to at most that of a new memory.
+        An edit of the content by anyone except the user limits the confidence to that of a new memory.
 
         Raises:
-            MemoryNotFound: There is no such memory.
-            MemoryProtected: Somebody else than the user edits the content, type or end of a protected memory, without
+            MemoryNotFound: The memory does not exist.
+            MemoryProtected: Someone other than the user edits the content, type or expiry of a protected memory without
                 `force`.
-            InvalidInput: The same is stored already.
+            InvalidInput: The same memory is already stored.
         """
         first, revision = find_memory(self._store, memory_id), self._redactor.revision(revision)
         changed = revision.applied_to(first)
@@ -92,10 +92,10 @@ class MemoryEditor:
         return after
 
     def forget(self, memory_ids: Sequence[str], *, force: bool = False, reason: str = "") -> ForgottenMemories:
-        """Forget these memories, protected ones only with `force`. They can be restored.
+        """Forget these memories; protected memories need `force`. Forgotten memories can be restored.
 
         Raises:
-            MemoryNotFound: One of them does not exist; then none is forgotten.
+            MemoryNotFound: One of the memories does not exist, and no memory was forgotten.
         """
         with self._store.transaction():
             found = {stored.key: stored for stored in map(self._any, memory_ids)}.values()
@@ -109,24 +109,25 @@ class MemoryEditor:
     def restore(self, memory_id: str) -> StoredMemory:
         """Restore a forgotten, superseded or expired memory.
 
-        A superseded memory regains its importance and confidence, and loses the edges that supersede it. A forgotten
-        memory that an edge still supersedes is superseded again. An expired memory no longer expires.
+        A superseded memory regains its importance and confidence, and the edges that supersede it are removed. A
+        forgotten memory that an edge still supersedes becomes superseded again. An expired memory loses its expiry
+        time.
 
         Raises:
-            MemoryNotFound: There is no such memory.
-            InvalidInput: The same is stored already.
+            MemoryNotFound: The memory does not exist.
+            InvalidInput: The same memory is already stored.
         """
         with self._store.transaction():
             return self._restore(self._any(memory_id))
 
     def undo(self, memory_ids: Sequence[str]) -> list[UndoneChange]:
-        """Undo the last edit of each of these memories, or restore it; all of them or, on an error, none.
+        """Undo the last edit of each memory, or restore it if it is forgotten. On an error, no memory changes.
 
-        Repeated, it undoes the edit before that.
+        A repeated call undoes the previous edit.
 
         Raises:
-            MemoryNotFound: One of them does not exist.
-            NothingToUndo: One of them was never edited.
+            MemoryNotFound: One of the memories does not exist.
+            NothingToUndo: One of the memories was never edited.
         """
         with self._store.transaction():
             before = list({stored.key: stored for stored in map(self._any, memory_ids)}.values())
@@ -161,7 +162,7 @@ class MemoryEditor:
         return UndoneChange(after, event)
 
     def _undo_edit(self, stored: StoredMemory) -> StoredMemory:
-        """Write the memory as it was before the newest edit that is not undone yet."""
+        """Restore the memory to its state before the newest edit that is not undone yet."""
         undone, after = 0, stored.memory
         for event in self._store.memory_events.of(stored.key, [EventKind.EDITED]):
             # The type stays: the memory may have become a golden rule since. So an edit of the type alone is skipped.

@@ -1,4 +1,4 @@
-"""Graph of memories: draw and remove edges, find paths between memories, and link memories without edges."""
+"""Graph of memories: add and remove edges, find paths between memories, and link memories without edges."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -23,11 +23,11 @@ from .supersession import reinstate_targets, supersede, superseding
 DEPTH_MAX: Final = 10
 DIRECTIONS: Final = ("outgoing", "incoming", "both")
 EXPANDED_MAX: Final = 20
-"""Most memories that `expand` returns."""
+"""Maximum number of memories that `expand` returns."""
 _EXPANDED_DEPTH, _EXPANDED_EDGES, _EXPANDED_NODES = 3, 10, 200
-"""Limits of `expand`: edges from a recalled memory, edges followed from each memory, and memories visited."""
+"""Limits of `expand`: path length from a recalled memory, edges followed from each memory, and memories visited."""
 _PREVIEW = 150
-"""Characters of a memory in a graph."""
+"""Maximum characters of a memory in a graph."""
 _DECAY = 0.7
 """Factor of the relevance for each edge of a path."""
 _STRENGTH = {Relation.SUPERSEDES: 1.0, Relation.CAUSED_BY: 0.9, Relation.RELATES_TO: 0.7, Relation.CONTRADICTS: 0.5}
@@ -38,11 +38,11 @@ _VERBS = {
     Relation.CAUSED_BY: ("was caused by", "led to"),
     Relation.CONTRADICTS: ("contradicts", "contradicts"),
 }
-"""Words for each relation, along the edge and against it."""
+"""Words for each relation, in the direction of the edge and against it."""
 
 
 class MemoryPath(Struct, frozen=True):
-    """Path from one memory to another: each edge with the memory that it leads to. `relevance` is 0-1."""
+    """Path from one memory to another. Each step is an edge and the memory that it reaches. `relevance` is 0-1."""
 
     start: int
     relevance: float = 1.0
@@ -50,11 +50,11 @@ class MemoryPath(Struct, frozen=True):
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """Public ids of the memories on the path."""
+        """Public IDs of the memories on the path."""
         return tuple(ids.show("memory", key) for key in (self.start, *(key for _, key in self.steps)))
 
     def weighted(self, decay: float) -> float:
-        """Return the product of the weights of its edges, times `decay` for each edge."""
+        """Return the product of the edge weights, times `decay` for each edge."""
         return prod(edge.weight * decay for edge, _ in self.steps)
 
     @property
@@ -66,7 +66,7 @@ class MemoryPath(Struct, frozen=True):
 
 
 class ExpandedMemory(Struct, frozen=True):
-    """Memory that edges connect with a recalled one. `score` (0-1) is the relevance of the path."""
+    """Memory connected to a recalled memory by edges. `score` (0-1) is the relevance of the path."""
 
     stored: StoredMemory
     score: float
@@ -75,7 +75,10 @@ class ExpandedMemory(Struct, frozen=True):
 
 
 class GraphNode(Struct, frozen=True):
-    """Memory in a graph: the first 150 characters, the fewest edges to it, and the relevance of the best path."""
+    """Memory in a graph.
+
+    It has the first 150 characters, the minimum number of edges to it, and the relevance of the best path.
+    """
 
     id: str
     type: str
@@ -85,7 +88,7 @@ class GraphNode(Struct, frozen=True):
 
 
 class MemoryNeighborhood(Struct, frozen=True):
-    """Graph around a memory: nodes by depth, the edges between them, and the best path to each."""
+    """Graph around a memory: nodes by depth, the edges between them, and the best path to each node."""
 
     origin: str
     nodes: tuple[GraphNode, ...]
@@ -94,7 +97,7 @@ class MemoryNeighborhood(Struct, frozen=True):
 
     @property
     def depth(self) -> int:
-        """Greatest depth of a node."""
+        """Maximum depth of the nodes."""
         return max(node.depth for node in self.nodes)
 
     def mermaid(self) -> str:
@@ -108,7 +111,7 @@ class MemoryNeighborhood(Struct, frozen=True):
 
 
 class BackfillResult(Struct, frozen=True):
-    """Result of linking memories without edges. The next call continues after the key `attempted_to`."""
+    """Result of a backfill of edges. The next call continues after the key `attempted_to`."""
 
     initial_orphans: int
     processed: int
@@ -118,7 +121,7 @@ class BackfillResult(Struct, frozen=True):
 
 
 class MemoryGraph:
-    """Edges between memories. `contradictions` finds the memories to link."""
+    """Edges between memories. `contradictions` finds similar memories to link."""
 
     def __init__(
         self,
@@ -131,13 +134,13 @@ class MemoryGraph:
         self._contradictions = contradictions
 
     def relate(self, source: str, target: str, relation: Relation, weight: float = 1.0, reason: str = "") -> Edge:
-        """Draw an edge, or update the weight and reason of an existing one.
+        """Add an edge, or update the weight and reason of an existing edge.
 
-        `supersedes` marks the target as superseded; for a golden rule the edge is only proposed.
+        `supersedes` marks the target as superseded. If the target is a golden rule, the edge is only proposed.
 
         Raises:
             MemoryNotFound: One of the memories does not exist.
-            InvalidInput: The weight is not between 0 and 1, or both ids are the same.
+            InvalidInput: The weight is not between 0 and 1, or both IDs are equal.
         """
         if not 0 <= weight <= 1:
             raise InvalidInput(f"Invalid weight: {weight}", hint="Give a number from 0.0 to 1.0.")
@@ -151,29 +154,29 @@ class MemoryGraph:
             return self._store.memory_edges.put(edge)
 
     def forget_edge(self, number: int) -> list[int]:
-        """Remove an edge; return its id, or nothing if there is none.
+        """Remove an edge and return its ID, or an empty list if it does not exist.
 
-        A memory that no edge supersedes any more regains its importance, confidence and state.
+        A memory that no edge supersedes afterwards regains its importance, confidence and state.
         """
         return self._forget([edge] if (edge := self._store.memory_edges.load(number)) else [])
 
     def forget_edges_of(self, memory_id: str, direction: str = "both", relation: Relation | None = None) -> list[int]:
-        """Remove the edges of a memory; return their ids. Raises `MemoryNotFound` or `InvalidInput`."""
+        """Remove the edges of a memory and return their IDs; raises `MemoryNotFound` or `InvalidInput`."""
         key = find_memory(self._store, memory_id).key
         return self._forget(self._edges([key], _checked(direction), [relation] if relation else []))
 
     def forget_edges_between(self, source: str, target: str, relation: Relation | None = None) -> list[int]:
-        """Remove the edges from one memory to another; return their ids. Raises `MemoryNotFound`."""
+        """Remove the edges from one memory to another and return their IDs; raises `MemoryNotFound`."""
         one, other = find_memory(self._store, source), find_memory(self._store, target)
         edges = self._edges([one.key], "outgoing", [relation] if relation else [])
         return self._forget([edge for edge in edges if edge.target == other.key])
 
     def edges_of(self, stored: StoredMemory) -> list[Edge]:
-        """Return every edge of a memory."""
+        """Return all edges of a memory."""
         return edges_at(self._store, [stored.key])
 
     def superseding(self, memories: Iterable[StoredMemory]) -> list[Edge]:
-        """Return the edges that supersede one of these memories, proposed ones included."""
+        """Return the edges that supersede one of these memories, including proposed edges."""
         return superseding(self._store, *(stored.key for stored in memories), proposed=True)
 
     def inspect(
@@ -187,10 +190,10 @@ class MemoryGraph:
     ) -> MemoryNeighborhood:
         """Return the graph around a memory, up to `depth` edges away.
 
-        The relevance of a path is the product of the weights of its edges, times `decay` for each edge.
+        The relevance of a path is the product of the edge weights, times `decay` for each edge.
 
         Raises:
-            MemoryNotFound: There is no such memory.
+            MemoryNotFound: The memory does not exist.
             InvalidInput: A parameter is out of range.
         """
         if not 0 <= depth <= DEPTH_MAX:
@@ -217,9 +220,9 @@ class MemoryGraph:
     def expand(
         self, found: Sequence[RecalledMemory], wanted: MemoryFilter | None = None, *, limit: int = EXPANDED_MAX
     ) -> list[ExpandedMemory]:
-        """Return valid memories up to three edges from recalled ones that satisfy the filter, best path first.
+        """Return valid memories within three edges of recalled memories, best path first.
 
-        At most 20 are returned. They do not count as accessed.
+        They must satisfy the filter. At most 20 memories are returned, and they do not count as accessed.
         """
         paths = {each.stored.key: MemoryPath(each.stored.key) for each in found}
         recalled, frontier = set(paths), list(paths)
@@ -246,9 +249,10 @@ class MemoryGraph:
         after: int = 0,
         dry_run: bool = False,
     ) -> BackfillResult:
-        """Link memories without edges to the nearest ones, oldest first.
+        """Link memories without edges to similar memories, oldest first.
 
-        `after` is the `attempted_to` of the previous call, so that memories with no near one are not tried again.
+        `after` is the `attempted_to` of the previous call, so that memories without a similar memory are not tried
+        again.
         """
         before, done, drawn = self._store.memory_edges.count_orphans(namespace), 0, 0
         while done < limit:
@@ -260,7 +264,7 @@ class MemoryGraph:
         return BackfillResult(before, done, drawn, self._store.memory_edges.count_orphans(namespace), after)
 
     def _link(self, orphans: Sequence[StoredMemory], *, dry_run: bool) -> int:
-        """Draw edges from these memories to near ones; return the number of new edges."""
+        """Add edges from these memories to similar memories, and return the number of new edges."""
         edges = [
             # An orphan may be the older one of a pair, so a backfill supersedes nothing.
             replace(edge, relation=Relation.CONTRADICTS, proposed=False)
@@ -294,7 +298,7 @@ class MemoryGraph:
         ]
 
     def _visible(self, edges: Sequence[Edge]) -> list[Edge]:
-        """Return the edges without those of forgotten memories, strongest first."""
+        """Return the edges between memories that are not forgotten, strongest first."""
         ends = self._store.memories.load(list({key for edge in edges for key in (edge.source, edge.target)}))
         forgotten = {key for key, stored in ends.items() if stored.state is MemoryState.ARCHIVED}
         visible = [edge for edge in edges if forgotten.isdisjoint((edge.source, edge.target))]
@@ -318,7 +322,7 @@ class MemoryGraph:
 
 
 def parse_relation(name: str) -> Relation:
-    """Return the relation of this name; raises `InvalidInput` for any other."""
+    """Return the relation with this name; raises `InvalidInput` for an unknown name."""
     try:
         return Relation(name)
     except ValueError:
@@ -337,7 +341,7 @@ def _extend(
 ) -> list[int]:
     """Extend the paths to the frontier by edges; return the memories that are new or have a better path.
 
-    At most `each` edges of a memory are followed, and at most `most` memories are reached.
+    At most `each` edges of a memory are followed, and at most `most` memories are visited.
     """
     starts, followed, new = {key: paths[key] for key in frontier}, Counter[int](), dict[int, None]()
     for edge in edges:
@@ -355,7 +359,7 @@ def _extend(
 
 
 def _expanded_score(path: MemoryPath) -> float:
-    """Return the weight of a path times the geometric mean of the strengths of its relations."""
+    """Return the weight of a path, times the geometric mean of the strengths of its relations."""
     strength = prod(_STRENGTH[edge.relation] for edge, _ in path.steps) ** (1 / len(path.steps))
     return path.weighted(_DECAY) * strength
 
@@ -367,6 +371,6 @@ def _checked(direction: str) -> str:
 
 
 def _label(content: str) -> str:
-    """Return a text for Mermaid's quotes, with its special characters as entities."""
+    """Return a text for a quoted Mermaid label, with special characters as entities."""
     line = " ".join(content.split())
     return line.replace("&", "#amp;").replace('"', "#quot;").replace("<", "#lt;").replace(">", "#gt;")

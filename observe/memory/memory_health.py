@@ -1,4 +1,4 @@
-"""Health check of memories: contradictions, low confidence, and memories without use."""
+"""Health check of memories: contradictions, low confidence and unused memories."""
 
 from collections.abc import Callable
 
@@ -12,13 +12,13 @@ from ...core.memory_filter import ACTIVE, MemoryFilter
 from ...search.rank.item_finder import MemoryFinder
 
 LOW_CONFIDENCE = 0.3
-"""Confidence of a new memory; only failures and disuse lower it."""
+"""Confidence of a new memory. Only failures and disuse lower it."""
 _CHECKED_MAX = 1_000
 _DAY = 86_400_000
 
 
 class ContradictingPair(Struct, frozen=True):
-    """Two memories that an edge links as contradicting. `similarity` is a cosine, None if a vector is missing."""
+    """Two memories linked as contradicting. `similarity` is a cosine, or None if a vector is missing."""
 
     one: StoredMemory
     other: StoredMemory
@@ -26,7 +26,10 @@ class ContradictingPair(Struct, frozen=True):
 
 
 class MemoryHealth(Struct, frozen=True):
-    """Result of a health check. `stale` has the time of the last outcome or None; `recommendations` are sentences."""
+    """Result of a health check.
+
+    `stale` pairs each unused memory with the time of its last outcome, or None. `recommendations` are sentences.
+    """
 
     contradictions: tuple[ContradictingPair, ...]
     low_confidence: tuple[StoredMemory, ...]
@@ -35,7 +38,7 @@ class MemoryHealth(Struct, frozen=True):
 
 
 class MemoryHealthCheck:
-    """Checks the active memories of a store."""
+    """Health check of the active memories of a store."""
 
     def __init__(self, store: Store, finder: MemoryFinder, clock: Callable[[], Milliseconds]) -> None:
         self._store, self._finder, self._clock = store, finder, clock
@@ -49,9 +52,9 @@ class MemoryHealthCheck:
         low_confidence: bool = True,
         stale: bool = True,
     ) -> MemoryHealth:
-        """Return linked contradictions, memories of low confidence, and memories without use for `stale_days` days.
+        """Return linked contradictions, memories of low confidence, and memories unused for `stale_days` days.
 
-        Protected memories are never stale. The newest 1,000 memories are checked; each part can be switched off.
+        Protected memories are never stale. The check covers the newest 1,000 memories; each part can be switched off.
         """
         at = self._clock()
         wanted = MemoryFilter(namespaces=(namespace,) if namespace else (), states=ACTIVE, valid_at=at)

@@ -1,4 +1,4 @@
-"""Look up stored memories by id, find known contradictions among them, and take snapshots of them for their history."""
+"""Look up stored memories by ID, find known contradictions among them, and take snapshots for their history."""
 
 from collections.abc import Iterable, Sequence
 
@@ -13,15 +13,15 @@ from ...core.memory import Edge, Memory, MemoryState, StoredMemory
 
 
 def find_memory(store: Store, memory_id: str, *, forgotten: bool = False) -> StoredMemory:
-    """Return the memory with this id.
+    """Return the memory with this ID.
 
     Args:
         store: The open store.
-        memory_id: A public id, such as `mem_7`.
-        forgotten: Return forgotten memories as well; only showing, forgetting and restoring need them.
+        memory_id: A public ID, such as `mem_7`.
+        forgotten: Whether to return forgotten memories too. Only showing, forgetting and restoring need them.
 
     Raises:
-        MemoryNotFound: The id is unknown, or the memory is forgotten.
+        MemoryNotFound: The ID is unknown, or the memory is forgotten.
     """
     key = ids.key(memory_id, "memory")
     stored = store.memories.load([key]).get(key) if key is not None else None
@@ -31,13 +31,13 @@ def find_memory(store: Store, memory_id: str, *, forgotten: bool = False) -> Sto
 
 
 def edges_at(store: Store, keys: Sequence[int]) -> list[Edge]:
-    """Return every edge that begins or ends at one of these memories, each once."""
+    """Return all edges that start or end at one of these memories, without duplicates."""
     edges = [*store.memory_edges.leaving(keys), *store.memory_edges.reaching(keys)]
     return list({edge.id: edge for edge in edges}.values())
 
 
 def contradicting(store: Store, memories: Iterable[StoredMemory]) -> tuple[tuple[str, str], ...]:
-    """Return the ids of those of these memories that are known to contradict each other, in pairs."""
+    """Return pairs of IDs of these memories that are linked as contradicting."""
     known = {stored.key: stored.id for stored in memories}
     edges = [edge for edge in store.memory_edges.leaving(sorted(known)) if edge.disagrees and edge.target in known]
     pairs = {(min(edge.source, edge.target), max(edge.source, edge.target)) for edge in edges}
@@ -45,7 +45,7 @@ def contradicting(store: Store, memories: Iterable[StoredMemory]) -> tuple[tuple
 
 
 def snapshot(memory: Memory, confidence: float) -> str:
-    """Return a memory and its confidence as JSON, as `MemoryEvent.before` keeps them."""
+    """Return a memory and its confidence as JSON, in the format of `MemoryEvent.before`."""
     return orjson.dumps({**asdict(memory), "confidence": confidence}).decode()
 
 

@@ -1,4 +1,4 @@
-"""Redaction of memories: before they are stored, and again once newer rules recognize more secrets."""
+"""Redaction of memories: before they are stored, and again when newer rules detect more secrets."""
 
 import time
 from collections.abc import Mapping
@@ -15,16 +15,16 @@ from ...core.text import readable
 from .memory_records import parse_snapshot, snapshot
 
 BUDGET: Final = 20.0
-"""Seconds that one ingest run spends on stored memories; the rest waits for the next run."""
+"""Seconds that one ingest run spends on stored memories. The next run continues."""
 _BATCH: Final = 200
 _TEXT_FIELDS: Final = ("content", "title", "project", "level", "source", "session_id")
-"""Fields with text of users and agents. A namespace with a secret is refused, and a path is that of a file."""
+"""Fields with text of users and agents. A namespace with a secret is rejected; a path names a file and is kept."""
 
 _Json: TypeAlias = str | Mapping[Any, Any] | tuple[Any, ...] | list[Any] | float | None
 
 
 class MemoryRedactor:
-    """Replaces each secret in a memory with a placeholder; repeating it changes nothing."""
+    """Redactor that replaces each secret in a memory with a placeholder. A second pass changes nothing."""
 
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
@@ -33,7 +33,7 @@ class MemoryRedactor:
         """Return the memory without secrets.
 
         Raises:
-            InvalidNamespace: Its namespace contains a secret.
+            InvalidNamespace: The namespace contains a secret.
         """
         return replace(memory, **self._fields(memory))
 
@@ -42,7 +42,7 @@ class MemoryRedactor:
         return replace(revision, **self._fields(revision))
 
     def text(self, text: str) -> str:
-        """Return a text without secrets; bytes that are no text become U+FFFD."""
+        """Return a text without secrets; invalid bytes become U+FFFD."""
         return self._redactor.redact(readable(text)).text
 
     def snapshot(self, text: str) -> str:
@@ -71,7 +71,7 @@ class MemoryRedactor:
                 return value
 
     def _named_value(self, name: object, value: Any) -> Any:
-        """Return a value without secrets; its name alone can tell that it is a password."""
+        """Return a value without secrets. Its key alone can identify it as a password."""
         clean = self._value(value)
         if clean != value or not isinstance(value, str) or not isinstance(name, str):
             return clean
@@ -82,10 +82,10 @@ class MemoryRedactor:
 def redact_stored_memories(
     store: Store, redactor: Redactor, progress: Progress = silent, budget: float = BUDGET
 ) -> int:
-    """Redact memories that older rules checked, for `budget` seconds; return the number of those with a secret.
+    """Redact memories that older rules checked; return the number of memories with a secret.
 
-    This is no edit: it changes neither `updated` nor the history, because an event would keep the secret. The user's
-    own file in `.mnemonics` stays unchanged.
+    It stops after `budget` seconds. A redaction is not an edit: `updated` and the history do not change, because an
+    event would keep the secret. The user's own file in `.mnemonics` stays unchanged.
     """
     clean, end, found, done = MemoryRedactor(redactor), time.monotonic() + budget, 0, 0
     while time.monotonic() < end and (keys := store.memories.to_redact(VERSION, _BATCH)):
@@ -98,7 +98,7 @@ def redact_stored_memories(
 
 
 def _redact(store: Store, redactor: MemoryRedactor, stored: StoredMemory) -> bool:
-    """Redact a memory, its events and its edges inside a transaction; return whether any had a secret."""
+    """Redact a memory, its events and its edges inside a transaction; return whether they contained a secret."""
     memory = redactor.memory(stored.memory)
     found = memory != stored.memory
     if found:
@@ -122,7 +122,10 @@ def _redact(store: Store, redactor: MemoryRedactor, stored: StoredMemory) -> boo
 
 
 def _state(store: Store, stored: StoredMemory, memory: Memory) -> MemoryState:
-    """Return the state of a redacted memory: of two that became equal one is forgotten, the protected one last."""
+    """Return the state of a redacted memory.
+
+    If redaction made two memories equal, an unprotected memory is forgotten first.
+    """
     taken = store.memories.find_same(memory, stored.stats.promoted_from)
     if stored.state is not MemoryState.ACTIVE or taken in {None, stored.key}:
         return stored.state

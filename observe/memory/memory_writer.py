@@ -1,4 +1,4 @@
-"""Store new memories: redact, find duplicates, compare with the nearest stored memories, and link them."""
+"""Store new memories: redact, find duplicates, compare with the most similar stored memories, and link them."""
 
 from collections.abc import Callable, Sequence
 
@@ -18,14 +18,14 @@ from .rule_judge import Judgement, Verdict, differ_in_subject
 from .supersession import supersede
 
 _DESCRIBED_FROM = 0.7
-"""Least cosine of a caller's description and the memory that it describes."""
+"""Minimum cosine of a caller's description and the memory that it describes."""
 
 
 class RememberResult(Struct, frozen=True):
-    """Result of storing a memory. For a duplicate, `stored` is the memory that was stored before.
+    """Result of storing a memory. For a duplicate, `stored` is the memory that was already stored.
 
-    `superseded` were replaced. `proposed` may have been replaced and are unchanged. `conflicts` disagree and are
-    unchanged. `edges` are the new edges.
+    `superseded` memories were replaced. `proposed` memories may be outdated and are unchanged. `conflicts` contradict
+    the new memory and are unchanged. `edges` are the new edges.
     """
 
     stored: StoredMemory
@@ -37,7 +37,7 @@ class RememberResult(Struct, frozen=True):
 
 
 class MemoryWriter:
-    """Stores new memories."""
+    """Writer of new memories."""
 
     def __init__(
         self,
@@ -51,15 +51,16 @@ class MemoryWriter:
         self._contradictions = contradictions
 
     def remember(self, memory: Memory, *, replaces: str | None = None) -> RememberResult:
-        """Store a memory without its secrets.
+        """Store a memory after redacting it.
 
-        The same content is stored once per namespace and type family, unless it has a file of its own. A memory that
-        says that an older one changed supersedes it, or is proposed to if that is uncertain. One that disagrees with an
-        older one is linked as contradicting it, a near one as related.
+        The same content is stored once per namespace and type family, unless it has its own file. A memory that states
+        a change of an older memory supersedes it; if that is uncertain, the supersession is only proposed. A memory
+        that contradicts an older memory is linked as contradicting, a similar memory as related.
 
         Args:
             memory: The memory.
-            replaces: Description of the memories to supersede. None lets the content decide; empty supersedes none.
+            replaces: Description of the memories to supersede. With None the content decides; an empty text supersedes
+                none.
 
         Raises:
             InvalidInput: The memory cannot be stored.
@@ -86,7 +87,7 @@ class MemoryWriter:
             return self._link(self._load(key), compared, at)
 
     def _duplicate(self, memory: Memory) -> StoredMemory | None:
-        """Return the valid memory with exactly this content, also a superseded one."""
+        """Return the valid memory with exactly this content, even if it is superseded."""
         key = self._store.memories.find_same(memory, superseded=True)
         stored = self._load(key) if key is not None else None
         return stored if stored is not None and stored.is_valid_at(self._clock()) else None
@@ -119,7 +120,7 @@ class MemoryWriter:
         ]
 
     def _merge(self, key: int, memory: Memory) -> StoredMemory:
-        """Merge a duplicate into a stored memory inside a transaction: tags, importance, end and origin."""
+        """Merge a duplicate into a stored memory inside a transaction: tags, importance, expiry and origin."""
         stored = self._load(key)
         known, importance = stored.memory, stored.memory.importance
         if stored.state is MemoryState.ACTIVE:  # a superseded one stays at half its importance
@@ -142,7 +143,7 @@ class MemoryWriter:
         return self._load(key)
 
     def _link(self, new: StoredMemory, compared: Sequence[Comparison], at: Milliseconds) -> RememberResult:
-        """Draw the edges from a new memory to those it was compared with, inside a transaction."""
+        """Add the edges from a new memory to the compared memories, inside a transaction."""
         current = self._store.memories.load([each.stored.key for each in compared])
         edges: list[Edge] = []
         superseded: list[StoredMemory] = []

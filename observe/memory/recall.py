@@ -1,4 +1,4 @@
-"""Recall: search stored memories, best first. Being recalled does not change the confidence of a memory."""
+"""Recall: search stored memories, best first. A recall does not change the confidence of a memory."""
 
 from collections.abc import Callable, Sequence
 from itertools import islice
@@ -16,13 +16,13 @@ from ...core.query import Mode
 from ...search.rank.item_finder import FoundMemory, MemoryFinder
 
 _CANDIDATES = 4
-"""Candidates for each result, so that importance and confidence can move a memory up."""
+"""Number of candidates for each result, so that importance and confidence can move a memory up."""
 _NEAREST = 3
-"""Results below the relevance threshold."""
+"""Number of results below the relevance threshold."""
 _STATS_SHARE = 0.2
-"""Share of importance and confidence in a score; the rest is the relevance."""
+"""Share of importance and confidence in a score. The relevance has the remaining share."""
 _SUPERSEDED_SHARE = 0.5
-"""Share of its score that a superseded memory keeps, so that its replacement ranks first."""
+"""Factor of the score of a superseded memory, so that its replacement ranks first."""
 
 
 class _Scored(Protocol):
@@ -42,7 +42,7 @@ class RecalledMemory(Struct, frozen=True):
 
 
 class MemoryRecall:
-    """Searches memories."""
+    """Search of memories."""
 
     def __init__(self, store: Store, finder: MemoryFinder, clock: Callable[[], Milliseconds]) -> None:
         self._store, self._finder, self._clock = store, finder, clock
@@ -56,12 +56,12 @@ class MemoryRecall:
         mode: Mode = Mode.BOTH,
         count_access: bool = True,
     ) -> list[RecalledMemory]:
-        """Return the valid memories that match a query, best first; none below the relevance threshold.
+        """Return the valid memories that match a query above the relevance threshold, best first.
 
         Each result counts as accessed, unless `count_access` is off or the store is read-only.
 
         Raises:
-            InvalidInput: The query is empty, or the limit less than 1.
+            InvalidInput: The query is empty, or the limit is below 1.
         """
         ranked = self._ranked(query, wanted, limit, mode, weak=False)
         if count_access and ranked and not self._store.is_read_only:
@@ -70,7 +70,7 @@ class MemoryRecall:
         return ranked
 
     def nearest(self, query: str, wanted: MemoryFilter | None = None) -> list[RecalledMemory]:
-        """Return the three nearest memories, also below the relevance threshold; raises like `recall`.
+        """Return the three most similar memories, even below the relevance threshold; raises like `recall`.
 
         They do not count as accessed.
         """
@@ -89,7 +89,7 @@ class MemoryRecall:
 
 
 def near_the_best(found: Sequence[ScoredResult]) -> list[ScoredResult]:
-    """Return the results with at least half the score of the first one; deletion must not take more."""
+    """Return the results with at least half the score of the first result; a deletion must not include others."""
     return [each for each in found if each.score >= found[0].score / 2]
 
 

@@ -1,7 +1,8 @@
-"""Judge of contradictions by rules: compare two statements about one subject, without a language model.
+"""Judge of contradictions by rules: compare two statements on one subject, without a language model.
 
-Two statements share their subject if, apart from the words in which they differ, one of them adds nothing. They then
-disagree if one is negated, or if the words that differ are opposites, alternatives of one class, or values.
+Two statements share their subject if, apart from the differing words, one statement adds nothing to the other. They
+contradict each other if one is negated. They also do if the differing words are opposites, alternatives of one class,
+or values.
 """
 
 import re
@@ -59,8 +60,8 @@ MemoryPair: TypeAlias = tuple[Memory, Memory]
 class Judgement(Struct, frozen=True):
     """Verdict with its reason in one sentence, and the name of the judge.
 
-    `unsure` marks a verdict by rules that found a shared subject and nothing else, so a language model may know better.
-    A supersession that is not `certain` is only proposed.
+    `unsure` marks a verdict of the rules that found only a shared subject, so a language model may know better. A
+    supersession without `certain` is only proposed.
     """
 
     verdict: Verdict
@@ -71,7 +72,7 @@ class Judgement(Struct, frozen=True):
 
     @property
     def conflict(self) -> bool:
-        """True if both statements cannot be true at once."""
+        """True if the two statements cannot both be true."""
         return self.verdict in {Verdict.CONTRADICTS, Verdict.SUPERSEDES}
 
 
@@ -81,7 +82,7 @@ class Judge(Protocol):
     name: str
 
     def judge_all(self, pairs: Sequence[MemoryPair]) -> list[Judgement]:
-        """Return the relation of the newer memory of each pair to the older one."""
+        """Return the relation of the newer memory to the older memory, for each pair."""
         ...
 
     def close(self) -> None:
@@ -90,27 +91,27 @@ class Judge(Protocol):
 
 
 JudgeFactory: TypeAlias = Callable[[Store], Judge]
-"""Function that makes a judge for an open store."""
+"""Factory of a judge for an open store."""
 
 
 class RuleJudge:
-    """Judge by rules.
+    """Judge of memory pairs by rules.
 
-    The verdict is `SUPERSEDES` only if the newer statement says that something changed; otherwise both may be meant,
-    and it is `CONTRADICTS`. The README states the measured precision and recall.
+    The verdict is `SUPERSEDES` only if the newer statement reports a change. Otherwise both statements may be intended,
+    and the verdict is `CONTRADICTS`. The README states the measured precision and recall.
     """
 
     name = "rules"
 
     def judge_all(self, pairs: Sequence[MemoryPair]) -> list[Judgement]:
-        """Return the relation of the newer memory of each pair to the older one."""
+        """Return the relation of the newer memory to the older memory, for each pair."""
         return [self.judge(older.content, newer.content) for older, newer in pairs]
 
     def close(self) -> None:
-        """Do nothing: the rules use no resources."""
+        """Do nothing, because the rules use no resources."""
 
     def judge(self, older: str, newer: str) -> Judgement:
-        """Return the relation of a newer text to an older one."""
+        """Return the relation of a newer text to an older text."""
         if (replaced := _replaced_value(older, newer)) is not None and not differ_in_subject(older, newer, 1):
             reason = f"The newer one says that {replaced!r} was replaced"
             return self._supersedes(reason, certain=_is_certain(older, newer, named=True))
@@ -132,9 +133,9 @@ class RuleJudge:
 
 
 def differ_in_subject(older: str, newer: str, new_values: int = 0) -> bool:
-    """Return whether each text has content words that the other lacks, so their subjects may differ.
+    """Return whether each text has content words that the other lacks, so that their subjects may differ.
 
-    Numbers are ignored, and as many phrases of the newer text as `new_values`.
+    Numbers are ignored, and up to `new_values` phrases of the newer text.
     """
     new = whole(newer)
     removed, added = ([word for word in words if not word.number] for words in _unshared(whole(older), new))
@@ -145,12 +146,12 @@ def differ_in_subject(older: str, newer: str, new_values: int = 0) -> bool:
 
 
 def _claims(text: str) -> set[tuple[tuple[str, ...], bool]]:
-    """Return the statements of a text as stems, each with its negation."""
+    """Return the statements of a text as stems, each with its negation flag."""
     return {(tuple(word.stem for word in each.words), each.negated) for each in sentences(text)}
 
 
 def _share_words(older: str, newer: str) -> bool:
-    """Return whether the shorter text shares more than a third of its content words with the longer one."""
+    """Return whether the shorter text shares more than a third of its content words with the longer text."""
     ours, theirs = ({stem for each in sentences(text) for stem in each.stems - PEOPLE} for text in (older, newer))
     return 3 * len(ours & theirs) > min(len(ours), len(theirs))
 
@@ -168,7 +169,7 @@ def _pairs(older: str, newer: str) -> Iterator[tuple[ParsedStatement, ParsedStat
 
 
 def _disagreement(old: ParsedStatement, new: ParsedStatement) -> str | None:
-    """Return the reason why both cannot be true, or None if they can."""
+    """Return the reason why the two statements cannot both be true, or None if they can."""
     if not old.stems & new.stems:
         return None
     only_old, only_new = _unshared(old, new)
@@ -182,7 +183,7 @@ def _disagreement(old: ParsedStatement, new: ParsedStatement) -> str | None:
 def _conflicting_words(
     old: ParsedStatement, new: ParsedStatement, only_old: list[Word], only_new: list[Word]
 ) -> str | None:
-    """Return a reason that names two words that exclude each other, if nothing else differs on both sides."""
+    """Return a reason with two mutually exclusive words, if nothing else differs on both sides."""
     conflicting = [
         (one, other)
         for one in [*only_old, *(word for word in old.words if word.light)]
@@ -205,7 +206,7 @@ def _conflicting_words(
 
 
 def _can_coexist(old: ParsedStatement, new: ParsedStatement, conflicting: list[tuple[Word, Word]]) -> bool:
-    """Return whether the words that differ name different things, or properties that a person has many of."""
+    """Return whether the differing words refer to different things, or to properties that can exist together."""
     names = {one.stem for one, _ in conflicting if not one.number}
     numbers = {one.stem for one, _ in conflicting if one.number}
     if len(numbers) > 1 or (names and numbers):
@@ -216,12 +217,12 @@ def _can_coexist(old: ParsedStatement, new: ParsedStatement, conflicting: list[t
 
 
 def _is_one_subject(rest_old: list[Word], rest_new: list[Word]) -> bool:
-    """Return whether one side adds nothing and the other at most two words."""
+    """Return whether one side adds no words and the other side at most two."""
     return min(len(rest_old), len(rest_new)) == 0 and max(len(rest_old), len(rest_new)) <= 2
 
 
 def _two_holders(old: ParsedStatement, new: ParsedStatement, only_old: list[Word], only_new: list[Word]) -> str | None:
-    """Return a reason that names two holders of an exclusive role, as in `Ana leads` and `Ben leads`."""
+    """Return a reason with two holders of an exclusive role, as in `Ana leads` and `Ben leads`."""
     exclusive = EXCLUSIVE.intersection(old.plain, new.plain) or old.plain[1:3] == new.plain[1:3] == ("is", "the")
     if len(only_old) != 1 or len(only_new) != 1 or not exclusive:
         return None
@@ -241,11 +242,11 @@ _OLD_VALUE = tuple(
         r"\bnot longer (?:use|uses|used|kept?|keep|need|needs|run|runs|want|wants) (?P<old>[^,.;]{2,60})",
     )
 )
-"""Phrases in which a newer statement names the value that it replaces."""
+"""Phrases in which a newer statement mentions the value that it replaces."""
 
 
 def _replaced_value(older: str, newer: str) -> str | None:
-    """Return the value that the newer text names as replaced, if the older text contains it."""
+    """Return the value that the newer text calls replaced, if the older text contains it."""
     text = normalized(newer)
     affirmed = [statement for statement in sentences(older) if not statement.negated]
     stems_of_newer = {word.stem for statement in sentences(newer) for word in statement.words}
@@ -262,9 +263,9 @@ def _replaced_value(older: str, newer: str) -> str | None:
 
 
 def _is_certain(older: str, newer: str, *, named: bool = False) -> bool:
-    """Return whether the newer text negates all of the older one, or differs from it in one value alone.
+    """Return whether the newer text negates the whole older text, or differs from it in one value only.
 
-    `named` is whether the newer text names the old value as replaced.
+    `named` is whether the newer text mentions the old value as replaced.
     """
     old, new = whole(older), whole(newer)
     if SCOPES.intersection(old.plain) != SCOPES.intersection(new.plain):
@@ -286,7 +287,7 @@ def _is_certain(older: str, newer: str, *, named: bool = False) -> bool:
 
 
 def _unshared(old: ParsedStatement, new: ParsedStatement) -> tuple[list[Word], list[Word]]:
-    """Return the content words of the older statement alone, and those of the newer one alone."""
+    """Return the content words that only the older statement has, and those that only the newer statement has."""
     return (
         [word for word in old.words if not word.light and word.stem not in new.stems],
         [word for word in new.words if not word.light and word.stem not in old.stems],
@@ -294,7 +295,7 @@ def _unshared(old: ParsedStatement, new: ParsedStatement) -> tuple[list[Word], l
 
 
 def _phrases(words: Sequence[Word], statement: ParsedStatement) -> list[list[Word]]:
-    """Group words with no function word between them."""
+    """Group words that no function word separates."""
     phrases: list[list[Word]] = []
     for word in words:
         if phrases and _GRAMMAR.isdisjoint(statement.plain[phrases[-1][-1].position : word.position]):
@@ -314,9 +315,9 @@ def _are_values_of_one_thing(removed: Sequence[Word], added: Sequence[Word]) -> 
 
 
 def _follows_verb(added: Sequence[Word], newer: str, *, anywhere: bool) -> bool:
-    """Return whether the new value follows the verb of its clause, so that it is no part of the subject.
+    """Return whether the new value follows the verb of its clause, so that it is not part of the subject.
 
-    Unless it may follow `anywhere`, it must do so at once: `runs on Monday`, not `takes an hour on Monday`.
+    Unless `anywhere` is set, it must follow the verb directly: `runs on Monday`, not `takes an hour on Monday`.
     """
     for clause in clauses(newer):
         positions = {word.stem: word.position for word in clause.words}

@@ -1,4 +1,4 @@
-"""Context of a new session: golden rules, preferences and decisions, within a budget of tokens."""
+"""Context of a new session: golden rules, preferences and decisions, within a token budget."""
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
@@ -18,9 +18,9 @@ from .memory_records import contradicting
 from .recall import MemoryRecall
 
 _LINE = 11
-"""Estimated tokens of a line beside the content of its memory."""
+"""Estimated tokens of a line, in addition to the content of its memory."""
 _IMPORTANT = 0.6
-"""Least importance of a global preference that joins the memories of a project."""
+"""Minimum importance of a global preference that is added to the memories of a project."""
 _RELATED, _CANDIDATES = 5, 200
 _TITLES = {
     Family.PREFERENCE: "Preferences",
@@ -31,7 +31,7 @@ _TITLES = {
 }
 GOLDEN_TITLE = "Golden Rules (High Confidence)"
 GLOBAL_NAMESPACES = ("global", "default")
-"""Namespaces of memories for every project."""
+"""Namespaces of memories that apply to every project."""
 
 
 class ContextSection(Struct, frozen=True):
@@ -42,10 +42,10 @@ class ContextSection(Struct, frozen=True):
 
 
 class SessionContext(Struct, frozen=True):
-    """Memories for a session. `tokens` is the cost of the reply that shows them, never more than the budget.
+    """Memories for a session. `tokens` is the cost of the reply that contains them, never more than the budget.
 
-    `left_out` counts the memories that did not fit. `contradictions` are the ids of shown memories that contradict each
-    other, in pairs.
+    `left_out` is the number of memories that did not fit. `contradictions` are pairs of IDs of included memories that
+    contradict each other.
     """
 
     sections: tuple[ContextSection, ...]
@@ -55,17 +55,17 @@ class SessionContext(Struct, frozen=True):
 
     @property
     def memories(self) -> int:
-        """Number of memories in it."""
+        """Number of memories in the context."""
         return sum(len(section.memories) for section in self.sections)
 
     @property
     def golden_rules(self) -> int:
-        """Number of golden rules in it."""
+        """Number of golden rules in the context."""
         return sum(_is_rule(stored) for section in self.sections for stored in section.memories)
 
 
 class SessionContexts:
-    """Selects memories for a session. They do not count as accessed."""
+    """Selection of memories for sessions. Selected memories do not count as accessed."""
 
     def __init__(self, store: Store, recall: MemoryRecall, clock: Callable[[], Milliseconds]) -> None:
         self._store, self._recall, self._clock = store, recall, clock
@@ -77,20 +77,20 @@ class SessionContexts:
         query: str = "",
         budget: int = 4_000,
     ) -> SessionContext:
-        """Return golden rules first, then preferences, decisions and patterns of the namespace, within the budget.
+        """Return golden rules, then preferences, decisions and patterns of the namespace, within the budget.
 
-        A project also gets what is stored for every project, but only golden rules and the user's own words: its
-        decisions, important preferences, pinned memories, and with a query what matches it. Memories of low trust and
-        of sessions are omitted.
+        For a project, the context also includes memories for every project, but only golden rules and the user's own
+        words. These are decisions, important preferences, pinned memories, and memories that match the query. Memories
+        with low trust and session memories are omitted.
 
         Args:
-            cost: Returns the tokens of the reply that shows a context.
-            namespace: The project; None for what is stored for every project.
-            query: The topic of the session. Facts and known issues that match it are added.
-            budget: Most tokens of the reply.
+            cost: Returns the tokens of the reply that contains a context.
+            namespace: The project; None selects memories for every project.
+            query: The topic of the session. It adds facts and known issues that match.
+            budget: Maximum tokens of the reply.
 
         Raises:
-            InvalidInput: The budget is less than 1.
+            InvalidInput: The budget is below 1.
         """
         if budget < 1:
             raise InvalidInput(f"Invalid token budget: {budget}", hint="Give 1 or more tokens.")
@@ -104,7 +104,7 @@ class SessionContexts:
             room -= tokens - budget
 
     def _ranked(self, namespace: str | None, query: str) -> list[StoredMemory]:
-        """Return the candidates, golden rules first, then those that match the query."""
+        """Return the candidates: golden rules first, then memories that match the query."""
         related = self._related(namespace, query) if query.strip() else {}
         trusted = [
             stored
@@ -119,7 +119,7 @@ class SessionContexts:
         return [*rules, *others]
 
     def _standard(self, namespace: str | None) -> Iterator[StoredMemory]:
-        """Yield the candidates that need no query; some of them more than once."""
+        """Yield the candidates that need no query, possibly with duplicates."""
         everywhere = GLOBAL_NAMESPACES if namespace is None else (namespace, *GLOBAL_NAMESPACES)
         home = GLOBAL_NAMESPACES if namespace is None else (namespace,)
         yield from self._stored(MemoryFilter(namespaces=everywhere, types=(GOLDEN_RULE,)), MemoryOrder.CONFIDENCE)
@@ -148,18 +148,18 @@ def _is_rule(stored: StoredMemory) -> bool:
 
 
 def _is_the_users(stored: StoredMemory) -> bool:
-    """Return whether the user said or approved it."""
+    """Return whether the user wrote or approved the memory."""
     return _is_rule(stored) or stored.memory.origin is Origin.HUMAN
 
 
 def _weight(stored: StoredMemory, namespace: str | None) -> float:
-    """Return the mean of importance and confidence, three times as much for memories of the namespace."""
+    """Return the mean of importance and confidence, tripled for memories of the namespace."""
     factor = 3 if stored.memory.namespace == namespace else 1
     return factor * (stored.memory.importance + stored.stats.confidence) / 2
 
 
 def _fitting(ranked: Sequence[StoredMemory], conflicts: Sequence[tuple[str, str]], budget: int) -> SessionContext:
-    """Return the first memories that fit by estimate; a long one that does not fit makes room for the next."""
+    """Return the first memories that fit by estimate; a memory that is too long is skipped."""
     sections: dict[str, list[StoredMemory]] = {GOLDEN_TITLE: [], **{title: [] for title in _TITLES.values()}}
     used = left_out = 0
     for stored in ranked:

@@ -1,4 +1,4 @@
-"""Parser of statements: split a text into sentences or clauses, and each of them into words with a role."""
+"""Parser of statements: split a text into sentences or clauses, and each of these into words with a role."""
 
 import re
 from collections import defaultdict
@@ -31,15 +31,15 @@ _CODE = re.compile(r".*[\d/_].*|.*[a-z][A-Z].*|[A-Z]{2,}")
 _LETTERS = re.compile(r"[^\W\d_]+")
 _PREFIXES = ("un", "in", "dis", "non", "im", "ir", "a", "non-")
 SENTENCES_MAX = 40
-"""Sentences of one memory that are compared; the rest is ignored."""
+"""Maximum number of sentences of a memory that are compared; further sentences are ignored."""
 
 
 class Word(Struct, frozen=True):
-    """Word with content, at a position in its statement.
+    """Content word at a position in its statement.
 
-    `light` marks a verb that identifies no subject, such as `use`. `value` marks a number, name or path, which another
-    value can replace. A version `of` a product is replaced only by another version of it, and a number only by a number
-    of the same `unit`.
+    `light` marks a verb that does not identify a subject, such as `use`. `value` marks a number, name or path, which
+    another value can replace. Only another version of the same product (`of`) can replace a version. Only a number of
+    the same `unit` can replace a number.
     """
 
     stem: str
@@ -53,7 +53,7 @@ class Word(Struct, frozen=True):
 
 
 class ParsedStatement(Struct, frozen=True):
-    """Sentence or clause: its content words, all its words, whether it is negated, and its words for a change."""
+    """Sentence or clause: its content words, all its words, whether it is negated, and its change words."""
 
     words: tuple[Word, ...]
     plain: tuple[str, ...]
@@ -108,14 +108,14 @@ def are_alternatives(one: Word, other: Word) -> bool:
 
 
 def are_values(one: Word, other: Word) -> bool:
-    """Return whether two words are values of one kind: numbers whose units do not differ, or names."""
+    """Return whether two words are values of one kind: numbers without conflicting units, or names."""
     same_unit = one.unit == other.unit or not (one.unit and other.unit)
     return one.value and other.value and same_unit and (one.number, one.of) == (other.number, other.of)
 
 
 @lru_cache(maxsize=4_096)
 def stem_of(word: str) -> str:
-    """Return the English stem of a word; a word that is not made of letters alone stays unchanged."""
+    """Return the English stem of a word; a word with characters other than letters stays unchanged."""
     if not _LETTERS.fullmatch(word):
         return word
     [stem] = stems(word) or [word]
@@ -155,7 +155,7 @@ def _number(text: str, word: str, before: str, after: str, position: int) -> Wor
 
 
 def _is_capitalized(text: str, position: int) -> bool:
-    """Return whether a function word is written as a name, as in `US` and `customer A`."""
+    """Return whether a function word is capitalized like a name, as in `US` and `customer A`."""
     return text.isupper() and text != "I" and (len(text) > 1 or position > 0)
 
 
@@ -164,7 +164,7 @@ def _share_row(one: Word, other: Word, rows: Mapping[str, frozenset[int]]) -> bo
 
 
 def _rows_of(rows: Sequence[str]) -> dict[str, frozenset[int]]:
-    """Return the numbers of the rows that each stem is in."""
+    """Return the row indices of each stem."""
     found: defaultdict[str, set[int]] = defaultdict(set)
     for number, row in enumerate(rows):
         for word in row.split():

@@ -1,7 +1,7 @@
-"""Supersession: a newer memory replaces an older one, which stays stored and searchable at half its importance.
+"""Supersession: a newer memory replaces an older memory, which stays searchable at half its importance.
 
-Only memories that are not forgotten supersede: forgetting the newer one reinstates the older one, and restoring the
-newer one supersedes it again. A forgotten memory has the importance and confidence from before it was superseded.
+A forgotten memory does not supersede others: forgetting the newer memory reinstates the older memory, and restoring the
+newer memory supersedes it again. A forgotten memory has its importance and confidence from before its supersession.
 """
 
 from collections.abc import Iterable
@@ -23,10 +23,11 @@ _CONFIDENCE_MAX = 0.1
 
 
 def supersede(store: Store, newer: StoredMemory, older: StoredMemory, edge: Edge, at: Milliseconds) -> Edge:
-    """Draw the edge inside a transaction and mark the older memory as superseded; return the edge with its id.
+    """Add the edge inside a transaction and mark the older memory as superseded; return the edge with its ID.
 
-    Its importance is halved and its confidence limited to 0.1. The edge is only proposed, and changes no memory, if the
-    older memory is forgotten or a golden rule, or is protected and the newer one is not in the user's own words.
+    The importance of the older memory is halved and its confidence limited to 0.1. The edge is only proposed, and no
+    memory changes, if the older memory is forgotten or a golden rule. The same applies if the older memory is protected
+    and the newer memory is not in the user's own words.
     """
     spared = older.protected and newer.memory.origin is not Origin.HUMAN
     spared |= older.memory.type == GOLDEN_RULE or older.state is MemoryState.ARCHIVED
@@ -39,7 +40,10 @@ def supersede(store: Store, newer: StoredMemory, older: StoredMemory, edge: Edge
 
 
 def superseding(store: Store, *keys: int, proposed: bool = False) -> list[Edge]:
-    """Return the `supersedes` edges from memories that are not forgotten to these; with `proposed` those as well."""
+    """Return the `supersedes` edges to these memories from memories that are not forgotten.
+
+    `proposed` includes proposed edges.
+    """
     edges = [edge for edge in store.memory_edges.reaching(keys) if edge.relation is Relation.SUPERSEDES]
     newer = store.memories.load([edge.source for edge in edges])
     return [
@@ -50,16 +54,16 @@ def superseding(store: Store, *keys: int, proposed: bool = False) -> list[Edge]:
 
 
 def superseded_by(store: Store, key: int) -> list[Edge]:
-    """Return the edges by which a memory supersedes others, without proposed ones."""
+    """Return the edges from a memory to the memories that it supersedes, without proposed edges."""
     leaving = store.memory_edges.leaving([key])
     return [edge for edge in leaving if edge.relation is Relation.SUPERSEDES and not edge.proposed]
 
 
 def reinstate(store: Store, stored: StoredMemory, at: Milliseconds) -> StoredMemory:
-    """Make a superseded memory active again inside a transaction, with its former importance and confidence.
+    """Make a superseded memory active inside a transaction, with its former importance and confidence.
 
     Raises:
-        InvalidInput: The same is stored again.
+        InvalidInput: Another memory with the same content or file is stored.
     """
     active = replace(_with_former_values(store, stored), state=MemoryState.ACTIVE, updated=at)
     check_unique(store, active)
@@ -72,7 +76,7 @@ def reinstate(store: Store, stored: StoredMemory, at: Milliseconds) -> StoredMem
 def reinstate_targets(store: Store, edges: Iterable[Edge], at: Milliseconds) -> None:
     """Reinstate the targets of removed or ineffective edges inside a transaction.
 
-    A memory that another one still supersedes, or whose content is stored again, stays superseded.
+    A target stays superseded if another memory supersedes it, or if its content is stored again.
     """
     targets = sorted({edge.target for edge in edges if edge.relation is Relation.SUPERSEDES})
     for key, stored in store.memories.load(targets).items():
@@ -82,7 +86,7 @@ def reinstate_targets(store: Store, edges: Iterable[Edge], at: Milliseconds) -> 
 
 
 def archive(store: Store, stored: StoredMemory, reason: str, at: Milliseconds) -> StoredMemory:
-    """Forget a memory inside a transaction and reinstate what it superseded; return it."""
+    """Forget a memory inside a transaction, reinstate the memories that it superseded, and return it."""
     forgotten = replace(_with_former_values(store, stored), state=MemoryState.ARCHIVED, updated=at)
     store.memories.rewrite(forgotten)
     store.memory_events.add(MemoryEvent(stored.key, EventKind.ARCHIVED, at, reason, before=snapshot_of(stored)))
@@ -91,12 +95,12 @@ def archive(store: Store, stored: StoredMemory, reason: str, at: Milliseconds) -
 
 
 def restore(store: Store, stored: StoredMemory, reason: str, at: Milliseconds) -> StoredMemory:
-    """Restore a forgotten or expired memory inside a transaction; return it.
+    """Restore a forgotten or expired memory inside a transaction and return it.
 
-    It supersedes again what it superseded. It is superseded itself if another memory supersedes it.
+    It supersedes its former targets again. It becomes superseded if another memory supersedes it.
 
     Raises:
-        InvalidInput: The same is stored again.
+        InvalidInput: Another memory with the same content or file is stored.
     """
     restored = replace(stored, state=MemoryState.ACTIVE, updated=at)
     if edges := superseding(store, stored.key):
@@ -122,7 +126,7 @@ def check_unique(store: Store, stored: StoredMemory) -> None:
 
 
 def _superseded(store: Store, stored: StoredMemory, reason: str, at: Milliseconds) -> StoredMemory:
-    """Return an active memory as superseded, and log the event."""
+    """Return an active memory as superseded, and record the event."""
     store.memory_events.add(MemoryEvent(stored.key, EventKind.SUPERSEDED, at, reason, before=snapshot_of(stored)))
     return replace(
         stored,
@@ -134,7 +138,7 @@ def _superseded(store: Store, stored: StoredMemory, reason: str, at: Millisecond
 
 
 def _with_former_values(store: Store, stored: StoredMemory) -> StoredMemory:
-    """Return a superseded memory with its former importance and confidence; any other unchanged."""
+    """Return a superseded memory with its former importance and confidence; other memories stay unchanged."""
     if stored.state is not MemoryState.SUPERSEDED:
         return stored
     [event] = store.memory_events.of(stored.key, [EventKind.SUPERSEDED], 1)
