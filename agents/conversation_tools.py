@@ -34,9 +34,9 @@ LineNumber: TypeAlias = Annotated[WholeNumber, Field(json_schema_extra={"minimum
 Concept: TypeAlias = Annotated[str, Field(min_length=2)]
 _NOTICE = count(orjson.dumps(NOTICE).decode())
 _JSON = BUDGET - _NOTICE
-"""Most tokens of the fields of a JSON reply without the notice."""
+"""Maximum tokens of the fields of a JSON reply without the notice."""
 _ID, _PATH, _ERROR = 40, 200, 1_500
-"""Most characters of an id, a path and an error, which can contain any input."""
+"""Maximum characters of an ID, a path and an error, which can contain any input."""
 # Not validated here, because `Query.parse` accepts any value and has a message for each error.
 SearchInput: TypeAlias = Annotated[
     Concept | Annotated[list[Concept], Field(min_length=2, max_length=5)], SkipValidation
@@ -127,17 +127,19 @@ def read(
 
 
 def _json(fields: dict[str, Any]) -> ToolReply:
-    """Return a JSON reply with the notice, and with the cost of both as `tokens`."""
+    """Return a JSON reply with the notice. `tokens` is the cost of both."""
     return json_reply({**fields, **NOTICE, "tokens": fields["tokens"] + _NOTICE})
 
 
 def _lines(
     conversation: ConversationContext, path: str, start: int | None, end: int | None
 ) -> tuple[str, int, int | None]:
-    """Return the path and the lines to read; an id means its conversation, by default the lines of its evidence.
+    """Return the path and the lines to read.
+
+    An ID stands for its conversation, by default for the lines of its evidence.
 
     Raises:
-        InvalidInput: The id is unknown, or not of a conversation.
+        InvalidInput: The ID is unknown, or does not belong to a conversation.
     """
     first = 1 if start is None else start
     if not plain(path):
@@ -149,7 +151,7 @@ def _lines(
 
 
 def _unquoted(query: object) -> object:
-    """Return an array that a client sent as a string, as some do for parameters of two types."""
+    """Return an array that a client sent as a string; some clients do this for parameters of two types."""
     if not isinstance(query, str) or not query.startswith('["'):
         return query
     try:
@@ -161,7 +163,7 @@ def _unquoted(query: object) -> object:
 
 
 def error_message(error: PalaverError) -> str:
-    """Return the message of an error as the specification words it, with the remedy."""
+    """Return the message of an error in the wording of the specification, with the remedy."""
     match error:
         case QueryTooShort():
             message = "Query too short: Single string must be ≥2 characters"
@@ -188,7 +190,7 @@ def error_message(error: PalaverError) -> str:
 
 
 def _open(config: ServerConfig) -> ConversationContext:
-    """Open the search; raises `StoreMissing` if nothing is archived yet."""
+    """Open the search; raises `StoreMissing` if the archive is empty."""
     from ..search.archive_search import ArchiveSearch
 
     return ConversationContext(ArchiveSearch(config.home, config.model), config.renderer)

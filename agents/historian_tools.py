@@ -19,7 +19,7 @@ from .toolset import Effect, ServerConfig, Tool, ToolReply, Toolset, WholeNumber
 
 _RESULTS_MAX = 50
 _SHOWN = 4_000
-"""Most characters of a memory in a reply."""
+"""Maximum characters of a memory in a reply."""
 
 Limit: TypeAlias = Annotated[
     WholeNumber, Field(json_schema_extra={"type": "number"}, description="Maximum number of results")
@@ -30,7 +30,7 @@ OnlyType: TypeAlias = Annotated[str | None, Field(description="Only this type")]
 class HistorianContext:
     """Memories of the project in which the server was started.
 
-    `previews` has the result of each unconfirmed memory_forget, by its query and type, for the confirmed call.
+    `previews` contains the result of each unconfirmed memory_forget, by its query and type, for the confirmed call.
     """
 
     def __init__(self, config: ServerConfig) -> None:
@@ -176,7 +176,7 @@ def _forgotten(result: ForgetResult) -> dict[str, Any]:
 
 
 def _secrets(memory: Memory) -> dict[str, list[str]]:
-    """Return the kinds of secrets that were removed, if there are any."""
+    """Return the kinds of removed secrets, if any."""
     kinds = kinds_of(memory)
     return {"secretsRemoved": kinds} if kinds else {}
 

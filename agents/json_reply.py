@@ -1,4 +1,4 @@
-"""JSON replies of tools. Their text is the whole object, for clients that read only text."""
+"""JSON replies of tools. Their text contains the whole object, for clients that read only text."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
@@ -31,7 +31,7 @@ def error_reply(error: PalaverError) -> ToolReply:
 
 
 def _inert(value: Any) -> Any:
-    """Return JSON whose strings have no tool syntax, role tags, remote images or invisible characters."""
+    """Return JSON with strings free of tool syntax, role tags, remote images and invisible characters."""
     if isinstance(value, str):
         return inert(value)
     if isinstance(value, Mapping):

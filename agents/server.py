@@ -51,7 +51,7 @@ def build(served: ServedTools, config: ServerConfig, version: str = "") -> Serve
 
 
 class _ToolServer:
-    """Lists tools, and runs one call at a time beside the event loop."""
+    """Server that lists tools, and runs one call at a time outside the event loop."""
 
     def __init__(self, served: ServedTools, config: ServerConfig) -> None:
         self._served, self._config = served, config
@@ -92,7 +92,7 @@ class _ToolServer:
 
 
 def _listed(name: str, tool: Tool, *, online: bool) -> ListedTool:
-    """Return a tool as clients see it. `online` is whether a language model may judge memories."""
+    """Return a tool in the format for clients. `online` is whether a language model may judge memories."""
     reads, destroys = tool.effect is Effect.READS, tool.effect is Effect.DESTROYS
     return ListedTool(
         name=name,
@@ -107,7 +107,7 @@ def _listed(name: str, tool: Tool, *, online: bool) -> ListedTool:
 
 
 def _result(reply: ToolReply, protocol: str, *, failed: bool = False) -> CallToolResult:
-    """Return the reply as text, and a JSON reply also as structured content if the protocol version has that."""
+    """Return the reply as text. A JSON reply is also structured content, if the protocol version supports it."""
     structured = dict(reply.data) if reply.data and is_version_at_least(protocol, STRUCTURED_SINCE) else None
     content: list[ContentBlock] = [TextContent(type="text", text=reply.text)]
     return CallToolResult(content=content, structured_content=structured, is_error=failed)

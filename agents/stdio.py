@@ -1,8 +1,8 @@
 """MCP over standard input and output, with an answer to every line that the SDK cannot read.
 
-The SDK drops a line that its JSON parser refuses, so the client waits forever for the reply. Parse such a line again
-with the standard library, which accepts lone surrogates and numbers of any length, and serve it if that succeeds.
-Otherwise reply with a JSON-RPC error, under the request's id where one can be read.
+The SDK drops a line that its JSON parser rejects, so the client waits forever for the reply. This module parses such a
+line again with the standard library, which accepts lone surrogates and numbers of any length. If that fails, it replies
+with a JSON-RPC error, with the ID of the request if the ID is readable.
 """
 
 import json
@@ -24,7 +24,7 @@ from mcp_types import (
 from pydantic import ValidationError
 
 LONGEST_INTEGER = 19
-"""Digits of the largest 64-bit integer. Longer numbers are read as floats, as JavaScript does."""
+"""Digits of the largest 64-bit integer. Longer numbers are parsed as floats, as in JavaScript."""
 
 
 async def serve_stdio(server: Server[Any]) -> None:
@@ -43,7 +43,7 @@ async def serve_stdio(server: Server[Any]) -> None:
 
 
 async def _relay(item: SessionMessage | Exception, forward: MemoryObjectSendStream[Any], outgoing: Any) -> None:
-    """Pass a message on; answer a line that is none."""
+    """Forward a valid message, and answer an invalid line with an error."""
     if not isinstance(item, ValidationError):
         await forward.send(item)
         return
@@ -52,7 +52,7 @@ async def _relay(item: SessionMessage | Exception, forward: MemoryObjectSendStre
 
 
 def reread(error: ValidationError) -> SessionMessage:
-    """Return the message that the SDK refused, made readable, or else the error to reply with."""
+    """Return the message that the SDK rejected in a readable form, or an error reply."""
     first = error.errors()[0]
     if first["type"] != "json_invalid":
         return _refusal(first["input"], INVALID_REQUEST, "Invalid request: not a JSON-RPC 2.0 message")
@@ -68,7 +68,7 @@ def reread(error: ValidationError) -> SessionMessage:
 
 
 def _refusal(value: object, code: int, message: str) -> SessionMessage:
-    """Build an error reply to the request `value`; its id is null unless the request has one."""
+    """Build an error reply to the request `value`; the ID is null if the request has no ID."""
     found = cast("dict[str, object]", value).get("id") if isinstance(value, dict) else None
     request: RequestId | None = found if isinstance(found, int | str) else None
     return SessionMessage(JSONRPCError(jsonrpc="2.0", id=request, error=ErrorData(code=code, message=message)))

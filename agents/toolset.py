@@ -1,4 +1,4 @@
-"""Toolsets: typed functions as tools, with the schemas that follow from their signatures, and what serves them."""
+"""Toolsets: typed functions as tools, with schemas derived from their signatures, and the tools of a server."""
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ..observe.memory import JudgeFactory  # heavy: it imports the search
 
 TOOLSETS: Final = {"conversation": ".conversation_tools", "theo": ".theo", "historian": ".historian_tools"}
-"""Module of each toolset, loaded on demand; it has the toolset as a constant."""
+"""Module of each toolset, loaded on demand. The module contains the toolset as a constant."""
 
 Opened = TypeVar("Opened")
 
@@ -70,15 +70,15 @@ WholeNumber = Annotated[
     BeforeValidator(lambda value: int(value) if _is_whole(value) else value),
     AfterValidator(_in_64_bits),
 ]
-"""Integer of at most 64 bits, as SQLite stores it; a float without a fraction counts, because JSON has one type."""
+"""Integer of at most 64 bits, the limit of SQLite. A float without a fraction is valid, as in JSON."""
 
 
 class Tool(Struct, frozen=True):
-    """Tool of a toolset: a function with the context as its first parameter, and a schema of the others.
+    """Tool of a toolset: a function with the context as its first parameter, and a schema of the other parameters.
 
-    The docstring of the function is the description, and its annotations are the schema. A parameter with a
-    `SkipValidation` annotation is checked by the core, which has its own messages. `judges` is whether a call may
-    compare memories, for which a language model is asked if the user configured one.
+    The docstring of the function is the description, and its annotations are the schema. The core checks parameters
+    with a `SkipValidation` annotation, because it has its own messages. `judges` is whether a call may compare
+    memories. If the user configured a language model, such a call can use it.
     """
 
     name: str
@@ -120,9 +120,9 @@ class Tool(Struct, frozen=True):
 
 
 class Toolset(Struct, frozen=True):
-    """Tools in the order of their list, with instructions for the model.
+    """Ordered tools with instructions for the model.
 
-    `to_error_reply` turns an error into a reply. `open` makes the context of the tools at the first call.
+    `to_error_reply` converts an error to a reply. `open` creates the context of the tools at the first call.
     """
 
     name: str
@@ -133,7 +133,7 @@ class Toolset(Struct, frozen=True):
 
     @property
     def tokens(self) -> int:
-        """Tokens of the instructions, names, descriptions and schemas, which every session pays."""
+        """Tokens of the instructions, names, descriptions and schemas, which every session loads."""
         listed = [{"name": t.name, "description": t.description, "inputSchema": t.schema} for t in self.tools]
         return count(self.instructions) + count(orjson.dumps(listed).decode())
 
@@ -146,10 +146,10 @@ class ServedTools(Struct, frozen=True):
 
     @classmethod
     def of(cls, toolsets: Sequence[Toolset], *, prefix: bool = False) -> "ServedTools":
-        """Combine toolsets; with `prefix` each name begins with its toolset, as in `theo_search`.
+        """Combine toolsets; with `prefix`, each tool name starts with its toolset, as in `theo_search`.
 
         Raises:
-            InvalidInput: Two of them define the same name.
+            InvalidInput: Two toolsets define the same name.
         """
         tools: dict[str, tuple[Toolset, Tool]] = {}
         for toolset in toolsets:
@@ -165,7 +165,7 @@ class ServedTools(Struct, frozen=True):
 
 
 def find_toolset(name: str) -> Toolset:
-    """Return the toolset of this name; raises `InvalidInput` for any other."""
+    """Return the toolset with this name; raises `InvalidInput` for an unknown name."""
     if name not in TOOLSETS:
         raise InvalidInput(f"No toolset of that name: {name}", hint=f"Use one or more of: {', '.join(TOOLSETS)}.")
     found = getattr(import_module(TOOLSETS[name], __package__), name.upper())
@@ -174,7 +174,7 @@ def find_toolset(name: str) -> Toolset:
 
 
 def open_part(opener: Callable[[], Opened]) -> Opened:
-    """Open a part of a context; raises `ServerNotReady` if that fails, and the next call tries again."""
+    """Open a component of a context; raises `ServerNotReady` on failure, and the next call tries again."""
     try:
         return opener()
     except InvalidInput:
@@ -184,7 +184,7 @@ def open_part(opener: Callable[[], Opened]) -> Opened:
 
 
 class _LeanSchema(GenerateJsonSchema):
-    """Schema without titles, with optional parameters shown as non-null."""
+    """Generator of schemas without titles, with optional parameters shown as non-null."""
 
     def field_title_should_be_set(self, schema: object) -> bool:  # noqa: ARG002 - pydantic's signature
         return False

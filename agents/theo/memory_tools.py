@@ -216,7 +216,7 @@ def memory_list_namespaces(theo: TheoContext) -> ToolReply:
 
 
 def _relate(core: MemoryCore, source: str, wanted: Sequence[Object]) -> tuple[list[Edge], list[dict[str, str]]]:
-    """Draw the edges of a call; return them, and an error for each that is invalid."""
+    """Add the edges that a call requests; return them, and an error for each invalid edge."""
     edges: list[Edge] = []
     errors: list[dict[str, str]] = []
     for each in wanted:
@@ -278,7 +278,7 @@ def _recalled_rows(core: MemoryCore, found: Sequence[RecalledMemory]) -> list[di
 
 
 def _meant(core: MemoryCore, text: str, namespace: str | None, limit: int, *, by_id: bool) -> list[StoredMemory]:
-    """Return the memory with this id, if there is one and `by_id`; otherwise the best matches of the text."""
+    """Return the memory with this ID if it exists and `by_id` is set; otherwise the best matches of the text."""
     if by_id:
         try:
             return [core.get(text)]

@@ -55,7 +55,7 @@ def memory_filter(
     min_importance: float | None = None,
     min_confidence: float | None = None,
 ) -> MemoryFilter:
-    """Return the filter of a call; raises `InvalidMemoryType` for an unknown type."""
+    """Return the memory filter of a call; raises `InvalidMemoryType` for an unknown type."""
     known = {each.name for each in MEMORY_TYPES} | {GOLDEN_RULE}
     if memory_type is not None and memory_type not in known and memory_type not in core.count_by("type"):
         raise InvalidMemoryType(memory_type, hint=f"Use one of: {', '.join((*TYPES, GOLDEN_RULE))}.")

@@ -103,7 +103,7 @@ def search_with_budget(
 
 
 def _found(theo: TheoContext, query: str, scope: _SearchScope, limit: int) -> list[_SearchResult]:
-    """Return the results, best first; raises `InvalidInput` for an empty query."""
+    """Return the search results, best first; raises `InvalidInput` for an empty query."""
     if not query.strip():
         raise InvalidInput("Query cannot be empty", hint="Say what to find.")
     found: list[_SearchResult] = []

@@ -14,7 +14,7 @@ from ..toolset import ServerConfig, open_part
 class TheoContext:
     """Memories, documents and code traces of one home.
 
-    `backfilled_to` is the memory after which the next backfill of a namespace continues.
+    `backfilled_to` contains the memory after which the next backfill of a namespace continues.
     """
 
     def __init__(self, config: ServerConfig) -> None:
@@ -23,14 +23,14 @@ class TheoContext:
 
     @cached_property
     def core(self) -> MemoryCore:
-        """Memories; raises `ServerNotReady`."""
+        """Memories of the home; raises `ServerNotReady`."""
         config = self.config
         return open_part(lambda: MemoryCore.open(config.home, config.model, config.make_judge))
 
     def namespace(self, named: str, *, claim: bool = False) -> str:
-        """Return the namespace that an agent means: the name of its own folder means its own project.
+        """Return the namespace for a name in a call. The name of the agent's folder selects its own project.
 
-        Another project can have the same name, and has a namespace of its own.
+        Another project with the same name has a different namespace.
         """
         projects, folder = self.core.projects, self.config.project
         if named != plain_namespace(folder):
@@ -39,14 +39,14 @@ class TheoContext:
 
     @cached_property
     def documents(self) -> DocumentLibrary:
-        """Indexed documents; raises `ServerNotReady`. Chunks that an earlier server left are embedded."""
+        """Indexed documents; raises `ServerNotReady`. Opening them embeds chunks that an earlier server left."""
         config = self.config
         documents = open_part(lambda: DocumentLibrary.open(config.home, config.roots, config.model))
         self.embed_waiting(documents.stats())
         return documents
 
     def embed_waiting(self, waiting: DocumentStats | IndexedDirectory) -> None:
-        """Embed waiting chunks in the background, if the server has one."""
+        """Embed waiting chunks in the background, if the server runs a background process."""
         if self.config.background and (waiting.queued or waiting.unembedded):
             self._background_indexer.wake()
 

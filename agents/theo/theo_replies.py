@@ -15,7 +15,7 @@ from ..json_reply import NOTICE, json_reply
 from ..toolset import ToolReply
 
 BUDGET: Final = 10_000
-"""Token limit of a reply whose call names no limit."""
+"""Token limit of a reply for a call without its own limit."""
 _HINT: Final = "Truncated to fit: ask for less, or use narrower filters."
 
 
@@ -25,12 +25,12 @@ def success_reply(data: Mapping[str, Any]) -> ToolReply:
 
 
 def limited_reply(data: Mapping[str, Any]) -> ToolReply:
-    """Return the success of a call with its own limit, with the notice about quoted text and without truncation."""
+    """Return a success with its own token limit, with the notice about quoted text and without truncation."""
     return json_reply({"success": True, "data": data, **NOTICE})
 
 
 def flat_reply(fields: Mapping[str, Any]) -> ToolReply:
-    """Return a success with its fields beside `success`, truncated to `BUDGET` tokens."""
+    """Return a success with its fields at the top level, truncated to `BUDGET` tokens."""
     return json_reply(truncated({"success": True, **fields}))
 
 
@@ -54,7 +54,7 @@ def rounded(similarity: float | None) -> float | None:
 
 
 def memory_rows(core: MemoryCore, memories: Sequence[StoredMemory]) -> list[dict[str, Any]]:
-    """Return the fields that every list has for each memory."""
+    """Return the fields of each memory that all lists contain."""
     superseded = supersession_fields(memories, core.graph.superseding(memories))
     return [
         {

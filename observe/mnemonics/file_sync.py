@@ -24,16 +24,16 @@ from .mnemonics_folder import MnemonicsFolder, digest_of, error_reason
 
 LEASE: Final = "mnemonics"
 PATIENCE: Final = 30.0
-"""Seconds to wait for another process that reads the same files."""
+"""Maximum seconds to wait for another process that synchronizes the same files."""
 _TIME_MAX: Final = 15.0
-"""Seconds of one synchronization; the next one continues. Clients wait a minute, and a file takes 0.1 s."""
+"""Maximum seconds of one synchronization; the next call continues. Clients wait a minute, and a file takes 0.1 s."""
 _RECENT: Final = 2_000_000_000
-"""Nanoseconds within which a second edit may leave the same modification time."""
+"""Nanoseconds within which two edits may have the same modification time."""
 SOURCE: Final = "historian"
 
 
 class MemoryFileProblem(Struct, frozen=True):
-    """File that could not be read, by its absolute path, and the reason. It stays unchanged."""
+    """Absolute path of a file that could not be read, and the reason. The file stays unchanged."""
 
     path: str
     reason: str
@@ -49,23 +49,23 @@ class ParsedFile(Struct, frozen=True):
 
     @property
     def folder(self) -> str:
-        """Type of the folder it is in."""
+        """Type of the folder that contains the file."""
         return folder_type(self.place)
 
 
 def folder_type(place: str) -> str:
-    """Return the type of the first folder of a path below `.mnemonics`; the fallback for a file in none."""
+    """Return the type of the first folder in a path below `.mnemonics`; the fallback for a file outside folders."""
     first, *below = PurePosixPath(place).parts
     return kebab(first) if below else FALLBACK
 
 
 class FileSync:
-    """Synchronizes the memory files of one project with the store.
+    """Synchronization of the memory files of one project with the store.
 
-    Files that Palaver did not write may have come with a cloned repository. Until the user allows the folder their
-    origin is `external`: search finds them, but no session starts with them.
+    Files that Palaver did not write may come from a cloned repository. Until the user allows the folder, their origin
+    is `external`: search finds them, but they are not added to the context of a session.
 
-    `types`, `files` and `problems` are those of the last synchronization.
+    `types`, `files` and `problems` are results of the last synchronization.
     """
 
     def __init__(self, core: MemoryCore, redactor: Redactor, folder: MnemonicsFolder) -> None:
@@ -77,14 +77,14 @@ class FileSync:
         self._cache: dict[str, tuple[tuple[int, ...], ParsedFile | str]] = {}
 
     def sync(self) -> None:
-        """Read the files that were edited, moved, added or deleted since the last time, in any process."""
+        """Read the files that were edited, moved, added or deleted since the last synchronization by any process."""
         if self._steps():
             # Whoever has the lease for so long reads the same files.
             with suppress(LeaseHeld), self._store.leases.hold(LEASE, PATIENCE):
                 self.sync_leased()
 
     def sync_leased(self) -> None:
-        """Do the same for a caller that has the lease."""
+        """Synchronize the files for a caller that holds the lease."""
         self.namespace = self._core.projects.claim(self.folder.project)
         failed: dict[str, str] = {}
         steps, deadline = self._steps(), time.monotonic() + _TIME_MAX
@@ -100,13 +100,13 @@ class FileSync:
         self.problems += tuple(MemoryFileProblem(path, reason) for path, reason in failed.items())
 
     def record(self, place: str, stored: StoredMemory) -> None:
-        """Record that this file, as it is, and this memory agree."""
+        """Record that the current content of this file and this memory are synchronized."""
         parsed = self._parse(place, self.folder.read(place))
         self.files[parsed.path] = parsed
         self._record(parsed, stored)
 
     def record_deleted(self, path: str) -> None:
-        """Record that a file was deleted with its memory, so that restoring the memory writes it again."""
+        """Record that a file was deleted with its memory, so that restoring the memory recreates the file."""
         self.files.pop(path, None)
         row = self._store.mnemonics.below(str(self.folder.path))[path]
         self._store.mnemonics.put(replace(row, gone=True))
@@ -146,7 +146,7 @@ class FileSync:
         return steps
 
     def _read_files(self) -> set[str]:
-        """Read new and edited files; return the paths of what cannot be read."""
+        """Read new and edited files; return the paths of files and folders that cannot be read."""
         listing = self.folder.scan()
         problems, self.files = dict(listing.problems), {}
         for place, stamp in listing.files.items():
@@ -177,7 +177,7 @@ class FileSync:
         return ParsedFile(place, self.folder.absolute(place), digest_of(data), MemoryFile.parse(data.decode()))
 
     def _own_types(self) -> tuple[dict[str, str], str]:
-        """Return the types that the project describes, and the reason if they cannot be read."""
+        """Return the types that the project defines, and the reason if they cannot be read."""
         try:
             return parse_types(self.folder.read(TYPES_FILE).decode()), ""
         except FileNotFoundError:
@@ -186,7 +186,7 @@ class FileSync:
             return {}, _reason(error)
 
     def _moved(self, rows: Mapping[str, Mirrored], lost: Mapping[str, Mirrored]) -> dict[str, Mirrored]:
-        """Return the rows of moved files by new path: files with the same bytes, or else the same creation time."""
+        """Return the rows of moved files by new path. Moved files have the same bytes, or the same creation time."""
         left, moved = dict(lost), dict[str, Mirrored]()
         for same in (_same_bytes, _same_creation):
             for path, parsed in self.files.items():
@@ -218,7 +218,7 @@ class FileSync:
             yield partial(self._restore_file, row, stored)
 
     def _store_file(self, parsed: ParsedFile, row: Mirrored | None, stored: StoredMemory | None) -> None:
-        """Store the content of a file that is new, edited, moved or restored."""
+        """Store the content of a new, edited, moved or restored file."""
         content, declared = self.redacted(parsed.memory.body), self._type(parsed, row)
         stored = stored or self._core.at_path(parsed.path)
         if stored is not None and row is not None and row.gone and stored.state is MemoryState.ARCHIVED:
@@ -269,7 +269,7 @@ class FileSync:
                 self._store.mnemonics.put(replace(row, path=parsed.path))
 
     def _update_file(self, parsed: ParsedFile, stored: StoredMemory) -> None:
-        """Write an edit of a memory into its file."""
+        """Write the edited content of a memory into its file."""
         edited = parsed.memory.edited(stored.memory.content, show_millisecond(stored.updated))
         self.folder.replace(parsed.place, edited.text.encode(), parsed.digest)
         if stored.memory.path != parsed.path:
@@ -277,7 +277,7 @@ class FileSync:
         self.record(parsed.place, stored)
 
     def _restore_file(self, row: Mirrored, stored: StoredMemory) -> None:
-        """Write the file of a restored memory again."""
+        """Recreate the file of a restored memory."""
         memory, place = stored.memory, row.path.removeprefix(f"{self.folder.path}/")
         file = MemoryFile.new(memory.content, memory.type, memory.tags, show_millisecond(stored.updated))
         self.folder.create(place, file.text.encode())
@@ -295,7 +295,7 @@ class FileSync:
 
 
 def _reason(error: OSError | UnicodeDecodeError | YamlInvalid) -> str:
-    """Return the reason why a file cannot be read."""
+    """Return the reason why the file cannot be read."""
     if isinstance(error, UnicodeDecodeError):
         return "it is not UTF-8"
     return error_reason(error) if isinstance(error, OSError) else str(error)

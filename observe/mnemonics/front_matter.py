@@ -1,6 +1,6 @@
-"""Memory files: Markdown with YAML front matter. An edit keeps every other character of the front matter.
+"""Memory files: Markdown with YAML front matter. An edit preserves all other characters of the front matter.
 
-No round-trip YAML library keeps all characters, so values are replaced at the positions that PyYAML reports.
+Round-trip YAML libraries do not preserve every character, so values are replaced at the positions that PyYAML reports.
 """
 
 import json
@@ -18,13 +18,13 @@ from ...core.text import readable
 _FENCED = re.compile(r"\A\ufeff?---[ \t]*\r?\n(?P<front>.*?)^---[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE)
 _OPENED = re.compile(r"\A\ufeff?---[ \t]*\r?\n(?=[\w\"']+[ \t]*:)")
 _FRONT_MAX = 16_384
-"""Most characters of front matter, because parsing time grows with it."""
+"""Maximum characters of front matter, because parsing time grows with its length."""
 _BRACKETS_MAX = 128
-"""Most opening brackets, because parsing time grows with the square of their nesting."""
+"""Maximum number of opening brackets, because parsing time grows with the square of their nesting."""
 
 
 class YamlInvalid(Exception):
-    """Front matter that cannot be parsed or edited; the text states the reason."""
+    """Error for front matter that cannot be parsed or edited; the text states the reason."""
 
 
 class MemoryFile(Struct, frozen=True):
@@ -41,14 +41,14 @@ class MemoryFile(Struct, frozen=True):
 
     @classmethod
     def new(cls, body: str, declared: str, tags: tuple[str, ...], at: str) -> Self:
-        """Make a memory file that was created at an instant."""
+        """Create a memory file with a creation time."""
         listed = "".join(f"\n  - {_yaml_word(tag)}" for tag in tags) or " []"
         front = f"memory_type: {_yaml_word(declared)}\ntags:{listed}\ncreated: {at}\nmodified: {at}\n"
         return cls(front, body.strip(), declared, tags, at)
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Parse a file; without front matter all of it is the body. Raises `YamlInvalid`."""
+        """Parse a file; raises `YamlInvalid`. Without front matter, the whole text is the body."""
         fenced = _FENCED.match(text)
         if fenced is None:
             if _OPENED.match(text):
@@ -67,11 +67,11 @@ class MemoryFile(Struct, frozen=True):
 
     @property
     def created_at(self) -> Milliseconds | None:
-        """Time of its creation, if the front matter has it."""
+        """Creation time in the front matter, or None if it is missing."""
         return parse_instant(self.created)
 
     def edited(self, body: str, at: str, declared: str | None = None) -> "MemoryFile":
-        """Return the file with another body and, if given, another type; raises `YamlInvalid`."""
+        """Return the file with another body and, optionally, another type; raises `YamlInvalid`."""
         front = _with_value(self.front, "modified", at)
         if declared is not None:
             front = _with_value(front, "memory_type", declared)
@@ -127,7 +127,7 @@ def _tags(value: yaml.Node | None) -> tuple[str, ...]:
 
 
 def _with_value(front: str, key: str, value: str) -> str:
-    """Return the front matter with this value and every other character unchanged."""
+    """Return the front matter with the new value and all other characters unchanged."""
     node = _values(front).get(key)
     if node is None:
         ended = front if not front or front.endswith("\n") else f"{front}\n"
@@ -138,7 +138,7 @@ def _with_value(front: str, key: str, value: str) -> str:
 
 
 def _yaml_word(word: str) -> str:
-    """Return a word as YAML, without quotes if it is read back as the same word."""
+    """Return a word as YAML, without quotes if YAML parses it as the same word."""
     try:
         parsed: object = yaml.safe_load(f"- {word}")
     except (yaml.YAMLError, ValueError):

@@ -1,4 +1,4 @@
-"""Types of memory files, and the names of the files and folders of titles and types."""
+"""Types of memory files, and conversion of titles and types to names of files and folders."""
 
 import re
 import unicodedata
@@ -15,12 +15,12 @@ from ...core.memory_types import GOLDEN_RULE, HISTORIAN, known_types
 from .front_matter import YamlInvalid
 
 FALLBACK: Final = "context"
-"""Type to use if no other fits."""
+"""Default type if no other type fits."""
 TYPES_FILE: Final = "types.yaml"
-"""File in which a project describes its own types, one `name: description` on each line."""
+"""File in which a project defines its own types, one `name: description` per line."""
 _DEFAULT: Final = "A type of this project"
 _STEM_BYTES: Final = 200
-"""Longest stem of a file name: file systems take 255 bytes, and a suffix and a number need some."""
+"""Maximum length of the stem of a file name. File systems allow 255 bytes, including a suffix and a number."""
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _BREAKS = re.compile(r"[\s_/\\-]+")
 
@@ -33,7 +33,7 @@ class MemoryFileType(Struct, frozen=True):
 
 
 class MemoryFileTypes:
-    """Types of a project: built-in ones, those of `types.yaml`, and folders that users made."""
+    """Types of a project: built-in types, types in `types.yaml`, and folders that users created."""
 
     def __init__(self, own: Mapping[str, str], folders: Iterable[str]) -> None:
         built_in = {known.name: known.description for known in known_types(HISTORIAN)}
@@ -76,9 +76,9 @@ def parse_types(text: str) -> dict[str, str]:
 
 
 def slug(title: str) -> str:
-    """Return a title as the stem of a file name: lower case, dashes for blanks, letters and digits of every script.
+    """Return a title as the stem of a file name: lower case, with dashes for spaces.
 
-    It is `untitled` if nothing is left.
+    It keeps letters and digits of every script, and is `untitled` if none remain.
     """
     lowered = unicodedata.normalize("NFC", title).lower()
     kept = "".join(each for each in lowered if unicodedata.category(each)[0] in "LMN" or _BREAKS.match(each))
@@ -87,13 +87,13 @@ def slug(title: str) -> str:
 
 
 def file_names(stem: str) -> Iterator[str]:
-    """Yield the possible file names of a stem, with a number from the second one on."""
+    """Yield the possible file names of a stem; the second and later names have a number."""
     yield f"{stem}.md"
     yield from (f"{stem}-{number}.md" for number in count(2))
 
 
 def title_of(stem: str) -> str:
-    """Return the title of a file that has only a name."""
+    """Return the title of a file, derived from its name."""
     return _BREAKS.sub(" ", stem).strip() or stem
 
 

@@ -17,15 +17,15 @@ from ...core.home import home_of
 from ...core.project import MNEMONICS
 
 _SIZE_MAX: Final = 131_072
-"""Bytes of the largest file that is read; a memory has less than half of it."""
+"""Maximum size in bytes of a file that is read; a memory has less than half of it."""
 _DEPTH_MAX: Final = 8
 _NO_HARD_LINKS: Final = {errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP}
-"""Errors of file systems without hard links, such as those of memory cards."""
+"""Errors of file systems without hard links, as on memory cards."""
 _LINK: Final = "it is a link, and links are not followed"
 
 
 class FolderListing(Struct, frozen=True):
-    """Content of the folder: files by path, each with values that an edit changes; folders; problems by path."""
+    """Content of the folder: files by path, each with values that change on an edit; folders; problems by path."""
 
     files: dict[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])
     folders: list[str] = field(default_factory=list[str])
@@ -33,14 +33,14 @@ class FolderListing(Struct, frozen=True):
 
 
 class MnemonicsFolder:
-    """`.mnemonics` folder of a project. Methods raise `MnemonicsUnusable` if the system refuses, or for a link."""
+    """`.mnemonics` folder of a project. Methods raise `MnemonicsUnusable` for a system error or a symbolic link."""
 
     def __init__(self, project: Path) -> None:
         self.project = project.resolve()
         self.path = self.project / MNEMONICS
 
     def absolute(self, path: str) -> str:
-        """Return the absolute path, as it is stored."""
+        """Return the absolute path in its stored form."""
         return f"{self.path}/{path}"
 
     def scan(self) -> FolderListing:
@@ -86,7 +86,7 @@ class MnemonicsFolder:
         return True
 
     def replace(self, path: str, data: bytes, digest: str) -> None:
-        """Replace the content of a file atomically, if the present content has this digest."""
+        """Replace the content of a file atomically, if its current content has this digest."""
         try:
             file = self._file(path)
             new = _write_beside(file, data, stat.S_IMODE(file.lstat().st_mode))
@@ -100,7 +100,7 @@ class MnemonicsFolder:
             raise self._unusable(path, error) from None
 
     def remove(self, path: str, digest: str) -> None:
-        """Delete a file, if its content has this digest."""
+        """Delete a file, if its current content has this digest."""
         try:
             self._check_unedited(path, digest)
             file = self._file(path)
@@ -190,7 +190,7 @@ def _add_file(entry: os.DirEntry[str], path: str, listing: FolderListing) -> Non
 
 
 def _write_beside(file: Path, data: bytes, mode: int) -> Path:
-    """Write a hidden file beside another one durably; return its path."""
+    """Write a hidden file durably into the folder of another file; return its path."""
     new = file.with_name(f".{secrets.token_hex(8)}.tmp")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     try:

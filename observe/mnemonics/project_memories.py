@@ -22,13 +22,13 @@ from .memory_file_types import FALLBACK, MemoryFileTypes, file_names, slug
 from .mnemonics_folder import MnemonicsFolder
 
 FORGETTABLE_MAX: Final = 10
-"""Most memories that one query can forget."""
+"""Maximum number of memories that one query can forget."""
 _SCORE_MIN, _SIMILARITY_MIN = 0.3, 0.5
-"""Least score, or else cosine, of a memory that a query updates."""
+"""Minimum score, or else minimum cosine, of a memory that a query updates."""
 
 
 class RememberedFile(Struct, frozen=True):
-    """Memory that was written into a file; `existed` if the same title and content existed already."""
+    """Memory written into a file; `existed` is True if the same title and content already existed."""
 
     stored: StoredMemory
     existed: bool = False
@@ -36,14 +36,14 @@ class RememberedFile(Struct, frozen=True):
 
 
 class UpdatedFile(Struct, frozen=True):
-    """Memory that was updated; `created` if no memory matched well enough."""
+    """Updated memory; `created` is True if no memory matched well enough."""
 
     stored: StoredMemory
     created: bool
 
 
 class ForgetPreview(Struct, frozen=True):
-    """Memories that a query would forget, each with the digest of its file, and protected ones that stay."""
+    """Memories that a query would forget, each with the digest of its file, and protected memories that are kept."""
 
     matches: tuple[RecalledMemory, ...]
     digests: tuple[str, ...]
@@ -51,21 +51,21 @@ class ForgetPreview(Struct, frozen=True):
 
 
 class ForgetResult(Struct):
-    """Memories that were forgotten, and the reasons for the others by path."""
+    """Forgotten memories, and the reasons for keeping the others, by path."""
 
     forgotten: list[StoredMemory] = field(default_factory=list[StoredMemory])
     kept: dict[str, str] = field(default_factory=dict[str, str])
 
 
 class ProjectMemories(Closing):
-    """Memories of one project. Each call synchronizes the files first. For one thread at a time."""
+    """Memories of one project. Each call synchronizes the files first. An instance serves one thread at a time."""
 
     def __init__(self, core: MemoryCore, redactor: Redactor, folder: MnemonicsFolder) -> None:
         self._core, self._folder, self._sync = core, folder, FileSync(core, redactor, folder)
 
     @classmethod
     def open(cls, home: Home, start: Path, model: str | None = None, make_judge: JudgeFactory | None = None) -> Self:
-        """Open the memories of the project that this folder belongs to; close them at the end."""
+        """Open the memories of the project that contains this folder; close them at the end of the context."""
         home.make()
         core = MemoryCore.open(home, model, make_judge)
         return cls(core, Redactor(home.key()), MnemonicsFolder(root_of(start)))
@@ -94,7 +94,7 @@ class ProjectMemories(Closing):
         return self._sync.types
 
     def remember(self, title: str, content: str, declared: str, tags: tuple[str, ...] = ()) -> RememberedFile:
-        """Write a memory into a new file; a title that is taken gets a number. Raises `InvalidInput`."""
+        """Write a memory into a new file, with a number if the title is taken; raises `InvalidInput`."""
         self._sync.sync()
         declared = self._sync.types.find(declared)
         if not title.strip():
@@ -103,19 +103,19 @@ class ProjectMemories(Closing):
         return self._write(title, self._clean(content), declared, tuple(map(self._sync.redacted, _plain(tags))))
 
     def recall(self, query: str, declared: str | None = None, limit: int = 10) -> list[RecalledMemory]:
-        """Return what matches a query, best first, among memories of this project and global ones."""
+        """Return the memories of this project and global memories that match a query, best first."""
         self._sync.sync()
         return self._matches(query, declared, limit, (self._sync.namespace, *GLOBAL_NAMESPACES))
 
     def nearest(self, query: str, declared: str | None = None) -> list[RecalledMemory]:
-        """Return the nearest memories, also below the relevance threshold, without a synchronization."""
+        """Return the most similar memories, even below the relevance threshold, without a synchronization."""
         wanted = self._wanted(declared, (self._sync.namespace, *GLOBAL_NAMESPACES))
         return self._of_this_checkout(self._core.nearest(query, wanted))
 
     def update(self, query: str, content: str, declared: str | None = None) -> UpdatedFile:
-        """Replace the content of the best match, and its type if given, which moves the file.
+        """Replace the content of the best match. A new type moves the file.
 
-        If no memory matches well enough, a new one has the query as its title.
+        If no memory matches well enough, create a memory with the query as its title.
 
         Raises:
             InvalidInput: The content or type is invalid.
@@ -133,7 +133,7 @@ class ProjectMemories(Closing):
         return UpdatedFile(self._revise(best[0].stored, content, declared), created=False)
 
     def preview_forget(self, query: str, declared: str | None = None) -> ForgetPreview:
-        """Return the memories that a query would forget; raises `InvalidInput` if there is none."""
+        """Return the memories that a query would forget; raises `InvalidInput` if no memory matches."""
         self._sync.sync()
         near = near_the_best(self._matches(query, declared, FORGETTABLE_MAX, (self._sync.namespace,)))
         if not near:
@@ -143,7 +143,7 @@ class ProjectMemories(Closing):
         return ForgetPreview(matches, tuple(self._digest(match.stored) for match in matches), protected)
 
     def forget(self, preview: ForgetPreview) -> ForgetResult:
-        """Forget exactly the previewed memories; those that changed since then are kept and reported."""
+        """Forget exactly the previewed memories. Memories that changed since the preview are kept and reported."""
         self._sync.sync()
         result = ForgetResult()
         with self._core.store.leases.hold(LEASE, PATIENCE):
@@ -155,7 +155,7 @@ class ProjectMemories(Closing):
         return result
 
     def superseding(self, memories: Sequence[StoredMemory]) -> list[Edge]:
-        """Return the edges that supersede one of these memories, proposed ones included."""
+        """Return the edges that supersede one of these memories, including proposed edges."""
         return self._core.graph.superseding(memories)
 
     def _matches(
@@ -174,12 +174,12 @@ class ProjectMemories(Closing):
         return MemoryFilter(namespaces=namespaces, types=types)
 
     def _of_this_checkout(self, found: Sequence[RecalledMemory]) -> list[RecalledMemory]:
-        """Leave out files of other checkouts of the project, which have the same namespace."""
+        """Exclude files of other checkouts of the project, which have the same namespace."""
         paths = {"", *self._sync.files}
         return [each for each in found if each.stored.memory.path in paths]
 
     def _clean(self, content: str) -> str:
-        """Return content without secrets; raises `InvalidInput` if it cannot be stored."""
+        """Return content without secrets; raises `InvalidInput` if the content cannot be stored."""
         return Memory(self._sync.redacted(readable(content)).strip()).checked().content
 
     def _write(self, title: str, content: str, declared: str, tags: tuple[str, ...]) -> RememberedFile:
@@ -196,7 +196,7 @@ class ProjectMemories(Closing):
         return RememberedFile(remembered.stored, superseded=remembered.superseded)
 
     def _create(self, declared: str, stem: str, file: MemoryFile) -> tuple[str, ParsedFile | None]:
-        """Create a file; return its path, and the file itself if it existed with the same content."""
+        """Create a file and return its path, with the existing file if it has the same content."""
         for name in file_names(stem):
             place = f"{declared}/{name}"
             known = self._sync.files.get(self._folder.absolute(place))
@@ -217,7 +217,7 @@ class ProjectMemories(Closing):
         return after
 
     def _rewrite_file(self, stored: StoredMemory, content: str, declared: str | None) -> str:
-        """Write the new content of a memory into its file, or into a new one; return the path of the file."""
+        """Write the new content of a memory into its file or a new file; return the path of the file."""
         at, parsed = show_millisecond(now()), self._sync.files.get(stored.memory.path)
         if parsed is None:
             file = MemoryFile.new(content, declared or stored.memory.type, stored.memory.tags, at)
@@ -235,7 +235,7 @@ class ProjectMemories(Closing):
         return place
 
     def _digest(self, stored: StoredMemory) -> str:
-        """Return a digest that changes with the file of a memory, or with its content if it has none."""
+        """Return a digest that changes with the file of a memory, or with its content if it has no file."""
         parsed = self._sync.files.get(stored.memory.path)
         return parsed.digest if parsed is not None else stored.memory.content_hash
 
