@@ -148,7 +148,7 @@ def test_the_text_of_a_json_reply_is_the_json() -> None:
 
 
 def test_facts_are_shown_on_request() -> None:
-    """detail: facts returns blocks, the default one line per hit."""
+    """With `detail: facts`, each hit is a block; by default it is one line."""
     assert "**Facts:**" in call("search", query="auth", detail="facts").text
     assert "**Facts:**" not in call("search", query="auth").text
 

@@ -1,4 +1,4 @@
-"""Tests for agents/server.py: the SDK's own client over a real standard input and output."""
+"""Tests for agents/server.py with the SDK's client over real standard input and output."""
 
 import os
 import re

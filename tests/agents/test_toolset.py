@@ -31,7 +31,7 @@ def test_every_toolset_is_loaded_by_its_name() -> None:
 
 
 def test_two_tools_of_one_name_need_a_prefix() -> None:
-    """The error names both toolsets and the prefix option, with which both are listed."""
+    """The error names both toolsets and the prefix option; with prefixes, all tools are listed."""
     with pytest.raises(InvalidInput, match="conversation and theo both define the tool search") as caught:
         ServedTools.of([CONVERSATION, THEO])
     both = ServedTools.of([CONVERSATION, THEO], prefix=True)

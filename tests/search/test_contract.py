@@ -77,7 +77,7 @@ def query(words: str, **options: object) -> Query:
 
 @pytest.mark.parametrize("word", WORDS)
 def test_find_returns_hits_best_first(index: SearchIndex, word: str) -> None:
-    """Each hit contains the word, has a unique id, and the parts of its score add up."""
+    """Each hit contains the word, has a unique ID, and its parts add up to its score."""
     found = index.find(query(word))
 
     assert found.total == len(found.hits) == EXCHANGES
@@ -113,7 +113,7 @@ def test_cursors_walk_through_all_hits_once(index: SearchIndex) -> None:
 
 
 def test_quoted_phrases_match_literally(index: SearchIndex) -> None:
-    """A phrase matches as written; its words in another order do not."""
+    """A phrase matches literally; its words in another order do not match."""
     assert len(index.find(query('"kettle is brass 2"')).hits) == 1
     assert not index.find(query('"brass kettle is"')).hits
 
@@ -145,7 +145,7 @@ def test_a_query_without_words_returns_the_newest(index: SearchIndex) -> None:
 
 
 def test_details_are_those_of_the_hits_in_order(index: SearchIndex) -> None:
-    """Each id of a hit has details with the same id, session and lines, in the requested order."""
+    """Details have the ID, session and lines of each hit, in the requested order."""
     hits = index.find(query("spoon")).hits[::-1]
     details = index.details([hit.id for hit in hits])
 

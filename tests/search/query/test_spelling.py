@@ -1,4 +1,4 @@
-"""Similar spellings of unknown words."""
+"""Tests of similar spellings for unknown words."""
 
 import pytest
 
@@ -25,7 +25,7 @@ def test_a_typo_finds_the_most_similar_word(word: str, meant: str) -> None:
 
 
 def test_similar_names_come_best_first() -> None:
-    """Names of another length or with another first letter are not similar."""
+    """Names of a different length or with a different first letter are not similar."""
     assert similar_spellings("soup", ["soups", "soop", "coup", "soup_of_the_day"]) == ["soups", "soop"]
 
 
