@@ -68,7 +68,7 @@ def _text(data: bytes, encoding: str, path: Path) -> str:
         name = encoding.removesuffix("-sig").upper()
         raise DocumentUnreadable(path, f"not {name} text", hint="Save it as UTF-8.") from error
     if "\0" in text or len(_CONTROL.findall(text)) > _CONTROLS_MAX * len(text):
-        raise DocumentUnreadable(path, "not text", hint="The file is binary, although its name says text.")
+        raise DocumentUnreadable(path, "not text", hint="The file is binary, despite its suffix for text files.")
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 

@@ -60,7 +60,7 @@ def conversations(path: Path) -> Iterator[dict[str, object]]:
     except RecursionError:
         raise SourceUnreadable(path, "nested too deeply to be an export") from None
     except _ZIP_FAULTS as fault:
-        raise SourceUnreadable(path, f"damaged: {fault}", hint="Ask the service for the export again.") from None
+        raise SourceUnreadable(path, f"damaged: {fault}", hint="Request a new export from the service.") from None
 
 
 @contextmanager
