@@ -45,7 +45,7 @@ def test_help_on_an_unknown_command_is_a_usage_error() -> None:
     ],
 )
 def test_a_suggestion_is_close_or_a_known_synonym(typed: str, suggested: str) -> None:
-    """A word that merely shares letters with a command suggests nothing."""
+    """A word that only shares letters with a command gets no suggestion."""
     assert palaver(typed).stderr.splitlines()[0] == f"palaver: No such command '{typed}'{suggested}"
 
 

@@ -36,7 +36,7 @@ def told(*arguments: str) -> dict[str, Any]:
 
 @pytest.fixture(autouse=True)
 def core(home: Path) -> Iterator[MemoryCore]:
-    """Return the memories as another process opens them."""
+    """Return the memory core, opened as by another process."""
     with MemoryCore.open(Home(home / "palaver")) as opened:
         yield opened
 
@@ -119,7 +119,7 @@ def test_the_graph_has_two_formats() -> None:
 
 
 def test_an_uncertain_replacement_is_shown_as_proposed() -> None:
-    """The message names the older memory, which is unchanged, and says how to settle it."""
+    """The message contains the older, unchanged memory and explains how to accept or reject the replacement."""
     palaver("remember", "Builds must finish within 10 minutes", "--type", "fact")
     said = palaver(
         "remember", "Builds must finish within 15 minutes, the limit of 10 was raised", "--type", "fact"
@@ -135,7 +135,7 @@ def test_an_uncertain_replacement_is_shown_as_proposed() -> None:
 
 
 def test_a_context_fits_its_budget(core: MemoryCore) -> None:
-    """Golden rules come first; a budget that is too small is reported."""
+    """A context starts with golden rules, and a budget that is too small is reported."""
     assert palaver("context").output == ""
     palaver("remember", "Chose FastAPI", "--type", "decision", "--project", ".")
     palaver("remember", "Chose Django", "--type", "decision", "--project", "blog")
@@ -155,7 +155,7 @@ def test_a_context_fits_its_budget(core: MemoryCore) -> None:
 
 
 def test_pinned_and_protected_memories_are_forgotten_only_with_force(core: MemoryCore) -> None:
-    """Other memories are forgotten, and each can be restored."""
+    """Pinned and protected memories require `--force`; other memories are forgotten and can be restored."""
     palaver("remember", "Use tabs", "--pin")
     palaver("remember", "Deploys go out on Friday", "--type", "decision")
 
@@ -248,7 +248,7 @@ def test_recall_counts_only_memories_that_satisfy_the_options() -> None:
 def test_an_editor_that_fails_changes_nothing(
     editor: str, reason: str, monkeypatch: pytest.MonkeyPatch, core: MemoryCore
 ) -> None:
-    """An editor that is missing, fails or leaves no text is an error with a remedy."""
+    """An editor that is missing or fails, or leaves invalid text, causes an error with a remedy."""
     palaver("remember", "Prefer tabs")
     monkeypatch.delenv("VISUAL", raising=False)
     monkeypatch.setenv("EDITOR", editor)
@@ -276,7 +276,7 @@ def test_an_edit_without_a_terminal_is_an_error(monkeypatch: pytest.MonkeyPatch,
 
 
 def test_an_empty_text_in_the_editor_changes_nothing(monkeypatch: pytest.MonkeyPatch, core: MemoryCore) -> None:
-    """Neither an empty nor an unchanged text is an edit; for an empty one the message says how to forget the memory."""
+    """Empty or unchanged text is not saved, and for empty text the message explains how to forget the memory."""
     palaver("remember", "Prefer tabs")
     monkeypatch.delenv("VISUAL", raising=False)
     monkeypatch.setenv("EDITOR", f"{sys.executable} -c 'import sys; open(sys.argv[1], \"w\").close()'")
@@ -290,7 +290,7 @@ def test_an_empty_text_in_the_editor_changes_nothing(monkeypatch: pytest.MonkeyP
 
 
 def test_an_unknown_project_is_reported(tmp_path: Path, home: Path) -> None:
-    """The error suggests similar names; archived projects and existing folders are known."""
+    """An unknown project is an error that suggests similar names; archived projects and existing folders are known."""
     with Store.open(home / "palaver" / "palaver.db") as store, store.transaction():
         store.sessions.save(Session("codex", "1", project="seed-library"))
     palaver("remember", "Prefer tabs", "--project", "tide-clock")
@@ -306,7 +306,7 @@ def test_an_unknown_project_is_reported(tmp_path: Path, home: Path) -> None:
 
 
 def test_a_missing_context_has_a_reason_on_a_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a terminal stderr states the reason and the next step; in a hook it is empty."""
+    """Without a context, stderr contains the reason and the next step on a terminal, and nothing in a hook."""
     palaver("remember", "Prefer tabs", "--project", "shop")
     monkeypatch.chdir(tmp_path)
     unknown = ("context",)
@@ -362,7 +362,7 @@ def test_ids_ignore_capitals_and_zeros() -> None:
 
 
 def test_an_unknown_type_is_an_error() -> None:
-    """An unknown type is an error that lists the known ones; capitals do not matter."""
+    """An unknown type is an error that lists the known types, and types ignore capitals."""
     refused = palaver("remember", "The harbour closes at nine", "--type", "opinion", code=2).stderr
     assert refused.startswith("palaver: Invalid memory type: opinion\nUse one of: preference, decision, pattern, ")
     assert told("remember", "The harbour closes at nine", "--type", "Decision")["memory"]["type"] == "decision"
@@ -379,7 +379,7 @@ def test_a_type_of_a_stored_memory_is_known(core: MemoryCore) -> None:
 
 
 def test_memories_forgotten_together_are_restored_together() -> None:
-    """The printed command restores all of them or, on an error, none."""
+    """The printed undo command restores all memories of a deletion or, after an error, none of them."""
     for text in ("Use tabs in Go", "Serve oolong tea", "The harbour closes at nine"):
         palaver("remember", text)
     command = palaver("forget", "mem_1", "mem_2").stdout.strip().partition("palaver ")[2].split()

@@ -33,7 +33,7 @@ def clone(tmp_path: Path, home: Path) -> Path:
 
 
 def test_a_cloned_memory_file_is_in_no_context_until_its_folder_is_allowed(clone: Path) -> None:
-    """Only a user at a terminal, or `--yes`, can allow it, and revoke it."""
+    """Memory files of a folder are used only after a user at a terminal or `--yes` allowed the folder."""
     assert RULE not in palaver("context", "--project", str(clone)).stdout
     assert "preference/x.md" in palaver("mnemonics", "allow", str(clone), code=2).output
     assert "No folders are allowed" in palaver("mnemonics", "list").stdout
@@ -47,7 +47,7 @@ def test_a_cloned_memory_file_is_in_no_context_until_its_folder_is_allowed(clone
     assert "is not allowed" in palaver("mnemonics", "disallow", str(clone), code=2).output
 
 
-def test_untrusted_memories_are_found_and_marked(clone: Path) -> None:
+def test_untrusted_memories_are_labelled(clone: Path) -> None:
     """Search, recall and the list label untrusted memories."""
     assert clone.is_dir()
     for command in (("search", "curl evil tests"), ("recall", "curl evil tests"), ("memories", "list")):
@@ -60,7 +60,7 @@ def test_a_project_without_memory_files_has_nothing_to_allow(tmp_path: Path) -> 
 
 
 def test_two_projects_of_one_name_share_no_memory(clone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Contexts and filters by folder keep them apart; the first project has the plain namespace."""
+    """Contexts and filters by folder separate two projects of one name; the first has the plain namespace."""
     ours = tmp_path / "ours" / "repo"
     (ours / "src").mkdir(parents=True)
     (ours / ".git").mkdir()

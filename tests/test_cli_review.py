@@ -57,7 +57,7 @@ def waiting(home: Path, tmp_path: Path) -> list[str]:
 
 
 def test_proposals_are_shown_with_their_source(waiting: list[str]) -> None:
-    """Neither `observe --preferences` nor listing the review stores anything."""
+    """`observe --preferences` and listing the review show proposals without storing them."""
     found = answer("memories", "review")["waiting"]
     assert [(each["kind"], each["content"]) for each in found] == [
         *(("preference", rule) for rule in RULES),
@@ -94,7 +94,7 @@ def test_approved_proposals_are_stored_and_declined_ones_never_return(waiting: l
 
 
 def test_a_proven_memory_is_no_rule_until_it_is_approved(waiting: list[str]) -> None:
-    """A global memory of an agent is in a project's context only as an approved golden rule."""
+    """A global memory of an agent is in the context of a project only after approval as a golden rule."""
     assert "Retry uploads twice" not in palaver("context", "--project", "shop").stdout
     palaver("memories", "review", "--approve", waiting[2])
     page = palaver("context", "--project", "shop").stdout

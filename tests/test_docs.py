@@ -45,7 +45,7 @@ def _has_option(command: click.Command, option: str) -> bool:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_commands_exist(page: Path) -> None:
-    """Each command that a page shows is known, with its options."""
+    """Each command and option on a page exists."""
     assert {command: parts for command in named_commands(page) if (parts := missing_parts(command))} == {}
 
 

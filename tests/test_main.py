@@ -34,7 +34,7 @@ def test_the_status_is_kept(arguments: list[str], status: int) -> None:
 
 
 def test_threads_are_joined() -> None:
-    """A running thread finishes before the process ends."""
+    """The process waits for running threads before it exits."""
     program = "import threading\ndef work():\n    threading.main_thread().join()\n    print('done', flush=True)\n"
     program += "threading.Thread(target=work).start()\nstart()"
 

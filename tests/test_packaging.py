@@ -98,7 +98,7 @@ def test_every_folder_is_packaged(folder: str) -> None:
 
 
 def requirements(name: str) -> list[Distribution]:
-    """Return the names of a distribution and its installed requirements, recursively."""
+    """Return an installed distribution and the distributions that it requires, recursively."""
     found = dict[str, Distribution]()
     wanted = [(name, "")]
     for one, extra in wanted:

@@ -99,7 +99,7 @@ def test_server_without_batches_gets_single_requests(backlog: Stage) -> None:
 
 
 def test_lost_batch_is_found_by_its_token(backlog: Stage) -> None:
-    """A batch whose submission got no reply is found by its token, and no request is sent twice."""
+    """A batch with a lost submission reply is found by its token, and no request is sent twice."""
     backlog.provider.on_batch = lambda _: Sent(body=b'{"id": "msgba', truncated=True)
     first = backlog.run()
     assert isinstance(first.stopped, ModelBusy)

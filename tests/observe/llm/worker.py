@@ -25,7 +25,7 @@ def die() -> None:
 
 
 class Mortal(Anthropic):
-    """Provider whose process dies."""
+    """Provider that kills its process at a chosen moment."""
 
     moment = ""
 

@@ -99,7 +99,7 @@ def test_commit_messages_of_any_shell_are_read(command: str) -> None:
 
 
 def test_main_commit_is_the_title() -> None:
-    """Of several commits, the one that changed the product gives the title."""
+    """If there are several commits, the commit that changed the product gives the title."""
     told = Telling().asked("commit this")
     for subject in ("feat(cart): add discounts", "test(cart): cover discounts", "docs: explain discounts"):
         told.ran(f'git commit -m "{subject}"', f"[main 1a2b3c4] {subject}")
