@@ -45,7 +45,8 @@ class Shape(NamedTuple):
 
     left_out: AbstractSet[str] = frozenset()
     merged: AbstractSet[str] = frozenset()
-    added: Mapping[str, str | Callable[[Any], object]] = {}
+    added: Mapping[str, str] = {}
+    computed: Mapping[str, Callable[[Any], object]] = {}
 
 
 def also_in(sessions: Sequence[str]) -> Object:
@@ -57,21 +58,53 @@ def _summary(hit: Hit) -> str:
     return clean("; ".join(hit.facts) or hit.title)
 
 
+def _similarity(hit: Hit) -> float | None:
+    return None if hit.similarity is None else round(hit.similarity, 4)
+
+
+def _date(hit: Hit) -> str:
+    return show_day(hit.at)
+
+
+def _score(hit: Hit) -> float:
+    return round(hit.score, 4)
+
+
+def _without(explanation: ZeroResultExplanation) -> Object:
+    return dict(explanation.without)
+
+
+def _other_sessions(value: Detail | TranscriptExcerpt) -> Object:
+    return also_in(value.also_in)
+
+
+def _number(exchange: Exchange) -> int:
+    return exchange.ordinal + 1
+
+
+def _until(deletion: Deletion) -> str | None:
+    return None if deletion.until is None else show_instant(deletion.until)
+
+
+def _done(_: DeletionResult) -> bool:
+    return True
+
+
 _ID: Final = {"id": "id"}
 _SHAPES: Final[Mapping[type, Shape]] = {
     Hit: Shape(
         {"at", "facts", "parts", "matched", "more", "cursor", "also_in"},
-        added={
+        computed={
             "summary": _summary,
-            "date": lambda hit: show_day(hit.at),
-            "score": lambda hit: round(hit.score, 4),
-            "similarity": lambda hit: None if hit.similarity is None else round(hit.similarity, 4),
+            "date": _date,
+            "score": _score,
+            "similarity": _similarity,
         },
     ),
-    ZeroResultExplanation: Shape({"weak", "no_known_term"}, added={"without": lambda why: dict(why.without)}),
-    Detail: Shape({"left_out"}, {"observation"}, {"also_in": lambda detail: also_in(detail.also_in)}),
-    TranscriptExcerpt: Shape(added={"also_in": lambda transcript: also_in(transcript.also_in)}),
-    Exchange: Shape({"start_byte", "end_byte", "cwd", "branch"}, {"span"}, {"ordinal": lambda each: each.ordinal + 1}),
+    ZeroResultExplanation: Shape({"weak", "no_known_term"}, computed={"without": _without}),
+    Detail: Shape({"left_out"}, {"observation"}, computed={"also_in": _other_sessions}),
+    TranscriptExcerpt: Shape(computed={"also_in": _other_sessions}),
+    Exchange: Shape({"start_byte", "end_byte", "cwd", "branch"}, {"span"}, computed={"ordinal": _number}),
     Turn: Shape({"at", "record", "group", "reads", "writes"}),
     StoredMemory: Shape({"key", "decayed", "strikes"}, {"memory", "stats"}, {**_ID, "protected": "protected"}),
     Edge: Shape({"inferred"}, added={"source": "source_id", "target": "target_id"}),
@@ -79,8 +112,8 @@ _SHAPES: Final[Mapping[type, Shape]] = {
     ConsistencyReport: Shape(added={"ok": "ok"}),
     HealthReport: Shape(added={"healthy": "healthy"}),
     ErasureCheck: Shape(added={"passed": "passed"}),
-    Deletion: Shape(added={"until": lambda each: None if each.until is None else show_instant(each.until)}),
-    DeletionResult: Shape(added={"done": lambda _: True}),
+    Deletion: Shape(computed={"until": _until}),
+    DeletionResult: Shape(computed={"done": _done}),
 }
 
 
@@ -98,8 +131,8 @@ def to_json(value: object) -> Any:
             return clean(str(value))
         case Struct():
             return _object(value, value.__struct_fields__)
-        case tuple() if hasattr(value, "_fields"):
-            return _object(value, cast("Any", value)._fields)
+        case tuple() if (names := getattr(cast("object", value), "_fields", None)) is not None:
+            return _object(cast("object", value), names)
         case AbstractSet():
             return sorted(map(to_json, cast("AbstractSet[object]", value)))
         case list() | tuple():
@@ -112,7 +145,7 @@ def _object(value: object, names: Sequence[str]) -> Object:
     shape, kinds = _SHAPES.get(type(value), _PLAIN), _kinds(cast("Hashable", type(value)))
     shown: Object = {}
     for name in names:
-        if name in shape.left_out or name in shape.added:
+        if name in shape.left_out or name in shape.added or name in shape.computed:
             continue
         field = getattr(value, name)
         if name in shape.merged:
@@ -122,8 +155,8 @@ def _object(value: object, names: Sequence[str]) -> Object:
             shown[name] = kinds[name](field)
         else:
             shown[name] = to_json(field)
-    for key, source in shape.added.items():
-        shown[key] = to_json(getattr(value, source)) if isinstance(source, str) else source(value)
+    shown |= {key: to_json(getattr(value, name)) for key, name in shape.added.items()}
+    shown |= {key: compute(value) for key, compute in shape.computed.items()}
     return shown
 
 

@@ -45,9 +45,9 @@ class ExtractionPrompts:
         """Return the system prompt."""
         return self._renderer.fill(_SYSTEM, mark=OWN_PROMPT_MARK)
 
-    def request(self, shown: Shown, nonce: str, known: Sequence[str]) -> str:
+    def request(self, excerpt: Shown, nonce: str, known: Sequence[str]) -> str:
         """Return the prompt for an exchange as quoted data. Indentation keeps it apart from Palaver's own lines."""
-        return self._renderer.fill(_REQUEST, mark=OWN_PROMPT_MARK, shown=shown, nonce=nonce, known=known)
+        return self._renderer.fill(_REQUEST, mark=OWN_PROMPT_MARK, shown=excerpt, nonce=nonce, known=known)
 
 
 class JudgingPrompts:

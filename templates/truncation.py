@@ -1,6 +1,6 @@
 """Truncation: fit replies into a token budget."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
 from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar, cast
@@ -181,9 +181,9 @@ def _shorten(value: Any, length: int) -> Any:
         return replace(value, **{name: _shorten(getattr(value, name), length) for name in names})
     if not isinstance(value, tuple):
         return value
-    if hasattr(value, "_fields"):
-        return type(value)(*(_shorten(each, length) for each in cast("tuple[object, ...]", value)))
     items = cast("tuple[object, ...]", value)
+    if hasattr(items, "_fields"):
+        return cast("Any", type(items))(*(_shorten(each, length) for each in items))
     shown = tuple(_shorten(each, length) for each in items[: max(1, length // _ENTRY)])
     if len(shown) == len(items) or not isinstance(items[0], str):
         return shown
@@ -192,12 +192,16 @@ def _shorten(value: Any, length: int) -> Any:
 
 def _longest(value: object, kind: type[list[Any]] | type[str]) -> int:
     """Return the length of the longest list or text inside a JSON value."""
-    return max((len(each) for each in _walk(value) if isinstance(each, kind)), default=0)
+    return max((len(cast("list[Any]", each)) for each in _walk(value) if isinstance(each, kind)), default=0)
 
 
 def _walk(value: object) -> Iterator[object]:
     yield value
-    inside: Any = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
+    inside: Iterable[object] = ()
+    if isinstance(value, Mapping):
+        inside = cast("Mapping[str, object]", value).values()
+    elif isinstance(value, list):
+        inside = cast("list[object]", value)
     for each in inside:
         yield from _walk(each)
 

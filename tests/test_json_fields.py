@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -40,11 +40,11 @@ COMMANDS = {
 def fields(value: object, prefix: str = "") -> Iterator[str]:
     """Yield the path of each field, with `[]` for the elements of a list."""
     if isinstance(value, dict):
-        for name, each in value.items():
+        for name, each in cast("dict[str, object]", value).items():
             yield f"{prefix}{name}"
             yield from fields(each, f"{prefix}{name}.")
     elif isinstance(value, list):
-        for each in value:
+        for each in cast("list[object]", value):
             yield from fields(each, f"{prefix.removesuffix('.')}[].")
 
 

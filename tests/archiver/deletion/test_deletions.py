@@ -553,7 +553,11 @@ def test_a_file_without_deleted_lines_is_not_cleaned(history: History, monkeypat
     history.ingest()
     forget(history, ORIGINAL, erase=True)
     cleaned: list[Copy] = []
-    monkeypatch.setattr(CopyEraser, "_clean", lambda _, copy, __: cleaned.append(copy))
+
+    def record(_: CopyEraser, copy: Copy, __: object) -> None:
+        cleaned.append(copy)
+
+    monkeypatch.setattr(CopyEraser, "_clean", record)
     history.write(talk("other", session=OTHER), OTHER, at=3)
 
     assert history.ingest().problems == []
