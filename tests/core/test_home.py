@@ -23,9 +23,7 @@ def test_one_variable_moves_all_paths(monkeypatch: pytest.MonkeyPatch, tmp_path:
 
 
 @pytest.mark.parametrize("value", [None, ""])
-def test_default_home_is_the_platform_data_directory(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, value: str | None
-) -> None:
+def test_default_home_is_the_data_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, value: str | None) -> None:
     """Without the variable, the home is in the platform's data directory."""
     monkeypatch.delenv("PALAVER_HOME")
     if value is not None:

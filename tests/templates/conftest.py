@@ -10,7 +10,7 @@ GOLDEN = Path(__file__).parent / "golden"
 
 @pytest.fixture
 def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
-    """Return a function that compares a rendered text with the golden file of that name."""
+    """Return a function that compares a rendered text with a named golden file."""
 
     def compare(name: str, rendered: str) -> None:
         file = GOLDEN / f"{name}.md"

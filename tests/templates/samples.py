@@ -18,7 +18,7 @@ OPEN, CLOSE = f"<recalled-{NONCE}>", f"</recalled-{NONCE}>"
 
 
 def renderer(*folder: Path, **options: Any) -> Renderer:
-    """Return a renderer whose marker always has the same number."""
+    """Return a renderer with a fixed number in its markers."""
     return Renderer(*folder, **options, new_nonce=lambda: NONCE)
 
 
@@ -49,7 +49,7 @@ def results(*hits: Hit, query: Query | None = None) -> Results:
 
 
 def detail(text: str = "", **changed: str) -> Detail:
-    """Return an entry of layer 2, with `text` at the end of every stored field."""
+    """Return an entry of layer 2 with `text` at the end of every stored field."""
     return Detail(
         id="obs-1041",
         kind="observation",

@@ -38,7 +38,7 @@ def observations(draw: st.DrawFn) -> Observation:
 @given(observations(), TEXTS)
 @settings(max_examples=20, deadline=None)
 def test_an_observation_keeps_to_its_limit(one: Observation, name: str) -> None:
-    """An observation of any size stays within the limit, including its frame."""
+    """An observation of any size is rendered within the token limit, including headings and labels."""
     whole = replace(detail(), observation=one, session_title=name, also_in=("5e0c",) * 5)
 
     assert count(RENDERER.observations([whole])) <= DETAIL_TOKENS
@@ -50,7 +50,7 @@ def test_an_observation_keeps_to_its_limit(one: Observation, name: str) -> None:
 @given(TEXTS, TEXTS)
 @settings(max_examples=15, deadline=None)
 def test_an_exchange_keeps_to_its_limit(prompt: str, answer: str) -> None:
-    """An exchange of any length stays within the limit."""
+    """An exchange of any length is rendered within the token limit."""
     turns = (Turn(3, Speaker.HUMAN, Kind.PROMPT, prompt), Turn(4, Speaker.ASSISTANT, Kind.PROSE, answer))
     shown = of_exchange(Exchange(0, Span(3, 4, 0, 1), turns, None, None))
 
@@ -58,7 +58,7 @@ def test_an_exchange_keeps_to_its_limit(prompt: str, answer: str) -> None:
 
 
 def test_a_truncated_observation_keeps_its_first_facts() -> None:
-    """A long narrative and eight facts are truncated at the end, and the page counts the missing parts."""
+    """A long narrative and eight facts are truncated at the end, and the page has the number of omitted parts."""
     facts = tuple(f"Fact {number}: " + "the session expires. " * 14 for number in range(8))
     proofs = tuple(Evidence(number, number, fact[:60]) for number, fact in enumerate(facts, 3))
     one = replace(detail().observation, subtitle="", narrative="It was seen again. " * 47, facts=facts, evidence=proofs)

@@ -9,12 +9,12 @@ from .samples import exchange
 
 
 def of(*turns: Turn) -> Exchange:
-    """Return an exchange of these turns."""
+    """Return an exchange with the given turns."""
     return Exchange(1, Span(1, 9, 0, 9), turns, None, None)
 
 
 def test_results_follow_their_calls() -> None:
-    """Parallel calls have their own results, in any order of the answers."""
+    """Each parallel call is followed by its own result, even if the results arrive in another order."""
     shown = steps(exchange(), None)
 
     calls = {step.said.text: step.result and step.result.text for step in shown if step.form == "call"}
@@ -22,8 +22,8 @@ def test_results_follow_their_calls() -> None:
     assert [step.said.text for step in shown if step.form == "result"] == ["left over"]
 
 
-def test_a_tool_is_named_once() -> None:
-    """The name of the tool at the beginning of a call's text is removed."""
+def test_tool_name_is_not_repeated() -> None:
+    """The tool name at the beginning of a call's text is removed."""
     named, bare, plain = steps(
         of(
             Turn(1, Speaker.ASSISTANT, Kind.CALL, "Bash: ls", tool="Bash", call="c1"),
@@ -49,7 +49,7 @@ def test_a_sub_agents_prompt_is_a_task() -> None:
 
 
 def test_hidden_characters_are_counted() -> None:
-    """The shown text and the hidden characters add up to the whole."""
+    """The lengths of the shown text and the omitted text add up to the length of the whole text."""
     (step,) = steps(of(Turn(4, Speaker.TOOL, Kind.RESULT, "x" * 1000)), 300)
 
     assert (len(step.said.text), step.said.hidden, step.said.line) == (300, 700, 4)
@@ -63,7 +63,7 @@ def test_prompts_and_prose_are_never_shortened() -> None:
 
 
 def test_tool_results_share_a_limit() -> None:
-    """Few results may be long; many are shortened."""
+    """A few results may be long; many results are shortened."""
     one = of(Turn(1, Speaker.TOOL, Kind.RESULT, "x"))
 
     assert result_limit([one]) == RESULTS_MAX

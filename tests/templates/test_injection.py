@@ -34,12 +34,12 @@ SHOWN: dict[str, Callable[[str], str]] = {
 
 
 def plainly(text: str) -> str:
-    """Return a text without Markdown characters and blanks."""
+    """Return a text without Markdown characters and spaces."""
     return " ".join(text.replace("*", "").replace("`", "'").split())
 
 
 def told(shown: str, text: str) -> str:
-    """Return a reply with a mark in place of the text."""
+    """Return a reply with a placeholder in place of the text."""
     return re.sub(r"\d+ tokens", "some tokens", plainly(shown)).replace(plainly(line(text)), MARK)
 
 
@@ -54,7 +54,7 @@ def test_stored_expressions_are_not_evaluated(name: str) -> None:
 
 
 def test_users_templates_are_sandboxed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A hostile user template is rendered as text or refused; it reads and runs nothing."""
+    """A hostile user template is rendered as text or refused, without reading files or running code."""
     monkeypatch.chdir(tmp_path)
     refused = 0
     for number, text in enumerate(payloads.injections()):

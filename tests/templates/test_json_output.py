@@ -13,7 +13,7 @@ from .samples import detail, hit, results, transcript
 
 
 def test_a_result_has_every_promised_key() -> None:
-    """A hit in JSON has the documented keys and rounded scores."""
+    """A hit in JSON has all documented keys and rounded scores."""
     shape = results_json(replace(results(hit(1)), index_lag=2))
 
     assert shape["results"] == [
@@ -62,13 +62,13 @@ def test_a_similarity_that_was_not_measured_is_null() -> None:
     assert [result["similarity"] for result in shape["results"]] == [None, 0.0]
 
 
-def test_several_concepts_come_back_as_an_array() -> None:
-    """The reply repeats the query in its original form."""
+def test_several_concepts_are_repeated_as_an_array() -> None:
+    """A reply repeats several concepts as an array."""
     assert results_json(results(query=Query(("React", "JWT"))))["query"] == ["React", "JWT"]
 
 
-def test_an_observation_keeps_what_was_read_and_modified_apart() -> None:
-    """An observation in JSON has its fields, evidence and origin."""
+def test_files_read_and_modified_are_separate() -> None:
+    """An observation in JSON has separate lists of files read and files modified, with evidence and origin."""
     shape = details_json([detail()])
     (observation,) = shape["observations"]
 
@@ -79,7 +79,7 @@ def test_an_observation_keeps_what_was_read_and_modified_apart() -> None:
 
 
 def test_a_transcript_keeps_every_turn_whole() -> None:
-    """A transcript in JSON has full texts and the line to continue with."""
+    """A transcript in JSON has complete texts and the line to continue with."""
     shape = transcript_json(transcript(cut=True, output="x" * 20_000))
     (exchange,) = shape["exchanges"]
 

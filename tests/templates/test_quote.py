@@ -23,21 +23,21 @@ def test_cleaned_text_can_always_be_written(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["naïve 日本語 👩‍👩‍👧 می‌خواهم", "tab\there\nnew line", 'if a < b and c > d: print("x")', "see [this](a.md)"]
 )
-def test_ordinary_text_is_left_alone(text: str) -> None:
+def test_ordinary_text_is_unchanged(text: str) -> None:
     """Scripts, emoji with joiners, and code are unchanged."""
     assert block(text) == text
 
 
 @given(SURROGATES)
-def test_one_line_is_one_line(text: str) -> None:
-    """A heading has no line break of any kind."""
+def test_line_has_no_line_breaks(text: str) -> None:
+    """A heading does not contain a line break of any kind."""
     assert len(line(text).splitlines()) <= 1
     assert code(text).count("`") == 2
 
 
 @pytest.mark.parametrize("row", ["# Title", "## Exchange 2", "---", "===", "**User:** hi", "  # x", "[Sidechain ends]"])
 def test_a_line_that_imitates_layout_is_escaped(row: str) -> None:
-    """Headings, rules and our own labels get a backslash outside code only."""
+    """Outside code, headings, rules and Palaver's own labels get a backslash."""
     assert block(f"a\n{row}") == f"a\n\\{row.lstrip()}"
     assert block(f"```\n{row}\n```") == f"```\n{row}\n```"
 
@@ -59,7 +59,7 @@ TOOL_SYNTAX = (
 @pytest.mark.parametrize("text", TOOL_SYNTAX)
 @pytest.mark.parametrize("around", ["{}", "so: {} yes", "`{}`", "```\n{}\n```", "a`b{}", "``{}`"])
 def test_tool_syntax_and_role_tags_are_escaped_everywhere(text: str, around: str) -> None:
-    """Tool syntax and role tags are escaped in code, too."""
+    """Tool syntax and role tags are also escaped in code."""
     for shown in (line(around.format(text)), block(around.format(text)), inert(around.format(text)), code(text)):
         assert text not in shown
         assert text[1:] in shown
@@ -75,15 +75,15 @@ def test_tool_syntax_and_role_tags_are_escaped_everywhere(text: str, around: str
         '<div class="a"><img src="x.png"/></div>',
     ],
 )
-def test_code_is_shown_as_it_is(text: str) -> None:
-    """Code fences, code spans and tool calls are otherwise unchanged."""
+def test_code_is_unchanged(text: str) -> None:
+    """Other code fences, code spans and tool calls are unchanged."""
     assert block(f"```\n{text}\n```") == f"```\n{text}\n```"
     assert block(text, is_code=True) == text
     assert line(f"`{text}`") == f"`{text}`"
 
 
 def test_markup_in_prose_is_escaped() -> None:
-    """Tags outside code are escaped, whatever their names."""
+    """Outside code, tags with any name are escaped."""
     assert block('<img src="https://evil.example/?q"> <p>') == '&lt;img src="https://evil.example/?q"> &lt;p>'
     assert line("</recalled-123> a < b <- c") == "&lt;/recalled-123> a < b <- c"
 
@@ -92,14 +92,14 @@ def test_markup_in_prose_is_escaped() -> None:
     "text", ["![a](https://evil.example/?q=1)", "![a](//evil.example)", "![a]( http://evil.example)", "![a][b]"]
 )
 @pytest.mark.parametrize("around", ["{}", "\\{}", "```\n{}\n```", "`{}`"])
-def test_nothing_loads_a_remote_image(text: str, around: str) -> None:
+def test_remote_images_become_links(text: str, around: str) -> None:
     """Remote images become links."""
     assert "![" not in block(around.format(text))
     assert text[1:] in block(around.format(text))
 
 
 @given(st.text(max_size=300), st.integers(3, 40))
-def test_a_brief_text_keeps_its_beginning_and_its_price(text: str, tokens: int) -> None:
+def test_truncated_title_keeps_its_beginning_and_limit(text: str, tokens: int) -> None:
     """A truncated title keeps its beginning, ends in an ellipsis and stays within its limit."""
     whole, short = line(text), brief(text, tokens)
 
@@ -112,8 +112,8 @@ def test_a_short_title_stays_whole() -> None:
     assert brief("Fix the build", 12) == "Fix the build"
 
 
-def test_what_is_marked_stands_by_itself() -> None:
-    """Only whole words are marked, except in scripts without blanks."""
+def test_matching_whole_words_are_bold() -> None:
+    """Only whole words are bold, except in scripts without spaces."""
     shown = marked("pre-commit, previous, uncommitted pre_x 黄铜水壶", ("pre", "commit", "水壶"), "<", ">")
 
     assert shown == "<pre>-<commit>, previous, uncommitted <pre>_x 黄铜<水壶>"

@@ -1,4 +1,4 @@
-"""Tests of templates/truncation.py: every reply keeps to its budget and tells how to continue."""
+"""Tests of templates/truncation.py: every reply is within its budget and explains how to continue."""
 
 import re
 
@@ -122,7 +122,7 @@ def transcripts(draw: st.DrawFn) -> TranscriptExcerpt:
 
 @st.composite
 def absences(draw: st.DrawFn) -> Results:
-    """Generate empty results with every reason."""
+    """Generate empty results with all kinds of explanations."""
     word = draw(said())
     why = ZeroResultExplanation(
         weak=draw(hits())[:3],
@@ -158,7 +158,7 @@ def cost(shape: object) -> int:
 def test_lists_keep_to_the_budget(
     budget: int, roomy: bool, found: tuple[Hit, ...], facts: bool, several_concepts: bool
 ) -> None:
-    """Layer 1 keeps to the budget in every form."""
+    """Every form of layer 1 is within the budget."""
     answer = results(*found, query=Query(("ab", "cd") if several_concepts else ("ab",)))
     page, around = Renderer(budget=budget, roomy=roomy), Timeline(found[-1].id, found, "5e0c", "claude-code/5e0c.jsonl")
     shapes = [results_json(answer, budget=budget, explain=True), timeline_json(around, budget=budget)]
@@ -190,7 +190,7 @@ def test_corrections_do_not_displace_hits(budget: int, sent: str) -> None:
 @settings(max_examples=4)
 @given(BUDGETS, details())
 def test_details_keep_to_the_budget(budget: int, told: tuple[Detail, ...]) -> None:
-    """Layer 2 keeps to the budget for texts and lists of any length."""
+    """Layer 2 is within the budget for texts and lists of any length."""
     shape = details_json(told, budget=budget)
 
     assert count(Renderer(budget=budget).observations(told)) <= budget
@@ -200,7 +200,7 @@ def test_details_keep_to_the_budget(budget: int, told: tuple[Detail, ...]) -> No
 @settings(max_examples=4)
 @given(BUDGETS, transcripts())
 def test_transcripts_keep_to_the_budget(budget: int, told: TranscriptExcerpt) -> None:
-    """Layer 3 keeps to the budget for any lines and turns."""
+    """Layer 3 is within the budget for any lines and turns."""
     assert count(Renderer(budget=budget).read(told)) <= budget
     assert cost(transcript_json(told, budget=budget)) <= budget
 
@@ -208,13 +208,13 @@ def test_transcripts_keep_to_the_budget(budget: int, told: TranscriptExcerpt) ->
 @settings(max_examples=4)
 @given(BUDGETS, st.booleans(), absences())
 def test_explanations_keep_to_the_budget(budget: int, roomy: bool, nothing: Results) -> None:
-    """A zero-result explanation keeps to the budget."""
+    """A zero-result explanation is within the budget."""
     assert count(Renderer(budget=budget, roomy=roomy, at_shell=True).search(nothing)) <= budget
     assert cost(results_json(nothing, budget=budget)) <= budget
 
 
 def test_every_page_keeps_to_the_budget() -> None:
-    """Other pages are truncated at the end with a note, outside the quoted text."""
+    """Other pages are truncated at the end, with a note outside the quoted text."""
     dead = [DeadLetter(f"ex-{n}", "claude-code/x.jsonl", 1, 9, 3, "refused", LONG[:500]) for n in range(500)]
     held = StoredMemory(1, Memory("word\n" * 20_000, "fact"), MemoryStats(), MemoryState.ACTIVE, 0, 0)
     letters, memory = (
@@ -230,8 +230,8 @@ def test_every_page_keeps_to_the_budget() -> None:
 
 
 @pytest.mark.parametrize("budget", range(40, 130, 5))
-def test_a_page_with_two_quotes_closes_the_one_that_is_cut(budget: int) -> None:
-    """Every quoted block that is opened is closed."""
+def test_truncated_page_closes_every_quoted_block(budget: int) -> None:
+    """Every opened block of quoted text is closed."""
     quote = "<recalled>\n" + "a row of words\n" * 10 + "</recalled>\n"
     rows = fit_rows(f"First\n{quote}Second\n{quote}", budget, "</recalled>").split("\n")
 
@@ -240,7 +240,7 @@ def test_a_page_with_two_quotes_closes_the_one_that_is_cut(budget: int) -> None:
 
 
 def test_truncated_replies_tell_how_to_continue() -> None:
-    """Truncated pages name the cursor, the remaining ids, or the next line."""
+    """Truncated pages contain the cursor, the remaining IDs, or the next line."""
     found = results(*(replace(hit(n), facts=(LONG[:300],), cursor=f"c{n}") for n in range(50)))
     shape, rest = results_json(found, budget=2_000), details_json(several(20), budget=2_000)["rest"]
 
@@ -256,7 +256,7 @@ def test_truncated_replies_tell_how_to_continue() -> None:
 
 @pytest.mark.parametrize(("length", "option"), [(4_000, "--budget 3000"), (len(LONG), "--raw")])
 def test_a_truncated_line_can_be_read_in_full(length: int, option: str) -> None:
-    """A truncated line names the command for its full text."""
+    """The reply contains the command that prints the full text of a truncated line."""
     turns = tuple(Turn(line, Speaker.HUMAN, Kind.PROMPT, LONG[:length]) for line in (3, 4))
     whole = replace(transcript(), exchanges=(replace(exchange(), span=Span(3, 4, 0, 10), turns=turns),))
 
@@ -277,7 +277,7 @@ def test_a_truncated_line_can_be_read_in_full(length: int, option: str) -> None:
 
 
 @pytest.mark.parametrize("kept", [1, 7, 40])
-def test_a_timeline_is_cut_far_from_the_hit(kept: int) -> None:
+def test_truncated_timeline_keeps_entries_near_the_hit(kept: int) -> None:
     """A truncated timeline keeps the entries nearest to the anchor."""
     every = tuple(replace(hit(n), id=f"obs-{n}") for n in range(41))
     around = Timeline("obs-20", every, "5e0c", "claude-code/5e0c.jsonl")

@@ -32,8 +32,8 @@ def line(unit: str, name: str) -> str:
 
 
 @given(WORDS, WORDS)
-def test_every_word_survives(argument: str, value: str) -> None:
-    """Quotes, blanks, percent and dollar signs, line breaks and other alphabets survive in a unit."""
+def test_special_characters_are_preserved(argument: str, value: str) -> None:
+    """Quotes, spaces, percent and dollar signs, line breaks and other alphabets are preserved in a unit."""
     unit = systemd_unit(["/bin/true", argument], {"PALAVER_HOME": value})
 
     assert unescaped(line(unit, "ExecStart")) == f'"/bin/true" "{argument}"'
@@ -43,16 +43,16 @@ def test_every_word_survives(argument: str, value: str) -> None:
     assert agent["EnvironmentVariables"] == {"PALAVER_HOME": "b & <c>"}
 
 
-def test_no_setting_is_made_by_a_value() -> None:
-    """A line break in a path adds no line to the unit."""
+def test_line_break_in_a_path_adds_no_setting() -> None:
+    """A line break in a path does not add a line to the unit."""
     unit = systemd_unit(["/bin/true", "a\nExecStop=/bin/false"], {"HOME": "/x\nType=oneshot"})
 
     assert "\nExecStop" not in unit
     assert line(unit, "Type") == "exec"
 
 
-def test_a_service_that_fails_comes_back() -> None:
-    """Both services start at log-in and after a failure, but not after a stop."""
+def test_failed_service_is_restarted() -> None:
+    """Both services start at log-in and after a failure, but not after the user stops them."""
     unit = systemd_unit(["/bin/true"], {})
     agent = plistlib.loads(launchd_agent(["/bin/true"], {}).encode())
 
@@ -62,8 +62,8 @@ def test_a_service_that_fails_comes_back() -> None:
 
 @pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="without systemd nobody can say how it reads a unit")
 @pytest.mark.parametrize("folder", ["plain", "with space 100%h", 'it\'s "quoted" for 5 $HOME \\ more'])
-def test_systemd_understands_it(tmp_path: Path, folder: str) -> None:
-    """Systemd accepts the unit for any folder of the program."""
+def test_systemd_accepts_the_unit(tmp_path: Path, folder: str) -> None:
+    """Systemd accepts the unit for any program folder."""
     program = tmp_path / folder / "palaver"
     program.parent.mkdir()
     program.write_text("#!/bin/sh\n")
@@ -75,8 +75,8 @@ def test_systemd_understands_it(tmp_path: Path, folder: str) -> None:
     assert "palaver" not in done.stderr
 
 
-def test_a_program_that_systemd_would_refuse() -> None:
-    """A program name that systemd refuses is started by the shell."""
+def test_refused_program_name_is_started_by_the_shell() -> None:
+    """A program name that systemd refuses is started through the shell."""
     program = '/opt/it\'s "quoted" for 5 $HOME \\ more/palaver'
 
     command = unescaped(line(systemd_unit([program, "watch"], {}), "ExecStart"))
