@@ -1,1 +1,1 @@
-"""Tests of what is taken for a secret, and of what stands in its place."""
+"""Tests of the recognition of secrets and of their placeholders."""

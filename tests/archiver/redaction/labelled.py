@@ -74,7 +74,7 @@ class Labelled(Struct, frozen=True):
         return all(any(first <= start and end <= last for first, last in gone) for start, end in self._in_bytes())
 
     def is_exact(self, redactor: Redactor) -> bool:
-        """Return whether the secrets and nothing else is taken out."""
+        """Return whether exactly the secrets are removed."""
         return [(start, end) for start, end, _ in redactor.spans(self.text.encode())] == self._in_bytes()
 
     def _in_bytes(self) -> list[tuple[int, int]]:

@@ -1,4 +1,4 @@
-"""Secrets made while the tests run, so that no scanner finds one in this repository."""
+"""Secrets generated while the tests run, so that no scanner finds a secret in this repository."""
 
 import base64
 import random
@@ -13,7 +13,7 @@ BASE32 = string.ascii_uppercase + "234567"
 
 
 def some(source: random.Random, alphabet: str, length: int) -> str:
-    """Random characters, among them a digit, a lower and an upper case letter where the alphabet has them."""
+    """Return random characters with a digit, a lower-case and an upper-case letter if the alphabet has them."""
     musts = [kind for kind in (DIGITS, string.ascii_lowercase, string.ascii_uppercase) if set(kind) & set(alphabet)]
     while True:
         made = "".join(source.choices(alphabet, k=length))
@@ -23,14 +23,14 @@ def some(source: random.Random, alphabet: str, length: int) -> str:
 
 
 def pem(source: random.Random, between: str = "\n", lines: int = 12) -> str:
-    """A private key of `lines` full lines."""
+    """Return a private key of `lines` full lines."""
     mark = "-" * 5
     body = [some(source, MIXED + "+/", 64) for _ in range(lines)]
     return between.join([f"{mark}BEGIN RSA PRIVATE{' '}KEY{mark}", *body, f"{mark}END RSA PRIVATE{' '}KEY{mark}"])
 
 
 def jwt(source: random.Random) -> str:
-    """A signed token."""
+    """Return a signed token."""
     parts = ('{"alg":"HS256","typ":"JWT"}', f'{{"sub":"{some(source, DIGITS, 8)}","iat":17}}')
     encoded = [base64.urlsafe_b64encode(part.encode()).decode().rstrip("=") for part in parts]
     return ".".join([*encoded, some(source, MIXED + "-_", 43)])
@@ -55,27 +55,27 @@ TOKENS: dict[str, Callable[[random.Random], str]] = {
     ),
     "stripe-access-token": lambda source: "sk" + "_live_" + some(source, MIXED, 32),
 }
-"""By the kind that gitleaks or we give them."""
+"""Secrets by their kind in the rules."""
 
 
 def password(source: random.Random) -> str:
-    """What people choose: letters, digits, a sign."""
+    """Return a password as users choose it: letters, digits, a symbol."""
     return some(source, string.ascii_lowercase, 6) + some(source, DIGITS, 3) + source.choice("!%+*?~^") + "Q"
 
 
 def key(source: random.Random) -> str:
-    """What machines choose."""
+    """Return a random key as programs generate it."""
     return some(source, HEX, 32) if source.random() < 0.5 else some(source, MIXED, 40)
 
 
 def access_key(source: random.Random) -> str:
-    """What AWS chooses: 40 signs of base64, `/` among them, which makes them look like a path."""
+    """Return an AWS key: 40 base64 characters with `/`, which make it look like a path."""
     made = some(source, MIXED, 40)
     return f"{made[:9]}/{made[10:23]}/{made[24:]}"
 
 
 def joined(source: random.Random, sign: str) -> str:
-    """A password that has `sign` in the middle."""
+    """Return a password with `sign` in the middle."""
     return f"{some(source, MIXED, 6)}{sign}{some(source, MIXED, 6)}"
 
 

@@ -1,4 +1,4 @@
-"""Are the shipped rules those of gitleaks?"""
+"""The shipped rules equal the converted rules of gitleaks."""
 
 import json
 import re
@@ -46,7 +46,7 @@ keywords = ["key"]
 
 
 def test_rules_are_converted(tmp_path: Path) -> None:
-    """A rule keeps its pattern, keywords, group, entropy and the exceptions that ask for no path."""
+    """A converted rule keeps its pattern, keywords, group, entropy and the exceptions that do not match paths."""
     source, target = tmp_path / "gitleaks.toml", tmp_path / "gitleaks.json"
     source.write_text(CONFIG)
     build.main(source, target)
@@ -67,7 +67,7 @@ def test_rules_are_converted(tmp_path: Path) -> None:
 
 
 def test_changed_rule_is_noticed(tmp_path: Path) -> None:
-    """A part of a pattern that we narrow has to be there."""
+    """The build fails if a pattern no longer contains the part that it narrows."""
     source = tmp_path / "gitleaks.toml"
     source.write_text(CONFIG.replace('"one"', '"sourcegraph-access-token"'))
 
@@ -77,7 +77,7 @@ def test_changed_rule_is_noticed(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not PACKED.exists(), reason="gitleaks' configuration is not here")
 def test_shipped_rules_are_built(tmp_path: Path) -> None:
-    """The script makes the shipped file, byte for byte."""
+    """The script generates the shipped file, byte for byte."""
     with tarfile.open(PACKED) as packed:
         packed.extract("gitleaks-rules/gitleaks.toml", tmp_path, filter="data")
     build.main(tmp_path / "gitleaks-rules" / "gitleaks.toml", tmp_path / "gitleaks.json")

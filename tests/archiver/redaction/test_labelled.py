@@ -1,4 +1,4 @@
-"""Are secrets that people labelled found, and do look-alikes stay?"""
+"""Labelled secrets are found, and look-alikes stay."""
 
 from collections import Counter
 
@@ -14,7 +14,7 @@ SEEDS = range(1, 4)
 
 @pytest.mark.parametrize("name", ["first", "second"])
 def test_labelled_secrets_are_found(name: str) -> None:
-    """At least 95 % of the labelled secrets leave no character behind, whatever their values are."""
+    """At least 95 % of the labelled secrets are removed completely, for any generated values."""
     entries = [entry for seed in SEEDS for entry in labelled(name, seed)]
     missed = Counter(entry.kind for entry in entries if not entry.is_found(REDACTOR))
 
@@ -24,7 +24,7 @@ def test_labelled_secrets_are_found(name: str) -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_look_alikes_stay(seed: int) -> None:
-    """Hashes, identifiers, placeholders, code and prose that look like secrets stay as they are."""
+    """Hashes, identifiers, placeholders, code and prose that resemble secrets stay unchanged."""
     entries = labelled("innocent", seed)
 
     assert len(entries) >= 60

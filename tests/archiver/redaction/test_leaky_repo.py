@@ -1,4 +1,4 @@
-"""Are the secrets of a repository made to leak found?"""
+"""The secrets of a deliberately leaky repository are found."""
 
 import csv
 import tarfile
@@ -19,7 +19,7 @@ UNCLAIMED = {
     "db/dbeaver-data-sources.xml": 1,  # the password is "password"
     "web/ruby/config/master.key": 1,  # bare digits: only the name of the file tells
 }
-"""Secrets that no rule of ours claims: what says of itself that it is none, and what a text alone cannot tell."""
+"""Secrets that the rules do not cover: declared non-secrets, and secrets that text alone does not reveal."""
 ABSENT = {
     ".ftpconfig": 1,
     "deployment-config.json": 2,
@@ -27,12 +27,12 @@ ABSENT = {
     "filezilla/recentservers.xml": 1,
     "web/var/www/.env": 2,
 }
-"""Secrets that the repository's own table counts and its files do not hold."""
+"""Secrets that the repository's table counts but its files do not contain."""
 
 
 @pytest.mark.skipif(not PACKED.exists(), reason="the shared repository is not here")
 def test_leaky_repo() -> None:
-    """At least 95 of 100 secrets that the rules claim are found."""
+    """At least 95 of 100 covered secrets are found."""
     redactor = Redactor(b"0123456789abcdef")
     with tarfile.open(PACKED) as packed:
         files = {

@@ -1,4 +1,4 @@
-"""Does everything that is no secret stay?"""
+"""Text without secrets stays unchanged."""
 
 import json
 from collections.abc import Iterator
@@ -89,17 +89,17 @@ sshpass -p "$PASS1" ssh bob@staging.internal; cp -p Kq7vRr29 there
 
 @pytest.mark.parametrize("line", PLAIN.strip().splitlines())
 def test_plain_line_stays(line: str) -> None:
-    """Prose, code and examples that only speak of secrets stay as they are."""
+    """Prose, code and examples that only mention secrets stay unchanged."""
     assert REDACTOR.redact(line).text == line
 
 
 def test_plain_text_stays() -> None:
-    """The same lines leave each other alone."""
+    """The same lines, joined into one text, stay unchanged."""
     assert REDACTOR.redact(PLAIN).text == PLAIN
 
 
 def test_code_between_markers_stays() -> None:
-    """A program that names the first and the last line of a key keeps what stands between."""
+    """Code between the first and the last line of a key, as named in a program, stays unchanged."""
     mark = "-" * 5
     code = f'BEGIN = "{mark}BEGIN PRIVATE KEY{mark}"\n{"lines = [line.strip() for line in body]" * 5}\n'
     code += f'END = "{mark}END PRIVATE KEY{mark}"\n'
@@ -108,7 +108,7 @@ def test_code_between_markers_stays() -> None:
 
 
 def strings(value: object) -> Iterator[str]:
-    """Every text in a JSON value."""
+    """Yield every text in a JSON value."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict | list):
@@ -118,7 +118,7 @@ def strings(value: object) -> Iterator[str]:
 
 
 def said(path: Path) -> Iterator[str]:
-    """Every text in a transcript."""
+    """Yield every text in a transcript."""
     for line in path.read_bytes().splitlines():
         with suppress(ValueError):
             yield from strings(json.loads(line))
@@ -126,7 +126,7 @@ def said(path: Path) -> Iterator[str]:
 
 @pytest.mark.skipif(not SAMPLES.is_dir(), reason="the shared transcripts are not here")
 def test_real_conversations_stay() -> None:
-    """Transcripts that a secret scanner has passed lose less than one piece in a million characters."""
+    """Transcripts without secrets have less than one false match in a million characters."""
     texts = {text for path in SAMPLES.rglob("*.jsonl") for text in said(path)}
     found = sum(len(REDACTOR.redact(text).findings) for text in texts)
 

@@ -20,18 +20,18 @@ from palaver.archiver.redaction.private_spans import PLACEHOLDER, Unindexed, opt
         ("a <privateer> b", "a <privateer> b", 0),
     ],
 )
-def test_what_a_person_marks_is_left_out(text: str, shown: str, open_: int) -> None:
-    """Spans are left out in any case, nested, and to the end where they are not closed."""
+def test_private_spans_are_removed(text: str, shown: str, open_: int) -> None:
+    """Private spans are removed in any case, if nested, and to the end if unclosed."""
     assert redact_typed(text) == (shown, open_)
 
 
-def test_a_span_goes_on_in_the_next_part_of_a_message() -> None:
-    """What is open at the end of one part hides the next part up to where it is closed."""
+def test_an_open_span_continues_in_the_next_part() -> None:
+    """An open span at the end of one part hides the next part up to its closing tag."""
     assert redact_typed("x</private> b", 1) == (f"{PLACEHOLDER} b", 0)
 
 
-def test_what_programs_print_is_hidden_only_where_it_is_closed() -> None:
-    """A tag without its other half is text, unless the other half stood in what was cut out."""
+def test_only_closed_spans_are_removed_from_output() -> None:
+    """In program output, an unpaired tag is text unless its counterpart may have been clipped."""
     long = clip("a <private>" + "x" * 9000 + "</private> b", 300)
 
     assert redact_printed("a <private>x</private> b <private> c") == f"a {PLACEHOLDER} b <private> c"
@@ -40,7 +40,7 @@ def test_what_programs_print_is_hidden_only_where_it_is_closed() -> None:
 
 @given(st.lists(st.sampled_from(["<private>", "</private>", "<PRIVATE>", "s", " ", "`"])).map("".join))
 def test_hiding_twice_changes_nothing(text: str) -> None:
-    """What is shown has no span left, whatever the tags."""
+    """Removing spans leaves no span in the result, for any tags."""
     shown, _ = redact_typed(text)
 
     assert redact_typed(shown)[0] == shown
@@ -61,6 +61,6 @@ def test_hiding_twice_changes_nothing(text: str) -> None:
         ("index this chat", None),
     ],
 )
-def test_markers_count_where_they_are_meant(prompt: str, asked: Unindexed | None) -> None:
-    """A marker counts in plain words; quoted or in code it is what the person talks about."""
+def test_markers_in_quotes_and_code_are_ignored(prompt: str, asked: Unindexed | None) -> None:
+    """A marker counts in plain words, and is ignored in quotations and in code."""
     assert opt_out_in(prompt) == asked

@@ -1,4 +1,4 @@
-"""Is what the rules claim to find found, where people and agents leave it?"""
+"""Secrets covered by the rules are found in the places where users and agents write them."""
 
 import random
 
@@ -30,8 +30,8 @@ ROUNDS = range(5)
 
 @pytest.mark.parametrize("around", AROUND_TOKENS)
 @pytest.mark.parametrize("kind", TOKENS)
-def test_token_shows_itself(kind: str, around: str) -> None:
-    """A token of a known form is found wherever it stands, and called by its kind."""
+def test_tokens_are_found_by_form(kind: str, around: str) -> None:
+    """A token of a known form is found in any context, with its kind."""
     for seed in ROUNDS:
         secret = TOKENS[kind](random.Random(seed))
         done = REDACTOR.redact(around.format(secret))
@@ -41,8 +41,8 @@ def test_token_shows_itself(kind: str, around: str) -> None:
 
 
 @pytest.mark.parametrize("around", AROUND_PASSWORDS)
-def test_password_is_named(around: str) -> None:
-    """A password is found behind its name, in every notation of files, programs and commands."""
+def test_passwords_are_found_after_their_names(around: str) -> None:
+    """A password is found after its name, in every notation of files, programs and commands."""
     for seed in ROUNDS:
         secret = password(random.Random(seed))
 
@@ -50,16 +50,16 @@ def test_password_is_named(around: str) -> None:
 
 
 @pytest.mark.parametrize("around", AROUND_MENTIONS)
-def test_password_is_mentioned(around: str) -> None:
-    """A password is found behind its name in the middle of a sentence, of a command, of code, in several languages."""
+def test_passwords_are_found_in_sentences(around: str) -> None:
+    """A password is found after its name in sentences, commands and code, in several languages."""
     for seed in ROUNDS:
         for secret in (password(random.Random(seed)), some(random.Random(seed), MIXED, 11)):
             assert secret not in REDACTOR.redact(around.format(secret)).text
 
 
 @pytest.mark.parametrize("around", AROUND_ACCESS_KEYS)
-def test_key_with_slashes_is_no_path(around: str) -> None:
-    """A key in base64 is found behind its name although it has slashes, in every notation."""
+def test_keys_with_slashes_are_found(around: str) -> None:
+    """A base64 key with slashes is found after its name, in every notation."""
     for seed in ROUNDS:
         secret = access_key(random.Random(seed))
         done = REDACTOR.redact(around.format(secret))
@@ -70,8 +70,8 @@ def test_key_with_slashes_is_no_path(around: str) -> None:
 
 @pytest.mark.parametrize("around", AROUND_JOINED)
 @pytest.mark.parametrize("sign", ["&", ";", ","])
-def test_bare_password_is_taken_whole(around: str, sign: str) -> None:
-    """A password without quotes goes on behind a sign that elsewhere ends one."""
+def test_bare_passwords_are_redacted_completely(around: str, sign: str) -> None:
+    """An unquoted password is redacted beyond characters that end other values."""
     for seed in ROUNDS:
         secret = joined(random.Random(seed), sign)
         done = REDACTOR.redact(around.format(secret))
@@ -95,7 +95,7 @@ def test_bare_password_is_taken_whole(around: str, sign: str) -> None:
     ],
 )
 def test_password_ends_where_the_next_field_begins(around: str) -> None:
-    """A connection string, a query, a call and a command keep what stands behind the password."""
+    """The text after the password stays in connection strings, queries, calls and commands."""
     for seed in ROUNDS:
         secret = some(random.Random(seed), MIXED, 11)
         done = REDACTOR.redact(around.format(secret))
@@ -104,8 +104,8 @@ def test_password_ends_where_the_next_field_begins(around: str) -> None:
 
 
 @pytest.mark.parametrize("around", ["the api key is {} for now", "secret: {} (staging)", "use token={} and go on"])
-def test_key_is_mentioned(around: str) -> None:
-    """So is a random key."""
+def test_random_keys_are_found_in_sentences(around: str) -> None:
+    """A random key is found after its name in sentences, commands and code."""
     for seed in ROUNDS:
         secret = key(random.Random(seed))
 
@@ -113,7 +113,7 @@ def test_key_is_mentioned(around: str) -> None:
 
 
 def test_password_beside_a_token() -> None:
-    """A secret that shows itself does not hide another one in the same sentence."""
+    """A secret that is recognised by its form does not hide another secret in the same sentence."""
     token, secret = TOKENS["github-pat"](random.Random(1)), password(random.Random(1))
     done = REDACTOR.redact(f"token {token} and password={secret} for the staging box")
 
@@ -122,8 +122,8 @@ def test_password_beside_a_token() -> None:
 
 
 @pytest.mark.parametrize("sign", "!#$%&()*+,-./:;<=>?@[]^_{|}~é密")
-def test_quoted_password_holds_any_sign(sign: str) -> None:
-    """Between quotes a password may hold every sign but quotes, blanks and backslashes."""
+def test_quoted_passwords_may_contain_any_character(sign: str) -> None:
+    """A quoted password may contain any character except quotes, whitespace and backslashes."""
     for seed in ROUNDS:
         source = random.Random(seed)
         secret = f"{some(source, MIXED, 4)}{sign}{some(source, MIXED, 4)}"
@@ -132,8 +132,8 @@ def test_quoted_password_holds_any_sign(sign: str) -> None:
 
 
 @pytest.mark.parametrize("around", AROUND_KEYS)
-def test_key_is_named(around: str) -> None:
-    """A random key is found behind its name and in headers."""
+def test_random_keys_are_found_after_their_names(around: str) -> None:
+    """A random key is found after its name and in headers."""
     for seed in ROUNDS:
         secret = key(random.Random(seed))
 
@@ -143,7 +143,7 @@ def test_key_is_named(around: str) -> None:
 @pytest.mark.parametrize("between", ["\n", "\\n", "\n     9→", '\\n" +\n  "', "\r\n    ", "\n> "], ids=repr)
 @pytest.mark.parametrize("whole", [True, False], ids=["whole", "cut"])
 def test_private_key(between: str, whole: bool) -> None:
-    """No full line of a private key survives, however its lines are joined, numbered, quoted or cut off."""
+    """Every full line of a private key is removed, even if lines are joined, numbered, quoted or truncated."""
     text = pem(random.Random(1), between)
     shown = text if whole else text[: len(text) // 2]
     done = REDACTOR.redact(f"cat key.pem\n{shown}\n")
@@ -154,7 +154,7 @@ def test_private_key(between: str, whole: bool) -> None:
 
 
 def test_putty_key() -> None:
-    """The private lines of a PuTTY key are found, its public lines stay."""
+    """The private lines of a PuTTY key are found, and its public lines stay."""
     source = random.Random(1)
     public, private = (some(source, "ABCdef123+/", 64) for _ in range(2))
     done = REDACTOR.redact(f"Public-Lines: 1\n{public}\nPrivate-{'Lines'}: 1\n{private}\nPrivate-MAC: 12\n")
@@ -180,7 +180,7 @@ MIXED_HASH = "abcdefghijkLMNOPQRST0123456789./"
 
 
 def test_unsigned_and_encrypted_jwt() -> None:
-    """A token without signature and one of five parts are found as well."""
+    """Tokens without a signature and tokens of five parts are also found."""
     head, body, signature = jwt(random.Random(1)).split(".")
     encrypted = f"{head}.{signature}.{signature[:16]}.{signature}.{signature[:22]}"
 

@@ -1,4 +1,4 @@
-"""What stands in the place of a secret?"""
+"""Secrets are replaced by placeholders."""
 
 import random
 import re
@@ -19,7 +19,7 @@ PASSWORD = password(random.Random(1))
 
 
 def planted(seed: int) -> str:
-    """A secret of any kind, as somebody left it."""
+    """Generate a secret of any kind in a typical context."""
     source = random.Random(seed)
     around, secret = source.choice(
         [
@@ -73,7 +73,7 @@ TEXTS = st.lists(st.one_of(SHARDS, LEFT_BEHIND, st.text(max_size=12)), max_size=
 
 @given(TEXTS)
 def test_redacting_twice_is_redacting_once(text: str) -> None:
-    """In redacted text nothing is found, whatever the text was."""
+    """Redacted text contains no further secrets."""
     once = REDACTOR.redact(text)
 
     assert REDACTOR.redact(once.text) == Redacted(once.text)
@@ -81,7 +81,7 @@ def test_redacting_twice_is_redacting_once(text: str) -> None:
 
 @given(TEXTS)
 def test_every_finding_is_shown(text: str) -> None:
-    """Each finding's placeholder stands in the text, unless a later one took it in."""
+    """The text contains the placeholder of each secret, unless a later secret includes it."""
     done = REDACTOR.redact(text)
     kept = [finding for finding in done.findings if str(finding) in done.text]
 
@@ -90,7 +90,7 @@ def test_every_finding_is_shown(text: str) -> None:
 
 @given(TEXTS)
 def test_nothing_else_changes(text: str) -> None:
-    """What stands between the placeholders stood in the text, in the same order."""
+    """The text between placeholders is unchanged and in the same order."""
     done = REDACTOR.redact(text)
     pieces = re.split("|".join(re.escape(str(finding)) for finding in done.findings) or "(?!)", done.text)
     place = 0
@@ -100,7 +100,7 @@ def test_nothing_else_changes(text: str) -> None:
 
 @given(TEXTS)
 def test_only_the_tag_depends_on_the_key(text: str) -> None:
-    """With another key the same is found."""
+    """Another key changes only the tags."""
     kinds = [finding.kind for finding in REDACTOR.redact(text).findings]
 
     assert [finding.kind for finding in OTHER.redact(text).findings] == kinds
@@ -126,32 +126,32 @@ def test_equal_secrets_have_equal_tags() -> None:
 
 
 def test_tags_are_keyed() -> None:
-    """Who does not have the key cannot try whether a guess gives the tag."""
+    """A guess cannot be verified against a tag without the key."""
     assert REDACTOR.redact(TOKEN).findings[0].tag != OTHER.redact(TOKEN).findings[0].tag
 
 
 def test_short_key_is_refused() -> None:
-    """A key that could be guessed is refused."""
+    """A key that can be guessed is rejected."""
     with pytest.raises(ValueError, match="15 bytes"):
         Redactor(b"0" * 15)
 
 
 def test_no_secret_no_copy() -> None:
-    """A text without secrets comes back itself."""
+    """A text without secrets is returned unchanged, as the same object."""
     text = "nothing to see here \ud83d"
 
     assert REDACTOR.redact(text).text is text
 
 
 def test_surrogates_survive() -> None:
-    """Half a character beside a secret stays half a character."""
+    """A lone surrogate beside a secret is preserved."""
     done = REDACTOR.redact(f"\ud83d {TOKEN} \ude00é")
 
     assert done.text == f"\ud83d {done.findings[0]} \ude00é"
 
 
 def test_placeholders_are_opaque() -> None:
-    """A placeholder is no secret to any rule, and hides no secret that follows it."""
+    """A placeholder does not match any rule, and does not hide a secret that follows it."""
     before = 'password: "[secret:assignment:0a1b2c]" '
     done = REDACTOR.redact(before + f'token "[secret:jwt:0a1b2c]" password: "{PASSWORD}"')
 
@@ -160,8 +160,8 @@ def test_placeholders_are_opaque() -> None:
     assert PASSWORD not in done.text
 
 
-def test_what_holds_a_placeholder_is_left() -> None:
-    """What a rule would take together with a placeholder has been dealt with."""
+def test_matches_that_contain_a_placeholder_stay() -> None:
+    """A match that contains a placeholder is not redacted again."""
     text = "password: 'x[secret:jwt:0a1b2c]'"
 
     assert REDACTOR.redact(text.replace("[secret:jwt:0a1b2c]", PASSWORD)).findings
@@ -169,7 +169,7 @@ def test_what_holds_a_placeholder_is_left() -> None:
 
 
 def test_many_secrets_need_no_unfolding() -> None:
-    """All secrets that lie open are found at once, however many they are."""
+    """All visible secrets are found in one pass, for any number of secrets."""
     secrets = [key(random.Random(seed)) for seed in range(100)]
     done = REDACTOR.redact("\n".join(f"api_key: {secret}" for secret in secrets))
 
@@ -178,7 +178,7 @@ def test_many_secrets_need_no_unfolding() -> None:
 
 
 def test_overlapping_finds_are_one() -> None:
-    """A secret that several rules find is replaced once, under the name of the rule that knows it best."""
+    """Overlapping matches of several rules are replaced once, with the kind of the most specific rule."""
     done = REDACTOR.redact(f'GITHUB_TOKEN="{TOKEN}"')
 
     assert done.text == f'GITHUB_TOKEN="{done.findings[0]}"'
@@ -186,7 +186,7 @@ def test_overlapping_finds_are_one() -> None:
 
 
 def test_endless_unfolding_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A text that shows a new secret each time one is taken out becomes a single placeholder."""
+    """A text that reveals a new secret after every redaction becomes a single placeholder."""
     monkeypatch.setattr(redactor, "PASSES", 1)
     done = REDACTOR.redact(f"use {TOKEN} now")
 
@@ -215,11 +215,11 @@ HOSTILE = {
 
 
 ATTEMPTS = 20
-"""How often a busy machine may make the same work look slow."""
+"""Factor by which other load may slow down the same work."""
 
 
 def work(text: str) -> float:
-    """Seconds of this process that redacting takes."""
+    """Return the CPU seconds of one redaction."""
     start = process_time()
     REDACTOR.redact(text)
     return process_time() - start
@@ -227,14 +227,14 @@ def work(text: str) -> float:
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_work_grows_with_length(name: str) -> None:
-    """Four times the text is four times the work, not sixteen times, whatever the text is."""
+    """Redaction time grows linearly with the length of the text."""
     text = HOSTILE[name] * (40_000 // len(HOSTILE[name]))
 
     assert any(work(text * 4) < 9 * max(work(text), 0.005) for _ in range(ATTEMPTS))
 
 
-def test_a_secret_is_taken_out_wherever_it_stands() -> None:
-    """A value that its name gave away is taken out where the same text repeats it without one, as the same secret."""
+def test_a_secret_is_redacted_in_every_location() -> None:
+    """A value that follows its name is also redacted where the same text repeats it without the name."""
     done = REDACTOR.redact(f"I typed {PASSWORD} there. Use password={PASSWORD} here, and\n{PASSWORD} as well.")
 
     assert PASSWORD not in done.text
@@ -242,8 +242,8 @@ def test_a_secret_is_taken_out_wherever_it_stands() -> None:
     assert len(set(done.findings)) == 1
 
 
-def test_a_short_secret_is_taken_out_behind_its_name_only() -> None:
-    """What could be a part of any word stays where no name tells of it."""
+def test_a_short_secret_is_redacted_only_after_its_name() -> None:
+    """A short value stays in locations where no name precedes it."""
     done = REDACTOR.redact('password = "ab12cd" in lab12cde')
 
     assert done.text.endswith("in lab12cde")
@@ -263,7 +263,7 @@ SURROUNDINGS = (
 
 
 @pytest.mark.parametrize(("secret", "kind"), [(TOKEN, "github-pat"), ("q7Rt9ZxW2mK4vB8n", "assignment")])
-def test_a_secret_is_called_the_same_wherever_it_stands(secret: str, kind: str) -> None:
-    """By the rule that knows it alone where one does, else by one kind: equal secrets have equal placeholders."""
+def test_a_secret_has_the_same_kind_in_every_location(secret: str, kind: str) -> None:
+    """Equal secrets have equal placeholders, even if different rules find them."""
     found = {str(each) for around in SURROUNDINGS for each in REDACTOR.redact(around.format(secret)).findings}
     assert [each.split(":")[1] for each in found] == [kind]

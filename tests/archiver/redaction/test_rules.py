@@ -1,4 +1,4 @@
-"""Each rule is valid, and its keywords lose no match."""
+"""Each rule is valid, and its keywords miss no match."""
 
 import hashlib
 import random
@@ -21,23 +21,23 @@ from palaver.archiver.redaction.rules import rules
 from .planted import HEX
 
 FINGERPRINT = "5894915ceb191906"
-"""Of the rules of this `VERSION`. When this changes, the version has to."""
+"""Digest of the rules of this `VERSION`. Change the version whenever the digest changes."""
 
 PRINTABLE = [each for each in printable if each not in "\x0b\x0c"]
 ROOT = Path(__file__).parents[3]
 BESIDE = {"airtable-personnal-access-token", "facebook-access-token"}
-"""Rules of gitleaks that ask for the name of the service beside the secret."""
+"""Rules of gitleaks that require the name of the service beside the secret."""
 NUMBERED = [(number, rule) for number, rule in enumerate(rules()) if rule.kind not in BESIDE]
 
 
-def test_version_names_the_rules() -> None:
-    """Rules that changed have another version, so that texts redacted by older ones are found."""
+def test_changed_rules_have_a_new_version() -> None:
+    """Changed rules have a new version, so that texts redacted by older rules are found."""
     assert (VERSION, hashlib.sha256(repr(rules()).encode()).hexdigest()[:16]) == ("6", FINGERPRINT)
 
 
 @pytest.mark.parametrize("rule", rules(), ids=lambda rule: rule.kind)
-def test_rule_works(rule: Rule) -> None:
-    """Each rule has signs, patterns that RE2 can run and a kind that fits into placeholders."""
+def test_rules_are_valid(rule: Rule) -> None:
+    """Each rule has keywords, patterns that RE2 supports and a kind that fits into placeholders."""
     assert rule.keywords
     assert re.fullmatch("[a-z0-9-]{1,64}", rule.kind)
     assert list(scanner.Detector(rule).find(b"")) == []
@@ -45,7 +45,7 @@ def test_rule_works(rule: Rule) -> None:
 
 
 def spelled_for_python(pattern: str) -> str:
-    """RE2's notation in Python's: flags in the middle of a group get a group of their own."""
+    """Return an RE2 pattern in Python's notation, with separate groups for flags."""
     pattern = pattern.replace(r"\z", r"\Z")
     while (at := pattern.find("(?i)", 1)) > 0:
         depth, end = 0, at + 4
@@ -57,7 +57,7 @@ def spelled_for_python(pattern: str) -> str:
 
 
 def example(parsed: Any, source: random.Random) -> str:
-    """A text that a pattern, as Python has parsed it, may match; assertions are left to luck."""
+    """Generate a text that a parsed pattern may match; assertions are ignored."""
     made = ""
     for name, value in parsed:
         match str(name):
@@ -84,12 +84,12 @@ def example(parsed: Any, source: random.Random) -> str:
 
 @cache
 def fitting(one_of: str) -> list[str]:
-    """Return the printable ASCII characters that a set of characters takes, or its first member."""
+    """Return the printable ASCII characters in a character set, or its first member."""
     return [each for each in PRINTABLE if re.fullmatch(one_of, each)] or [one_of[1]]
 
 
 def one_of(members: Any) -> Iterator[str]:
-    """A parsed set of characters, written as a pattern again."""
+    """Return a parsed character set as a pattern."""
     negated = str(members[0][0]) == "NEGATE"
     yield "[^" if negated else "["
     for name, value in members[negated:]:
@@ -105,8 +105,8 @@ def one_of(members: Any) -> Iterator[str]:
 
 @pytest.mark.parametrize(("number", "rule"), NUMBERED, ids=[rule.kind for _, rule in NUMBERED])
 @pytest.mark.filterwarnings("ignore:Possible nested set:FutureWarning")
-def test_signs_lose_nothing(number: int, rule: Rule) -> None:
-    """Whatever a rule matches has a sign of it."""
+def test_keywords_miss_no_match(number: int, rule: Rule) -> None:
+    """Every match of a rule contains one of its keywords."""
     whole = rule.within or rule.pattern
     pattern, source = scanner.compiled(whole), random.Random(1)
     parsed = import_module("re._parser").parse(spelled_for_python(whole), re.ASCII)
@@ -118,7 +118,7 @@ def test_signs_lose_nothing(number: int, rule: Rule) -> None:
 
 
 def test_import_is_cheap() -> None:
-    """Importing the package neither loads RE2 nor reads the rules of gitleaks; the first text does."""
+    """Importing the package does not load RE2 or the rules of gitleaks; the first redaction does."""
     program = "import sys; from palaver.archiver.redaction.rules import rules; "
     program += "print('re2' in sys.modules, rules.cache_info().currsize)"
     ran = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
@@ -132,14 +132,14 @@ def test_import_is_cheap() -> None:
     ids=lambda path: path.name,
 )
 def test_no_scanner_finds_us(path: Path) -> None:
-    """Neither the rules nor their tests hold anything that a scanner takes for a token or a key."""
+    """The rules and their tests contain no text that a scanner reports as a token or a key."""
     found = [kind for _, _, kind in scanner.scan(path.read_bytes()) if kind not in {"assignment", "authorization"}]
 
     assert found == []
 
 
-def test_scan_without_signs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where RE2 gives up on the set of signs, every rule looks for itself."""
+def test_scan_without_keyword_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If RE2 cannot search the keyword set, every rule searches the text."""
     text = ("dop" + "_v1_" + HEX * 4).encode()
     found = scanner.scan(text)
 

@@ -1,4 +1,4 @@
-"""Do we know where nothing tells of changes?"""
+"""File systems without change events are detected."""
 
 import sys
 from pathlib import Path
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux says
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder around which file systems of several kinds are said to be mounted."""
+    """Create a folder and a mount table with several file systems below it."""
     spaced = str(tmp_path / "with space").replace(" ", "\\040")
     rows = [
         "1 0 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw",
@@ -45,19 +45,19 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ],
 )
 def test_the_innermost_mount_decides(place: Path, folder: str, silent: bool) -> None:
-    """Network and FUSE file systems are silent; of nested mounts the innermost counts, of stacked ones the last."""
+    """Network and FUSE file systems have no events; the innermost and last mount determines the type."""
     assert is_network_mount(place / folder) is silent
 
 
 def test_a_link_is_followed(place: Path) -> None:
-    """A link lies where it leads to."""
+    """A link counts as part of the file system of its target."""
     (place / "link").symlink_to(place / "net")
 
     assert is_network_mount(place / "link" / "folder")
 
 
 def test_without_a_table_events_are_trusted(place: Path) -> None:
-    """Where the system does not say what is mounted, nothing is taken for silent."""
+    """Without a mount table, every file system is expected to send events."""
     (place / "mountinfo").unlink()
 
     assert not is_network_mount(place / "net")

@@ -1,4 +1,4 @@
-"""Does a look find everything that changed, and nothing else?"""
+"""A scan finds every changed transcript and no other."""
 
 import os
 import shutil
@@ -18,14 +18,14 @@ NUMBER = "11111111-0000-4000-8000-00000000000"
 
 @pytest.fixture
 def projects(home: Path) -> Path:
-    """Where Claude Code keeps this user's transcripts."""
+    """Return Claude Code's transcript folder for this user."""
     folder = home / ".claude" / "projects"
     folder.mkdir(parents=True)
     return folder
 
 
 def session(projects: Path, number: int = 1, folder: str = "shop") -> Path:
-    """A transcript of one exchange."""
+    """Write a transcript of one exchange."""
     path = projects / folder / f"{NUMBER}{number}.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(written(talk(f"word{number}")))
@@ -33,14 +33,14 @@ def session(projects: Path, number: int = 1, folder: str = "shop") -> Path:
 
 
 def looked(scan: TranscriptScan) -> list[Path]:
-    """What a look finds, which is kept."""
+    """Return the transcripts that a scan finds, after keeping them."""
     seen = scan.all()
     scan.keep(seen)
     return [each.transcript.path for each in seen]
 
 
-def test_only_what_changed(projects: Path) -> None:
-    """A transcript is found once as it is, and again when it grew, shrank, was touched or replaced."""
+def test_only_changed_transcripts_are_found(projects: Path) -> None:
+    """A transcript is found once, and again after it grew, shrank, was touched or was replaced."""
     one, two = session(projects, 1), session(projects, 2)
     scan = TranscriptScan()
 
@@ -57,8 +57,8 @@ def test_only_what_changed(projects: Path) -> None:
     assert looked(scan) == [one, two]
 
 
-def test_what_is_not_kept_is_found_again(projects: Path) -> None:
-    """What could not be taken up counts as new at the next look, and so does what is forgotten."""
+def test_unkept_transcripts_are_found_again(projects: Path) -> None:
+    """Transcripts that were not kept, or were forgotten, are found by the next scan."""
     one, two = session(projects, 1), session(projects, 2)
     scan = TranscriptScan()
     seen = scan.all()
@@ -72,7 +72,7 @@ def test_what_is_not_kept_is_found_again(projects: Path) -> None:
 
 
 def test_a_file_that_comes_back_is_new(projects: Path) -> None:
-    """What was deleted is not remembered."""
+    """A deleted transcript that reappears counts as new."""
     one = session(projects)
     scan = TranscriptScan()
     looked(scan)
@@ -86,7 +86,7 @@ def test_a_file_that_comes_back_is_new(projects: Path) -> None:
 
 
 def test_a_hint_is_followed(projects: Path) -> None:
-    """Files that are known are looked at alone; for an unknown one everything has to be looked at."""
+    """Known files are checked alone; unknown files require a full scan."""
     one, two = session(projects, 1), session(projects, 2)
     scan = TranscriptScan()
     looked(scan)
@@ -98,8 +98,8 @@ def test_a_hint_is_followed(projects: Path) -> None:
     assert scan.some([one, projects / "other"])[1] is False
 
 
-def test_each_folder_is_looked_into_once(projects: Path) -> None:
-    """However many new files are heard of together, their folder is listed once."""
+def test_each_folder_is_listed_once(projects: Path) -> None:
+    """A folder is listed once for any number of new files in it."""
     looked_into = list[Path]()
 
     def counted(folder: Path) -> Iterator[Transcript]:
@@ -116,8 +116,8 @@ def test_each_folder_is_looked_into_once(projects: Path) -> None:
     assert looked_into == [projects / "shop"]
 
 
-def test_many_new_folders_are_left_to_a_whole_look(projects: Path) -> None:
-    """Where files are new in many folders, none is looked into: a whole look is cheaper, and finds them all."""
+def test_many_new_folders_require_a_full_scan(projects: Path) -> None:
+    """If many folders have new files, a full scan replaces separate searches."""
 
     def never(folder: Path) -> Iterator[Transcript]:
         raise AssertionError(folder)
@@ -135,7 +135,7 @@ def test_many_new_folders_are_left_to_a_whole_look(projects: Path) -> None:
 
 
 def test_folders(projects: Path, tmp_path: Path) -> None:
-    """The agents' folders are watched, and those of linked files outside; a folder made again is another."""
+    """Agents' folders and the folders of linked files are watched; a recreated folder is a different folder."""
     session(projects)
     away = session(tmp_path / "away", 2)
     (projects / "linked.jsonl").symlink_to(away)
@@ -150,8 +150,8 @@ def test_folders(projects: Path, tmp_path: Path) -> None:
     assert scan.folders() != before
 
 
-def test_a_name_that_is_no_text(projects: Path) -> None:
-    """A name in another encoding is found like any other."""
+def test_a_name_in_another_encoding_is_found(projects: Path) -> None:
+    """A file name in another encoding is found like any other name."""
     path = Path(os.fsdecode(os.fsencode(projects / "caf") + b"\xe9")) / f"{NUMBER}1.jsonl"
     path.parent.mkdir()
     path.write_bytes(written(talk("word")))

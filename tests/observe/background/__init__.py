@@ -1,1 +1,1 @@
-"""Is observe/background true to its word?"""
+"""Tests of background archiving and indexing."""

@@ -1,4 +1,4 @@
-"""Does the background archiver archive, whatever becomes of it?"""
+"""The background archiver archives continuously and recovers from failures."""
 
 # pyright: reportPrivateUsage=false
 
@@ -35,20 +35,20 @@ from ...archiver.formats.claude_code.claude_lines import written
 from ...archiver.history import talk
 
 PROMPT = 2.0
-"""Seconds in which a line that was written is found."""
+"""Seconds within which a written line is found."""
 ATTEMPTS = 20
-"""How many lines of a kind may be found later, because the machine was busy, before one is found in time."""
+"""Number of lines of a kind that may be found late on a busy machine."""
 ENDED = 20.0
-"""Seconds in which the archiver has ended, however busy the machine is; what it must not wait for takes longer."""
+"""Seconds within which the archiver ends, even on a busy machine. Work that must not delay it takes longer."""
 DEADLINE = 120.0
-"""Seconds after which a test gives up on what may take its time."""
+"""Seconds after which a test stops waiting."""
 NUMBER = "11111111-0000-4000-8000-00000000000"
 STARTS = 4
 
 
 @pytest.fixture
 def projects(home: Path) -> Path:
-    """Where Claude Code keeps this user's transcripts."""
+    """Return Claude Code's transcript folder for this user."""
     folder = home / ".claude" / "projects"
     folder.mkdir(parents=True)
     return folder
@@ -69,7 +69,7 @@ def write(projects: Path, *words: str, number: int = 1, folder: str = "shop") ->
 
 
 def until(what: Callable[[], bool], seconds: float = DEADLINE) -> float:
-    """Wait until something is so, and say how long it took."""
+    """Wait until a condition is true, and return the elapsed seconds."""
     start = time.monotonic()
     while time.monotonic() < start + seconds:
         if what():
@@ -79,7 +79,7 @@ def until(what: Callable[[], bool], seconds: float = DEADLINE) -> float:
 
 
 def found(place: Home, word: str) -> bool:
-    """Whether a new reader finds a word."""
+    """Return whether a new reader finds a word."""
     try:
         with ArchiveSearch(place) as layers:
             return any(word in hit.title or word in hit.snippet for hit in layers.find(Query.parse(word)).hits)
@@ -96,7 +96,7 @@ def watched(place: Home) -> bool:
 
 @contextmanager
 def watching(*options: str) -> Generator["subprocess.Popen[str]"]:
-    """The archiver, as a person starts it."""
+    """Run the archiver as a user starts it."""
     command = [sys.executable, "-m", "palaver", "watch", "--json", *options]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
@@ -108,7 +108,7 @@ def watching(*options: str) -> Generator["subprocess.Popen[str]"]:
 
 
 def told(process: "subprocess.Popen[str]", event: str) -> dict[str, Any]:
-    """The next thing of a kind that the archiver tells; the test's own timeout ends the wait."""
+    """Return the next event of a kind from the archiver. The test's timeout ends the wait."""
     assert process.stdout
     for line in process.stdout:
         row: dict[str, Any] = json.loads(line)
@@ -118,7 +118,7 @@ def told(process: "subprocess.Popen[str]", event: str) -> dict[str, Any]:
 
 
 def stop(process: "subprocess.Popen[str]", how: signal.Signals = signal.SIGTERM) -> float:
-    """Ask the archiver to end; how many seconds it took."""
+    """Stop the archiver, and return the elapsed seconds."""
     start = time.monotonic()
     process.send_signal(how)
     process.wait(DEADLINE)
@@ -126,7 +126,7 @@ def stop(process: "subprocess.Popen[str]", how: signal.Signals = signal.SIGTERM)
 
 
 def prompts(place: Home) -> list[str]:
-    """What was asked, as often as it is stored."""
+    """Return the stored prompts, including duplicates."""
     with Store.open(place.database) as store:
         keys = store.items.all_keys()
         return sorted(each.exchange.prompt for each in store.exchanges.load(keys).values()) if keys else []
@@ -175,8 +175,8 @@ def test_a_line_is_found_while_it_is_news(projects: Path, place: Home) -> None:
     assert "copper" not in log
 
 
-def test_what_can_no_longer_be_had_back_is_erased(projects: Path, place: Home) -> None:
-    """Where nothing but the archiver runs, what was forgotten long ago leaves the copies."""
+def test_expired_deletions_are_erased(projects: Path, place: Home) -> None:
+    """The archiver alone removes expired deletions from the copies."""
     write(projects, "lasting")
     gone = write(projects, "fleeting", number=2)
     with watching():
@@ -198,8 +198,8 @@ def erased(place: Home) -> bool:
         return {each.state for each in store.tombstones.all()} == {DeletionState.ERASED}
 
 
-def test_what_an_index_replaced_goes(place: Home) -> None:
-    """A generation of the index that nobody can read any more goes without another being published."""
+def test_replaced_index_generations_are_removed(place: Home) -> None:
+    """A generation of the index without readers is removed, even if no other generation is published."""
     generations = Generations(place.index)
     for _ in range(2):
         generations.publish(_empty)
@@ -216,7 +216,7 @@ def _empty(folder: Path) -> Manifest:
 
 
 def test_only_one(projects: Path, place: Home) -> None:
-    """A second archiver says who is at it and ends; all other commands work while one runs, and Ctrl-C ends it."""
+    """A second archiver reports the first and ends; other commands work meanwhile, and Ctrl-C ends the archiver."""
     write(projects, "before")
     with watching() as archiver:
         told(archiver, "ingested")
@@ -239,7 +239,7 @@ def test_only_one(projects: Path, place: Home) -> None:
 
 
 def test_killed_again_and_again(projects: Path, place: Home) -> None:
-    """Killed at random moments while lines are written, and started again: in the end each line is there once."""
+    """If the archiver is killed at random moments and restarted, each line is stored exactly once."""
     chance = random.Random(2026)
     wanted: list[str] = []
     for start in range(STARTS):
@@ -261,8 +261,8 @@ def test_killed_again_and_again(projects: Path, place: Home) -> None:
     assert status_of(place).problems == []
 
 
-def test_a_home_that_cannot_be_made(projects: Path, place: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where nothing can be written it says so and goes on trying, until it can."""
+def test_an_unwritable_home_is_retried(projects: Path, place: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the home cannot be created, the archiver reports the failure and retries until it succeeds."""
     write(projects, "one")
     place.root.write_text("in the way")
     below = Home(place.root / "below")
@@ -278,8 +278,8 @@ def test_a_home_that_cannot_be_made(projects: Path, place: Home, monkeypatch: py
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the limits of another process can be set on Linux only")
-def test_a_full_disk(projects: Path, place: Home) -> None:
-    """When no file can grow any more it says so and goes on trying; once there is room nothing is missing."""
+def test_a_full_disk_is_retried(projects: Path, place: Home) -> None:
+    """If the disk is full, the archiver reports it and retries; after space is freed, no line is missing."""
     import resource
 
     write(projects, "one")
@@ -297,8 +297,8 @@ def test_a_full_disk(projects: Path, place: Home) -> None:
     assert prompts(place) == ["one?", "two?"]
 
 
-def test_the_home_is_taken_away(projects: Path, place: Home, tmp_path: Path) -> None:
-    """When the whole archive is moved away under it, it begins a new one."""
+def test_a_moved_home_is_created_again(projects: Path, place: Home, tmp_path: Path) -> None:
+    """If the archive is moved away while the archiver runs, a new archive is created."""
     write(projects, "one")
     with watching() as archiver:
         told(archiver, "ingested")
@@ -309,8 +309,8 @@ def test_the_home_is_taken_away(projects: Path, place: Home, tmp_path: Path) -> 
         assert prompts(place) == ["one?"]
 
 
-def test_a_name_that_is_no_text(projects: Path, place: Home) -> None:
-    """Lines arrive in time although the library of events breaks off at every change of such a file."""
+def test_a_name_in_another_encoding_is_no_delay(projects: Path, place: Home) -> None:
+    """Lines arrive in time even if the event library fails at each change of such a file."""
     path = Path(os.fsdecode(os.fsencode(projects / "caf") + b"\xe9")) / f"{NUMBER}1.jsonl"
     with watching() as archiver:
         told(archiver, "watching")
@@ -325,14 +325,14 @@ def test_a_name_that_is_no_text(projects: Path, place: Home) -> None:
 
 @pytest.fixture
 def busy(place: Home) -> Iterator[Store]:
-    """Another process of Palaver."""
+    """Simulate another process of Palaver."""
     place.make()
     with Store.create(place.database) as store:
         yield store
 
 
 def test_while_another_process_archives(projects: Path, place: Home, busy: Store) -> None:
-    """A long pass of another process is waited for, and what was written meanwhile arrives after it."""
+    """The archiver waits for another ingest process, and then ingests the lines written meanwhile."""
     with watching() as archiver:
         told(archiver, "watching")
         until(lambda: watched(place))
@@ -344,9 +344,10 @@ def test_while_another_process_archives(projects: Path, place: Home, busy: Store
         stop(archiver)
 
 
-def test_what_fails_is_told_once_with_what_to_do(place: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only a second archiver ends it. Any other error is told with its hint until another one comes or it is over, and
-    it tries again all the while.
+def test_failures_are_reported_once_with_a_hint(place: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A failure is reported once with its hint, and retried until it is resolved.
+
+    A second archiver is the only failure that ends the process.
     """
     heard: list[str] = []
     busy = LeaseHeld("process 1 holds the index lease", hint="Wait until it is done.")
@@ -374,8 +375,8 @@ def test_what_fails_is_told_once_with_what_to_do(place: Home, monkeypatch: pytes
     assert heard == ["watching", *failures, failures[0], "watching", failures[0]]
 
 
-def test_settings_count_as_soon_as_they_are_written(projects: Path, place: Home) -> None:
-    """Folders excluded while it runs are left alone from then on, and nonsense changes nothing."""
+def test_settings_apply_while_the_archiver_runs(projects: Path, place: Home) -> None:
+    """Folders excluded while the archiver runs are ignored from then on, and invalid settings change nothing."""
     write(projects, "use it")
     with watching() as archiver:
         told(archiver, "ingested")

@@ -1,4 +1,4 @@
-"""Changes are indexed soon, and not too often."""
+"""Changes are indexed soon, but workers do not start too often."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -61,7 +61,7 @@ class World:
             )
 
     def after(self, seconds: float) -> list[bool]:
-        """The rounds that were begun, True where all is to be published, when so much time went by."""
+        """Return the workers started after a delay; True marks workers that publish everything."""
         self.time.now += seconds
         self.schedule.step()
         return self.worker.started
@@ -70,7 +70,7 @@ class World:
         self.worker.next = WorkerResult(seq=self.store.changes.last(), lag=lag, left=left)
 
     def settle(self) -> None:
-        """The first round, which finds what an earlier archiver left undone."""
+        """Run the first worker, which processes content of an earlier archiver."""
         self.after(10)
         self.end()
         self.after(1)
@@ -83,8 +83,8 @@ def world(tmp_path: Path) -> Iterator[World]:
         yield World(store)
 
 
-def test_the_first_round(world: World) -> None:
-    """At the start there is a round at once: nobody knows what was left undone. Then there is none for nothing."""
+def test_the_first_worker_starts_immediately(world: World) -> None:
+    """A worker starts immediately, and no further worker starts without a change."""
     assert world.after(0) == [False]
     world.end()
 
@@ -93,8 +93,8 @@ def test_the_first_round(world: World) -> None:
     assert world.schedule.quiet
 
 
-def test_it_looks_for_damage_each_hour(world: World) -> None:
-    """However long nothing changes, a round begins once an hour, and no more often."""
+def test_damage_is_checked_each_hour(world: World) -> None:
+    """Without changes, a worker starts exactly once an hour."""
     world.settle()
     assert world.after(3600) == [True]
     world.end()
@@ -103,8 +103,8 @@ def test_it_looks_for_damage_each_hour(world: World) -> None:
     assert world.after(200) == [True, True]
 
 
-def test_when_it_is_quiet(world: World) -> None:
-    """A few seconds after the last change, whoever made it, there is a round."""
+def test_a_worker_starts_after_the_last_change(world: World) -> None:
+    """A worker starts a few seconds after the last change by any process."""
     world.settle()
     world.change()
     assert world.after(1) == []
@@ -115,8 +115,8 @@ def test_when_it_is_quiet(world: World) -> None:
     assert world.after(4.5) == [False]
 
 
-def test_when_it_is_never_quiet(world: World) -> None:
-    """Where something always changes there is a round every half minute; where much does, at once."""
+def test_continuous_changes_are_indexed_regularly(world: World) -> None:
+    """During continuous changes, a worker starts every half minute; after many changes, immediately."""
     world.settle()
     for _ in range(28):
         world.change()
@@ -131,8 +131,8 @@ def test_when_it_is_never_quiet(world: World) -> None:
     assert world.after(1) == [False, False]
 
 
-def test_a_round_that_broke_off(world: World) -> None:
-    """A round that had to break off is followed by another at once."""
+def test_an_interrupted_worker_is_continued(world: World) -> None:
+    """A worker that stopped early is followed by another worker immediately."""
     world.settle()
     world.change()
     world.after(0.1)
@@ -143,7 +143,7 @@ def test_a_round_that_broke_off(world: World) -> None:
 
 
 def test_the_last_few_are_published(world: World) -> None:
-    """What the index does not hold after a round is published when nothing changes for a minute, and not before."""
+    """Changes missing from the index are published after a minute without changes, and not before."""
     world.settle()
     world.change()
     world.after(0.1)
@@ -156,8 +156,8 @@ def test_the_last_few_are_published(world: World) -> None:
     assert world.after(3000) == [False, True]
 
 
-def test_a_round_that_failed(world: World) -> None:
-    """After a failure there is another attempt, later each time."""
+def test_failed_workers_are_retried(world: World) -> None:
+    """After a failure, workers are retried with increasing delays."""
     world.settle()
     world.change()
     world.after(0.1)

@@ -17,8 +17,8 @@ from ...archiver.history import FORK, History, talk
 from ...upgrade import outdate
 
 
-def test_changes_during_verification_cause_another_round(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A round does not claim to have seen what was archived while it verified copies."""
+def test_changes_during_verification_cause_another_worker(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker does not report changes that were archived while it verified copies."""
     seen = list[int]()
 
     def verified(*_: object) -> VerifiedCopies:
@@ -35,8 +35,8 @@ def test_changes_during_verification_cause_another_round(history: History, monke
     assert (caught.seq, caught.lag, caught.left, caught.verified.checked) == (seen[0], 0, False, 1)
 
 
-def test_each_hourly_round_verifies_copies(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A round an hour after the last verification verifies again, a round that comes sooner does not."""
+def test_copies_are_verified_each_hour(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker verifies copies an hour after the last verification, and not sooner."""
     begun = list[CopyVerifier]()
 
     def run(verifier: CopyVerifier) -> VerifiedCopies:
@@ -58,8 +58,8 @@ def test_each_hourly_round_verifies_copies(history: History, monkeypatch: pytest
     assert len(begun) == 2
 
 
-def test_an_index_of_another_version_is_made_anew(history: History) -> None:
-    """The first round after an upgrade makes it, however little changed, and says so; the next one has no reason to."""
+def test_an_index_of_another_version_is_rebuilt(history: History) -> None:
+    """The first worker after an upgrade rebuilds the index and reports it; the next worker does not."""
     history.write(talk("first"))
     history.ingest()
     update_index(history.home, None, settle=True)
