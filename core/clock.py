@@ -32,7 +32,8 @@ def parse_instant(text: str) -> Milliseconds | None:
 def day_start(text: str) -> Milliseconds:
     """Return the first instant of a day written as YYYY-MM-DD.
 
-    Raises: InvalidDate: The text is not a valid day.
+    Raises:
+        InvalidDate: The text is not a valid day.
     """
     return round(datetime.combine(_day(text), datetime.min.time(), UTC).timestamp() * 1000)
 
@@ -40,7 +41,8 @@ def day_start(text: str) -> Milliseconds:
 def day_end(text: str) -> Milliseconds:
     """Return the first instant after a day written as YYYY-MM-DD, for use as an exclusive upper bound.
 
-    Raises: InvalidDate: The text is not a valid day.
+    Raises:
+        InvalidDate: The text is not a valid day.
     """
     return day_start(text) + _WHOLE_DAY
 

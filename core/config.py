@@ -51,7 +51,8 @@ class Config(Struct, frozen=True):
     def read(cls, path: Path) -> "Config":
         """Load the settings from a file; return the defaults if the file does not exist.
 
-        Raises: ConfigInvalid: The file is invalid or unreadable.
+        Raises:
+            ConfigInvalid: The file is invalid or unreadable.
         """
         try:
             text = path.read_text("utf-8")
@@ -80,7 +81,8 @@ class Config(Struct, frozen=True):
     def write(self, path: Path) -> None:
         """Replace the embedding model in the file atomically. Other lines are kept.
 
-        Raises: OSError: The file cannot be written.
+        Raises:
+            OSError: The file cannot be written.
         """
         rows = path.read_text("utf-8").splitlines() if path.exists() else []
         kept = [line for line in rows if not _MODEL.match(line)]

@@ -21,9 +21,15 @@ class DeletionRequest(Struct, frozen=True):
     - the path of a transcript or of its raw copy;
     - a session or a path with `:FIRST-LAST`, which selects the exchanges on these lines.
 
-    Attributes: targets: IDs and paths. projects: Names or folders of projects. agents: Names of agents. since: First
-    moment, inclusive. until: Last moment, exclusive. mentions: Text that must occur, ignoring case. erase: Whether to
-    remove every byte instead of only hiding the content. force: Whether to include golden rules and pinned memories.
+    Attributes:
+        targets: IDs and paths.
+        projects: Names or folders of projects.
+        agents: Names of agents.
+        since: First moment, inclusive.
+        until: Last moment, exclusive.
+        mentions: Text that must occur, ignoring case.
+        erase: Whether to remove every byte instead of only hiding the content.
+        force: Whether to include golden rules and pinned memories.
     """
 
     targets: tuple[str, ...] = ()
@@ -76,14 +82,20 @@ class DeletedMemory(Struct, frozen=True):
 class DeletionPreview(Struct, frozen=True):
     """The exact extent of a deletion.
 
-    Attributes: token: Token that confirms exactly this extent. erase: Whether every byte is removed. sessions: Sessions
-    from which content is deleted. exchanges: Number of exchanges. observations: Number of observations extracted from
-    these exchanges. copies: Raw copies from which lines are removed. memories: Memories that are deleted. protected:
-    IDs of golden rules and pinned memories, which are deleted only with `force`. files: Memory files in the user's
-    projects. Only an erasure deletes these files. repeated_in: Number of other raw copies that repeat some of the
-    lines, which are removed there, too. kept_lines: Number of lines that are kept because another session contained
-    them first. sent: Number of exchanges that were sent to a language model. unreadable: Names of raw copies that could
-    not be searched.
+    Attributes:
+        token: Token that confirms exactly this extent.
+        erase: Whether every byte is removed.
+        sessions: Sessions from which content is deleted.
+        exchanges: Number of exchanges.
+        observations: Number of observations extracted from these exchanges.
+        copies: Raw copies from which lines are removed.
+        memories: Memories that are deleted.
+        protected: IDs of golden rules and pinned memories, which are deleted only with `force`.
+        files: Memory files in the user's projects. Only an erasure deletes these files.
+        repeated_in: Number of other raw copies that repeat some of the lines, which are removed there, too.
+        kept_lines: Number of lines that are kept because another session contained them first.
+        sent: Number of exchanges that were sent to a language model.
+        unreadable: Names of raw copies that could not be searched.
     """
 
     token: str
@@ -109,11 +121,17 @@ class DeletionPreview(Struct, frozen=True):
 class ErasureCheck(Struct):
     """Verification of an erasure: samples of the erased text were searched in every file and in the index.
 
-    Attributes: samples: Number of distinctive texts that were searched. files: Number of files that were read. size:
-    Number of bytes that were read. searches: Number of index searches. found: Files that still contain a sample. hits:
-    IDs of erased items that a search still returned. unreadable: Files that could not be read. uncleaned: Raw copies
-    from which lines could not be erased. problems: Explanations for `uncleaned`. compacted: False if another process
-    prevented compaction of the database.
+    Attributes:
+        samples: Number of distinctive texts that were searched.
+        files: Number of files that were read.
+        size: Number of bytes that were read.
+        searches: Number of index searches.
+        found: Files that still contain a sample.
+        hits: IDs of erased items that a search still returned.
+        unreadable: Files that could not be read.
+        uncleaned: Raw copies from which lines could not be erased.
+        problems: Explanations for `uncleaned`.
+        compacted: False if another process prevented compaction of the database.
     """
 
     samples: int = 0
@@ -136,10 +154,13 @@ class ErasureCheck(Struct):
 class DeletionResult(Struct, frozen=True):
     """The result of a confirmed deletion.
 
-    Attributes: preview: Extent of the deletion; the new preview if the token did not match. number: ID of the deletion,
-    for undo; None if nothing was deleted. until: Last moment at which the deletion can be undone; None for an erasure.
-    check: Verification of an erasure. originals: The agents' own files, which are kept. remaining_files: Memory files
-    that could not be deleted, each with the reason.
+    Attributes:
+        preview: Extent of the deletion; the new preview if the token did not match.
+        number: ID of the deletion, for undo; None if nothing was deleted.
+        until: Last moment at which the deletion can be undone; None for an erasure.
+        check: Verification of an erasure.
+        originals: The agents' own files, which are kept.
+        remaining_files: Memory files that could not be deleted, each with the reason.
     """
 
     preview: DeletionPreview
@@ -153,8 +174,9 @@ class DeletionResult(Struct, frozen=True):
 class RestoreResult(Struct, frozen=True):
     """Content that an undo could not restore.
 
-    Attributes: not_restored: IDs of memories that stay deleted because a newer memory has the same content. unobserved:
-    Number of exchanges from which the next ingest run extracts observations.
+    Attributes:
+        not_restored: IDs of memories that stay deleted because a newer memory has the same content.
+        unobserved: Number of exchanges from which the next ingest run extracts observations.
     """
 
     not_restored: tuple[str, ...] = ()
@@ -186,9 +208,12 @@ class DeletionState(StrEnum):
 class Deletion(Struct, frozen=True):
     """A past deletion.
 
-    Attributes: id: ID of the deletion, for undo. at: Moment of the deletion. state: Progress of the deletion. marks:
-    Number of tombstones: two or three for each line. summary: Number of removed items; empty if the database has been
-    lost since.
+    Attributes:
+        id: ID of the deletion, for undo.
+        at: Moment of the deletion.
+        state: Progress of the deletion.
+        marks: Number of tombstones: two or three for each line.
+        summary: Number of removed items; empty if the database has been lost since.
     """
 
     id: int

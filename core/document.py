@@ -155,7 +155,8 @@ class DocumentStats(Struct, frozen=True):
 def checked_namespace(namespace: str) -> str:
     """Return the namespace if it is valid for documents: any short line, such as `docs`, or a project's namespace.
 
-    Raises: InvalidInput: The namespace is invalid.
+    Raises:
+        InvalidInput: The namespace is invalid.
     """
     if namespace.startswith(PROJECT):
         return named_namespace(namespace)

@@ -41,7 +41,8 @@ def replacing(path: Path) -> Generator[BinaryIO]:
 
     The file is readable only by its owner.
 
-    Raises: OSError: The file cannot be written. The previous file is kept.
+    Raises:
+        OSError: The file cannot be written. The previous file is kept.
     """
     beside = path.with_name(f"{path.name}.new")
     try:

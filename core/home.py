@@ -28,7 +28,8 @@ class Home(Struct, frozen=True):
     def find(cls) -> "Home":
         """Return the home: `PALAVER_HOME` if set, otherwise the platform's data directory.
 
-        Raises: ConfigInvalid: The variable is not the absolute path of a folder.
+        Raises:
+            ConfigInvalid: The variable is not the absolute path of a folder.
         """
         named = os.environ.get("PALAVER_HOME")
         if named is None or named == "":
@@ -163,7 +164,9 @@ class Home(Struct, frozen=True):
     def make(self) -> None:
         """Create the folder, accessible only to its owner.
 
-        Raises: ConfigInvalid: The folder cannot be created. StoreReadOnly: The folder is read-only.
+        Raises:
+            ConfigInvalid: The folder cannot be created.
+            StoreReadOnly: The folder is read-only.
         """
         self.check_writable()
         try:

@@ -45,7 +45,8 @@ class ObservationType(StrEnum):
     def parse(cls, name: str) -> "ObservationType":
         """Return the type with this name or alias.
 
-        Raises: UnknownType: The name is unknown.
+        Raises:
+            UnknownType: The name is unknown.
         """
         plain = name.strip().lower().replace("_", "-").replace(" ", "-")
         try:

@@ -19,8 +19,11 @@ def readable(text: str) -> str:
 def similar_names(name: str, known: Iterable[str], *, least: int = 75, limit: int = 3) -> list[str]:
     """Return the names with the most similar spelling, best first.
 
-    Args: name: The name to compare. known: Names to choose from. least: Minimum similarity, 0 to 100. limit: Maximum
-    number of names to return.
+    Args:
+        name: The name to compare.
+        known: Names to choose from.
+        least: Minimum similarity, 0 to 100.
+        limit: Maximum number of names to return.
     """
     from rapidfuzz import fuzz, process  # takes 35 ms, and few commands need it
 

@@ -51,7 +51,8 @@ class Templates:
     def fill(self, name: str, values: Mapping[str, object]) -> str:
         """Return the rendered template.
 
-        Raises: TemplateInvalid: A user's template is invalid; the message contains its file and line.
+        Raises:
+            TemplateInvalid: A user's template is invalid; the message contains its file and line.
         """
         # Searched on each call, so that a template can be written while a server runs.
         if self._folder is None or not any(self._folder.glob("*.md.j2")):

@@ -214,7 +214,8 @@ class Renderer:
     def render(self, name: str, **values: object) -> str:
         """Return a page with these values. Rows that exceed the budget are omitted.
 
-        Raises: TemplateInvalid: A user's template is invalid.
+        Raises:
+            TemplateInvalid: A user's template is invalid.
         """
         return self._fit(self.fill(name, **values))
 

@@ -150,7 +150,8 @@ def edit_memory(memory_id: str, *, as_json: bool) -> None:
 def _edit(text: str) -> str:
     """Return the text that the user edited.
 
-    Raises: PalaverError: No terminal is available, or the editor fails.
+    Raises:
+        PalaverError: No terminal is available, or the editor fails.
     """
     if not sys.stdin.isatty() and not (os.environ.get("VISUAL") or os.environ.get("EDITOR")):
         hint = "Nothing was changed. Set EDITOR to a program that needs no terminal, or run this at a terminal."

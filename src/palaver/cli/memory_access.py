@@ -22,7 +22,8 @@ from .output import print_json
 def memory_core(*, make: bool = False) -> MemoryCore:
     """Open the memories of this home. With `make`, create the archive if it does not exist.
 
-    Raises: StoreMissing: No archive exists.
+    Raises:
+        StoreMissing: No archive exists.
     """
     home = Home.find()
     if not make:
@@ -35,7 +36,8 @@ def memory_core(*, make: bool = False) -> MemoryCore:
 def types_of(core: MemoryCore, names: Sequence[str]) -> tuple[str, ...]:
     """Return types in their stored form.
 
-    Raises: InvalidMemoryType: A type is unknown.
+    Raises:
+        InvalidMemoryType: A type is unknown.
     """
     held = core.count_by("type", MemoryFilter(states=tuple(MemoryState)))
     return tuple(known_type(name, held) for name in names)

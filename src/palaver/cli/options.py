@@ -31,7 +31,8 @@ def _check_last(_context: click.Context, option: click.Parameter, value: str | N
 def _checked(option: click.Parameter, value: str, parse: Callable[[str], int]) -> str:
     """Return the value unchanged.
 
-    Raises: InvalidDate: The value is not a date; the message contains the name of the option.
+    Raises:
+        InvalidDate: The value is not a date; the message contains the name of the option.
     """
     try:
         parse(value)
@@ -45,7 +46,8 @@ def _checked(option: click.Parameter, value: str, parse: Callable[[str], int]) -
 def not_empty(_context: click.Context, _parameter: click.Parameter, value: Typed) -> Typed:
     """Return the paths unchanged.
 
-    Raises: click.BadParameter: A path is empty, for example because of an unset shell variable.
+    Raises:
+        click.BadParameter: A path is empty, for example because of an unset shell variable.
     """
     if "" in ([value] if isinstance(value, str) else value):
         raise click.BadParameter("the path is empty; give a file or folder, or `.` for the current folder")

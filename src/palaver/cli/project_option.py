@@ -43,10 +43,13 @@ def archived_as(project: str) -> str:
 def namespace_of(core: "MemoryCore", project: str | None, *, claim: bool = False) -> str:
     """Return the namespace of a project given by name or folder; return `global` for None.
 
-    Args: core: The memory core. project: The name or the folder of the project. claim: Whether to reserve the namespace
-    for that folder.
+    Args:
+        core: The memory core.
+        project: The name or the folder of the project.
+        claim: Whether to reserve the namespace for that folder.
 
-    Raises: InvalidInput: The name is invalid.
+    Raises:
+        InvalidInput: The name is invalid.
     """
     if project is None:
         return "global"

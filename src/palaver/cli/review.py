@@ -115,7 +115,8 @@ def _proven(core: MemoryCore, stored: StoredMemory) -> ReviewItem:
 def _decide(waiting: dict[str, ReviewItem], approve: Sequence[str], decline: Sequence[str], *, as_json: bool) -> None:
     """Approve and decline proposals by ID.
 
-    Raises: InvalidInput: An ID is unknown. No proposal has been changed.
+    Raises:
+        InvalidInput: An ID is unknown. No proposal has been changed.
     """
     if both := sorted({*approve} & {*decline}):
         raise click.UsageError(f"Both approved and declined: {', '.join(both)}.")

@@ -161,7 +161,9 @@ def _typed(words: Sequence[str]) -> str:
 def _wanted(query: str | list[str], options: dict[str, Any]) -> Query:
     """Return the query.
 
-    Raises: InvalidInput: A value is invalid. UsageError: Neither words nor filters were given.
+    Raises:
+        InvalidInput: A value is invalid.
+        UsageError: Neither words nor filters were given.
     """
     options["projects"] = list(map(archived_as, options["projects"]))
     if query:
@@ -257,7 +259,8 @@ def read(path: str, lines: str, *, raw: bool, budget: int, as_json: bool) -> Non
 def _open_layers() -> ArchiveSearch:
     """Open the search over this home.
 
-    Raises: DemoOnly: Only demo data is archived.
+    Raises:
+        DemoOnly: Only demo data is archived.
     """
     home = Home.find()
     refuse_demo_only(home, "search WORDS")
