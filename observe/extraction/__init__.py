@@ -1,1 +1,1 @@
-"""Store extracted observations: recognise repetitions, confirm known ones, and propose preferences."""
+"""Store extracted observations: detect repetitions, confirm known observations, and propose preferences."""

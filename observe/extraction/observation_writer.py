@@ -1,4 +1,4 @@
-"""Store the observations of an exchange: confirm known ones, insert new ones, and renew the session's summary."""
+"""Store the observations of an exchange: confirm known ones, insert new ones, and update the summary."""
 
 from collections.abc import Iterable
 
@@ -19,7 +19,7 @@ def keep(
 ) -> None:
     """Replace the observations of an exchange, inside a transaction.
 
-    An observation that repeats a known one confirms it; the first wording stays.
+    An observation that repeats a known observation confirms it; the first wording is kept.
     """
     fresh: list[Observation] = []
     fingerprints: list[str] = []
@@ -38,7 +38,10 @@ def keep(
 
 
 def summarise(store: Store, sessions: Iterable[int]) -> None:
-    """Renew the summaries of sessions, inside a transaction. A session in several files is summarised by its last."""
+    """Update the summaries of sessions, inside a transaction.
+
+    For a session in several files, the last file is summarised.
+    """
     for session in sessions:
         bounds = store.summaries.bounds(session)
         if bounds is None:

@@ -1,7 +1,7 @@
-"""Lasting preferences in the user's own words, proposed for review. Nothing is stored before the user approves it.
+"""Lasting preferences in the user's own words, proposed for review and stored only after the user's approval.
 
-Precision comes before recall: most prompts are valid for an hour only, and a wrong preference costs more than a missing
-one, which `palaver remember` can store.
+Precision has priority over recall: most prompts are valid for an hour only, and a wrong preference costs more than a
+missing preference, which `palaver remember` can store.
 """
 
 import re
@@ -23,7 +23,7 @@ from ..memory import MemoryCore
 
 SOURCE: Final = "conversation"
 OBSERVATION: Final = "observation"
-"""Metadata key of the observation a memory was made from: deleting it deletes the memory."""
+"""Metadata key of the observation that a memory is based on. Deleting the observation deletes the memory."""
 _IMPORTANCE: Final = 0.7
 _MESSAGE_MAX, _LINES_MAX = 400, 4
 _PASTED: Final = re.compile(
@@ -32,7 +32,7 @@ _PASTED: Final = re.compile(
     |[\u2190-\u2bff\U0001f000-\U0001faff]""",  # arrows, boxes, signs and emoji of programs
     re.MULTILINE | re.VERBOSE,
 )
-"""Marks of pasted, quoted or generated text; a message with one does not count as typed."""
+"""Patterns of pasted, quoted or generated text. A message with a match does not count as typed."""
 _LASTING: Final = re.compile(
     r"""(?:(?:and|also|but|so|ok|okay|please|btw)[,\s]+)*(?:
     from\ now\ on\b
@@ -52,7 +52,7 @@ _MOMENTARY: Final = re.compile(
 
 
 class PreferenceCandidate(Struct, frozen=True):
-    """Preference awaiting review: the memory it would become, and the archived line that states it."""
+    """Preference awaiting review: the resulting memory, and the archived line that states the preference."""
 
     id: str
     memory: Memory
@@ -61,9 +61,9 @@ class PreferenceCandidate(Struct, frozen=True):
 
 
 def preference_candidates(store: Store) -> Iterator[PreferenceCandidate]:
-    """Yield the lasting preferences that users stated, in the first wording of each.
+    """Yield the lasting preferences that users stated, each in its first wording.
 
-    Preferences that were ever stored are skipped, including deleted and declined ones.
+    Previously stored preferences are skipped, including deleted and declined preferences.
     """
     known = {(held.memory.namespace, held.memory.content_hash) for held in store.memories.all()}
     for stored in store.observations.human_decisions():
@@ -77,13 +77,13 @@ def preference_candidates(store: Store) -> Iterator[PreferenceCandidate]:
 
 
 def states_preference(sentence: str) -> bool:
-    """Return whether a sentence states a lasting rule, not one for the current task."""
+    """Return whether a sentence states a lasting rule, rather than a rule for the current task."""
     asks = sentence.rstrip().endswith("?")
     return not asks and _LASTING.match(sentence) is not None and not _MOMENTARY.search(sentence)
 
 
 def is_typed(message: str) -> bool:
-    """Return whether a message looks typed: short, and without marks of pasted, quoted or generated text."""
+    """Return whether a message looks typed: short, and without patterns of pasted, quoted or generated text."""
     rows = [row for row in message.splitlines() if row.strip()]
     return len(message) <= _MESSAGE_MAX and len(rows) <= _LINES_MAX and not _PASTED.search(message)
 
@@ -94,7 +94,7 @@ def keep(core: MemoryCore, candidate: PreferenceCandidate) -> StoredMemory:
 
 
 def decline(store: Store, candidate: PreferenceCandidate) -> None:
-    """Never propose a candidate again: store it as a forgotten memory."""
+    """Store a candidate as a forgotten memory, so that it is never proposed again."""
     at = now()
     with store.transaction():
         key = store.memories.insert(candidate.memory, at)

@@ -20,8 +20,9 @@ _SHORT = 12
 """Number of words up to which the texts must be equal."""
 
 _WORD = re.compile(r"(?:(?<![\w*])[-+!.~/]+(?=\w))?\w+(?:[.:/\\'’@-]\w+)*|[^\w\s.,;:!?\"'`’“”()*_…-]+")
-"""Words with their joining characters and leading sign, and meaningful symbols: `a > b` differs from `a < b`, `-1`
-from `1`.
+"""Words with their joining characters and leading sign, and meaningful symbols.
+
+For example, `a > b` differs from `a < b`, and `-1` from `1`.
 """
 _SENTENCE_END = frozenset(".!?:")
 _NAMED = re.compile(r"[-+!.~]|.*[\d_/\\@]|.*[^\W\d_][.:][^\W\d_]|.*[a-z][A-Z]|[A-Z]{2,}")
@@ -42,9 +43,9 @@ _DISTINCTIVE = frozenset(
 
 
 def fingerprint(observation: Observation, project: str) -> str:
-    """Return a hash that is equal for all observations that could repeat each other.
+    """Return a hash that is equal for all observations that may repeat each other.
 
-    It covers project, origin, type, modified files and values.
+    It covers the project, origin, type, modified files and values.
     """
     values = " ".join(sorted(set(chain.from_iterable(map(_values, _statements(observation))))))
     files = "\n".join(sorted(observation.files_modified))
@@ -53,7 +54,7 @@ def fingerprint(observation: Observation, project: str) -> str:
 
 
 def is_repetition(first: Observation, second: Observation) -> bool:
-    """Return whether two observations with equal fingerprints say the same."""
+    """Return whether two observations with equal fingerprints have the same meaning."""
     if _statements(first) == _statements(second):
         return True
     one, other = _statement_stems(first), _statement_stems(second)
@@ -89,12 +90,12 @@ def _added_words(shorter: Sequence[str], longer: Sequence[str]) -> list[str] | N
 
 
 def _statements(observation: Observation) -> list[str]:
-    """Return title and facts. The narrative is excluded because it also describes the occasion."""
+    """Return title and facts. The narrative is excluded because it also describes the circumstances."""
     return [observation.title, *(observation.facts or (observation.narrative,))]
 
 
 def _statement_stems(observation: Observation) -> list[list[str]]:
-    """Return the stems of each statement. A title that only begins the first fact is empty."""
+    """Return the stems of each statement. A title that is only the beginning of the first fact is empty."""
     title, *rest = map(_stems, _statements(observation))
     return [[] if rest[0][: len(title)] == title else title, *rest]
 

@@ -1,7 +1,7 @@
 """Batches: many requests for half the price, answered within a day.
 
-A batch is stored before it is sent, and its name at the provider before its results are read. After a crash between the
-two, the token in each request's ID identifies the batch at the provider.
+A batch is stored before it is sent, and its name at the provider is stored before its results are read. After a crash
+between these steps, the token in the request IDs identifies the batch at the provider.
 """
 
 from collections.abc import Callable
@@ -23,7 +23,7 @@ from .provider import BatchResult, Provider
 _SIZE: Final = 500
 """Requests per batch. At 40 kB each, this is a tenth of the provider's limit."""
 _SKEW_MS: Final = 3_600_000
-"""Tolerated difference between the provider's clock and ours."""
+"""Tolerated difference between the provider's clock and the local clock."""
 _APPEARS_WITHIN_MS: Final = 600_000
 """Time until a batch that was sent appears in the provider's list."""
 _UNSUPPORTED: Final = frozenset({404, 405, 501})
@@ -69,7 +69,7 @@ class BatchSender:
         return True
 
     def collect(self, progress: Progress) -> int:
-        """Store the results of all batches that ended; return the number of batches that did not."""
+        """Store the results of all completed batches; return the number of pending batches."""
         pending = 0
         for batch in self._store.jobs.open_batches():
             try:
@@ -91,7 +91,7 @@ class BatchSender:
         return True
 
     def _reserve(self, claimed: list[_Claimed]) -> tuple[Batch | None, list[_Claimed], BudgetExhausted | None]:
-        """Reserve the cost of as many requests as the budgets allow, and store the batch before it is sent."""
+        """Reserve the cost of all requests that the budgets allow, and store the batch before it is sent."""
         calls: list[int] = []
         exhausted = None
         with self._store.transaction():
@@ -136,7 +136,10 @@ class BatchSender:
             self._store.jobs.end_batch(batch.id)
 
     def _find_lost(self, batch: Batch) -> str | None:
-        """Return the provider's name of a batch whose submission got no reply. Cancel it if the provider lacks it."""
+        """Return the provider's name of a batch without a reply to its submission.
+
+        If the provider does not have the batch, cancel it.
+        """
         known = self._store.jobs.batch_names()
         others = [b for b in self._provider.recent() if b.name not in known and b.at >= batch.at - _SKEW_MS]
         for other in others:

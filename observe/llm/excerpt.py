@@ -13,14 +13,14 @@ from ...core.conversation import Exchange, Kind, Speaker, Turn
 from ...core.text import readable, without_ansi
 
 EXCERPT_CHARS: Final = 24_000
-"""Maximum length of an excerpt, far below the 100,000 tokens from which some models cost more."""
+"""Maximum length of an excerpt, far below 100,000 tokens, where some models become more expensive."""
 _PASSAGE_CHARS: Final = {Kind.PROMPT: 6_000, Kind.PROSE: 3_000, Kind.RESULT: 1_500, Kind.CALL: 160}
 _MIN_CHARS: Final = 200
-"""Minimum length of the text of an exchange without file changes; a shorter one is a status message."""
+"""Minimum length of the text of an exchange without file changes. A shorter text is a status message."""
 
 
 class Passage(Struct, frozen=True):
-    """One turn as the model sees it. `turn` is the source in which quotes are verified."""
+    """One turn in the form for the model. `turn` is the source for verifying quotes."""
 
     line: int
     voice: str
@@ -47,7 +47,7 @@ def shorten(exchange: Exchange) -> Excerpt:
 
 
 def is_worth_asking(exchange: Exchange, excerpt: Excerpt) -> bool:
-    """Return whether an exchange changed files, or says more than a status message."""
+    """Return whether an exchange changed files, or contains more than a status message."""
     chars = sum(len(passage.text) for passage in excerpt.passages if passage.voice != "call")
     return bool(exchange.writes) or chars >= _MIN_CHARS
 
@@ -80,9 +80,9 @@ def _passages(exchange: Exchange) -> Iterator[Passage]:
 
 
 def _voice(turn: Turn) -> str:
-    """Return the speaker as the model sees it, or an empty string for a turn that is not shown.
+    """Return the speaker label for the model, or an empty string for an omitted turn.
 
-    A user answers questions of tools through results.
+    A user answers questions of tools through tool results.
     """
     match turn.kind, turn.speaker:
         case (Kind.PROMPT, Speaker.HUMAN) | (Kind.RESULT, Speaker.HUMAN):
@@ -106,7 +106,7 @@ def _truncate(text: str, chars: int) -> str:
 
 
 def _count_fitting(passages: tuple[Passage, ...], chars: int) -> int:
-    """Return how many of the first passages fit into a number of characters."""
+    """Return the number of leading passages that fit into a number of characters."""
     for count, passage in enumerate(passages):
         chars -= len(passage.text)
         if chars < 0:

@@ -1,6 +1,6 @@
 """Extraction replies: parse the model's JSON and keep the facts whose quote occurs in the conversation.
 
-Code, not the model, sets files, dates and origin.
+Palaver, not the model, sets files, dates and origin.
 """
 
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ class ReplyFact(Closed):
 
 
 class ReplyObservation(Closed):
-    """Observation as the model words it."""
+    """Observation in the model's words."""
 
     type: TypeName
     title: str
@@ -47,7 +47,7 @@ class ReplyObservation(Closed):
 
 
 class Reply(Closed):
-    """Whole reply. The verdict `nothing` is valid: the exchange contains nothing worth keeping."""
+    """Complete reply. The verdict `nothing` is valid: the exchange has no content to keep."""
 
     verdict: Literal["learned", "nothing"]
     observations: list[ReplyObservation]
@@ -57,7 +57,7 @@ def read_reply(text: str) -> Reply:
     """Parse a reply.
 
     Raises:
-        ReplyInvalid: The text is not JSON, has another shape, or contradicts its own verdict.
+        ReplyInvalid: The text is not JSON, has an unexpected structure, or contradicts its own verdict.
     """
     try:
         reply = parse_reply(text, Reply)
@@ -116,7 +116,7 @@ def _observation(
 
 
 def _find_evidence(fact: ReplyFact, passages: Sequence[Passage]) -> Evidence | None:
-    """Return the quote as it occurs in the source: on its line, or on the only other line that contains it."""
+    """Return the quote as written in the source: on its line, or on the only other line that contains it."""
     words = fact.quote.strip().strip("\"'“”…").split()
     if not fact.text.strip() or not _QUOTE_MIN <= len(" ".join(words)) <= _QUOTE_MAX:
         return None
@@ -124,6 +124,6 @@ def _find_evidence(fact: ReplyFact, passages: Sequence[Passage]) -> Evidence | N
 
 
 def _one_line(text: str, chars: int) -> str:
-    """Return the text on one line, truncated to a number of characters."""
+    """Return the text as a single line, truncated to a number of characters."""
     whole = " ".join(visible(text).split())
     return whole if len(whole) <= chars else f"{whole[: chars - 1].rstrip()}…"

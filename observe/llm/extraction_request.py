@@ -28,12 +28,12 @@ class ExtractionTemplates(Protocol):
         ...
 
     def request(self, excerpt: Excerpt, nonce: str, known: Sequence[str]) -> str:
-        """Return the user prompt: the excerpt as quoted data between fences named by `nonce`, and known titles."""
+        """Return the user prompt: known titles, and the excerpt as quoted data between fences that contain `nonce`."""
         ...
 
 
 class ExtractionRequest(Struct, frozen=True):
-    """One request. `digest` depends on content, prompt and model, not on what was known before."""
+    """Request about one exchange. `digest` depends on content, prompt and model, but not on earlier observations."""
 
     exchange: int
     excerpt: Excerpt
@@ -43,7 +43,7 @@ class ExtractionRequest(Struct, frozen=True):
     text: str
 
     def params(self) -> dict[str, Any]:
-        """Return the body of the call, equal for single calls and batches."""
+        """Return the body of the call, identical for single calls and batches."""
         return build_body(self.model, TOKENS_OUT, self.system, self.text, Reply)
 
     def size(self) -> int:

@@ -22,7 +22,7 @@ _BACKOFF_MAX_MS: Final = 3_600_000
 
 
 class JobQueue:
-    """Jobs of one store. `put`, `claim` and `unclaim` open a transaction; `fail` needs an open one."""
+    """Jobs of one store. `put`, `claim` and `unclaim` open a transaction; `fail` uses the caller's transaction."""
 
     def __init__(self, store: Store, clock: Callable[[], Milliseconds] = now, random: Random | None = None) -> None:
         self._store, self._clock = store, clock
@@ -64,7 +64,7 @@ class JobQueue:
         return False
 
     def _delay(self, job: Job, error: ExtractionError) -> Milliseconds:
-        """Return the backoff: doubled per attempt, with 50 % jitter, at least what the provider asked for."""
+        """Return the backoff: doubled per attempt, with 50 % jitter, and at least the provider's requested delay."""
         longest = min(_BACKOFF_MS << job.attempts - 1, _BACKOFF_MAX_MS)
         asked = error.after if isinstance(error, ModelBusy) and error.after else 0
         return max(round(longest * self._random.uniform(0.5, 1)), round(asked * 1000))

@@ -1,4 +1,4 @@
-"""Job results: store observations, price and end of a job in one transaction."""
+"""Job results: store the observations, the price and the completion of a job in one transaction."""
 
 from ...archiver.store import Job, Store, StoredExchange
 from ...core.observation import Observation
@@ -14,7 +14,7 @@ from .provider import Answer
 
 LEARNED, NOTHING = "learned", "nothing"
 _KNOWN_MAX = 10
-"""Earlier observations of the session that a request names."""
+"""Maximum number of earlier observations of the session in a request."""
 
 
 class JobResults:
@@ -33,7 +33,7 @@ class JobResults:
         self.price, self.report = price, report
 
     def request(self, job: Job) -> ExtractionRequest | None:
-        """Return the request of a job. If its exchange changed or became private, drop the job and return None."""
+        """Return the request of a job. If its exchange changed or became private, remove the job and return None."""
         stored = self._stored(job.exchange)
         if stored is not None and not self._private.includes(stored):
             request = self._requests.build(stored, self._known(stored))
@@ -44,9 +44,9 @@ class JobResults:
         return None
 
     def settle(self, job: Job | None, call: int, answer: Answer, *, batch: bool = False) -> None:
-        """Store the result of a call in one transaction: price, observations and the end of the job.
+        """Store the result of a call in one transaction: price, observations and completion of the job.
 
-        Without a job, or if another process holds it by now, store the price only.
+        Without a job, or if another process holds the job, store only the price.
         """
         cost = self.price.cost(answer.usage, batch=batch)
         with self._store.transaction():
@@ -55,7 +55,7 @@ class JobResults:
                 self._store_answer(job, answer)
 
     def fail(self, job: Job, call: int, error: ExtractionError, *, charged: bool) -> None:
-        """Store a failed call. Its reservation is released unless it may have been charged."""
+        """Store a failed call, and release its reservation unless the call may have been charged."""
         with self._store.transaction():
             if not charged:
                 self._store.ledger.release([call])
@@ -101,7 +101,7 @@ class JobResults:
         return verified.observations, verified.rejected
 
     def _previous(self, stored: StoredExchange) -> tuple[Observation, ...]:
-        """Return the rules' observations of an exchange that changed files; the model cannot delete these."""
+        """Return the rule-based observations of an exchange that changed files; the model cannot delete these."""
         if not stored.exchange.writes:
             return ()
         known = self._store.observations.of_exchange(stored.key)

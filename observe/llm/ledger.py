@@ -1,7 +1,7 @@
-"""Ledger: reserve the highest possible cost of a call before it is made, so that no budget is exceeded.
+"""Ledger: reserve the maximum cost of a call before the call, so that no budget is exceeded.
 
-After the call the actual cost is settled. A reservation that was never settled, because the process died, stays
-counted.
+The actual cost replaces the reservation after the call. A reservation without a settlement, left by a crashed process,
+still counts.
 """
 
 from collections.abc import Callable, Mapping
@@ -45,7 +45,7 @@ class Ledger:
         self._rows, self._budget, self._run, self._clock = store.ledger, budget, run, clock
 
     def reserve(self, call: Planned) -> int:
-        """Reserve the maximum cost of a call and return the number of the call.
+        """Reserve the maximum cost of a call and return the ID of the call.
 
         The caller holds the transaction, so that two processes never reserve the same money.
 
@@ -60,7 +60,7 @@ class Ledger:
         return self._rows.reserve(self._run, self._clock(), call)
 
     def left(self) -> dict[str, int]:
-        """Return what is left of each budget."""
+        """Return the remaining amount of each budget."""
         return {span: max(limit - self._spent(span), 0) for span, limit in self._budget.limits.items()}
 
     def spent(self) -> int:

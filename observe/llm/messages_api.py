@@ -9,7 +9,7 @@ from .model_errors import ExtractionError, ModelBusy, ReplyInvalid
 
 
 class Closed(BaseModel):
-    """Reply shape that accepts no additional fields."""
+    """Reply model that accepts no additional fields."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -40,5 +40,5 @@ def parse_reply(text: str, shape: type[Shape]) -> Shape:
 
 
 def may_be_charged(error: ExtractionError) -> bool:
-    """Return whether a failed call may cost money all the same, so that its reservation must stay."""
+    """Return whether a failed call may still be charged, so that its reservation must remain."""
     return isinstance(error, ReplyInvalid) or (isinstance(error, ModelBusy) and error.maybe_charged)

@@ -15,7 +15,7 @@ from ...core.errors import PalaverError
 
 
 class BudgetExhausted(PalaverError):
-    """Too little of a budget is left for the next call. `span` names it: run, hour, day or month."""
+    """Error for a budget that does not cover the next call. `span` is the budget: run, hour, day or month."""
 
     def __init__(self, span: str, message: str) -> None:
         self.span = span
@@ -27,7 +27,7 @@ class ExtractionError(PalaverError):
 
 
 class ModelRefused(ExtractionError):
-    """Refusal that applies to every call, so extraction stops. `status` is the HTTP status."""
+    """Refusal that applies to every call and stops the extraction. `status` is the HTTP status."""
 
     def __init__(self, message: str, status: int, *, hint: str) -> None:
         self.status = status
@@ -55,7 +55,7 @@ class RequestRefused(ExtractionError):
 
 
 class ReplyInvalid(ExtractionError):
-    """Reply that cannot be used. `reply` is its raw text."""
+    """Reply without usable content. `reply` is its raw text."""
 
     def __init__(self, message: str, reply: str) -> None:
         self.reply = reply

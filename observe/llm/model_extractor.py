@@ -26,13 +26,13 @@ from .private_projects import PrivateProjects
 from .provider import Provider
 
 NEWEST = 3
-"""Sessions whose requests are sent at once, because they may be in progress; older ones go into batches."""
+"""Number of sessions sent immediately, because they may be in progress. Older sessions go into batches."""
 _CHUNK = 100
-"""Exchanges that are loaded together."""
+"""Number of exchanges loaded together."""
 _BUSY_MAX = 3
 """Consecutive temporary failures that end a run."""
 _WAIT_MAX = 60.0
-"""Longest time in seconds that a run waits before a retry."""
+"""Maximum seconds that a run waits before a retry."""
 _TYPICAL_OUT = 800
 """Typical tokens of a reply including thinking, for estimates."""
 REASON = "newest"
@@ -45,7 +45,7 @@ class _Selection(Struct):
 
 
 class ModelExtractor:
-    """Extractor that replaces the observations of the rules.
+    """Extractor that replaces the rule-based observations.
 
     `provider` is called before the first request is sent.
     """
@@ -91,7 +91,7 @@ class ModelExtractor:
         )
 
     def run(self, report: Reporter = silent, *, outdated: bool = False) -> Extraction:
-        """Store the results of earlier batches, then send requests: newest sessions at once, the rest in batches.
+        """Store the results of earlier batches, then send the newest sessions immediately and the others in batches.
 
         An error that ends the run early is returned in `stopped`; a later run continues.
         """

@@ -1,4 +1,4 @@
-"""Judge of memory pairs that asks a language model where the rules only know that both are on the same topic."""
+"""Judge of memory pairs that asks a language model if the rules find only a shared topic."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -26,13 +26,13 @@ SECONDS: Final = 20.0
 """Timeout in seconds; a caller is waiting to store a memory."""
 _TOKENS_OUT: Final = 2_000
 _CERTAINTY_MIN: Final = 0.6
-"""Minimum certainty, as stated by the model, of a judgement that counts."""
+"""Minimum certainty of an accepted judgement, as stated by the model."""
 _PAUSE: Final = 60.0
 """Seconds without calls after a temporary failure."""
 _SHOWN_MAX, _REASON_MAX = 2_000, 200
 """Characters of a memory in the request, and of a reason in the result."""
 _KNOWN_MAX: Final = 1_000
-"""Cached judgements."""
+"""Maximum number of cached judgements."""
 
 
 class JudgeTemplates(Protocol):
@@ -59,9 +59,9 @@ class _Judgements(Closed):
 
 
 class ModelJudge:
-    """Judge that applies the rules first and falls back to them if the model does not answer.
+    """Judge that applies the rules first and uses their verdict if the model does not answer.
 
-    A model cannot judge two memories to be equal, because one of them would then not be stored.
+    A model cannot judge two memories to be equal, because one of the memories would then not be stored.
     """
 
     def __init__(
@@ -85,8 +85,8 @@ class ModelJudge:
     def judge_all(self, pairs: Sequence[MemoryPair]) -> list[Judgement]:
         """Judge each pair (older, newer) with at most one call.
 
-        The last 1,000 pairs are cached, including those without a usable judgement of the model, for which the rules
-        decide.
+        The last 1,000 pairs are cached, including pairs without a usable judgement of the model. The rules decide
+        these.
         """
         judged, private = self._rules.judge_all(pairs), PrivateProjects(self._store, self._private)
         asked = {
@@ -139,7 +139,7 @@ class ModelJudge:
         return answer
 
     def _keep(self, keys: Sequence[str], reply: _Judgements) -> None:
-        """Cache the judgements of the pairs with these keys; None for pairs without a usable one."""
+        """Cache the judgements of the pairs with these keys; None for pairs without a usable judgement."""
         self._known |= dict.fromkeys(keys)
         for answer in reply.judgements:
             if 1 <= answer.pair <= len(keys) and _CERTAINTY_MIN <= answer.certainty <= 1:
@@ -156,7 +156,7 @@ class ModelJudge:
 
 
 def _read(answer: Answer) -> _Judgements:
-    """Parse the judgements; raises `ReplyInvalid`."""
+    """Parse the judgements in a reply; raises `ReplyInvalid`."""
     try:
         return parse_reply(answer.text, _Judgements)
     except ValidationError:

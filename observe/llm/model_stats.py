@@ -8,7 +8,7 @@ from ...core.spending import DeadLetter, Stats
 from .ledger import Budget, Ledger
 
 _COMPARED = 100
-"""Newest exchanges whose length is compared with that of their observations; counting takes half a second."""
+"""Number of newest exchanges for the comparison of their length with that of their observations; it takes 0.5 s."""
 
 
 def load_stats(home: Home, config: Config) -> Stats:
@@ -29,7 +29,7 @@ def load_stats(home: Home, config: Config) -> Stats:
 
 
 def load_dead_letters(store: Store) -> list[DeadLetter]:
-    """Return all failed requests with the lines that they asked about."""
+    """Return all failed requests with their transcript lines."""
     dead = store.jobs.dead()
     exchanges = store.exchanges.load([job.exchange for job in dead])
     return [

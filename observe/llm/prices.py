@@ -46,7 +46,7 @@ def price_of(model: str, own: tuple[float, float] | None = None) -> Price:
     """Return the price of a model. `own` (dollars per million tokens in and out) overrides the price list.
 
     Raises:
-        ConfigInvalid: The price is unknown, so no budget could be enforced.
+        ConfigInvalid: The price is unknown, so no budget can be enforced.
     """
     if own is not None:
         read, written = (round(amount * _PER_MILLION) for amount in own)

@@ -1,4 +1,4 @@
-"""Private projects: nothing of them is sent to a language model."""
+"""Private projects, whose text is never sent to a language model."""
 
 from collections.abc import Collection, Iterable
 from functools import cached_property
@@ -10,9 +10,9 @@ from ...core.memory import Memory, project_namespace
 
 
 class PrivateProjects:
-    """Set of private projects, given by name or by a folder that contains them.
+    """Private projects, identified by name or by a folder that contains them.
 
-    Sessions are cached: create a new instance after an ingest run.
+    Sessions are cached. Create a new instance after an ingest run.
     """
 
     def __init__(self, store: Store, projects: Collection[str]) -> None:
@@ -32,8 +32,8 @@ class PrivateProjects:
     def includes_memory(self, memory: Memory) -> bool:
         """Return whether a memory belongs to a private project.
 
-        Its namespace, project, file and session decide. If none of them names a folder, any session of a project of the
-        same name in a private folder makes the memory private.
+        The result depends on its namespace, project, file and session. If none of these has a folder, a session in a
+        private folder makes all memories of projects with the same name private.
         """
         if not self._projects:
             return False
@@ -62,7 +62,7 @@ class PrivateProjects:
         return {space for name in set(names) for space in self._store.projects.namesakes(name)}
 
     def _matches(self, name: str, *folders: str) -> bool:
-        """Return whether a name is private, or a folder is private or lies in a private one."""
+        """Return whether a name is private, or a folder is private or inside a private folder."""
         places = [PurePath(folder) for folder in folders if folder]
         names = {name, *(str(above) for place in places for above in (place, *place.parents))}
         return not names.isdisjoint(self._projects)

@@ -1,6 +1,6 @@
 """Language model provider: the only module that imports the SDK and translates its errors.
 
-Nothing is retried here. The job queue retries, so that the ledger contains every attempt.
+This module does not retry. The job queue retries, so that the ledger contains every attempt.
 """
 
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -24,14 +24,14 @@ ANTHROPIC = "https://api.anthropic.com"
 _TIMEOUT = 180.0
 """Timeout in seconds, well within a job's lease."""
 _RECENT = 100
-"""Batches that `recent` returns at most."""
+"""Maximum number of batches that `recent` returns."""
 _STOPS_ALL = {401, 402, 403, 404}
 _NOT_A_REQUEST = {408, 409, 425, 429}
 _NOT_IMPLEMENTED = 501
 
 
 class Answer(Struct, frozen=True):
-    """Reply that was charged. `truncated` is the stop reason if the reply is incomplete, else empty."""
+    """Charged reply. `truncated` is the stop reason if the reply is incomplete, else empty."""
 
     text: str
     truncated: str
@@ -48,7 +48,7 @@ class BatchResult(Struct, frozen=True):
 
 
 class RemoteBatch(Struct, frozen=True):
-    """Batch as the provider lists it."""
+    """Batch in the provider's list."""
 
     name: str
     at: Milliseconds
@@ -67,15 +67,15 @@ class Provider(Protocol):
         ...
 
     def ended(self, name: str) -> bool:
-        """Return whether a batch has all its results."""
+        """Return whether all results of a batch are available."""
         ...
 
     def results(self, name: str) -> Generator[BatchResult]:
-        """Yield the results of a batch that ended, in any order."""
+        """Yield the results of a completed batch, in any order."""
         ...
 
     def recent(self) -> list[RemoteBatch]:
-        """Return the newest batches of this key, from all its users."""
+        """Return the newest batches of this API key, including batches of other programs."""
         ...
 
     def close(self) -> None:
@@ -84,7 +84,7 @@ class Provider(Protocol):
 
 
 class Anthropic(Closing):
-    """Client of any server with the Messages API. Creating it imports the SDK (about 1 s) and opens no connection."""
+    """Client of any server with the Messages API. Creating it imports the SDK (about 1 s) but does not connect."""
 
     def __init__(self, key: str, url: str | None = None, seconds: float = _TIMEOUT) -> None:
         import anthropic
@@ -142,7 +142,7 @@ class _Counts(BaseModel):
 
 
 class _Message(BaseModel):
-    """Message fields in use. The SDK does not validate replies, so they are parsed here."""
+    """Message fields in use. The SDK does not validate replies, so this module parses them."""
 
     content: list[_Block]
     stop_reason: str | None
@@ -188,7 +188,7 @@ class _Line(BaseModel):
 
 
 def _parse_result(record: object) -> BatchResult | None:
-    """Parse a line of the results; return None for an invalid one, whose request then has no result."""
+    """Parse a line of the results; return None for an invalid line, so that its request has no result."""
     try:
         line = _Line.model_validate(record)
     except ValidationError:

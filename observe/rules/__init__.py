@@ -1,7 +1,7 @@
-"""Extract observations by rules: no key, no network, the same result every time.
+"""Extract observations by rules: without a key or network access, with reproducible results.
 
-One exchange yields at most one outcome (request, actions, conclusion), one lesson (findings on the way) and the user's
-own decisions. An exchange that changes and explains nothing yields nothing.
+An exchange yields at most one outcome (request, actions, conclusion), one lesson (intermediate findings) and the user's
+own decisions. An exchange that neither changes nor explains anything yields no observations.
 """
 
 from msgspec.structs import replace
@@ -16,13 +16,13 @@ from .trimming import trim_to_budget
 from .verification import VerifiedObservations, verify
 
 VERSION = "rules-5"
-"""Version of the rules; raise it when the same exchange would yield another result."""
+"""Version of the rules. Increase it when the result for the same exchange changes."""
 
 
 def observe(exchange: Exchange, session: Session) -> VerifiedObservations:
     """Extract the observations of one exchange, most important first, with verified evidence.
 
-    `evidence` proves `facts` one by one in the same order, then the narrative.
+    Each item of `evidence` proves the fact at the same position; further items prove the narrative.
     """
     analysis = analyze_exchange(exchange)
     changed_files = touched_files(exchange, session)

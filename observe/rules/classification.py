@@ -95,7 +95,7 @@ _SPECIFIC: dict[ObservationType, int] = dict.fromkeys(
     (ObservationType.TEST, ObservationType.CONFIG, ObservationType.GENERAL), 7
 )
 _UNCHANGING = frozenset({ObservationType.DEBUG, ObservationType.DECISION, ObservationType.LEARNING})
-"""Types of requests to look, think or explain; a change outweighs them."""
+"""Types of requests to inspect, think or explain; a change outweighs them."""
 
 _COMPLAINT = anywhere(
     r"""
@@ -165,7 +165,7 @@ class TypeSignals(Struct, frozen=True):
 
 
 def classify(signs: TypeSignals) -> ObservationType:
-    """Return the type with the highest weight; ties go to the first in `ObservationType`."""
+    """Return the type with the highest weight. On a tie, the first type in `ObservationType` wins."""
     weights = weigh_types(signs)
     return max(ObservationType, key=lambda kind: weights[kind])
 

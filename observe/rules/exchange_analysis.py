@@ -107,7 +107,7 @@ class ExchangeAnalysis(Struct, frozen=True):
     commits: tuple[CommitMessage, ...]
     answers: tuple[UserAnswer, ...]
     objections: tuple[Statement, ...]
-    """Statements of the user when stopping a tool call."""
+    """Text that the user entered when stopping a tool call."""
     plan: ProposedPlan | None
     failures: tuple[Turn, ...]
     """Failed checks: tests, linters, builds."""
@@ -119,7 +119,7 @@ class ExchangeAnalysis(Struct, frozen=True):
 
 
 def analyze_exchange(exchange: Exchange) -> ExchangeAnalysis:
-    """Analyse an exchange. Abandoned branches count only if there is nothing else."""
+    """Analyse an exchange. Abandoned branches count only if no other branch exists."""
     turns = tuple(turn for turn in exchange.turns if turn.active) or exchange.turns
     results = {turn.call: turn for turn in turns if turn.kind is Kind.RESULT and turn.call}
     checks = list(_checks(turns, results))
@@ -151,18 +151,18 @@ def _changes_files(turn: Turn, results: dict[str, Turn]) -> bool:
 
 
 def most_telling(commits: Sequence[CommitMessage]) -> CommitMessage | None:
-    """Return the last commit that is more than tests, documents or chores, else the last one."""
+    """Return the last commit with more than tests, documents or chores, else the last commit."""
     return max(commits, key=lambda commit: (not _MINOR.match(commit.subject), commit.line), default=None)
 
 
 def _interrupted(turns: Sequence[Turn]) -> bool:
-    """Return whether the user interrupted: only injected messages follow."""
+    """Return whether the user interrupted, so that only injected messages follow."""
     after = takewhile(lambda turn: turn.kind is Kind.INJECTED, reversed(turns))
     return any(_INTERRUPTED.match(turn.text) for turn in after)
 
 
 def _conclusion_start(turns: Sequence[Turn], kept: Sequence[tuple[int, Statement]]) -> int:
-    """Return the position of the conclusion: the last reply if salient, else after the last edit or commit."""
+    """Return the position of the conclusion: the last reply if salient, else the text after the last edit or commit."""
     replies = [n for n, turn in enumerate(turns) if turn.kind is Kind.PROSE]
     last = replies[-1] if replies else 0
     while last - 1 in replies and turns[last].group and turns[last - 1].group == turns[last].group:

@@ -49,7 +49,7 @@ _IN_FILE = re.compile(r"[\w@./-]+\.\w{1,5}(?: \([^()]{1,40}\))?\s*(?::|—|–|-
 def extract_outcome(
     exchange: Exchange, analysis: ExchangeAnalysis, files: TouchedFiles, remarks: Sequence[Statement]
 ) -> Observation | None:
-    """Return the outcome of an exchange, or None. `remarks` are findings without an observation of their own."""
+    """Return the outcome of an exchange, or None. `remarks` are findings without a separate observation."""
     changed = bool(files.modified or analysis.commits) or _claims_change(analysis)
     if not (changed or analysis.plan or _explains(analysis)):
         return None
@@ -76,7 +76,7 @@ def extract_outcome(
 
 
 def _claims_change(analysis: ExchangeAnalysis) -> bool:
-    """Return whether the text claims a change made by commands that name no file."""
+    """Return whether the text claims a change by commands that do not mention a file."""
     request = analysis.request
     if not analysis.altered and not (request.asks and not request.looks):
         return False
@@ -89,13 +89,13 @@ def _explains(analysis: ExchangeAnalysis) -> bool:
 
 
 def _conclusion_statements(analysis: ExchangeAnalysis) -> list[Statement]:
-    """Return the conclusion and the commit messages, which come first if the request was only to commit."""
+    """Return the conclusion and the commit messages. These come first if the request was only to commit."""
     written = [each for commit in analysis.commits for each in commit.body]
     return [*written, *analysis.conclusion] if analysis.request.routine else [*analysis.conclusion, *written]
 
 
 def _lead_statements(analysis: ExchangeAnalysis) -> list[Statement]:
-    """Return up to two sentences on the action and its reason, in order; none if there are only lists."""
+    """Return up to two sentences on the action and its reason, in order; no sentences for a text of lists only."""
     prose = [
         each
         for each in _conclusion_statements(analysis)
@@ -123,7 +123,7 @@ def _facts(
 
 
 def _edits(exchange: Exchange) -> Iterator[Statement]:
-    """Yield one statement per edited file, for exchanges without any text about them."""
+    """Yield one statement per edited file, for exchanges without text about their files."""
     seen: set[str] = set()
     calls = {turn.call: turn for turn in exchange.turns if turn.kind is Kind.CALL and turn.call}
     for turn in exchange.turns:
@@ -153,7 +153,7 @@ def _title(analysis: ExchangeAnalysis, lead: Sequence[Statement], files: Touched
 
 
 def _result(analysis: ExchangeAnalysis, lead: Sequence[Statement], *, changed: bool, wished: bool) -> str:
-    """Return the sentence that describes the result best, or an empty string if the request does."""
+    """Return the sentence that describes the result best, or an empty string if the request describes it better."""
     request = analysis.request
     each = [each for each in (*lead, *analysis.conclusion) if len(each.text) < _TITLED_MAX and not _is_aside(each)]
     if changed:

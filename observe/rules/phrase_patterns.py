@@ -1,23 +1,23 @@
 """Compile readable lists of phrases into patterns.
 
-A list is a regular expression with alternatives; line ends and blanks around `|` are ignored.
+A list is a regular expression with alternatives; line ends and spaces around `|` are ignored.
 """
 
 import re
 
 
 def anywhere(listed: str) -> re.Pattern[str]:
-    """Match a phrase as whole words anywhere."""
+    """Compile a pattern that matches a phrase as whole words anywhere."""
     return re.compile(rf"(?<!\w)(?:{_joined(listed)})(?!\w)", re.IGNORECASE)
 
 
 def at_start(listed: str) -> re.Pattern[str]:
-    """Match a phrase as whole words at the start."""
+    """Compile a pattern that matches a phrase as whole words at the start."""
     return re.compile(rf"\A(?:{_joined(listed)})(?!\w)", re.IGNORECASE)
 
 
 def whole_text(listed: str) -> re.Pattern[str]:
-    """Match a text that consists of a phrase and closing punctuation."""
+    """Compile a pattern that matches a text of a phrase and closing punctuation only."""
     return re.compile(rf"\A(?:{_joined(listed)})[.!:]*\Z", re.IGNORECASE)
 
 

@@ -38,7 +38,7 @@ _DANGLING = frozenset(
 )
 _LOOSE = " ,;:.—–-→>&+/"
 _LEFT_MIN = 0.25
-"""Minimum share of the limit that a cut at a clause must keep; otherwise the cut is between words."""
+"""Minimum share of the limit that truncation at a clause must keep; otherwise text is truncated between words."""
 _OPEN_TO_CLOSED = {"(": ")", "[": "]", "“": "”"}
 
 
@@ -63,7 +63,7 @@ def _is_ornament(char: str) -> bool:
 
 
 def sentences(line: str) -> Iterator[tuple[int, int]]:
-    """Yield start and end (exclusive) of each sentence of a line, without surrounding blanks."""
+    """Yield start and end (exclusive) of each sentence of a line, without surrounding whitespace."""
     start = 0
     code = [span.span() for span in _CODE_SPAN.finditer(line)] if "`" in line else []
     for stop in _SENTENCE_END.finditer(line):

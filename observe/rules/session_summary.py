@@ -18,7 +18,7 @@ from .sentences import headline
 from .trimming import trim_to_budget
 
 PARTS_MIN = 3
-"""Minimum number of observations of a session with a summary; fewer are read as fast as a summary."""
+"""Minimum number of observations in a session with a summary. Fewer observations are as short as a summary."""
 _SHOWN = {"Investigated": 2, "Learned": 3, "Completed": 5, "Next": 3}
 _LABELS = {
     ObservationType.DEBUG: "Investigated",
@@ -27,10 +27,10 @@ _LABELS = {
     ObservationType.DECISION: "Learned",
 }
 _REQUEST_MIN = 12
-"""Minimum length of a quoted request; `ok` says nothing."""
+"""Minimum length of a quoted request. A text such as `ok` has no information."""
 _WORD = re.compile(r"\w{4,}")
 _REPEATED = 0.7
-"""Minimum share of common longer words of two titles that repeat each other."""
+"""Minimum share of common longer words in two titles that count as repetitions."""
 SummaryFact = tuple[str, Evidence]
 
 
@@ -74,7 +74,7 @@ def _summary_facts(parts: Sequence[Observation]) -> Iterator[SummaryFact]:
 
 
 def _request(first: Observation) -> SummaryFact:
-    """Return the request in quoted words; the first evidence after those of the facts is the prompt."""
+    """Return the request in quoted words. The first evidence after the evidence of the facts is the prompt."""
     if len(first.evidence) == len(first.facts):
         return f"Request: {first.title}", first.evidence[0]
     asked = first.evidence[len(first.facts)]
@@ -83,12 +83,12 @@ def _request(first: Observation) -> SummaryFact:
 
 
 def _label(part: Observation) -> str:
-    """Return the label of an observation. A plan without approval is no result."""
+    """Return the label of an observation. A plan without approval is not a result."""
     return "Investigated" if part.title.startswith(PROPOSED) else _LABELS.get(part.type, "Completed")
 
 
 def _distinct(parts: Sequence[Observation]) -> list[Observation]:
-    """Return the observations without those whose title repeats an earlier one, such as a plan and its commit."""
+    """Return the observations without repeated titles, such as a plan and its commit."""
     kept: list[tuple[Observation, frozenset[str]]] = []
     for part in parts:
         words = frozenset(word.lower() for word in _WORD.findall(part.title))

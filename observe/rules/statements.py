@@ -14,7 +14,7 @@ STATEMENT_MAX = 320
 QUOTE_MAX = 120
 LABEL_MAX = 90
 TEXT_MAX = 24_000
-"""Characters of one turn that are read."""
+"""Maximum number of characters of a turn that are parsed."""
 
 _FENCE = re.compile(r"\s*(?:```|~~~)")
 _HEADING = re.compile(r"\s{0,3}#{1,6}\s+(.+?)\s*#*\s*$")
@@ -40,7 +40,7 @@ _SENTENCE = re.compile(
     r"|try|then|for example)\b|.*\b(?:is|are|was|were|will|can|should|includes?|needs?|include)\b",
     re.IGNORECASE,
 )
-"""Sentence, as opposed to the name of a section."""
+"""Pattern of a sentence, as opposed to the name of a section."""
 
 
 class Statement(Struct, frozen=True):
@@ -73,7 +73,7 @@ class _Outline(Struct):
         self.labels.append((depth, label))
 
     def subject(self, text: str) -> str:
-        """Return the subject of a line from its parents, or an empty string if the line names it."""
+        """Return the subject of a line from its parents, or an empty string if the line contains its subject."""
         if _CODE_FILE.search(text, 0, 60):
             return ""
         for _, label in reversed(self.labels):
@@ -179,7 +179,7 @@ def _introduction(turn: Turn, raw: str) -> Iterator[Statement]:
 
 
 def _joined(line: str, spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Join sentences that need the previous one (`This means …`) to it."""
+    """Join each sentence that depends on the previous sentence (`This means …`) to it."""
     joined: list[tuple[int, int]] = []
     for start, end in spans:
         if joined and needs_context(line[start:end]) and end - joined[-1][0] <= STATEMENT_MAX:

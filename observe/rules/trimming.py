@@ -1,4 +1,4 @@
-"""Trim observations so that layer 2 can show them whole: remove the least important parts first."""
+"""Trim observations to the limit of layer 2, starting with the least important parts."""
 
 from msgspec.structs import replace
 
@@ -6,7 +6,7 @@ from ...core.observation import Observation
 from .sentences import truncate
 
 TOKENS_MAX = 480
-"""Maximum tokens of an observation that layer 2 shows whole, including its frame."""
+"""Maximum tokens of an observation that layer 2 shows in full, including its frame."""
 _FACTS_MIN, _MODIFIED_MIN, _NARRATIVE_MIN, _STEP = 3, 8, 500, 4
 
 

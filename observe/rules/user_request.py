@@ -117,7 +117,7 @@ class UserRequest(Struct, frozen=True):
     orders: bool = False
     """True if the title itself is an order, so that it also describes the result."""
     looks: bool = False
-    """True if the request is only to look, think or explain."""
+    """True if the request is only to inspect, think or explain."""
 
     @property
     def whole(self) -> str:
@@ -139,7 +139,7 @@ def read_request(exchange: Exchange) -> UserRequest:
 
 
 def _plan(turn: Turn, markdown: str) -> UserRequest:
-    """Return the request to carry out a plan: its heading, and its first section as the reason."""
+    """Return the request to carry out a plan. Its heading is the title, and its first section the reason."""
     heading = heading_of(markdown)
     title = plan_title(markdown)
     reasons = _REASONS.search(markdown)
@@ -184,7 +184,7 @@ def _prompt(turn: Turn) -> UserRequest:
 
 
 def _title(statements: list[Statement]) -> str:
-    """Return the first sentence, or the order that follows if the first sentence is none."""
+    """Return the first sentence, or the following order if the first sentence is not an order."""
     titles = [headline(statement.text) for statement in statements[:_ORDERED_BY]]
     if not titles:
         return ""
@@ -217,6 +217,6 @@ def _statements_of(turn: Turn, text: str) -> list[Statement]:
 
 
 def is_routine(text: str) -> bool:
-    """Return whether a request names no subject: `commit this and push`, `continue`, `ok thanks`."""
+    """Return whether a request lacks a subject: `commit this and push`, `continue`, `ok thanks`."""
     words = [re.sub(r"\W", "", word).lower() for word in _COMMAND.sub("", text).split()]
     return all(word in _ROUTINE or word.startswith("http") or not word for word in words)

@@ -32,9 +32,10 @@ class VerifiedObservations(Struct, frozen=True):
 
 
 def verify(exchange: Exchange, extracted: Iterable[Observation]) -> VerifiedObservations:
-    """Keep the facts whose quotes occur in the exchange; `evidence` proves `facts` one by one, then the narrative.
+    """Keep the facts whose quotes occur in the exchange.
 
-    An observation without any valid evidence is rejected. Origins are lowered to those of the quoted lines.
+    Each item of `evidence` proves the fact at the same position; further items prove the narrative. An observation
+    without valid evidence is rejected. Origins are lowered to the origins of the quoted lines.
     """
     lines: dict[int, list[Turn]] = {}
     for turn in exchange.turns:
@@ -55,7 +56,7 @@ def find_quote(quote: str, line: int, texts: Sequence[tuple[int, str]]) -> Evide
 
     Args:
         quote: Text to find.
-        line: Line that the extractor named.
+        line: Line reported by the extractor.
         texts: Pairs of line and text.
     """
     pattern = re.compile(r"\s+".join(map(re.escape, quote.split())))
@@ -95,9 +96,9 @@ def _occurs(evidence: Evidence, lines: dict[int, list[Turn]]) -> bool:
 
 
 def _origin(observation: Observation, lines: dict[int, list[Turn]], *, external: bool) -> Origin:
-    """Return the lowest origin of all quotes.
+    """Return the least trusted origin of all quotes.
 
-    Text of a user stays human. Text of an assistant may repeat external text that a tool fetched.
+    Text of a user keeps the origin `human`. Text of an assistant may repeat external text that a tool fetched.
     """
     speakers = {_speaker(evidence, lines) for evidence in observation.evidence} | {Origin(observation.origin)}
     fetched = [Origin.EXTERNAL] if external and speakers != {Origin.HUMAN} else []
@@ -107,8 +108,8 @@ def _origin(observation: Observation, lines: dict[int, list[Turn]], *, external:
 def _speaker(evidence: Evidence, lines: dict[int, list[Turn]]) -> Origin:
     """Return the origin of a quote.
 
-    A line can hold a call and its result: the quote belongs to the tool if no other speaker contains it. Everything
-    else that a user did not type counts as the assistant's, such as tasks for sub-agents.
+    A line can contain a call and its result. The quote belongs to the tool if no other speaker's text contains it. All
+    other text that the user did not type counts as the assistant's, such as tasks for sub-agents.
     """
     speakers = {turn.speaker for turn in lines.get(evidence.start_line, ()) if evidence.quote in turn.text}
     if speakers == {Speaker.HUMAN}:

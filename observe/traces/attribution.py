@@ -16,15 +16,15 @@ from .blame import BlamedLine, Commit
 _SLACK = 60_000
 """Tolerated difference between the clocks of commits and transcripts, in milliseconds."""
 _DISTINCTIVE_MIN = 3
-"""Minimum letters and digits of a line that can be attributed by itself; a bracket cannot."""
+"""Minimum letters and digits of a line that can be attributed by itself, unlike a single bracket."""
 
 
 class Certainty(StrEnum):
     """Certainty that an agent wrote a line.
 
     - `certain`: the agent wrote exactly this line into this file before the commit.
-    - `likely`: the line differs in blanks or punctuation, or was written to a copy of the file, or is a bracket next to
-      such a line, or is short and belongs to a commit of which agents wrote every line.
+    - `likely`: the line differs in whitespace or punctuation, or was written to a copy of the file. It also applies to
+      a bracket next to such a line, and to a short line in a commit that agents wrote completely.
     - `possible`: the agent changed this file before the commit, but did not write this line.
     """
 
@@ -35,7 +35,7 @@ class Certainty(StrEnum):
 
 
 SURE = (Certainty.CERTAIN, Certainty.LIKELY)
-"""Certainties of lines that count as written by an agent."""
+"""Certainties that count as written by an agent."""
 
 
 class WrittenFile(Struct, frozen=True):
@@ -48,7 +48,7 @@ class WrittenFile(Struct, frozen=True):
 
     @property
     def bare(self) -> frozenset[str]:
-        """Lines without blanks and punctuation, which formatters change."""
+        """Lines without whitespace and punctuation, which formatters change."""
         return frozenset(map(_bare, self.lines))
 
 
@@ -125,7 +125,7 @@ class EditReader:
         self._store, self._raw = store, raw
 
     def of(self, edit: Edit, *, here: bool) -> WrittenFile:
-        """Return the lines that an exchange wrote into a file; no lines if its raw copy is unreadable."""
+        """Return the lines that an exchange wrote into a file; an empty result if its raw copy is unreadable."""
         stored = self._store.exchanges.load([edit.exchange]).get(edit.exchange)
         if stored is None:
             return WrittenFile(edit, edit.started, frozenset(), here)

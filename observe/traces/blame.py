@@ -14,8 +14,8 @@ UNCOMMITTED = "0" * 40
 class Commit(Struct, frozen=True):
     """Commit of one or more lines.
 
-    `at` is the later of author and commit date. `since` is the date of the previous commit of the file, None for the
-    first. `name` is the path of the file in the commit.
+    `at` is the later of author date and commit date. `since` is the date of the previous commit of the file, or None
+    for the first commit. `name` is the path of the file in the commit.
     """
 
     sha: str
@@ -25,7 +25,7 @@ class Commit(Struct, frozen=True):
 
     @property
     def uncommitted(self) -> bool:
-        """True if the lines are not committed yet."""
+        """True for lines that are not committed yet."""
         return set(self.sha) == {"0"}
 
 

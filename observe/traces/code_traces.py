@@ -21,16 +21,16 @@ from .git_repository import Repository
 from .trace_record import Trace, TracedConversation, TracedFile, ranges
 
 _BESIDE = 20
-"""Context lines on both sides of a single line; a bracket is attributed by its neighbours."""
+"""Context lines on both sides of a single line. A bracket is attributed like its neighbouring lines."""
 _EDITS_MAX = 1_000
-"""Newest edits of a file that are read."""
+"""Maximum number of edits of a file that are read, newest first."""
 
 
 class CommitShare(Struct, frozen=True):
     """Lines of one commit.
 
     `certainties` counts the lines of each certainty. `trace` contains the lines that agents wrote, in current line
-    numbers; None if they wrote none.
+    numbers, or None if agents wrote no lines.
     """
 
     commit: Commit
@@ -68,7 +68,7 @@ class CodeTraces(Closing):
 
     @classmethod
     def open(cls, home: Home) -> Self:
-        """Open the traces of a home, which is created if missing."""
+        """Open the traces of a home; create the home if it is missing."""
         home.prepare()
         return cls(Store.create(home.database), RawArchive(home.archive))
 
@@ -111,7 +111,7 @@ class CodeTraces(Closing):
     def _written_files(
         self, file: Path, repository: Repository | None, lines: Sequence[BlamedLine]
     ) -> list[WrittenFile]:
-        """Return the edits of this file under any of its names, and of its copies, oldest first."""
+        """Return the edits of this file under all its names, and of its copies, oldest first."""
         tails = {line.commit.name for line in lines if line.commit.name}
         tails |= {repository.relative_path(file)} if repository else set()
         found = self._store.edits.of_names(sorted({file.name, *(Path(tail).name for tail in tails)}), _EDITS_MAX)

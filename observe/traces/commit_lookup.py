@@ -31,7 +31,8 @@ _COMMIT, _HUNK = re.compile(r"([0-9a-f]{40,64}) (\d+)"), re.compile(r"@@ -\S+ \+
 class CommitGroup(Struct):
     """Edits in one commit. Without a `revision`, edits of one conversation without a known commit.
 
-    `edits` are pairs of path (within the repository, else absolute) and edit, newest first.
+    `edits` are pairs of a path and an edit, newest first. The path is relative to the repository, if any, else
+    absolute.
     """
 
     revision: str

@@ -1,4 +1,4 @@
-"""Read-only git commands. They run no filter or hook of the repository and use no network."""
+"""Read-only git commands. They do not run filters or hooks of the repository, or use the network."""
 
 import os
 import shutil
@@ -20,7 +20,7 @@ class Repository(Struct, frozen=True):
 
     @classmethod
     def of(cls, folder: Path) -> "Repository | None":
-        """Return the working tree that contains a folder; None if there is none, or git is missing."""
+        """Return the working tree that contains a folder; None for a folder outside git, or without git installed."""
         while not folder.is_dir() and folder != folder.parent:
             folder = folder.parent
         output = _run(folder, "rev-parse", "--show-toplevel")
@@ -29,7 +29,7 @@ class Repository(Struct, frozen=True):
     def run(self, command: str, *arguments: str, paths: tuple[str, ...] = ()) -> str:
         """Return the output of a git command, or an empty string if it fails.
 
-        Paths are literal and follow `--`, so none is taken for an option.
+        Paths are literal and follow `--`, so git never parses a path as an option.
         """
         unfiltered = self._unfiltered()
         if unfiltered is None:
@@ -48,7 +48,7 @@ class Repository(Struct, frozen=True):
         return [option for setting in settings for option in ("-c", setting)]
 
     def relative_path(self, file: Path) -> str:
-        """Return the path of a file within the tree, as git writes it."""
+        """Return the path of a file within the tree, in the format of git."""
         return file.relative_to(self.root).as_posix()
 
 
