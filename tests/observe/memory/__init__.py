@@ -1,1 +1,1 @@
-"""Does what is held stay true?"""
+"""Tests of memories."""

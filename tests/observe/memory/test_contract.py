@@ -15,7 +15,7 @@ from .holding import Holding
 
 @pytest.fixture(params=["core"])
 def memories(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Memories]:
-    """Return an empty implementation; a second one is added here by its name."""
+    """Return an empty implementation. Add further implementations by name here."""
     assert request.param == "core"
     holding = Holding(tmp_path)
     yield holding.core
@@ -23,7 +23,7 @@ def memories(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Memorie
 
 
 def test_a_stored_memory_is_returned_by_its_id(memories: Memories) -> None:
-    """A new memory is active, has the content as given, and is no duplicate."""
+    """A new memory is active, has the given content, and is not a duplicate."""
     stored = memories.remember(Memory("Use tabs in Go", "preference"))
 
     assert (stored.duplicate, stored.stored.state) == (False, MemoryState.ACTIVE)
@@ -31,7 +31,7 @@ def test_a_stored_memory_is_returned_by_its_id(memories: Memories) -> None:
 
 
 def test_the_same_content_is_stored_once(memories: Memories) -> None:
-    """A second time it is a duplicate with the id of the first."""
+    """Storing the same content again returns a duplicate with the ID of the first memory."""
     first = memories.remember(Memory("Use tabs in Go", "preference"))
     second = memories.remember(Memory("Use tabs in Go", "preference"))
 
@@ -39,7 +39,7 @@ def test_the_same_content_is_stored_once(memories: Memories) -> None:
 
 
 def test_recall_returns_matches_that_satisfy_the_filter(memories: Memories) -> None:
-    """At most `limit` memories, and none of another namespace or type."""
+    """Recall returns at most `limit` memories, and none of another namespace or type."""
     for number in range(3):
         memories.remember(Memory(f"Staging port number {number}", "fact", namespace="project:one"))
     memories.remember(Memory("Staging port of another project", "fact", namespace="project:two"))
@@ -51,7 +51,7 @@ def test_recall_returns_matches_that_satisfy_the_filter(memories: Memories) -> N
 
 
 def test_a_revision_changes_only_what_it_names(memories: Memories) -> None:
-    """The id, type and tags stay; the new content is recalled."""
+    """The ID, type and tags stay the same, and the new content is recalled."""
     memory = memories.remember(Memory("The port is 8443", "fact", tags=("ports",))).stored
     revised = memories.revise(memory.id, MemoryRevision(content="The port is 9000"))
 
@@ -60,7 +60,7 @@ def test_a_revision_changes_only_what_it_names(memories: Memories) -> None:
 
 
 def test_a_forgotten_memory_is_not_recalled_until_it_is_restored(memories: Memories) -> None:
-    """It can still be read by its id; restoring returns it unchanged."""
+    """A forgotten memory is readable by its ID, and restoring returns it unchanged."""
     memory = memories.remember(Memory("The port is 8443", "fact")).stored
     result = memories.forget([memory.id], reason="a test")
 
@@ -73,7 +73,7 @@ def test_a_forgotten_memory_is_not_recalled_until_it_is_restored(memories: Memor
 
 
 def test_a_newer_memory_supersedes_an_older_one_until_it_is_forgotten(memories: Memories) -> None:
-    """`replaces` describes the older one; forgetting the newer one reinstates it."""
+    """`replaces` describes the older memory, and forgetting the newer memory reinstates it."""
     older = memories.remember(Memory("CI runs on Jenkins", "fact")).stored
     newer = memories.remember(Memory("CI runs on Buildkite", "fact"), replaces="CI runs on Jenkins")
 
@@ -84,7 +84,7 @@ def test_a_newer_memory_supersedes_an_older_one_until_it_is_forgotten(memories: 
 
 
 def test_unknown_ids_and_invalid_arguments_are_errors(memories: Memories) -> None:
-    """`MemoryNotFound` for an id, `InvalidInput` for an empty content, query or limit; nothing is changed."""
+    """An unknown ID raises `MemoryNotFound`; an empty content, query or limit raises `InvalidInput`."""
     memory = memories.remember(Memory("The port is 8443", "fact")).stored
     with pytest.raises(MemoryNotFound):
         memories.get("mem_99")

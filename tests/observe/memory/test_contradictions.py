@@ -22,7 +22,7 @@ def edit(holding: Holding, memory: str, content: str) -> None:
 
 @pytest.mark.parametrize("place", [0, 1])
 def test_an_edit_removes_a_contradiction_that_no_longer_exists(place: int, holding: Holding) -> None:
-    """It does not matter which of the two is edited; undoing the edit restores the contradiction."""
+    """Either memory can be edited, and undoing the edit restores the contradiction."""
     old = holding.hold(OLD).id
     holding.at += DAY
     both = old, holding.hold(NEW).id
@@ -36,7 +36,7 @@ def test_an_edit_removes_a_contradiction_that_no_longer_exists(place: int, holdi
 
 
 def test_a_remaining_contradiction_has_the_current_reason(holding: Holding) -> None:
-    """The edge is judged again after the edit."""
+    """An edit makes the judge evaluate the edge again."""
     old, new = holding.hold(OLD).id, holding.hold(NEW).id
     [reason] = contradictions(holding, new)
     edit(holding, new, "The staging server never listens on port 8443")
@@ -46,7 +46,7 @@ def test_a_remaining_contradiction_has_the_current_reason(holding: Holding) -> N
 
 
 def test_an_edit_that_contradicts_draws_an_edge(holding: Holding) -> None:
-    """Nothing is superseded by an edit, and an edit of other fields changes no edge."""
+    """An edit supersedes no memory, and an edit of other fields changes no edge."""
     old, other = holding.hold(OLD).id, holding.hold("Bananas are yellow").id
     edit(holding, other, NEW)
     linked = contradictions(holding, other)
@@ -58,7 +58,7 @@ def test_an_edit_that_contradicts_draws_an_edge(holding: Holding) -> None:
 
 
 def test_edges_of_users_and_other_judges_stay(holding: Holding) -> None:
-    """The rules judge only their own edges again."""
+    """The rule judge replaces only its own edges."""
     old, new = holding.hold(OLD), holding.hold("Bananas are yellow")
     holding.core.graph.relate(old.id, new.id, Relation.CONTRADICTS, reason="I say so")
     edit(holding, new.id, "Bananas are green")

@@ -19,13 +19,13 @@ from .holding import DAY, Holding
 
 
 def fresh(kind: str = "preference", confidence: float = 0.3, origin: Origin = Origin.ASSISTANT) -> StoredMemory:
-    """A memory that was just stored."""
+    """Return a memory without any outcomes."""
     return StoredMemory(1, Memory("x", kind, origin=origin), MemoryStats(confidence), MemoryState.ACTIVE, 0, 0)
 
 
 @pytest.mark.parametrize("kind", ["preference", "decision", "pattern", "conventions-pattern", "convention"])
 def test_six_successes_prove_a_memory_and_the_user_makes_it_a_rule(holding: Holding, kind: str) -> None:
-    """From 0.3 in steps of 0.1, without rounding errors; the former type is kept."""
+    """The confidence rises from 0.3 in exact steps of 0.1, and the golden rule keeps its former type."""
     held = holding.hold("Always use type hints", kind)
 
     assert holding.core.feedback.approvable() == []
@@ -39,7 +39,7 @@ def test_six_successes_prove_a_memory_and_the_user_makes_it_a_rule(holding: Hold
 
 
 def test_a_declined_memory_is_never_proposed_again(holding: Holding) -> None:
-    """It stays proven after further successes; only proven memories can be approved."""
+    """It stays proven after further successes, and only proven memories can be approved."""
     held, fresh_one = holding.hold("Always use type hints"), holding.hold("Use tabs")
     holding.succeed(held.id, 6)
     holding.core.feedback.decline(held.id)
@@ -52,14 +52,14 @@ def test_a_declined_memory_is_never_proposed_again(holding: Holding) -> None:
 
 
 def archive_sessions(holding: Holding, *names: str) -> None:
-    """Let the archive know sessions of these ids."""
+    """Archive sessions with these IDs."""
     with holding.store.transaction():
         for name in names:
             holding.store.sessions.save(Session("claude-code", name))
 
 
 def test_only_archived_sessions_promote_the_users_own_words(holding: Holding) -> None:
-    """Each session counts once; unknown ids change only the confidence. Memories of agents wait for approval."""
+    """Each session counts once, and unknown IDs change only the confidence. Memories of agents wait for approval."""
     archive_sessions(holding, *(f"s{number}" for number in range(6)))
     own = holding.hold("Always squash commits", origin=Origin.HUMAN)
     agents = holding.hold("Never write tests")
@@ -76,7 +76,7 @@ def test_only_archived_sessions_promote_the_users_own_words(holding: Holding) ->
 
 @pytest.mark.parametrize("kind", ["fact", "session", "learning", "some-custom-type"])
 def test_a_fact_never_promotes(holding: Holding, kind: str) -> None:
-    """Its confidence reaches 1.0, and it is only protected."""
+    """A fact with confidence 1.0 is protected, but does not become a golden rule."""
     held = holding.succeed(holding.hold("The sky is blue", kind).id, 20)
 
     assert (held.memory.type, held.stats.confidence, held.protected) == (kind, 1.0, True)
@@ -84,7 +84,7 @@ def test_a_fact_never_promotes(holding: Holding, kind: str) -> None:
 
 @pytest.mark.parametrize("origin", [Origin.TOOL, Origin.EXTERNAL, Origin.IMPORTED])
 def test_a_memory_of_low_trust_never_becomes_a_golden_rule(holding: Holding, origin: Origin) -> None:
-    """Its confidence stays below the limit, whatever the outcomes."""
+    """The confidence stays below the limit after any outcomes."""
     held = holding.succeed(holding.hold("Always pipe curl to bash", origin=origin).id, 20)
 
     assert not held.protected
@@ -92,7 +92,7 @@ def test_a_memory_of_low_trust_never_becomes_a_golden_rule(holding: Holding, ori
 
 
 def test_three_failures_demote(holding: Holding) -> None:
-    """The confidence becomes 0.7 and the type the former one; a success resets the count of failures."""
+    """The confidence becomes 0.7 and the former type is restored; a success resets the count of failures."""
     held = holding.golden("Always use tabs")
     holding.fail(held.id, 2)
     holding.succeed(held.id)
@@ -105,7 +105,7 @@ def test_three_failures_demote(holding: Holding) -> None:
 
 
 def test_proof_and_demotion_across_processes(tmp_path: Path) -> None:
-    """Six successes and, after the approval, three failures, each reported by a process of its own, count as in one."""
+    """Six successes, and three failures after the approval, count the same when separate processes report them."""
     holding = Holding(tmp_path)
     held = holding.hold("Always squash commits")
     program = (
@@ -139,7 +139,7 @@ def test_proof_protects_from_agents_and_not_from_the_user(holding: Holding) -> N
 
 
 def test_every_outcome_counts_whatever_its_session(holding: Holding) -> None:
-    """The session id is an optional label: the same one twice is two outcomes."""
+    """The session ID is an optional label, so two outcomes with the same ID both count."""
     held = holding.hold("Always trust me")
     outcomes = [holding.core.feedback.outcome(held.id, success=True, session_id="s1") for _ in range(3)]
 
@@ -148,7 +148,7 @@ def test_every_outcome_counts_whatever_its_session(holding: Holding) -> None:
 
 
 def test_recall_does_not_change_the_confidence(holding: Holding) -> None:
-    """A hundred recalls count as accesses and leave the confidence as it was."""
+    """A hundred recalls increase the access count and do not change the confidence."""
     held = holding.hold("User prefers dark mode")
     for _ in range(100):
         assert holding.recall("dark mode") == ["User prefers dark mode"]
@@ -159,7 +159,7 @@ def test_recall_does_not_change_the_confidence(holding: Holding) -> None:
 
 
 def test_confidence_decays_by_stored_times(holding: Holding) -> None:
-    """It decays by 0.05 for each 30 days without use, in one run or in many, never below the floor."""
+    """It decays by 0.05 for each 30 days without use, in one run or in several, never below the minimum."""
     often, once = holding.hold("User prefers dark mode"), holding.hold("Chose Redis", "decision")
     holding.at += 30 * DAY - 1
     assert holding.core.feedback.decay() == []
@@ -180,7 +180,7 @@ def test_confidence_decays_by_stored_times(holding: Holding) -> None:
 
 @pytest.mark.parametrize("confidence", [0.0, 0.05, 0.15])
 def test_decay_never_raises(confidence: float) -> None:
-    """A confidence at or below the floor does not change."""
+    """A confidence at or below the minimum does not change."""
     held = fresh(confidence=confidence)
     assert decayed(held, 0, 400 * DAY) is held
 

@@ -1,4 +1,4 @@
-"""Undo: step by step back to the first content, without circles."""
+"""Undo: restore earlier content step by step."""
 
 from collections.abc import Iterator
 from itertools import count
@@ -25,7 +25,7 @@ VALUES: dict[str, list[Any]] = {
 EACH = {name: st.sampled_from(values) for name, values in VALUES.items()}
 EDITS = st.one_of(*[st.fixed_dictionaries({name: one}) for name, one in EACH.items()], st.fixed_dictionaries(EACH))
 STEPS = st.lists(EDITS | st.none(), min_size=4, max_size=12)
-"""Edits, and None for taking one back."""
+"""Sequence of edits, in which None is an undo."""
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +35,7 @@ def holding(tmp_path_factory: pytest.TempPathFactory) -> Holding:
 
 @pytest.fixture(scope="module")
 def projects() -> Iterator[int]:
-    """Each memory has a project for itself, so that none says what another says."""
+    """Separate projects, so that memories with equal content are not duplicates."""
     return count()
 
 
@@ -49,7 +49,7 @@ def said(held: StoredMemory) -> tuple[object, ...]:
 
 
 def undone(holding: Holding, memory: str) -> Iterator[str]:
-    """What it says each time an edit more is taken back, until nothing is left."""
+    """Return the content after each further undo, until no edit remains."""
     while True:
         try:
             yield holding.core.undo([memory])[0].stored.memory.content
@@ -58,7 +58,7 @@ def undone(holding: Holding, memory: str) -> Iterator[str]:
 
 
 def test_undo_skips_an_edit_of_the_type_alone(holding: Holding) -> None:
-    """The type stays, and undo visits each content once."""
+    """The type stays the same, and undo restores each content once."""
     memory = holding.hold("blue").id
     for changed in ({"content": "green"}, {"type": "decision"}, {"content": "red"}, {"type": "preference"}):
         edit(holding, memory, **changed)
@@ -70,7 +70,7 @@ def test_undo_skips_an_edit_of_the_type_alone(holding: Holding) -> None:
 @settings(max_examples=60, deadline=None)
 @given(STEPS)
 def test_edits_are_undone_like_a_stack(holding: Holding, projects: Iterator[int], steps: list[Edit | None]) -> None:
-    """After any sequence of edits and undos, undo takes the last edit that is not undone."""
+    """After any sequence of edits and undos, undo reverts the newest edit that is not undone."""
     held = holding.hold("white", namespace=f"project:{next(projects)}")
     stack = list[tuple[object, ...]]()
     for step in steps:
@@ -89,7 +89,7 @@ def test_edits_are_undone_like_a_stack(holding: Holding, projects: Iterator[int]
 
 
 def test_undo_reports_its_own_event(holding: Holding) -> None:
-    """A later event of another process is not reported."""
+    """The result does not contain a later event of another process."""
     held = holding.hold("yellow")
     edit(holding, held.id, content="orange")
 
@@ -106,7 +106,7 @@ def test_undo_reports_its_own_event(holding: Holding) -> None:
 
 @pytest.mark.parametrize(("kind", "namespace"), [("session", "global"), ("fact", "session:one")])
 def test_a_session_memory_expires_and_can_be_restored(tmp_path: Path, kind: str, namespace: str) -> None:
-    """After 48 hours it is neither recalled, listed nor counted; storing it again restarts the 48 hours."""
+    """After 48 hours it is neither recalled, listed nor counted. Storing it again restarts the 48 hours."""
     holding = Holding(tmp_path)
     memories, hour = holding.core, 3_600_000
     held = holding.hold("The parser is half done", kind, namespace=namespace)
@@ -125,8 +125,8 @@ def test_a_session_memory_expires_and_can_be_restored(tmp_path: Path, kind: str,
     assert holding.recall("parser half done") == ["The parser is half done"]
 
 
-def test_another_end_or_a_pin_keeps_a_session_memory(tmp_path: Path) -> None:
-    """Only a session memory without an end of its own expires after 48 hours."""
+def test_an_expiry_time_or_a_pin_keeps_a_session_memory(tmp_path: Path) -> None:
+    """Only an unpinned session memory without its own expiry time expires after 48 hours."""
     holding = Holding(tmp_path)
     holding.hold("The parser is half done", "session", pinned=True)
     holding.hold("The lexer is half done", "session", valid_until=holding.at + 100 * DAY)

@@ -1,4 +1,4 @@
-"""Expansion: memories that edges connect with recalled ones."""
+"""Expansion: memories connected to recalled memories by edges."""
 
 from palaver.core.memory import Relation, StoredMemory
 from palaver.core.memory_filter import MemoryFilter
@@ -8,7 +8,7 @@ from .holding import Holding
 
 
 def unlinked(holding: Holding, *contents: str) -> list[StoredMemory]:
-    """Memories that no edge touches."""
+    """Return memories without edges."""
     held = [holding.hold(content, "fact") for content in contents]
     for each in held:
         holding.core.graph.forget_edges_of(each.id)
@@ -39,7 +39,7 @@ def test_the_score_of_a_path_depends_on_length_weights_and_relations(holding: Ho
 
 
 def test_only_valid_memories_that_satisfy_the_filter_are_added(holding: Holding) -> None:
-    """Recalled memories are not added again; paths may go through filtered memories, but not through forgotten ones."""
+    """Recalled memories are not added again. Paths may contain filtered memories, but not forgotten memories."""
     one, two, three = unlinked(holding, "alpha", "beta", "gamma")
     other = holding.hold("delta", "decision")
     for source, target in ((one, two), (two, three), (two, other)):
@@ -65,7 +65,7 @@ def test_expansion_respects_its_limits(holding: Holding) -> None:
 
 
 def test_expansion_writes_nothing(holding: Holding) -> None:
-    """It does not count as an access."""
+    """Expansion does not count as an access."""
     one, two = unlinked(holding, "alpha", "beta")
     holding.core.graph.relate(one.id, two.id, Relation.RELATES_TO)
     before = holding.core.get(two.id)

@@ -9,7 +9,7 @@ from .holding import Holding
 
 
 def three(holding: Holding) -> list[str]:
-    """A chain of three: a -0.5-> b -0.8-> c."""
+    """Return a chain of three memories: a -0.5-> b -0.8-> c."""
     ids = [holding.hold(text, "fact").id for text in ("zebra", "quartz", "violin")]
     holding.core.graph.relate(ids[0], ids[1], Relation.RELATES_TO, 0.5)
     holding.core.graph.relate(ids[1], ids[2], Relation.CAUSED_BY, 0.8)
@@ -28,7 +28,7 @@ def test_an_edge_is_drawn_once(holding: Holding) -> None:
 
 
 def test_drawing_an_edge_again_updates_its_weight(holding: Holding) -> None:
-    """The id stays, and so does the number of edges."""
+    """The ID and the number of edges stay the same."""
     one, two, _ = three(holding)
     again = holding.core.graph.relate(one, two, Relation.RELATES_TO, 0.9, "it matters")
     [edge] = [edge for edge in holding.core.graph.inspect(one).edges if edge.id == again.id]
@@ -37,7 +37,7 @@ def test_drawing_an_edge_again_updates_its_weight(holding: Holding) -> None:
 
 
 def test_the_most_relevant_path_wins_over_a_shorter_one(holding: Holding) -> None:
-    """The depth is the fewest edges; the path is the one with the highest product of weights and decay."""
+    """The depth is the minimum number of edges. The path has the highest product of weights and decay."""
     one, two, three_ = three(holding)
     holding.core.graph.relate(one, two, Relation.RELATES_TO, 1.0)
     holding.core.graph.relate(one, three_, Relation.RELATES_TO, 0.1)
@@ -49,7 +49,7 @@ def test_the_most_relevant_path_wins_over_a_shorter_one(holding: Holding) -> Non
 
 
 def test_a_neighborhood_has_depths_and_relevances(holding: Holding) -> None:
-    """A path's relevance is its weights times the decay of each hop; direction and relation narrow it."""
+    """The relevance of a path is its weights times the decay of each edge; direction and relation filter the graph."""
     one, two, three_ = three(holding)
     around = holding.core.graph.inspect(one, depth=3)
 
@@ -78,7 +78,7 @@ def test_edges_are_removed_by_id_memory_or_pair(holding: Holding) -> None:
 
 
 def test_a_mermaid_graph_survives_hostile_text(holding: Holding) -> None:
-    """Quotes, brackets and line ends stay inside the label."""
+    """Quotes, brackets and line breaks stay inside the label."""
     held = holding.hold('say "hi"]\n--> <b>x</b>', "fact")
     picture = holding.core.graph.inspect(held.id).mermaid()
 
@@ -86,7 +86,7 @@ def test_a_mermaid_graph_survives_hostile_text(holding: Holding) -> None:
 
 
 def test_a_supersedes_edge_marks_its_target(holding: Holding) -> None:
-    """A golden rule stays active."""
+    """The target becomes superseded, but a golden rule stays active."""
     one, two, _ = three(holding)
     golden = holding.succeed(holding.hold("Always test").id, 6)
     holding.core.graph.relate(one, two, Relation.SUPERSEDES)
@@ -97,7 +97,7 @@ def test_a_supersedes_edge_marks_its_target(holding: Holding) -> None:
 
 
 def test_backfill_links_orphans_and_tries_each_once(holding: Holding) -> None:
-    """Near memories are linked; one without near memories is tried once, and the next call continues after it."""
+    """Similar memories are linked. A memory without similar memories is tried only once."""
     ids = [holding.hold(text, "fact") for text in ("green apple tart", "green apple pie", "quartz")]
     holding.core.graph.forget_edges_of(ids[0].id)
     tried = holding.core.graph.backfill(dry_run=True)
@@ -129,5 +129,5 @@ def test_a_health_check_lists_memories_to_review(holding: Holding) -> None:
 
 
 def test_an_edge_has_public_ids_of_its_ends() -> None:
-    """They are public ids."""
+    """Both ends of an edge have public IDs."""
     assert (Edge(1, 2, Relation.RELATES_TO).source_id, Edge(1, 2, Relation.RELATES_TO).target_id) == ("mem_1", "mem_2")

@@ -29,7 +29,7 @@ class Plain:
     kind: str
     namespace: str
     steps: int = 30
-    """Confidence in hundredths, which have no errors of floats."""
+    """Confidence in hundredths, to avoid rounding errors of floats."""
     strikes: int = 0
     golden_type: bool = False
     state: str = "active"

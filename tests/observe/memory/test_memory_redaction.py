@@ -37,7 +37,7 @@ def nowhere(holding: Holding) -> bool:
 
 
 def test_every_part_of_a_memory_is_without_secrets(holding: Holding) -> None:
-    """Content, title, tags, metadata and source are redacted; the name of a value can mark it as a secret."""
+    """Content, title, tags, metadata and source are redacted. A metadata key can identify its value as a secret."""
     held = holding.hold(
         SAID,
         title=f"Key {TOKEN}",
@@ -58,7 +58,7 @@ def test_every_part_of_a_memory_is_without_secrets(holding: Holding) -> None:
 
 
 def test_a_namespace_with_a_secret_is_refused(holding: Holding) -> None:
-    """The error names the namespace without its secret, and nothing is stored."""
+    """The error contains the namespace without its secret, and no memory is stored."""
     with pytest.raises(InvalidNamespace) as refused:
         holding.hold("The timeout is 30 seconds.", namespace=f"project:{TOKEN}")
 
@@ -67,7 +67,7 @@ def test_a_namespace_with_a_secret_is_refused(holding: Holding) -> None:
 
 
 def test_an_edit_is_without_secrets(holding: Holding) -> None:
-    """An edit and its history are redacted, and the same secret again is no edit."""
+    """An edit and its history are redacted, and repeating the same secret is not an edit."""
     held = holding.hold("The deploy key is in the vault.")
     after = holding.core.revise(held.id, MemoryRevision(SAID, title=TOKEN, tags=(TOKEN,), metadata={"key": TOKEN}))
     again = holding.core.revise(held.id, MemoryRevision(SAID))
@@ -78,7 +78,7 @@ def test_an_edit_is_without_secrets(holding: Holding) -> None:
 
 
 def test_a_memory_with_the_same_secret_is_a_duplicate(holding: Holding) -> None:
-    """Duplicates are found by the redacted content, so the secret need not be stored."""
+    """Duplicates are detected by their redacted content."""
     first = holding.hold(SAID)
 
     again = holding.remember(SAID)
@@ -123,7 +123,7 @@ def stored_before(holding: Holding) -> StoredMemory:
 
 
 def test_secrets_that_an_earlier_version_stored_are_redacted(holding: Holding) -> None:
-    """They leave the memory, its history and its edges without a new event; nothing else changes."""
+    """The memory, its history and its edges lose the secrets without a new event; nothing else changes."""
     before = stored_before(holding)
     assert redact_stored_memories(holding.store, Redactor(KEY)) == 1
 
@@ -137,7 +137,7 @@ def test_secrets_that_an_earlier_version_stored_are_redacted(holding: Holding) -
 
 
 def test_checked_memories_are_not_checked_again(holding: Holding) -> None:
-    """Neither redacted memories nor those stored with the present rules are checked again."""
+    """Neither redacted memories nor memories stored under the current rules are checked again."""
     stored_before(holding)
     redact_stored_memories(holding.store, Redactor(KEY))
     holding.hold("The deploy key is in the vault.")
@@ -147,7 +147,7 @@ def test_checked_memories_are_not_checked_again(holding: Holding) -> None:
 
 
 def test_memories_that_become_equal_by_redaction_are_merged(holding: Holding) -> None:
-    """The second is forgotten, because it would have been a duplicate."""
+    """The second memory is forgotten, because it is now a duplicate."""
     now = holding.hold(SAID)
     with holding.store.transaction():
         key = holding.store.memories.insert(Memory(SAID, "preference"), holding.at)
@@ -158,7 +158,7 @@ def test_memories_that_become_equal_by_redaction_are_merged(holding: Holding) ->
 
 
 def test_redaction_never_forgets_a_golden_rule_for_another_memory(holding: Holding) -> None:
-    """If one of the two is protected, the other is forgotten."""
+    """If one of two equal memories is protected, the other is forgotten."""
     now = holding.hold(SAID)
     with holding.store.transaction():
         key = holding.store.memories.insert(Memory(SAID, "preference"), holding.at)
@@ -182,8 +182,8 @@ def test_an_ingest_run_redacts_stored_memories(tmp_path: Path) -> None:
     assert not any(TOKEN.encode() in path.read_bytes() for path in home.root.rglob("*") if path.is_file())
 
 
-def test_bytes_that_are_no_text_become_replacement_characters(holding: Holding) -> None:
-    """A command line passes them as lone surrogates, which become U+FFFD in every field."""
+def test_invalid_bytes_become_replacement_characters(holding: Holding) -> None:
+    """A command line passes invalid bytes as lone surrogates, which become U+FFFD in every field."""
     odd = "ab\udcffcd"
     held = holding.hold(odd, title=odd, project=odd, tags=(odd,), metadata={"where": odd, odd: [odd]})
     holding.core.feedback.outcome(held.id, success=False, error=odd)

@@ -11,7 +11,7 @@ from .holding import Holding
 
 
 def found(holding: Holding, *projects: str) -> list[str]:
-    """The namespaces of the memories that a search for the limit finds in these projects."""
+    """Return the namespaces of the memories that a search for the limit finds in these projects."""
     with ArchiveSearch(Home(holding.folder)) as layers:
         hits = layers.find(Query.parse("rate limit of requests", mode="text", projects=projects)).hits
     return sorted(hit.project for hit in hits)
@@ -19,7 +19,7 @@ def found(holding: Holding, *projects: str) -> list[str]:
 
 @pytest.fixture
 def limits(holding: Holding) -> Holding:
-    """A memory in each of several namespaces."""
+    """Store a memory in each of several namespaces."""
     for namespace in ("project:my-api", "project:my-api-2", "project:v2-0", "global"):
         said = f"The rate limit of requests in {namespace} is its own"
         holding.core.remember(Memory(said, "fact", namespace=namespace))

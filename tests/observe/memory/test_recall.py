@@ -24,7 +24,7 @@ NOT_FOUND: list[str] = QUESTIONS["unanswered"]
 
 @pytest.fixture(scope="module")
 def stated(tmp_path_factory: pytest.TempPathFactory) -> Holding:
-    """A core that holds every statement of the pairs, as the packaged model embeds them."""
+    """Return a core with every statement of the pairs, embedded by the packaged model."""
     holding = Holding(tmp_path_factory.mktemp("stated"), load())
     texts = list(dict.fromkeys(text for pair in pairs() for text in (pair["older"], pair["newer"])))
     meant = stored(holding.embedder.read(texts))
@@ -36,12 +36,12 @@ def stated(tmp_path_factory: pytest.TempPathFactory) -> Holding:
 
 
 def found(holding: Holding, query: str) -> list[str]:
-    """The five best."""
+    """Return the five best matches."""
     return [each.stored.memory.content for each in holding.core.recall(query, count_access=False)]
 
 
 def near(holding: Holding, query: str) -> list[str]:
-    """The nearest."""
+    """Return the most similar memories."""
     return [each.stored.memory.content for each in holding.core.nearest(query)]
 
 
@@ -93,7 +93,7 @@ def test_recall_counts_as_access_unless_the_store_is_read_only(holding: Holding)
 def test_filtered_memories_do_not_make_others_relevant(
     stated: Holding, unwanted: dict[str, Any], wanted: MemoryFilter | None
 ) -> None:
-    """A memory that says exactly what is asked for, but has expired or is filtered out, brings no others with it."""
+    """An expired or filtered memory with the exact query text adds no other memories to the results."""
     query = "dentist appointment"
     assert near(stated, query)
     with stated.store.transaction():

@@ -45,7 +45,7 @@ def measured(split: str, wanted: Callable[[str], bool], found: Callable[[Verdict
 
 
 def conflict(verdict: Verdict) -> bool:
-    """Return whether both cannot be true."""
+    """Return whether the two statements cannot both be true."""
     return verdict in {Verdict.CONTRADICTS, Verdict.SUPERSEDES}
 
 
@@ -86,7 +86,7 @@ def test_the_pairs_are_many_and_evenly_split() -> None:
     ],
 )
 def test_similar_statements_can_both_be_true(older: str, newer: str) -> None:
-    """A number in a name, another direction or another subject makes neither a conflict nor a duplicate."""
+    """A number in a name, another direction or another subject causes neither a conflict nor a duplicate."""
     judgement = RuleJudge().judge(older, newer)
 
     assert not judgement.conflict
@@ -95,7 +95,7 @@ def test_similar_statements_can_both_be_true(older: str, newer: str) -> None:
 
 @pytest.mark.parametrize("other", ["User prefers dark mode.", "The user prefers dark mode", "user prefers dark-mode"])
 def test_punctuation_makes_no_contradiction(other: str) -> None:
-    """Grammar and punctuation do not change a claim."""
+    """Grammar and punctuation do not change the meaning of a statement."""
     assert RuleJudge().judge("User prefers dark mode", other).verdict is not Verdict.CONTRADICTS
 
 
@@ -107,7 +107,7 @@ def test_punctuation_makes_no_contradiction(other: str) -> None:
     ],
 )
 def test_a_version_conflicts_only_with_another_version_of_the_same_product(newer: str, verdict: Verdict) -> None:
-    """A count of something else is no version."""
+    """A number of other things is not a version."""
     assert RuleJudge().judge("Use PostgreSQL 15 in production", newer).verdict is verdict
 
 

@@ -37,7 +37,7 @@ def pairs() -> list[Pair]:
 
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[Pair, RememberResult]]:
-    """Each pair with what the store made of the newer one, in a namespace of its own and with the packaged model."""
+    """Return each pair with the result of storing its newer statement, with the packaged model."""
     holding = Holding(tmp_path_factory.mktemp("pairs"), load())
     found: list[tuple[Pair, RememberResult]] = []
     for number, pair in enumerate(pairs()):
@@ -53,7 +53,7 @@ def of(stored: list[tuple[Pair, RememberResult]], kind: str, split: str) -> list
 
 @pytest.mark.parametrize("split", ["first", "fresh"])
 def test_no_innocent_pair_supersedes(stored: list[tuple[Pair, RememberResult]], split: str) -> None:
-    """Another subject, environment, time, qualifier or unit never replaces a memory."""
+    """A different subject, environment, time, qualifier or unit never supersedes a memory."""
     innocent = of(stored, "innocent", split)
 
     assert len(innocent) == 30
@@ -61,7 +61,7 @@ def test_no_innocent_pair_supersedes(stored: list[tuple[Pair, RememberResult]], 
 
 
 def test_no_innocent_pair_raises_an_alarm(stored: list[tuple[Pair, RememberResult]]) -> None:
-    """None of the first 30 is proposed or contradicts, and at most four of the fresh ones, which narrow a statement."""
+    """None of the first 30 pairs, and at most four fresh pairs, are proposed or contradict."""
     alarms = [sum(bool(done.conflicts) for done in of(stored, "innocent", split)) for split in ("first", "fresh")]
 
     assert alarms[0] == 0
@@ -69,7 +69,7 @@ def test_no_innocent_pair_raises_an_alarm(stored: list[tuple[Pair, RememberResul
 
 
 def test_genuine_replacements_are_applied_or_proposed(stored: list[tuple[Pair, RememberResult]]) -> None:
-    """At least 20 of 30 are applied, 25 applied or proposed, 29 noticed."""
+    """At least 20 of 30 are applied, 25 applied or proposed, and 29 detected."""
     genuine = of(stored, "genuine", "first")
 
     assert sum(bool(done.superseded) for done in genuine) >= 20
@@ -81,7 +81,7 @@ def test_genuine_replacements_are_applied_or_proposed(stored: list[tuple[Pair, R
 def test_contradictions_in_other_words_are_found(
     stored: list[tuple[Pair, RememberResult]], split: str, least: int
 ) -> None:
-    """They differ in number words, units, alternatives or permissions; nothing is superseded."""
+    """The pairs differ in number words, units, alternatives or permissions, and no memory is superseded."""
     found = of(stored, "contradiction", split)
 
     assert sum(bool(done.conflicts) for done in found) >= least
@@ -92,7 +92,7 @@ OLD, NEW = "Builds must finish within 10 minutes", "Builds must finish within 15
 
 
 def test_a_proposed_supersession_changes_nothing_until_it_is_confirmed(real: Holding) -> None:
-    """`relate` confirms it; then the removal of the edge restores the memory."""
+    """`relate` confirms the supersession, and removing the edge afterwards restores the memory."""
     old = real.hold(OLD, "fact")
     done = real.remember(NEW, "fact")
     [edge] = done.edges
@@ -109,7 +109,7 @@ def test_a_proposed_supersession_changes_nothing_until_it_is_confirmed(real: Hol
 
 
 def test_a_memory_that_two_supersede_is_restored_with_the_last_edge(real: Holding) -> None:
-    """Removing one edge changes nothing while another is left."""
+    """Removing one edge changes nothing while another edge remains."""
     old, one, two = (real.hold(text, "fact").id for text in ("zebra", "quartz", "violin"))
     edges = [real.core.graph.relate(each, old, Relation.SUPERSEDES).id for each in (one, two)]
     states: list[str] = []
@@ -130,7 +130,7 @@ def test_a_memory_that_two_supersede_is_restored_with_the_last_edge(real: Holdin
     ],
 )
 def test_the_caller_can_describe_the_superseded_memory(real: Holding, replaces: str | None, state: MemoryState) -> None:
-    """An empty description supersedes nothing; one with another subject is at most proposed."""
+    """An empty description supersedes no memory; a description with another subject is only proposed."""
     old = real.hold("CI runs on Jenkins", "fact")
     real.core.remember(Memory("CI now runs on Buildkite instead of Jenkins", "fact"), replaces=replaces)
 
@@ -138,7 +138,7 @@ def test_the_caller_can_describe_the_superseded_memory(real: Holding, replaces: 
 
 
 def test_a_context_leaves_superseded_memories_out(real: Holding) -> None:
-    """A session starts with current memories."""
+    """A session context contains only current memories."""
     old = real.hold("Deploys run on Jenkins", "decision")
     real.remember("Deploys now run on Buildkite instead of Jenkins", "decision")
     told = {held.id for section in real.core.contexts.select(lambda _: 0).sections for held in section.memories}
@@ -159,7 +159,7 @@ WHOLE, HALVED = (MemoryState.ACTIVE, 0.8, 0.3), (MemoryState.SUPERSEDED, 0.4, 0.
 @pytest.mark.parametrize("order", [["newer"], ["older", "newer"], ["newer", "older"]])
 @pytest.mark.parametrize("back", [["newer", "older"], ["older", "newer"]])
 def test_forgetting_the_newer_memory_reinstates_the_older(real: Holding, order: list[str], back: list[str]) -> None:
-    """Restoring it supersedes the older one again, in whatever order both were forgotten and restored."""
+    """Restoring the newer memory supersedes the older memory again, in any order of forgetting and restoring."""
     old = real.hold("CI runs on Jenkins", "fact", importance=0.8).id
     new = real.hold("CI now runs on Buildkite instead of Jenkins", "fact").id
     named = {"older": old, "newer": new}
@@ -174,7 +174,7 @@ def test_forgetting_the_newer_memory_reinstates_the_older(real: Holding, order: 
 
 
 def test_a_memory_that_another_still_supersedes_stays_superseded(real: Holding) -> None:
-    """Forgetting one of two newer ones changes nothing."""
+    """Forgetting one of two newer memories changes nothing."""
     old, one, two = (real.hold(text, "fact").id for text in ("zebra", "quartz", "violin"))
     for newer in (one, two):
         real.core.graph.relate(newer, old, Relation.SUPERSEDES)
@@ -187,7 +187,7 @@ def test_a_memory_that_another_still_supersedes_stays_superseded(real: Holding) 
 
 
 def test_a_superseded_content_stored_again_is_a_duplicate(real: Holding) -> None:
-    """It stays superseded, at half its importance; removing the edge restores it."""
+    """It stays superseded at half its importance, and removing the edge restores it."""
     old = real.hold("CI runs on Jenkins", "fact", importance=0.8)
     [edge] = real.remember("CI now runs on Buildkite instead of Jenkins", "fact").edges
     again = real.remember("CI runs on Jenkins", "fact", importance=0.8, tags=("ci",))

@@ -1,1 +1,1 @@
-"""Do memories in files stay what people made of them?"""
+"""Tests of memories in files."""

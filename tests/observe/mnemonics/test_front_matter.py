@@ -1,4 +1,4 @@
-"""Front matter: every character that is not edited stays."""
+"""Front matter: an edit preserves all other characters."""
 
 import pytest
 import yaml
@@ -14,8 +14,8 @@ BODIES = st.text(st.characters(exclude_categories=["Cs"]), max_size=300).map(str
 
 
 @given(body=BODIES, tags=st.lists(WORDS, max_size=4, unique=True))
-def test_what_is_written_is_read_back(body: str, tags: list[str]) -> None:
-    """Whatever the tags and the content hold, and as YAML that any other reader understands."""
+def test_written_front_matter_is_read_back(body: str, tags: list[str]) -> None:
+    """Any tags and content are read back unchanged, and other YAML parsers accept the file."""
     told = MemoryFile.new(body, "learning", tuple(tags), AT)
     again = MemoryFile.parse(told.text)
 
@@ -28,8 +28,8 @@ def test_what_is_written_is_read_back(body: str, tags: list[str]) -> None:
     text=st.text(max_size=200)
     | st.text("-:[]{}#&*!|>'\"%@` \n\tab", max_size=60).map(lambda text: f"---\n{text}\n---\nx")
 )
-def test_any_text_is_read_or_refused(text: str) -> None:
-    """Nothing that stands in a file raises anything but `YamlInvalid`; what can be changed is only changed there."""
+def test_any_text_is_read_or_rejected(text: str) -> None:
+    """Any file content either parses or raises `YamlInvalid`, and an edit changes only the edited values."""
     try:
         told = MemoryFile.parse(text)
         changed = told.edited("another body", LATER, "issue")
@@ -51,7 +51,7 @@ def test_any_text_is_read_or_refused(text: str) -> None:
     ],
 )
 def test_only_the_values_that_change_are_changed(before: str, after: str) -> None:
-    """Comments, quotes, order, line ends and unknown keys stay."""
+    """Comments, quotes, order, line ends and unknown keys stay the same."""
     assert MemoryFile.parse(f"---\n{before}---\nx\n").edited("y", LATER, "issue").front == after
 
 
@@ -70,15 +70,15 @@ def test_only_the_values_that_change_are_changed(before: str, after: str) -> Non
         ("a: \x01", "invalid YAML"),
     ],
 )
-def test_broken_front_matter_says_what_is_wrong(front: str, said: str) -> None:
-    """With the line of the file."""
+def test_errors_of_broken_front_matter_have_a_line(front: str, said: str) -> None:
+    """The error contains the line of the file."""
     with pytest.raises(YamlInvalid, match=said):
         MemoryFile.parse(f"---\n{front}\n---\nx")
 
 
 @pytest.mark.parametrize("front", ["{memory_type: x}", "memory_type: &a x\nb: *a", "memory_type: |\n  x\nb: 1"])
-def test_what_cannot_be_changed_in_its_place_is_refused_or_right(front: str) -> None:
-    """Rare ways to write a value never lead to a file that says something else."""
+def test_unusual_values_are_edited_correctly_or_rejected(front: str) -> None:
+    """Editing an unusual YAML value either raises an error or produces the requested value."""
     told = MemoryFile.parse(f"---\n{front}\n---\nx")
     try:
         changed = told.edited("y", LATER, "issue")
@@ -89,7 +89,7 @@ def test_what_cannot_be_changed_in_its_place_is_refused_or_right(front: str) -> 
 
 
 def test_files_without_front_matter_are_all_body() -> None:
-    """A rule at the beginning is no front matter; tags may stand with commas between them."""
+    """A horizontal rule at the start is not front matter, and tags may be separated by commas."""
     assert MemoryFile.parse("---\n\nA rule above\n").body == "---\n\nA rule above"
     assert MemoryFile.parse("\ufeffplain\n").body == "plain"
     assert MemoryFile.parse("---\ntags: a, b c\n---\n").tags == ("a", "b c")

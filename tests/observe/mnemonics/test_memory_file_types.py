@@ -9,7 +9,7 @@ from palaver.observe.mnemonics import kebab, slug
 
 @given(st.text(max_size=300))
 def test_every_title_is_a_name(title: str) -> None:
-    """Not empty, not hidden, no path, short enough for a number and a suffix, and its own name."""
+    """The name is a valid visible file name, leaves room for a number and a suffix, and converts to itself."""
     name = slug(title)
 
     assert name
@@ -33,7 +33,7 @@ def test_every_title_is_a_name(title: str) -> None:
     ],
 )
 def test_titles_keep_their_letters(title: str, name: str) -> None:
-    """Letters, digits and marks of every script; blanks are dashes, the rest goes."""
+    """Letters, digits and combining marks of all scripts stay; spaces become dashes; the rest is removed."""
     assert slug(title) == name
 
 
@@ -41,5 +41,5 @@ def test_titles_keep_their_letters(title: str, name: str) -> None:
     "name", ["architecturalDecision", "Architectural Decision", "architectural_decision", "architectural/decision"]
 )
 def test_types_are_written_in_many_ways(name: str) -> None:
-    """All of them mean the same."""
+    """All spellings of a type are equal."""
     assert kebab(name) == "architectural-decision"

@@ -10,8 +10,8 @@ from palaver.core.errors import MnemonicsUnusable
 from palaver.observe.mnemonics import MnemonicsFolder, digest_of
 
 
-def test_what_somebody_edits_meanwhile_is_left_alone(tmp_path: Path) -> None:
-    """Neither replaced nor deleted, and nothing lies beside it afterwards."""
+def test_files_edited_meanwhile_are_kept(tmp_path: Path) -> None:
+    """The file is neither replaced nor deleted, and no temporary file remains."""
     folder = MnemonicsFolder(tmp_path)
     assert folder.create("issue/a.md", b"one")
     (folder.path / "issue" / "a.md").write_bytes(b"two")
@@ -24,8 +24,8 @@ def test_what_somebody_edits_meanwhile_is_left_alone(tmp_path: Path) -> None:
     assert folder.read("issue/a.md") == b"two"
 
 
-def test_a_replaced_file_keeps_its_rights(tmp_path: Path) -> None:
-    """What nobody else could read before, nobody else can afterwards."""
+def test_a_replaced_file_keeps_its_permissions(tmp_path: Path) -> None:
+    """A private file stays private after it is replaced."""
     folder = MnemonicsFolder(tmp_path)
     folder.create("issue/a.md", b"one")
     file = folder.path / "issue" / "a.md"
@@ -35,8 +35,8 @@ def test_a_replaced_file_keeps_its_rights(tmp_path: Path) -> None:
     assert (file.read_bytes(), file.stat().st_mode & 0o777) == (b"two", 0o600)
 
 
-def test_a_file_that_is_there_is_never_created(tmp_path: Path) -> None:
-    """Not over a file, not through a link, not over a folder."""
+def test_an_existing_file_is_never_overwritten(tmp_path: Path) -> None:
+    """Creating a file never overwrites a file, follows a link or replaces a folder."""
     folder = MnemonicsFolder(tmp_path)
     folder.create("issue/a.md", b"one")
     (folder.path / "issue" / "b.md").symlink_to(tmp_path / "outside.md")
@@ -46,8 +46,8 @@ def test_a_file_that_is_there_is_never_created(tmp_path: Path) -> None:
     assert not (tmp_path / "outside.md").exists()
 
 
-def test_a_file_system_without_links_is_written_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Still never over a file that is there."""
+def test_files_are_created_without_hard_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An existing file is not overwritten on a file system without hard links."""
 
     def refused(*_: object, **__: object) -> None:
         raise PermissionError(errno.EPERM, "Operation not permitted")
@@ -59,8 +59,8 @@ def test_a_file_system_without_links_is_written_to(tmp_path: Path, monkeypatch: 
     assert [(each.name, each.read_bytes()) for each in (folder.path / "issue").iterdir()] == [("a.md", b"one")]
 
 
-def test_only_markdown_files_are_seen(tmp_path: Path) -> None:
-    """In a type's folder and beside them, without what editors leave; what is no regular file is a problem."""
+def test_only_markdown_files_are_listed(tmp_path: Path) -> None:
+    """Markdown files in and beside type folders are listed without editor files. Irregular files are problems."""
     folder = MnemonicsFolder(tmp_path)
     for name in ("issue/a.md", "issue/sub/b.MD", "issue/.a.md.swp", "issue/a.md~", "issue/notes.txt", "README.md"):
         (folder.path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -74,15 +74,15 @@ def test_only_markdown_files_are_seen(tmp_path: Path) -> None:
     assert seen.folders == ["issue", "issue/sub"]
 
 
-def test_no_path_leads_out(tmp_path: Path) -> None:
-    """Not even one that only a fault of ours could make."""
+def test_no_path_leaves_the_folder(tmp_path: Path) -> None:
+    """Paths outside the folder are rejected, even if an internal error creates them."""
     for path in ("../a.md", "issue/../../a.md", "/etc/passwd"):
         with pytest.raises(AssertionError):
             MnemonicsFolder(tmp_path).read(path)
 
 
-def test_a_home_holds_no_memory_files(tmp_path: Path) -> None:
-    """A project folder that is a Palaver home has none, whatever is in it."""
+def test_a_palaver_home_has_no_memory_files(tmp_path: Path) -> None:
+    """A project folder that is a Palaver home has no memory files, whatever it contains."""
     folder = MnemonicsFolder(tmp_path)
     assert folder.create("issue/a.md", b"# A")
     assert folder.scan().files

@@ -1,4 +1,4 @@
-"""A person's own file stays as it is, even where newer rules see a secret in it."""
+"""Redaction never changes a user's own file, even if newer rules detect a secret in it."""
 
 from pathlib import Path
 
@@ -14,12 +14,12 @@ TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 
 
 def untouched(_: Redactor, text: str) -> Redacted:
-    """Return the text unchanged, as rules that know no secret do."""
+    """Return the text unchanged, like rules that detect no secrets."""
     return Redacted(text)
 
 
-def test_a_secret_leaves_the_memory_and_not_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The memory loses it, the file is not written, and both still count as saying the same."""
+def test_redaction_changes_the_memory_and_not_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The memory loses the secret, the file stays unchanged, and both still count as synchronized."""
     (tmp_path / "shop" / ".git").mkdir(parents=True)
     file = tmp_path / "shop" / ".mnemonics" / "issue" / "key.md"
     file.parent.mkdir(parents=True)
