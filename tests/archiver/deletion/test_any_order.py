@@ -40,7 +40,7 @@ class World:
     def __init__(self, root: Path, draw: Callable[[Any], Any], versions: list[str]) -> None:
         self.history, self._draw, self._versions = History(root), draw, versions
         self.files: dict[str, list[str]] = {}
-        """The words of each session's file, in order; `w:session` where another session's name stands on the lines."""
+        """Words of each session's file, in order; `w:session` if the lines contain another session's ID."""
         self.origins: dict[str, str] = {}
         """What sessions say that they were forked from."""
         self.said: set[str] = set()
@@ -101,7 +101,7 @@ class World:
             self._write(session, [*self.files[session], *new])
 
     def _fork(self, *, own_name: bool = True) -> None:
-        """Write a fork with its own session id, which may name its origin and be older than it."""
+        """Write a fork with its own session ID. The fork may refer to its origin, and may be older than it."""
         if origin := self._some(self.files):
             words = self.files[origin][: self._draw(st.integers(1, 4))]
             kept = words if own_name else [word if ":" in word else f"{word}:{origin}" for word in words]
@@ -148,7 +148,7 @@ class World:
             self.forgotten[number] = gone
 
     def _first_said_in(self, session: int) -> set[str]:
-        """Return the words that a session contained first, deleted ones included."""
+        """Return the words that a session contained first, including deleted words."""
         sources = self.history.store.sources
         places = sources.places([f"{word}-asked" for word in self.said])
         return {

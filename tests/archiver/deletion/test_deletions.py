@@ -102,7 +102,7 @@ def test_a_session_can_grow_after_a_deletion(history: History, erase: bool) -> N
 @pytest.mark.parametrize("erase", [False, True])
 @pytest.mark.parametrize("whole", [False, True])
 def test_deleted_content_does_not_come_back(history: History, erase: bool, whole: bool) -> None:
-    """Neither a re-scan, a touched file, a copy, a fork nor a rewritten file restores it."""
+    """Deleted content is not restored by a re-scan, a touched file, a copy, a fork or a rewritten file."""
     path = history.write(talk("one", "secret"))
     history.ingest()
     forget(history, ORIGINAL if whole else exchange(history, "secret?"), erase=erase)
@@ -125,7 +125,7 @@ def test_deleted_content_does_not_come_back(history: History, erase: bool, whole
 
 
 def test_erasing_a_session_removes_its_copies_and_rows(history: History) -> None:
-    """Compressed and damaged copies, and every row that names the session, are removed."""
+    """Compressed and damaged copies of the session are removed, with every row that refers to it."""
     path = history.write(talk("one"))
     history.write(talk("other", session=OTHER), OTHER)
     history.ingest()
@@ -241,7 +241,7 @@ def test_verification_tells_erased_lines_from_damage(history: History) -> None:
 
 
 def test_the_last_form_of_a_copy_is_kept(history: History) -> None:
-    """If only a damaged form is left, the erasure reports it and waits."""
+    """If only a damaged form of a copy is left, the erasure reports it and waits."""
     path = history.write(talk("one", "two"))
     history.ingest()
     copy = decided(history, exchange(history, "one?"))
@@ -498,7 +498,7 @@ def test_a_token_confirms_one_extent(history: History) -> None:
 
 
 def test_deleted_content_is_not_exported(history: History, tmp_path: Path) -> None:
-    """A file that lost lines is not exported, and a deleted one is not found."""
+    """A file without some of its lines is not exported, and a deleted file is not found."""
     history.write(talk("one", "two"))
     history.ingest()
     forget(history, exchange(history, "one?"))

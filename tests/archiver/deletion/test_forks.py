@@ -66,7 +66,7 @@ def test_a_fork_keeps_its_own_lines_around_repeated_ones(history: History, repea
 @pytest.mark.parametrize("repeated", [ORIGINAL, FORK])
 @pytest.mark.parametrize("whole", [False, True])
 def test_erasing_an_original_includes_deleted_lines_of_forks(history: History, repeated: str, whole: bool) -> None:
-    """Lines that were deleted before are erased from forks, too."""
+    """Lines that were deleted before are also erased from forks."""
     history.write(talk("one", "two"), at=1)
     history.write([*talk("one", session=repeated), *talk("apart", session=FORK)], FORK, at=2)
     history.ingest()
@@ -121,7 +121,7 @@ def test_expiry_cleans_forks(history: History, repeated: str) -> None:
 
 
 SUMMARY = {"type": "summary", "summary": "DeletionSummary walruses", "leafUuid": "apart-answered"}
-"""A line without an id of its own, which only a mark of the line itself can tell."""
+"""Line without an ID, which is recognised only by a keyed hash of its content."""
 
 
 def forked(history: History, repeated: str = FORK) -> None:
@@ -167,7 +167,7 @@ LOSSES: list[Callable[[History], None]] = [original_gone, original_without_copy,
 def test_a_deleted_fork_stays_deleted_if_copies_are_lost(
     history: History, lose: Callable[[History], None], repeated: str, erase: bool
 ) -> None:
-    """Neither a lost original nor a lost copy of the fork restores its lines."""
+    """A lost original or a lost copy of the fork does not restore the fork's lines."""
     forked(history, repeated)
     lose(history)
 
@@ -189,7 +189,7 @@ def test_a_deleted_fork_stays_deleted_if_copies_are_lost(
 
 
 def test_a_lost_fork_is_reported_as_unreadable(history: History) -> None:
-    """Without its copy and file nobody knows which lines were its own."""
+    """If a fork's copy and file are lost, its lines cannot be distinguished from repeated lines."""
     forked(history)
     remove(history, FORK)
     history.path(FORK).write_bytes(b"{}\n")
@@ -246,8 +246,8 @@ def test_copies_that_repeat_each_other_lose_their_own_lines(history: History) ->
         assert asked(history) == left
 
 
-def test_a_fork_without_its_beginning_still_names_its_origin(history: History) -> None:
-    """This holds for a new database that reads the fork first, too."""
+def test_a_fork_without_its_beginning_keeps_its_origin(history: History) -> None:
+    """The origin is also recorded in a new database that reads the fork first."""
     fork = [{**line, "forkedFrom": {"sessionId": ORIGINAL, "messageUuid": "m"}} for line in talk("one", "two")]
     history.write(talk("one", "two"), at=2)
     history.write([*fork, *talk("apart", session=FORK)], FORK, at=1)

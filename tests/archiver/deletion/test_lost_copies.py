@@ -90,7 +90,7 @@ def test_a_session_is_erased_whatever_is_left_of_its_copy(
 
 @pytest.mark.parametrize("lose", LOSSES)
 def test_a_lost_copy_does_not_block_other_deletions(history: History, lose: Callable[[History], Copy]) -> None:
-    """The preview names it if it could not be searched."""
+    """The preview lists a lost copy if the copy could not be searched."""
     history.write(talk("one"))
     history.write(talk("other", session=OTHER), OTHER, at=3)
     history.ingest()
@@ -110,7 +110,7 @@ def test_a_lost_copy_does_not_block_other_deletions(history: History, lose: Call
 
 @pytest.mark.parametrize("lose", LOSSES)
 def test_one_exchange_cannot_be_erased_from_a_lost_copy(history: History, lose: Callable[[History], Copy]) -> None:
-    """The error says what to do instead, and nothing changes."""
+    """The error suggests an alternative, and nothing changes."""
     history.write(talk("one", "two"))
     history.ingest()
     lose(history)
@@ -123,7 +123,7 @@ def test_one_exchange_cannot_be_erased_from_a_lost_copy(history: History, lose: 
 
 
 def test_readable_lines_of_a_damaged_copy_are_erased_from_forks(history: History) -> None:
-    """Lines without ids are recognised by what can be read of the damaged copy."""
+    """Lines without IDs are recognised from the readable rest of a damaged copy."""
     lines = talk(*WORDS)
     for place, line in enumerate(lines):
         line.pop("uuid")
@@ -142,7 +142,7 @@ def test_readable_lines_of_a_damaged_copy_are_erased_from_forks(history: History
 
 
 def test_an_empty_copy_that_cannot_be_removed_is_reported(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The problem names the copy and the reason."""
+    """The problem contains the copy's name and the reason."""
     history.write(talk("one"))
     history.ingest()
     number = forget(history, ORIGINAL)

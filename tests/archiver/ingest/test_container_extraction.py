@@ -22,7 +22,7 @@ from ..history import History
 
 KNOWN = ClaudeAi()
 State = Sequence[tuple[str, str]]
-"""The ids of messages and what they say."""
+"""IDs and texts of messages."""
 
 
 def message(number: str, text: str) -> bytes:
@@ -69,7 +69,7 @@ def test_a_growing_message_is_stored_once(copy: Copy) -> None:
 
 
 def test_a_changed_message_keeps_its_earlier_version(copy: Copy) -> None:
-    """The new version is added once, beside the old one."""
+    """The new version is added once, after the old version."""
     follow(copy, [("a", "Use Postgres"), ("b", "Fine")])
     for _ in range(3):
         follow(copy, [("a", "Use SQLite"), ("b", "Fine")])
@@ -87,7 +87,7 @@ def test_a_deleted_message_stays(copy: Copy) -> None:
 
 
 def test_an_incomplete_line_is_written_again(copy: Copy) -> None:
-    """A line that an interrupted run left incomplete is replaced by the whole line."""
+    """A line that an interrupted run left incomplete is replaced by the complete line."""
     follow(copy, [("a", "Hi")])
     with copy.path.open("ab") as file:
         file.write(message("b", "Hello")[:20])
@@ -160,7 +160,7 @@ STATES = st.lists(
 
 @given(STATES)
 def test_no_message_is_ever_lost(tmp_path_factory: pytest.TempPathFactory, states: list[State]) -> None:
-    """For any changes of a session, each message is in the copy, or is the beginning of one that is."""
+    """After any changes of a session, each message or an extension of it is in the copy."""
     copy = Copy(tmp_path_factory.mktemp("archive"), "claude-ai/c/a.jsonl")
     said: set[tuple[str, str]] = set()
     for state in states:
@@ -193,8 +193,8 @@ def test_any_id_gives_a_unique_file_name(number: str) -> None:
     assert 0 <= fingerprint(number) < 2**63
 
 
-def test_the_name_of_a_copy_holds_no_secret(history: History) -> None:
-    """The id of a conversation may hold one; the next pass finds the same copy."""
+def test_names_of_copies_contain_no_secret(history: History) -> None:
+    """A secret in a conversation's ID is redacted in the copy's name, and the next run finds the same copy."""
     secret = "ghp_A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"
     said: dict[str, object] = {
         "uuid": "m1",

@@ -120,7 +120,7 @@ places = st.fixed_dictionaries(
 
 @st.composite
 def transcript(draw: st.DrawFn, queued: Sequence[str] = ("enqueue", "dequeue")) -> list[dict[str, Any]]:
-    """Records that follow the last or any earlier one, and now and then one that is written a second time."""
+    """Generate records that follow the last or an earlier record; some records are repeated."""
     lines: list[dict[str, Any]] = []
     known = [""]
     for number in range(draw(st.integers(0, 14))):
@@ -146,7 +146,7 @@ OVERTAKEN = [
     *(queue("enqueue", word) | {"sessionId": ORIGINAL} for word in ("three", "one")),
     said("three", uuid="u1"),
 ]
-"""The prompt that is queued first is sent last: until then it seems to be what the session began with."""
+"""Transcript in which the first queued prompt is sent last; until then, it seems to begin the session."""
 
 
 @few
@@ -154,7 +154,7 @@ OVERTAKEN = [
 @example(OVERTAKEN, [len(written(OVERTAKEN[:1]))], True)
 @given(transcript(), st.lists(st.integers(0, 10**6), max_size=4), st.booleans())
 def test_a_growing_file_gives_the_same_exchanges(records: list[dict[str, Any]], cuts: list[int], ended: bool) -> None:
-    """A file ingested in parts gives the same exchanges as one ingested at once.
+    """A file ingested in parts gives the same exchanges as a file ingested at once.
 
     Unchanged exchanges keep their keys.
     """
@@ -309,7 +309,7 @@ def test_a_rewrite_of_the_same_length_is_noticed(history: History) -> None:
 
 
 def test_an_equal_replacement_is_the_same_file(history: History) -> None:
-    """A new inode with the same bytes is no new session."""
+    """A new inode with the same bytes does not create a session."""
     path = history.write(talk("one"))
     history.ingest()
     other = path.with_suffix(".new")
@@ -402,7 +402,7 @@ def test_a_rewrite_during_the_copy_is_corrected(history: History) -> None:
 
 
 def without_permission(closed: Path) -> Callable[..., Any]:
-    """A `Path.open` to which one file is closed; real rights would not stop a test run by an administrator."""
+    """Return a `Path.open` that denies access to one file. Real permissions would not stop a test run by root."""
     opened: Callable[..., Any] = Path.open
 
     def refuse(path: Path, *arguments: Any, **options: Any) -> Any:
@@ -433,7 +433,7 @@ def test_an_unreadable_file_is_reported_until_it_can_be_read(history: History, m
 
 
 def test_an_unreadable_known_file_keeps_its_state(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Losing permission is no rewrite: once readable, reading continues at the resume point."""
+    """Losing permission does not count as a rewrite: reading continues at the resume point later."""
     closed = history.write(talk("one"))
     history.ingest()
     history.append(talk("two"))
@@ -447,7 +447,7 @@ def test_an_unreadable_known_file_keeps_its_state(history: History, monkeypatch:
 
 
 def test_a_fork_duplicates_nothing(history: History) -> None:
-    """A file that repeats lines of another under a new session id adds only its own lines."""
+    """A file that repeats lines of another session under a new session ID adds only its own lines."""
     history.write(talk("one", "two"), at=1)
     history.write([*talk("one", "two", session=FORK), *talk("three", session=FORK)], FORK, at=2)
     history.ingest()
@@ -458,7 +458,7 @@ def test_a_fork_duplicates_nothing(history: History) -> None:
 
 
 def test_the_older_file_owns_shared_lines(history: History) -> None:
-    """The file with the older modification time is the original, whatever its name."""
+    """The file with the older modification time is the original, regardless of its name."""
     history.write(talk("one", session=FORK), FORK, at=1)
     history.write([*talk("one"), *talk("two")], ORIGINAL, at=2)
     history.ingest()
@@ -530,7 +530,7 @@ def test_lines_that_are_not_json_are_counted(history: History) -> None:
 
 
 def test_a_name_too_long_for_a_copy_is_reported(history: History) -> None:
-    """A file whose copy has too long a name is a problem of that file only."""
+    """A file with a name too long for a copy is reported, and other files are ingested."""
     history.write(talk("one"))
     history.ingest()
     path = history.write(talk("two"), FORK)
@@ -554,7 +554,7 @@ def test_a_file_name_of_any_bytes_is_ingested(history: History, name: bytes) -> 
 
 
 def test_copies_survive_a_lost_database(history: History, tmp_path: Path) -> None:
-    """After the database is lost, the next run reuses the copies and makes no second ones."""
+    """After the database is lost, the next run reuses the copies and does not create more copies."""
     history.write(talk("one", "two"))
     history.write(talk("three"), FORK, at=2)
     history.ingest()
@@ -630,7 +630,7 @@ def test_a_lost_copy_is_made_again(history: History) -> None:
 
 
 def rewind(word: str, parent: str) -> list[dict[str, Any]]:
-    """An exchange that follows another record than the last one."""
+    """Generate an exchange that follows an earlier record."""
     asked, answered = talk(word)
     return [{**asked, "parentUuid": parent}, answered]
 
@@ -692,8 +692,8 @@ def test_a_repeated_prompt_is_no_rewind(history: History) -> None:
     assert all(turn.active for found in history.exchanges(ORIGINAL) for turn in found.turns)
 
 
-def test_a_title_goes_to_the_session_of_its_record(history: History) -> None:
-    """A summary that names a record of another session gives that session its title."""
+def test_a_title_applies_to_the_session_of_its_record(history: History) -> None:
+    """A summary that refers to a record of another session sets the title of that session."""
     summary = {"type": "summary", "summary": "The shop", "leafUuid": "one-answered"}
     nowhere = {"type": "summary", "summary": "Nobody's", "leafUuid": "unknown"}
     history.write(talk("one"), at=1)
@@ -726,7 +726,7 @@ def test_the_oldest_file_is_ingested_first(history: History) -> None:
 
 
 def test_an_interrupted_run_keeps_finished_files(history: History) -> None:
-    """An interrupt between two files loses neither; the next run ingests the rest."""
+    """An interruption between two files loses no content; the next run ingests the rest."""
     for number in range(4):
         history.write(talk(f"w{number}"), f"s{number}", at=number)
 
@@ -811,7 +811,7 @@ _PLAIN: list[dict[str, Any]] = [
 
 
 def spots(value: Any) -> Iterator[tuple[Any, Any]]:
-    """Every place inside some records where a value stands."""
+    """Return every position of a value in some records."""
     keys: list[Any] = [*mapping(value), *range(len(listing(value)))]
     for key in keys:
         yield value, key
@@ -838,7 +838,7 @@ def test_no_value_in_any_field_stops_a_run(data: st.DataObject) -> None:
 
 
 def test_a_new_folder_of_a_session_is_logged(history: History) -> None:
-    """When a later line names the session's folder, all of its exchanges are logged as changed."""
+    """If a later line contains the session's folder, all its exchanges are logged as changed."""
     history.write([said("one?", uuid="q1"), said("two?", uuid="q2"), said("three?", uuid="q3")])
     history.ingest()
     before, seq = history.session().project, history.store.changes.last()
@@ -866,8 +866,8 @@ def test_parsing_blocks_no_writer(history: History, monkeypatch: pytest.MonkeyPa
     assert history.prompts() == ["one?"]
 
 
-def test_unknown_files_are_counted_and_left_alone(history: History) -> None:
-    """In a folder, a file of no known agent is no problem and is not archived."""
+def test_unknown_files_are_counted_and_ignored(history: History) -> None:
+    """In a folder, a file of an unknown agent is not a problem and is not archived."""
     history.write(talk("one"))
     history.write([{"a": 1}], FORK)
     tally = history.ingest()
@@ -898,7 +898,7 @@ def test_a_second_run_opens_no_known_file(history: History, monkeypatch: pytest.
 
 
 def test_stored_is_called_while_a_run_continues(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`stored` is called during the run, and what was stored is visible then."""
+    """`stored` is called during the run, and the stored content is visible at that time."""
     monkeypatch.setattr(ingest, "_TRANSACTION", 2)
     monkeypatch.setattr(ingest, "_UNSTORED", math.inf)
     for number in range(5):
@@ -914,7 +914,7 @@ def test_stored_is_called_while_a_run_continues(history: History, monkeypatch: p
 
 
 def test_two_exports_of_one_conversation_are_one_source(tmp_path: Path) -> None:
-    """Every name and every path is given once, also to what is read and not stored yet."""
+    """Every name and path is assigned once, also to content that is parsed but not yet stored."""
     turn = {"uuid": "m1", "sender": "human", "text": "How is VAT rounded?", "created_at": "2026-01-01T00:00:00Z"}
     told = [
         {"uuid": number, "name": number, "created_at": "2026-01-01T00:00:00Z", "chat_messages": [turn]}
@@ -931,8 +931,8 @@ def test_two_exports_of_one_conversation_are_one_source(tmp_path: Path) -> None:
         assert [source.path.name for source in store.sources.all()] == ["c0.jsonl", "c1.jsonl"]
 
 
-def test_databases_of_one_name_have_copies_of_their_own(tmp_path: Path) -> None:
-    """Conversations whose copies would have the same name get different ones in one ingest run."""
+def test_databases_with_equal_names_have_separate_copies(tmp_path: Path) -> None:
+    """Conversations with equal copy names get different names in one ingest run."""
     folders = [tmp_path / name for name in ("one", "two", "three")]
     for folder in folders:
         folder.mkdir()

@@ -1,4 +1,4 @@
-"""Lines that several sessions share belong to the one that had them first."""
+"""Lines that several sessions share belong to the session that contained them first."""
 
 # pyright: reportPrivateUsage=false
 
@@ -25,7 +25,7 @@ def history(tmp_path: Path) -> Iterator[History]:
 
 
 def forked(*words: str, session: str, origin: str) -> list[dict[str, Any]]:
-    """What a fork repeats: each line names the session that it was copied from."""
+    """Return the lines that a fork repeats. Each line contains the ID of its original session."""
     return [{**line, "forkedFrom": {"sessionId": origin, "messageUuid": "m"}} for line in talk(*words, session=session)]
 
 
@@ -129,8 +129,8 @@ def test_an_archive_of_an_earlier_version_is_corrected(history: History, monkeyp
     assert history.ingest().reread == 0
 
 
-def test_codex_names_the_origin_of_a_fork(history: History) -> None:
-    """The header of a fork's rollout names its origin."""
+def test_codex_forks_refer_to_their_origin(history: History) -> None:
+    """The header of a fork's rollout contains the ID of its origin."""
     shared = [*codex_lines.asked("one?"), *codex_lines.replied("one!")]
     fork = [
         codex_lines.meta(forked_from_id=codex_lines.PARENT),

@@ -1,4 +1,4 @@
-"""Parsing by several processes gives what parsing by one process gives."""
+"""Parsing in several processes gives the same result as parsing in one process."""
 
 # pyright: reportPrivateUsage=false
 
@@ -35,7 +35,7 @@ def history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[History
 
 
 def tasks_of(history: History) -> dict[str, tuple[ParseTask, Future[Copied]]]:
-    """A task for each session, whose copy exists."""
+    """Return a task for each session with an existing copy."""
     tasks = dict[str, tuple[ParseTask, Future[Copied]]]()
     raw = RawArchive(history.home.archive)
     for path in sorted(history.folder.rglob("*.jsonl")):
@@ -46,7 +46,7 @@ def tasks_of(history: History) -> dict[str, tuple[ParseTask, Future[Copied]]]:
 
 
 def test_other_processes_parse_the_same(history: History) -> None:
-    """What a process of the pool returns equals what the task returns here."""
+    """A process of the pool returns the same result as the task in this process."""
     tasks = tasks_of(history)
     with ParserPool() as pool:
         pool.submit(os.getpid).result(60)
@@ -73,7 +73,7 @@ def test_a_run_with_several_processes_stores_the_same(
 
 
 def test_a_file_is_parsed_here_if_its_process_dies(history: History) -> None:
-    """A process that is killed fails neither the run nor any file."""
+    """A killed process does not fail the run or any file."""
     tasks = tasks_of(history)
     with ParserPool() as pool:
         os.kill(pool.submit(os.getpid).result(60), signal.SIGKILL)
@@ -83,12 +83,12 @@ def test_a_file_is_parsed_here_if_its_process_dies(history: History) -> None:
 
 
 def test_a_missing_copy_is_left_to_the_caller(tmp_path: Path) -> None:
-    """A task whose copy cannot be read returns None."""
+    """A task with an unreadable copy returns None."""
     assert ParseTask(by_agent("claude-code"), tmp_path / "a.jsonl", tmp_path, "a.jsonl", KEY).run() is None
 
 
-def test_batches_limit_what_is_parsed_before_it_is_stored() -> None:
-    """A batch has at most 64 MiB, or one larger file."""
+def test_batches_limit_unstored_content() -> None:
+    """A batch has at most 64 MiB, or a single larger file."""
     sizes = [1 << 20, 63 << 20, 1, 100 << 20, 5]
 
     assert list(batches(sizes, lambda size: size)) == [[1 << 20, 63 << 20], [1], [100 << 20], [5]]

@@ -43,7 +43,7 @@ def pool(monkeypatch: pytest.MonkeyPatch) -> Iterator[ParserPool]:
 
 
 def test_one_processor_is_left_to_the_caller(pool: ParserPool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The pool has one process fewer than there are processors; on one processor it starts none."""
+    """The pool has one process less than the available processors; with one processor, the pool is empty."""
     assert pool.size == 2
     monkeypatch.setattr(parser_pool, "processors", lambda: 1)
     before = set(multiprocessing.active_children())
@@ -53,7 +53,7 @@ def test_one_processor_is_left_to_the_caller(pool: ParserPool, monkeypatch: pyte
 
 
 def test_closing_ends_a_process_that_is_busy(pool: ParserPool) -> None:
-    """Closing the pool does not wait for what its processes are doing."""
+    """Closing the pool does not wait for running tasks."""
     process = pool.submit(os.getpid).result(60)
     pool.submit(time.sleep, 600)
     pool.close()
@@ -96,7 +96,7 @@ def test_a_system_without_processes_fails_the_future(pool: ParserPool, monkeypat
 
 
 def test_modules_of_the_current_folder_are_not_run(tmp_path: Path) -> None:
-    """A module in the current folder does not replace one of Python's in a process of the pool."""
+    """A module in the current folder does not replace a standard module in a process of the pool."""
     (tmp_path / "random.py").write_text("print('run')\nraise SystemExit")
     (tmp_path / "signal.py").write_text("print('run')\nraise SystemExit")
     program = "import os; from palaver.archiver.ingest.parser_pool import ParserPool\n"
@@ -108,7 +108,7 @@ def test_modules_of_the_current_folder_are_not_run(tmp_path: Path) -> None:
 
 
 def test_importing_the_pool_loads_no_parser() -> None:
-    """The first process of a pool loads the parser while the caller loads what it needs itself."""
+    """Importing the pool does not import the parser, so that both can load in parallel."""
     loaded = "[name for name in ('msgspec', 'orjson', 're2') if name in sys.modules]"
     program = f"import sys, {parser_pool.__name__}; print({loaded})"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)

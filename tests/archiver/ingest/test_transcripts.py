@@ -26,7 +26,7 @@ def whose(found: Sequence[Transcript]) -> dict[str, str | None]:
 
 
 def test_files_of_a_mixed_folder_are_recognised(tmp_path: Path) -> None:
-    """Each file is recognised by its content, once; unknown files are left out."""
+    """Each file is recognised once by its content; unknown files are omitted."""
     contents: dict[str, list[object]] = {
         "a.jsonl": [said("Go", sessionId="s", cwd="/work")],
         "b.jsonl": [meta()],
@@ -51,7 +51,7 @@ def test_files_of_a_mixed_folder_are_recognised(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content", [b"", b"\0\0\0", b'{"type": "us'])
 def test_an_empty_file_is_recognised_by_its_name(tmp_path: Path, content: bytes) -> None:
-    """An empty or damaged file is recognised if only one agent names its files so."""
+    """An empty or damaged file is recognised if its name is specific to one agent."""
     owners = {
         "11111111-0000-4000-8000-000000000001.jsonl": "claude-code",
         "agent-a1.jsonl": "claude-code",
@@ -68,7 +68,7 @@ def test_an_empty_file_is_recognised_by_its_name(tmp_path: Path, content: bytes)
 
 @pytest.mark.parametrize("before", [[], [{"type": "unheard-of"}]])
 def test_a_very_long_first_line_is_read_to_its_end(tmp_path: Path, before: list[object]) -> None:
-    """A file is recognised even if its first line is longer than what is usually read."""
+    """A file is recognised even if its first line is longer than the usual read size."""
     path = tmp_path / "a.jsonl"
     path.write_bytes(written([*before, said("x" * 2 * HEAD_BYTES, sessionId="s", cwd="/work")]))
 
@@ -76,7 +76,7 @@ def test_a_very_long_first_line_is_read_to_its_end(tmp_path: Path, before: list[
 
 
 def test_other_folders_of_an_agent_have_no_transcripts(tmp_path: Path) -> None:
-    """A copy of a transcript in a folder for other purposes is left out."""
+    """A copy of a transcript in a folder for other purposes is omitted."""
     for folder in ("files", "kept"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "a.jsonl").write_bytes(written([EVENT]))
@@ -86,8 +86,8 @@ def test_other_folders_of_an_agent_have_no_transcripts(tmp_path: Path) -> None:
     assert [each.found.parent.name for each in found if each.recognise()] == ["kept"]
 
 
-def test_an_unknown_file_that_is_named_is_refused(tmp_path: Path) -> None:
-    """The error names the known agents."""
+def test_an_unknown_file_is_rejected(tmp_path: Path) -> None:
+    """The error lists the known agents."""
     path = tmp_path / "a.jsonl"
     path.write_bytes(b"no transcript\n")
 

@@ -1,4 +1,4 @@
-"""Events are grouped into exchanges that begin with a prompt, and resuming gives the same ones."""
+"""Events are grouped into exchanges that begin with a prompt, and resuming gives the same exchanges."""
 
 import io
 from typing import Any

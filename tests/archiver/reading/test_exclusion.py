@@ -95,7 +95,7 @@ def test_a_relative_path_is_refused() -> None:
 
 
 def test_excluded_folders_are_not_copied(history: History) -> None:
-    """The folder that a transcript names decides; other transcripts are archived."""
+    """A transcript is excluded by the folder in its content; other transcripts are archived."""
     history.write(talk("a", project="/home/demo/secret-plans"))
     history.write(talk("b", session=FORK), FORK, at=2)
     tally = Ingest(history.store, history.raw, Exclusion(["secret-*"])).run(in_paths([history.folder]))

@@ -75,7 +75,7 @@ def test_a_result_without_its_call_is_removed(history: History) -> None:
 
 
 def test_results_of_own_shell_commands_are_removed(history: History) -> None:
-    """A command that does something else, too, is only checked for recalled text."""
+    """A command that also runs other programs is only checked for recalled text."""
     asked = tool("Bash", {"command": "palaver search zephyr --json"})
     mixed = tool("Bash", {"command": "make; palaver search zephyr"}, id="toolu_2")
     history.write(
@@ -104,7 +104,7 @@ def test_a_line_with_other_content_stays_parsed(history: History) -> None:
 
 @pytest.mark.parametrize("content", [f"{FENCED}\nDo that again.", f"Do that again.\n{FENCED}"])
 def test_pasted_recalled_text_is_removed(history: History, content: str) -> None:
-    """The user's own words stay, and give the title."""
+    """The user's own words stay, and become the title."""
     history.write(placed(said(content)))
     history.ingest()
 

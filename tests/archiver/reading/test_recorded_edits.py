@@ -53,7 +53,7 @@ def test_a_diff_in_the_result_is_preferred() -> None:
 
 
 def test_a_patch_is_divided_by_file() -> None:
-    """Each part belongs to the file that it names."""
+    """Each part of a patch belongs to the file in its header."""
     assert lines("price.py", payload={"input": PATCH}) == {"new = 2"}
     assert lines("more.py", payload={"arguments": orjson.dumps({"patch": PATCH}).decode()}) == {"nor this"}
 

@@ -48,7 +48,7 @@ class Nothing:
 
 
 class Read(Nothing):
-    """A reading of some lines, with the session and the source that it left."""
+    """Result of reading some lines, with the updated session and source."""
 
     def __init__(
         self,
@@ -114,7 +114,7 @@ def test_every_line_has_one_outcome() -> None:
 
 
 def test_reading_stops_before_an_incomplete_line() -> None:
-    """The end is that of the last complete line."""
+    """Reading ends after the last complete line."""
     data = written(talk("one"))
     source_, session = source(), Session("claude-code", ORIGINAL)
     reading = SourceReader(ClaudeCode(), session, source_, Nothing(), BOUNDARIES)
@@ -138,7 +138,7 @@ def test_a_file_without_exchanges_is_read_from_its_start() -> None:
 
 
 def test_lines_of_another_file_are_repeated() -> None:
-    """They give no exchange; a record on its own line is no repetition."""
+    """Repeated lines give no exchange; a record that is read again on its own line is not a repetition."""
     found = Read(
         *talk("one", "two", "three"), places={"one-asked": (7, 1), "one-answered": (7, 2), "two-asked": (1, 3)}
     )
@@ -149,7 +149,7 @@ def test_lines_of_another_file_are_repeated() -> None:
 
 
 def test_earlier_lines_of_the_file_are_repeated() -> None:
-    """A record that occurs again is recognised, in one run and over several."""
+    """A repeated record is recognised in one run and across several runs."""
     lines = [*talk("one", "two"), *talk("one")]
     assert Read(*lines).prompts == ["one?", "two?"]
 
@@ -185,7 +185,7 @@ def test_dates_only_widen() -> None:
 
 
 def test_the_best_title_wins() -> None:
-    """A title by the user beats a generated one, which beats the first prompt; the latest of a rank wins."""
+    """A user's title has priority over a generated title, then the first prompt; later titles win within a rank."""
     given = {"type": "custom-title", "customTitle": "Given", "sessionId": ORIGINAL}
     made = [{"type": "ai-title", "aiTitle": title, "sessionId": ORIGINAL} for title in ("Made", "Made later")]
 

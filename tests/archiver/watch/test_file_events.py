@@ -86,7 +86,7 @@ def test_listening_resumes_after_a_name_that_is_not_utf8(
 
 
 def test_a_missing_folder_is_no_error(place: Path) -> None:
-    """Following a missing folder makes the events deaf until the folder exists; it is tried once a minute."""
+    """A missing folder is reported in `deaf` until the folder exists; listening is retried once a minute."""
     now = [0.0]
     events = FileEvents(clock=lambda: now[0])
     gone = folder(place)
@@ -105,7 +105,7 @@ def test_a_missing_folder_is_no_error(place: Path) -> None:
 
 
 def test_polling_listens_to_nothing(place: Path) -> None:
-    """With `poll` no change is reported, and the events are deaf."""
+    """With `poll`, changes are not reported, and `deaf` has a reason."""
     events = FileEvents(poll=True)
     events.follow([folder(place)])
     (place / "file").touch()
@@ -115,7 +115,7 @@ def test_polling_listens_to_nothing(place: Path) -> None:
 
 
 def test_a_network_folder_is_not_listened_to(place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder on a network file system makes the events deaf; changes of local folders are reported."""
+    """A folder on a network file system is reported in `deaf`; changes in local folders are reported."""
     other = tmp_path / "network"
     other.mkdir()
 

@@ -20,7 +20,7 @@ NUMBER = "11111111-0000-4000-8000-00000000000"
 
 
 class ScriptedEvents:
-    """Events that a test sets; by default none arrive."""
+    """Events set by a test; by default, no events arrive."""
 
     def __init__(self) -> None:
         self.deaf = ""
@@ -132,8 +132,8 @@ def test_a_new_folder_is_searched(world: World) -> None:
     assert world.after(0.1) == ["new?"]
 
 
-def test_a_new_file_waits_for_no_full_scan(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If a full scan takes seconds, a file in a new folder is ingested at once all the same."""
+def test_a_new_file_does_not_wait_for_a_full_scan(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file in a new folder is ingested immediately, even if a full scan takes seconds."""
     scan = TranscriptScan.all
 
     def slow(self: TranscriptScan) -> object:
@@ -183,7 +183,7 @@ def test_lost_events_cause_a_full_scan(world: World) -> None:
 
 
 def test_a_recreated_folder_is_followed_again(world: World) -> None:
-    """A folder that was deleted and made again is scanned and followed within one scan interval."""
+    """A recreated folder is scanned and followed within one scan interval."""
     world.write("one")
     world.settle()
     world.projects.rename(world.projects.with_name("moved"))

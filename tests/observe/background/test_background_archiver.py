@@ -325,7 +325,7 @@ def test_a_name_in_another_encoding_is_no_delay(projects: Path, place: Home) -> 
 
 @pytest.fixture
 def busy(place: Home) -> Iterator[Store]:
-    """Simulate another process of Palaver."""
+    """Open the store as another process of Palaver would."""
     place.make()
     with Store.create(place.database) as store:
         yield store

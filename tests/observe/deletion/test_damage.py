@@ -1,4 +1,4 @@
-"""Damaged copies block neither other deletions nor ingest runs."""
+"""Damaged copies do not block other deletions or ingest runs."""
 
 # pyright: reportPrivateUsage=false
 
@@ -202,8 +202,8 @@ def test_an_erasure_reports_only_its_own_problems(history: History) -> None:
         assert deleter.erase(number) == erasure.ErasureResult(done=True)
 
 
-def test_an_unfinished_erasure_names_the_copy(history: History) -> None:
-    """The problem says what to do."""
+def test_an_unfinished_erasure_lists_the_copy(history: History) -> None:
+    """The problem includes a remedy."""
     with Store.open(history.home.database) as store:
         [key] = [each.key for each in store.exchanges.outlines()][:1]
     history.append(talk("more"), at=7)

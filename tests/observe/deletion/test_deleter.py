@@ -279,7 +279,7 @@ def test_deleting_a_memory_reinstates_the_one_it_superseded(root: Path, erase: b
 
 
 def test_undo_does_not_duplicate_a_memory(root: Path) -> None:
-    """A memory whose content was stored again stays archived and is named."""
+    """A memory with content that was stored again stays archived and is reported."""
     home = Home(root / "home")
     outcome = deleted(home, DeletionRequest((GONE,)))
     [gone] = outcome.preview.memories
@@ -337,7 +337,7 @@ def test_protected_memories_are_deleted_only_by_force(root: Path) -> None:
 
 
 def erased(root: Path, home: Home, at: int) -> subprocess.CompletedProcess[str]:
-    """Erase the session in a home of its own, in a process that is killed at a step unless that is 0."""
+    """Erase the session in a separate home, in a process that is killed at a step unless the step is 0."""
     shutil.rmtree(home.root, ignore_errors=True)
     shutil.copytree((root / "projects").resolve().parent / "before", home.root)
     return fuse.run(WORKER, "fused", root, GONE, at, home.root.name)
@@ -361,7 +361,7 @@ def test_a_killed_erasure_is_finished_by_the_next_ingest(root: Path) -> None:
 
 
 def test_a_concurrent_search_never_fails(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another process gets answers during an erasure, and soon none with erased content."""
+    """Searches in another process succeed during an erasure, and soon return no erased content."""
     monkeypatch.setattr(erasure, "_READERS", 200.0)  # a search on a busy machine takes long
     home = Home(root / "home")
     watcher = subprocess.Popen(

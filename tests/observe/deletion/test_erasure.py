@@ -38,7 +38,7 @@ def test_an_unreadable_file_fails_the_check(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_a_long_undo_is_complete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It has no time budget."""
+    """An undo has no time budget."""
     with History(tmp_path) as history:
         history.write(talk("one"), at=1)
         history.write(talk("two", session=FORK), FORK, at=2)

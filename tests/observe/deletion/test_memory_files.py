@@ -32,7 +32,7 @@ class Project:
         return held.id, Path(held.memory.path)
 
     def recalled(self, query: str) -> list[str]:
-        """Return what a query recalls after the files were scanned."""
+        """Return the results of a query after a scan of the files."""
         mnemonics = self.opened()
         found = [match.stored.memory.content for match in mnemonics.recall(query)]
         mnemonics.close()
@@ -44,7 +44,7 @@ class Project:
             return deleter.preview(wanted)
 
     def forget(self, wanted: DeletionRequest, meanwhile: Callable[[], object] = lambda: None) -> DeletionResult:
-        """Delete what a preview showed."""
+        """Delete the previewed content."""
         with Deleter(self.home) as deleter:
             token = deleter.preview(wanted).token
             meanwhile()
@@ -59,7 +59,7 @@ def project(tmp_path: Path) -> Project:
 
 
 def test_an_erasure_deletes_memory_files(project: Project) -> None:
-    """The preview names the file, the result mentions version control, and no byte is left in the home."""
+    """The preview lists the file, the result mentions version control, and the home contains no erased byte."""
     memory, file = project.remember("Walrus migration", "The walrus migration hangs while a replica lags behind")
     _, other = project.remember("Ports", "The staging server listens on port 8443")
     wanted = DeletionRequest((memory,), erase=True)
@@ -93,7 +93,7 @@ def test_a_deletion_keeps_memory_files(project: Project) -> None:
 
 
 def test_a_file_that_was_edited_since_needs_a_new_preview(project: Project) -> None:
-    """Neither the file nor the memory is deleted."""
+    """If the file was edited, the file and the memory are kept."""
     memory, file = project.remember("Cache", "The cache is flushed by the deploy script")
     outcome = project.forget(
         DeletionRequest((memory,), erase=True), lambda: file.write_text(f"{file.read_text()}\nAnd by cron.\n")

@@ -1,4 +1,4 @@
-"""Erased sessions whose files are serialised again."""
+"""Erased sessions stay erased when their files are serialised again."""
 
 import json
 from pathlib import Path
@@ -14,7 +14,7 @@ __all__ = ["grown", "root"]  # fixtures
 
 
 def test_an_erased_session_stays_erased_when_its_file_is_serialised_again(root: Path) -> None:
-    """Other whitespace, order of keys or escapes restore neither title nor metadata."""
+    """Other whitespace, key order or escapes do not restore the title or the metadata."""
     home = Home(root / "home")
     [path] = (root / "projects").resolve().rglob(f"{GONE}.jsonl")
     before = path.read_bytes()

@@ -11,8 +11,8 @@ from palaver.observe.pipeline import Pipeline
 from ...archiver.formats.claude_code.claude_lines import replied, said, tool, written
 
 
-def test_text_of_calls_that_stay_is_no_sample(tmp_path: Path) -> None:
-    """Two sessions make the same call, whose text is in no line."""
+def test_text_of_remaining_calls_is_not_a_sample(tmp_path: Path) -> None:
+    """Two sessions make the same call, and no line contains the text of the call."""
     kept, gone = "11111111-0000-4000-8000-00000000000a", "cafe0000-0000-4000-8000-00000000000b"
     for session, word in ((kept, "kettle"), (gone, "pan")):
         place = {"sessionId": session, "cwd": "/home/demo/shop"}

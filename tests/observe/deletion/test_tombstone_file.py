@@ -110,7 +110,7 @@ def lines_of(data: bytes) -> list[bytes]:
 
 @pytest.fixture
 def history(tmp_path: Path) -> History:
-    """Two sessions, a fork of the first, and a session whose lines have neither ids nor times."""
+    """Archive two sessions, a fork of the first, and a session with lines that have no IDs or times."""
     made = History(tmp_path)
     made.store.close()
     made.write(talk("one", "secret", "three"))
@@ -273,7 +273,7 @@ def test_a_damaged_line_costs_one_deletion(tmp_path: Path) -> None:
 
 
 def test_a_deletion_fails_if_the_file_cannot_be_written(history: History) -> None:
-    """Nothing is deleted, and the error says so."""
+    """The error reports the failure, and nothing is deleted."""
     archive(history)
     (history.home.archive / f"{TOMBSTONE_FILE}.new").mkdir()
 

@@ -1,4 +1,4 @@
-"""Undo restores what a deletion removed."""
+"""Undo restores deleted content."""
 
 from pathlib import Path
 

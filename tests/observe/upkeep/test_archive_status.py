@@ -1,4 +1,4 @@
-"""The status counts what is archived and what waits for each stage."""
+"""The status counts archived content and the content that waits for each stage."""
 
 import shutil
 from pathlib import Path
@@ -27,7 +27,7 @@ def _model(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def history(tmp_path: Path) -> History:
-    """Two exchanges, of which one was learned from."""
+    """Archive two exchanges; one of them is observed."""
     made = History(tmp_path)
     first, _ = made.say("one", Said("brass kettle"), Said("copper pan"))
     made.learn(first, learned("kettle", ObservationType.DECISION), learned("steam"))
@@ -35,7 +35,7 @@ def history(tmp_path: Path) -> History:
 
 
 def test_no_archive(tmp_path: Path) -> None:
-    """Without an archive there is no status, and none is created."""
+    """A home without an archive has no status, and no archive is created."""
     with pytest.raises(StoreMissing):
         status_of(Home(tmp_path / "nothing"))
 

@@ -1,4 +1,4 @@
-"""The consistency check finds every fault by content, and repairs what can be repaired."""
+"""The consistency check finds faults by content, and repairs them where possible."""
 
 import os
 import shutil
@@ -54,7 +54,7 @@ def again(home: Home, projects: Path) -> None:
 
 
 def answers(home: Home) -> set[tuple[str, str]]:
-    """Return what search finds, memories included."""
+    """Return search results, including memories."""
     with ArchiveSearch(home) as layers:
         return {(query, hit.title) for query in QUERIES for hit in layers.find(Query((query,))).hits}
 

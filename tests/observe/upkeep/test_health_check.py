@@ -1,4 +1,4 @@
-"""The health check finds problems, names the remedy, and changes nothing."""
+"""The health check finds problems, suggests a remedy, and changes nothing."""
 
 import json
 import os
@@ -64,13 +64,13 @@ def checked(home: Home, transcripts: Callable[[Unsearched], list[Transcript]] = 
 
 
 def contents(home: Home) -> dict[str, bytes | None]:
-    """Every file; but for what SQLite keeps beside a database that is open."""
+    """Return the content of every file except SQLite's auxiliary files of an open database."""
     found = (path for path in home.root.rglob("*") if not path.name.endswith(("-wal", "-shm")))
     return {str(path): path.read_bytes() if path.is_file() else None for path in found}
 
 
 def test_a_healthy_home(home: Home) -> None:
-    """A healthy home has a fact for each part, in order, and no problem."""
+    """A healthy home has a fact for each part, in order, and no problems."""
     before = contents(home)
 
     found = checked(home)
@@ -261,7 +261,7 @@ def test_every_fault_is_a_problem(home: Home, fault: Callable[[Home], None]) -> 
 
 
 def test_copies_of_a_running_ingest_are_no_problem(home: Home) -> None:
-    """An ingest run creates copies before their rows: until it ends, a missing row is no problem."""
+    """A running ingest creates copies before rows, so missing rows are not a problem during the run."""
     copy_without_a_row(home)
 
     with Store.open(home.database) as store, store.leases.hold(ARCHIVER):
@@ -308,7 +308,7 @@ def test_an_older_schema_is_not_migrated(home: Home) -> None:
 
 
 def test_an_index_of_another_version_is_no_problem(home: Home) -> None:
-    """After an upgrade, the fact says what search uses meanwhile and which command rebuilds the index."""
+    """After an upgrade, the fact reports the index that search uses and the command that rebuilds the index."""
     outdate(home.index)
 
     found = checked(home)
@@ -390,7 +390,7 @@ def test_an_erased_file_is_no_problem(
 
 
 def test_a_running_watcher(home: Home) -> None:
-    """Work that the background archiver will do is no problem."""
+    """Pending work of a running background archiver is not a problem."""
     unobserved(home)
     stopped_rebuild(home)
     with Store.open(home.database) as store, store.leases.hold(WATCHER):
@@ -442,7 +442,7 @@ def test_a_deep_check_verifies_every_copy(home: Home) -> None:
 
 
 def test_a_deep_check_of_a_healthy_home_finds_nothing(home: Home) -> None:
-    """It counts what was verified."""
+    """A deep check reports the number of verified items."""
     found = diagnose(HealthContext(home, "1.2.3", nothing, off), silent)
 
     assert found.healthy

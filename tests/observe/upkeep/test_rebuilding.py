@@ -67,7 +67,7 @@ def lost(home: Home) -> None:
 
 
 def test_a_rebuilt_index_gives_the_same_answers(home: Home) -> None:
-    """The old index stays until the new one is complete."""
+    """The old index stays until the new index is complete."""
     before = answers(home)
     heard: list[str] = []
 
@@ -112,7 +112,7 @@ def test_parsing_again_changes_nothing(home: Home) -> None:
 
 @pytest.mark.parametrize("remain", [True, False], ids=["files remain", "copies alone"])
 def test_a_lost_database_is_restored(home: Home, pristine: Path, remain: bool) -> None:
-    """Copies in both storage formats restore conversations and what rules learn from them."""
+    """Copies in both storage formats restore conversations and the observations extracted by rules."""
     before = answers(home, Mode.TEXT)
     Copy(home.archive, min(archived_names(home.archive))).decompress()
     lost(home)
@@ -181,7 +181,7 @@ def test_ids_are_reserved_in_blocks(home: Home) -> None:
 
 
 def test_an_unknown_file_is_reported(home: Home) -> None:
-    """A file from no known agent is reported and left alone; all others are read."""
+    """A file from an unknown agent is reported and ignored; all other files are read."""
     lost(home)
     strange = home.archive / "somebody" / "else.jsonl"
     strange.parent.mkdir()
@@ -211,7 +211,7 @@ def test_a_damaged_database_is_not_replaced(home: Home) -> None:
 
 @pytest.mark.usefixtures("lexical")
 def test_excluded_folders_stay_excluded(tmp_path: Path) -> None:
-    """Neither a rebuild nor a repair ingests what the settings exclude."""
+    """Rebuilds and repairs do not ingest excluded folders."""
     with History(tmp_path) as history:
         hidden = talk("hidden", project="/home/demo/secret-client")
         history.write([*talk("one"), *hidden])
