@@ -102,7 +102,7 @@ def memory_backfill_edges(
         namespace, batch_size=batch_size, limit=max_memories, after=after, dry_run=dry_run
     )
     if not dry_run:
-        # After all were tried the next call starts again, because near memories may have been stored since.
+        # Start again after the last memory, because similar memories may have been stored since.
         theo.backfilled_to[namespace] = result.attempted_to if result.processed == max_memories else 0
     return success_reply(
         {

@@ -29,7 +29,7 @@ _MESSAGE_MAX, _LINES_MAX = 400, 4
 _PASTED: Final = re.compile(
     r"""```|["“”„«»]|(?<!\w)['‘]|\*\*|https?://|<[/!\w]|\]\(   # code, quotations, emphasis, links, tags
     |^\s*(?:>|[-*+#]+\s|\d+[.)]\s|\||\[)|:\s*$               # quoted lines, lists, headings, tables, logs, labels
-    |[\u2190-\u2bff\U0001f000-\U0001faff]""",  # arrows, boxes, signs and emoji of programs
+    |[\u2190-\u2bff\U0001f000-\U0001faff]""",  # arrows, boxes, symbols and emoji of programs
     re.MULTILINE | re.VERBOSE,
 )
 """Patterns of pasted, quoted or generated text. A message with a match does not count as typed."""

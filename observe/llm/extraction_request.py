@@ -69,6 +69,6 @@ class RequestBuilder:
             digest=sha256(f"{content}:{self.extractor}".encode()).hexdigest(),
             model=self._model,
             system=self._templates.system(),
-            # An author of the transcript cannot know the digest of all of it, and so cannot close the fence.
+            # Authors of the transcript cannot know the digest of the whole text, so they cannot close the fence.
             text=self._templates.request(excerpt, content[:16], [each.title for each in known]),
         )

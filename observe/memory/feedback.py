@@ -211,5 +211,5 @@ def _promoted(stored: StoredMemory) -> StoredMemory:
 
 
 def _changed(confidence: float, change: float) -> float:
-    # Rounded, because six successes must reach 0.9 and the sum of floats is 0.8999….
+    # Round, because six successes must reach 0.9, but the sum of floats is 0.8999….
     return round(min(1.0, max(0.0, confidence + change)), 4)

@@ -94,7 +94,7 @@ class MemoryCore(Closing):
             clock: Returns the present time.
         """
         finder, redaction = MemoryFinder(store, generations, embedder), MemoryRedactor(redactor)
-        # Edits and backfills are judged by rules alone, so that they never cost money or wait for the network.
+        # Only the rules judge edits and backfills, so that they never cost money or wait for the network.
         by_rules = Contradictions(store, finder, RuleJudge(), clock)
         self.contradictions = Contradictions(store, finder, judge, clock) if judge else by_rules
         editor = MemoryEditor(store, finder, redaction, by_rules, clock)

@@ -165,7 +165,7 @@ class MemoryEditor:
         """Restore the memory to its state before the newest edit that is not undone yet."""
         undone, after = 0, stored.memory
         for event in self._store.memory_events.of(stored.key, [EventKind.EDITED]):
-            # The type stays: the memory may have become a golden rule since. So an edit of the type alone is skipped.
+            # The memory may have become a golden rule, so undo keeps its type and skips edits of the type alone.
             before = replace(parse_snapshot(event.before)[0], type=stored.memory.type)
             if before == after:
                 continue

@@ -266,7 +266,7 @@ class MemoryGraph:
     def _link(self, orphans: Sequence[StoredMemory], *, dry_run: bool) -> int:
         """Add edges from these memories to similar memories, and return the number of new edges."""
         edges = [
-            # An orphan may be the older one of a pair, so a backfill supersedes nothing.
+            # A memory without edges may be the older of a pair, so a backfill supersedes no memory.
             replace(edge, relation=Relation.CONTRADICTS, proposed=False)
             if edge.relation is Relation.SUPERSEDES
             else edge

@@ -123,7 +123,7 @@ class MemoryWriter:
         """Merge a duplicate into a stored memory inside a transaction: tags, importance, expiry and origin."""
         stored = self._load(key)
         known, importance = stored.memory, stored.memory.importance
-        if stored.state is MemoryState.ACTIVE:  # a superseded one stays at half its importance
+        if stored.state is MemoryState.ACTIVE:  # a superseded memory stays at half its importance
             importance = max(importance, memory.importance)
         ends = known.valid_until, memory.valid_until
         merged = replace(
@@ -131,7 +131,7 @@ class MemoryWriter:
             tags=tuple(dict.fromkeys([*known.tags, *memory.tags])),
             importance=importance,
             valid_until=None if None in ends else max(filter(None, ends)),
-            # The user who repeats a memory becomes its origin; nobody else raises it.
+            # A repetition by the user makes the user its origin; no other author raises the origin.
             origin=Origin.HUMAN if memory.origin is Origin.HUMAN else known.origin,
         )
         if merged == known:
@@ -155,7 +155,7 @@ class MemoryWriter:
             if edge.relation is not Relation.SUPERSEDES:
                 edges.append(self._store.memory_edges.put(edge))
                 continue
-            # A less trusted memory never replaces a more trusted one.
+            # A less trusted memory never replaces a more trusted memory.
             doubtful = edge.proposed or new.memory.origin.trust < old.memory.origin.trust
             edges.append(supersede(self._store, new, old, replace(edge, proposed=doubtful), at))
             (proposed if edges[-1].proposed else superseded).append(self._load(old.key))

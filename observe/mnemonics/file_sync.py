@@ -79,7 +79,7 @@ class FileSync:
     def sync(self) -> None:
         """Read the files that were edited, moved, added or deleted since the last synchronization by any process."""
         if self._steps():
-            # Whoever has the lease for so long reads the same files.
+            # A process that holds the lease for this long reads the same files.
             with suppress(LeaseHeld), self._store.leases.hold(LEASE, PATIENCE):
                 self.sync_leased()
 
@@ -152,7 +152,7 @@ class FileSync:
         for place, stamp in listing.files.items():
             known = self._cache.get(place)
             if known is None or known[0] != stamp:
-                # A recent edit may be followed by another one with the same stamp, so the file is read again.
+                # A second edit may have the same modification time as a recent edit, so read the file again.
                 settled = time.time_ns() - stamp[0] > _RECENT
                 known = (stamp if settled else ()), self._read(place)
                 self._cache[place] = known
