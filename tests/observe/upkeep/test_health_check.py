@@ -308,7 +308,7 @@ def test_an_older_schema_is_not_migrated(home: Home) -> None:
 
 
 def test_an_index_of_another_version_is_no_problem(home: Home) -> None:
-    """After an upgrade, the fact reports the index that search uses and the command that rebuilds the index."""
+    """After an upgrade, the fact reports the outdated index and the command that rebuilds it."""
     outdate(home.index)
 
     found = checked(home)
