@@ -857,7 +857,7 @@ def test_the_packaged_model_can_be_restored(home: Path) -> None:
     packaged = palaver("model")
 
     assert another.stdout == "another\n"
-    assert (used.exit_code, "384 numbers" in used.stdout) == (0, True)
+    assert (used.exit_code, "384 dimensions" in used.stdout) == (0, True)
     assert packaged.stdout == "all-MiniLM-L6-v2-int8 (packaged)\n"
     assert config.read_text() == "# mine\n"
 
