@@ -146,7 +146,7 @@ def _lines(
         return path, first, end
     [hit] = conversation.index.details([path])
     if not has_transcript(hit):
-        raise InvalidInput(f"{hit.id} is no conversation", hint="get_observations has all of it.")
+        raise InvalidInput(f"{hit.id} is not a conversation", hint="get_observations returns its full text.")
     return (hit.path, hit.start_line, hit.end_line) if start is end is None else (hit.path, first, end)
 
 

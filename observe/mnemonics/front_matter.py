@@ -97,7 +97,7 @@ def _values(front: str) -> dict[str, yaml.Node]:
     if root is None:
         return {}
     if not isinstance(root, yaml.MappingNode):
-        raise YamlInvalid("the front matter is no mapping of keys to values")
+        raise YamlInvalid("the front matter is not a mapping of keys to values")
     pairs = [(key.value, value) for key, value in root.value if isinstance(key, yaml.ScalarNode)]
     if len({key for key, _ in pairs}) < len(pairs):
         raise YamlInvalid("the front matter has a duplicate key")
@@ -109,7 +109,7 @@ def _scalar(values: dict[str, yaml.Node], key: str) -> str:
     if value is None:
         return ""
     if not isinstance(value, yaml.ScalarNode):
-        raise YamlInvalid(f"{key} is no single value")
+        raise YamlInvalid(f"{key} is not a single value")
     return str(value.value).strip()
 
 
@@ -118,7 +118,7 @@ def _tags(value: yaml.Node | None) -> tuple[str, ...]:
     if isinstance(value, yaml.SequenceNode):
         items = [item.value for item in value.value if isinstance(item, yaml.ScalarNode)]
         if len(items) < len(value.value):
-            raise YamlInvalid("tags is no list of words")
+            raise YamlInvalid("tags is not a list of words")
     elif isinstance(value, yaml.ScalarNode):
         items = value.value.split(",")
     else:

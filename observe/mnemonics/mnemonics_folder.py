@@ -61,7 +61,7 @@ class MnemonicsFolder:
         descriptor = os.open(self._file(path), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(descriptor, "rb") as file:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise OSError(errno.EINVAL, "it is no regular file")
+                raise OSError(errno.EINVAL, "it is not a regular file")
             return file.read(_SIZE_MAX)
 
     def create(self, path: str, data: bytes) -> bool:
@@ -182,7 +182,7 @@ def _add_file(entry: os.DirEntry[str], path: str, listing: FolderListing) -> Non
     except FileNotFoundError:
         return
     if not stat.S_ISREG(found.st_mode):
-        listing.problems[path] = "it is no regular file"
+        listing.problems[path] = "it is not a regular file"
     elif found.st_size >= _SIZE_MAX:
         listing.problems[path] = f"it is larger than {_SIZE_MAX:,} bytes"
     else:

@@ -59,9 +59,9 @@ def test_only_the_values_that_change_are_changed(before: str, after: str) -> Non
     ("front", "said"),
     [
         ("tags: [a", "invalid YAML in line 3: "),
-        ("- a\n- b", "no mapping of keys to values"),
-        ("memory_type: [a]", "memory_type is no single value"),
-        ("tags:\n  - a: b", "tags is no list of words"),
+        ("- a\n- b", "not a mapping of keys to values"),
+        ("memory_type: [a]", "memory_type is not a single value"),
+        ("tags:\n  - a: b", "tags is not a list of words"),
         ("a: 1\na: 2", "has a duplicate key"),
         ("a: *nothing", "invalid YAML in line 2: "),
         ("tags: " + "[" * 9_000, "over 128 brackets"),

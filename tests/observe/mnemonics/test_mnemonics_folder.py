@@ -70,7 +70,7 @@ def test_only_markdown_files_are_listed(tmp_path: Path) -> None:
     seen = folder.scan()
 
     assert sorted(seen.files) == ["README.md", "issue/a.md", "issue/sub/b.MD"]
-    assert sorted(seen.problems.values()) == ["it is no regular file", "its name is not UTF-8"]
+    assert sorted(seen.problems.values()) == ["it is not a regular file", "its name is not UTF-8"]
     assert seen.folders == ["issue", "issue/sub"]
 
 
