@@ -1,6 +1,7 @@
 """docs/json.md lists the fields of the JSON output. `--update-golden` rewrites its lists."""
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -62,6 +63,15 @@ def listed(heading: str, arguments: tuple[str, ...], values: dict[str, str]) -> 
     return f"## {heading}\n\n" + "".join(f"- `{name}`\n" for name in names)
 
 
+@pytest.fixture
+def readable_by_others() -> Iterator[None]:
+    """Create files that other users can read, so that `doctor` reports a problem."""
+    before = os.umask(0o022)
+    yield
+    os.umask(before)
+
+
+@pytest.mark.usefixtures("readable_by_others")
 def test_page_lists_the_fields_of_the_output(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:

@@ -224,7 +224,7 @@ def test_a_damaged_copy_is_replaced_while_its_file_exists(
     raw.copy(file, NAME)
     assert content(raw) == b"one\n" + more
     assert path.with_name(f"{path.name}.damaged").read_bytes() == broken
-    assert "kept beside" in caplog.text
+    assert "the damaged copy is kept" in caplog.text
 
 
 def test_a_damaged_copy_stays_if_the_disk_is_full(raw: RawArchive, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
