@@ -38,7 +38,7 @@ def transcripts(folder: Path) -> Path:
                         f"why is the {word} number {number}",
                         uuid=f"{word}q{number}",
                         sessionId=session,
-                        cwd=f"/work/{word}",
+                        cwd=f"/code/{word}",
                     ),
                     replied(
                         text(f"The {word} is brass {number}."),
@@ -90,7 +90,7 @@ def test_find_returns_hits_best_first(index: SearchIndex, word: str) -> None:
 def test_a_filter_never_adds_results(index: SearchIndex) -> None:
     """Filtered hits are among the unfiltered ones and satisfy the filter."""
     every = {hit.id for hit in index.find(query("brass", limit=50)).hits}
-    some = index.find(query("brass", limit=50, projects=["/work/spoon"])).hits
+    some = index.find(query("brass", limit=50, projects=["/code/spoon"])).hits
 
     assert len(every) == len(WORDS) * EXCHANGES
     assert len(some) == EXCHANGES
@@ -121,7 +121,7 @@ def test_quoted_phrases_match_literally(index: SearchIndex) -> None:
 def test_an_empty_result_is_explained(index: SearchIndex) -> None:
     """A result without hits has an explanation with the missing words and the number of hits without each filter."""
     nothing = index.find(query("zzyzx"))
-    filtered = index.find(query("kettle", projects=["/work/spoon"]))
+    filtered = index.find(query("kettle", projects=["/code/spoon"]))
 
     assert (nothing.hits, nothing.explanation is not None) == ((), True)
     assert nothing.explanation is not None
@@ -139,7 +139,7 @@ def test_grouping_returns_each_session_once(index: SearchIndex) -> None:
 
 def test_a_query_without_words_returns_the_newest(index: SearchIndex) -> None:
     """A search without words returns all events that satisfy the filters."""
-    found = index.find(Query((), Mode.TEXT, limit=50, filters=Filters(projects=("/work/teapot",))))
+    found = index.find(Query((), Mode.TEXT, limit=50, filters=Filters(projects=("/code/teapot",))))
 
     assert len(found.hits) == EXCHANGES
 
