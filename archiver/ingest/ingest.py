@@ -10,7 +10,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from ...core.conversation import UNINDEXED, Session
+from ...core.conversation import Session
 from ...core.errors import SourceUnreadable, ValueRefused
 from ...core.home import Home
 from ...core.progress import Progress, silent
@@ -33,7 +33,7 @@ from .ingest_jobs import IngestJob, JobPlanner
 from .parallel_parsing import ParallelParser, ParsedFile, ParseTask, batches
 from .parser_pool import ParserPool
 from .rereading import BUDGET, Rereading
-from .storing import StoredRecords, store_reading
+from .storing import StoredRecords, store_reading, stored_session
 from .transcripts import Transcript
 
 _COPYING_THREADS: Final = 4
@@ -219,7 +219,7 @@ class Ingest:
             parsed = file[1] if file else None
             if any(each.session.native_id == session.native_id for each in self._unstored):
                 self._store_all(report)
-            session = self._stored_session(session)
+            session = stored_session(self._store, session)
             if parsed is None:
                 parsed = parse(job.format, session, source.resume, copy, self._filters.redactor)
             if any(not each.reading.records.keys().isdisjoint(parsed.records) for each in self._unstored):
@@ -227,14 +227,6 @@ class Ingest:
             reading = SourceReader(job.format, session, source, StoredRecords(self._store), self._filters)
             reading.run(copy, parsed)
         return _Ingested(job, source, session, reading)
-
-    def _stored_session(self, session: Session) -> Session:
-        """Return the stored session, or the given session if it is new."""
-        number = self._store.sessions.find(session.agent, session.native_id)
-        session = session if number is None else self._store.sessions.load(number)
-        if self._store.sessions.is_unindexed(session.agent, session.parent_id):
-            session.links[UNINDEXED] = "yes"
-        return session
 
     def _store_all(self, report: IngestReport) -> None:
         """Store all parsed transcripts in one transaction."""

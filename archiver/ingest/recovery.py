@@ -4,7 +4,7 @@ Run an ordinary ingest first, because it knows the paths of files that agents st
 ingested with its own path in place of the path of the agent's file.
 """
 
-from ...core.conversation import UNINDEXED, Session
+from ...core.conversation import Session
 from ...core.errors import SourceUnreadable
 from ...core.progress import Progress, silent
 from ...core.report import IngestReport
@@ -12,11 +12,11 @@ from ..copies.copy_verification import copies_without_row
 from ..copies.raw import RawArchive, unreadable
 from ..files import lines
 from ..formats import TranscriptFormat
-from ..formats.registry import all_formats
+from ..formats.registry import by_agent
 from ..reading.source_reader import IngestFilters, SourceReader
 from ..redaction.transcript_redactor import TranscriptRedactor
 from ..store import Source, Store
-from .storing import StoredRecords, store_reading
+from .storing import StoredRecords, store_reading, stored_session
 
 
 class Recovery:
@@ -56,19 +56,15 @@ class Recovery:
 
     def _format(self, archived: str) -> TranscriptFormat:
         agent = archived.partition("/")[0]
-        known = next((each for each in all_formats() if each.agent == agent), None)
-        if known is None:
+        try:
+            return by_agent(agent)
+        except ValueError:
             hint = "It was left alone. Move it elsewhere if it is yours."
-            raise SourceUnreadable(self._raw.root / archived, "not from a known agent", hint=hint)
-        return known
+            raise SourceUnreadable(self._raw.root / archived, "not from a known agent", hint=hint) from None
 
     def _session(self, source: Source, known: TranscriptFormat, head: bytes) -> Session:
         session = TranscriptRedactor(self._filters.redactor).session(known.identify(source.path, head))
-        number = self._store.sessions.find(session.agent, session.native_id)
-        session = session if number is None else self._store.sessions.load(number)
-        if self._store.sessions.is_unindexed(session.agent, session.parent_id):
-            session.links[UNINDEXED] = "yes"
-        return session
+        return stored_session(self._store, session)
 
     def _modified(self, archived: str) -> int:
         """Return the modification time of a copy in ns, or 0 if it cannot be read."""

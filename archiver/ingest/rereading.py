@@ -8,7 +8,7 @@ import time
 from typing import Final
 
 from ...core.clock import now
-from ...core.conversation import UNINDEXED, ResumePoint, Session
+from ...core.conversation import ResumePoint, Session
 from ...core.errors import CopyDamaged, CopyGone, SourceUnreadable
 from ...core.progress import Progress, silent
 from ...core.report import IngestReport
@@ -18,7 +18,7 @@ from ..reading.source_reader import IngestFilters, SourceReader
 from ..redaction import VERSION
 from ..redaction.transcript_redactor import TranscriptRedactor
 from ..store import Source, Store
-from .storing import StoredRecords, store_reading
+from .storing import StoredRecords, store_reading, with_parent_mark
 
 BUDGET: Final = 20.0
 """Maximum seconds of re-reading in one ingest run; the next run continues."""
@@ -93,6 +93,4 @@ class Rereading:
         session = self._redactor.session(self._store.sessions.load(source.session))
         if session.title_rank == 0 and self._store.sources.is_first(source):
             session.title_rank = -1  # the title was cut from the first prompt; it is set again
-        if self._store.sessions.is_unindexed(session.agent, session.parent_id):
-            session.links[UNINDEXED] = "yes"
-        return session
+        return with_parent_mark(self._store, session)

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 
-from ...core.conversation import Note, Session
+from ...core.conversation import UNINDEXED, Note, Session
 from ..reading.source_reader import SourceReader, apply_title
 from ..store import Place, Source, Store
 
@@ -22,6 +22,22 @@ class StoredRecords:
         return self._store.sessions.forked_from(session, sources)
 
 
+def stored_session(store: Store, session: Session) -> Session:
+    """Return the stored session, or the given session if it is new.
+
+    A sub-session of a session that must not be indexed must not be indexed either.
+    """
+    number = store.sessions.find(session.agent, session.native_id)
+    return with_parent_mark(store, session if number is None else store.sessions.load(number))
+
+
+def with_parent_mark(store: Store, session: Session) -> Session:
+    """Return the session, marked as not to be indexed if its parent session has this mark."""
+    if store.sessions.is_unindexed(session.agent, session.parent_id):
+        session.links[UNINDEXED] = "yes"
+    return session
+
+
 def store_reading(store: Store, source: Source, session: Session, reading: SourceReader) -> bool:
     """Save a source, its session and its exchanges. Unchanged exchanges keep their keys, also in forks.
 
@@ -34,9 +50,8 @@ def store_reading(store: Store, source: Source, session: Session, reading: Sourc
     store.sources.own(number_of_source, reading.records)
     moved = store.exchanges.replace(number, number_of_source, reading.first, reading.exchanges, reading.moved)
     if not reading.first or all(each.ended != session.ended for each in reading.exchanges):
-        store.sessions.update_dates(
-            number
-        )  # what began or ended it may be there no more, as a prompt that was taken back
+        # The first or the last exchange may be gone, for example a withdrawn prompt.
+        store.sessions.update_dates(number)
     store.repetitions.record(number_of_source, reading.repetitions, replace=reading.is_whole)
     anew = {*reading.later_sources, number_of_source} if moved else {*reading.later_sources}
     if anew:

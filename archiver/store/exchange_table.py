@@ -75,7 +75,6 @@ _COLUMNS: Final = """i.key, i.session, e.source, e.ordinal, e.start_line, e.end_
     e.turns, i.at, e.ended, e.cwd, e.branch, e.tokens_in, e.tokens_out"""
 _FROM: Final = "FROM exchange e JOIN item i ON i.key = e.item"
 _UNOBSERVED: Final = f"(e.observed IS NULL OR (e.observed <> ? AND e.observed NOT LIKE '{MODEL_PREFIX}%'))"
-_TEXT: Final = Turn._fields.index("text")
 _INACTIVE: Final = b"false]"
 """Last bytes of a packed inactive turn. Searching for them takes a tenth of the time of unpacking a long exchange."""
 # A dictionary lookup is three times as fast as an enumeration call, and an archive has millions of turns.

@@ -14,6 +14,7 @@ from palaver.core.home import Home
 from palaver.core.query import Query
 from palaver.search.archive_search import ArchiveSearch
 from palaver.templates.json_output import details_json, results_json, timeline_json, transcript_json
+from palaver.templates.truncation import MIN_BUDGET
 
 from .demo import refuse_demo_only
 from .options import as_json, date_option
@@ -73,7 +74,7 @@ _FILTERS = (
 )
 _budget = click.option(
     "--budget",
-    type=click.IntRange(500),
+    type=click.IntRange(MIN_BUDGET),
     default=10_000,
     show_default=True,
     metavar="N",
