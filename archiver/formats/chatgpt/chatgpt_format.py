@@ -2,11 +2,108 @@
 
 from collections.abc import Iterator
 
-from ...files.lines import Record
+from ....core.conversation import Fact, Kind, Session, Turn
+from ...files.clipping import clean
+from ...files.lines import Line, Record
 from ..containers import ExportFormat, message_line
-from ..json_values import instant, mapping, string
+from ..json_values import first_string, instant, listing, mapping, mappings, string, whole
+from ..record_events import RecordEvents, RecordStamp, SkipReason, record_id, unknown_type
+from ..record_reader import RecordReader
+from ..rewinds import EntryTree
 from ..transcript_format import ContainerFormat
-from .chatgpt_reader import ChatGptReader
+
+_INSTRUCTIONS = {"user_editable_context", "model_editable_context", "reasoning_recap"}
+
+
+class ChatGptReader(RecordReader):
+    """Reader of one conversation, with a message per record."""
+
+    def __init__(self, session: Session, *, shorten: bool) -> None:
+        super().__init__(session, shorten=shorten)
+        self._tree = EntryTree()
+
+    def _finish(self) -> None:
+        self._released += self._tree.abandoned(partial=self._partial)
+
+    def _record(self, record: Record, line: Line) -> RecordEvents:
+        if "conversation" in record:
+            return self._header(mapping(record["conversation"]), line.number)
+        node, parent = string(record.get("id")), string(record.get("parent"))
+        message = mapping(record.get("message"))
+        self._tree.add(node, parent, partial=self._partial)
+        if not message:
+            return SkipReason.EMPTY
+        stamp = RecordStamp(line.number, instant(message.get("create_time")), record_id("", line.data))
+        events = self._message(message, stamp, node, parent)
+        if not isinstance(events, str):
+            self._tree.has_events(node, line.number)
+        return events
+
+    def _header(self, header: Record, line: int) -> RecordEvents:
+        facts = {
+            Fact.SESSION: first_string(header, "conversation_id", "id"),
+            Fact.TITLE: header.get("title"),
+            Fact.MODEL: header.get("default_model_slug"),
+        }
+        return self._facts.notes(line, facts) or SkipReason.REPEATED
+
+    def _message(self, message: Record, stamp: RecordStamp, node: str, parent: str) -> RecordEvents:
+        content, about = mapping(message.get("content")), mapping(message.get("metadata"))
+        kind, author = string(content.get("content_type")), mapping(message.get("author"))
+        role = string(author.get("role"))
+        hidden = about.get("is_visually_hidden_from_conversation") is True
+        if hidden or kind in _INSTRUCTIONS or role == "system":
+            return SkipReason.CONTEXT
+        text = clean(_text(content))
+        if role == "user":
+            text = "\n".join(filter(None, [text, *map(_attached, mappings(about.get("attachments")))]))
+        if not text:
+            return SkipReason.EMPTY
+        model = self._facts.note(stamp.line, Fact.MODEL, about.get("model_slug"))
+        match role:
+            case "user":
+                return self._prompt(text, stamp)
+            case "assistant":
+                return [*self._reply(message, kind, text, stamp, node), *model]
+            case "tool":
+                failed, tool = kind == "system_error", string(author.get("name"))
+                return [self._calls.result(stamp, parent, text, failed=failed, tool=tool)]
+            case _:
+                return unknown_type(f"role {role}")
+
+    def _reply(self, message: Record, kind: str, text: str, stamp: RecordStamp, node: str) -> list[Turn]:
+        recipient = string(message.get("recipient"))
+        if kind == "system_error":
+            return self._injected(text, stamp, failed=True)
+        if kind == "thoughts" or message.get("channel") == "analysis":
+            return stamp.said(Kind.THINKING, text)
+        if recipient not in {"", "all"}:
+            return [self._calls.call(stamp, node, recipient, text)]
+        return stamp.said(Kind.PROSE, text)
+
+
+def _text(content: Record) -> str:
+    parts = [*map(_part_text, listing(content.get("parts"))), *map(_thought, mappings(content.get("thoughts")))]
+    rest = [string(content.get(name)) for name in ("title", "url", "text", "result", "name")]
+    return "\n\n".join(filter(None, [*parts, "\n".join(filter(None, rest))]))
+
+
+def _part_text(part: object) -> str:
+    if isinstance(part, str):
+        return part
+    media = mapping(part)
+    kind = string(media.get("content_type")).removesuffix("_asset_pointer")
+    label = f"[{kind}, {whole(media.get('size_bytes')) // 1024} KB]" if kind else ""
+    return string(media.get("text")) or label
+
+
+def _thought(thought: Record) -> str:
+    return "\n".join(filter(None, [string(thought.get("summary")), string(thought.get("content"))]))
+
+
+def _attached(attachment: Record) -> str:
+    name = string(attachment.get("name"))
+    return f"[file {clean(name)}]" if name else ""
 
 
 class ChatGpt(ExportFormat):

@@ -2,11 +2,74 @@
 
 from collections.abc import Iterator
 
-from ...files.lines import Record
+from ....core.conversation import Fact, Kind, Note, Turn
+from ...files.clipping import clean
+from ...files.lines import Line, Record
 from ..containers import ExportFormat, message_line
-from ..json_values import mappings, string
+from ..json_values import first_string, instant, joined_text, mapping, mappings, string
+from ..record_events import RecordEvents, RecordStamp, SkipReason, record_id, unknown_type
+from ..record_reader import RecordReader
 from ..transcript_format import ContainerFormat
-from .claude_ai_reader import ClaudeAiReader
+
+
+class ClaudeAiReader(RecordReader):
+    """Reader of one conversation, with a message per record."""
+
+    def _record(self, record: Record, line: Line) -> RecordEvents:
+        if "conversation" in record:
+            return self._header(mapping(record["conversation"]), line.number)
+        message = mapping(record.get("message"))
+        stamp = RecordStamp(line.number, instant(message.get("created_at")), record_id("", line.data))
+        match string(message.get("sender")):
+            case "human":
+                return self._user(message, stamp) or SkipReason.EMPTY
+            case "assistant":
+                return self._assistant(message, stamp) or SkipReason.EMPTY
+            case sender:
+                return unknown_type(f"sender {sender}")
+
+    def _header(self, header: Record, line: int) -> RecordEvents:
+        facts = {
+            Fact.SESSION: header.get("uuid"),
+            Fact.TITLE: first_string(header, "name", "title"),
+            Fact.MODEL: header.get("model"),
+        }
+        return self._facts.notes(line, facts) or SkipReason.REPEATED
+
+    def _user(self, message: Record, stamp: RecordStamp) -> list[Turn | Note]:
+        """Return the prompt with the names of attached files; the text of the files is injected content."""
+        added = [each for name in ("attachments", "files") for each in mappings(message.get(name))]
+        names = dict.fromkeys(f"[file {clean(string(each.get('file_name')))}]" for each in added)
+        asked = "\n".join(filter(None, [_text(message), *names]))
+        self._calls.clear()
+        events = self._prompt(asked, stamp) if asked else []
+        for each in added:
+            events += self._injected(string(each.get("extracted_content")), stamp)
+        return events
+
+    def _assistant(self, message: Record, stamp: RecordStamp) -> list[Turn]:
+        turns = [turn for block in mappings(message.get("content")) for turn in self._block(block, stamp)]
+        return turns or stamp.said(Kind.PROSE, _text(message), stamp.record)
+
+    def _block(self, block: Record, stamp: RecordStamp) -> list[Turn]:
+        kind, name = string(block.get("type")), string(block.get("name"))
+        if kind == "tool_use":
+            call = string(block.get("id")) or name
+            return [self._calls.call(stamp, call, name, block.get("input"), group=stamp.record)]
+        if kind == "tool_result":
+            call, text = string(block.get("tool_use_id")) or name, joined_text(block.get("content"), _block_text)
+            return [self._calls.result(stamp, call, text, failed=block.get("is_error") is True, tool=name)]
+        said_as = Kind.THINKING if kind == "thinking" else Kind.PROSE
+        return stamp.said(said_as, first_string(block, "thinking", "text"), stamp.record)
+
+
+def _text(message: Record) -> str:
+    """Return the text of a message's content; older exports store the text in a separate field."""
+    return clean(joined_text(message.get("content"), _block_text)) or clean(string(message.get("text")))
+
+
+def _block_text(block: Record) -> str:
+    return string(block.get("text"))
 
 
 class ClaudeAi(ExportFormat):

@@ -1,16 +1,161 @@
-"""Locations and recognition of the sessions of GitHub Copilot CLI."""
+"""Sessions of GitHub Copilot CLI."""
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
-from ....core.conversation import Session
-from ...files.lines import Record, head_records
+from ....core.conversation import Fact, Kind, Note, Session, Speaker, Turn
+from ...files.clipping import clean
+from ...files.lines import Line, Record, head_records
 from ..folder_format import FolderFormat
-from ..json_values import mapping, string
+from ..json_values import first_string, instant, listing, mapping, mappings, string, total
+from ..record_events import RecordEvents, RecordStamp, SkipReason, record_id, unknown_type, usage
+from ..record_reader import RecordReader
+from ..repetitions import Repetitions
 from ..transcript_format import TranscriptFormat
-from .copilot_reader import CopilotReader
 
 _EVENTS = "events.jsonl"
+_SKIPPED_FAMILIES = {
+    "hook": SkipReason.HOOK_OUTPUT,
+    "permission": SkipReason.BOOKKEEPING,
+    "session": SkipReason.BOOKKEEPING,
+    "subagent": SkipReason.BOOKKEEPING,
+}
+_SKIPPED_TYPES = {
+    "assistant.turn_start": SkipReason.BOOKKEEPING,
+    "assistant.turn_end": SkipReason.BOOKKEEPING,
+    "assistant.usage": SkipReason.BOOKKEEPING,
+    "system.message": SkipReason.CONTEXT,
+    "tool.execution_partial_result": SkipReason.REPEATED,
+    "tool.execution_progress": SkipReason.REPEATED,
+}
+
+
+class CopilotReader(RecordReader):
+    """Reader of one session. A tool call is recorded twice: in the assistant's message and as a separate event."""
+
+    title_rank = 2
+
+    def __init__(self, session: Session, *, shorten: bool) -> None:
+        super().__init__(session, shorten=shorten)
+        self._repetitions = Repetitions(self._released)
+        self._handlers: dict[str, Callable[[Record, RecordStamp], RecordEvents]] = {
+            "session.start": self._started,
+            "session.resume": self._started,
+            "session.context_changed": self._moved,
+            "session.model_change": self._model,
+            "session.title_changed": self._title,
+            "session.compaction_complete": self._compaction,
+            "session.error": self._notice,
+            "session.shutdown": self._shutdown,
+            "user.message": self._user,
+            "assistant.message": self._assistant,
+            "assistant.reasoning": self._reasoning,
+            "tool.execution_start": self._call_event,
+            "tool.execution_complete": self._result,
+            "tool.user_requested": self._call_event,
+            "skill.invoked": self._skill,
+            "system.notification": self._notification,
+            "abort": self._notice,
+        }
+
+    def _finish(self) -> None:
+        self._repetitions.settle()
+
+    def _record(self, record: Record, line: Line) -> RecordEvents:
+        kind = string(record.get("type"))
+        handler = self._handlers.get(kind)
+        if handler is None:
+            known = _SKIPPED_TYPES.get(kind) or _SKIPPED_FAMILIES.get(kind.partition(".")[0])
+            return known or unknown_type(kind)
+        named = record_id(string(record.get("id")), line.data)
+        return handler(mapping(record.get("data")), RecordStamp(line.number, instant(record.get("timestamp")), named))
+
+    def _started(self, data: Record, stamp: RecordStamp) -> RecordEvents:
+        facts = {
+            Fact.SESSION: data.get("sessionId"),
+            Fact.VERSION: data.get("copilotVersion"),
+            Fact.MODEL: data.get("selectedModel"),
+        }
+        return [
+            *self._facts.notes(stamp.line, facts),
+            *self._place(mapping(data.get("context")), stamp),
+        ] or SkipReason.REPEATED
+
+    def _moved(self, data: Record, stamp: RecordStamp) -> RecordEvents:
+        return self._place(data, stamp) or SkipReason.REPEATED
+
+    def _place(self, context: Record, stamp: RecordStamp) -> list[Note]:
+        return self._facts.notes(stamp.line, {Fact.CWD: context.get("cwd"), Fact.BRANCH: context.get("branch")})
+
+    def _model(self, data: Record, stamp: RecordStamp) -> RecordEvents:
+        return self._facts.note(stamp.line, Fact.MODEL, data.get("newModel")) or SkipReason.REPEATED
+
+    def _title(self, data: Record, stamp: RecordStamp) -> RecordEvents:
+        return self._facts.note(stamp.line, Fact.TITLE, data.get("title")) or SkipReason.REPEATED
+
+    def _compaction(self, data: Record, stamp: RecordStamp) -> RecordEvents:
+        return self._compacted(data.get("summaryContent"), stamp)
+
+    def _shutdown(self, data: Record, stamp: RecordStamp) -> RecordEvents:
+        """Return notes of the session's changed files and token usage."""
+        used = [mapping(mapping(each).get("usage")) for each in mapping(data.get("modelMetrics")).values()]
+        tokens_in, tokens_out = (sum(total(each, name) for each in used) for name in ("inputTokens", "outputTokens"))
+        named = listing(mapping(data.get("codeChanges")).get("filesModified"))
+        paths = tuple(clean(path) for path in map(string, named) if path)
+        changed = f"Changed: {', '.join(paths)}"
+        turns = [stamp.turn(Speaker.HOST, Kind.INJECTED, changed, writes=paths)] if paths else []
+        value = usage(stamp.record, tokens_in, tokens_out)
+        return [*turns, *self._facts.note(stamp.line, Fact.USAGE, value)] or SkipReason.BOOKKEEPING
+
+    def _user(self, data: Record, stamp: RecordStamp) -> RecordEvents:
+        names = [first_string(each, "path", "displayName") for each in mappings(data.get("attachments"))]
+        text = "\n".join([clean(string(data.get("content"))), *(f"[{clean(name)}]" for name in names if name)]).strip()
+        if not text:
+            return SkipReason.EMPTY
+        if data.get("isAutopilotContinuation") is True or data.get("source") not in (None, "", "user"):
+            return self._injected(text, stamp)
+        self._repetitions.settle()
+        return self._prompt(text, stamp)
+
+    def _assistant(self, data: Record, stamp: RecordStamp) -> RecordEvents:
+        group, thought = string(data.get("messageId")), clean(string(data.get("reasoningText")))
+        if thought:
+            self._repetitions.record(f"thought {thought}")
+        turns: list[Turn] = [
+            *stamp.said(Kind.THINKING, thought, group),
+            *stamp.said(Kind.PROSE, string(data.get("content")), group),
+        ]
+        for request in mappings(data.get("toolRequests")):
+            call, tool = string(request.get("toolCallId")), string(request.get("name"))
+            self._repetitions.record(call)
+            turns.append(self._calls.call(stamp, call, tool, request.get("arguments"), group=group))
+        return [*turns, *self._facts.note(stamp.line, Fact.MODEL, data.get("model"))] or SkipReason.EMPTY
+
+    def _reasoning(self, data: Record, stamp: RecordStamp) -> RecordEvents:
+        turns = stamp.said(Kind.THINKING, string(data.get("content")))
+        return self._repetitions.hold(f"thought {clean(string(data.get('content')))}", turns, alone=self._alone)
+
+    def _call_event(self, data: Record, stamp: RecordStamp) -> RecordEvents:
+        call, tool = string(data.get("toolCallId")), string(data.get("toolName"))
+        turn = self._calls.call(stamp, call, tool, data.get("arguments"))
+        return self._repetitions.hold(call, [turn], alone=self._alone)
+
+    def _result(self, data: Record, stamp: RecordStamp) -> RecordEvents:
+        text = first_string(mapping(data.get("result")), "content", "detailedContent")
+        text = text or string(mapping(data.get("error")).get("message"))
+        return [self._calls.result(stamp, string(data.get("toolCallId")), text, failed=data.get("success") is False)]
+
+    def _skill(self, data: Record, stamp: RecordStamp) -> RecordEvents:
+        named = (string(data.get("name")), string(data.get("path")))
+        return self._injected(f"Skill: {' '.join(filter(None, named))}", stamp)
+
+    def _notification(self, data: Record, stamp: RecordStamp) -> RecordEvents:
+        return self._injected(string(data.get("content")), stamp) or SkipReason.EMPTY
+
+    def _notice(self, data: Record, stamp: RecordStamp) -> RecordEvents:
+        text = string(data.get("message")) or f"Aborted: {string(data.get('reason')) or 'no reason given'}"
+        return self._injected(text, stamp, failed=True) or SkipReason.EMPTY
 
 
 class Copilot(FolderFormat):

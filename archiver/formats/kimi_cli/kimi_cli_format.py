@@ -1,19 +1,133 @@
-"""Locations and recognition of the sessions of Kimi CLI."""
+"""Sessions of Kimi CLI: event journals and, from older versions, contexts."""
 
 import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from ....core.conversation import Session, SessionKind
-from ...files.lines import Record
+from ....core.conversation import Fact, Kind, Session, SessionKind, Turn
+from ...files.clipping import clean
+from ...files.lines import Line, Record
 from ..folder_format import FolderFormat
-from ..json_values import mapping, string
-from ..kimi_shared import session_folder
+from ..json_values import instant, mapping, mappings, string
+from ..kimi_shared import is_envelope, session_folder, step_usage, text_of
+from ..record_events import RecordEvents, RecordStamp, SkipReason, record_id, unknown_type
+from ..record_reader import RecordReader
 from ..transcript_format import TranscriptFormat
-from .kimi_cli_reader import KimiCliReader
 
 _WIRE, _CONTEXT = "wire.jsonl", "context.jsonl"
 _SUBAGENTS = "subagents"
 _ROLES = {"_system_prompt", "_checkpoint", "_usage"}
+_SKIPPED = {
+    **dict.fromkeys(
+        (
+            "ApprovalRequest", "ApprovalRequestResolved", "ApprovalResponse", "CompactionBegin", "HookRequest",
+            "HookResolved", "HookTriggered", "MCPLoadingBegin", "MCPLoadingEnd", "MCPStatusSnapshot", "Notification",
+            "PlanDisplay", "QuestionRequest", "QuestionResponse", "StatusUpdate", "StepBegin", "StepInterrupted",
+            "StepRetry", "TurnEnd", "role/_checkpoint", "role/_usage", "metadata",
+        ),
+        SkipReason.BOOKKEEPING,
+    ),
+    "role/_system_prompt": SkipReason.CONTEXT,
+    "role/system": SkipReason.CONTEXT,
+    # A sub-agent has its own journal.
+    "SubagentEvent": SkipReason.REPEATED,
+    "ToolCallPart": SkipReason.REPEATED,
+}  # fmt: skip
+
+
+class KimiCliReader(RecordReader):
+    """Reader of one journal or one context."""
+
+    def __init__(self, session: Session, *, shorten: bool) -> None:
+        super().__init__(session, shorten=shorten)
+        self._handlers: dict[str, Callable[[Record, RecordStamp], RecordEvents]] = {
+            "TurnBegin": self._turn,
+            "SteerInput": self._turn,
+            "ContentPart": self._part,
+            "ToolCall": self._call_event,
+            "ToolResult": self._result_event,
+            "StatusUpdate": self._usage,
+            "CompactionEnd": self._compaction,
+            "role/user": self._user,
+            "role/assistant": self._assistant,
+            "role/tool": self._result,
+        }
+
+    def _record(self, record: Record, line: Line) -> RecordEvents:
+        message = mapping(record.get("message"))
+        if "role" in record:
+            kind, content = f"role/{string(record.get('role'))}", record
+        else:
+            kind, content = string(message.get("type")) or string(record.get("type")), mapping(message.get("payload"))
+        handler = self._handlers.get(kind)
+        if handler is None:
+            return _SKIPPED.get(kind) or unknown_type(kind)
+        # A context has no fields that distinguish a message from an equal message in another session.
+        named = record_id("", line.data) if "timestamp" in record else ""
+        stamp = RecordStamp(line.number, instant(record.get("timestamp")), named)
+        return handler(content, stamp) or _SKIPPED.get(kind, SkipReason.EMPTY)
+
+    # Events of a journal
+
+    def _turn(self, payload: Record, stamp: RecordStamp) -> RecordEvents:
+        return self._asked(payload.get("user_input"), stamp)
+
+    def _part(self, payload: Record, stamp: RecordStamp) -> RecordEvents:
+        return self._said([payload], stamp)
+
+    def _call_event(self, payload: Record, stamp: RecordStamp) -> RecordEvents:
+        return [self._call(payload, stamp)]
+
+    def _result_event(self, payload: Record, stamp: RecordStamp) -> RecordEvents:
+        value = mapping(payload.get("return_value")) or mapping(payload.get("result"))
+        text = text_of(value.get("output")) or string(value.get("message"))
+        failed = value.get("is_error") is True
+        return [self._calls.result(stamp, string(payload.get("tool_call_id")), text, failed=failed)]
+
+    def _usage(self, payload: Record, stamp: RecordStamp) -> RecordEvents:
+        step = string(payload.get("message_id")) or stamp.record
+        return self._facts.note(stamp.line, Fact.USAGE, step_usage(step, mapping(payload.get("token_usage"))))
+
+    def _compaction(self, payload: Record, stamp: RecordStamp) -> RecordEvents:
+        return self._compacted(payload.get("summary"), stamp)
+
+    # Messages of a context
+
+    def _user(self, message: Record, stamp: RecordStamp) -> RecordEvents:
+        return self._asked(message.get("content"), stamp)
+
+    def _assistant(self, message: Record, stamp: RecordStamp) -> RecordEvents:
+        content = message.get("content")
+        parts = [{"type": "text", "text": content}] if isinstance(content, str) else mappings(content)
+        calls = [self._call(call, stamp) for call in mappings(message.get("tool_calls"))]
+        return [*self._said(parts, stamp), *calls] or SkipReason.EMPTY
+
+    def _result(self, message: Record, stamp: RecordStamp) -> RecordEvents:
+        text = clean(text_of(message.get("content")))
+        failed = text.startswith("<system>ERROR")
+        return [self._calls.result(stamp, string(message.get("tool_call_id")), text, failed=failed)]
+
+    # Shared by journals and contexts
+
+    def _asked(self, content: object, stamp: RecordStamp) -> RecordEvents:
+        text = clean(text_of(content))
+        if not text:
+            return SkipReason.EMPTY
+        return self._injected(text, stamp) if is_envelope(text) else self._prompt(text, stamp)
+
+    def _said(self, parts: Sequence[Record], stamp: RecordStamp) -> list[Turn]:
+        return [turn for part in parts for turn in _part_turns(part, stamp)]
+
+    def _call(self, call: Record, stamp: RecordStamp) -> Turn:
+        function = mapping(call.get("function"))
+        tool, arguments = string(function.get("name")), function.get("arguments")
+        return self._calls.call(stamp, string(call.get("id")), tool, arguments)
+
+
+def _part_turns(part: Record, stamp: RecordStamp) -> list[Turn]:
+    if part.get("think"):
+        return stamp.said(Kind.THINKING, string(part.get("think")))
+    return stamp.said(Kind.PROSE, text_of(part))
 
 
 class KimiCli(FolderFormat):

@@ -1,18 +1,135 @@
-"""Locations and recognition of the sessions of Kimi Code."""
+"""Sessions of Kimi Code.
 
+Kimi Code records a prompt twice: when it is sent, and when it enters the model's context. The reader uses the first
+record.
+"""
+
+import re
+from collections.abc import Callable
 from pathlib import Path
 
-from ....core.conversation import Session, SessionKind
-from ...files.lines import Record
+from ....core.conversation import Fact, Kind, Session, SessionKind
+from ...files.clipping import clean
+from ...files.lines import Line, Record
 from ..folder_format import FolderFormat
-from ..json_values import string
-from ..kimi_shared import session_folder
+from ..json_values import instant, mapping, string, whole
+from ..kimi_shared import is_envelope, session_folder, step_usage, text_of
+from ..record_events import RecordEvents, RecordStamp, SkipReason, record_id, unknown_type
+from ..record_reader import RecordReader
+from ..repetitions import PromptCopies
+from ..rewinds import PromptCount
 from ..transcript_format import TranscriptFormat
-from .kimi_code_reader import KimiCodeReader
 
 _WIRE = "wire.jsonl"
 _AGENTS, _MAIN = "agents", "main"
 _OWN = {"context.append_message", "context.append_loop_event", "context.apply_compaction", "context.undo"}
+_SENT, _IN_CONTEXT = "sent", "in context"
+_USER = ("user", "")
+_FAILED = re.compile(r"Command failed with exit code: \d+\.?\s*$")
+_SKIPPED = {
+    **dict.fromkeys(("llm.request", "llm.tools_snapshot", "plugin.session_start", "profile.bind"), SkipReason.CONTEXT),
+    **dict.fromkeys(
+        (
+            "config.update", "full_compaction.begin", "full_compaction.complete", "loop/step.begin", "loop/step.end",
+            "metadata", "permission.record_approval_result", "permission.set_mode", "plan_mode.enter",
+            "plan_mode.exit", "runtime.set_binding", "token_counting.measured", "token_counting.turn_recorded",
+            "tools.set_active_tools", "turn.cancel", "turn.ended", "usage.record",
+        ),
+        SkipReason.BOOKKEEPING,
+    ),
+}  # fmt: skip
+
+
+class KimiCodeReader(RecordReader):
+    """Reader of the journal of one agent in a session."""
+
+    def __init__(self, session: Session, *, shorten: bool) -> None:
+        super().__init__(session, shorten=shorten)
+        self._copies = PromptCopies()
+        self._prompts = PromptCount()
+        self._handlers: dict[str, Callable[[Record, RecordStamp], RecordEvents]] = {
+            "config.update": self._config,
+            "profile.bind": self._profile,
+            "turn.prompt": self._sent,
+            "turn.steer": self._sent,
+            "context.append_message": self._in_context,
+            "context.apply_compaction": self._compaction,
+            "context.undo": self._undone,
+            "loop/content.part": self._part,
+            "loop/tool.call": self._call,
+            "loop/tool.result": self._result,
+            "loop/step.end": self._usage,
+        }
+
+    def _record(self, record: Record, line: Line) -> RecordEvents:
+        kind, content = string(record.get("type")), record
+        if kind == "context.append_loop_event":
+            content = mapping(record.get("event"))
+            kind = f"loop/{string(content.get('type'))}"
+        handler = self._handlers.get(kind)
+        if handler is None:
+            return _SKIPPED.get(kind) or unknown_type(kind)
+        # Each session numbers its tool calls from the start, so only a digest of the line is unique.
+        stamp = RecordStamp(line.number, instant(record.get("time")), record_id("", line.data))
+        return handler(content, stamp) or _SKIPPED.get(kind) or SkipReason.EMPTY
+
+    def _config(self, record: Record, stamp: RecordStamp) -> RecordEvents:
+        return self._facts.notes(stamp.line, {Fact.CWD: record.get("cwd"), Fact.MODEL: record.get("modelAlias")})
+
+    def _profile(self, record: Record, stamp: RecordStamp) -> RecordEvents:
+        disclosed = mapping(record.get("environmentDisclosure"))
+        return self._facts.notes(stamp.line, {Fact.CWD: disclosed.get("cwd"), Fact.MODEL: record.get("modelAlias")})
+
+    def _usage(self, event: Record, stamp: RecordStamp) -> RecordEvents:
+        step = string(event.get("uuid")) or stamp.record
+        return self._facts.note(stamp.line, Fact.USAGE, step_usage(step, mapping(event.get("usage"))))
+
+    def _sent(self, record: Record, stamp: RecordStamp) -> RecordEvents:
+        return self._user(_SENT, _IN_CONTEXT, record.get("input"), record, stamp)
+
+    def _in_context(self, record: Record, stamp: RecordStamp) -> RecordEvents:
+        message = mapping(record.get("message"))
+        if message.get("role") != "user":
+            return unknown_type(f"message/{string(message.get('role'))}")
+        return self._user(_IN_CONTEXT, _SENT, message.get("content"), message, stamp)
+
+    def _user(self, place: str, other: str, content: object, about: Record, stamp: RecordStamp) -> RecordEvents:
+        text = clean(text_of(content))
+        if not text:
+            return SkipReason.EMPTY
+        if self._copies.take(text, place=other):
+            return SkipReason.REPEATED
+        by_parent = self._is_subagent
+        by_user = string(mapping(about.get("origin")).get("kind")) in _USER
+        if is_envelope(text) or not (by_user or by_parent):
+            self._copies.add(text, place=place)
+            return self._injected(text, stamp)
+        self._copies.clear()
+        self._copies.add(text, place=place)
+        self._prompts.add(stamp.line)
+        return self._prompt(text, stamp)
+
+    def _compaction(self, record: Record, stamp: RecordStamp) -> RecordEvents:
+        return self._compacted(record.get("summary"), stamp)
+
+    def _undone(self, record: Record, stamp: RecordStamp) -> RecordEvents:
+        count = whole(record.get("count"))
+        return self._prompts.take_back(stamp.line, count, partial=self._partial) or SkipReason.BOOKKEEPING
+
+    def _part(self, event: Record, stamp: RecordStamp) -> RecordEvents:
+        part, group = mapping(event.get("part")), string(event.get("stepUuid"))
+        thought = stamp.said(Kind.THINKING, string(part.get("think")), group)
+        return thought or stamp.said(Kind.PROSE, text_of(part), group) or SkipReason.EMPTY
+
+    def _call(self, event: Record, stamp: RecordStamp) -> RecordEvents:
+        call, tool = string(event.get("toolCallId")), string(event.get("name"))
+        return [self._calls.call(stamp, call, tool, event.get("args"), group=string(event.get("stepUuid")))]
+
+    def _result(self, event: Record, stamp: RecordStamp) -> RecordEvents:
+        result = mapping(event.get("result"))
+        text = text_of(result.get("output")) or text_of(result.get("error")) or string(result.get("message"))
+        failed = result.get("isError") is True or "error" in result or _FAILED.search(text) is not None
+        return [self._calls.result(stamp, string(event.get("toolCallId")), text, failed=failed)]
 
 
 class KimiCode(FolderFormat):

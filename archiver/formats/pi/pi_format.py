@@ -1,14 +1,138 @@
-"""Locations and recognition of the sessions of pi."""
+"""Sessions of pi, of every version."""
 
 import re
-from pathlib import Path
+from collections.abc import Callable
+from pathlib import Path, PurePath
 
-from ....core.conversation import Session
-from ...files.lines import Record, head_records
+from ....core.conversation import Fact, Kind, Session, Speaker, Turn
+from ...files.clipping import clean
+from ...files.lines import Line, Record, head_records
 from ..folder_format import FolderFormat
-from ..json_values import string
+from ..json_values import instant, joined_text, mapping, mappings, media_label, string, total
+from ..record_events import RecordEvents, RecordStamp, SkipReason, record_id, unknown_type, usage
+from ..record_reader import RecordReader
+from ..rewinds import EntryTree
+from ..tool_calls import UNKNOWN_CALL, result_text
 from ..transcript_format import TranscriptFormat
-from .pi_reader import PiReader
+
+_SKIPPED_TYPES = {"custom", "label", "thinking_level_change"}
+_SKILL = re.compile(r'<skill name="([^"]+)" location="[^"]*">\n.*?\n</skill>(?:\n\n(.*))?', re.DOTALL)
+
+
+class PiReader(RecordReader):
+    """Reader of one session. Entries form a tree; the branch with the last entry is the active branch."""
+
+    def __init__(self, session: Session, *, shorten: bool) -> None:
+        super().__init__(session, shorten=shorten)
+        self._tree = EntryTree()
+        self._handlers: dict[str, Callable[[Record, RecordStamp], RecordEvents]] = {
+            "session": self._header,
+            "session_info": self._title,
+            "model_change": self._model,
+            "compaction": self._compaction,
+            "branch_summary": self._branch_summary,
+            "custom_message": self._custom,
+            "message/user": self._user,
+            "message/assistant": self._assistant,
+            "message/toolResult": self._result,
+            "message/bashExecution": self._user_command,
+            "message/custom": self._custom,
+            "message/hookMessage": self._custom,
+            "message/compactionSummary": self._compaction,
+            "message/branchSummary": self._branch_summary,
+        }
+
+    def _finish(self) -> None:
+        self._released += self._tree.abandoned(partial=self._partial)
+
+    def _record(self, record: Record, line: Line) -> RecordEvents:
+        kind, message = string(record.get("type")), mapping(record.get("message"))
+        entry, written = string(record.get("id")), record.get("timestamp")
+        if kind != "session":
+            self._tree.add(entry, string(record.get("parentId")), partial=self._partial)
+        key = f"message/{message.get('role')}" if kind == "message" else kind
+        handler = self._handlers.get(key)
+        if handler is None:
+            return SkipReason.BOOKKEEPING if kind in _SKIPPED_TYPES else unknown_type(key)
+        # The ID of an entry is unique only within its file. A fork copies the ID and the time of an entry.
+        named = f"{entry}@{written}" if entry and written else record_id("", line.data)
+        stamp = RecordStamp(line.number, instant(written), named)
+        events = handler(message if kind == "message" else record, stamp)
+        if kind != "session" and not isinstance(events, str):
+            self._tree.has_events(entry, line.number)
+        return events
+
+    def _header(self, record: Record, stamp: RecordStamp) -> RecordEvents:
+        native_id = string(record.get("id"))
+        if native_id != self._session.native_id:
+            return SkipReason.COPIED_HEADER
+        origin = PurePath(string(record.get("parentSession")).replace("\\", "/")).stem.rpartition("_")[2]
+        facts = {Fact.SESSION: native_id, Fact.PARENT: origin, Fact.CWD: record.get("cwd")}
+        return self._facts.notes(stamp.line, facts | {Fact.MODEL: record.get("modelId")}) or SkipReason.REPEATED
+
+    def _title(self, record: Record, stamp: RecordStamp) -> RecordEvents:
+        return self._facts.note(stamp.line, Fact.TITLE, record.get("name")) or SkipReason.REPEATED
+
+    def _model(self, record: Record, stamp: RecordStamp) -> RecordEvents:
+        return self._facts.note(stamp.line, Fact.MODEL, record.get("modelId")) or SkipReason.REPEATED
+
+    def _compaction(self, record: Record, stamp: RecordStamp) -> RecordEvents:
+        return self._compacted(record.get("summary"), stamp)
+
+    def _branch_summary(self, record: Record, stamp: RecordStamp) -> RecordEvents:
+        text = clean(string(record.get("summary")))
+        return [stamp.turn(Speaker.HOST, Kind.RECAP, text)] if text else SkipReason.EMPTY
+
+    def _user(self, message: Record, stamp: RecordStamp) -> RecordEvents:
+        text = clean(_text(message.get("content")))
+        skill = _SKILL.fullmatch(text)
+        asked = f"/skill:{skill[1]} {skill[2] or ''}".strip() if skill else text
+        return self._prompt(asked, stamp) if asked else SkipReason.EMPTY
+
+    def _custom(self, message: Record, stamp: RecordStamp) -> RecordEvents:
+        return self._injected(_text(message.get("content")), stamp) or SkipReason.EMPTY
+
+    def _assistant(self, message: Record, stamp: RecordStamp) -> RecordEvents:
+        group, counts = string(message.get("responseId")) or stamp.record, mapping(message.get("usage"))
+        used = usage(group, total(counts, "input", "cacheRead", "cacheWrite"), total(counts, "output"))
+        return [
+            *(turn for block in mappings(message.get("content")) for turn in self._block(block, stamp, group)),
+            *self._injected(string(message.get("errorMessage")), stamp, failed=True),
+            *self._facts.notes(stamp.line, {Fact.MODEL: message.get("model"), Fact.USAGE: used}),
+        ] or SkipReason.EMPTY
+
+    def _block(self, block: Record, stamp: RecordStamp, group: str) -> list[Turn]:
+        kind = block.get("type")
+        if kind == "toolCall":
+            call, tool = string(block.get("id")), string(block.get("name"))
+            return [self._calls.call(stamp, call, tool, block.get("arguments"), group=group)]
+        if kind == "thinking":
+            return stamp.said(Kind.THINKING, string(block.get("thinking")), group)
+        return stamp.said(Kind.PROSE, _block_text(block), group)
+
+    def _result(self, message: Record, stamp: RecordStamp) -> RecordEvents:
+        call, tool = string(message.get("toolCallId")), string(message.get("toolName"))
+        failed = message.get("isError") is True
+        return [self._calls.result(stamp, call, _text(message.get("content")), failed=failed, tool=tool)]
+
+    def _user_command(self, message: Record, stamp: RecordStamp) -> RecordEvents:
+        """Return the turns of a shell command that the user ran."""
+        command, failed = clean(string(message.get("command"))), message.get("exitCode") not in (None, 0)
+        text = result_text(string(message.get("output")), UNKNOWN_CALL, failed=failed, shorten=self._shorten)
+        return [
+            stamp.turn(Speaker.HUMAN, Kind.CALL, f"! {command}", tool="bash", call=stamp.record),
+            stamp.turn(Speaker.TOOL, Kind.RESULT, text, tool="bash", call=stamp.record, failed=failed),
+        ]
+
+
+def _text(content: object) -> str:
+    return joined_text(content, _block_text)
+
+
+def _block_text(block: Record) -> str:
+    if block.get("type") == "image":
+        return media_label(string(block.get("mimeType")) or "picture", block.get("data"))
+    return string(block.get("text"))
 
 
 class Pi(FolderFormat):
