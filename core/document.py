@@ -9,7 +9,7 @@ from msgspec import Struct, field
 from . import ids
 from .conversation import Milliseconds
 from .errors import InvalidInput
-from .memory import PROJECT, named_namespace
+from .memory import PROJECT, valid_namespace
 
 DEFAULT_NAMESPACE = "default"
 _NAMESPACE_MAX = 200
@@ -42,7 +42,7 @@ class Chunk(Struct, frozen=True):
     signature: str = ""
 
 
-class HeldChunk(Struct, frozen=True):
+class StoredChunk(Struct, frozen=True):
     """Stored chunk. `index` is its 0-based position in the document; `at` is the modification time of the file."""
 
     key: int
@@ -62,24 +62,19 @@ class HeldChunk(Struct, frozen=True):
 class DocumentFilter(Struct, frozen=True):
     """Conditions for chunks. Different filters are combined with AND, the values of one filter with OR.
 
-    An empty filter matches all chunks. `source_files` are full paths, `under` is a folder. `languages` are values of
-    `DocumentFormat`, such as `python`.
+    An empty filter matches all chunks. `source_files` are full paths, `under` is a folder.
     """
 
     namespaces: tuple[str, ...] = ()
-    kinds: tuple[ChunkKind, ...] = ()
     source_files: tuple[Path, ...] = ()
     under: Path | None = None
-    languages: tuple[str, ...] = ()
 
-    def admits(self, held: HeldChunk) -> bool:
+    def admits(self, stored: StoredChunk) -> bool:
         """Return whether a chunk meets all conditions."""
         return (
-            (not self.namespaces or held.namespace in self.namespaces)
-            and (not self.kinds or held.chunk.kind in self.kinds)
-            and (not self.source_files or held.source_file in self.source_files)
-            and (self.under is None or held.source_file.is_relative_to(self.under))
-            and (not self.languages or held.language in self.languages)
+            (not self.namespaces or stored.namespace in self.namespaces)
+            and (not self.source_files or stored.source_file in self.source_files)
+            and (self.under is None or stored.source_file.is_relative_to(self.under))
         )
 
 
@@ -100,7 +95,7 @@ class FailedFile(Struct, frozen=True):
     hint: str = ""
 
 
-class HeldFile(Struct, frozen=True):
+class StoredFile(Struct, frozen=True):
     """Indexed file, with its chunks and its modification time."""
 
     source_file: Path
@@ -131,10 +126,10 @@ class DocumentStats(Struct, frozen=True):
     """Statistics of indexed files.
 
     `queued` files have not been read yet; `failed` files could not be read. `unembedded` chunks have not been embedded
-    yet. `namespaces` and `kinds` are numbers of chunks in descending order.
+    yet. `namespaces` and `kinds` map each name to its number of chunks, largest first.
     """
 
-    files: tuple[HeldFile, ...]
+    files: tuple[StoredFile, ...]
     namespaces: Mapping[str, int]
     kinds: Mapping[str, int]
     queued: int
@@ -148,7 +143,7 @@ class DocumentStats(Struct, frozen=True):
 
     @property
     def source_files(self) -> tuple[Path, ...]:
-        """Each file once, even if it is indexed in several namespaces."""
+        """Paths of the indexed files, without duplicates of files in several namespaces."""
         return tuple(dict.fromkeys(file.source_file for file in self.files))
 
 
@@ -159,7 +154,7 @@ def checked_namespace(namespace: str) -> str:
         InvalidInput: The namespace is invalid.
     """
     if namespace.startswith(PROJECT):
-        return named_namespace(namespace)
+        return valid_namespace(namespace)
     if not namespace.strip() or len(namespace) > _NAMESPACE_MAX or not namespace.isprintable():
         raise InvalidInput(
             f"Invalid namespace: {namespace[:_NAMESPACE_MAX]!r}", hint="Use a short name, such as docs or project:NAME."

@@ -142,7 +142,7 @@ class Memory(Struct, frozen=True):
             raise InvalidInput(f"Content is over {CONTENT_MAX:,} bytes", hint="Store it in parts, one claim each.")
         if not 0 <= self.importance <= 1:
             raise InvalidInput(f"Importance out of range: {self.importance}", hint="Give a number from 0.0 to 1.0.")
-        named_namespace(self.namespace)
+        valid_namespace(self.namespace)
         storable(self.type)
         return self
 
@@ -282,7 +282,7 @@ class MemoryEvent(Struct, frozen=True):
     id: int = 0
 
 
-def named_namespace(namespace: str) -> str:
+def valid_namespace(namespace: str) -> str:
     """Return the namespace if it is valid; raises `InvalidNamespace` otherwise."""
     if not _NAMESPACE.fullmatch(namespace):
         raise InvalidNamespace(namespace)

@@ -25,15 +25,13 @@ class MemoryOrder(StrEnum):
 class MemoryFilter(Struct, frozen=True):
     """Conditions on a memory. Fields combine with AND, the values of one field with OR.
 
-    An empty field is not a condition. `valid_at` excludes memories that are not valid at that instant. If it is None,
-    lists and counts use the present time. If `states` then differs from its default, they include memories of any
-    validity.
+    An empty field is not a condition. `valid_at` excludes memories that are not valid at that instant. If `valid_at` is
+    None, lists and counts use the current time; if `states` also differs from its default, they ignore validity.
     """
 
     namespaces: tuple[str, ...] = ()
     types: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
-    projects: tuple[str, ...] = ()
     states: tuple[MemoryState, ...] = STORED
     min_importance: float = 0.0
     min_confidence: float = 0.0
@@ -48,7 +46,6 @@ class MemoryFilter(Struct, frozen=True):
         named = (
             (self.namespaces, memory.namespace),
             (self.types, memory.type),
-            (self.projects, memory.project),
             (self.states, stored.state),
         )
         if any(wanted and value not in wanted for wanted, value in named):

@@ -19,9 +19,9 @@ from ..core.document import (
     DEFAULT_NAMESPACE,
     DocumentFilter,
     DocumentStats,
-    HeldChunk,
     IndexedDirectory,
     IndexedFile,
+    StoredChunk,
     checked_namespace,
 )
 from ..core.errors import InvalidInput, ModelUnavailable
@@ -127,13 +127,13 @@ class DocumentLibrary(Closing):
         wanted = replace(wanted, source_files=tuple(map(shown, wanted.source_files)))
         return list(islice(self._finder.find(query, wanted, mode), limit))
 
-    def get(self, wanted: Sequence[str]) -> list[HeldChunk]:
+    def get(self, wanted: Sequence[str]) -> list[StoredChunk]:
         """Return the chunks with these IDs in the given order. Unknown IDs are skipped."""
         keys = [key for public in wanted if (key := ids.key(public, "chunk")) is not None]
         known = self._store.documents.load(keys)
         return [known[key] for key in dict.fromkeys(keys) if key in known]
 
-    def page(self, wanted: DocumentFilter | None = None, *, limit: int = 50, offset: int = 0) -> list[HeldChunk]:
+    def page(self, wanted: DocumentFilter | None = None, *, limit: int = 50, offset: int = 0) -> list[StoredChunk]:
         """Return one page of chunks, sorted by file and position."""
         return self._store.documents.select(wanted or DocumentFilter(), limit, offset)
 

@@ -7,7 +7,7 @@ from msgspec import Struct
 from pydantic import Field
 
 from ...core import tokens
-from ...core.document import DocumentFilter, HeldChunk
+from ...core.document import DocumentFilter, StoredChunk
 from ...core.errors import InvalidInput
 from ...core.memory import StoredMemory
 from ...core.memory_filter import MemoryFilter
@@ -48,7 +48,7 @@ class _SearchScope(Struct, frozen=True):
 class _SearchResult(Struct, frozen=True):
     """Chunk or memory, with its score."""
 
-    item: HeldChunk | StoredMemory
+    item: StoredChunk | StoredMemory
     score: float
     similarity: float | None
 
@@ -170,7 +170,7 @@ def _memory_metadata(stored: StoredMemory) -> dict[str, Any]:
     }
 
 
-def _of_chunk(indexed: HeldChunk) -> dict[str, Any]:
+def _of_chunk(indexed: StoredChunk) -> dict[str, Any]:
     chunk = indexed.chunk
     known = {"page": chunk.page, "start_line": chunk.start_line, "end_line": chunk.end_line, "name": clean(chunk.name)}
     metadata = {

@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from ...core.conversation import Milliseconds
-from ...core.document import Chunk, ChunkKind, DocumentFilter, FailedFile, HeldChunk, HeldFile
+from ...core.document import Chunk, ChunkKind, DocumentFilter, FailedFile, StoredChunk, StoredFile
 from ...core.home import Home
 from ..redaction import Redactor
 from ..redaction.quick import name_may_hold
@@ -74,12 +74,12 @@ class DocumentTable:
         self._move(kept)
         return keys
 
-    def load(self, keys: Sequence[int]) -> dict[int, HeldChunk]:
+    def load(self, keys: Sequence[int]) -> dict[int, StoredChunk]:
         """Return the chunks with these keys; unknown keys are omitted."""
         rows = self._db.rows_among(f"{_SELECT} WHERE c.item {AMONG} ORDER BY path, namespace, ordinal", keys)
         return {one.key: one for one in map(self._held, rows)}
 
-    def select(self, wanted: DocumentFilter, limit: int = -1, offset: int = 0) -> list[HeldChunk]:
+    def select(self, wanted: DocumentFilter, limit: int = -1, offset: int = 0) -> list[StoredChunk]:
         """Return the chunks that satisfy a filter, ordered by file and position."""
         where, values = _where(wanted)
         return self._select(where, values, limit, offset)
@@ -109,7 +109,7 @@ class DocumentTable:
         """Count the chunks that have no vectors of this model yet."""
         return self._db.number(f"SELECT count(*) {_UNEMBEDDED}", (model,))
 
-    def files(self, wanted: DocumentFilter | None = None) -> list[HeldFile]:
+    def files(self, wanted: DocumentFilter | None = None) -> list[StoredFile]:
         """Return the stored files in path order; a file is listed once for each of its namespaces."""
         where, values = _where(wanted or DocumentFilter())
         rows = self._db.rows(
@@ -117,7 +117,9 @@ class DocumentTable:
                 FROM document d WHERE {where} ORDER BY path, namespace""",
             values,
         )
-        return [HeldFile(_path(path), namespace, language, count, at) for path, namespace, language, count, at in rows]
+        return [
+            StoredFile(_path(path), namespace, language, count, at) for path, namespace, language, count, at in rows
+        ]
 
     def delete_chunks(self, keys: Sequence[int]) -> list[int]:
         """Delete the chunks with these keys, and return the keys that were found.
@@ -205,7 +207,7 @@ class DocumentTable:
     def _delete(self, keys: Iterable[int]) -> None:
         self._db.run(f"DELETE FROM item WHERE key {AMONG}", (listed(keys),))
 
-    def _select(self, where: str, values: tuple[Value, ...], limit: int = -1, offset: int = 0) -> list[HeldChunk]:
+    def _select(self, where: str, values: tuple[Value, ...], limit: int = -1, offset: int = 0) -> list[StoredChunk]:
         rows = self._db.rows(
             f"{_SELECT} WHERE {where} ORDER BY path, namespace, ordinal LIMIT ? OFFSET ?",
             (*values, limit, offset),
@@ -223,7 +225,7 @@ class DocumentTable:
         home = Home(self._db.path.parent)
         return Redactor(home.key() if home.key_file.is_file() else os.urandom(32))
 
-    def _held(self, row: Row) -> HeldChunk:
+    def _held(self, row: Row) -> StoredChunk:
         held = _held(row)
         return replace(held, source_file=self.shown(held.source_file))
 
@@ -231,9 +233,7 @@ class DocumentTable:
 def _where(wanted: DocumentFilter) -> tuple[str, tuple[Value, ...]]:
     named: dict[str, tuple[Value, ...]] = {
         "d.namespace": wanted.namespaces,
-        "kind": wanted.kinds,
         "d.path": tuple(map(os.fsencode, wanted.source_files)),
-        "language": wanted.languages,
     }
     clauses = [f"{column} IN ({placeholders(given)})" for column, given in named.items() if given]
     values = tuple(value for given in named.values() for value in given)
@@ -255,11 +255,11 @@ def _without_place(chunk: Chunk) -> Chunk:
     )
 
 
-def _held(row: Row) -> HeldChunk:
+def _held(row: Row) -> StoredChunk:
     *values, key, path, namespace, language, index, at = row
     fields: dict[str, Any] = dict(zip(_CHUNK, values, strict=True))
     fields["kind"] = ChunkKind(fields["kind"])
-    return HeldChunk(key, Chunk(**fields), _path(path), namespace, language, index, at)
+    return StoredChunk(key, Chunk(**fields), _path(path), namespace, language, index, at)
 
 
 def _path(value: bytes) -> Path:

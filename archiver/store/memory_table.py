@@ -183,7 +183,6 @@ def _named(wanted: MemoryFilter) -> tuple[tuple[str, tuple[str, ...]], ...]:
         ("state", wanted.states),
         ("namespace", wanted.namespaces),
         ("type", wanted.types),
-        ("project", wanted.projects),
     )
 
 

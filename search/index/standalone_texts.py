@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from ...archiver.store import Store
-from ...core.document import ChunkKind, HeldChunk
+from ...core.document import ChunkKind, StoredChunk
 from ...core.memory import Memory, MemoryState, StoredMemory
 from ...core.origin import Origin
 from ..query.tokenizer import label, path_label
@@ -49,7 +49,7 @@ def _memory_text(memory: Memory) -> str:
     return text[: WINDOW * _MEMORY_WINDOWS]
 
 
-def _chunk_text(stored: HeldChunk) -> str:
+def _chunk_text(stored: StoredChunk) -> str:
     chunk = stored.chunk
     return f"{chunk.header_path}\n{chunk.text}" if chunk.header_path else chunk.text
 
@@ -75,7 +75,7 @@ def _memory_entries(stored: StoredMemory) -> Iterator[TextEntry]:
         )
 
 
-def _chunk_entries(stored: HeldChunk) -> Iterator[TextEntry]:
+def _chunk_entries(stored: StoredChunk) -> Iterator[TextEntry]:
     chunk = stored.chunk
     for text in pieces(_chunk_text(stored), WINDOW - OVERLAP):
         yield TextEntry(

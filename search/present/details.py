@@ -20,7 +20,7 @@ from ...core.results import Detail
 if TYPE_CHECKING:
     from ...archiver.store import Store, StoredExchange, StoredObservation
     from ...core.conversation import Exchange
-    from ...core.document import HeldChunk
+    from ...core.document import StoredChunk
     from ...core.memory import StoredMemory
 
 _TITLE, _QUOTE, _ANSWER = 80, 120, 1_200
@@ -137,7 +137,7 @@ def of_memory(held: StoredMemory) -> Observation:
     )
 
 
-def of_chunk(held: HeldChunk) -> Observation:
+def of_chunk(held: StoredChunk) -> Observation:
     """Return a chunk as an observation."""
     chunk = held.chunk
     place = f"page {chunk.page}" if chunk.page else chunk.header_path
@@ -153,7 +153,7 @@ def of_chunk(held: HeldChunk) -> Observation:
     )
 
 
-def _title(held: HeldChunk) -> str:
+def _title(held: StoredChunk) -> str:
     """Return the title of a chunk: its name or heading and the file name, or else the beginning of its text."""
     chunk, file = held.chunk, held.source_file.name
     if name := chunk.name or chunk.header_path.rpartition(" > ")[2]:
@@ -161,7 +161,7 @@ def _title(held: HeldChunk) -> str:
     return one_line(f"{file}, page {chunk.page}: {chunk.text}" if chunk.page else f"{file}: {chunk.text}", _TITLE)
 
 
-def _of_chunk(held: HeldChunk) -> Detail:
+def _of_chunk(held: StoredChunk) -> Detail:
     chunk = held.chunk
     return Detail(
         id=held.id,

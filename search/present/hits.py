@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from ...archiver.files.clipping import one_line
 from ...core import ids
-from ...core.document import HeldChunk
+from ...core.document import StoredChunk
 from ...core.errors import InvalidInput, UnknownIds
 from ...core.observation import DETAIL_TOKENS
 from ...core.query import Filters, Grouping, Query
@@ -243,8 +243,8 @@ def _public(each: Representative) -> str:
     return ids.show("observation", each.learned.key) if each.learned else ids.show("exchange", each.event.key)
 
 
-def _of_held(event: Event, held: StoredMemory | HeldChunk) -> Hit:
-    return _of_chunk(event, held) if isinstance(held, HeldChunk) else _of_memory(event, held)
+def _of_held(event: Event, held: StoredMemory | StoredChunk) -> Hit:
+    return _of_chunk(event, held) if isinstance(held, StoredChunk) else _of_memory(event, held)
 
 
 def _of_memory(event: Event, held: StoredMemory) -> Hit:
@@ -268,7 +268,7 @@ def _of_memory(event: Event, held: StoredMemory) -> Hit:
     )
 
 
-def _of_chunk(event: Event, held: HeldChunk) -> Hit:
+def _of_chunk(event: Event, held: StoredChunk) -> Hit:
     observation, chunk = of_chunk(held), held.chunk
     return Hit(
         id=held.id,

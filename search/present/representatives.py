@@ -15,7 +15,7 @@ from ..rank.item_finder import is_related
 
 if TYPE_CHECKING:
     from ...archiver.store import Store, StoredObservation
-    from ...core.document import HeldChunk
+    from ...core.document import StoredChunk
     from ...core.memory import StoredMemory
     from ...core.observation import Observation
     from ...core.query import Filters
@@ -44,7 +44,7 @@ class Representative(Struct, frozen=True):
 
     event: Event
     learned: StoredObservation | None = None
-    held: StoredMemory | HeldChunk | None = None
+    held: StoredMemory | StoredChunk | None = None
     more: int = 0
 
 
@@ -108,7 +108,7 @@ class Representatives:
     def _part(self, candidates: Sequence[_Candidate]) -> Iterator[Representative]:
         learned = self._store.observations.load([key for each in candidates for key in each.observations])
         memories: dict[int, StoredMemory] = {}
-        chunks: dict[int, HeldChunk] = {}
+        chunks: dict[int, StoredChunk] = {}
         kinds = self._store.items.kinds([each.event.key for each in candidates if each.held])
         if others := [key for key, kind in kinds.items() if kind != "exchange"]:
             memories, chunks = self._store.memories.load(others), self._store.documents.load(others)

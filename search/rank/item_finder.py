@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from msgspec import Struct
 
 from ...archiver.store import Embedded, Store
-from ...core.document import ChunkKind, DocumentFilter, HeldChunk
+from ...core.document import ChunkKind, DocumentFilter, StoredChunk
 from ...core.errors import ModelUnavailable
 from ...core.memory import Memory, StoredMemory
 from ...core.memory_filter import MemoryFilter
@@ -63,7 +63,7 @@ class NearMemory(NamedTuple):
 class FoundChunk(Struct, frozen=True):
     """Document chunk found by a search. `score` is 0 to 1; `similarity` is a cosine or None."""
 
-    held: HeldChunk
+    held: StoredChunk
     score: float
     similarity: float | None
 
@@ -118,7 +118,7 @@ class DocumentFinder(_ItemFinder):
         filters = Filters(
             projects=wanted.namespaces,
             files=tuple(map(str, wanted.source_files)),
-            kinds=tuple(wanted.kinds or ChunkKind),
+            kinds=tuple(ChunkKind),
         )
         found = self._found(query, mode, filters, self._store.documents.load, wanted.admits, weak=True)
         return (FoundChunk(held, event.score, event.similarity) for held, event in found)
@@ -205,5 +205,4 @@ def _admitted(
 
 def _filters(wanted: MemoryFilter) -> Filters:
     """Return the conditions of the filter that the engine supports. `admits` checks the other conditions."""
-    where = wanted.namespaces or wanted.projects
-    return Filters(projects=where, types=wanted.types, concepts=wanted.tags, kinds=(MEMORY,))
+    return Filters(projects=wanted.namespaces, types=wanted.types, concepts=wanted.tags, kinds=(MEMORY,))

@@ -10,7 +10,7 @@ import pytest
 from palaver.archiver.documents.document_roots import DocumentRoots
 from palaver.archiver.redaction import Redactor
 from palaver.archiver.store import Store
-from palaver.core.document import ChunkKind, DocumentFilter, HeldChunk
+from palaver.core.document import ChunkKind, DocumentFilter, StoredChunk
 from palaver.core.errors import DocumentOutsideRoots, InvalidInput
 from palaver.core.home import Home
 from palaver.core.query import Mode, Query
@@ -58,7 +58,7 @@ def opened(store: Store, generations: Generations, folder: Path, *, missing: boo
 
 def found(
     documents: DocumentLibrary, query: str, wanted: DocumentFilter | None = None, mode: Mode = Mode.BOTH
-) -> list[HeldChunk]:
+) -> list[StoredChunk]:
     return [one.held for one in documents.search(query, wanted, mode=mode)]
 
 
@@ -85,15 +85,13 @@ def test_scores_and_similarities_are_two_numbers(documents: DocumentLibrary, fol
 
 
 def test_filters_select_chunks(documents: DocumentLibrary, folder: Path) -> None:
-    """Filters by namespace, kind, file, folder and language return only matching chunks."""
+    """Filters by namespace, file and folder return only matching chunks."""
     documents.index_file(folder / "guide.md", "docs")
     documents.index_file(folder / "kiln.py", "code")
 
     for wanted, kinds in (
         (DocumentFilter(namespaces=("code",)), {ChunkKind.CODE}),
-        (DocumentFilter(kinds=(ChunkKind.DOCUMENT,)), {ChunkKind.DOCUMENT}),
         (DocumentFilter(source_files=(folder / "kiln.py",)), {ChunkKind.CODE}),
-        (DocumentFilter(languages=("python",)), {ChunkKind.CODE}),
         (DocumentFilter(under=folder), {ChunkKind.CODE, ChunkKind.DOCUMENT}),
         (DocumentFilter(under=folder / "other"), set[ChunkKind]()),
     ):

@@ -48,11 +48,9 @@ def test_a_chunk_is_loaded_as_it_was_stored(store: Store) -> None:
     [
         (DocumentFilter(), ["code", "one", "two", "one"]),
         (DocumentFilter(namespaces=("docs",)), ["code", "one", "two"]),
-        (DocumentFilter(kinds=(ChunkKind.CODE,)), ["code"]),
         (DocumentFilter(source_files=(A,)), ["one", "two", "one"]),
         (DocumentFilter(under=Path("/docs")), ["one", "two", "one"]),
         (DocumentFilter(under=Path("/")), ["code", "one", "two", "one"]),
-        (DocumentFilter(languages=("python",)), ["code"]),
         (DocumentFilter(namespaces=("docs",), under=Path("/docs")), ["one", "two"]),
         (DocumentFilter(namespaces=("%",)), []),
     ],
