@@ -1,4 +1,4 @@
-"""Tests of the change log: it contains every item whose index entries changed."""
+"""The change log contains every item whose index entries changed."""
 
 from collections import Counter
 from pathlib import Path
@@ -51,7 +51,7 @@ def _entries(history: History) -> dict[int, Counter[int]]:
 @given(steps)
 @example([(0, [(2, FIX), (2, {})], False), (100, [], False), (0, [(1, MAIN), (1, MAIN)], False), (0, [(2, {})], False)])
 def test_every_change_of_an_index_entry_is_logged(story: list[tuple[int, Lines, bool]]) -> None:
-    """After any change of a transcript, items outside the change log have the same index entries as before."""
+    """After any change of a transcript, items that are not in the change log have the same index entries as before."""
     with TemporaryDirectory() as folder, History(Path(folder)) as history:
         known: dict[int, Counter[int]] = {}
         data = b""

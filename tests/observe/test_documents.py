@@ -28,8 +28,9 @@ def place(tmp_path: Path) -> Home:
 
 
 def is_done(home: Home) -> bool:
-    """Return whether the document is found by vector search and the queue is empty; check that the unreadable document
-    is reported.
+    """Return whether the document is found by vector search and the queue is empty.
+
+    Check that the unreadable document is reported.
     """
     with DocumentLibrary.open(home, []) as documents:
         stats = documents.stats()

@@ -73,7 +73,7 @@ def run(place: Home, transcripts: list[Transcript]) -> Report:
 
 
 def test_one_run_completes_every_stage(place: Home, transcript: Path) -> None:
-    """One run archives, observes, embeds and publishes everything, and the report shows it."""
+    """One run archives, observes, embeds and publishes everything, and reports each stage."""
     heard: list[tuple[str, int, int]] = []
     with Pipeline(place) as made:
         report = made.run(in_paths([transcript]), lambda stage, done, total: heard.append((stage, done, total)))
@@ -126,7 +126,7 @@ def test_the_second_run_finishes_the_first(place: Home, transcript: Path) -> Non
 
 
 def test_without_a_model_the_other_stages_complete(place: Home, transcript: Path, model: Model) -> None:
-    """The report has the reason, and a later run with a model embeds everything."""
+    """If the model is missing, the report has the reason, and a later run with a model embeds everything."""
     model(FakeEmbedder(missing=True))
 
     report = run(place, in_paths([transcript]))
@@ -141,7 +141,7 @@ def test_without_a_model_the_other_stages_complete(place: Home, transcript: Path
 
 
 def test_work_of_another_process_is_left_to_it(place: Home, transcript: Path) -> None:
-    """The report shows that another process is extracting observations."""
+    """A run does not extract while another process extracts, and its report says so."""
     with Pipeline(place) as one, Store.open(place.database) as other, other.leases.hold(LEARNER):
         left = one.run(in_paths([transcript]))
         again = one.run(in_paths([transcript]))

@@ -108,7 +108,7 @@ def watching(*options: str) -> Generator["subprocess.Popen[str]"]:
 
 
 def told(process: "subprocess.Popen[str]", event: str) -> dict[str, Any]:
-    """Return the next event of a kind from the archiver. The test's timeout ends the wait."""
+    """Return the archiver's next event of a kind. The test's timeout ends the wait."""
     assert process.stdout
     for line in process.stdout:
         row: dict[str, Any] = json.loads(line)
@@ -137,8 +137,10 @@ def is_stored(place: Home, word: str) -> bool:
 
 
 def test_a_line_is_found_while_it_is_news(projects: Path, place: Home) -> None:
-    """A line is found by another process, in an old file, a new one and a new folder, within two seconds unless others
-    keep the machine busy, and is learned from soon after; then the archiver ends, and nothing is left undone.
+    """On an idle machine, other processes find a new line within two seconds, in an old file, a new file and a new
+    folder.
+
+    Observations follow soon after, and the archiver can then be stopped without unfinished work.
     """
     write(projects, "before")
     with watching() as archiver:
@@ -176,7 +178,7 @@ def test_a_line_is_found_while_it_is_news(projects: Path, place: Home) -> None:
 
 
 def test_expired_deletions_are_erased(projects: Path, place: Home) -> None:
-    """The archiver alone removes expired deletions from the copies."""
+    """The archiver removes expired deletions from the copies without any other command."""
     write(projects, "lasting")
     gone = write(projects, "fleeting", number=2)
     with watching():
@@ -216,7 +218,7 @@ def _empty(folder: Path) -> Manifest:
 
 
 def test_only_one(projects: Path, place: Home) -> None:
-    """A second archiver reports the first and ends; other commands work meanwhile, and Ctrl-C ends the archiver."""
+    """A second archiver reports the first and ends; other commands work, and Ctrl-C ends the first archiver."""
     write(projects, "before")
     with watching() as archiver:
         told(archiver, "ingested")
@@ -310,7 +312,7 @@ def test_a_moved_home_is_created_again(projects: Path, place: Home, tmp_path: Pa
 
 
 def test_a_name_in_another_encoding_is_no_delay(projects: Path, place: Home) -> None:
-    """Lines arrive in time even if the event library fails at each change of such a file."""
+    """New lines are ingested in time even if the event library fails at a file name in another encoding."""
     path = Path(os.fsdecode(os.fsencode(projects / "caf") + b"\xe9")) / f"{NUMBER}1.jsonl"
     with watching() as archiver:
         told(archiver, "watching")
@@ -376,7 +378,7 @@ def test_failures_are_reported_once_with_a_hint(place: Home, monkeypatch: pytest
 
 
 def test_settings_apply_while_the_archiver_runs(projects: Path, place: Home) -> None:
-    """Folders excluded while the archiver runs are ignored from then on, and invalid settings change nothing."""
+    """Newly excluded folders are ignored without a restart, and invalid settings change nothing."""
     write(projects, "use it")
     with watching() as archiver:
         told(archiver, "ingested")

@@ -29,7 +29,7 @@ def documents(tmp_path: Path) -> DocumentLibrary:
 def test_waiting_chunks_are_embedded_and_published(
     documents: DocumentLibrary, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, patience: float
 ) -> None:
-    """Queued files are read as well, and `join` returns after every chunk has a vector in the published index."""
+    """Queued files are read as well, and `join` returns once every chunk has a vector in the published index."""
     monkeypatch.setattr(document_library, "_PATIENCE", patience)
     home = Home(tmp_path / "home")
     with documents:
@@ -50,7 +50,7 @@ def test_waiting_chunks_are_embedded_and_published(
 def test_workers_wait_for_another_learner(
     documents: DocumentLibrary, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While another process observes and embeds, a worker ends without work and is tried again."""
+    """While another process observes and embeds, a worker ends without work and is started again later."""
     monkeypatch.setattr(background_indexer, "_RETRY", 0.01)
     home, background = Home(tmp_path / "home"), BackgroundIndexer(Home(tmp_path / "home"), None)
     with documents:

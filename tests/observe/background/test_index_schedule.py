@@ -94,7 +94,7 @@ def test_the_first_worker_starts_immediately(world: World) -> None:
 
 
 def test_damage_is_checked_each_hour(world: World) -> None:
-    """Without changes, a worker starts exactly once an hour."""
+    """Without changes, exactly one worker per hour starts and checks for damage."""
     world.settle()
     assert world.after(3600) == [True]
     world.end()

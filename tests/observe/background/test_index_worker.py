@@ -1,4 +1,4 @@
-"""An index worker reports the changes that it considered, and verifies what is due."""
+"""An index worker reports the changes that it processed, and verifies copies at regular intervals."""
 
 # pyright: reportPrivateUsage=false
 
@@ -18,7 +18,7 @@ from ...upgrade import outdate
 
 
 def test_changes_during_verification_cause_another_worker(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A worker does not report changes that were archived while it verified copies."""
+    """A worker does not report changes as processed if they were archived while it verified copies."""
     seen = list[int]()
 
     def verified(*_: object) -> VerifiedCopies:

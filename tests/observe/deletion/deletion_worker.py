@@ -1,7 +1,7 @@
-"""A process that erases a session and may be killed, or that searches for it repeatedly.
+"""Process that erases a session and may kill itself, or that searches for the session repeatedly.
 
-deletion_worker.py fused ROOT SESSION N [HOME]   erase, killed at its step N; prints the number of its steps
-deletion_worker.py search ROOT SESSION           prints `seen` when it finds the session, `gone` when it does no more
+deletion_worker.py kill ROOT SESSION N [HOME]   erase and be killed at step N, or print the number of steps
+deletion_worker.py search ROOT SESSION          print `seen` when the session is found, `gone` when it no longer is
 """
 
 import os

@@ -40,7 +40,7 @@ def _no_model(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def history(tmp_path: Path) -> History:
-    """Two archived sessions."""
+    """Return an archive of two sessions."""
     made = History(tmp_path)
     made.store.close()
     made.write(talk("kept"))
@@ -72,7 +72,7 @@ def states(home: Home) -> dict[int, DeletionState]:
 
 
 def damage(history: History) -> Copy:
-    """Compress the copy of the first session, flip a byte of it, and delete the agent's file."""
+    """Compress the copy of the first session, flip some of its bits, and delete the agent's file."""
     with Store.open(history.home.database) as store:
         CopyCompressor(store, history.raw).run()
         copy = Copy(history.raw.root, store.sources.by_path()[history.path(ORIGINAL)].archived)
@@ -83,7 +83,7 @@ def damage(history: History) -> Copy:
 
 
 def test_a_damaged_copy_does_not_block_another_erasure(history: History) -> None:
-    """Another session is erased, and ingest continues."""
+    """While one copy is damaged, another session can be erased and new lines are ingested."""
     kept = forget(history.home, ORIGINAL).number
     damage(history)
 
@@ -98,7 +98,7 @@ def test_a_damaged_copy_does_not_block_another_erasure(history: History) -> None
 
 
 def test_expiry_waits_for_a_damaged_copy(history: History) -> None:
-    """The problem is reported, and ingest continues."""
+    """An expired deletion of a damaged copy stays unfinished and is reported, and ingest continues."""
     number = forget(history.home, ORIGINAL).number
     assert number
     copy = damage(history)
@@ -114,7 +114,7 @@ def test_expiry_waits_for_a_damaged_copy(history: History) -> None:
 
 
 def test_a_failed_erasure_is_reported_and_ingest_continues(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    """This holds for `palaver archive` and for the background archiver."""
+    """`palaver archive` and the background archiver report a failed erasure and continue to ingest."""
     forget(history.home, OTHER)
 
     def fails(*_: object) -> None:
@@ -159,7 +159,7 @@ def test_an_erasure_waits_for_a_copy_that_cannot_be_removed(history: History, mo
 def test_a_copy_that_cannot_be_removed_does_not_block_an_ingest(
     history: History, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another copy of erased content is reported alone."""
+    """A second copy of erased content that cannot be removed is reported, and other files are ingested."""
     said = history.path(ORIGINAL).read_bytes()
     forget(history.home, ORIGINAL, erase=True)
     history.write(said, project="elsewhere", at=7)
@@ -176,7 +176,7 @@ def test_a_copy_that_cannot_be_removed_does_not_block_an_ingest(
 
 
 def test_an_unreadable_copy_is_not_removed_on_expiry(history: History) -> None:
-    """It may contain content that can still be restored."""
+    """An unreadable copy is not removed on expiry, because it may contain content that can still be restored."""
     number = forget(history.home, ORIGINAL).number
     assert number
     copy = damage(history)
@@ -186,7 +186,7 @@ def test_an_unreadable_copy_is_not_removed_on_expiry(history: History) -> None:
 
 
 def test_an_erasure_reports_only_its_own_problems(history: History) -> None:
-    """Another unreadable copy is not among them."""
+    """The result of an erasure does not mention unreadable copies of other sessions."""
     copy = damage(history)
     with Store.open(history.home.database) as store, store.transaction():
         store.sources.outdate()
@@ -203,7 +203,7 @@ def test_an_erasure_reports_only_its_own_problems(history: History) -> None:
 
 
 def test_an_unfinished_erasure_lists_the_copy(history: History) -> None:
-    """The problem includes a remedy."""
+    """The result of an unfinished erasure lists the damaged copy and the reason."""
     with Store.open(history.home.database) as store:
         [key] = [each.key for each in store.exchanges.outlines()][:1]
     history.append(talk("more"), at=7)

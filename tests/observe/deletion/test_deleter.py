@@ -1,4 +1,4 @@
-"""Deletion from preview to verification, interrupted anywhere."""
+"""A deletion is complete from preview to verification, even if the process is killed at any step."""
 
 # pyright: reportPrivateUsage=false
 
@@ -65,7 +65,7 @@ def talked(word: str, number: int) -> list[Mapping[str, object]]:
 
 @pytest.fixture(scope="module")
 def grown(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A home with a session full of canaries, and another session."""
+    """Return the folder of a home with two sessions, one of them with a canary word in every field."""
     root = tmp_path_factory.mktemp("forgetting")
     folder = root / "projects" / "-home-demo-FolderCanary"
     folder.mkdir(parents=True)
@@ -110,7 +110,7 @@ def grown(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def root(grown: Path, tmp_path: Path) -> Iterator[Path]:
-    """A copy of the home for one test."""
+    """Return a folder with a copy of the home for one test."""
     shutil.copytree(grown / "before", tmp_path / "home")
     (tmp_path / "projects").symlink_to(grown / "projects")
     yield tmp_path
@@ -128,7 +128,7 @@ def archive(root: Path, home: Home) -> None:
 
 
 def answers(home: Home) -> list[tuple[str, str, int]]:
-    """Return the search results of everything that stays."""
+    """Return the search results of the session that is not deleted."""
     with ArchiveSearch(home) as layers:
         hits = [
             hit
@@ -141,7 +141,7 @@ def answers(home: Home) -> list[tuple[str, str, int]]:
 
 
 def vectors_of(home: Home) -> list[bytes]:
-    """Return the vectors of the exchange to delete, and the bits of its tokens."""
+    """Return the vectors and token embeddings of the exchange to delete."""
     with Store.open(home.database) as store:
         keys = [each.key for each in store.exchanges.outlines() if store.sessions.load(each.session).native_id == GONE]
         rows = store.vectors.of_items(load(DEFAULT_MODEL).name, keys)
@@ -156,7 +156,7 @@ def held(home: Home, vectors: list[bytes]) -> list[Path]:
 
 
 def test_an_erased_session_leaves_no_byte_anywhere(root: Path) -> None:
-    """No file contains a prompt, output, title, branch, path, memory, observation, dead letter or log of it."""
+    """After an erasure, no file contains any text, path or vector of the session, nor anything derived from it."""
     home = Home(root / "home")
     with_all = scan(home.root, CANARIES)
     assert with_all.found
@@ -184,7 +184,7 @@ def test_an_erased_session_leaves_no_byte_anywhere(root: Path) -> None:
 
 
 def test_search_results_of_other_content_are_unchanged(root: Path) -> None:
-    """They stay the same after a deletion, an ingest and an erasure."""
+    """Search results of other content are the same after a deletion, an ingest and an erasure."""
     home = Home(root / "home")
     before = answers(home)
     assert before
@@ -203,7 +203,7 @@ def test_search_results_of_other_content_are_unchanged(root: Path) -> None:
 
 
 def test_undo_restores_the_memories_of_a_session(root: Path) -> None:
-    """They are archived with the session and active again after undo."""
+    """The memories of a session are deleted with the session, and undo makes them active again."""
     home = Home(root / "home")
     outcome = deleted(home, DeletionRequest((GONE,)))
     assert [each.title for each in outcome.preview.memories] == ["The MemoryCanary is on the second shelf"]
@@ -221,7 +221,7 @@ def test_undo_restores_the_memories_of_a_session(root: Path) -> None:
 
 @pytest.mark.parametrize("erase", [False, True])
 def test_a_deletion_reads_only_changed_copies_again(root: Path, erase: bool) -> None:
-    """Copies that are outdated by newer rules wait for the next ingest run."""
+    """A deletion parses only affected copies again; copies parsed under older rules wait for the next run."""
     home = Home(root / "home")
     with Store.open(home.database) as store, store.transaction():
         store._database.run("UPDATE source SET rules = 'older'")
@@ -237,7 +237,7 @@ def test_a_deletion_reads_only_changed_copies_again(root: Path, erase: bool) -> 
 
 
 def test_a_superseded_memory_is_restored_as_superseded(root: Path) -> None:
-    """It has half its importance; without the edge it is active."""
+    """Undo restores a superseded memory with half its importance; removing the edge makes it active."""
     home = Home(root / "home")
     with MemoryCore.open(home) as core:
         [gone] = [held for held in core.page() if held.memory.session_id == GONE]
@@ -257,7 +257,7 @@ def test_a_superseded_memory_is_restored_as_superseded(root: Path) -> None:
 
 @pytest.mark.parametrize("erase", [False, True])
 def test_deleting_a_memory_reinstates_the_one_it_superseded(root: Path, erase: bool) -> None:
-    """Undo supersedes the older memory again."""
+    """Deleting a memory reactivates the memory that it superseded, and undo supersedes that memory again."""
     home = Home(root / "home")
     with MemoryCore.open(home) as core:
         [gone] = [held for held in core.page() if held.memory.session_id == GONE]
@@ -279,7 +279,7 @@ def test_deleting_a_memory_reinstates_the_one_it_superseded(root: Path, erase: b
 
 
 def test_undo_does_not_duplicate_a_memory(root: Path) -> None:
-    """A memory with content that was stored again stays archived and is reported."""
+    """If the content of a deleted memory was stored again, undo reports the old memory and leaves it archived."""
     home = Home(root / "home")
     outcome = deleted(home, DeletionRequest((GONE,)))
     [gone] = outcome.preview.memories
@@ -297,7 +297,7 @@ def test_undo_does_not_duplicate_a_memory(root: Path) -> None:
 
 
 def test_expiry_erases_memories_as_well(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After thirty days an ingest run erases the deletion and its memories."""
+    """Thirty days after a deletion, an ingest run erases the deleted content and its memories."""
     home = Home(root / "home")
     deleted(home, DeletionRequest((GONE,)))
     monkeypatch.setattr(erasure, "now", lambda: now() + UNDO_PERIOD + 1)
@@ -311,7 +311,7 @@ def test_expiry_erases_memories_as_well(root: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_a_token_of_another_extent_deletes_nothing(root: Path) -> None:
-    """The result has the new preview and no number."""
+    """A confirmation token of another request deletes nothing; the result has a new preview and no deletion ID."""
     home = Home(root / "home")
     with Deleter(home) as deleter:
         token = deleter.preview(DeletionRequest((GONE,))).token
@@ -323,7 +323,7 @@ def test_a_token_of_another_extent_deletes_nothing(root: Path) -> None:
 
 
 def test_protected_memories_are_deleted_only_by_force(root: Path) -> None:
-    """A pinned memory is listed as protected."""
+    """The preview lists a pinned memory as protected, and only `force` deletes it."""
     home = Home(root / "home")
     wanted = DeletionRequest(mentions="need an address")
     with Deleter(home) as deleter:
@@ -344,7 +344,7 @@ def erased(root: Path, home: Home, at: int) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_killed_erasure_is_finished_by_the_next_ingest(root: Path) -> None:
-    """A process killed at any step has not begun, or hides the content at once."""
+    """A killed erasure has deleted nothing, or the content is hidden and the next run erases it."""
     home = Home(root / "killed")
     steps = fuse.steps(erased(root, home, 0))
     began: list[bool] = []
@@ -407,7 +407,7 @@ def added(name: str) -> list[Mapping[str, object]]:
 
 @pytest.mark.parametrize("whole", [True, False])
 def test_a_preference_is_deleted_with_its_source(tmp_path: Path, *, whole: bool) -> None:
-    """A memory made of a statement is deleted with that part of the conversation, and no other memory is."""
+    """A memory that was made from a statement is deleted with the exchange of that statement; other memories stay."""
     rules = [
         said("From now on use tabs in all templates of the WalrusCanary.", uuid="a1"),
         said("From now on always write tests in the folder of the parser.", uuid="b1"),
@@ -427,7 +427,7 @@ def test_a_preference_is_deleted_with_its_source(tmp_path: Path, *, whole: bool)
 
 
 def test_a_summary_contains_nothing_deleted(tmp_path: Path) -> None:
-    """Open tasks and titles from deleted exchanges leave the summary at once."""
+    """A deletion immediately removes open tasks and titles of the deleted exchanges from the session summary."""
     left_open = replied(text("Drawn. Next step: the WalrusCanary still needs a test of its own."), id="open", uuid="c2")
     parts = [line for name in ("header", "footer", "cart") for line in added(name)]
     home = archived(tmp_path, *parts, said("Hm.", uuid="c1"), {**left_open, "parentUuid": "c1"})

@@ -1,4 +1,4 @@
-"""Limits of verification, and long undos."""
+"""Unreadable files fail the verification of an erasure, and a long undo is not interrupted."""
 
 # pyright: reportPrivateUsage=false
 
@@ -19,7 +19,7 @@ from ...archiver.history import FORK, ORIGINAL, History, talk
 
 
 def test_an_unreadable_file_fails_the_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The other files are searched."""
+    """An unreadable file fails the verification, and all other files are still searched."""
     for name in ("closed", "open"):
         (tmp_path / name).write_bytes(b"word")
     opened = erasure_check._contents
@@ -38,7 +38,7 @@ def test_an_unreadable_file_fails_the_check(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_a_long_undo_is_complete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An undo has no time budget."""
+    """An undo completes however long it takes."""
     with History(tmp_path) as history:
         history.write(talk("one"), at=1)
         history.write(talk("two", session=FORK), FORK, at=2)

@@ -1,4 +1,4 @@
-"""Memory files are named in the preview, and deleted by an erasure only."""
+"""The preview lists memory files, and only an erasure deletes them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class Project:
         return ProjectMemories.open(self.home, self.folder)
 
     def remember(self, title: str, content: str) -> tuple[str, Path]:
-        """Store a memory; return its id and its file."""
+        """Store a memory; return its ID and its file."""
         mnemonics = self.opened()
         held = mnemonics.remember(title, content, "issue").stored
         mnemonics.close()
@@ -53,13 +53,13 @@ class Project:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
-    """An empty repository."""
+    """Return a project whose folder is an empty repository."""
     (tmp_path / "shop" / ".git").mkdir(parents=True)
     return Project(tmp_path / "shop", Home(tmp_path / "home"))
 
 
 def test_an_erasure_deletes_memory_files(project: Project) -> None:
-    """The preview lists the file, the result mentions version control, and the home contains no erased byte."""
+    """The preview lists the file, the reply mentions version control, and no byte of the memory remains in the home."""
     memory, file = project.remember("Walrus migration", "The walrus migration hangs while a replica lags behind")
     _, other = project.remember("Ports", "The staging server listens on port 8443")
     wanted = DeletionRequest((memory,), erase=True)
@@ -79,7 +79,7 @@ def test_an_erasure_deletes_memory_files(project: Project) -> None:
 
 
 def test_a_deletion_keeps_memory_files(project: Project) -> None:
-    """The file is named, and its memory is not recalled."""
+    """A deletion keeps the memory file and lists it in the preview, and the memory is not recalled."""
     memory, file = project.remember("Cache", "The cache is flushed by the deploy script")
     before, wanted = file.read_bytes(), DeletionRequest((memory,))
     told = Renderer().render("forget_preview", preview=project.preview(wanted))
@@ -93,7 +93,7 @@ def test_a_deletion_keeps_memory_files(project: Project) -> None:
 
 
 def test_a_file_that_was_edited_since_needs_a_new_preview(project: Project) -> None:
-    """If the file was edited, the file and the memory are kept."""
+    """If a file was edited after the preview, the file and its memory are kept."""
     memory, file = project.remember("Cache", "The cache is flushed by the deploy script")
     outcome = project.forget(
         DeletionRequest((memory,), erase=True), lambda: file.write_text(f"{file.read_text()}\nAnd by cron.\n")
@@ -105,7 +105,7 @@ def test_a_file_that_was_edited_since_needs_a_new_preview(project: Project) -> N
 
 
 def test_a_file_that_cannot_be_deleted_is_reported(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is not imported again."""
+    """A memory file that cannot be deleted is reported, and it is not imported again."""
     memory, file = project.remember("Cache", "The cache is flushed by the deploy script")
 
     def refused(*_: object, **__: object) -> None:
@@ -124,7 +124,7 @@ def test_a_file_that_cannot_be_deleted_is_reported(project: Project, monkeypatch
 
 
 def test_a_link_is_not_followed(project: Project, tmp_path: Path) -> None:
-    """A link in the place of an erased file stays, as does its target."""
+    """If a memory file was replaced with a link, an erasure keeps the link and its target."""
     memory, file = project.remember("Cache", "The cache is flushed by the deploy script")
     precious = tmp_path / "precious.md"
     file.rename(precious)
@@ -137,7 +137,7 @@ def test_a_link_is_not_followed(project: Project, tmp_path: Path) -> None:
 
 
 def test_a_restored_file_is_a_new_memory(project: Project) -> None:
-    """An erasure does not suppress files that the user writes again."""
+    """If the user writes an erased file again, it becomes a new memory."""
     memory, file = project.remember("Cache", "The cache is flushed by the deploy script")
     kept = file.read_bytes()
     project.forget(DeletionRequest((memory,), erase=True))

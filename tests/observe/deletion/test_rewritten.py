@@ -14,7 +14,7 @@ __all__ = ["grown", "root"]  # fixtures
 
 
 def test_an_erased_session_stays_erased_when_its_file_is_serialised_again(root: Path) -> None:
-    """Other whitespace, key order or escapes do not restore the title or the metadata."""
+    """Different whitespace, key order or escapes in the file do not restore the erased title or metadata."""
     home = Home(root / "home")
     [path] = (root / "projects").resolve().rglob(f"{GONE}.jsonl")
     before = path.read_bytes()

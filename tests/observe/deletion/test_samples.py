@@ -1,4 +1,4 @@
-"""Samples occur only in erased content."""
+"""The samples that verify an erasure are texts that occur only in the erased content."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from ...archiver.formats.claude_code.claude_lines import replied, said, tool, wr
 
 
 def test_text_of_remaining_calls_is_not_a_sample(tmp_path: Path) -> None:
-    """Two sessions make the same call, and no line contains the text of the call."""
+    """A tool call that also occurs in a remaining session is not a sample."""
     kept, gone = "11111111-0000-4000-8000-00000000000a", "cafe0000-0000-4000-8000-00000000000b"
     for session, word in ((kept, "kettle"), (gone, "pan")):
         place = {"sessionId": session, "cwd": "/home/demo/shop"}

@@ -1,4 +1,4 @@
-"""Deletions outlive the database."""
+"""Deletions remain effective if the database is lost."""
 
 # pyright: reportPrivateUsage=false
 
@@ -110,7 +110,7 @@ def lines_of(data: bytes) -> list[bytes]:
 
 @pytest.fixture
 def history(tmp_path: Path) -> History:
-    """Archive two sessions, a fork of the first, and a session with lines that have no IDs or times."""
+    """Return an archive of two sessions, a fork of the first, and a session with lines that have no IDs or times."""
     made = History(tmp_path)
     made.store.close()
     made.write(talk("one", "secret", "three"))
@@ -122,7 +122,7 @@ def history(tmp_path: Path) -> History:
 @pytest.mark.parametrize("remain", [True, False], ids=["files remain", "copies alone"])
 @pytest.mark.parametrize("erase", [True, False], ids=["erased", "forgotten"])
 def test_a_lost_database_restores_nothing_deleted(history: History, erase: bool, remain: bool) -> None:
-    """Everything else is restored, and the copies are unchanged."""
+    """A rebuild from the copies restores everything except deleted content, and does not change the copies."""
     archive(history)
     forget(history.home, mentions="secret", erase=erase)
     forget(history.home, OTHER, erase=erase)
@@ -139,7 +139,7 @@ def test_a_lost_database_restores_nothing_deleted(history: History, erase: bool,
 
 
 def test_undo_works_after_the_loss_of_the_database(history: History) -> None:
-    """The deletion is undone as before the loss."""
+    """A deletion can be undone after the database was lost and rebuilt."""
     archive(history)
     number = forget(history.home, mentions="secret")
     lose(history.home)
@@ -154,7 +154,7 @@ def test_undo_works_after_the_loss_of_the_database(history: History) -> None:
 
 
 def test_an_ingest_into_a_new_database_suppresses_deleted_content(history: History) -> None:
-    """No rebuild is needed."""
+    """After the database is lost, a plain ingest run does not restore deleted content either."""
     archive(history)
     forget(history.home, mentions="secret", erase=True)
     lose(history.home)
@@ -167,7 +167,7 @@ def test_an_ingest_into_a_new_database_suppresses_deleted_content(history: Histo
 @pytest.mark.parametrize("remain", [True, False], ids=["files remain", "copies alone"])
 @pytest.mark.parametrize("erase", [True, False], ids=["erased", "forgotten"])
 def test_lines_without_ids(history: History, erase: bool, remain: bool) -> None:
-    """They are recognised by their place in the copy when the agent's file is gone."""
+    """Deleted lines without IDs are recognised in the copy by their position, even if the agent's file is gone."""
     folder = history.folder / "sessions" / "0123456789abcdef0123456789abcdef" / OTHER
     folder.mkdir(parents=True)
     path = folder / "context.jsonl"
@@ -187,7 +187,7 @@ def test_lines_without_ids(history: History, erase: bool, remain: bool) -> None:
 def test_an_erasure_is_finished_after_the_loss_of_the_database(
     history: History, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The copies are cleaned."""
+    """An interrupted erasure is completed in the copies, even if the database is lost in between."""
     archive(history)
 
     def killed(*_: object) -> bool:
@@ -208,7 +208,7 @@ def test_an_erasure_is_finished_after_the_loss_of_the_database(
 
 @pytest.mark.parametrize("erase", [True, False], ids=["erased", "forgotten"])
 def test_a_restored_backup_restores_nothing_deleted(history: History, erase: bool) -> None:
-    """A database from before the deletion takes over the tombstone file."""
+    """A database backup from before a deletion takes over the deletion from the tombstone file."""
     archive(history)
     backup = history.home.root.with_name("backup.db")
     shutil.copy(history.home.database, backup)
@@ -229,7 +229,7 @@ def test_a_restored_backup_restores_nothing_deleted(history: History, erase: boo
 
 
 def test_a_lost_file_is_written_again(history: History) -> None:
-    """The next process that opens the database writes it."""
+    """The next process that opens the database writes a lost tombstone file again."""
     archive(history)
     forget(history.home, mentions="secret")
     file = history.home.tombstone_file
@@ -242,7 +242,7 @@ def test_a_lost_file_is_written_again(history: History) -> None:
 
 
 def test_the_file_contains_no_content(history: History) -> None:
-    """It has numbers, times, states and keyed hashes, and only its owner can read it."""
+    """The tombstone file contains no deleted text, and only its owner can read it."""
     archive(history)
     forget(history.home, mentions="secret")
     file = history.home.tombstone_file
@@ -253,7 +253,7 @@ def test_the_file_contains_no_content(history: History) -> None:
 
 
 def test_a_damaged_line_costs_one_deletion(tmp_path: Path) -> None:
-    """It is counted, and the other deletions are read."""
+    """A damaged line is counted, and all other deletions in the file are read."""
     file = TombstoneFile(tmp_path / "archive" / TOMBSTONE_FILE)
     head = FileHeader(7, 2, fingerprint(Home(tmp_path).key()))
     file.write(head, [Tombstones(1, 5, "kept", (1, -2)), Tombstones(2, 6, "erased", (2**63 - 1, -(2**63)))])
@@ -273,7 +273,7 @@ def test_a_damaged_line_costs_one_deletion(tmp_path: Path) -> None:
 
 
 def test_a_deletion_fails_if_the_file_cannot_be_written(history: History) -> None:
-    """The error reports the failure, and nothing is deleted."""
+    """If the tombstone file cannot be written, a deletion fails with an error and deletes nothing."""
     archive(history)
     (history.home.archive / f"{TOMBSTONE_FILE}.new").mkdir()
 
@@ -285,7 +285,7 @@ def test_a_deletion_fails_if_the_file_cannot_be_written(history: History) -> Non
 
 @pytest.mark.parametrize("damage", ["gone", "short", "other"])
 def test_a_lost_key_stops_ingest_and_deletion(history: History, damage: str) -> None:
-    """A missing, short or different key must be restored first."""
+    """If the key is missing, too short or different, ingest and deletion fail until it is restored."""
     archive(history)
     forget(history.home, mentions="secret", erase=True)
     key = history.home.key_file.read_bytes()
@@ -312,7 +312,7 @@ def test_a_lost_key_stops_ingest_and_deletion(history: History, damage: str) -> 
 
 
 def test_deleting_the_file_recovers_from_a_lost_key(history: History) -> None:
-    """Deleted content comes back and can be deleted again."""
+    """If the user deletes the tombstone file, deleted content returns and can be deleted again."""
     archive(history)
     forget(history.home, mentions="secret")
     history.home.key_file.unlink()
@@ -330,7 +330,7 @@ def test_deleting_the_file_recovers_from_a_lost_key(history: History) -> None:
 
 
 def test_an_unreadable_file_is_an_error(history: History) -> None:
-    """No database is opened as if nothing had been deleted."""
+    """If the tombstone file is unreadable, opening the database fails, so that no deleted content returns."""
     archive(history)
     forget(history.home, mentions="secret")
     file = history.home.tombstone_file
@@ -353,7 +353,7 @@ def test_an_unreadable_file_is_an_error(history: History) -> None:
 
 @pytest.mark.parametrize("header", [b"", b"palaver-forgotten-1 1", b"\xff" * 40], ids=["empty", "cut", "other"])
 def test_a_file_with_a_damaged_header_is_merged(history: History, header: bytes) -> None:
-    """A restored database takes over the lines that follow."""
+    """A restored database takes over the deletions from a tombstone file with a damaged header."""
     archive(history)
     forget(history.home, OTHER)
     with Store.open(history.home.database) as store, store.transaction():
@@ -377,7 +377,7 @@ def test_a_file_with_a_damaged_header_is_merged(history: History, header: bytes)
 
 @pytest.mark.parametrize("kept", [0, 1], ids=["in a line", "between lines"])
 def test_a_truncated_file_is_detected(tmp_path: Path, kept: int) -> None:
-    """The header has the number of lines."""
+    """The header contains the number of lines, so a truncated file is detected."""
     path = tmp_path / "archive" / TOMBSTONE_FILE
     entries = [Tombstones(number, 5, "kept", (number,)) for number in (1, 2, 3)]
     TombstoneFile(path).write(FileHeader(7, 3, fingerprint(Home(tmp_path).key())), entries)
@@ -390,7 +390,7 @@ def test_a_truncated_file_is_detected(tmp_path: Path, kept: int) -> None:
 
 
 def test_an_empty_file_counts_as_damaged(tmp_path: Path) -> None:
-    """The file is only written when there is a deletion."""
+    """An empty tombstone file is damaged, because the file is written only if there is a deletion."""
     path = tmp_path / "archive" / TOMBSTONE_FILE
     path.parent.mkdir()
     path.touch()
@@ -400,7 +400,7 @@ def test_an_empty_file_counts_as_damaged(tmp_path: Path) -> None:
 
 
 def test_a_damaged_line_is_reported_until_it_is_acknowledged(history: History) -> None:
-    """A rebuild and `fsck` report it."""
+    """A rebuild and `fsck` report a deletion lost with a damaged line until `fsck --repair` acknowledges it."""
     archive(history)
     forget(history.home, mentions="secret")
     forget(history.home, OTHER)
@@ -421,7 +421,7 @@ def test_a_damaged_line_is_reported_until_it_is_acknowledged(history: History) -
 
 
 def test_a_damaged_file_is_repaired_from_the_database(history: History) -> None:
-    """`fsck --repair` loses nothing."""
+    """`fsck --repair` restores every deletion of a damaged tombstone file."""
     archive(history)
     forget(history.home, mentions="secret")
     file = history.home.tombstone_file
@@ -458,7 +458,7 @@ with Deleter(Home(Path(sys.argv[1]))) as deleter:
 
 
 def test_a_crash_before_the_commit_keeps_the_deletion(history: History) -> None:
-    """The database takes it over from the file."""
+    """If a process crashes after writing the tombstone file, the next run takes over the deletion from the file."""
     archive(history)
     ran = subprocess.run([sys.executable, "-c", KILLED, str(history.home.root)], check=False)
     assert ran.returncode == 9

@@ -30,7 +30,7 @@ def rows(home: Home) -> dict[str, set[tuple[object, ...]]]:
     "wanted", [DeletionRequest((GONE,)), DeletionRequest(mentions="order 1"), DeletionRequest(mentions="order")]
 )
 def test_undo_restores_every_row_at_once(root: Path, wanted: DeletionRequest) -> None:
-    """Exchanges, observations and vectors have their ids and texts, without another ingest run."""
+    """Undo restores exchanges, observations and vectors with their IDs, without another ingest run."""
     home = Home(root / "home")
     before = rows(home)
     number = deleted(home, wanted).number or 0
@@ -55,7 +55,7 @@ def test_a_restored_session_is_found_at_once(root: Path) -> None:
 
 
 def test_undo_does_not_restore_what_a_later_deletion_removed(root: Path) -> None:
-    """No table has the content of the later deletion."""
+    """After undoing a deletion, no table contains the content of a later deletion."""
     home = Home(root / "home")
     first = deleted(home, DeletionRequest(mentions="order 1")).number or 0
     deleted(home, DeletionRequest(mentions="order 2"))
@@ -70,7 +70,7 @@ def test_undo_does_not_restore_what_a_later_deletion_removed(root: Path) -> None
     "wanted", [DeletionRequest((GONE,), erase=True), DeletionRequest(mentions="PromptCanary", erase=True)]
 )
 def test_an_erasure_removes_rows_kept_for_undo(root: Path, wanted: DeletionRequest) -> None:
-    """Earlier deletions of the same content leave no byte."""
+    """An erasure also removes rows that an earlier deletion of the same content kept for its undo."""
     home = Home(root / "home")
     deleted(home, DeletionRequest((GONE,)))
     outcome = deleted(home, wanted)

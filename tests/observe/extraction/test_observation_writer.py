@@ -86,7 +86,7 @@ def test_near_repetitions_confirm_the_first_wording(told: History, order: tuple[
 
 
 def test_comparisons_are_bounded(told: History) -> None:
-    """A new observation is compared with a bounded number of known observations, equal titles first."""
+    """A new observation is compared with a limited number of known observations, those with the same title first."""
     names = [
         f"{first}{second}"
         for first in "bcdfghjklmnprst"
@@ -106,7 +106,7 @@ def test_comparisons_are_bounded(told: History) -> None:
 
 
 def test_re_extraction_changes_nothing(told: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Newer rules with equal results change no key, confirmation or index entry."""
+    """If newer rules extract the same observations, no key, confirmation or index entry changes."""
     told.say(
         "one",
         Said(RULE, "Done."),

@@ -27,7 +27,7 @@ SESSIONS = ("one", "two", "three", "four", "five")
 
 
 def asked(number: int, answer: str = ANSWER) -> Said:
-    """Return an exchange that changed a file."""
+    """Return the content of an exchange that changed a file."""
     return Said(
         f"Why is the cache of part {number} cold after each start? Please find out and repair it.",
         f"{answer} That was part {number}, and the tests of it pass again after the repair of the loader.",

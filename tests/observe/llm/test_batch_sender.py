@@ -21,7 +21,7 @@ def backlog(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Stage:
 
 
 def test_newest_sessions_are_sent_at_once(stage: Stage) -> None:
-    """The three newest sessions are sent immediately, the others in a batch."""
+    """The three newest sessions are sent immediately, and all older sessions in a batch."""
     for number, session in enumerate(SESSIONS):
         stage.say(session, asked(number + 1))
 
@@ -69,7 +69,7 @@ def test_open_batch_is_not_sent_again(backlog: Stage) -> None:
 
 
 def test_failed_requests_of_a_batch_are_queued_again(backlog: Stage) -> None:
-    """Overloaded or expired requests are retried at no cost, and invalid requests become dead letters."""
+    """Requests that failed by overload or expiry are retried at no cost, and invalid requests become dead letters."""
     backlog.provider.script = [
         failing(529, "overloaded_error"),
         Sent(599),
@@ -99,7 +99,7 @@ def test_server_without_batches_gets_single_requests(backlog: Stage) -> None:
 
 
 def test_lost_batch_is_found_by_its_token(backlog: Stage) -> None:
-    """A batch with a lost submission reply is found by its token, and no request is sent twice."""
+    """If the reply to a submission is lost, the batch is found by its token, and no request is sent twice."""
     backlog.provider.on_batch = lambda _: Sent(body=b'{"id": "msgba', truncated=True)
     first = backlog.run()
     assert isinstance(first.stopped, ModelBusy)
@@ -115,7 +115,7 @@ def test_lost_batch_is_found_by_its_token(backlog: Stage) -> None:
 
 
 def test_missing_batch_is_sent_again(backlog: Stage) -> None:
-    """A batch that the provider does not list after some minutes releases its jobs and its reservation."""
+    """If the provider still does not list a batch after some minutes, its jobs and its reservation are released."""
 
     def lose(_: object) -> Sent:
         backlog.provider.batch_sender.clear()
@@ -136,7 +136,7 @@ def test_missing_batch_is_sent_again(backlog: Stage) -> None:
 
 
 def test_unknown_batch_is_sent_again_and_counts_as_charged(backlog: Stage) -> None:
-    """After a change of server or expired results, jobs are queued again and the batch counts as charged."""
+    """If the server changes or the results expire, jobs are queued again and the batch counts as charged in full."""
     backlog.run()
     backlog.provider.batch_sender.clear()
 

@@ -47,7 +47,7 @@ def test_the_beginning_and_the_end_are_kept() -> None:
 
 
 def test_calls_are_one_line_without_results() -> None:
-    """A call is one line with its success or failure, and only answers of the user are kept as results."""
+    """Each tool call is one line that states success or failure. Results are omitted, except the user's answers."""
     shown = shorten(
         exchange(
             Turn(1, Speaker.ASSISTANT, Kind.CALL, "Bash: make\n  test" + "y" * 900, tool="Bash", call="a"),

@@ -1,4 +1,4 @@
-"""Single requests handle each kind of reply of a provider."""
+"""Each kind of provider reply to a single request is handled."""
 
 import json
 
@@ -20,7 +20,7 @@ from .server import Sent, failing, honest, learned, message, observation, passag
 
 
 def test_verified_reply_replaces_the_rules(stage: Stage) -> None:
-    """A verified reply replaces the rule-based observations, and code adds files, date and evidence."""
+    """A verified reply replaces the rule-based observations; Palaver itself adds files, date and evidence."""
     [key] = stage.say("one", asked(1))
     assert stage.extractors() == [VERSION]
 
@@ -37,7 +37,7 @@ def test_verified_reply_replaces_the_rules(stage: Stage) -> None:
 
 
 def test_answered_exchange_is_not_sent_again(stage: Stage) -> None:
-    """An answered exchange is sent again only when it grows, and new rules do not replace its observations."""
+    """An exchange with a stored reply is sent again only when it grows; newer rules keep its observations."""
     stage.say("one", asked(1))
     stage.run()
     assert stage.run().asked == 0
@@ -161,7 +161,7 @@ def test_facts_without_quotes_are_rejected(stage: Stage) -> None:
     [(401, "authentication_error"), (402, "billing_error"), (403, "permission_error"), (404, "not_found_error")],
 )
 def test_refused_key_ends_the_run(stage: Stage, status: int, kind: str) -> None:
-    """Authentication and quota errors end the run after one call without cost and without using an attempt."""
+    """Authentication and quota errors end the run after one call, cost nothing, and use no attempt."""
     stage.say("one", asked(1), asked(2))
     stage.provider.usually = lambda _: failing(status, kind)
 
@@ -213,7 +213,7 @@ def test_overload_ends_the_run(stage: Stage, sent: Sent) -> None:
 
 
 def test_timeout_counts_as_charged(stage: Stage) -> None:
-    """The reservation of a call without a timely reply stays, since the call may have been charged."""
+    """A call that times out keeps its reservation, since the provider may have charged it."""
     stage.say("one", asked(1))
     stage.seconds = 0.2
     stage.provider.script = [Sent(body=message("{}"), delay=1.0)]
@@ -232,7 +232,7 @@ def test_timeout_counts_as_charged(stage: Stage) -> None:
     ids=["breaks off", "html", "empty"],
 )
 def test_invalid_message_counts_as_charged(stage: Stage, sent: Sent) -> None:
-    """A reply that is not a valid message is retried, and its reservation stays."""
+    """A call whose reply is not a valid message is repeated, and the reservation of the failed call stays."""
     stage.say("one", asked(1))
     stage.provider.script = [sent]
 
@@ -254,7 +254,7 @@ def test_an_unreachable_provider_costs_nothing(stage: Stage) -> None:
 
 
 def test_reply_about_a_changed_exchange_is_discarded(stage: Stage) -> None:
-    """A reply about an exchange that changed meanwhile is charged and discarded; the exchange is sent again."""
+    """If an exchange changes during the call, its reply is charged and discarded, and it is sent again."""
     stage.say("one", asked(1))
 
     def grow(params: dict[str, object]) -> Sent:
@@ -271,7 +271,7 @@ def test_reply_about_a_changed_exchange_is_discarded(stage: Stage) -> None:
 
 
 def test_late_reply_is_discarded(stage: Stage) -> None:
-    """A reply that arrives after another process answered is charged and discarded."""
+    """If another process has already stored a reply to the request, a late reply is charged and discarded."""
     [key] = stage.say("one", asked(1))
 
     def late(params: dict[str, object]) -> Sent:
@@ -324,7 +324,7 @@ def test_private_titles_are_never_sent(stage: Stage) -> None:
 
 
 def test_budgets_are_checked_before_a_call(stage: Stage) -> None:
-    """No call is made if a budget is too small for it, and the message contains the name of the budget."""
+    """No call is made if a budget is too small for it, and the message names that budget."""
     stage.say("one", asked(1))
 
     result = stage.run(budget_day=0.000001)

@@ -50,7 +50,7 @@ def test_newest_job_is_leased_first(queue: JobQueue) -> None:
 
 
 def test_expired_lease_is_claimed_again(queue: JobQueue, store: Store, clock: Clock) -> None:
-    """After a lease expires, only the process that claims the job next can finish it."""
+    """After the lease of a job expires, only the process that claims the job next can finish it."""
     [lost] = queue.claim(1)
     clock.now += LEASE_MS
     [again] = queue.claim(1)
@@ -128,7 +128,7 @@ def test_rejected_request_becomes_a_dead_letter(queue: JobQueue, store: Store) -
 
 
 def test_unclaiming_uses_no_attempt(queue: JobQueue) -> None:
-    """A job that is returned unprocessed, as with an exhausted budget, keeps its attempts."""
+    """A job that is returned unprocessed, for example because the budget is exhausted, uses no attempt."""
     jobs = queue.claim(3)
     queue.unclaim(jobs)
 

@@ -125,7 +125,7 @@ def test_budgets_are_set_in_dollars() -> None:
 
 
 def test_prices_are_exact() -> None:
-    """Costs are tokens times price with separate cache prices; a batch costs half, rounded up."""
+    """The cost is tokens times price, with separate prices for cached tokens; a batch costs half, rounded up."""
     price = Price(1_000, 5_000, 1_250, 100, "test")
     usage = Usage(tokens_in=3, cache_written=2, cache_read=1, tokens_out=7)
 
@@ -135,7 +135,7 @@ def test_prices_are_exact() -> None:
 
 @given(size=st.integers(0, 10**6), share=st.integers(0, 2), out=st.integers(0, 4_000), batch=st.booleans())
 def test_reply_never_costs_more_than_reserved(size: int, share: int, out: int, batch: bool) -> None:
-    """A reply costs at most the reservation for any distribution of tokens over the cache."""
+    """A reply never costs more than its reservation, whichever of its tokens are cached."""
     price = price_of("claude-sonnet-5-5")
     parts = [0, 0, 0]
     parts[share] = size
@@ -166,7 +166,7 @@ def test_amounts_are_readable() -> None:
 
 
 def test_exchanges_and_observations_are_counted_alike(tmp_path: Path) -> None:
-    """Tokens of exchanges and observations are counted with the same method in any language."""
+    """The tokens of exchanges and of observations are counted by the same method in any language."""
     said, done = "배포는 항상 자정에 한다. " * 20, '{"path": "/code/shop/till.py"}' * 20
     with Store.create(tmp_path / "x.db") as store, store.transaction():
         session, source = begun(store)

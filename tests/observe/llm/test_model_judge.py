@@ -1,4 +1,4 @@
-"""The judge asks a model only if the rules are unsure, within the budget, and otherwise relies on the rules."""
+"""The judge asks a model only if the rules cannot decide and the budget allows it; otherwise it uses the rules."""
 
 import json
 from collections.abc import Iterator
@@ -86,7 +86,7 @@ def bench(tmp_path: Path, provider: FakeProvider) -> Iterator[Bench]:
 
 
 def test_only_undecided_pairs_are_sent(bench: Bench) -> None:
-    """Pairs that the rules decide and pairs on different topics are never sent, and each verdict reports its judge."""
+    """Pairs that the rules decide and pairs on different topics are never sent, and each verdict names its judge."""
     bench.provider.script = [saying(judged("contradicts"))]
     pairs = [pair(*ALIKE), pair(*OPEN), pair("Moss is green", "The deploy takes an hour")]
     found = bench.judge().judge_all(pairs)
@@ -200,7 +200,7 @@ def test_failures_fall_back_to_the_rules(bench: Bench, answer: Sent) -> None:
 
 
 def test_exhausted_budget_sends_nothing(bench: Bench) -> None:
-    """No call is made unless the remaining budget covers its maximum cost."""
+    """No call is made unless the remaining budget covers the call's maximum cost."""
     for settings in ({"budget_month": 0.0}, {"budget_run": 0.000001}, {"budget_day": 0.0}):
         [found] = bench.judge(**settings).judge_all([pair(*OPEN)])
         assert found.judge == "rules"
@@ -209,7 +209,7 @@ def test_exhausted_budget_sends_nothing(bench: Bench) -> None:
 
 
 def test_refused_key_and_busy_provider_are_not_retried_at_once(bench: Bench) -> None:
-    """A refused key is not retried, a busy provider is retried after a pause, and neither costs anything."""
+    """A rejected key is not tried again, a busy provider is tried again after a pause, and neither costs anything."""
     for answer in (failing(401, "authentication_error"), failing(529, "overloaded_error")):
         bench.provider.calls.clear()
         bench.provider.usually = lambda _, answer=answer: answer  # type: ignore[misc]
@@ -284,7 +284,7 @@ def archived(bench: Bench, native_id: str, project: str, cwd: str, moved_to: str
     ],
 )
 def test_memory_is_as_private_as_its_session(bench: Bench, values: dict[str, object], sent: bool) -> None:
-    """A memory with only a project name is private if any session of that project name is in a private folder."""
+    """A memory with only a project name is private if any session of a project of that name is in a private folder."""
     archived(bench, "in-bank", "shop", "/code/bank/shop")
     archived(bench, "moved", "walk", "/code/walk", "/code/bank/vault")
     archived(bench, "outside", "shop", "/code/shop")
@@ -308,7 +308,7 @@ def test_later_sessions_make_memories_private(bench: Bench) -> None:
 
 @pytest.mark.parametrize("files", [False, True], ids=["core", "files"])
 def test_core_closes_judge_and_provider(bench: Bench, tmp_path: Path, files: bool) -> None:
-    """Closing the core closes the provider if the provider was opened."""
+    """Closing the memory core also closes the provider if one was opened."""
     closed: list[str] = []
     made: list[ModelJudge] = []
 
@@ -347,7 +347,7 @@ def test_memory_cannot_close_the_fence(bench: Bench) -> None:
 
 
 def test_model_judgement_supersedes_a_memory(bench: Bench) -> None:
-    """A stored supersession contains its judge, and an undo restores the older memory."""
+    """A stored supersession names its judge, and an undo restores the older memory."""
     bench.provider.script = [saying(judged("supersedes", "Another order is used now"))]
     core = bench.core()
     older = core.remember(Memory(OPEN[0], "pattern")).stored

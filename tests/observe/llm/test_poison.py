@@ -1,4 +1,4 @@
-"""Injected instructions are treated as data and cannot serve as evidence, and their results are labelled."""
+"""Injected instructions are treated as data, never serve as evidence, and label everything derived from them."""
 
 import pytest
 
@@ -125,7 +125,7 @@ def test_invisible_characters_are_not_sent(stage: Stage) -> None:
 
 
 def test_reply_cannot_delete_changes(stage: Stage) -> None:
-    """The rule-based observations of changed files stay if the model finds nothing."""
+    """If the model finds nothing, the rule-based observations of changed files remain."""
     key = poisoned(stage, ORDERS[3], "Bash", obeyed=True)
     before = stage.store.observations.of_exchange(key)
     assert before

@@ -1,4 +1,4 @@
-"""Memories for tests, with fake vectors and a clock that tests set."""
+"""Memories for tests, with fake vectors and a settable clock."""
 
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -15,7 +15,7 @@ from .holding import Holding
 
 @pytest.fixture(params=["core"])
 def memories(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Memories]:
-    """Return an empty implementation. Add further implementations by name here."""
+    """Return each implementation without memories. Add further implementations by name here."""
     assert request.param == "core"
     holding = Holding(tmp_path)
     yield holding.core
@@ -51,7 +51,7 @@ def test_recall_returns_matches_that_satisfy_the_filter(memories: Memories) -> N
 
 
 def test_a_revision_changes_only_what_it_names(memories: Memories) -> None:
-    """The ID, type and tags stay the same, and the new content is recalled."""
+    """A revision of the content keeps the ID, type and tags, and the new content is recalled."""
     memory = memories.remember(Memory("The port is 8443", "fact", tags=("ports",))).stored
     revised = memories.revise(memory.id, MemoryRevision(content="The port is 9000"))
 
@@ -84,7 +84,7 @@ def test_a_newer_memory_supersedes_an_older_one_until_it_is_forgotten(memories: 
 
 
 def test_unknown_ids_and_invalid_arguments_are_errors(memories: Memories) -> None:
-    """An unknown ID raises `MemoryNotFound`; an empty content, query or limit raises `InvalidInput`."""
+    """An unknown ID raises `MemoryNotFound`; empty content, an empty query or a limit of 0 raises `InvalidInput`."""
     memory = memories.remember(Memory("The port is 8443", "fact")).stored
     with pytest.raises(MemoryNotFound):
         memories.get("mem_99")

@@ -1,4 +1,4 @@
-"""Contradictions after an edit: edges agree with the current content."""
+"""Contradictions after an edit: edges match the current content."""
 
 import pytest
 
@@ -22,7 +22,7 @@ def edit(holding: Holding, memory: str, content: str) -> None:
 
 @pytest.mark.parametrize("place", [0, 1])
 def test_an_edit_removes_a_contradiction_that_no_longer_exists(place: int, holding: Holding) -> None:
-    """Either memory can be edited, and undoing the edit restores the contradiction."""
+    """Editing either memory can remove a contradiction, and undoing the edit restores it."""
     old = holding.hold(OLD).id
     holding.at += DAY
     both = old, holding.hold(NEW).id
@@ -36,7 +36,7 @@ def test_an_edit_removes_a_contradiction_that_no_longer_exists(place: int, holdi
 
 
 def test_a_remaining_contradiction_has_the_current_reason(holding: Holding) -> None:
-    """An edit makes the judge evaluate the edge again."""
+    """After an edit the judge evaluates existing contradictions again and updates their reasons."""
     old, new = holding.hold(OLD).id, holding.hold(NEW).id
     [reason] = contradictions(holding, new)
     edit(holding, new, "The staging server never listens on port 8443")
@@ -46,7 +46,7 @@ def test_a_remaining_contradiction_has_the_current_reason(holding: Holding) -> N
 
 
 def test_an_edit_that_contradicts_draws_an_edge(holding: Holding) -> None:
-    """An edit supersedes no memory, and an edit of other fields changes no edge."""
+    """A contradicting edit adds an edge but supersedes nothing; an edit of other fields changes no edge."""
     old, other = holding.hold(OLD).id, holding.hold("Bananas are yellow").id
     edit(holding, other, NEW)
     linked = contradictions(holding, other)
@@ -58,7 +58,7 @@ def test_an_edit_that_contradicts_draws_an_edge(holding: Holding) -> None:
 
 
 def test_edges_of_users_and_other_judges_stay(holding: Holding) -> None:
-    """The rule judge replaces only its own edges."""
+    """The rule judge replaces only edges that it added itself."""
     old, new = holding.hold(OLD), holding.hold("Bananas are yellow")
     holding.core.graph.relate(old.id, new.id, Relation.CONTRADICTS, reason="I say so")
     edit(holding, new.id, "Bananas are green")

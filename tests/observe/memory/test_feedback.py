@@ -1,4 +1,4 @@
-"""Feedback: confidence follows from outcomes and time alone."""
+"""Feedback: confidence depends only on outcomes and time."""
 
 import subprocess
 import sys
@@ -25,7 +25,7 @@ def fresh(kind: str = "preference", confidence: float = 0.3, origin: Origin = Or
 
 @pytest.mark.parametrize("kind", ["preference", "decision", "pattern", "conventions-pattern", "convention"])
 def test_six_successes_prove_a_memory_and_the_user_makes_it_a_rule(holding: Holding, kind: str) -> None:
-    """The confidence rises from 0.3 in exact steps of 0.1, and the golden rule keeps its former type."""
+    """Each success raises the confidence by 0.1 from 0.3 to 0.9, and the golden rule records its former type."""
     held = holding.hold("Always use type hints", kind)
 
     assert holding.core.feedback.approvable() == []
@@ -39,7 +39,7 @@ def test_six_successes_prove_a_memory_and_the_user_makes_it_a_rule(holding: Hold
 
 
 def test_a_declined_memory_is_never_proposed_again(holding: Holding) -> None:
-    """It stays proven after further successes, and only proven memories can be approved."""
+    """After further successes, a declined memory is not proposed again; only proven memories can be approved."""
     held, fresh_one = holding.hold("Always use type hints"), holding.hold("Use tabs")
     holding.succeed(held.id, 6)
     holding.core.feedback.decline(held.id)
@@ -59,7 +59,7 @@ def archive_sessions(holding: Holding, *names: str) -> None:
 
 
 def test_only_archived_sessions_promote_the_users_own_words(holding: Holding) -> None:
-    """Each session counts once, and unknown IDs change only the confidence. Memories of agents wait for approval."""
+    """Successes promote the user's own words once per archived session; memories of agents wait for approval."""
     archive_sessions(holding, *(f"s{number}" for number in range(6)))
     own = holding.hold("Always squash commits", origin=Origin.HUMAN)
     agents = holding.hold("Never write tests")
@@ -84,7 +84,7 @@ def test_a_fact_never_promotes(holding: Holding, kind: str) -> None:
 
 @pytest.mark.parametrize("origin", [Origin.TOOL, Origin.EXTERNAL, Origin.IMPORTED])
 def test_a_memory_of_low_trust_never_becomes_a_golden_rule(holding: Holding, origin: Origin) -> None:
-    """The confidence stays below the limit after any outcomes."""
+    """Whatever its outcomes, a memory of low trust stays below the confidence that golden rules require."""
     held = holding.succeed(holding.hold("Always pipe curl to bash", origin=origin).id, 20)
 
     assert not held.protected
@@ -92,7 +92,7 @@ def test_a_memory_of_low_trust_never_becomes_a_golden_rule(holding: Holding, ori
 
 
 def test_three_failures_demote(holding: Holding) -> None:
-    """The confidence becomes 0.7 and the former type is restored; a success resets the count of failures."""
+    """Three failures demote a golden rule to its former type at confidence 0.7; a success resets the count."""
     held = holding.golden("Always use tabs")
     holding.fail(held.id, 2)
     holding.succeed(held.id)
@@ -105,7 +105,7 @@ def test_three_failures_demote(holding: Holding) -> None:
 
 
 def test_proof_and_demotion_across_processes(tmp_path: Path) -> None:
-    """Six successes, and three failures after the approval, count the same when separate processes report them."""
+    """Six successes, and three failures after the approval, count the same if separate processes report them."""
     holding = Holding(tmp_path)
     held = holding.hold("Always squash commits")
     program = (
@@ -128,7 +128,7 @@ def test_proof_and_demotion_across_processes(tmp_path: Path) -> None:
 
 
 def test_proof_protects_from_agents_and_not_from_the_user(holding: Holding) -> None:
-    """An agent's newer statement only proposes to supersede a proven memory; the user's own words supersede it."""
+    """A newer statement supersedes a proven memory if the user made it; an agent's statement only proposes that."""
     proven = holding.succeed(holding.hold("Always upload the keys").id, 8)
     agents = holding.hold("Chose to encrypt", "decision")
     users = holding.hold("Never leave a key behind", origin=Origin.HUMAN)
@@ -159,7 +159,7 @@ def test_recall_does_not_change_the_confidence(holding: Holding) -> None:
 
 
 def test_confidence_decays_by_stored_times(holding: Holding) -> None:
-    """It decays by 0.05 for each 30 days without use, in one run or in several, never below the minimum."""
+    """Confidence decays by 0.05 per 30 days without use, never below the minimum, in one run or in several."""
     often, once = holding.hold("User prefers dark mode"), holding.hold("Chose Redis", "decision")
     holding.at += 30 * DAY - 1
     assert holding.core.feedback.decay() == []
@@ -207,7 +207,7 @@ def test_protected_and_pinned_memories_do_not_decay(holding: Holding) -> None:
 
 @given(st.floats(0, 1), st.lists(st.booleans(), max_size=40), st.sampled_from(["preference", "fact", GOLDEN_RULE]))
 def test_confidence_stays_in_its_bounds(start: float, outcomes: list[bool], kind: str) -> None:
-    """It is between 0 and 1 with four decimals; a success never lowers it, and decay never raises it."""
+    """Confidence is between 0 and 1 with four decimals; a success never lowers it, and decay never raises it."""
     held = fresh(kind, round(start, 4))
     for success in outcomes:
         before = held.stats.confidence

@@ -35,7 +35,7 @@ def holding(tmp_path_factory: pytest.TempPathFactory) -> Holding:
 
 @pytest.fixture(scope="module")
 def projects() -> Iterator[int]:
-    """Separate projects, so that memories with equal content are not duplicates."""
+    """Yield separate projects, so that memories with equal content are not duplicates."""
     return count()
 
 
@@ -49,7 +49,7 @@ def said(held: StoredMemory) -> tuple[object, ...]:
 
 
 def undone(holding: Holding, memory: str) -> Iterator[str]:
-    """Return the content after each further undo, until no edit remains."""
+    """Undo edits until none remains, and return the content after each undo."""
     while True:
         try:
             yield holding.core.undo([memory])[0].stored.memory.content
@@ -58,7 +58,7 @@ def undone(holding: Holding, memory: str) -> Iterator[str]:
 
 
 def test_undo_skips_an_edit_of_the_type_alone(holding: Holding) -> None:
-    """The type stays the same, and undo restores each content once."""
+    """Undo restores each earlier content once, and does not restore an earlier type."""
     memory = holding.hold("blue").id
     for changed in ({"content": "green"}, {"type": "decision"}, {"content": "red"}, {"type": "preference"}):
         edit(holding, memory, **changed)
@@ -89,7 +89,7 @@ def test_edits_are_undone_like_a_stack(holding: Holding, projects: Iterator[int]
 
 
 def test_undo_reports_its_own_event(holding: Holding) -> None:
-    """The result does not contain a later event of another process."""
+    """The result of an undo does not contain a later event of another process."""
     held = holding.hold("yellow")
     edit(holding, held.id, content="orange")
 
@@ -106,7 +106,7 @@ def test_undo_reports_its_own_event(holding: Holding) -> None:
 
 @pytest.mark.parametrize(("kind", "namespace"), [("session", "global"), ("fact", "session:one")])
 def test_a_session_memory_expires_and_can_be_restored(tmp_path: Path, kind: str, namespace: str) -> None:
-    """After 48 hours it is neither recalled, listed nor counted. Storing it again restarts the 48 hours."""
+    """After 48 hours a session memory is neither recalled nor listed; storing it again restarts the 48 hours."""
     holding = Holding(tmp_path)
     memories, hour = holding.core, 3_600_000
     held = holding.hold("The parser is half done", kind, namespace=namespace)

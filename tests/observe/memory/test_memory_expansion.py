@@ -23,7 +23,7 @@ def expand(
 
 
 def test_the_score_of_a_path_depends_on_length_weights_and_relations(holding: Holding) -> None:
-    """The score is 0.7 per edge, times the weights, times the geometric mean of the strengths of the relations."""
+    """The score is the product of 0.7 per edge, all weights, and the geometric mean of the relation strengths."""
     one, two, three, four = unlinked(holding, "alpha", "beta", "gamma", "delta")
     graph = holding.core.graph
     graph.relate(one.id, two.id, Relation.CAUSED_BY)
@@ -39,7 +39,7 @@ def test_the_score_of_a_path_depends_on_length_weights_and_relations(holding: Ho
 
 
 def test_only_valid_memories_that_satisfy_the_filter_are_added(holding: Holding) -> None:
-    """Recalled memories are not added again. Paths may contain filtered memories, but not forgotten memories."""
+    """Expansion adds no recalled, filtered or forgotten memories. Paths may pass through filtered memories."""
     one, two, three = unlinked(holding, "alpha", "beta", "gamma")
     other = holding.hold("delta", "decision")
     for source, target in ((one, two), (two, three), (two, other)):

@@ -1,4 +1,4 @@
-"""Graph: unique edges, neighborhoods, backfill, and valid Mermaid."""
+"""Memory graph: unique edges, neighborhoods, backfill, and valid Mermaid."""
 
 import pytest
 
@@ -17,7 +17,7 @@ def three(holding: Holding) -> list[str]:
 
 
 def test_an_edge_is_drawn_once(holding: Holding) -> None:
-    """The second call returns the first edge; both memories must exist and differ."""
+    """Relating two memories again returns the first edge; both memories must exist and differ."""
     one, two, _ = three(holding)
 
     assert holding.core.graph.relate(one, two, Relation.RELATES_TO).id == 1
@@ -28,7 +28,7 @@ def test_an_edge_is_drawn_once(holding: Holding) -> None:
 
 
 def test_drawing_an_edge_again_updates_its_weight(holding: Holding) -> None:
-    """The ID and the number of edges stay the same."""
+    """Relating two memories again with another weight updates the edge and adds none."""
     one, two, _ = three(holding)
     again = holding.core.graph.relate(one, two, Relation.RELATES_TO, 0.9, "it matters")
     [edge] = [edge for edge in holding.core.graph.inspect(one).edges if edge.id == again.id]
@@ -37,7 +37,7 @@ def test_drawing_an_edge_again_updates_its_weight(holding: Holding) -> None:
 
 
 def test_the_most_relevant_path_wins_over_a_shorter_one(holding: Holding) -> None:
-    """The depth is the minimum number of edges. The path has the highest product of weights and decay."""
+    """The depth is the smallest number of edges, but the relevance is that of the best path, even if it is longer."""
     one, two, three_ = three(holding)
     holding.core.graph.relate(one, two, Relation.RELATES_TO, 1.0)
     holding.core.graph.relate(one, three_, Relation.RELATES_TO, 0.1)
@@ -49,7 +49,10 @@ def test_the_most_relevant_path_wins_over_a_shorter_one(holding: Holding) -> Non
 
 
 def test_a_neighborhood_has_depths_and_relevances(holding: Holding) -> None:
-    """The relevance of a path is its weights times the decay of each edge; direction and relation filter the graph."""
+    """The relevance of a path is the product of its edge weights and one decay factor per edge.
+
+    Neighborhoods can be filtered by direction and relation.
+    """
     one, two, three_ = three(holding)
     around = holding.core.graph.inspect(one, depth=3)
 
@@ -66,7 +69,7 @@ def test_a_neighborhood_has_depths_and_relevances(holding: Holding) -> None:
 
 
 def test_edges_are_removed_by_id_memory_or_pair(holding: Holding) -> None:
-    """Exactly the requested edges are removed."""
+    """Edges can be removed by edge ID, by memory or by pair of memories; all other edges stay."""
     one, two, three_ = three(holding)
     graph = holding.core.graph
 
@@ -78,7 +81,7 @@ def test_edges_are_removed_by_id_memory_or_pair(holding: Holding) -> None:
 
 
 def test_a_mermaid_graph_survives_hostile_text(holding: Holding) -> None:
-    """Quotes, brackets and line breaks stay inside the label."""
+    """Quotes, brackets and line breaks in a memory stay inside its Mermaid label."""
     held = holding.hold('say "hi"]\n--> <b>x</b>', "fact")
     picture = holding.core.graph.inspect(held.id).mermaid()
 
@@ -86,7 +89,7 @@ def test_a_mermaid_graph_survives_hostile_text(holding: Holding) -> None:
 
 
 def test_a_supersedes_edge_marks_its_target(holding: Holding) -> None:
-    """The target becomes superseded, but a golden rule stays active."""
+    """The target of a `supersedes` edge becomes superseded, but a golden rule stays active."""
     one, two, _ = three(holding)
     golden = holding.succeed(holding.hold("Always test").id, 6)
     holding.core.graph.relate(one, two, Relation.SUPERSEDES)
@@ -97,7 +100,7 @@ def test_a_supersedes_edge_marks_its_target(holding: Holding) -> None:
 
 
 def test_backfill_links_orphans_and_tries_each_once(holding: Holding) -> None:
-    """Similar memories are linked. A memory without similar memories is tried only once."""
+    """Backfill links similar memories, and tries a memory without similar memories only once."""
     ids = [holding.hold(text, "fact") for text in ("green apple tart", "green apple pie", "quartz")]
     holding.core.graph.forget_edges_of(ids[0].id)
     tried = holding.core.graph.backfill(dry_run=True)
@@ -110,7 +113,7 @@ def test_backfill_links_orphans_and_tries_each_once(holding: Holding) -> None:
 
 
 def test_a_health_check_lists_memories_to_review(holding: Holding) -> None:
-    """It lists linked contradictions, failed memories and unused memories; golden rules are never stale."""
+    """The health check lists contradictions, failed memories and unused memories, except golden rules."""
     one, two, _ = three(holding)
     golden = holding.succeed(holding.hold("Always test").id, 6)
     holding.core.graph.relate(one, two, Relation.CONTRADICTS)

@@ -1,4 +1,4 @@
-"""Memories against a simple model: after any sequence of operations both agree."""
+"""Memories compared with a simple model: after any sequence of operations both have the same state."""
 
 import tempfile
 from dataclasses import dataclass, field

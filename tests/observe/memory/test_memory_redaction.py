@@ -30,7 +30,7 @@ SAID = f"The deploy key is {TOKEN} until May."
 
 
 def nowhere(holding: Holding) -> bool:
-    """Return whether no file of the store contains the token."""
+    """Return whether no file of the store contains the secret."""
     files = [path for path in holding.folder.rglob("*") if path.is_file()]
     assert files
     return not any(TOKEN.encode() in path.read_bytes() for path in files)
@@ -58,7 +58,7 @@ def test_every_part_of_a_memory_is_without_secrets(holding: Holding) -> None:
 
 
 def test_a_namespace_with_a_secret_is_refused(holding: Holding) -> None:
-    """The error contains the namespace without its secret, and no memory is stored."""
+    """A namespace with a secret is rejected with an error that does not repeat the secret."""
     with pytest.raises(InvalidNamespace) as refused:
         holding.hold("The timeout is 30 seconds.", namespace=f"project:{TOKEN}")
 
@@ -96,7 +96,7 @@ def test_reasons_and_contexts_are_without_secrets(holding: Holding) -> None:
 
 
 def test_the_report_counts_redacted_secrets_of_memories(holding: Holding) -> None:
-    """`palaver redact` lists the memories and the kinds of secrets."""
+    """`palaver redact` lists redacted memories with the kinds of their secrets."""
     held = holding.hold(SAID, title=f"Key {TOKEN}")
 
     told = secrets_in(holding.store)
@@ -105,7 +105,7 @@ def test_the_report_counts_redacted_secrets_of_memories(holding: Holding) -> Non
 
 
 def test_a_memory_without_secrets_is_unchanged(holding: Holding) -> None:
-    """Ordinary words, tags and metadata are unchanged."""
+    """Redaction leaves ordinary words, tags and metadata unchanged."""
     said = Memory("Tabs in templates.", title="Tabs", tags=("style",), metadata={"line": 3, "quote": "use tabs"})
 
     assert holding.core.remember(said).stored.memory == said
@@ -147,7 +147,7 @@ def test_checked_memories_are_not_checked_again(holding: Holding) -> None:
 
 
 def test_memories_that_become_equal_by_redaction_are_merged(holding: Holding) -> None:
-    """The second memory is forgotten, because it is now a duplicate."""
+    """If redaction makes two memories equal, the second is forgotten as a duplicate."""
     now = holding.hold(SAID)
     with holding.store.transaction():
         key = holding.store.memories.insert(Memory(SAID, "preference"), holding.at)
@@ -158,7 +158,7 @@ def test_memories_that_become_equal_by_redaction_are_merged(holding: Holding) ->
 
 
 def test_redaction_never_forgets_a_golden_rule_for_another_memory(holding: Holding) -> None:
-    """If one of two equal memories is protected, the other is forgotten."""
+    """If redaction makes two memories equal and one of them is protected, the other is forgotten."""
     now = holding.hold(SAID)
     with holding.store.transaction():
         key = holding.store.memories.insert(Memory(SAID, "preference"), holding.at)
@@ -170,7 +170,7 @@ def test_redaction_never_forgets_a_golden_rule_for_another_memory(holding: Holdi
 
 
 def test_an_ingest_run_redacts_stored_memories(tmp_path: Path) -> None:
-    """The next `palaver archive`, or the background archiver, redacts them."""
+    """`palaver archive` and the background archiver redact memories that were stored under older rules."""
     home = Home(tmp_path / "home")
     home.make()
     with Store.create(home.database) as store, store.transaction():
@@ -183,7 +183,7 @@ def test_an_ingest_run_redacts_stored_memories(tmp_path: Path) -> None:
 
 
 def test_invalid_bytes_become_replacement_characters(holding: Holding) -> None:
-    """A command line passes invalid bytes as lone surrogates, which become U+FFFD in every field."""
+    """Lone surrogates, which stand for invalid bytes of a command line, become U+FFFD in every field."""
     odd = "ab\udcffcd"
     held = holding.hold(odd, title=odd, project=odd, tags=(odd,), metadata={"where": odd, odd: [odd]})
     holding.core.feedback.outcome(held.id, success=False, error=odd)

@@ -16,7 +16,7 @@ from .holding import DAY, Holding
 
 
 def test_the_same_content_is_stored_once_per_namespace_and_family(holding: Holding) -> None:
-    """A duplicate returns the stored memory. The same content in another namespace or family is stored separately."""
+    """Storing the same content again in a namespace and family of types returns the stored memory."""
     first = holding.remember("Use tabs")
     again = holding.remember("Use tabs", "user-preference", tags=("style",), importance=0.9)
 
@@ -28,7 +28,7 @@ def test_the_same_content_is_stored_once_per_namespace_and_family(holding: Holdi
 
 
 def test_two_processes_that_store_the_same_content_merge_it(holding: Holding, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The second process adds its tags to the first memory, even if it searched for duplicates earlier."""
+    """If two processes store the same content at the same time, the second adds its tags to the first memory."""
     embed, other = holding.embedder.embed, holding.another()
 
     def embed_meanwhile(texts: list[str]) -> object:
@@ -45,7 +45,7 @@ def test_two_processes_that_store_the_same_content_merge_it(holding: Holding, mo
 
 @pytest.mark.parametrize("again", ["User prefers dark mode in the editor.", "The user prefers dark mode in the editor"])
 def test_a_text_that_differs_in_punctuation_or_an_article_is_no_duplicate(real: Holding, again: str) -> None:
-    """Both texts are stored and linked as related."""
+    """Texts that differ only in punctuation or an article are both stored and linked as related."""
     real.remember("User prefers dark mode in the editor")
     done = real.remember(again)
 
@@ -55,7 +55,7 @@ def test_a_text_that_differs_in_punctuation_or_an_article_is_no_duplicate(real: 
 
 
 def test_entries_that_differ_in_a_number_are_all_stored(holding: Holding) -> None:
-    """Similar memories are not duplicates and do not supersede each other."""
+    """Memories that differ only in a number are neither duplicates nor replacements of each other."""
     done = [holding.remember(f"Memory content {number}", "fact") for number in range(20)]
 
     assert not any(each.duplicate or each.superseded for each in done)
@@ -64,7 +64,7 @@ def test_entries_that_differ_in_a_number_are_all_stored(holding: Holding) -> Non
 
 @pytest.mark.parametrize("way", ["undo", "forget the edge"])
 def test_a_superseded_memory_is_listed_and_recalled_at_half_its_importance(real: Holding, way: str) -> None:
-    """Its replacement ranks first; undo, or removing the edge, restores it."""
+    """A superseded memory ranks below its replacement; undo, or removing the edge, restores it."""
     old = real.hold("CI runs on Jenkins", "fact", importance=0.8)
     done = real.remember("CI now runs on GitHub Actions instead of Jenkins", "fact")
 
@@ -84,7 +84,7 @@ def test_a_superseded_memory_is_listed_and_recalled_at_half_its_importance(real:
 
 
 def test_contradicting_memories_are_linked_and_both_stay_active(real: Holding) -> None:
-    """Without a change word no memory is superseded, and the result contains the name of the judge."""
+    """Without a word that announces a change, no memory is superseded; the result names the judge."""
     old = real.hold("User prefers dark mode in the editor")
     done = real.remember("User prefers light mode in the editor")
 
@@ -95,7 +95,7 @@ def test_contradicting_memories_are_linked_and_both_stay_active(real: Holding) -
 
 
 def test_a_golden_rule_is_not_replaced(real: Holding) -> None:
-    """The golden rule is unchanged, and the supersession is only proposed."""
+    """A statement that would supersede a golden rule leaves it unchanged and only proposes to supersede it."""
     old = real.succeed(real.hold("Deploys run on Jenkins", "decision").id, 6)
     done = real.remember("Deploys now run on GitHub Actions instead of Jenkins", "decision")
 
@@ -145,7 +145,7 @@ def test_an_expired_memory_can_be_stored_again(holding: Holding) -> None:
 def test_an_invalid_memory_is_an_error_with_a_reason(
     holding: Holding, memory: Memory, error: type[InvalidInput]
 ) -> None:
-    """No memory is stored, and the error contains a remedy."""
+    """An invalid memory is not stored, and the error contains a reason."""
     with pytest.raises(error) as caught:
         holding.core.remember(memory)
     assert caught.value.hint
@@ -153,7 +153,7 @@ def test_an_invalid_memory_is_an_error_with_a_reason(
 
 
 def test_memories_are_stored_and_found_without_a_model(holding: Holding) -> None:
-    """A text search finds the memories, and they are embedded later."""
+    """Without a model, text search finds memories, and they are embedded later."""
     holding.embedder = FakeEmbedder(missing=True)
     core = holding.another()
     held = core.remember(Memory("User prefers dark mode")).stored
@@ -163,7 +163,7 @@ def test_memories_are_stored_and_found_without_a_model(holding: Holding) -> None
 
 
 def test_changes_of_other_processes_are_visible_at_once(holding: Holding) -> None:
-    """An open core finds memories that another process stores, changes or forgets."""
+    """A process immediately finds what another process stores, changes or forgets."""
     other = holding.another()
     assert other.recall("parser") == []
     program = (

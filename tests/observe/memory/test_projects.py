@@ -11,7 +11,7 @@ from .holding import Holding
 
 
 def found(holding: Holding, *projects: str) -> list[str]:
-    """Return the namespaces of the memories that a search for the limit finds in these projects."""
+    """Return the namespaces of the memories about the limit that a search in these projects finds."""
     with ArchiveSearch(Home(holding.folder)) as layers:
         hits = layers.find(Query.parse("rate limit of requests", mode="text", projects=projects)).hits
     return sorted(hit.project for hit in hits)
@@ -39,10 +39,10 @@ def limits(holding: Holding) -> Holding:
     ],
 )
 def test_a_name_finds_the_memories_of_its_namespace(limits: Holding, project: str, namespaces: list[str]) -> None:
-    """Memories of projects with similar names are excluded."""
+    """A project name finds the memories of its namespace, but not those of projects with similar names."""
     assert found(limits, project) == namespaces
 
 
 def test_several_projects_combine_with_or(limits: Holding) -> None:
-    """A name and a namespace can be given together."""
+    """Several projects, given by name or by namespace, combine with OR."""
     assert found(limits, "my-api", "global") == ["global", "project:my-api"]

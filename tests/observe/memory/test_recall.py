@@ -1,6 +1,7 @@
-"""Recall: relevant memories, and nothing below the relevance threshold.
+"""Recall returns relevant memories, and nothing below the relevance threshold.
 
-The memories are the statements of the pairs by which judges are measured; the questions are our own and choose nothing.
+The memories are the statements of the labelled pairs that also measure the judges. The questions were written for these
+tests and tuned no rule.
 """
 
 from pathlib import Path
@@ -60,20 +61,20 @@ def test_paraphrases_recall_their_memory(stated: Holding) -> None:
 
 
 def test_a_memory_below_the_threshold_is_among_the_nearest(stated: Holding) -> None:
-    """A query without relevant results still shows its memory among the nearest."""
+    """A memory below the relevance threshold is not recalled, but listed among the nearest."""
     weak = [query for query in FOUND if not found(stated, query)]
 
     assert [query for query in weak if not set(FOUND[query]) & set(near(stated, query))] == []
 
 
 def test_nearest_memories_are_few_and_count_no_access(stated: Holding) -> None:
-    """At most three are returned, and none counts as accessed."""
+    """At most three nearest memories are listed, and listing them does not count as an access."""
     assert 0 < len(near(stated, "cure for hiccups")) <= 3
     assert {held.accesses for held in stated.core.page(limit=1_000)} == {0}
 
 
 def test_recall_counts_as_access_unless_the_store_is_read_only(holding: Holding) -> None:
-    """Each result counts one access."""
+    """Recalling a memory counts as one access, except in a read-only store."""
     held = holding.hold("Kettles whistle in the morning")
 
     holding.core.recall("kettles", count_access=False)
@@ -93,7 +94,7 @@ def test_recall_counts_as_access_unless_the_store_is_read_only(holding: Holding)
 def test_filtered_memories_do_not_make_others_relevant(
     stated: Holding, unwanted: dict[str, Any], wanted: MemoryFilter | None
 ) -> None:
-    """An expired or filtered memory with the exact query text adds no other memories to the results."""
+    """An expired or filtered memory that equals the query adds no other memories to the results."""
     query = "dentist appointment"
     assert near(stated, query)
     with stated.store.transaction():

@@ -1,7 +1,8 @@
 """Supersession: applied, proposed and undone.
 
-The `first` pairs were written before the rules were changed for them: the former rules called 13 of their 30 innocent
-pairs replaced. The `fresh` ones were written afterwards; then four of their innocent pairs shaped two rules.
+The pairs of the split `first` were written before the rules were changed; the previous rules superseded 13 of their 30
+innocent pairs. The pairs of the split `fresh` were written afterwards; four of their innocent pairs then changed two
+rules.
 """
 
 from functools import cache
@@ -19,7 +20,7 @@ from .holding import Holding
 
 
 class Pair(TypedDict):
-    """Two statements, the older first. `kind` is innocent, genuine or contradiction."""
+    """Two statements, the older first. `kind` is innocent (both remain true), genuine (a replacement) or contradiction."""
 
     older: str
     newer: str
@@ -53,7 +54,7 @@ def of(stored: list[tuple[Pair, RememberResult]], kind: str, split: str) -> list
 
 @pytest.mark.parametrize("split", ["first", "fresh"])
 def test_no_innocent_pair_supersedes(stored: list[tuple[Pair, RememberResult]], split: str) -> None:
-    """A different subject, environment, time, qualifier or unit never supersedes a memory."""
+    """Statements about another subject, environment, time, qualifier or unit never supersede a memory."""
     innocent = of(stored, "innocent", split)
 
     assert len(innocent) == 30
@@ -61,7 +62,7 @@ def test_no_innocent_pair_supersedes(stored: list[tuple[Pair, RememberResult]], 
 
 
 def test_no_innocent_pair_raises_an_alarm(stored: list[tuple[Pair, RememberResult]]) -> None:
-    """None of the first 30 pairs, and at most four fresh pairs, are proposed or contradict."""
+    """No innocent `first` pair, and at most four `fresh` ones, are reported as superseding or contradicting."""
     alarms = [sum(bool(done.conflicts) for done in of(stored, "innocent", split)) for split in ("first", "fresh")]
 
     assert alarms[0] == 0
@@ -69,7 +70,7 @@ def test_no_innocent_pair_raises_an_alarm(stored: list[tuple[Pair, RememberResul
 
 
 def test_genuine_replacements_are_applied_or_proposed(stored: list[tuple[Pair, RememberResult]]) -> None:
-    """At least 20 of 30 are applied, 25 applied or proposed, and 29 detected."""
+    """Of 30 genuine replacements, at least 20 are applied, 25 applied or proposed, and 29 detected."""
     genuine = of(stored, "genuine", "first")
 
     assert sum(bool(done.superseded) for done in genuine) >= 20
@@ -81,7 +82,7 @@ def test_genuine_replacements_are_applied_or_proposed(stored: list[tuple[Pair, R
 def test_contradictions_in_other_words_are_found(
     stored: list[tuple[Pair, RememberResult]], split: str, least: int
 ) -> None:
-    """The pairs differ in number words, units, alternatives or permissions, and no memory is superseded."""
+    """Contradictions in number words, units, alternatives or permissions are found and supersede nothing."""
     found = of(stored, "contradiction", split)
 
     assert sum(bool(done.conflicts) for done in found) >= least
@@ -92,7 +93,7 @@ OLD, NEW = "Builds must finish within 10 minutes", "Builds must finish within 15
 
 
 def test_a_proposed_supersession_changes_nothing_until_it_is_confirmed(real: Holding) -> None:
-    """`relate` confirms the supersession, and removing the edge afterwards restores the memory."""
+    """Only confirming a proposed supersession changes the memory, and removing the edge restores it."""
     old = real.hold(OLD, "fact")
     done = real.remember(NEW, "fact")
     [edge] = done.edges
@@ -109,7 +110,7 @@ def test_a_proposed_supersession_changes_nothing_until_it_is_confirmed(real: Hol
 
 
 def test_a_memory_that_two_supersede_is_restored_with_the_last_edge(real: Holding) -> None:
-    """Removing one edge changes nothing while another edge remains."""
+    """A memory that two others supersede is restored when the second of the two edges is removed."""
     old, one, two = (real.hold(text, "fact").id for text in ("zebra", "quartz", "violin"))
     edges = [real.core.graph.relate(each, old, Relation.SUPERSEDES).id for each in (one, two)]
     states: list[str] = []
@@ -130,7 +131,7 @@ def test_a_memory_that_two_supersede_is_restored_with_the_last_edge(real: Holdin
     ],
 )
 def test_the_caller_can_describe_the_superseded_memory(real: Holding, replaces: str | None, state: MemoryState) -> None:
-    """An empty description supersedes no memory; a description with another subject is only proposed."""
+    """An empty description supersedes nothing; a description of another subject only proposes it."""
     old = real.hold("CI runs on Jenkins", "fact")
     real.core.remember(Memory("CI now runs on Buildkite instead of Jenkins", "fact"), replaces=replaces)
 
@@ -159,7 +160,7 @@ WHOLE, HALVED = (MemoryState.ACTIVE, 0.8, 0.3), (MemoryState.SUPERSEDED, 0.4, 0.
 @pytest.mark.parametrize("order", [["newer"], ["older", "newer"], ["newer", "older"]])
 @pytest.mark.parametrize("back", [["newer", "older"], ["older", "newer"]])
 def test_forgetting_the_newer_memory_reinstates_the_older(real: Holding, order: list[str], back: list[str]) -> None:
-    """Restoring the newer memory supersedes the older memory again, in any order of forgetting and restoring."""
+    """Forgetting the newer memory reinstates the older, and restoring it supersedes the older again, in any order."""
     old = real.hold("CI runs on Jenkins", "fact", importance=0.8).id
     new = real.hold("CI now runs on Buildkite instead of Jenkins", "fact").id
     named = {"older": old, "newer": new}
@@ -174,7 +175,7 @@ def test_forgetting_the_newer_memory_reinstates_the_older(real: Holding, order: 
 
 
 def test_a_memory_that_another_still_supersedes_stays_superseded(real: Holding) -> None:
-    """Forgetting one of two newer memories changes nothing."""
+    """Forgetting one of two superseding memories does not reinstate the older memory."""
     old, one, two = (real.hold(text, "fact").id for text in ("zebra", "quartz", "violin"))
     for newer in (one, two):
         real.core.graph.relate(newer, old, Relation.SUPERSEDES)
@@ -187,7 +188,7 @@ def test_a_memory_that_another_still_supersedes_stays_superseded(real: Holding) 
 
 
 def test_a_superseded_content_stored_again_is_a_duplicate(real: Holding) -> None:
-    """It stays superseded at half its importance, and removing the edge restores it."""
+    """Storing superseded content again returns the superseded memory; removing the edge restores it."""
     old = real.hold("CI runs on Jenkins", "fact", importance=0.8)
     [edge] = real.remember("CI now runs on Buildkite instead of Jenkins", "fact").edges
     again = real.remember("CI runs on Jenkins", "fact", importance=0.8, tags=("ci",))

@@ -29,7 +29,7 @@ def test_written_front_matter_is_read_back(body: str, tags: list[str]) -> None:
     | st.text("-:[]{}#&*!|>'\"%@` \n\tab", max_size=60).map(lambda text: f"---\n{text}\n---\nx")
 )
 def test_any_text_is_read_or_rejected(text: str) -> None:
-    """Any file content either parses or raises `YamlInvalid`, and an edit changes only the edited values."""
+    """Any file content is either parsed or rejected with `YamlInvalid`, and an edit changes only the edited values."""
     try:
         told = MemoryFile.parse(text)
         changed = told.edited("another body", LATER, "issue")
@@ -51,7 +51,7 @@ def test_any_text_is_read_or_rejected(text: str) -> None:
     ],
 )
 def test_only_the_values_that_change_are_changed(before: str, after: str) -> None:
-    """Comments, quotes, order, line ends and unknown keys stay the same."""
+    """An edit preserves comments, quotes, order, line ends and unknown keys."""
     assert MemoryFile.parse(f"---\n{before}---\nx\n").edited("y", LATER, "issue").front == after
 
 
@@ -71,7 +71,7 @@ def test_only_the_values_that_change_are_changed(before: str, after: str) -> Non
     ],
 )
 def test_errors_of_broken_front_matter_have_a_line(front: str, said: str) -> None:
-    """The error contains the line of the file."""
+    """The error message for broken front matter contains the line number in the file."""
     with pytest.raises(YamlInvalid, match=said):
         MemoryFile.parse(f"---\n{front}\n---\nx")
 

@@ -1,4 +1,4 @@
-"""Names of files and folders for any title and type."""
+"""Memory files and folders get valid names for any title and type."""
 
 import pytest
 from hypothesis import given
@@ -9,7 +9,7 @@ from palaver.observe.mnemonics import kebab, slug
 
 @given(st.text(max_size=300))
 def test_every_title_is_a_name(title: str) -> None:
-    """The name is a valid visible file name, leaves room for a number and a suffix, and converts to itself."""
+    """Any title gives a valid, visible file name with room for a number and a suffix."""
     name = slug(title)
 
     assert name
@@ -41,5 +41,5 @@ def test_titles_keep_their_letters(title: str, name: str) -> None:
     "name", ["architecturalDecision", "Architectural Decision", "architectural_decision", "architectural/decision"]
 )
 def test_types_are_written_in_many_ways(name: str) -> None:
-    """All spellings of a type are equal."""
+    """Different spellings of a type refer to the same type."""
     assert kebab(name) == "architectural-decision"

@@ -1,4 +1,4 @@
-"""The memory folder: files are replaced and deleted only if they are unedited."""
+"""Files in the memory folder are replaced and deleted only if the user has not edited them."""
 
 import errno
 import os
@@ -11,7 +11,7 @@ from palaver.observe.mnemonics import MnemonicsFolder, digest_of
 
 
 def test_files_edited_meanwhile_are_kept(tmp_path: Path) -> None:
-    """The file is neither replaced nor deleted, and no temporary file remains."""
+    """A file that the user edited since the last scan is neither replaced nor deleted."""
     folder = MnemonicsFolder(tmp_path)
     assert folder.create("issue/a.md", b"one")
     (folder.path / "issue" / "a.md").write_bytes(b"two")
@@ -60,7 +60,7 @@ def test_files_are_created_without_hard_links(tmp_path: Path, monkeypatch: pytes
 
 
 def test_only_markdown_files_are_listed(tmp_path: Path) -> None:
-    """Markdown files in and beside type folders are listed without editor files. Irregular files are problems."""
+    """Markdown files in and beside type folders are listed, editor files are not, and irregular files are problems."""
     folder = MnemonicsFolder(tmp_path)
     for name in ("issue/a.md", "issue/sub/b.MD", "issue/.a.md.swp", "issue/a.md~", "issue/notes.txt", "README.md"):
         (folder.path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -75,7 +75,7 @@ def test_only_markdown_files_are_listed(tmp_path: Path) -> None:
 
 
 def test_no_path_leaves_the_folder(tmp_path: Path) -> None:
-    """Paths outside the folder are rejected, even if an internal error creates them."""
+    """A path outside the folder is rejected, even if an internal error produces it."""
     for path in ("../a.md", "issue/../../a.md", "/etc/passwd"):
         with pytest.raises(AssertionError):
             MnemonicsFolder(tmp_path).read(path)

@@ -27,7 +27,7 @@ def _model(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def history(tmp_path: Path) -> History:
-    """Archive two exchanges; one of them is observed."""
+    """Return an archive of two exchanges, one of them with observations."""
     made = History(tmp_path)
     first, _ = made.say("one", Said("brass kettle"), Said("copper pan"))
     made.learn(first, learned("kettle", ObservationType.DECISION), learned("steam"))
@@ -43,7 +43,7 @@ def test_no_archive(tmp_path: Path) -> None:
 
 
 def test_progress_of_each_stage(history: History) -> None:
-    """Exchanges and entries that wait for a stage are counted, and the numbers decrease as they are processed."""
+    """The status counts exchanges and entries that wait for a stage, and the counts decrease as they are processed."""
     state = status_of(Home(history.folder))
     assert (state.sessions, state.exchanges, state.observations) == (1, 2, {"decision": 1, "general": 1})
     assert (state.unobserved, state.unembedded) == (2, 4)
@@ -61,7 +61,7 @@ def test_progress_of_each_stage(history: History) -> None:
 
 
 def test_a_damaged_index(history: History) -> None:
-    """A damaged index is reported as such, and contains no change."""
+    """A damaged index is reported as damaged, and every change counts as missing from it."""
     history.publish()
     (history.folder / "index" / "CURRENT").write_text("gen-7")
     state = status_of(Home(history.folder))
@@ -71,7 +71,7 @@ def test_a_damaged_index(history: History) -> None:
 
 
 def test_an_index_of_another_archive(history: History, tmp_path: Path) -> None:
-    """An index of another archive, for example after restoring a backup, is reported as such."""
+    """An index that belongs to another archive, for example after a backup is restored, is reported with this cause."""
     history.publish()
     place = Home(tmp_path / "restored")
     place.make()
@@ -111,7 +111,7 @@ def test_every_line_is_accounted_for(tmp_path: Path) -> None:
 
 
 def test_a_copy_whose_lines_do_not_add_up_is_listed(history: History) -> None:
-    """The sum is checked for each copy, not only in total."""
+    """A copy is listed if its categories of lines do not add up to its lines, even if the totals of all agree."""
     history.say("two", Said("silver spoon"))
     good, bad = history.store.sources.all()
     with history.store.transaction():

@@ -1,4 +1,4 @@
-"""The consistency check finds faults by content, and repairs them where possible."""
+"""The consistency check compares stored contents, reports faults, and repairs them where possible."""
 
 import os
 import shutil
@@ -43,7 +43,7 @@ def pristine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture
 def home(pristine: Path, tmp_path: Path) -> Home:
-    """A copy of the home; the agents' files are shared, so tests only read them."""
+    """Return a copy of the home. All tests share the agents' files, so they only read them."""
     shutil.copytree(pristine / "palaver", tmp_path / "palaver")
     return Home(tmp_path / "palaver")
 
@@ -60,7 +60,7 @@ def answers(home: Home) -> set[tuple[str, str]]:
 
 
 def execute(home: Home, *statements: str) -> None:
-    """Run statements without a trace in the change log."""
+    """Run SQL statements and remove their rows from the change log."""
     connection = apsw.Connection(str(home.database))
     connection.execute("PRAGMA foreign_keys=ON")
     [(last,)] = connection.execute("SELECT max(seq) FROM change").fetchall()
@@ -71,14 +71,14 @@ def execute(home: Home, *statements: str) -> None:
 
 
 def a_copy(home: Home) -> Path:
-    """Return the path of a copy, uncompressed."""
+    """Decompress a raw copy and return its path."""
     copy = Copy(home.archive, min(archived_names(home.archive)))
     copy.decompress()
     return copy.path
 
 
 def test_an_intact_archive_has_no_problem(home: Home) -> None:
-    """Every kind of data is checked."""
+    """An intact archive has no problem, and every kind of data is checked."""
     found = check_consistency(home)
 
     assert found.problems == []
@@ -177,9 +177,10 @@ DAMAGES = [truncated, flipped, without_an_end, Path.unlink]
 @pytest.mark.parametrize("compressed", [False, True], ids=["uncompressed", "compressed"])
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: str(damage.__name__))
 def test_damaged_copies_are_copied_again(home: Home, damage: Callable[[Path], None], compressed: bool) -> None:
-    """A damaged copy is made again from the agent's file, and kept under another name.
+    """A repair replaces a damaged copy with a new copy of the agent's file, and keeps the damaged one under another
+    name.
 
-    A compressed copy that lost only its table is restored from its own content.
+    A compressed copy that lost only its seek table is restored from its own content.
     """
     path = a_copy(home)
     content = path.read_bytes()
@@ -202,7 +203,7 @@ def test_damaged_copies_are_copied_again(home: Home, damage: Callable[[Path], No
 
 @pytest.mark.parametrize("damage", DAMAGES[:2], ids=lambda damage: str(damage.__name__))
 def test_the_last_copy_is_never_changed(home: Home, tmp_path: Path, damage: Callable[[Path], None]) -> None:
-    """Without the agent's file, the damaged copy stays as it is, and the remedy is a backup."""
+    """If the agent's file is gone, a repair leaves the damaged copy unchanged and recommends a backup."""
     execute(home, f"UPDATE source SET path = CAST('{tmp_path}/gone/' || id AS BLOB)")
     path = a_copy(home)
     copy = Copy(home.archive, path.relative_to(home.archive).as_posix())
@@ -220,7 +221,7 @@ def test_the_last_copy_is_never_changed(home: Home, tmp_path: Path, damage: Call
 
 
 def test_copies_without_a_row_are_reported(home: Home) -> None:
-    """A copy without a row may be the last copy: a repair leaves it alone."""
+    """A repair reports a copy that has no database row and leaves it unchanged, since it may be the last copy."""
     stray = a_copy(home).with_name("stray.jsonl")
     stray.write_text("{}\n")
 
@@ -231,7 +232,7 @@ def test_copies_without_a_row_are_reported(home: Home) -> None:
 
 
 def test_a_lost_database_is_reported(home: Home) -> None:
-    """With raw copies, the remedy restores the database; without them there is nothing to check."""
+    """The remedy for a lost database restores it from the raw copies; without raw copies the check raises an error."""
     for path in home.root.glob("palaver.db*"):
         path.unlink()
 
@@ -259,7 +260,7 @@ def test_only_a_repair_salvages_a_damaged_database(home: Home, place: int) -> No
 
 
 def test_a_running_ingest_stops_the_check(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While another process archives, the data is in motion and nothing is checked."""
+    """While another process archives, the check raises an error instead of comparing data that changes."""
     monkeypatch.setattr(module, "_PATIENCE", 0.0)
     with Store.open(home.database) as store, store.leases.hold(ARCHIVER), pytest.raises(LeaseHeld):
         check_consistency(home)

@@ -1,4 +1,4 @@
-"""The health check finds problems, suggests a remedy, and changes nothing."""
+"""The health check finds problems, suggests remedies, and changes nothing."""
 
 import json
 import os
@@ -70,7 +70,7 @@ def contents(home: Home) -> dict[str, bytes | None]:
 
 
 def test_a_healthy_home(home: Home) -> None:
-    """A healthy home has a fact for each part, in order, and no problems."""
+    """The report of a healthy home has one fact per area, in a fixed order, and no problems."""
     before = contents(home)
 
     found = checked(home)
@@ -97,7 +97,7 @@ def test_a_healthy_home(home: Home) -> None:
 
 
 def test_a_read_only_home_is_a_problem(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The problem explains why nothing new is archived; all other checks still run."""
+    """The message for a read-only home says that search works but nothing new is archived, and how to change that."""
 
     def may_not(*_: object) -> bool:
         return False
@@ -246,7 +246,7 @@ WRONG: dict[Callable[[Home], None], tuple[str, str]] = {
 
 @pytest.mark.parametrize("fault", WRONG, ids=lambda fault: str(fault.__name__))
 def test_every_fault_is_a_problem(home: Home, fault: Callable[[Home], None]) -> None:
-    """Each fault is a problem with a remedy; all other checks still run."""
+    """Each fault is reported as a problem with a remedy, and all other checks still run."""
     fault(home)
     before = contents(home)
 
@@ -261,7 +261,7 @@ def test_every_fault_is_a_problem(home: Home, fault: Callable[[Home], None]) -> 
 
 
 def test_copies_of_a_running_ingest_are_no_problem(home: Home) -> None:
-    """A running ingest creates copies before rows, so missing rows are not a problem during the run."""
+    """A copy without a database row is no problem while an ingest runs, because ingest creates copies before rows."""
     copy_without_a_row(home)
 
     with Store.open(home.database) as store, store.leases.hold(ARCHIVER):
@@ -276,7 +276,7 @@ def test_invalid_settings_are_one_problem(home: Home) -> None:
 
 
 def test_other_kinds_of_skipped_lines_are_counted(home: Home) -> None:
-    """Three kinds are named, and the lines of all others are counted."""
+    """The three most frequent kinds of skipped lines are listed, and the lines of all other kinds are added up."""
     skipped = {"five": 5, "four": 4, "three": 3, "two": 2, "one": 1}
     with Store.open(home.database) as store:
         source = next(each for each in store.sources.all() if each.id is not None)
@@ -287,7 +287,7 @@ def test_other_kinds_of_skipped_lines_are_counted(home: Home) -> None:
 
 
 def test_a_full_disk_is_a_problem(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Little space, a network file system and an unsafe SQLite are reported before they do harm."""
+    """Little free space, a network file system and an unsafe SQLite version are problems."""
     monkeypatch.setattr(environment_checks, "_LITTLE_SPACE", 1 << 60)
     monkeypatch.setattr(environment_checks, "is_network_mount", bool)
     monkeypatch.setattr(environment_checks, "is_wal_safe", bool)
@@ -308,7 +308,7 @@ def test_an_older_schema_is_not_migrated(home: Home) -> None:
 
 
 def test_an_index_of_another_version_is_no_problem(home: Home) -> None:
-    """After an upgrade, the fact reports the outdated index and the command that rebuilds it."""
+    """After an upgrade, the outdated index is a fact with the command that rebuilds it, and not a problem."""
     outdate(home.index)
 
     found = checked(home)
@@ -319,7 +319,7 @@ def test_an_index_of_another_version_is_no_problem(home: Home) -> None:
 
 
 def test_files_that_are_not_archived_are_a_problem(home: Home, pristine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files count if they changed a while ago; files written just now do not."""
+    """Transcripts that are not archived are a problem, unless they changed only moments ago."""
     projects = shutil.copytree(pristine / "projects", home.root.parent / "projects")
 
     def transcripts(_: Unsearched) -> list[Transcript]:
@@ -338,7 +338,7 @@ def test_files_that_are_not_archived_are_a_problem(home: Home, pristine: Path, m
 
 
 def test_copies_that_wait_are_a_problem(home: Home) -> None:
-    """An interrupted rebuild, an update and an undone deletion leave copies to be parsed again."""
+    """Copies that wait to be parsed again are a problem."""
     with Store.open(home.database) as store, store.transaction():
         each = next(iter(store.sources.all()))
         store.tombstones.reread([each.id or 0])
@@ -348,7 +348,7 @@ def test_copies_that_wait_are_a_problem(home: Home) -> None:
 
 
 def test_a_damaged_copy_does_not_wait(home: Home) -> None:
-    """A copy that no ingest run can read is reported once, with the repair."""
+    """A damaged copy is reported once, with the repair command, and does not count as waiting."""
     with Store.open(home.database) as store:
         gone = next(iter(store.sources.all()))
         RawArchive(home.archive).resolve(gone.archived).unlink()
@@ -411,7 +411,7 @@ def test_a_running_watcher(home: Home) -> None:
     ],
 )
 def test_only_work_that_waits_is_named(home: Home, exchanges: int, vectors: int, told: str) -> None:
-    """Exchanges and entries are named only if some of them wait."""
+    """Waiting exchanges and waiting entries are each mentioned only if there are some."""
     context = HealthContext(home, "1.2.3", nothing, off)
     assert context.status is not None
     status = replace(context.status, unobserved=exchanges, unembedded=vectors)
@@ -453,7 +453,7 @@ def test_a_deep_check_of_a_healthy_home_finds_nothing(home: Home) -> None:
 
 @pytest.mark.parametrize("fault", [missing_database, damaged_database, no_home])
 def test_a_deep_check_works_on_a_broken_home(home: Home, fault: Callable[[Home], None]) -> None:
-    """Each problem is reported once."""
+    """A deep check of a broken home reports each problem once."""
     fault(home)
 
     found = diagnose(HealthContext(home, "1.2.3", nothing, off), silent)

@@ -34,7 +34,7 @@ WORDS = ("tide", "seed", "test", "error", "plan")
 
 @pytest.fixture(scope="module")
 def pristine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Return the demo, archived."""
+    """Return the folder of the archived demo."""
     root = tmp_path_factory.mktemp("rebuild")
     demo.archived(root)
     yield root
@@ -49,7 +49,7 @@ def home(pristine: Path, tmp_path: Path) -> Home:
 
 @pytest.fixture
 def lexical(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Load no model."""
+    """Replace the embedding model with a fake."""
     for module in (rebuilding, checking):
         monkeypatch.setattr(module, "load", FakeEmbedder().load)
 
@@ -67,7 +67,7 @@ def lost(home: Home) -> None:
 
 
 def test_a_rebuilt_index_gives_the_same_answers(home: Home) -> None:
-    """The old index stays until the new index is complete."""
+    """A rebuilt index returns the same results, even if the old index was deleted."""
     before = answers(home)
     heard: list[str] = []
 
@@ -95,7 +95,7 @@ def test_no_archive(tmp_path: Path) -> None:
 
 
 def test_parsing_again_changes_nothing(home: Home) -> None:
-    """Unchanged copies keep their keys, observations and vectors."""
+    """Parsing unchanged copies again keeps their keys, observations and vectors."""
     with Store.open(home.database) as store, store.transaction():
         store.memories.insert(Memory("The kettle is brass."), 1)
     rebuild_index(home)
@@ -132,7 +132,7 @@ def test_a_lost_database_is_restored(home: Home, pristine: Path, remain: bool) -
 @pytest.mark.usefixtures("lexical")
 @pytest.mark.parametrize("without_database", [True, False])
 def test_files_without_a_copy_are_not_ingested(home: Home, tmp_path: Path, without_database: bool) -> None:
-    """An agent's other files may belong to another home."""
+    """A rebuild ignores an agent's file without a raw copy, because the file may belong to another home."""
     before = sorted(archived_names(home.archive))
     with History(tmp_path, "elsewhere") as other:
         other.write(talk("secret", session="another"), "another")
@@ -163,7 +163,7 @@ def test_ids_are_never_reused(home: Home) -> None:
 
 @pytest.mark.usefixtures("lexical")
 def test_ids_are_reserved_in_blocks(home: Home) -> None:
-    """Many IDs cost one write; with a damaged file, IDs start as in a new archive."""
+    """IDs are reserved in blocks to save writes; if the file of reserved IDs is damaged, IDs start at 1."""
     reserved = home.numbers.read_bytes()
     with Store.open(home.database) as store:
         last = max(store.items.all_keys())
@@ -232,7 +232,7 @@ def test_excluded_folders_stay_excluded(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("lexical")
 def test_a_missing_copy_is_reported_once(tmp_path: Path) -> None:
-    """All other copies are read."""
+    """A missing copy is reported once, and all other copies are read."""
     with History(tmp_path) as history:
         original = history.write(talk("one"), at=1)
         history.write(talk("two", session=FORK), FORK, at=2)
@@ -251,7 +251,7 @@ def test_a_missing_copy_is_reported_once(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("lexical")
 def test_recovered_sessions_precede_their_forks(tmp_path: Path) -> None:
-    """After a lost database, lines belong to the original session, even if the agent only has the fork."""
+    """After a rebuild, shared lines belong to the original session, even if only the fork's file still exists."""
     named = {"forkedFrom": {"sessionId": ORIGINAL, "messageUuid": "m"}}
     with History(tmp_path) as history:
         original = history.write(talk("one", "two"), at=1)
