@@ -137,7 +137,6 @@ class DocumentTable:
 
     def delete(self, wanted: DocumentFilter) -> int:
         """Delete documents, stored or queued, by file, folder or namespace; return the number of their chunks."""
-        assert not wanted.kinds
         where, values = _where(wanted)
         keys = self._db.numbers(
             f"SELECT c.item FROM chunk c JOIN document d ON d.id = c.document WHERE {where}", values
