@@ -46,6 +46,9 @@ class SkipReason(StrEnum):
     """Queued prompt that the user moved back into the input line."""
 
 
+_TITLE_RANK = 4
+"""Rank of a title from the only source of titles of an agent. Titles with a lower rank cannot replace the title."""
+
 # IDs such as `call_1` or `e7` occur in every session.
 _UNIQUE_ID = re.compile(r"[0-9A-Za-z]{16,}|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE)
 
@@ -108,7 +111,6 @@ class SessionFacts(Struct):
     """Session facts already reported by notes."""
 
     session: Session
-    title_rank: int = 0
     _known: dict[Fact, str] = field(default_factory=dict[Fact, str])
 
     def note(self, line: int, fact: Fact, value: object) -> list[Note]:
@@ -118,7 +120,7 @@ class SessionFacts(Struct):
         if not value or self._known.get(fact) == value:
             return []
         self._known[fact] = value
-        return [Note(line, fact, value, self.title_rank if fact is Fact.TITLE else 0)]
+        return [Note(line, fact, value, _TITLE_RANK if fact is Fact.TITLE else 0)]
 
     def notes(self, line: int, values: Mapping[Fact, object]) -> list[Note]:
         """Return a note for each new value."""

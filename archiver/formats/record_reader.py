@@ -2,42 +2,35 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from typing import ClassVar
 
 from ...core.conversation import Kind, Note, Session, SessionKind, Skipped, Speaker, Turn
 from ..files.clipping import clean, clip
 from ..files.lines import Line, Reason, Record, records
 from .record_events import RecordEvents, RecordStamp, SessionFacts, line_events
-from .tool_calls import INPUT_LIMIT, ToolCalls
+from .tool_calls import INPUT_LIMIT, ToolCall, ToolCalls
 from .transcript_format import Event
 
 
 class RecordReader(ABC):
     """Base class of readers that read one transcript record by record.
 
-    Only facts about the whole session are kept beyond the start of an exchange. So a reader may start at any exchange
-    and yields the same turns.
+    At the start of an exchange, a reader discards everything except facts about the whole session. So reading can start
+    at any exchange and yields the same turns.
     """
-
-    title_rank: ClassVar[int] = 4
-    """Rank of titles recorded by the agent."""
 
     def __init__(self, session: Session, *, shorten: bool) -> None:
         self._session, self._shorten = session, shorten
-        self._facts = SessionFacts(session, self.title_rank)
+        self._facts = SessionFacts(session)
         self._calls = ToolCalls(shorten)
         self._partial = False
         """True if reading began in the middle of the file, so earlier records may exist."""
         self._alone = True
         """True if the current record is the only one on its line."""
         self._released: list[Event] = []
-        """Events of lines that were held back, yielded before the events of the current line."""
+        """Delayed events of earlier lines, which are yielded before the events of the current line."""
 
     def read(self, lines: Iterable[Line]) -> Iterator[Event]:
-        """Yield the events of the lines, in order.
-
-        Events of a line that was held back follow once later lines have determined their meaning.
-        """
+        """Yield the events of each line; delayed events follow once later lines have determined their meaning."""
         for count, line in enumerate(lines):
             self._partial = self._partial or (count == 0 and line.number > 1)
             events = self._line(line)
@@ -70,21 +63,28 @@ class RecordReader(ABC):
     def _record(self, record: Record, line: Line) -> RecordEvents:
         """Return the events of one record, or the reason for skipping it."""
 
-    def _finish(self) -> None:  # noqa: B027 - most readers hold nothing back
-        """Release events that are held back, because no line follows."""
+    def _finish(self) -> None:  # noqa: B027 - most readers delay no events
+        """Release delayed events, because no line follows."""
 
     def _prompt(self, text: str, stamp: RecordStamp) -> list[Turn | Note]:
-        """Open an exchange. Prompts of a sub-agent come from its parent agent instead of the user."""
+        """Return the events that open an exchange. The prompt of a sub-agent comes from its parent agent."""
         self._calls.clear()
         speaker = Speaker.HOST if self._is_subagent else Speaker.HUMAN
         return [stamp.turn(speaker, Kind.PROMPT, text), *self._facts.place(stamp.line)]
 
     def _injected(self, text: str, stamp: RecordStamp, *, failed: bool = False) -> list[Turn]:
-        """Return text that the agent's program added to the conversation; an empty list if the text is empty."""
+        """Return a turn with text that the agent's program added; an empty list if the text is empty."""
         text = clip(clean(text), INPUT_LIMIT if self._shorten else None)
         return [stamp.turn(Speaker.HOST, Kind.INJECTED, text, failed=failed)] if text else []
 
     def _compacted(self, summary: object, stamp: RecordStamp) -> list[Turn]:
-        """Return the summary that replaced earlier conversation in the model's context."""
+        """Return a turn with the summary that replaced earlier conversation in the model's context."""
         text = clean(summary) if isinstance(summary, str) else ""
         return [stamp.turn(Speaker.HOST, Kind.COMPACTION, text or "Conversation compacted")]
+
+    def _user_command(self, command: str, output: str, stamp: RecordStamp, *, tool: str, failed: bool) -> list[Turn]:
+        """Return the turns of a shell command that the user ran."""
+        return [
+            stamp.turn(Speaker.HUMAN, Kind.CALL, f"! {command}", tool=tool, call=stamp.record),
+            self._calls.result_of(ToolCall(tool, ""), stamp, stamp.record, output, failed=failed),
+        ]

@@ -31,10 +31,11 @@ _PATCHED = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+?)\s*
 
 
 class ToolCall(Struct, frozen=True):
-    """Tool call: its tool, its input as `tool: body`, and the files affected on success."""
+    """Tool call, with the files that it reads or writes if it succeeds."""
 
     tool: str
     text: str
+    """Tool and input, as `tool: body`."""
     reads: tuple[str, ...] = ()
     writes: tuple[str, ...] = ()
 
@@ -50,19 +51,28 @@ class ToolCalls(Struct):
     """True if long inputs and results are reduced to their head and tail."""
     waiting: dict[str, ToolCall] = field(default_factory=dict[str, ToolCall])
 
-    def call(self, stamp: RecordStamp, call: str, tool: str, arguments: object, *, group: str = "") -> Turn:
-        """Return the turn of a call and remember the call until its result."""
-        made = self.waiting[call] = describe_call(tool, arguments, shorten=self.shorten)
-        return stamp.turn(Speaker.ASSISTANT, Kind.CALL, made.text, tool=made.tool, call=call, group=group)
+    def call(self, stamp: RecordStamp, call_id: str, tool: str, arguments: object, *, group: str = "") -> Turn:
+        """Return the turn of a call, and remember the call until its result."""
+        call = self.waiting[call_id] = describe_call(tool, arguments, shorten=self.shorten)
+        return stamp.turn(Speaker.ASSISTANT, Kind.CALL, call.text, tool=call.tool, call=call_id, group=group)
 
-    def result(self, stamp: RecordStamp, call: str, text: str, *, failed: bool, tool: str = "") -> Turn:
-        """Return the turn of a result. `tool` is the tool of an unknown call. Failed calls affect no files."""
-        made = self.waiting.pop(call, UNKNOWN_CALL)
-        text = result_text(text, made, failed=failed, shorten=self.shorten)
-        reads, writes = ((), ()) if failed else (made.reads, made.writes)
-        tool = made.tool or tool_name(tool)
+    def result(self, stamp: RecordStamp, call_id: str, text: str, *, failed: bool, tool: str = "") -> Turn:
+        """Return the turn of a result. `tool` names the tool if the call is unknown."""
+        call = self.waiting.pop(call_id, None) or ToolCall(tool_name(tool), "")
+        return self.result_of(call, stamp, call_id, text, failed=failed)
+
+    def result_of(self, call: ToolCall, stamp: RecordStamp, call_id: str, text: str, *, failed: bool) -> Turn:
+        """Return the turn of the result of this call. A failed call affects no files.
+
+        If texts are shortened, the text of a successful file operation consists of the paths only.
+        """
+        reads, writes = ((), ()) if failed else (call.reads, call.writes)
+        if self.shorten and (reads or writes):
+            text = ", ".join((*reads, *writes))
+        else:
+            text = clip(clean(text), RESULT_LIMIT if self.shorten else None)
         return stamp.turn(
-            Speaker.TOOL, Kind.RESULT, text, tool=tool, call=call, failed=failed, reads=reads, writes=writes
+            Speaker.TOOL, Kind.RESULT, text, tool=call.tool, call=call_id, failed=failed, reads=reads, writes=writes
         )
 
     def clear(self) -> None:
@@ -71,7 +81,7 @@ class ToolCalls(Struct):
 
 
 def describe_call(tool: str, given: object, *, shorten: bool) -> ToolCall:
-    """Return a call as text. Arguments are an object, JSON text, or free text such as a patch or a script."""
+    """Return a call. Its arguments are an object, JSON text, or free text such as a patch or a script."""
     tool = tool_name(tool)
     arguments = _arguments(given)
     body = clean(_body(arguments) if arguments else string(given))
@@ -80,7 +90,7 @@ def describe_call(tool: str, given: object, *, shorten: bool) -> ToolCall:
 
 
 def tool_name(name: str) -> str:
-    """Return a tool's name as one short line; the recorded name may be any text."""
+    """Return a tool's name as one short line, because the recorded name can be any text."""
     return one_line(clean(name), _TOOL_LENGTH)
 
 
@@ -89,18 +99,8 @@ def call_text(tool: str, body: str, *, shorten: bool) -> str:
     return clip(f"{tool}: {body}" if body else tool, INPUT_LIMIT if shorten else None)
 
 
-def result_text(text: str, call: ToolCall, *, failed: bool, shorten: bool) -> str:
-    """Return the text of a result.
-
-    If texts are shortened, the text of a successful file operation consists of the paths only.
-    """
-    if shorten and not failed and (call.reads or call.writes):
-        return ", ".join((*call.reads, *call.writes))
-    return clip(clean(text), RESULT_LIMIT if shorten else None)
-
-
 def command_line(command: object) -> str:
-    """Return a command as typed, without the shell that wraps it."""
+    """Return a command as typed, without the call of the shell that runs it."""
     parts = [string(part) for part in listing(command)]
     if len(parts) == 3 and parts[0] in _SHELLS and parts[1].startswith("-"):
         return parts[2]

@@ -7,7 +7,7 @@ have more detail.
 
 from collections.abc import Callable, Sequence
 
-from ....core.conversation import Fact, Kind, Note, Session, Speaker, Turn
+from ....core.conversation import Fact, Kind, Note, Session, Turn
 from ...files.clipping import clean
 from ...files.lines import Line, Reason, Record
 from ..json_values import first_string, instant, listing, mapping, mappings, string, total, whole
@@ -15,7 +15,7 @@ from ..record_events import RecordEvents, RecordStamp, SkipReason, record_id, un
 from ..record_reader import RecordReader
 from ..repetitions import PromptCopies, Repetitions
 from ..rewinds import PromptCount
-from ..tool_calls import UNKNOWN_CALL, ToolCall, result_text
+from ..tool_calls import UNKNOWN_CALL, ToolCall
 from .codex_envelopes import arguments, call_id, called_tool, opened, parent_of, without_history
 from .codex_prompts import is_envelope, request, shell_command, without_picture_tags
 from .codex_tools import (
@@ -50,8 +50,6 @@ _BOOKKEEPING = {
 
 class CodexReader(RecordReader):
     """Reader of one rollout."""
-
-    title_rank = 3
 
     def __init__(self, session: Session, *, shorten: bool) -> None:
         super().__init__(session, shorten=shorten)
@@ -178,7 +176,8 @@ class CodexReader(RecordReader):
         typed = [text for text in texts if not is_envelope(text, known_only=False)]
         command = shell_command(texts[0]) if texts else None
         if command is not None:
-            return self._user_command(command, stamp)
+            output = output_of(command[1])
+            return self._user_command(command[0], output.text, stamp, tool="shell", failed=output.failed)
         if texts and not typed:
             return self._injected("\n".join(texts), stamp)
         pictures = "\n".join(filter(None, (content_text([block]) for block in blocks if "text" not in block)))
@@ -225,14 +224,6 @@ class CodexReader(RecordReader):
         if self._is_subagent and recipient.startswith(f"{author}/"):
             return self._open(text, stamp)
         return self._injected(text, stamp)
-
-    def _user_command(self, command: tuple[str, str], stamp: RecordStamp) -> RecordEvents:
-        found = output_of(command[1])
-        text = result_text(found.text, UNKNOWN_CALL, failed=found.failed, shorten=self._shorten)
-        return [
-            stamp.turn(Speaker.HUMAN, Kind.CALL, f"! {command[0]}", tool="shell", call=stamp.record),
-            stamp.turn(Speaker.TOOL, Kind.RESULT, text, tool="shell", call=stamp.record, failed=found.failed),
-        ]
 
     def _hook_prompt(self, payload: Record, stamp: RecordStamp) -> RecordEvents:
         text = "\n".join(string(part.get("text")) for part in mappings(payload.get("fragments")))
@@ -315,12 +306,7 @@ class CodexReader(RecordReader):
         return [self._result(stamp, call_id(payload), call, ToolOutput(text))] if text else SkipReason.REPEATED
 
     def _result(self, stamp: RecordStamp, name: str, call: ToolCall, found: ToolOutput) -> Turn:
-        text = result_text(found.text, call, failed=found.failed, shorten=self._shorten)
-        reads, writes = ((), ()) if found.failed else (call.reads, call.writes)
-        failed, tool = found.failed, call.tool
-        return stamp.turn(
-            Speaker.TOOL, Kind.RESULT, text, tool=tool, call=name, failed=failed, reads=reads, writes=writes
-        )
+        return self._calls.result_of(call, stamp, name, found.text, failed=found.failed)
 
 
 def _key(kind: str, text: str) -> str:

@@ -34,8 +34,6 @@ _SKIPPED_TYPES = {
 class CopilotReader(RecordReader):
     """Reader of one session. A tool call is recorded twice: in the assistant's message and as a separate event."""
 
-    title_rank = 2
-
     def __init__(self, session: Session, *, shorten: bool) -> None:
         super().__init__(session, shorten=shorten)
         self._repetitions = Repetitions(self._released)

@@ -56,8 +56,6 @@ class _Journal(Struct):
 class GeminiReader(RecordReader):
     """Reader of one conversation."""
 
-    title_rank = 1
-
     def __init__(self, session: Session, *, shorten: bool) -> None:
         super().__init__(session, shorten=shorten)
         self._journal = _Journal()

@@ -12,7 +12,6 @@ from ..json_values import instant, joined_text, mapping, mappings, media_label, 
 from ..record_events import RecordEvents, RecordStamp, SkipReason, record_id, unknown_type, usage
 from ..record_reader import RecordReader
 from ..rewinds import EntryTree
-from ..tool_calls import UNKNOWN_CALL, result_text
 from ..transcript_format import TranscriptFormat
 
 _SKIPPED_TYPES = {"custom", "label", "thinking_level_change"}
@@ -35,7 +34,7 @@ class PiReader(RecordReader):
             "message/user": self._user,
             "message/assistant": self._assistant,
             "message/toolResult": self._result,
-            "message/bashExecution": self._user_command,
+            "message/bashExecution": self._shell,
             "message/custom": self._custom,
             "message/hookMessage": self._custom,
             "message/compactionSummary": self._compaction,
@@ -115,14 +114,10 @@ class PiReader(RecordReader):
         failed = message.get("isError") is True
         return [self._calls.result(stamp, call, _text(message.get("content")), failed=failed, tool=tool)]
 
-    def _user_command(self, message: Record, stamp: RecordStamp) -> RecordEvents:
-        """Return the turns of a shell command that the user ran."""
-        command, failed = clean(string(message.get("command"))), message.get("exitCode") not in (None, 0)
-        text = result_text(string(message.get("output")), UNKNOWN_CALL, failed=failed, shorten=self._shorten)
-        return [
-            stamp.turn(Speaker.HUMAN, Kind.CALL, f"! {command}", tool="bash", call=stamp.record),
-            stamp.turn(Speaker.TOOL, Kind.RESULT, text, tool="bash", call=stamp.record, failed=failed),
-        ]
+    def _shell(self, message: Record, stamp: RecordStamp) -> RecordEvents:
+        command, output = clean(string(message.get("command"))), string(message.get("output"))
+        failed = message.get("exitCode") not in (None, 0)
+        return self._user_command(command, output, stamp, tool="bash", failed=failed)
 
 
 def _text(content: object) -> str:
