@@ -10,6 +10,7 @@ from ...core.document import DocumentFilter, FailedFile, IndexedDirectory, Index
 from ...core.errors import DocumentNotFound, DocumentOutsideRoots, DocumentUnreadable
 from ...core.progress import Progress, never, silent
 from ...core.text import without_ansi
+from ..formats.folders import is_gone
 from ..redaction import VERSION as REDACTION_VERSION
 from ..redaction import Redactor
 from ..store import Document, Queued, Store
@@ -138,7 +139,7 @@ class DocumentIngest:
         gone = [
             held.source_file
             for held in self._store.documents.files(wanted)
-            if (recursive or held.source_file.parent == folder) and _is_gone(held.source_file)
+            if (recursive or held.source_file.parent == folder) and is_gone(held.source_file)
         ]
         if gone:
             with self._store.transaction():
@@ -148,12 +149,3 @@ class DocumentIngest:
 
 def _ids(keys: list[int]) -> tuple[str, ...]:
     return tuple(ids.show("chunk", key) for key in keys)
-
-
-def _is_gone(path: Path) -> bool:
-    """Return whether a file no longer exists; False if that cannot be determined."""
-    try:
-        path.lstat()
-    except OSError as error:
-        return isinstance(error, FileNotFoundError | NotADirectoryError)
-    return False

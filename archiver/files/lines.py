@@ -170,7 +170,7 @@ def _values(text: str, at: int) -> tuple[list[object], json.JSONDecodeError | No
     values: list[object] = []
     while at < len(text):
         try:
-            value, at = _DECODER.raw_decode(text, at)
+            value, at = JSON_DECODER.raw_decode(text, at)
         except json.JSONDecodeError as fault:
             return values, fault
         values.append(value)
@@ -213,8 +213,5 @@ def _integer(digits: str) -> int | float:
     return int(digits) if len(digits) < 400 else float(digits)
 
 
-def _no_constant(_: str) -> None:
-    return None
-
-
-_DECODER = json.JSONDecoder(strict=False, parse_int=_integer, parse_constant=_no_constant)
+JSON_DECODER = json.JSONDecoder(strict=False, parse_int=_integer, parse_constant=lambda _: None)
+"""Tolerant decoder: it accepts control characters and integers of any length, and returns None for NaN and Infinity."""

@@ -115,7 +115,7 @@ def is_gone(path: Path) -> bool:
     try:
         path.lstat()
     except OSError as error:
-        return isinstance(error, FileNotFoundError)
+        return isinstance(error, FileNotFoundError | NotADirectoryError)
     return False
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from ...core.errors import SourceUnreadable
+from ..files.lines import JSON_DECODER
 
 CONVERSATION_LIMIT = 64 * 1024 * 1024
 """Maximum length of a conversation in characters."""
@@ -106,7 +107,7 @@ class _JsonStream:
     def _value(self) -> object:
         while True:
             try:
-                value, self._at = _DECODER.raw_decode(self._text, self._at)
+                value, self._at = JSON_DECODER.raw_decode(self._text, self._at)
             except json.JSONDecodeError as fault:
                 cut = fault.pos >= len(self._text) - _NEAR_END or fault.msg.startswith("Unterminated string")
                 if not cut or not self._read_more():
@@ -123,11 +124,3 @@ class _JsonStream:
         self._read += len(piece)
         self._text, self._at = rest + piece, 0
         return bool(piece)
-
-
-def _integer(digits: str) -> int | float:
-    # Python refuses to parse integers of thousands of digits, which JSON allows.
-    return int(digits) if len(digits) < 400 else float(digits)
-
-
-_DECODER = json.JSONDecoder(strict=False, parse_int=_integer)

@@ -8,7 +8,7 @@ from ...core.conversation import Milliseconds
 from ..files.lines import Record
 
 _COUNT_MAX = 10**12
-"""Maximum plausible count. Sums of billions of such counts fit into a database column."""
+"""Maximum plausible count. The sum of a million such counts fits into a database column."""
 
 
 def mapping(value: object) -> dict[str, Any]:
@@ -24,6 +24,11 @@ def listing(value: object) -> list[Any]:
 def mappings(value: object) -> list[Record]:
     """Return the elements of a list as objects; elements of other types become empty objects."""
     return [mapping(each) for each in listing(value)]
+
+
+def content_blocks(content: object) -> list[Record]:
+    """Return the blocks of a message. Content that is text becomes one text block."""
+    return [{"type": "text", "text": content}] if isinstance(content, str) else mappings(content)
 
 
 def string(value: object) -> str:

@@ -46,11 +46,13 @@ class SkipReason(StrEnum):
     """Queued prompt that the user moved back into the input line."""
 
 
+UUID = r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"
+"""Pattern of a UUID."""
 _TITLE_RANK = 4
 """Rank of a title from the only source of titles of an agent. Titles with a lower rank cannot replace the title."""
 
 # IDs such as `call_1` or `e7` occur in every session.
-_UNIQUE_ID = re.compile(r"[0-9A-Za-z]{16,}|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE)
+_UNIQUE_ID = re.compile(rf"[0-9A-Za-z]{{16,}}|{UUID}")
 
 
 def unknown_type(kind: str) -> str:

@@ -10,10 +10,10 @@ from ...files.lines import Record, head_records
 from .. import folders
 from ..folder_format import FolderFormat
 from ..json_values import mapping, string
+from ..record_events import UUID
 from ..transcript_format import TranscriptFormat
 from .claude_code_reader import ClaudeCodeReader
 
-_UUID = r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"
 _BOOKKEEPING = {"last-prompt", "mode", "permission-mode", "custom-title", "ai-title", "agent-name", "queue-operation"}
 _ENVELOPE = {"isSidechain", "parentUuid", "uuid", "sessionId", "cwd"}
 _OTHER_FILES = {"journal.jsonl", "history.jsonl"}
@@ -29,7 +29,7 @@ class ClaudeCode(FolderFormat):
     reader_class = ClaudeCodeReader
     home_variable = "CLAUDE_CONFIG_DIR"
     other_folders = frozenset({"tool-results", "memory", "file-history", "todos"})
-    name_pattern = re.compile(rf"(?:{_UUID}|agent-.*)\.jsonl", re.DOTALL)
+    name_pattern = re.compile(rf"(?:{UUID}|agent-.*)\.jsonl", re.DOTALL)
 
     def roots(self) -> list[Path]:
         """Return the existing `projects` folders of this user from all documented locations."""
@@ -58,7 +58,7 @@ class ClaudeCode(FolderFormat):
         named = next(filter(None, (string(record.get("sessionId")) for record in head_records(head))), "")
         agent_id = _agent_id(path, head_records(head))
         if not agent_id:
-            return Session(self.agent, path.stem if re.fullmatch(_UUID, path.stem) else named or path.stem)
+            return Session(self.agent, path.stem if re.fullmatch(UUID, path.stem) else named or path.stem)
         native_id = f"agent-{agent_id}"
         folder = next((folder.parent.name for folder in path.parents if folder.name == "subagents"), "")
         return Session(self.agent, native_id, SessionKind.SUBAGENT, folder or ("" if named == native_id else named))

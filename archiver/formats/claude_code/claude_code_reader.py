@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from ....core.conversation import Fact, Kind, Note, Session, Skipped, Speaker, Turn
 from ...files.clipping import clean, clip, one_line
 from ...files.lines import Line, Record
-from ..json_values import instant, mapping, mappings, string, total, whole
-from ..record_events import RecordEvents, RecordStamp, SkipReason, record_id, unknown_type, usage
+from ..json_values import content_blocks, instant, mapping, mappings, string, total, whole
+from ..record_events import UUID, RecordEvents, RecordStamp, SkipReason, record_id, unknown_type, usage
 from ..record_reader import RecordReader
 from ..rewinds import PromptParents
 from ..tool_calls import INPUT_LIMIT, UNKNOWN_CALL
@@ -20,7 +20,6 @@ _TITLES = {"custom-title": ("customTitle", 4), "agent-name": ("agentName", 3), "
 _SUMMARY_RANK = 1
 _SYNTHETIC = "<synthetic>"
 _AWAY_HINT = "(disable recaps in /config)"
-_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE)
 _NO_CONTENT = "(no content)"
 _CALLS = {"tool_use", "server_tool_use", "mcp_tool_use"}
 _SKIPPED_TYPES = {
@@ -171,9 +170,8 @@ class ClaudeCodeReader(RecordReader):
     def _assistant(self, record: Record, stamp: RecordStamp) -> RecordEvents:
         message = mapping(record.get("message"))
         content, model = message.get("content"), string(message.get("model"))
-        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else mappings(content)
         group = string(message.get("id")) or string(record.get("requestId"))
-        turns = [turn for block in blocks for turn in self._block(record, stamp, block, group)]
+        turns = [turn for block in content_blocks(content) for turn in self._block(record, stamp, block, group)]
         notes = self._envelope_notes(record, stamp.line) if turns else []
         if model != _SYNTHETIC:
             notes += self._facts.notes(stamp.line, {Fact.MODEL: model, Fact.USAGE: _usage(message)})
@@ -271,7 +269,7 @@ class ClaudeCodeReader(RecordReader):
         The name of the field varies, but the record contains only one other ID.
         """
         own = {string(record.get(name)) for name in ("sessionId", "session_id", "uuid", "parentUuid")}
-        others = [value for value in map(string, record.values()) if _UUID.fullmatch(value) and value not in own]
+        others = [value for value in map(string, record.values()) if re.fullmatch(UUID, value) and value not in own]
         if not others:
             return SkipReason.BOOKKEEPING
         return self._facts.note(stamp.line, Fact.CONTINUES, others[0]) or SkipReason.REPEATED

@@ -8,7 +8,7 @@ from msgspec import Struct
 from ....core.conversation import Speaker
 from ...files.clipping import clean, clip
 from ...files.lines import Record
-from ..json_values import first_string, joined_text, listing, mapping, mappings, string
+from ..json_values import first_string, joined_text, listing, mapping, mappings, media_label, string
 from ..tool_calls import RESULT_LIMIT, ToolCall, call_text, named_values, tool_name
 from .claude_code_prompts import without_reminders
 
@@ -197,9 +197,8 @@ def block_text(block: Record) -> str:
         return string(block.get("text"))
     if kind in {"image", "document"}:
         source = mapping(block.get("source"))
-        size = len(string(source.get("data"))) * 3 // 4
         name = first_string(source, "media_type", "url") or kind
-        return f"[{name}, {size // 1024} KB]" if size else f"[{name}]"
+        return media_label(name, source["data"]) if source.get("data") else f"[{name}]"
     if kind == "tool_reference":
         return string(block.get("tool_name"))
     if kind == "web_search_result":

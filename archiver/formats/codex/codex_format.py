@@ -7,11 +7,11 @@ from ....core.conversation import Session, SessionKind
 from ...files.lines import Record, head_records
 from ..folder_format import FolderFormat
 from ..json_values import mapping, string
+from ..record_events import UUID
 from ..transcript_format import TranscriptFormat
 from .codex_envelopes import headers, parent_of
 from .codex_reader import CodexReader
 
-_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE)
 _ENVELOPES = {"session_meta", "response_item", "event_msg", "turn_context", "compacted", "world_state"}
 _OTHER_FILES = {"history.jsonl", "session_index.jsonl"}
 
@@ -38,7 +38,7 @@ class Codex(FolderFormat):
         A fork repeats the headers of its ancestors after its own header.
         """
         header = next(headers(head_records(head)), Record())
-        in_name = _UUID.findall(path.name)
+        in_name = re.findall(UUID, path.name)
         native_id = string(header.get("id")) or (in_name[-1].lower() if in_name else path.name.partition(".")[0])
         source = mapping(header.get("source"))
         if "subagent" in source or header.get("thread_source") == "subagent" or header.get("parent_thread_id"):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from ....core.conversation import Fact, Kind, Note, Session, Turn
 from ...files.clipping import clean
 from ...files.lines import Line, Reason, Record
-from ..json_values import first_string, instant, listing, mapping, mappings, string, total, whole
+from ..json_values import content_blocks, first_string, instant, listing, mapping, mappings, string, total, whole
 from ..record_events import RecordEvents, RecordStamp, SkipReason, record_id, unknown_type, usage
 from ..record_reader import RecordReader
 from ..repetitions import PromptCopies, Repetitions
@@ -160,7 +160,7 @@ class CodexReader(RecordReader):
     def _message(self, payload: Record, stamp: RecordStamp) -> RecordEvents:
         role, content = payload.get("role"), payload.get("content") or payload.get("message")
         if role == "user":
-            return self._user_item([{"text": content}] if isinstance(content, str) else mappings(content), stamp)
+            return self._user_item(content_blocks(content), stamp)
         if role != "assistant":
             return SkipReason.CONTEXT
         text = clean(content_text(content))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from ....core.conversation import Fact, Kind, Note, Turn
 from ...files.clipping import clean
 from ...files.lines import Line, Record
-from ..json_values import first_string, instant, joined_text, mapping, mappings, string, total
+from ..json_values import content_blocks, first_string, instant, joined_text, mapping, string, total
 from ..record_events import RecordEvents, RecordStamp, SkipReason, record_id, unknown_type, usage
 from ..record_reader import RecordReader
 
@@ -84,7 +84,7 @@ class CursorReader(RecordReader):
     # Chat and agent messages
 
     def _message(self, role: str, content: object, stamp: RecordStamp) -> RecordEvents:
-        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else mappings(content)
+        blocks = content_blocks(content)
         match role:
             case "system":
                 return SkipReason.CONTEXT

@@ -1,14 +1,14 @@
 """Sessions of Kimi CLI: event journals and, from older versions, contexts."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 from ....core.conversation import Fact, Kind, Session, SessionKind, Turn
 from ...files.clipping import clean
 from ...files.lines import Line, Record
 from ..folder_format import FolderFormat
-from ..json_values import instant, mapping, mappings, string
+from ..json_values import content_blocks, instant, mapping, mappings, string
 from ..kimi_shared import is_envelope, session_folder, step_usage, text_of
 from ..record_events import RecordEvents, RecordStamp, SkipReason, record_id, unknown_type
 from ..record_reader import RecordReader
@@ -72,9 +72,6 @@ class KimiCliReader(RecordReader):
     def _turn(self, payload: Record, stamp: RecordStamp) -> RecordEvents:
         return self._asked(payload.get("user_input"), stamp)
 
-    def _part(self, payload: Record, stamp: RecordStamp) -> RecordEvents:
-        return self._said([payload], stamp)
-
     def _call_event(self, payload: Record, stamp: RecordStamp) -> RecordEvents:
         return [self._call(payload, stamp)]
 
@@ -97,10 +94,9 @@ class KimiCliReader(RecordReader):
         return self._asked(message.get("content"), stamp)
 
     def _assistant(self, message: Record, stamp: RecordStamp) -> RecordEvents:
-        content = message.get("content")
-        parts = [{"type": "text", "text": content}] if isinstance(content, str) else mappings(content)
+        parts = content_blocks(message.get("content"))
         calls = [self._call(call, stamp) for call in mappings(message.get("tool_calls"))]
-        return [*self._said(parts, stamp), *calls] or SkipReason.EMPTY
+        return [*(turn for part in parts for turn in self._part(part, stamp)), *calls]
 
     def _result(self, message: Record, stamp: RecordStamp) -> RecordEvents:
         text = clean(text_of(message.get("content")))
@@ -115,19 +111,15 @@ class KimiCliReader(RecordReader):
             return SkipReason.EMPTY
         return self._injected(text, stamp) if is_envelope(text) else self._prompt(text, stamp)
 
-    def _said(self, parts: Sequence[Record], stamp: RecordStamp) -> list[Turn]:
-        return [turn for part in parts for turn in _part_turns(part, stamp)]
+    def _part(self, part: Record, stamp: RecordStamp) -> list[Turn]:
+        if part.get("think"):
+            return stamp.said(Kind.THINKING, string(part.get("think")))
+        return stamp.said(Kind.PROSE, text_of(part))
 
     def _call(self, call: Record, stamp: RecordStamp) -> Turn:
         function = mapping(call.get("function"))
         tool, arguments = string(function.get("name")), function.get("arguments")
         return self._calls.call(stamp, string(call.get("id")), tool, arguments)
-
-
-def _part_turns(part: Record, stamp: RecordStamp) -> list[Turn]:
-    if part.get("think"):
-        return stamp.said(Kind.THINKING, string(part.get("think")))
-    return stamp.said(Kind.PROSE, text_of(part))
 
 
 class KimiCli(FolderFormat):
