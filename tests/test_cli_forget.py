@@ -11,7 +11,7 @@ from palaver.cli import main
 from palaver.core.home import DEMO, Home
 from palaver.observe.pipeline import Pipeline
 
-from .archiver.formats.claude_code.claude_lines import said, written
+from .archiver.formats.claude_code.claude_lines import jsonl, user
 
 
 @pytest.fixture(autouse=True)
@@ -115,7 +115,7 @@ def test_the_hint_on_an_unknown_project_is_short(home: Path) -> None:
     for number in range(7):
         path = home / "more" / f"-code-p{number}" / f"{number}2222222-0000-4000-8000-000000000002.jsonl"
         path.parent.mkdir(parents=True)
-        path.write_bytes(written([said("Is it late?", uuid=f"{number}", cwd=f"/code/p{number}")]))
+        path.write_bytes(jsonl([user("Is it late?", uuid=f"{number}", cwd=f"/code/p{number}")]))
     assert palaver("forget", "--project", "nosuch", code=2).stderr.count(" other") == 0
     with Pipeline(Home(home / "palaver")) as pipeline:
         pipeline.run(in_paths([home / "more"]))

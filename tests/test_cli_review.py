@@ -15,7 +15,7 @@ from palaver.core.home import Home
 from palaver.core.memory import Memory
 from palaver.observe.memory import MemoryCore
 
-from .archiver.formats.claude_code.claude_lines import replied, said, text, written
+from .archiver.formats.claude_code.claude_lines import assistant, jsonl, text, user
 
 SESSION = "3a2d3bd4-93aa-4cf4-a8de-5ad6b4a12345"
 RULES = ("From now on use tabs in all templates.", "Always write tests in the folder of the parser.")
@@ -41,13 +41,13 @@ def waiting(home: Path, tmp_path: Path) -> list[str]:
         {**line, **place}
         for number, rule in enumerate(RULES)
         for line in (
-            said(rule, uuid=f"a{number}"),
-            replied(text("Done."), id=f"m{number}", uuid=f"b{number}", parentUuid=f"a{number}"),
+            user(rule, uuid=f"a{number}"),
+            assistant(text("Done."), id=f"m{number}", uuid=f"b{number}", parentUuid=f"a{number}"),
         )
     ]
     folder = tmp_path / "projects" / "-home-demo-shop"
     folder.mkdir(parents=True)
-    (folder / f"{SESSION}.jsonl").write_bytes(written(lines))
+    (folder / f"{SESSION}.jsonl").write_bytes(jsonl(lines))
     palaver("archive", str(tmp_path / "projects"))
     with MemoryCore.open(Home(home / "palaver")) as core:
         held = core.remember(Memory("Retry uploads twice", "pattern", source="theo")).stored

@@ -16,7 +16,7 @@ from palaver.core.conversation import Exchange, Session
 from palaver.core.home import Home
 from palaver.core.report import IngestReport
 
-from .formats.claude_code.claude_lines import replied, said, text, written
+from .formats.claude_code.claude_lines import assistant, jsonl, text, user
 
 ORIGINAL = "11111111-0000-4000-8000-000000000001"
 FORK = "22222222-0000-4000-8000-000000000002"
@@ -38,8 +38,8 @@ def talk(*words: str, session: str = ORIGINAL, project: str = "/home/demo/shop")
     lines: list[dict[str, Any]] = []
     for word in words:
         lines += [
-            said(f"{word}?", uuid=f"{word}-asked", **place),
-            replied(text(f"{word}!"), id=f"msg-{word}", uuid=f"{word}-answered", parentUuid=f"{word}-asked", **place),
+            user(f"{word}?", uuid=f"{word}-asked", **place),
+            assistant(text(f"{word}!"), id=f"msg-{word}", uuid=f"{word}-answered", parentUuid=f"{word}-asked", **place),
         ]
     return lines
 
@@ -73,14 +73,14 @@ class History:
         """Write a transcript whose modification time is `at` seconds after a fixed time."""
         path = self.path(session, project)
         path.parent.mkdir(exist_ok=True)
-        path.write_bytes(data if isinstance(data, bytes) else written(data))
+        path.write_bytes(data if isinstance(data, bytes) else jsonl(data))
         return self.touch(path, at)
 
     def append(self, data: bytes | Sequence[object], session: str = ORIGINAL, *, at: int = 2) -> Path:
         """Append to a transcript."""
         path = self.path(session)
         with path.open("ab") as file:
-            file.write(data if isinstance(data, bytes) else written(data))
+            file.write(data if isinstance(data, bytes) else jsonl(data))
         return self.touch(path, at)
 
     def touch(self, path: Path, at: int) -> Path:

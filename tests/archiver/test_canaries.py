@@ -23,7 +23,7 @@ from palaver.core.query import Query
 from palaver.observe.pipeline import Pipeline
 from palaver.search.archive_search import ArchiveSearch
 
-from .formats.claude_code.claude_lines import replied, result, said, tool
+from .formats.claude_code.claude_lines import assistant, result, tool, user
 from .formats.examples import records
 from .history import History, talk
 from .redaction.planted import TOKENS, pem
@@ -135,7 +135,7 @@ def test_truncation_never_leaves_half_a_secret(before: int, tmp_path: Path) -> N
     secret = pem(random.Random(1)) if before % 2 else CANARY
     output = "o" * before + " " + secret + " " + "x " * 9000 + secret + " " + "o" * (before - 900)
     with History(tmp_path) as history:
-        history.write([*talk("one"), said("go"), replied(tool("Bash", {"command": f"cat {output}"})), result(output)])
+        history.write([*talk("one"), user("go"), assistant(tool("Bash", {"command": f"cat {output}"})), result(output)])
         history.ingest()
         text = "".join(turn.text for turn in history.stored()[-1].exchange.turns)
 

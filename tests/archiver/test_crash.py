@@ -10,8 +10,8 @@ import pytest
 
 from palaver.archiver.store import Lease
 
-from .. import fuse
-from .formats.claude_code.claude_lines import written
+from .. import crash_injection
+from .formats.claude_code.claude_lines import jsonl
 from .history import FORK, History, talk
 
 WORKER = "tests.archiver.worker"
@@ -20,13 +20,13 @@ KILLS = 12
 
 
 def run(mode: str, history: Path, home: str, *rest: int) -> subprocess.CompletedProcess[str]:
-    return fuse.run(WORKER, mode, history / "projects", history / home, *rest)
+    return crash_injection.run(WORKER, mode, history / "projects", history / home, *rest)
 
 
 @pytest.fixture(scope="module")
 def grown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Return a history that was ingested into `before` and then extended, forked and rewritten."""
-    root = tmp_path_factory.mktemp("crash")
+    root = tmp_path_factory.mktemp("kill")
     with History(root, "before") as history:
         history.write(talk("one", "two"), at=1)
         history.write(talk("other", session=OTHER), OTHER, at=2)
@@ -49,12 +49,12 @@ def started(root: Path, home: str) -> str:
 
 def test_killed_ingest_run_is_completed_by_the_next(grown: Path) -> None:
     """After a run killed at any step, the next run produces the same archive as an undisturbed run."""
-    steps = fuse.steps(run("fused", grown, started(grown, "calm"), 0))
+    steps = crash_injection.steps(run("kill", grown, started(grown, "calm"), 0))
     with History(grown, "calm") as calm:
         rows, copies = calm.dump(), calm.archive_files()
 
     for point in random.Random(2026).sample(range(1, steps + 1), KILLS):
-        fuse.kill(lambda at: run("fused", grown, started(grown, "killed"), at), point)
+        crash_injection.kill(lambda at: run("kill", grown, started(grown, "killed"), at), point)
         with History(grown, "killed") as history:
             sources = history.store.sources.by_path().values()
             assert all(len(history.copy(source)) >= source.size for source in sources)
@@ -66,8 +66,11 @@ def test_killed_ingest_run_is_completed_by_the_next(grown: Path) -> None:
 def test_two_processes_take_turns(grown: Path) -> None:
     """Of two processes that start at once, one waits for the other, and the result equals that of a single run."""
     home = started(grown, "contested")
-    queued = fuse.command(WORKER, "queued", grown / "projects", grown / home)
-    both = [subprocess.Popen(queued, cwd=fuse.ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(2)]
+    command = crash_injection.command(WORKER, "wait", grown / "projects", grown / home)
+    both = [
+        subprocess.Popen(command, cwd=crash_injection.ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        for _ in range(2)
+    ]
     ends = [worker.communicate() for worker in both]
 
     assert [worker.returncode for worker in both] == [0, 0], ends
@@ -81,7 +84,7 @@ def test_two_processes_take_turns(grown: Path) -> None:
 def test_a_line_of_200_megabytes_needs_little_memory(tmp_path: Path) -> None:
     """One huge line is archived byte for byte and counted but never loaded; the lines around it are parsed."""
     size = 200 * 1024 * 1024
-    before, after = written(talk("one")), written(talk("two"))
+    before, after = jsonl(talk("one")), jsonl(talk("two"))
     with History(tmp_path) as history:
         path = history.write(before + b'{"type":"user","message":{"content":"')
         with path.open("r+b") as file:

@@ -1,8 +1,8 @@
-"""Process that ingests transcripts, for tests that kill it, measure it, or run two of them.
+"""Process that ingests transcripts, for tests that kill it, measure its memory, or run it twice at once.
 
 worker.py plain FOLDER HOME        ingest once; print the growth of peak memory in bytes
-worker.py fused FOLDER HOME N      ingest once and kill itself at step N; print the number of steps
-worker.py queued FOLDER HOME       ingest once when the lease is free; print the number of failed attempts
+worker.py kill FOLDER HOME N       ingest once; the process kills itself at step N, or prints the number of steps
+worker.py wait FOLDER HOME         ingest once when the lease is free; print the number of failed attempts
 """
 
 import resource
@@ -18,39 +18,39 @@ from palaver.archiver.store import Store
 from palaver.core.errors import LeaseHeld
 from palaver.core.home import Home
 
-from .. import fuse
+from .. import crash_injection
 
 
-def take_up(store: Store, folder: Path, home: Home) -> None:
+def ingest(store: Store, folder: Path, home: Home) -> None:
     Ingest(store, RawArchive(home.archive)).run(in_paths([folder]))
 
 
-def peak() -> int:
+def peak_memory() -> int:
     """Return the peak memory of this process in bytes; Linux reports KiB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
 def plain(folder: Path, home: Home) -> int:
     with Store.create(home.database) as store:
-        before = peak()
-        take_up(store, folder, home)
-        return peak() - before
+        before = peak_memory()
+        ingest(store, folder, home)
+        return peak_memory() - before
 
 
-def fused(folder: Path, home: Home, at: int) -> int:
+def kill(folder: Path, home: Home, at: int) -> int:
     def work() -> None:
         with Store.create(home.database) as store:
-            take_up(store, folder, home)
+            ingest(store, folder, home)
 
-    return fuse.fused(work, at)
+    return crash_injection.run_with_crash(work, at)
 
 
-def queued(folder: Path, home: Home) -> int:
+def wait(folder: Path, home: Home) -> int:
     with Store.create(home.database) as store:
         for refused in count():
             try:
                 with store.leases.hold("archiver"):
-                    take_up(store, folder, home)
+                    ingest(store, folder, home)
                     return refused
             except LeaseHeld:
                 time.sleep(0.005)
@@ -59,5 +59,5 @@ def queued(folder: Path, home: Home) -> int:
 
 if __name__ == "__main__":
     mode, folder, home, *rest = sys.argv[1:]
-    work = {"plain": plain, "fused": fused, "queued": queued}[mode]
+    work = {"plain": plain, "kill": kill, "wait": wait}[mode]
     print(work(Path(folder), Home(Path(home)), *map(int, rest)))  # type: ignore[operator]

@@ -9,7 +9,7 @@ from palaver.archiver.store import ChangeLog, Entity, Store
 from palaver.core.conversation import Session
 from palaver.core.memory import Memory
 
-from ..archiver.store.said import begun, exchange
+from ..archiver.store.sample_values import exchange, store_session
 
 OPENERS: dict[str, Callable[[Path], Store]] = {"sqlite": Store.create}
 """Functions that create or reopen a store in a folder."""
@@ -101,7 +101,7 @@ def test_every_write_of_an_indexed_item_appends_an_entry(store: Store, log: Chan
 def test_change_of_a_session_appends_entries_for_its_items(store: Store, log: ChangeLog) -> None:
     """A session change logs its exchanges, because their index entries contain columns of the session."""
     with store.transaction():
-        session, source = begun(store)
+        session, source = store_session(store)
         store.exchanges.replace(session, source, 0, [exchange(0, "Why?"), exchange(1, "How?")])
     keys, watermark = store.items.all_keys(), log.last()
     with store.transaction():
@@ -113,7 +113,7 @@ def test_change_of_a_session_appends_entries_for_its_items(store: Store, log: Ch
 def test_write_of_an_equal_value_appends_no_entry(store: Store, log: ChangeLog) -> None:
     """A write that changes no value appends no entry."""
     with store.transaction():
-        session, source = begun(store)
+        session, source = store_session(store)
         store.exchanges.replace(session, source, 0, [exchange(0, "Why?")])
     watermark = log.last()
     with store.transaction():

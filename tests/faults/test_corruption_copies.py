@@ -23,7 +23,7 @@ from palaver.core.home import Home
 from palaver.observe.deletion.deleter import Deleter
 from palaver.observe.upkeep.consistency import check_consistency
 
-from ..archiver.formats.claude_code.claude_lines import written
+from ..archiver.formats.claude_code.claude_lines import jsonl
 from ..archiver.history import FORK, ORIGINAL, History, talk
 
 SEEDS = range(4)
@@ -156,7 +156,7 @@ def test_growing_copy_stays_damaged(place: Place) -> None:
     data[70_000] ^= 4
     copy.write_bytes(data)
     with next(place.agents.rglob(f"{ORIGINAL}.jsonl")).open("ab") as file:
-        file.write(written(talk("more")))
+        file.write(jsonl(talk("more")))
     place.archive()
     shutil.rmtree(place.agents)
 

@@ -23,7 +23,7 @@ from palaver.search import archive_search
 from palaver.search.archive_search import ArchiveSearch
 from palaver.templates.render import Renderer
 
-from ..archiver.formats.claude_code.claude_lines import replied, result, said, text, tool, written
+from ..archiver.formats.claude_code.claude_lines import assistant, jsonl, result, text, tool, user
 from ..archiver.history import History, talk
 from . import payloads
 from .worker import fake
@@ -66,10 +66,10 @@ def spoken_everywhere(string: str, number: int) -> list[dict[str, Any]]:
     edit = tool("Edit", {"file_path": string, "old_string": string})
     return [
         {"type": "summary", "summary": string, "leafUuid": string},
-        said(f"asked{number} {string}", uuid=f"{number}-1", **place),
-        replied(text(string), call, edit, uuid=f"{number}-2", **place),
+        user(f"asked{number} {string}", uuid=f"{number}-1", **place),
+        assistant(text(string), call, edit, uuid=f"{number}-2", **place),
         {**result(string, {"stdout": string, "filePath": string}, id=string), "uuid": f"{number}-3", **place},
-        replied(text(f"answered{number} {string}"), id="msg_2", uuid=f"{number}-4", **place),
+        assistant(text(f"answered{number} {string}"), id="msg_2", uuid=f"{number}-4", **place),
         {"type": string, "content": string, string: [string], "timestamp": string},
     ]
 
@@ -77,7 +77,7 @@ def spoken_everywhere(string: str, number: int) -> list[dict[str, Any]]:
 def test_every_json_is_accounted_for(history: History) -> None:
     """Each file of JSONTestSuite is counted as a line of a transcript, and the lines around it are parsed."""
     lines = [data.replace(b"\n", b" ") for data in payloads.json_files().values()]
-    records = [part for number, line in enumerate(lines) for part in (written(talk(f"word{number}")), line + b"\n")]
+    records = [part for number, line in enumerate(lines) for part in (jsonl(talk(f"word{number}")), line + b"\n")]
     history.write(b"".join(records))
     done = history.ingest()
 
@@ -156,7 +156,7 @@ def test_every_string_as_a_file_name(history: History) -> None:
     names = {string.encode()[:200].decode(errors="ignore") for string in allowed}
     paths = [history.write(talk(f"word{number}", session=name), name) for number, name in enumerate(sorted(names))]
     odd = Path(os.fsdecode(os.fsencode(history.folder / "shop") + b"/caf\xe9.jsonl"))
-    odd.write_bytes(written(talk("odd", session="odd")))
+    odd.write_bytes(jsonl(talk("odd", session="odd")))
     done = history.ingest()
 
     assert not done.problems
@@ -222,7 +222,7 @@ def test_a_session_name_never_becomes_a_path(history: History, tmp_path: Path) -
     """A session name in a transcript is never used as a path, neither in the archive nor in an export."""
     for number, path in enumerate(payloads.traversals()[::17]):
         place = {"sessionId": path.replace("{FILE}", "etc/cron.d/x"), "cwd": path}
-        history.write([said("one", uuid=f"{number}", **place)], f"s{number}")
+        history.write([user("one", uuid=f"{number}", **place)], f"s{number}")
     before = {each for each in tmp_path.rglob("*") if not each.is_relative_to(history.home.root)}
     assert not history.ingest().problems
 

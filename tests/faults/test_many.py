@@ -15,7 +15,7 @@ from typing import Any
 from palaver.core.errors import StoreMissing
 from palaver.core.home import Home
 
-from ..archiver.formats.claude_code.claude_lines import written
+from ..archiver.formats.claude_code.claude_lines import jsonl
 from ..archiver.history import ORIGINAL, talk
 from .stored import prompts
 
@@ -136,7 +136,7 @@ def write(transcript: Path, home: Home, said: Said, done: threading.Event) -> in
     while not done.is_set():
         word = f"typed{number}"
         with transcript.open("ab") as file:
-            file.write(written(talk(word)))
+            file.write(jsonl(talk(word)))
         end = time.monotonic() + DEADLINE
         while not stored(home, f"{word}?"):
             assert time.monotonic() < end

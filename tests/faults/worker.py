@@ -26,7 +26,7 @@ from palaver.search.archive_search import ArchiveSearch
 from palaver.search.present import hits
 from palaver.search.rank import engine
 
-from ..archiver.formats.claude_code.claude_lines import written
+from ..archiver.formats.claude_code.claude_lines import jsonl
 from ..archiver.history import talk
 from ..search.fake_embedder import FakeEmbedder
 
@@ -98,7 +98,7 @@ def say(root: Path, chance: random.Random, name: str, number: int) -> tuple[Path
     session, word = f"{name}-{chance.randrange(4)}", f"said{name}x{number}"
     path = root / "projects" / "shop" / f"{session}.jsonl"
     with path.open("ab", buffering=0) as file:
-        file.write(written(talk(word, session=session)))
+        file.write(jsonl(talk(word, session=session)))
     if session.endswith(("0", "1")):
         os.utime(path, (LONG_AGO + number, LONG_AGO + number))
     return path, f"{word}?"

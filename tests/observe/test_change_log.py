@@ -13,7 +13,7 @@ from palaver.core.progress import silent
 from palaver.observe.observe_pending import observe_pending
 from palaver.search.index import indexed_texts
 
-from ..archiver.formats.claude_code.claude_lines import replied, said, text, written
+from ..archiver.formats.claude_code.claude_lines import assistant, jsonl, text, user
 from ..archiver.history import ORIGINAL, History
 
 places = st.fixed_dictionaries(
@@ -33,9 +33,9 @@ def _records(step: int, drawn: Lines) -> list[dict[str, Any]]:
         if kind == 0:
             made.append({"type": "system", "subtype": "turn_duration", **fields})
         elif kind == 1:
-            made.append(replied(text("done"), id=f"m{step}-{number}", **fields))
+            made.append(assistant(text("done"), id=f"m{step}-{number}", **fields))
         else:
-            made.append(said("Decision: use two", **fields))
+            made.append(user("Decision: use two", **fields))
     return made
 
 
@@ -57,7 +57,7 @@ def test_every_change_of_an_index_entry_is_logged(story: list[tuple[int, Lines, 
         data = b""
         for step, (cut, drawn, observed) in enumerate(story):
             seq = history.store.changes.last()
-            data = data[: max(0, len(data) - cut)] + written(_records(step, drawn))
+            data = data[: max(0, len(data) - cut)] + jsonl(_records(step, drawn))
             history.write(data, at=step)
             history.ingest()
             if observed:

@@ -19,7 +19,7 @@ from palaver.observe.upkeep.archive_status import status_of
 from palaver.search import archive_search
 from palaver.search.archive_search import ArchiveSearch
 
-from ..archiver.formats.claude_code.claude_lines import replied, result, said, text, tool, written
+from ..archiver.formats.claude_code.claude_lines import assistant, jsonl, result, text, tool, user
 from ..search.fake_embedder import FakeEmbedder
 
 FIXED = "The parser dropped the last column because the reader stopped at the first empty cell; it now reads on."
@@ -38,12 +38,12 @@ def transcript(tmp_path: Path) -> Path:
     path.parent.mkdir(parents=True)
     edit = {"file_path": "/code/app/reader.py", "old_string": "if not cell: break", "new_string": "continue"}
     path.write_bytes(
-        written(
+        jsonl(
             [
-                said("Fix the bug that the last column is missing from the report", uuid="1", cwd="/code/app"),
-                replied(tool("Edit", edit), id="m1", uuid="2"),
+                user("Fix the bug that the last column is missing from the report", uuid="1", cwd="/code/app"),
+                assistant(tool("Edit", edit), id="m1", uuid="2"),
                 result("done", id="toolu_1"),
-                replied(text(FIXED), id="m2", uuid="3"),
+                assistant(text(FIXED), id="m2", uuid="3"),
             ]
         )
     )

@@ -26,7 +26,7 @@ from palaver.search.archive_search import ArchiveSearch
 from palaver.search.present.transcript_reader import BUDGET
 from palaver.templates.render import Renderer
 
-from ..archiver.formats.claude_code.claude_lines import replied, result, said, text, tool, written
+from ..archiver.formats.claude_code.claude_lines import assistant, jsonl, result, text, tool, user
 from ..archiver.redaction.planted import TOKENS
 from .history import learned
 
@@ -36,12 +36,12 @@ LONG = "word " * 3_000
 def prompts(number: int) -> list[dict[str, object]]:
     """Return the lines of an exchange of four lines."""
     return [
-        said(f"question {number}", uuid=f"q{number}", cwd="/code/app"),
-        replied(
+        user(f"question {number}", uuid=f"q{number}", cwd="/code/app"),
+        assistant(
             tool("Read", {"file_path": f"/code/app/{number}.py"}, id=f"t{number}"), id=f"a{number}", uuid=f"c{number}"
         ),
         result(f"{number} " + "printed " * 400, id=f"t{number}"),
-        replied(
+        assistant(
             text(f"answer {number}" + " and more" * (300 if number > 9 else 0)), id=f"b{number}", uuid=f"b{number}"
         ),
     ]
@@ -52,7 +52,7 @@ def transcript(tmp_path: Path) -> Path:
     """A transcript of thirty exchanges on 120 lines."""
     path = tmp_path / "source" / "-work-app" / "11111111-0000-4000-8000-000000000001.jsonl"
     path.parent.mkdir(parents=True)
-    path.write_bytes(written(line for number in range(30) for line in prompts(number)))
+    path.write_bytes(jsonl(line for number in range(30) for line in prompts(number)))
     return path
 
 
@@ -217,7 +217,7 @@ def test_a_single_line_is_not_truncated(tmp_path: Path) -> None:
     """A line longer than the budget is returned completely, and reading continues after it."""
     path = tmp_path / "source" / "-work-app" / "long.jsonl"
     path.parent.mkdir(parents=True)
-    path.write_bytes(written([said(LONG * 5, uuid="1"), replied(text(LONG), uuid="2"), said("after", uuid="3")]))
+    path.write_bytes(jsonl([user(LONG * 5, uuid="1"), assistant(text(LONG), uuid="2"), user("after", uuid="3")]))
     place = Home(tmp_path / "home")
     place.make()
     with Store.create(place.database) as store:
@@ -292,7 +292,7 @@ def taken_up(tmp_path: Path, *records: dict[str, object]) -> tuple[Home, str]:
     """Return a home with one ingested transcript, and the path of its raw copy."""
     path = tmp_path / "source" / "-work-app" / "22222222-0000-4000-8000-000000000002.jsonl"
     path.parent.mkdir(parents=True)
-    path.write_bytes(written(records))
+    path.write_bytes(jsonl(records))
     place = Home(tmp_path / "home")
     place.make()
     with Store.create(place.database) as store:
@@ -306,10 +306,10 @@ def test_a_secret_is_found_by_its_placeholder(tmp_path: Path) -> None:
     one, other, unknown = (TOKENS["github-pat"](random.Random(seed)) for seed in range(3))
     place, _ = taken_up(
         tmp_path,
-        said(f"push with {one}", uuid="q1", cwd="/code/app"),
-        replied(text("pushed"), uuid="a1", parentUuid="q1"),
-        said(f"pull with {other}", uuid="q2", parentUuid="a1"),
-        replied(text("pulled"), id="m2", uuid="a2", parentUuid="q2"),
+        user(f"push with {one}", uuid="q1", cwd="/code/app"),
+        assistant(text("pushed"), uuid="a1", parentUuid="q1"),
+        user(f"pull with {other}", uuid="q2", parentUuid="a1"),
+        assistant(text("pulled"), id="m2", uuid="a2", parentUuid="q2"),
     )
     with ArchiveSearch(place) as layers:
         found, nothing = (layers.find(Query.parse(secret, mode="text")) for secret in (one, unknown))
@@ -325,12 +325,12 @@ def test_an_abandoned_branch_is_marked(tmp_path: Path, end: int | None) -> None:
     """Exchanges that the user rewound are marked, even if the rewind is after the requested lines."""
     place, archived = taken_up(
         tmp_path,
-        said("first", uuid="q1", cwd="/code/app"),
-        replied(text("answer"), uuid="a1", parentUuid="q1"),
-        said("wrong way", uuid="q2", parentUuid="a1"),
-        replied(text("dead end"), id="m2", uuid="a2", parentUuid="q2"),
-        said("right way", uuid="q3", parentUuid="a1"),
-        replied(text("there"), id="m3", uuid="a3", parentUuid="q3"),
+        user("first", uuid="q1", cwd="/code/app"),
+        assistant(text("answer"), uuid="a1", parentUuid="q1"),
+        user("wrong way", uuid="q2", parentUuid="a1"),
+        assistant(text("dead end"), id="m2", uuid="a2", parentUuid="q2"),
+        user("right way", uuid="q3", parentUuid="a1"),
+        assistant(text("there"), id="m3", uuid="a3", parentUuid="q3"),
     )
     with ArchiveSearch(place) as layers:
         passage = layers.read(archived, 1, end)
@@ -344,7 +344,7 @@ def test_a_fork_is_not_a_sub_agent(tmp_path: Path) -> None:
     """A session that the user forked names its origin and is shown as a main conversation."""
     origin = "11111111-0000-4000-8000-000000000001"
     place, archived = taken_up(
-        tmp_path, said("go on", uuid="q1", cwd="/code/app", forkedFrom={"sessionId": origin, "messageUuid": "m"})
+        tmp_path, user("go on", uuid="q1", cwd="/code/app", forkedFrom={"sessionId": origin, "messageUuid": "m"})
     )
     with ArchiveSearch(place) as layers:
         passage = layers.read(archived)
@@ -362,12 +362,12 @@ def test_private_spans_are_in_no_layer(tmp_path: Path) -> None:
     tag = "<private>"
     parts = [{"type": "text", "text": f"before {tag} mysalary"}, {"type": "text", "text": "mybonus"}]
     path.write_bytes(
-        written(
+        jsonl(
             [
-                said(f"one {tag}mypin</private> two", uuid="1"),
-                replied(text(f"say {tag}hidden</private>, or {tag} in code"), uuid="2"),
-                said(parts, uuid="3"),
-                replied(text("done"), uuid="4"),
+                user(f"one {tag}mypin</private> two", uuid="1"),
+                assistant(text(f"say {tag}hidden</private>, or {tag} in code"), uuid="2"),
+                user(parts, uuid="3"),
+                assistant(text("done"), uuid="4"),
             ]
         )
     )

@@ -16,7 +16,7 @@ from palaver.core.query import IDS_MAX, Filters, Grouping, Mode, Query
 from palaver.search.archive_search import ArchiveSearch
 from palaver.search.search_index import SearchIndex
 
-from ..archiver.formats.claude_code.claude_lines import replied, said, text, written
+from ..archiver.formats.claude_code.claude_lines import assistant, jsonl, text, user
 
 WORDS = ("kettle", "spoon", "teapot")
 EXCHANGES = 4
@@ -30,17 +30,17 @@ def transcripts(folder: Path) -> Path:
         path.parent.mkdir(parents=True)
         session = path.stem
         path.write_bytes(
-            written(
+            jsonl(
                 line
                 for number in range(EXCHANGES)
                 for line in (
-                    said(
+                    user(
                         f"why is the {word} number {number}",
                         uuid=f"{word}q{number}",
                         sessionId=session,
                         cwd=f"/code/{word}",
                     ),
-                    replied(
+                    assistant(
                         text(f"The {word} is brass {number}."),
                         id=f"{word}{number}",
                         uuid=f"{word}a{number}",

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from palaver.archiver.copies.raw_copy import Copy
 
-from ...fuse import fused
+from ...crash_injection import run_with_crash
 
 CHANGES = {"fsync", "link", "mkdir", "open", "remove", "rename", "replace", "rmdir", "unlink", "write"}
 
@@ -40,7 +40,7 @@ def ingest_and_compress(folder: Path, root: Path) -> None:
 if __name__ == "__main__":
     work, first, second, at = sys.argv[1:]
     if work == "run":
-        print(fused(lambda: ingest_and_compress(Path(first), Path(second)), int(at), change))
+        print(run_with_crash(lambda: ingest_and_compress(Path(first), Path(second)), int(at), change))
     else:
         copy = Copy(Path(first), second)
-        print(fused(copy.compress if work == "compress" else copy.decompress, int(at), change))
+        print(run_with_crash(copy.compress if work == "compress" else copy.decompress, int(at), change))

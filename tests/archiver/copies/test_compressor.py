@@ -15,7 +15,7 @@ from palaver.archiver.store import Store
 from palaver.core import clock
 from palaver.core.report import Compression
 
-from ... import fuse
+from ... import crash_injection
 from ..history import FORK, ORIGINAL, History, talk
 
 WORKER = "tests.archiver.copies.compression_worker"
@@ -179,12 +179,12 @@ def test_a_killed_run_is_completed_by_the_next(tmp_path: Path) -> None:
             history.append(talk(f"more{number}", session=f"s{number}"), f"s{number}", at=5 + number)
         history.write(talk("new", session=FORK), FORK, at=9)
         files = {path.name: path.read_bytes() for path in history.folder.rglob("*.jsonl")}
-    changes = fuse.steps(a_pass(tmp_path, "calm", 0))
+    changes = crash_injection.steps(a_pass(tmp_path, "calm", 0))
     with History(tmp_path, "calm") as calm:
         rows = calm.dump()
 
     for point in random.Random(2026).sample(range(1, changes + 1), KILLS):
-        fuse.kill(lambda at: a_pass(tmp_path, "killed", at), point)
+        crash_injection.kill(lambda at: a_pass(tmp_path, "killed", at), point)
         with History(tmp_path, "killed") as history:
             for source in history.store.sources.all():
                 assert files[source.path.name].startswith(history.copy(source))
@@ -203,4 +203,4 @@ def a_pass(root: Path, home: str, at: int) -> subprocess.CompletedProcess[str]:
     """Run the worker in a home restored from `before`; kill it before a disk change unless `at` is 0."""
     shutil.rmtree(root / home, ignore_errors=True)
     shutil.copytree(root / "before", root / home)
-    return fuse.run(WORKER, "run", root / "projects", root / home, at)
+    return crash_injection.run(WORKER, "run", root / "projects", root / home, at)

@@ -13,7 +13,7 @@ from palaver.archiver.copies.compressed_file import FRAME, CompressedFile
 from palaver.archiver.copies.raw_copy import COMPRESSED_SUFFIX, UNFINISHED, Copy
 from palaver.core.errors import CopyDamaged
 
-from ... import fuse
+from ... import crash_injection
 
 WORKER = "tests.archiver.copies.compression_worker"
 NAME = "agent/shop/one.jsonl"
@@ -128,11 +128,11 @@ def test_a_damaged_compressed_file_is_not_decompressed(tmp_path: Path) -> None:
 @pytest.mark.parametrize("work", ["compress", "decompress"])
 def test_a_copy_survives_a_kill_at_any_moment(tmp_path: Path, work: str) -> None:
     """A process killed before any disk change loses no byte, and the next process completes the change."""
-    changes = fuse.steps(run(work, tmp_path / "calm", 0))
+    changes = crash_injection.steps(run(work, tmp_path / "calm", 0))
     assert changes >= 6
     root = tmp_path / "killed"
     for point in range(1, changes + 1):
-        fuse.kill(partial(run, work, root), point)
+        crash_injection.kill(partial(run, work, root), point)
         copy = Copy(root, NAME)
         assert content(copy) == DATA
         assert copy.size() == len(DATA)
@@ -151,4 +151,4 @@ def run(work: str, root: Path, at: int) -> subprocess.CompletedProcess[str]:
     copy = written(root)
     if work == "decompress":
         copy.compress()
-    return fuse.run(WORKER, work, root, NAME, at)
+    return crash_injection.run(WORKER, work, root, NAME, at)

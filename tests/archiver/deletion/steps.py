@@ -35,10 +35,10 @@ def exchange(history: History, prompt: str, session: str = ORIGINAL) -> str:
     return ids.show("exchange", key)
 
 
-def said(history: History) -> bytes:
+def copied_bytes(history: History) -> bytes:
     """Return every byte of every copy."""
     return b"".join(history.archive_files().values())
 
 
-def asked(history: History) -> list[str]:
+def all_prompts(history: History) -> list[str]:
     return [each.exchange.prompt for each in history.stored()]

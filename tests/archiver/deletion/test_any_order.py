@@ -27,7 +27,7 @@ from palaver.archiver.store.database import Database
 from palaver.core import ids
 from palaver.core.deletion import DeletionRequest, DeletionState
 
-from ..formats.claude_code.claude_lines import written
+from ..formats.claude_code.claude_lines import jsonl
 from ..history import History, talk
 
 STEPS = ("session", "grow", "rewind", "fork", "resume", "rewrite", "copy", "forget", "erase", "whole", "undo", "expire",
@@ -233,7 +233,7 @@ class World:
         named = {"forkedFrom": {"sessionId": self.origins.get(session, ""), "messageUuid": "m"}}
         more = named if session in self.origins else {}
         return b"".join(
-            written({**line, **more} for line in self._after(word, talk(word, session=name))) for word, name in told
+            jsonl({**line, **more} for line in self._after(word, talk(word, session=name))) for word, name in told
         )
 
     def _after(self, word: str, lines: list[dict[str, Any]]) -> list[dict[str, Any]]:

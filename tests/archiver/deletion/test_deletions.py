@@ -23,9 +23,9 @@ from palaver.core.clock import now
 from palaver.core.deletion import UNDO_PERIOD, DeletionRequest, DeletionState
 from palaver.core.errors import InvalidInput, SourceUnreadable
 
-from ..formats.claude_code.claude_lines import written
+from ..formats.claude_code.claude_lines import jsonl
 from ..history import FORK, ORIGINAL, History, talk
-from .steps import OTHER, asked, exchange, forget, plan, said, undo
+from .steps import OTHER, all_prompts, copied_bytes, exchange, forget, plan, undo
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ def test_a_deletion_leaves_adjacent_exchanges(history: History, erase: bool) -> 
     forget(history, exchange(history, "two?"), erase=erase)
 
     assert {each.key: each.exchange for each in history.stored()} == before
-    assert (b"two" in said(history)) is not erase
+    assert (b"two" in copied_bytes(history)) is not erase
 
 
 def test_erasing_a_session_includes_earlier_deletions(history: History) -> None:
@@ -76,7 +76,7 @@ def test_erasing_a_session_includes_earlier_deletions(history: History) -> None:
     history.ingest()
     forget(history, ORIGINAL, erase=True)
 
-    assert b"one?" not in said(history)
+    assert b"one?" not in copied_bytes(history)
 
 
 @pytest.mark.parametrize("erase", [False, True])
@@ -91,12 +91,12 @@ def test_a_session_can_grow_after_a_deletion(history: History, erase: bool) -> N
     assert history.prompts() == ["one?", "three?"]
 
     forget(history, ORIGINAL, erase=erase)
-    assert asked(history) == []
+    assert all_prompts(history) == []
     history.append(talk("four"), at=9)
     history.ingest()
 
-    assert asked(history) == ["four?"]
-    assert (b"three" in said(history)) is not erase
+    assert all_prompts(history) == ["four?"]
+    assert (b"three" in copied_bytes(history)) is not erase
 
 
 @pytest.mark.parametrize("erase", [False, True])
@@ -112,16 +112,16 @@ def test_deleted_content_does_not_come_back(history: History, erase: bool, whole
         lambda: history.touch(path, 50),
         lambda: history.write(path.read_bytes(), project="elsewhere"),
         lambda: history.write([*talk("one", "secret", session=FORK)], FORK),
-        lambda: path.write_bytes(written(talk("before")) + path.read_bytes()),
+        lambda: path.write_bytes(jsonl(talk("before")) + path.read_bytes()),
     ]
 
     for way in ways:
         way()
         history.ingest()
-        assert "secret?" not in asked(history)
-        assert (b"secret" in said(history)) <= (not erase)
+        assert "secret?" not in all_prompts(history)
+        assert (b"secret" in copied_bytes(history)) <= (not erase)
 
-    assert set(left) <= set(asked(history))
+    assert set(left) <= set(all_prompts(history))
 
 
 def test_erasing_a_session_removes_its_copies_and_rows(history: History) -> None:
@@ -182,7 +182,7 @@ def test_a_damaged_copy_does_not_block_an_ingest(history: History) -> None:
         assert {problem.path for problem in problems} == {copy.compressed_path}
         assert all(problem.hint for problem in problems)
         assert history.store.tombstones.intended() == {copy.archived: False}
-    assert asked(history) == ["two?", "new?"]
+    assert all_prompts(history) == ["two?", "new?"]
 
     copy.compressed_path.write_bytes(whole)
     assert history.ingest().problems == []
@@ -209,12 +209,12 @@ def test_an_interrupted_ingest_leaves_no_erased_line(
         patch.setattr(CopyEraser, "finish", killed)
         with pytest.raises(KeyboardInterrupt):
             history.ingest()
-    assert b"one?" in said(history)
+    assert b"one?" in copied_bytes(history)
     path.unlink()
     history.ingest()
 
-    assert b"one?" not in said(history)
-    assert (b"begun?" in said(history)) is begun
+    assert b"one?" not in copied_bytes(history)
+    assert (b"begun?" in copied_bytes(history)) is begun
     assert history.store.tombstones.intended() == {}
 
 
@@ -237,7 +237,7 @@ def test_verification_tells_erased_lines_from_damage(history: History) -> None:
     lacking = Copy(history.raw.root, history.source(FORK).archived).path
     lacking.write_bytes(lacking.read_bytes().replace(b"apart?", b"apert?"))
     assert not inspection.repair(history.source(FORK))
-    assert b"one?" not in said(history)
+    assert b"one?" not in copied_bytes(history)
 
 
 def test_the_last_form_of_a_copy_is_kept(history: History) -> None:
@@ -270,8 +270,8 @@ def test_a_compressed_copy_without_its_table_is_cleaned(history: History, lost: 
     if history.store.tombstones.intended():
         assert problems
     else:
-        assert b"one?" not in said(history)
-        assert b"two?" in said(history)
+        assert b"one?" not in copied_bytes(history)
+        assert b"two?" in copied_bytes(history)
     assert bool(problems) == (lost.stop == -200)
 
 
@@ -283,12 +283,12 @@ def test_an_erasure_keeps_other_deletions_undoable(history: History) -> None:
     history.write(talk("two", "one"), at=2)
     history.ingest()
     forget(history, exchange(history, "two?"), erase=True)
-    assert asked(history) == []
+    assert all_prompts(history) == []
 
     undo(history, number)
 
-    assert asked(history) == ["one?"]
-    assert b"two?" not in said(history)
+    assert all_prompts(history) == ["one?"]
+    assert b"two?" not in copied_bytes(history)
 
 
 def test_deleted_content_can_be_named_only_to_erase_it(history: History) -> None:
@@ -305,9 +305,9 @@ def test_deleted_content_can_be_named_only_to_erase_it(history: History) -> None
     forget(history, OTHER, erase=True)
     forget(history, mentions="canary", erase=True)
 
-    assert b"other?" not in said(history)
-    assert b"canary" not in said(history)
-    assert asked(history) == ["one?"]
+    assert b"other?" not in copied_bytes(history)
+    assert b"canary" not in copied_bytes(history)
+    assert all_prompts(history) == ["one?"]
     with pytest.raises(InvalidInput, match="erased"):
         undo(history, number)
 
@@ -320,9 +320,9 @@ def test_each_undo_restores_its_own_deletion(history: History) -> None:
     second = forget(history, ORIGINAL)
 
     undo(history, first)
-    assert asked(history) == ["one?"]
+    assert all_prompts(history) == ["one?"]
     undo(history, second)
-    assert sorted(asked(history)) == ["one?", "two?"]
+    assert sorted(all_prompts(history)) == ["one?", "two?"]
 
 
 def test_a_second_copy_is_not_deleted_twice(history: History) -> None:
@@ -338,8 +338,8 @@ def test_a_second_copy_is_not_deleted_twice(history: History) -> None:
     history.ingest()
     undo(history, first)
 
-    assert asked(history) == ["one?"]
-    assert b"two?" not in said(history)
+    assert all_prompts(history) == ["one?"]
+    assert b"two?" not in copied_bytes(history)
 
 
 def test_expiry_keeps_other_files_of_a_session(history: History) -> None:
@@ -347,17 +347,17 @@ def test_expiry_keeps_other_files_of_a_session(history: History) -> None:
     path = history.write(talk("one", "two"))
     history.ingest()
     forgotten = history.source().archived
-    path.write_bytes(written(talk("alpha", "beta")))
+    path.write_bytes(jsonl(talk("alpha", "beta")))
     history.touch(path, 60)
     history.ingest()
     number = forget(history, forgotten)
-    assert asked(history) == ["alpha?", "beta?"]
+    assert all_prompts(history) == ["alpha?", "beta?"]
 
     Deletions(history.store, history.raw).expire(number)
     history.ingest()
 
-    assert asked(history) == ["alpha?", "beta?"]
-    assert b"one?" not in said(history)
+    assert all_prompts(history) == ["alpha?", "beta?"]
+    assert b"one?" not in copied_bytes(history)
 
 
 @pytest.mark.parametrize("erase", [False, True])
@@ -379,15 +379,15 @@ def test_newer_redaction_rules_do_not_restore_deleted_content(
         first, second = (ids.show("exchange", each.key) for each in history.stored())
         forget(history, first, erase=erase)
         forget(history, second)
-        assert asked(history) == []
+        assert all_prompts(history) == []
 
         newer_rules()
         history.ingest()
-        assert asked(history) == []
+        assert all_prompts(history) == []
 
-        path.write_bytes(written(talk("before")) + path.read_bytes())
+        path.write_bytes(jsonl(talk("before")) + path.read_bytes())
         history.ingest()
-        assert asked(history) == ["before?"]
+        assert all_prompts(history) == ["before?"]
 
 
 def test_undo_restores_everything(history: History) -> None:
@@ -431,8 +431,8 @@ def test_a_deletion_is_erased_after_thirty_days(history: History) -> None:
     deletions.expire(number)
     history.ingest()
 
-    assert b"one?" not in said(history)
-    assert b"two?" in said(history)
+    assert b"one?" not in copied_bytes(history)
+    assert b"two?" in copied_bytes(history)
     undo(history, later)
     assert sorted(history.prompts()) == ["three?", "two?"]
 
@@ -456,8 +456,8 @@ def test_mentions_selects_exchanges_by_text(history: History) -> None:
 
     forget(history, mentions="canary", erase=True)
 
-    assert sorted(asked(history)) == ["one?", "other?"]
-    assert b"canary" not in said(history).lower()
+    assert sorted(all_prompts(history)) == ["one?", "other?"]
+    assert b"canary" not in copied_bytes(history).lower()
 
 
 def test_a_path_with_lines_selects_exchanges(history: History) -> None:
@@ -544,7 +544,7 @@ def test_other_exchanges_are_unchanged(tmp_path_factory: pytest.TempPathFactory,
         kept = {each.key: each.exchange for each in history.stored()}
         assert kept == {key: exchange for key, exchange in known.items() if key not in named}
         for key in named if erase else ():
-            assert known[key].prompt.encode() not in said(history)
+            assert known[key].prompt.encode() not in copied_bytes(history)
 
 
 def test_a_file_without_deleted_lines_is_not_cleaned(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -579,4 +579,4 @@ def test_a_copy_that_is_made_anew_loses_erased_lines_again(history: History) -> 
     assert history.ingest().problems == []
 
     assert b"one?" not in history.copy(history.source())
-    assert sorted(asked(history)) == ["three?", "two?"]
+    assert sorted(all_prompts(history)) == ["three?", "two?"]

@@ -13,7 +13,7 @@ from palaver.core.deletion import DeletionRequest
 from palaver.core.errors import InvalidInput
 
 from ..history import FORK, ORIGINAL, History, talk
-from .steps import asked, exchange, forget, plan, said, undo
+from .steps import all_prompts, copied_bytes, exchange, forget, plan, undo
 
 
 @pytest.fixture
@@ -33,9 +33,9 @@ def test_deleting_a_fork_keeps_the_original(history: History, erase: bool, repea
     assert plan(history, DeletionRequest((FORK,), erase=erase)).kept_lines == 2
     forget(history, FORK, erase=erase)
 
-    assert asked(history) == ["one?"]
+    assert all_prompts(history) == ["one?"]
     assert b"one?" in history.copy(history.source())
-    assert (b"apart" in said(history)) is not erase
+    assert (b"apart" in copied_bytes(history)) is not erase
 
 
 def test_erasing_an_original_cleans_its_forks(history: History) -> None:
@@ -46,8 +46,8 @@ def test_erasing_an_original_cleans_its_forks(history: History) -> None:
 
     forget(history, ORIGINAL, erase=True)
 
-    assert asked(history) == ["apart?"]
-    assert b"one?" not in said(history)
+    assert all_prompts(history) == ["apart?"]
+    assert b"one?" not in copied_bytes(history)
 
 
 @pytest.mark.parametrize("repeated", [ORIGINAL, FORK])
@@ -59,8 +59,8 @@ def test_a_fork_keeps_its_own_lines_around_repeated_ones(history: History, repea
 
     forget(history, ORIGINAL, erase=True)
 
-    assert asked(history) == ["apart?"]
-    assert b"one?" not in said(history)
+    assert all_prompts(history) == ["apart?"]
+    assert b"one?" not in copied_bytes(history)
 
 
 @pytest.mark.parametrize("repeated", [ORIGINAL, FORK])
@@ -75,12 +75,12 @@ def test_erasing_an_original_includes_deleted_lines_of_forks(history: History, r
 
     forget(history, ORIGINAL, erase=True)
 
-    assert b"one?" not in said(history)
+    assert b"one?" not in copied_bytes(history)
     with pytest.raises(InvalidInput, match="erased"):
         undo(history, number)
     if later is not None:
         undo(history, later)
-    assert asked(history) == ["apart?"]
+    assert all_prompts(history) == ["apart?"]
 
 
 @pytest.mark.parametrize("repeated", [ORIGINAL, FORK])
@@ -97,11 +97,11 @@ def test_erasing_a_fork_keeps_deletions_of_the_original_undoable(history: Histor
         history.store = Store.create_anew(history.home.database)
         history.ingest()
     forget(history, FORK, erase=True)
-    assert b"apart?" not in said(history)
+    assert b"apart?" not in copied_bytes(history)
 
     undo(history, number)
 
-    assert sorted(asked(history)) == ["one?", "two?"]
+    assert sorted(all_prompts(history)) == ["one?", "two?"]
 
 
 @pytest.mark.parametrize("repeated", [ORIGINAL, FORK])
@@ -115,8 +115,8 @@ def test_expiry_cleans_forks(history: History, repeated: str) -> None:
     Deletions(history.store, history.raw).expire(number)
     history.ingest()
 
-    assert b"one?" not in said(history)
-    assert sorted(asked(history)) == ["apart?", "two?"]
+    assert b"one?" not in copied_bytes(history)
+    assert sorted(all_prompts(history)) == ["apart?", "two?"]
     assert not any("one" in str(row) for row in history.dump()["record"])
 
 
@@ -178,13 +178,13 @@ def test_a_deleted_fork_stays_deleted_if_copies_are_lost(
     history.touch(history.path(FORK), 50)
     history.ingest()
 
-    assert asked(history) == ["one?"]
+    assert all_prompts(history) == ["one?"]
     assert history.source(FORK).coverage.get("forgotten") == 3
     if erase:
-        assert b"walruses" not in said(history)
+        assert b"walruses" not in copied_bytes(history)
     else:
         undo(history, number)
-        assert sorted(asked(history)) == ["apart?", "one?"]
+        assert sorted(all_prompts(history)) == ["apart?", "one?"]
         assert history.session(FORK).title == "DeletionSummary walruses"
 
 
@@ -216,8 +216,8 @@ def test_an_exchange_of_a_fork_can_be_deleted_without_its_original(
         assert [source.path for source in plan(history, wanted).sources] == [history.path(FORK)]
     forget(history, target, erase=True)
 
-    assert asked(history) == ["one?"]
-    assert b"apart?" not in said(history)
+    assert all_prompts(history) == ["one?"]
+    assert b"apart?" not in copied_bytes(history)
 
 
 @pytest.mark.parametrize("lose", [original_gone, original_without_copy])
@@ -243,7 +243,7 @@ def test_copies_that_repeat_each_other_lose_their_own_lines(history: History) ->
 
     for prompt, left in (("two?", ["one?"]), ("one?", [])):
         forget(history, exchange(history, prompt))
-        assert asked(history) == left
+        assert all_prompts(history) == left
 
 
 def test_a_fork_without_its_beginning_keeps_its_origin(history: History) -> None:

@@ -14,7 +14,7 @@ from palaver.core.deletion import DeletionRequest
 from palaver.core.errors import CopyDamaged
 
 from ..history import FORK, ORIGINAL, History, talk
-from .steps import OTHER, asked, exchange, forget, plan, said
+from .steps import OTHER, all_prompts, copied_bytes, exchange, forget, plan
 
 WORDS = [f"word{number:05}" for number in range(12_000)]
 
@@ -79,13 +79,13 @@ def test_a_session_is_erased_whatever_is_left_of_its_copy(
     Deletions(history.store, history.raw).delete(plan(history, wanted))
     assert not history.ingest().problems
 
-    assert asked(history) == ["other?"]
+    assert all_prompts(history) == ["other?"]
     assert copy.damaged_files() == []
     assert not any(ORIGINAL in name for name in history.archive_files())
     history.write(written, at=9)
     history.ingest()
-    assert asked(history) == ["other?"]
-    assert b"one?" not in said(history)
+    assert all_prompts(history) == ["other?"]
+    assert b"one?" not in copied_bytes(history)
 
 
 @pytest.mark.parametrize("lose", LOSSES)
@@ -105,7 +105,7 @@ def test_a_lost_copy_does_not_block_other_deletions(history: History, lose: Call
         assert planned.unreadable == (() if lose is gone and not wanted.mentions else (copy.archived,))
         assert [source.path for source in planned.sources] == [history.path(OTHER)]
     forget(history, OTHER, erase=True)
-    assert b"other?" not in said(history)
+    assert b"other?" not in copied_bytes(history)
 
 
 @pytest.mark.parametrize("lose", LOSSES)
@@ -119,7 +119,7 @@ def test_one_exchange_cannot_be_erased_from_a_lost_copy(history: History, lose: 
         plan(history, DeletionRequest((exchange(history, "one?"),), erase=True))
 
     assert refused.value.hint
-    assert sorted(asked(history)) == ["one?", "two?"]
+    assert sorted(all_prompts(history)) == ["one?", "two?"]
 
 
 def test_readable_lines_of_a_damaged_copy_are_erased_from_forks(history: History) -> None:
@@ -137,8 +137,8 @@ def test_readable_lines_of_a_damaged_copy_are_erased_from_forks(history: History
 
     forget(history, ORIGINAL, erase=True)
 
-    assert asked(history) == ["apart?"]
-    assert f"{WORDS[-1]}?".encode() not in said(history)
+    assert all_prompts(history) == ["apart?"]
+    assert f"{WORDS[-1]}?".encode() not in copied_bytes(history)
 
 
 def test_an_empty_copy_that_cannot_be_removed_is_reported(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,4 +158,4 @@ def test_an_empty_copy_that_cannot_be_removed_is_reported(history: History, monk
     assert "denied" in problem.reason.lower()
     assert not history.ingest().problems
     assert history.store.sources.all() == []
-    assert b"one?" not in said(history)
+    assert b"one?" not in copied_bytes(history)

@@ -18,7 +18,7 @@ from ..formats.codex import codex_lines
 from ..formats.container_files import database
 from ..formats.cursor import test_cursor
 from ..formats.opencode import test_opencode
-from ..formats.reading import written
+from ..formats.reading import jsonl
 from ..test_containers import Archive, document
 
 if sys.version_info >= (3, 14):
@@ -69,9 +69,9 @@ def gemini(root: Path, texts: list[str]) -> Path:
 def compressed(root: Path, texts: list[str]) -> Path:
     lines: list[Any] = [codex_lines.meta()]
     for each in texts:
-        lines += [*codex_lines.asked(each), *codex_lines.replied(f"DeletionSummary {each}")]
+        lines += [*codex_lines.user_prompt(each), *codex_lines.agent_reply(f"DeletionSummary {each}")]
     path = root / f"rollout-2026-03-01T10-00-00-{codex_lines.SESSION}.jsonl.zst"
-    path.write_bytes(zstd.compress(written(lines)))
+    path.write_bytes(zstd.compress(jsonl(lines)))
     return path
 
 

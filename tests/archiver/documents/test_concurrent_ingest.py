@@ -9,7 +9,7 @@ from palaver.archiver.documents.document_roots import DocumentRoots
 from palaver.archiver.redaction import Redactor
 from palaver.archiver.store import Store
 
-from ... import fuse
+from ... import crash_injection
 
 PROGRAM = """
 import sys
@@ -18,11 +18,11 @@ from palaver.archiver.documents.document_ingest import DocumentIngest
 from palaver.archiver.documents.document_roots import DocumentRoots
 from palaver.archiver.redaction import Redactor
 from palaver.archiver.store import Store
-from tests.fuse import fused
+from tests.crash_injection import run_with_crash
 database, folder, at = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
 with Store.create(database) as store:
     ingest = DocumentIngest(store, Redactor(b"k" * 32))
-    print(fused(lambda: ingest.index_directory(folder, "docs", DocumentRoots([folder])), at))
+    print(run_with_crash(lambda: ingest.index_directory(folder, "docs", DocumentRoots([folder])), at))
 """
 FILES, SECTIONS = 40, 5
 
@@ -30,7 +30,9 @@ FILES, SECTIONS = 40, 5
 def begin(database: Path, folder: Path, at: int = 0) -> subprocess.Popen[str]:
     """Start a process that indexes the folder; a non-zero `at` is the step at which the process is killed."""
     command = [sys.executable, "-c", PROGRAM, str(database), str(folder), str(at)]
-    return subprocess.Popen(command, cwd=fuse.ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        command, cwd=crash_injection.ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
 
 
 def ended(process: subprocess.Popen[str]) -> subprocess.CompletedProcess[str]:
@@ -53,14 +55,14 @@ def test_processes_do_not_disturb_each_other(tmp_path: Path) -> None:
         sections = (f"# Section {place}\nSays {number} and {place}.\n" for place in range(SECTIONS))
         (folder / f"{number}.md").write_text("".join(sections))
 
-    steps = fuse.steps(ended(begin(tmp_path / "calm.db", folder)))
-    fuse.kill(lambda at: ended(begin(database, folder, at)), steps // 2)
+    steps = crash_injection.steps(ended(begin(tmp_path / "calm.db", folder)))
+    crash_injection.kill(lambda at: ended(begin(database, folder, at)), steps // 2)
     files, chunks = counted(database)
     assert 0 < files < FILES
     assert chunks == {SECTIONS}
 
     for process in [begin(database, folder), begin(database, folder)]:
-        fuse.steps(ended(process))
+        crash_injection.steps(ended(process))
     assert counted(database) == (FILES, {SECTIONS})
     with Store.open(database) as store:
         assert len(store.items.all_keys()) == FILES * SECTIONS

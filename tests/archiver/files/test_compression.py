@@ -17,15 +17,15 @@ from palaver.archiver.ingest.transcripts import in_paths
 from palaver.archiver.store import Store
 from palaver.core.home import Home
 
-from ..formats.codex.codex_lines import SESSION, asked, meta, replied
-from ..formats.reading import written
+from ..formats.codex.codex_lines import SESSION, agent_reply, meta, user_prompt
+from ..formats.reading import jsonl
 
 if sys.version_info >= (3, 14):
     from compression import zstd
 else:
     from backports import zstd
 
-DATA = written([meta(), *asked("One"), *replied("Done."), *asked("Two")])
+DATA = jsonl([meta(), *user_prompt("One"), *agent_reply("Done."), *user_prompt("Two")])
 NAME = f"rollout-2026-03-01T10-00-00-{SESSION}.jsonl"
 
 

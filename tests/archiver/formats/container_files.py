@@ -10,7 +10,7 @@ from palaver.core.conversation import Kind, Speaker, Turn
 
 from .reading import lines
 
-Said = tuple[Speaker, Kind, str]
+TurnTuple = tuple[Speaker, Kind, str]
 
 
 def database(path: Path, script: str, rows: Iterable[tuple[str, tuple[object, ...]]] = ()) -> apsw.Connection:
@@ -33,11 +33,11 @@ def events(known: ContainerFormat, data: bytes, path: Path = Path("x.jsonl")) ->
     return list(known.reader(known.identify(path, data)).read(lines(data)))
 
 
-def said(known: ContainerFormat, path: Path) -> dict[str, list[Said]]:
+def turns(known: ContainerFormat, path: Path) -> dict[str, list[TurnTuple]]:
     """Return the turns of every session of a container."""
-    return {name: spoken(events(known, data)) for name, data in contents(known, path).items()}
+    return {name: turn_tuples(events(known, data)) for name, data in contents(known, path).items()}
 
 
-def spoken(found: Iterable[Event]) -> list[Said]:
+def turn_tuples(found: Iterable[Event]) -> list[TurnTuple]:
     """Return the speaker, the kind and the text of each turn."""
     return [(event.speaker, event.kind, event.text) for event in found if isinstance(event, Turn)]

@@ -12,7 +12,7 @@ from palaver.archiver.reading.exchange_grouping import group_exchanges
 from palaver.core.conversation import Exchange, Fact, Kind, Note, Session, Skipped, Turn
 
 
-def written(records: Iterable[object]) -> bytes:
+def jsonl(records: Iterable[object]) -> bytes:
     """Return a transcript with one record per line; bytes are used as raw lines."""
     return b"".join((each if isinstance(each, bytes) else orjson.dumps(each)) + b"\n" for each in records)
 
@@ -29,7 +29,7 @@ def session(known: TranscriptFormat, data: bytes, path: Path = Path("transcript.
 
 def events(known: TranscriptFormat, *records: object, shorten: bool = True) -> list[Event]:
     """Return the events of a transcript, in the order of lines."""
-    data = written(records)
+    data = jsonl(records)
     found = known.reader(session(known, data), shorten=shorten).read(lines(data))
     return sorted(found, key=lambda event: event.line)
 

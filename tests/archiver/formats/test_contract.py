@@ -20,7 +20,7 @@ from palaver.archiver.formats.registry import AGENTS, all_formats, by_agent, con
 from palaver.core.conversation import Kind, Skipped, Speaker
 
 from .examples import FOLDER, example, records
-from .reading import changed_by_resuming, events, exchanges, lines, session, unaccounted, written
+from .reading import changed_by_resuming, events, exchanges, jsonl, lines, session, unaccounted
 
 every_format = pytest.mark.parametrize("known", all_formats(), ids=lambda known: known.agent)
 every_container = pytest.mark.parametrize("known", container_formats(), ids=lambda known: known.agent)
@@ -174,7 +174,7 @@ def test_every_field_may_have_any_value(known: TranscriptFormat) -> None:
         for place in places(record):
             made = [json.dumps(changed(record, place, odd, drop=False)).encode() for odd in ODD]
             made.append(json.dumps(changed(record, place, None, drop=True)).encode())
-            assert unaccounted(known, written(made)) == {}
+            assert unaccounted(known, jsonl(made)) == {}
 
 
 @every_format
@@ -192,7 +192,7 @@ def test_reading_may_resume_at_any_exchange(known: TranscriptFormat, data: st.Da
     made = records(known)
     kept = data.draw(st.lists(st.booleans(), min_size=len(made), max_size=len(made)))
 
-    assert changed_by_resuming(known, written(compress(made, kept))) == []
+    assert changed_by_resuming(known, jsonl(compress(made, kept))) == []
 
 
 @every_format
@@ -204,9 +204,9 @@ def test_a_record_of_an_unknown_type_is_skipped_with_its_name(known: TranscriptF
     made = [*records(known), {"kind_of_tomorrow": 1}]
     reasons = [event.reason for event in events(known, *made) if isinstance(event, Skipped)]
 
-    assert unaccounted(known, written(made)) == {}
+    assert unaccounted(known, jsonl(made)) == {}
     assert reasons[-1].startswith("unknown-type") or known in container_formats()
-    assert exchanges(known, written(made[:-1]))[0].turns == exchanges(known, written(made))[0].turns
+    assert exchanges(known, jsonl(made[:-1]))[0].turns == exchanges(known, jsonl(made))[0].turns
 
 
 @every_format

@@ -17,7 +17,7 @@ from palaver.core.conversation import Kind, Skipped, Turn
 from palaver.core.recursion import Own
 
 from .examples import records
-from .reading import changed_by_resuming, events, unaccounted, written
+from .reading import changed_by_resuming, events, jsonl, unaccounted
 
 PAGE = (Path(__file__).parents[3] / "docs" / "formats.md").read_text("utf-8")
 CODE = [path.read_text("utf-8") for path in Path(formats.__file__).parent.rglob("*.py")]
@@ -79,7 +79,7 @@ def test_the_format_on_the_page_fulfils_the_contract() -> None:
             {"who": 3},
             {"who": "cat"},
         ]
-        data = written([*talk, b"", b"not json", *talk])
+        data = jsonl([*talk, b"", b"not json", *talk])
         found = events(parrot, *talk)
     finally:
         del sys.modules[module.__name__]

@@ -29,7 +29,7 @@ from palaver.core.conversation import Exchange
 from palaver.core.errors import StoreError, ValueRefused
 from palaver.core.home import Home
 
-from ..formats.claude_code.claude_lines import queue, replied, said, text, written
+from ..formats.claude_code.claude_lines import assistant, jsonl, queue, text, user
 from ..formats.opencode.test_opencode import in_database
 from ..history import FORK, ORIGINAL, History, talk
 from ..redaction.planted import TOKENS
@@ -128,9 +128,9 @@ def transcript(draw: st.DrawFn, queued: Sequence[str] = ("enqueue", "dequeue")) 
         parent = known[-1] if draw(st.booleans()) else draw(st.sampled_from(known))
         tree = {"uuid": f"u{number}", "parentUuid": parent, **draw(places)}
         if kind < 3:
-            lines.append(said(draw(words), **tree))
+            lines.append(user(draw(words), **tree))
         elif kind < 6:
-            lines.append(replied(text(draw(words)), **tree))
+            lines.append(assistant(text(draw(words)), **tree))
         elif kind == 6:
             lines.append({"type": "ai-title", "aiTitle": draw(words), "sessionId": ORIGINAL})
         elif kind == 7:
@@ -141,24 +141,24 @@ def transcript(draw: st.DrawFn, queued: Sequence[str] = ("enqueue", "dequeue")) 
     return lines
 
 
-QUEUED_TWICE = [queue("enqueue", "one") | {"sessionId": ORIGINAL}] * 2 + [said("one", uuid="u1")]
+QUEUED_TWICE = [queue("enqueue", "one") | {"sessionId": ORIGINAL}] * 2 + [user("one", uuid="u1")]
 OVERTAKEN = [
     *(queue("enqueue", word) | {"sessionId": ORIGINAL} for word in ("three", "one")),
-    said("three", uuid="u1"),
+    user("three", uuid="u1"),
 ]
 """Transcript in which the first queued prompt is sent last; until then, it seems to begin the session."""
 
 
 @few
-@example(QUEUED_TWICE, [len(written(QUEUED_TWICE[:1]))], True)
-@example(OVERTAKEN, [len(written(OVERTAKEN[:1]))], True)
+@example(QUEUED_TWICE, [len(jsonl(QUEUED_TWICE[:1]))], True)
+@example(OVERTAKEN, [len(jsonl(OVERTAKEN[:1]))], True)
 @given(transcript(), st.lists(st.integers(0, 10**6), max_size=4), st.booleans())
 def test_a_growing_file_gives_the_same_exchanges(records: list[dict[str, Any]], cuts: list[int], ended: bool) -> None:
     """A file ingested in parts gives the same exchanges as a file ingested at once.
 
     Unchanged exchanges keep their keys.
     """
-    data = written(records)
+    data = jsonl(records)
     data = data if ended else data.removesuffix(b"\n")
     with TemporaryDirectory() as root, History(Path(root, "grown")) as grown, History(Path(root, "whole")) as whole:
         known: dict[int, Any] = {}
@@ -193,21 +193,21 @@ def late(*records: dict[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-WITHDRAWN = late(said("one", uuid="u1"), queue("enqueue", "two"), queue("popAll"))
+WITHDRAWN = late(user("one", uuid="u1"), queue("enqueue", "two"), queue("popAll"))
 """A prompt that was typed ahead and taken back."""
 ALL_WITHDRAWN = late(queue("enqueue", "two"), queue("popAll"))
-FIRST_WITHDRAWN = late({"type": "ai-title", "aiTitle": "a title"}, *ALL_WITHDRAWN, said("one", uuid="u1"))
+FIRST_WITHDRAWN = late({"type": "ai-title", "aiTitle": "a title"}, *ALL_WITHDRAWN, user("one", uuid="u1"))
 
 
 @few
-@example(OVERTAKEN, [len(written(OVERTAKEN[:1])), len(written(OVERTAKEN[:2]))])
-@example(WITHDRAWN, [len(written(WITHDRAWN[:2]))])
-@example(ALL_WITHDRAWN, [len(written(ALL_WITHDRAWN[:1]))])
-@example(FIRST_WITHDRAWN, [len(written(FIRST_WITHDRAWN[:2]))])
+@example(OVERTAKEN, [len(jsonl(OVERTAKEN[:1])), len(jsonl(OVERTAKEN[:2]))])
+@example(WITHDRAWN, [len(jsonl(WITHDRAWN[:2]))])
+@example(ALL_WITHDRAWN, [len(jsonl(ALL_WITHDRAWN[:1]))])
+@example(FIRST_WITHDRAWN, [len(jsonl(FIRST_WITHDRAWN[:2]))])
 @given(transcript(("enqueue", "enqueue", "dequeue", "popAll")), st.lists(st.integers(0, 10**6), max_size=4))
 def test_a_withdrawn_prompt_does_not_change_its_session(records: list[dict[str, Any]], cuts: list[int]) -> None:
     """Dates and title of a session are the same whether a withdrawn prompt was ingested or not."""
-    data = written(late(*records))
+    data = jsonl(late(*records))
     with TemporaryDirectory() as root, History(Path(root, "grown")) as grown, History(Path(root, "whole")) as whole:
         for at, cut in enumerate([*sorted(cut % (len(data) + 1) for cut in cuts), len(data)]):
             grown.write(data[:cut], at=at)
@@ -237,7 +237,7 @@ def test_a_session_is_dated_by_its_own_exchanges(history: History) -> None:
 
 def test_a_line_still_being_written_is_held_back(history: History) -> None:
     """An incomplete last line is copied but not parsed; when complete, it is parsed once."""
-    one, two = written(talk("one")), written(talk("two"))
+    one, two = jsonl(talk("one")), jsonl(talk("two"))
     history.write(one + two[:40])
     history.ingest()
     source = history.source()
@@ -255,8 +255,8 @@ def test_a_line_still_being_written_is_held_back(history: History) -> None:
 
 def test_a_whole_last_line_needs_no_line_end(history: History) -> None:
     """A complete last record without a line end is parsed, and reading continues after it."""
-    lines = written(talk("one", "two"))
-    history.write(written(talk("one")).removesuffix(b"\n"))
+    lines = jsonl(talk("one", "two"))
+    history.write(jsonl(talk("one")).removesuffix(b"\n"))
     history.ingest()
 
     assert history.source().coverage == {PARSED: 2}
@@ -282,7 +282,7 @@ def test_only_the_last_exchange_is_read_again(history: History) -> None:
 
 def test_a_truncated_file_loses_nothing(history: History) -> None:
     """Content that a file lost stays archived and searchable; new content is added once."""
-    data = written(talk("one", "two"))
+    data = jsonl(talk("one", "two"))
     history.write(data)
     history.ingest()
     before = history.source()
@@ -313,7 +313,7 @@ def test_an_equal_replacement_is_the_same_file(history: History) -> None:
     path = history.write(talk("one"))
     history.ingest()
     other = path.with_suffix(".new")
-    other.write_bytes(path.read_bytes() + written(talk("two")))
+    other.write_bytes(path.read_bytes() + jsonl(talk("two")))
     other.replace(path)
     history.ingest()
 
@@ -331,7 +331,7 @@ def test_a_deleted_file_stays_archived(history: History) -> None:
     history.ingest()
 
     assert history.dump() == before
-    assert history.copy(history.source()) == written(talk("one"))
+    assert history.copy(history.source()) == jsonl(talk("one"))
 
 
 def test_a_file_deleted_before_the_scan_reaches_it_stops_nothing(history: History) -> None:
@@ -522,7 +522,7 @@ def test_a_file_named_twice_is_read_once(history: History, tmp_path: Path) -> No
 
 def test_lines_that_are_not_json_are_counted(history: History) -> None:
     """Lines that are not JSON are copied, and counted under their reason."""
-    history.write(b"not json\n[1]\n\n" + written(talk("one")) + b'{"cut": \n')
+    history.write(b"not json\n[1]\n\n" + jsonl(talk("one")) + b'{"cut": \n')
     history.ingest()
 
     assert history.source().coverage == {"not-json": 1, "not-an-object": 1, "blank": 1, PARSED: 2, "cut-short": 1}
@@ -546,7 +546,7 @@ def test_a_file_name_of_any_bytes_is_ingested(history: History, name: bytes) -> 
     """File names that are not UTF-8 are archived and recognised again."""
     path = Path(os.fsdecode(os.fsencode(history.folder) + b"/shop/" + name))
     path.parent.mkdir()
-    path.write_bytes(written([{"type": "summary", "summary": "T", "leafUuid": "x"}, said("hello", uuid="u")]))
+    path.write_bytes(jsonl([{"type": "summary", "summary": "T", "leafUuid": "x"}, user("hello", uuid="u")]))
 
     assert history.ingest().problems == []
     assert [stored.exchange.prompt for stored in history.stored()] == ["hello"]
@@ -576,11 +576,11 @@ def test_a_different_copy_is_never_overwritten(history: History) -> None:
     """If database and source content are lost, the old copy stays and new content gets another."""
     copy = history.home.archive / "claude-code" / "shop" / f"{ORIGINAL}.jsonl"
     copy.parent.mkdir(parents=True)
-    copy.write_bytes(written(talk("old")))
+    copy.write_bytes(jsonl(talk("old")))
     history.write(talk("new"))
     history.ingest()
 
-    assert copy.read_bytes() == written(talk("old"))
+    assert copy.read_bytes() == jsonl(talk("old"))
     assert history.source().archived == f"claude-code/shop/{ORIGINAL}~2.jsonl"
     assert history.prompts() == ["new?"]
 
@@ -590,7 +590,7 @@ def test_bytes_of_a_killed_run_are_never_overwritten(history: History) -> None:
     history.write(talk("one"))
     history.ingest()
     before = history.source()
-    longer = written(talk("one", "two"))
+    longer = jsonl(talk("one", "two"))
     (history.home.archive / before.archived).write_bytes(longer)
     history.append(talk("three"))
     history.ingest()
@@ -758,9 +758,9 @@ def test_a_file_is_stored_as_a_whole_or_not_at_all(history: History, monkeypatch
 
 def test_an_invalid_count_is_ignored(history: History) -> None:
     """A number that no column can store is ignored; the file is ingested."""
-    huge = replied(text("one!"), id="m1", uuid="a1")
+    huge = assistant(text("one!"), id="m1", uuid="a1")
     huge["message"]["usage"] = {"input_tokens": 2**64 - 1, "output_tokens": 7}
-    history.write([said("one?", uuid="q1"), huge])
+    history.write([user("one?", uuid="q1"), huge])
     tally = history.ingest()
 
     assert tally.problems == []
@@ -839,10 +839,10 @@ def test_no_value_in_any_field_stops_a_run(data: st.DataObject) -> None:
 
 def test_a_new_folder_of_a_session_is_logged(history: History) -> None:
     """If a later line contains the session's folder, all its exchanges are logged as changed."""
-    history.write([said("one?", uuid="q1"), said("two?", uuid="q2"), said("three?", uuid="q3")])
+    history.write([user("one?", uuid="q1"), user("two?", uuid="q2"), user("three?", uuid="q3")])
     history.ingest()
     before, seq = history.session().project, history.store.changes.last()
-    history.append([said("four?", uuid="q4", cwd="/code/market")])
+    history.append([user("four?", uuid="q4", cwd="/code/market")])
     history.ingest()
 
     assert (before, history.session().project) == ("shop", "market")

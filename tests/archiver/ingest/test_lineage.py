@@ -131,16 +131,16 @@ def test_an_archive_of_an_earlier_version_is_corrected(history: History, monkeyp
 
 def test_codex_forks_refer_to_their_origin(history: History) -> None:
     """The header of a fork's rollout contains the ID of its origin."""
-    shared = [*codex_lines.asked("one?"), *codex_lines.replied("one!")]
+    shared = [*codex_lines.user_prompt("one?"), *codex_lines.agent_reply("one!")]
     fork = [
         codex_lines.meta(forked_from_id=codex_lines.PARENT),
         codex_lines.meta(id=codex_lines.PARENT),
         *shared,
-        *codex_lines.asked("apart?"),
+        *codex_lines.user_prompt("apart?"),
     ]
     history.write(fork, codex_lines.SESSION, at=1)
     history.write(
-        [codex_lines.meta(id=codex_lines.PARENT), *shared, *codex_lines.asked("on?")], codex_lines.PARENT, at=2
+        [codex_lines.meta(id=codex_lines.PARENT), *shared, *codex_lines.user_prompt("on?")], codex_lines.PARENT, at=2
     )
     history.ingest()
     told = [(history.store.sessions.load(each.session).native_id, each.exchange.prompt) for each in history.stored()]

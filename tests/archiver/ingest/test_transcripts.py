@@ -11,9 +11,9 @@ from palaver.archiver.ingest.transcripts import Transcript, in_paths
 from palaver.core.errors import SourceUnreadable
 from palaver.core.report import Unsearched
 
-from ..formats.claude_code.claude_lines import said
+from ..formats.claude_code.claude_lines import user
 from ..formats.codex.codex_lines import meta
-from ..formats.reading import written
+from ..formats.reading import jsonl
 
 EVENT = {"type": "session.start", "data": {"sessionId": "s"}, "id": "e1", "parentId": None}
 HEADER = {"type": "session", "version": 3, "id": "s", "cwd": "/work"}
@@ -28,7 +28,7 @@ def whose(found: Sequence[Transcript]) -> dict[str, str | None]:
 def test_files_of_a_mixed_folder_are_recognised(tmp_path: Path) -> None:
     """Each file is recognised once by its content; unknown files are omitted."""
     contents: dict[str, list[object]] = {
-        "a.jsonl": [said("Go", sessionId="s", cwd="/work")],
+        "a.jsonl": [user("Go", sessionId="s", cwd="/work")],
         "b.jsonl": [meta()],
         "c.jsonl": [EVENT],
         "d.jsonl": [HEADER],
@@ -36,7 +36,7 @@ def test_files_of_a_mixed_folder_are_recognised(tmp_path: Path) -> None:
         "11111111-0000-4000-8000-000000000001.jsonl": [{"a": 1}],
     }
     for name, records in contents.items():
-        (tmp_path / name).write_bytes(written(records))
+        (tmp_path / name).write_bytes(jsonl(records))
 
     assert whose(in_paths([tmp_path])) == {
         "a.jsonl": "claude-code",
@@ -70,7 +70,7 @@ def test_an_empty_file_is_recognised_by_its_name(tmp_path: Path, content: bytes)
 def test_a_very_long_first_line_is_read_to_its_end(tmp_path: Path, before: list[object]) -> None:
     """A file is recognised even if its first line is longer than the usual read size."""
     path = tmp_path / "a.jsonl"
-    path.write_bytes(written([*before, said("x" * 2 * HEAD_BYTES, sessionId="s", cwd="/work")]))
+    path.write_bytes(jsonl([*before, user("x" * 2 * HEAD_BYTES, sessionId="s", cwd="/work")]))
 
     assert whose(in_paths([path])) == whose(in_paths([tmp_path])) == {"a.jsonl": "claude-code"}
 
@@ -79,7 +79,7 @@ def test_other_folders_of_an_agent_have_no_transcripts(tmp_path: Path) -> None:
     """A copy of a transcript in a folder for other purposes is omitted."""
     for folder in ("files", "kept"):
         (tmp_path / folder).mkdir()
-        (tmp_path / folder / "a.jsonl").write_bytes(written([EVENT]))
+        (tmp_path / folder / "a.jsonl").write_bytes(jsonl([EVENT]))
 
     found = in_paths([tmp_path])
 
@@ -101,7 +101,7 @@ def test_nothing_in_a_home_is_a_transcript(tmp_path: Path) -> None:
     """A home below a searched folder is skipped; a home or copy that is named is refused."""
     copy = tmp_path / "some" / "home" / "archive" / "claude-code" / "p" / "a.jsonl"
     copy.parent.mkdir(parents=True)
-    copy.write_bytes(written([said("Go", sessionId="s", cwd="/work")]))
+    copy.write_bytes(jsonl([user("Go", sessionId="s", cwd="/work")]))
     home = tmp_path / "some" / "home"
     (home / "palaver.db").touch()
     (tmp_path / "b.jsonl").write_bytes(copy.read_bytes())

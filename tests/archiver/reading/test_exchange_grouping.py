@@ -11,7 +11,7 @@ from palaver.archiver.formats.claude_code.claude_code_format import ClaudeCode
 from palaver.archiver.reading.exchange_grouping import group_exchanges, mark_rewound
 from palaver.core.conversation import Exchange, Kind, Note, Session, SessionKind, Skipped
 
-from ..formats.claude_code.claude_lines import SESSION, queue, replied, result, said, text, tool, written
+from ..formats.claude_code.claude_lines import SESSION, assistant, jsonl, queue, result, text, tool, user
 
 
 def pieces(data: bytes, *, line: int = 1, byte: int = 0, ordinal: int = 0) -> list[Exchange | Note | Skipped]:
@@ -26,16 +26,16 @@ def exchanges(data: bytes, *, line: int = 1, byte: int = 0, ordinal: int = 0) ->
 
 
 def of(*records: object) -> list[Exchange]:
-    return exchanges(written(records))
+    return exchanges(jsonl(records))
 
 
 MODE = {"type": "mode", "mode": "normal"}
-CAVEAT = said("<local-command-caveat>Caveat</local-command-caveat>", isMeta=True)
+CAVEAT = user("<local-command-caveat>Caveat</local-command-caveat>", isMeta=True)
 
 
 def test_an_exchange_begins_with_a_prompt() -> None:
     """An exchange begins on the line of a prompt and ends where the next begins."""
-    first, second = of(said("one"), replied(text("1")), MODE, said("two"), replied(text("2"), id="msg_2"))
+    first, second = of(user("one"), assistant(text("1")), MODE, user("two"), assistant(text("2"), id="msg_2"))
 
     assert (first.ordinal, first.prompt, first.answer) == (0, "one", "1")
     assert (second.ordinal, second.prompt, second.answer) == (1, "two", "2")
@@ -45,7 +45,7 @@ def test_an_exchange_begins_with_a_prompt() -> None:
 
 def test_the_span_of_bytes_matches_the_lines() -> None:
     """The bytes of a span are exactly its lines."""
-    data = written([said("one"), replied(text("1")), said("two é"), replied(text("2"))])
+    data = jsonl([user("one"), assistant(text("1")), user("two é"), assistant(text("2"))])
     lines = data.splitlines(keepends=True)
 
     for exchange in exchanges(data):
@@ -55,7 +55,7 @@ def test_the_span_of_bytes_matches_the_lines() -> None:
 
 def test_injected_text_before_the_first_prompt_is_its_beginning() -> None:
     """Injected text before the first prompt belongs to its exchange; bookkeeping does not."""
-    (only,) = of(MODE, CAVEAT, MODE, said("go"), replied(text("ok")))
+    (only,) = of(MODE, CAVEAT, MODE, user("go"), assistant(text("ok")))
 
     assert (only.span.start_line, only.span.end_line, only.prompt) == (2, 5, "go")
     assert [turn.line for turn in only.turns] == [2, 4, 5]
@@ -63,7 +63,7 @@ def test_injected_text_before_the_first_prompt_is_its_beginning() -> None:
 
 def test_a_queued_first_prompt_begins_the_first_exchange() -> None:
     """Its line belongs to the first exchange although the prompt is sent later."""
-    first, second = of(queue("enqueue", "early"), CAVEAT, said("go"))
+    first, second = of(queue("enqueue", "early"), CAVEAT, user("go"))
 
     assert (first.prompt, first.span.start_line, first.span.end_line) == ("early", 1, 2)
     assert (second.prompt, second.span.start_line) == ("go", 3)
@@ -71,7 +71,7 @@ def test_a_queued_first_prompt_begins_the_first_exchange() -> None:
 
 def test_turns_before_the_first_prompt_are_an_exchange() -> None:
     """A transcript that begins in the middle loses nothing."""
-    first, second = of(MODE, said("Summary", isCompactSummary=True), replied(text("on")), said("go"))
+    first, second = of(MODE, user("Summary", isCompactSummary=True), assistant(text("on")), user("go"))
 
     assert (first.prompt, first.answer, first.span.start_line, first.span.end_line) == ("", "on", 2, 3)
     assert (second.ordinal, second.prompt) == (1, "go")
@@ -85,7 +85,7 @@ def test_a_transcript_without_conversation_has_no_exchange() -> None:
 
 def test_a_prompt_during_work_belongs_to_its_exchange() -> None:
     """A prompt that was only queued joins the exchange in which it was typed, at its own line."""
-    (only,) = of(said("one"), queue("enqueue", "also two"), queue("remove"), replied(text("ok")))
+    (only,) = of(user("one"), queue("enqueue", "also two"), queue("remove"), assistant(text("ok")))
 
     assert only.prompt == "one\n\nalso two"
     assert [turn.line for turn in only.turns] == [1, 2, 4]
@@ -93,7 +93,7 @@ def test_a_prompt_during_work_belongs_to_its_exchange() -> None:
 
 def test_a_queued_prompt_begins_an_exchange_when_sent() -> None:
     """It leaves no turn in the exchange during which it waited."""
-    first, second = of(said("one"), queue("enqueue", "two"), replied(text("ok")), queue("dequeue"), said("two"))
+    first, second = of(user("one"), queue("enqueue", "two"), assistant(text("ok")), queue("dequeue"), user("two"))
 
     assert (first.prompt, first.span.end_line) == ("one", 4)
     assert (second.prompt, second.span.start_line) == ("two", 5)
@@ -101,8 +101,8 @@ def test_a_queued_prompt_begins_an_exchange_when_sent() -> None:
 
 def test_a_prompt_on_a_shared_line_begins_no_exchange() -> None:
     """Two exchanges never share a line."""
-    line = written([replied(text("done")), said("next")]).replace(b"\n", b"")
-    first, second = of(said("one"), line, said("two"))
+    line = jsonl([assistant(text("done")), user("next")]).replace(b"\n", b"")
+    first, second = of(user("one"), line, user("two"))
 
     assert (first.prompt, first.span.end_line, second.prompt) == ("one\n\nnext", 2, "two")
 
@@ -111,21 +111,21 @@ def test_folder_and_branch_are_those_of_the_prompt() -> None:
     """Folder and branch do not change during an exchange."""
     here, there = {"cwd": "/a", "gitBranch": "main"}, {"cwd": "/b", "gitBranch": "fix"}
     first, second, third = of(
-        said("one", **here), replied(text("1"), **there), said("two", **there), said("three", timestamp=None)
+        user("one", **here), assistant(text("1"), **there), user("two", **there), user("three", timestamp=None)
     )
 
     assert (first.cwd, first.branch) == ("/a", "main")
     assert (second.cwd, second.branch) == ("/b", "fix")
     assert (third.cwd, third.started) == ("", None)
 
-    (only,) = of(said("caveat", isMeta=True, **here), said("one", **there))
+    (only,) = of(user("caveat", isMeta=True, **here), user("one", **there))
     assert (only.cwd, only.branch) == ("/b", "fix")
 
 
 def test_times_do_not_order_turns() -> None:
     """An exchange starts at the time of its prompt and ends at its latest time, wherever that is."""
     late, early = "2026-03-01T11:00:00Z", "2026-03-01T09:00:00Z"
-    (only,) = of(said("go"), replied(text("a"), timestamp=late), replied(text("b"), timestamp=early))
+    (only,) = of(user("go"), assistant(text("a"), timestamp=late), assistant(text("b"), timestamp=early))
 
     assert (only.started, only.ended) == (1772359200000, 1772362800000)
 
@@ -133,7 +133,7 @@ def test_times_do_not_order_turns() -> None:
 def test_the_task_of_a_sub_agent_begins_an_exchange() -> None:
     """The transcript of a sub-agent is divided at its tasks."""
     session = Session("claude-code", "agent-1", SessionKind.SUBAGENT)
-    data = written([said("task", isSidechain=True), replied(text("report"), isSidechain=True)])
+    data = jsonl([user("task", isSidechain=True), assistant(text("report"), isSidechain=True)])
     found = list(group_exchanges(ClaudeCode().reader(session), split(io.BytesIO(data))))
 
     assert [piece.prompt for piece in found if isinstance(piece, Exchange)] == ["task"]
@@ -141,7 +141,7 @@ def test_the_task_of_a_sub_agent_begins_an_exchange() -> None:
 
 def test_an_exchange_comes_after_the_notes_of_its_lines() -> None:
     """Notes and skipped lines of an exchange are yielded before it."""
-    found = pieces(written([said("one", cwd="/a"), MODE, said("two", cwd="/b"), MODE]))
+    found = pieces(jsonl([user("one", cwd="/a"), MODE, user("two", cwd="/b"), MODE]))
     places = [piece.span.end_line if isinstance(piece, Exchange) else piece.line for piece in found]
 
     assert places == sorted(places)
@@ -150,7 +150,7 @@ def test_an_exchange_comes_after_the_notes_of_its_lines() -> None:
 
 def test_rewound_turns_are_marked() -> None:
     """Turns between the earlier and the later prompt are inactive, the others are active."""
-    first, second = of(said("one"), replied(text("1")), said("two"), replied(text("2")))
+    first, second = of(user("one"), assistant(text("1")), user("two"), assistant(text("2")))
 
     assert [turn.active for turn in mark_rewound(first, 2, 3).turns] == [True, False]
     assert [turn.active for turn in mark_rewound(second, 1, 4).turns] == [False, True]
@@ -169,13 +169,13 @@ def record(draw: st.DrawFn) -> dict[str, Any]:
     """A record that may depend on those before or after it."""
     match draw(st.integers(0, 6)):
         case 0 | 1:
-            return said(draw(words), **draw(places))
+            return user(draw(words), **draw(places))
         case 2:
-            return said(draw(words), isMeta=True, **draw(places))
+            return user(draw(words), isMeta=True, **draw(places))
         case 3:
-            return replied(text(draw(words)), **draw(places))
+            return assistant(text(draw(words)), **draw(places))
         case 4:
-            return replied(tool("Read", {"file_path": "/f"}, draw(calls)))
+            return assistant(tool("Read", {"file_path": "/f"}, draw(calls)))
         case 5:
             return result("content", id=draw(calls))
         case _:
@@ -184,7 +184,7 @@ def record(draw: st.DrawFn) -> dict[str, Any]:
 
 
 def _on_one_line(glued: list[dict[str, Any]]) -> bytes:
-    return written(glued).replace(b"\n", b"")
+    return jsonl(glued).replace(b"\n", b"")
 
 
 transcript_lines = st.lists(st.lists(record(), min_size=1, max_size=2).map(_on_one_line), max_size=12)
@@ -193,7 +193,7 @@ transcript_lines = st.lists(st.lists(record(), min_size=1, max_size=2).map(_on_o
 @given(transcript_lines)
 def test_exchanges_tile_the_conversation(content: list[bytes]) -> None:
     """Spans follow one another without gap or overlap, and contain exactly the lines of their turns."""
-    data = written(content)
+    data = jsonl(content)
     found = exchanges(data)
 
     for number, exchange in enumerate(found):
@@ -208,7 +208,7 @@ def test_exchanges_tile_the_conversation(content: list[bytes]) -> None:
 @given(transcript_lines)
 def test_no_turn_is_lost(content: list[bytes]) -> None:
     """Every turn is in one exchange, unless the transcript has only injected text."""
-    data = written(content)
+    data = jsonl(content)
     reader = ClaudeCode().reader(Session("claude-code", SESSION))
     turns = [event for event in reader.read(split(io.BytesIO(data))) if not isinstance(event, Note | Skipped)]
     kept = [turn for exchange in exchanges(data) for turn in exchange.turns]
@@ -219,12 +219,12 @@ def test_no_turn_is_lost(content: list[bytes]) -> None:
 
 
 @given(transcript_lines, st.integers(0, 12))
-@example([_on_one_line([replied(tool("Read", {}))]), _on_one_line([result("x"), said("two")])], 2)
-@example([_on_one_line([each]) for each in (said("one"), queue("enqueue", "two"), said("two"))], 2)
-@example([written([queue("enqueue", "two")]).strip(), written([said("two")]).strip()], 1)
+@example([_on_one_line([assistant(tool("Read", {}))]), _on_one_line([result("x"), user("two")])], 2)
+@example([_on_one_line([each]) for each in (user("one"), queue("enqueue", "two"), user("two"))], 2)
+@example([jsonl([queue("enqueue", "two")]).strip(), jsonl([user("two")]).strip()], 1)
 def test_resuming_gives_the_same_exchanges(content: list[bytes], cut: int) -> None:
     """For any place where reading stopped, resuming at the last exchange gives the same exchanges."""
-    whole, seen = written(content), written(content[:cut])
+    whole, seen = jsonl(content), jsonl(content[:cut])
     before = exchanges(seen)
     last = before[-1] if before else None
     again = (

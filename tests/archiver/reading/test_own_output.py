@@ -15,7 +15,7 @@ from palaver.core.recursion import OWN_PROMPT_MARK
 from palaver.search.archive_search import ArchiveSearch
 from palaver.templates.render import Renderer
 
-from ..formats.claude_code.claude_lines import replied, result, said, text, tool, written
+from ..formats.claude_code.claude_lines import assistant, jsonl, result, text, tool, user
 from ..formats.codex import codex_lines
 from ..history import FORK, ORIGINAL, History, talk
 
@@ -49,10 +49,10 @@ def test_calls_of_own_tools_are_removed(history: History) -> None:
     """Calls of Palaver's tools and their results are removed; the turns around them stay."""
     history.write(
         placed(
-            said("Why?", uuid="a"),
-            replied(tool(SERVER, {"query": "zephyr"}), uuid="b"),
+            user("Why?", uuid="a"),
+            assistant(tool(SERVER, {"query": "zephyr"}), uuid="b"),
             result("zephyr was it", uuid="c"),
-            replied(text("Because."), uuid="d"),
+            assistant(text("Because."), uuid="d"),
         )
     )
     history.ingest()
@@ -67,7 +67,7 @@ def test_a_result_without_its_call_is_removed(history: History) -> None:
     answer = {"Ok": {"content": [{"type": "text", "text": "zephyr"}]}}
     ended = codex_lines.event("mcp_tool_call_end", call_id=codex_lines.CALL, invocation=invocation, result=answer)
     path = history.folder / f"rollout-2026-03-01T10-00-00-{codex_lines.SESSION}.jsonl"
-    path.write_bytes(written([codex_lines.meta(), *codex_lines.asked("Why?"), ended]))
+    path.write_bytes(jsonl([codex_lines.meta(), *codex_lines.user_prompt("Why?"), ended]))
     history.ingest()
 
     assert [turn.text for stored in history.stored() for turn in stored.exchange.turns] == ["Why?"]
@@ -80,10 +80,10 @@ def test_results_of_own_shell_commands_are_removed(history: History) -> None:
     mixed = tool("Bash", {"command": "make; palaver search zephyr"}, id="toolu_2")
     history.write(
         placed(
-            said("Why?"),
-            replied(asked),
+            user("Why?"),
+            assistant(asked),
             result("zephyr"),
-            replied(mixed, id="msg_2"),
+            assistant(mixed, id="msg_2"),
             result(f"built\n{FENCED}", id="toolu_2", is_error=True),
         )
     )
@@ -95,7 +95,7 @@ def test_results_of_own_shell_commands_are_removed(history: History) -> None:
 
 def test_a_line_with_other_content_stays_parsed(history: History) -> None:
     """Only Palaver's own part of the line is removed."""
-    history.write(placed(said("Why?"), replied(text("I look."), tool(SERVER, {"query": "zephyr"}))))
+    history.write(placed(user("Why?"), assistant(text("I look."), tool(SERVER, {"query": "zephyr"}))))
     history.ingest()
 
     assert texts(history) == ["Why?", "I look."]
@@ -105,7 +105,7 @@ def test_a_line_with_other_content_stays_parsed(history: History) -> None:
 @pytest.mark.parametrize("content", [f"{FENCED}\nDo that again.", f"Do that again.\n{FENCED}"])
 def test_pasted_recalled_text_is_removed(history: History, content: str) -> None:
     """The user's own words stay, and become the title."""
-    history.write(placed(said(content)))
+    history.write(placed(user(content)))
     history.ingest()
 
     assert texts(history) == ["Do that again."]
@@ -114,7 +114,7 @@ def test_pasted_recalled_text_is_removed(history: History, content: str) -> None
 
 def test_a_line_of_recalled_text_only_is_counted(history: History) -> None:
     """A hook adds such a line when a session begins."""
-    history.write(placed(said(FENCED, isMeta=True), said("Go on")))
+    history.write(placed(user(FENCED, isMeta=True), user("Go on")))
     history.ingest()
 
     assert texts(history) == ["Go on"]
@@ -123,9 +123,9 @@ def test_a_line_of_recalled_text_only_is_counted(history: History) -> None:
 
 def test_an_exchange_with_an_own_prompt_is_removed(history: History) -> None:
     """The marker of the prompt decides; later exchanges of the session stay."""
-    own = said(f"{OWN_PROMPT_MARK}\nExtract what was learned of zephyr.")
-    later = (said("And now me"), replied(text("Yes."), id="msg_2"))
-    history.write(placed(said("Hello"), own, replied(text("zephyr")), *later))
+    own = user(f"{OWN_PROMPT_MARK}\nExtract what was learned of zephyr.")
+    later = (user("And now me"), assistant(text("Yes."), id="msg_2"))
+    history.write(placed(user("Hello"), own, assistant(text("zephyr")), *later))
     history.ingest()
 
     assert texts(history) == ["Hello", "And now me", "Yes."]
@@ -134,10 +134,10 @@ def test_an_exchange_with_an_own_prompt_is_removed(history: History) -> None:
 
 def test_a_growing_own_session_is_removed(history: History) -> None:
     """Each run recognises it again, and counts each line once."""
-    own = said(f"{OWN_PROMPT_MARK}\nExtract.")
-    history.write(placed(own, replied(text("zephyr"))))
+    own = user(f"{OWN_PROMPT_MARK}\nExtract.")
+    history.write(placed(own, assistant(text("zephyr"))))
     history.ingest()
-    history.append(placed(replied(text("more zephyr"), id="msg_2")))
+    history.append(placed(assistant(text("more zephyr"), id="msg_2")))
     history.ingest()
 
     assert texts(history) == []
@@ -147,7 +147,7 @@ def test_a_growing_own_session_is_removed(history: History) -> None:
 def test_a_session_in_the_home_is_removed(history: History) -> None:
     """Any folder below Palaver's home counts."""
     inside = str(history.home.root / "runs" / "7")
-    history.write(placed(said("zephyr", cwd=inside), replied(text("zephyr"), cwd=inside)))
+    history.write(placed(user("zephyr", cwd=inside), assistant(text("zephyr"), cwd=inside)))
     history.write(talk("A", session=FORK), FORK)
     history.ingest()
 
@@ -157,7 +157,7 @@ def test_a_session_in_the_home_is_removed(history: History) -> None:
 
 
 def subagent(*records: dict[str, Any]) -> bytes:
-    return written([{**record, "isSidechain": True, "agentId": "a1", "sessionId": ORIGINAL} for record in records])
+    return jsonl([{**record, "isSidechain": True, "agentId": "a1", "sessionId": ORIGINAL} for record in records])
 
 
 @pytest.mark.parametrize(("other", "left"), [("Read", 2), (SERVER, 0)])
@@ -167,10 +167,10 @@ def test_a_sub_agent_that_only_calls_palaver_is_removed(history: History, other:
     path.parent.mkdir(parents=True)
     path.write_bytes(
         subagent(
-            said("Find zephyr"),
-            replied(tool(SERVER, {"query": "zephyr"})),
+            user("Find zephyr"),
+            assistant(tool(SERVER, {"query": "zephyr"})),
             result("zephyr"),
-            replied(tool(other, {"query": "x"}, id="toolu_2"), id="msg_2"),
+            assistant(tool(other, {"query": "x"}, id="toolu_2"), id="msg_2"),
         )
     )
     history.ingest()
@@ -180,13 +180,13 @@ def test_a_sub_agent_that_only_calls_palaver_is_removed(history: History, other:
 
 def claude_asks(answer: str) -> bytes:
     place = {"sessionId": FORK, "cwd": "/home/demo/other"}
-    return written(
+    return jsonl(
         [
-            said("What did we say about the wind?", **place),
-            replied(tool(SERVER, {"query": "zephyr"}), **place),
+            user("What did we say about the wind?", **place),
+            assistant(tool(SERVER, {"query": "zephyr"}), **place),
             result([text(answer)], extra=[text(answer)], **place),
-            replied(text("It was settled."), id="msg_2", **place),
-            said(f"I had found this:\n{answer}", **place),
+            assistant(text("It was settled."), id="msg_2", **place),
+            user(f"I had found this:\n{answer}", **place),
         ]
     )
 
@@ -195,15 +195,15 @@ def codex_asks(answer: str) -> bytes:
     arguments = '{"query": "zephyr"}'
     call = {"namespace": "mcp__palaver", "name": "search", "arguments": arguments, "call_id": codex_lines.CALL}
     run = "call_Qx81kPq02LmNv7TyRw3sBd4e"
-    return written(
+    return jsonl(
         [
             codex_lines.meta(),
-            *codex_lines.asked("What did we say about the wind?"),
+            *codex_lines.user_prompt("What did we say about the wind?"),
             codex_lines.item("function_call", **call),
-            codex_lines.answered(answer),
-            codex_lines.called("exec_command", '{"cmd": "cat notes.md"}', run),
-            codex_lines.answered(f"Exit code: 1\nOutput:\n{answer}", run),
-            *codex_lines.replied("It was settled."),
+            codex_lines.tool_output(answer),
+            codex_lines.tool_call("exec_command", '{"cmd": "cat notes.md"}', run),
+            codex_lines.tool_output(f"Exit code: 1\nOutput:\n{answer}", run),
+            *codex_lines.agent_reply("It was settled."),
         ]
     )
 
@@ -211,7 +211,7 @@ def codex_asks(answer: str) -> bytes:
 @pytest.mark.parametrize("asks", [claude_asks, codex_asks])
 def test_a_search_result_is_not_found_again(history: History, asks: Callable[[str], bytes], tmp_path: Path) -> None:
     """A result in the transcript of another agent is archived; only the original is found."""
-    history.write([said("The zephyr breaks the build", cwd="/home/demo/shop"), replied(text("Pin zephyr to 2.4."))])
+    history.write([user("The zephyr breaks the build", cwd="/home/demo/shop"), assistant(text("Pin zephyr to 2.4."))])
     history.ingest()
     with ArchiveSearch(history.home) as layers:
         first = layers.find(Query.parse("zephyr", mode="text"))

@@ -15,7 +15,7 @@ from palaver.archiver.redaction import Redactor
 from palaver.archiver.store import Place, Source
 from palaver.core.conversation import Fact, Note, ResumePoint, Session, SessionKind
 
-from ..formats.claude_code.claude_lines import replied, said, text, written
+from ..formats.claude_code.claude_lines import assistant, jsonl, text, user
 from ..history import FORK, ORIGINAL, talk
 
 BOUNDARIES = IngestFilters(Path("/home/demo/palaver"), Redactor(b"k" * 32), Exclusion())
@@ -62,7 +62,7 @@ class Read(Nothing):
         self.asked: list[set[str]] = []
         self._known = places or {}
         self.reading = SourceReader(ClaudeCode(), self.session, self.source, self, BOUNDARIES)
-        self.reading.run(io.BytesIO(written(records)))
+        self.reading.run(io.BytesIO(jsonl(records)))
 
     def places(self, records: Collection[str]) -> Mapping[str, Place]:
         self.asked.append(set(records))
@@ -77,7 +77,7 @@ def test_a_session_is_described_by_its_lines() -> None:
     """Folder, version, models and dates come from the lines; the first folder and the last branch count."""
     here = {"cwd": "/home/demo/shop", "gitBranch": "main", "version": "2.0.1", "timestamp": "2026-03-01T10:00:00Z"}
     there = {"cwd": "/code/bakery", "gitBranch": "fix", "version": "2.0.2", "timestamp": "2026-03-01T11:00:00Z"}
-    found = Read(said("one", **here), replied(text("1"), **here), said("two", **there), replied(text("2"), **there))
+    found = Read(user("one", **here), assistant(text("1"), **here), user("two", **there), assistant(text("2"), **there))
 
     assert found.session == Session(
         agent="claude-code",
@@ -108,14 +108,12 @@ def test_every_line_has_one_outcome() -> None:
         "unknown-type:novelty": 1,
     }
     assert found.source.lines == found.reading.lines == 9
-    assert found.source.parsed == len(
-        written([MODE, *talk("one"), b"", b"{", b"[]", *talk("one"), {"type": "novelty"}])
-    )
+    assert found.source.parsed == len(jsonl([MODE, *talk("one"), b"", b"{", b"[]", *talk("one"), {"type": "novelty"}]))
 
 
 def test_reading_stops_before_an_incomplete_line() -> None:
     """Reading ends after the last complete line."""
-    data = written(talk("one"))
+    data = jsonl(talk("one"))
     source_, session = source(), Session("claude-code", ORIGINAL)
     reading = SourceReader(ClaudeCode(), session, source_, Nothing(), BOUNDARIES)
     reading.run(io.BytesIO(data + b'{"type":"user","mess'))
@@ -128,7 +126,7 @@ def test_the_resume_point_is_the_last_exchange() -> None:
     found = Read(MODE, *talk("one", "two"))
 
     assert found.source.resume == ResumePoint(
-        line=4, byte=len(written([MODE, *talk("one")])), ordinal=1, coverage={"bookkeeping": 1, PARSED: 2}
+        line=4, byte=len(jsonl([MODE, *talk("one")])), ordinal=1, coverage={"bookkeeping": 1, PARSED: 2}
     )
 
 
@@ -169,8 +167,8 @@ def test_known_records_are_queried_once() -> None:
 
 def test_a_session_is_dated_by_its_own_lines() -> None:
     """Lines repeated from another session do not make a fork older than it is."""
-    old = said("old", uuid="old", timestamp="2020-01-01T00:00:00Z")
-    found = Read(old, said("new", uuid="new", timestamp="2026-03-01T10:00:00Z"), places={"old": (7, 1)})
+    old = user("old", uuid="old", timestamp="2020-01-01T00:00:00Z")
+    found = Read(old, user("new", uuid="new", timestamp="2026-03-01T10:00:00Z"), places={"old": (7, 1)})
 
     assert (found.session.started, found.session.ended) == (1_772_359_200_000, 1_772_359_200_000)
 
@@ -223,7 +221,7 @@ def test_a_title_with_a_record_is_passed_on() -> None:
 
 def test_the_parent_of_a_fork_is_kept() -> None:
     """The first session that the lines name as parent stays."""
-    line = said("one", uuid="a", forkedFrom={"sessionId": FORK, "messageUuid": "x"})
+    line = user("one", uuid="a", forkedFrom={"sessionId": FORK, "messageUuid": "x"})
     assert Read(line).session.parent_id == FORK
 
     known = Session("claude-code", "agent-1", SessionKind.SUBAGENT, parent_id="first")
@@ -264,11 +262,11 @@ def test_a_project_is_named_after_its_folder(folder: str, project: str) -> None:
 
 def test_without_a_folder_the_archive_names_the_project() -> None:
     """The agent's folder of the transcript is used until the real folder is known."""
-    session = Read(said("one")).session
+    session = Read(user("one")).session
     assert session.project == "folder"
 
-    assert Read(said("one", cwd="/home/demo/shop"), session=session).session.project == "shop"
-    assert Read(said("one"), session=replace(session, project="shop")).session.project == "shop"
+    assert Read(user("one", cwd="/home/demo/shop"), session=session).session.project == "shop"
+    assert Read(user("one"), session=replace(session, project="shop")).session.project == "shop"
 
 
 def test_a_plan_is_titled_by_its_heading() -> None:
@@ -276,7 +274,7 @@ def test_a_plan_is_titled_by_its_heading() -> None:
     plan = "Implement the following plan:\n\n# Cache the tides\n\nWhy: slow."
 
     assert title_of(plan) == "Cache the tides"
-    assert Read(said(plan)).session.title == "Cache the tides"
+    assert Read(user(plan)).session.title == "Cache the tides"
 
 
 def test_a_title_has_no_pictures() -> None:
@@ -284,5 +282,5 @@ def test_a_title_has_no_pictures() -> None:
     picture = [{"type": "image", "source": {"media_type": "image/png", "data": "AAAA" * 512}}]
     words = [*picture, {"type": "text", "text": "Move\nthe button"}]
 
-    assert Read(said(picture)).session.title == ""
-    assert Read(said(picture), said(words, uuid="b")).session.title == "Move the button"
+    assert Read(user(picture)).session.title == ""
+    assert Read(user(picture), user(words, uuid="b")).session.title == "Move the button"

@@ -10,7 +10,7 @@ from palaver.archiver.store.database import Database
 from palaver.archiver.store.edit_table import EditTable
 from palaver.archiver.store.migrations import MIGRATIONS
 
-from ..formats.claude_code.claude_lines import replied, result, said, tool
+from ..formats.claude_code.claude_lines import assistant, result, tool, user
 from ..history import ORIGINAL, History
 
 
@@ -21,8 +21,8 @@ def session(*paths: str) -> list[dict[str, Any]]:
     for number, path in enumerate(paths):
         call = tool("Write", {"file_path": path, "content": "x = 1"}, id=f"t{number}")
         rows += [
-            said(f"Write {number}", uuid=f"a{number}", **place),
-            replied(call, id=f"m{number}", uuid=f"b{number}", **place),
+            user(f"Write {number}", uuid=f"a{number}", **place),
+            assistant(call, id=f"m{number}", uuid=f"b{number}", **place),
             {**result("done", {"filePath": path, "structuredPatch": []}, id=f"t{number}"), "uuid": f"c{number}"},
         ]
     return rows

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from palaver.archiver.store import Embedded, Store
 from palaver.core.conversation import Exchange, Kind, Span, Speaker, Turn
 
-from .said import begun, exchange, keys, learned
+from .sample_values import decision, exchange, keys, store_session
 
 # Readers guarantee texts without lone surrogates and NUL characters.
 text = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
@@ -44,7 +44,7 @@ spoken = st.builds(
 
 def test_a_stored_exchange_is_the_same_exchange(store: Store) -> None:
     """Every field is loaded as it was stored, and each exchange is logged."""
-    session, source = begun(store)
+    session, source = store_session(store)
 
     @given(spoken)
     @settings(max_examples=60)
@@ -60,7 +60,7 @@ def test_a_stored_exchange_is_the_same_exchange(store: Store) -> None:
 
 def test_a_growing_exchange_keeps_its_key(store: Store) -> None:
     """Only exchanges with changed content are logged, observed and embedded again."""
-    session, source = begun(store)
+    session, source = store_session(store)
     store.exchanges.replace(session, source, 0, [exchange(0, "a", "b"), exchange(1, "c")])
     before, mark = keys(store), store.changes.last()
     for key in before.values():
@@ -77,7 +77,7 @@ def test_a_growing_exchange_keeps_its_key(store: Store) -> None:
 
 def test_more_lines_without_text_are_not_a_change(store: Store) -> None:
     """Bookkeeping lines after an exchange move its end without logging a change."""
-    session, source = begun(store)
+    session, source = store_session(store)
     store.exchanges.replace(session, source, 0, [exchange(0, "a", "b")])
     mark = store.changes.last()
     store.exchanges.replace(session, source, 0, [exchange(0, "a", "b", end=99)])
@@ -88,10 +88,10 @@ def test_more_lines_without_text_are_not_a_change(store: Store) -> None:
 
 def test_deleting_exchanges_deletes_their_observations(store: Store) -> None:
     """Observations and vectors of deleted exchanges are deleted and logged, so that indexes remove them."""
-    session, source = begun(store)
+    session, source = store_session(store)
     store.exchanges.replace(session, source, 0, [exchange(0, "a"), exchange(1, "b")])
     kept, gone = keys(store).values()
-    store.observations.replace(gone, session, [learned("b")], "rules-1")
+    store.observations.replace(gone, session, [decision("b")], "rules-1")
     (observation,) = store.observations.of_exchange(gone)
     store.vectors.replace(
         "model", {gone: {0: Embedded(b"v")}, observation.key: {0: Embedded(b"v")}, kept: {0: Embedded(b"v")}}
@@ -107,8 +107,8 @@ def test_deleting_exchanges_deletes_their_observations(store: Store) -> None:
 
 def test_sources_are_separate(store: Store) -> None:
     """Replacing the exchanges of one source changes no other source."""
-    session, one = begun(store)
-    _, two = begun(store, "two")
+    session, one = store_session(store)
+    _, two = store_session(store, "two")
     store.exchanges.replace(session, one, 0, [exchange(0, "a")])
     store.exchanges.replace(session, two, 0, [exchange(0, "b"), exchange(1, "c")])
     store.exchanges.replace(session, one, 0, [])
@@ -119,7 +119,7 @@ def test_sources_are_separate(store: Store) -> None:
 
 def test_keys_are_never_reused(store: Store) -> None:
     """The ID of a deleted item is never issued to another item."""
-    session, source = begun(store)
+    session, source = store_session(store)
     store.exchanges.replace(session, source, 0, [exchange(0, "a"), exchange(1, "b")])
     before = set(store.items.all_keys())
     store.exchanges.replace(session, source, 0, [])
@@ -133,7 +133,7 @@ def test_keys_are_never_reused(store: Store) -> None:
 )
 def test_the_exchange_of_a_line_is_found(store: Store, line: int, found: tuple[int, int, int]) -> None:
     """Reading can begin at the exchange that contains a line."""
-    session, source = begun(store)
+    session, source = store_session(store)
     store.exchanges.replace(session, source, 0, [exchange(0, "a"), exchange(1, "b")])
 
     assert store.exchanges.start_before(source, line) == found
@@ -141,7 +141,7 @@ def test_the_exchange_of_a_line_is_found(store: Store, line: int, found: tuple[i
 
 def test_a_line_before_all_exchanges_maps_to_the_start_of_the_file(store: Store) -> None:
     """Reading starts at the start of the file if no exchange begins before the line."""
-    session, source = begun(store)
+    session, source = store_session(store)
     assert store.exchanges.start_before(source, 5) == (0, 1, 0)
 
     store.exchanges.replace(session, source, 0, [exchange(1, "b")])
@@ -156,7 +156,7 @@ def test_unknown_keys_are_omitted(store: Store) -> None:
 
 def test_exchanges_wait_until_rules_observe_them(store: Store) -> None:
     """With new rules every exchange waits again, and the oldest exchange comes first."""
-    session, source = begun(store)
+    session, source = store_session(store)
     store.exchanges.replace(session, source, 0, [exchange(0, "a"), exchange(1, "b"), exchange(2, "c")])
     first, second, third = keys(store).values()
     store.observations.replace(second, session, [], "rules-1")
@@ -169,7 +169,7 @@ def test_exchanges_wait_until_rules_observe_them(store: Store) -> None:
 
 def test_a_rewound_turn_is_a_change(store: Store) -> None:
     """Rewinding changes the content of an exchange."""
-    session, source = begun(store)
+    session, source = store_session(store)
     said = exchange(0, "a", "b")
     store.exchanges.replace(session, source, 0, [said])
     mark = store.changes.last()

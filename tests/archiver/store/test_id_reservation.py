@@ -8,7 +8,7 @@ import pytest
 from palaver.archiver.store import Store
 from palaver.core.home import Home
 
-from .said import begun, exchange
+from .sample_values import exchange, store_session
 
 
 def give(path: Path, name: str, count: int) -> set[int]:
@@ -16,7 +16,7 @@ def give(path: Path, name: str, count: int) -> set[int]:
     with Store.open(path) as store:
         before = set(store.items.all_keys())
         with store.transaction():
-            session, source = begun(store, name)
+            session, source = store_session(store, name)
             store.exchanges.replace(session, source, 0, [exchange(number, "a") for number in range(count)])
         return set(store.items.all_keys()) - before
 

@@ -2,15 +2,15 @@
 
 from palaver.archiver.store import Store
 
-from .said import begun, exchange, keys, learned
+from .sample_values import decision, exchange, keys, store_session
 
 
 def test_items_of_all_kinds_are_loaded_alike(store: Store) -> None:
     """An item of any kind is loaded with its kind, session, time and exchange."""
-    session, source = begun(store)
+    session, source = store_session(store)
     store.exchanges.replace(session, source, 0, [exchange(1, "a")])
     asking = keys(store)[1]
-    store.observations.replace(asking, session, [learned("b", at=7)], "rules-1")
+    store.observations.replace(asking, session, [decision("b", at=7)], "rules-1")
     learning = store.observations.of_exchange(asking)[0].key
     found = store.items.load([learning, asking, 999])
 
@@ -24,12 +24,12 @@ def test_items_of_all_kinds_are_loaded_alike(store: Store) -> None:
 def test_an_issued_key_stays_issued(store: Store) -> None:
     """A key remains issued after its item was deleted, so it is never issued again."""
     assert store.items.issued([1]) == set()
-    session, source = begun(store)
+    session, source = store_session(store)
     store.exchanges.replace(session, source, 0, [exchange(1, "a")])
     asking = keys(store)[1]
-    store.observations.replace(asking, session, [learned("b", at=7)], "rules-1")
+    store.observations.replace(asking, session, [decision("b", at=7)], "rules-1")
     gone = store.observations.of_exchange(asking)[0].key
-    store.observations.replace(asking, session, [learned("c", at=8)], "rules-2")
+    store.observations.replace(asking, session, [decision("c", at=8)], "rules-2")
     now = store.observations.of_exchange(asking)[0].key
 
     assert gone not in store.items.load([gone])
@@ -38,7 +38,7 @@ def test_an_issued_key_stays_issued(store: Store) -> None:
 
 def test_any_number_of_items_is_loaded(store: Store) -> None:
     """More keys than SQLite's limit of parameters are loaded completely."""
-    session, source = begun(store)
+    session, source = store_session(store)
     with store.transaction():
         store.exchanges.replace(session, source, 0, [exchange(ordinal, "a") for ordinal in range(1100)])
     known = store.items.all_keys()

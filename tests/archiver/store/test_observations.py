@@ -3,7 +3,7 @@
 from palaver.archiver.store import Store
 from palaver.core.observation import Evidence, Observation, ObservationType
 
-from .said import begun, exchange, keys, learned
+from .sample_values import decision, exchange, keys, store_session
 
 FULL = Observation(
     type=ObservationType.BUG_FIX,
@@ -23,7 +23,7 @@ FULL = Observation(
 
 def asked(store: Store) -> tuple[int, int]:
     """Store a session with one exchange; return their IDs."""
-    session, source = begun(store)
+    session, source = store_session(store)
     store.exchanges.replace(session, source, 0, [exchange(0, "a")])
     return session, keys(store)[0]
 
@@ -42,10 +42,10 @@ def test_a_stored_observation_is_the_same_observation(store: Store) -> None:
 def test_an_equal_observation_keeps_its_key(store: Store) -> None:
     """Replacing logs new and deleted observations and their exchange."""
     session, asking = asked(store)
-    store.observations.replace(asking, session, [learned("stays"), learned("goes")], "rules-1")
+    store.observations.replace(asking, session, [decision("stays"), decision("goes")], "rules-1")
     stays, goes = (stored.key for stored in store.observations.of_exchange(asking))
     mark = store.changes.last()
-    store.observations.replace(asking, session, [learned("comes"), learned("stays")], "rules-2")
+    store.observations.replace(asking, session, [decision("comes"), decision("stays")], "rules-2")
     titles = {stored.observation.title: stored.key for stored in store.observations.of_exchange(asking)}
 
     assert titles["stays"] == stays
@@ -85,7 +85,7 @@ def test_an_exchange_without_observations_does_not_wait_again(store: Store) -> N
 def test_observations_are_counted_by_type(store: Store) -> None:
     """Types are counted with the most frequent type first."""
     session, asking = asked(store)
-    store.observations.replace(asking, session, [FULL, learned("a"), learned("b")], "rules-1")
+    store.observations.replace(asking, session, [FULL, decision("a"), decision("b")], "rules-1")
 
     assert list(store.observations.count_by_type().items()) == [("decision", 2), ("bug-fix", 1)]
     assert store.observations.of_exchanges([]) == {}

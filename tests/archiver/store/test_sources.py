@@ -13,12 +13,12 @@ from palaver.archiver.store import Store
 from palaver.core.conversation import ResumePoint
 from palaver.core.errors import StoreError
 
-from .said import begun, source
+from .sample_values import source, store_session
 
 
 def test_a_stored_source_is_the_same_source(store: Store) -> None:
     """Every field is loaded as it was stored, by path, by copy and by ID; paths can contain any bytes."""
-    session, _ = begun(store)
+    session, _ = store_session(store)
     saved = replace(
         source("two", session),
         path=Path(os.fsdecode(b"/h/\xff.jsonl")),
@@ -73,8 +73,8 @@ def test_a_copy_belongs_to_one_source(store: Store) -> None:
 
 def test_records_belong_to_their_first_source(store: Store) -> None:
     """A record keeps its first source when other sources repeat it; unknown records are omitted."""
-    _, one = begun(store)
-    _, two = begun(store, "two")
+    _, one = store_session(store)
+    _, two = store_session(store, "two")
     store.sources.own(one, {"a": 1, "b": 2})
     store.sources.own(two, {"b": 5, "c": 6, "quote '\"; --": 7})
 
@@ -89,7 +89,7 @@ def test_records_belong_to_their_first_source(store: Store) -> None:
 
 def test_any_number_of_records_is_looked_up_at_once(store: Store) -> None:
     """A single query looks up the records of a long transcript."""
-    _, one = begun(store)
+    _, one = store_session(store)
     lines = {f"record-{line}": line for line in range(100_000)}
     with store.transaction():
         store.sources.own(one, lines)

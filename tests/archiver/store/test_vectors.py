@@ -2,12 +2,12 @@
 
 from palaver.archiver.store import Embedded, Entity, Store, StoredVector
 
-from .said import begun, exchange, keys, learned
+from .sample_values import decision, exchange, keys, store_session
 
 
 def asked(store: Store, count: int = 3) -> tuple[int, list[int]]:
     """Store a session with exchanges; return their IDs."""
-    session, source = begun(store)
+    session, source = store_session(store)
     with store.transaction():
         store.exchanges.replace(session, source, 0, [exchange(ordinal, "a") for ordinal in range(count)])
     return session, list(keys(store).values())
@@ -16,7 +16,7 @@ def asked(store: Store, count: int = 3) -> tuple[int, list[int]]:
 def test_vectors_are_loaded_by_item_and_part(store: Store) -> None:
     """Vectors of an observation include its exchange; vectors of another model are omitted."""
     session, (one, two, _) = asked(store)
-    store.observations.replace(two, session, [learned("b")], "rules-1")
+    store.observations.replace(two, session, [decision("b")], "rules-1")
     learning = store.observations.of_exchange(two)[0].key
     store.vectors.replace("model", {two: {1: Embedded(b"2b"), 0: Embedded(b"2a")}, learning: {0: Embedded(b"o")}})
     store.vectors.replace("other", {one: {0: Embedded(b"1")}})

@@ -10,7 +10,7 @@ import pytest
 from palaver.archiver.ingest.transcripts import Transcript, near
 from palaver.archiver.watch.transcript_scan import TranscriptScan
 
-from ..formats.claude_code.claude_lines import written
+from ..formats.claude_code.claude_lines import jsonl
 from ..history import talk
 
 NUMBER = "11111111-0000-4000-8000-00000000000"
@@ -28,7 +28,7 @@ def session(projects: Path, number: int = 1, folder: str = "shop") -> Path:
     """Write a transcript of one exchange."""
     path = projects / folder / f"{NUMBER}{number}.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(written(talk(f"word{number}")))
+    path.write_bytes(jsonl(talk(f"word{number}")))
     return path
 
 
@@ -154,6 +154,6 @@ def test_a_name_in_another_encoding_is_found(projects: Path) -> None:
     """A file name in another encoding is found like any other name."""
     path = Path(os.fsdecode(os.fsencode(projects / "caf") + b"\xe9")) / f"{NUMBER}1.jsonl"
     path.parent.mkdir()
-    path.write_bytes(written(talk("word")))
+    path.write_bytes(jsonl(talk("word")))
 
     assert looked(TranscriptScan()) == [path]

@@ -13,7 +13,7 @@ from palaver.archiver.watch.transcript_watcher import SCAN, TranscriptWatcher
 from palaver.core.errors import SourceUnreadable
 from palaver.core.home import Home
 
-from ..formats.claude_code.claude_lines import written
+from ..formats.claude_code.claude_lines import jsonl
 from ..history import talk
 
 NUMBER = "11111111-0000-4000-8000-00000000000"
@@ -61,7 +61,7 @@ class World:
         path = self.path(number, folder)
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("ab") as file:
-            file.write(written(talk(word, session=path.stem)))
+            file.write(jsonl(talk(word, session=path.stem)))
         return path
 
     def prompts(self) -> list[str]:
@@ -212,10 +212,10 @@ def test_the_target_of_a_link_is_followed(world: World, tmp_path: Path) -> None:
     away.mkdir()
     path = away / f"{NUMBER}1.jsonl"
     (world.projects / path.name).symlink_to(path)
-    path.write_bytes(written(talk("one", session=path.stem)))
+    path.write_bytes(jsonl(talk("one", session=path.stem)))
     world.settle()
     assert world.events.followed[-1] == {world.projects, away}
-    path.write_bytes(written(talk("one", "two", session=path.stem)))
+    path.write_bytes(jsonl(talk("one", "two", session=path.stem)))
     world.events.next = Changes(frozenset({path}))
 
     assert world.after(0.1) == ["one?", "two?"]

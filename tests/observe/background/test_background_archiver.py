@@ -31,7 +31,7 @@ from palaver.observe.upkeep.archive_status import status_of
 from palaver.search.archive_search import ArchiveSearch
 from palaver.search.index.generation import Generations, Manifest
 
-from ...archiver.formats.claude_code.claude_lines import written
+from ...archiver.formats.claude_code.claude_lines import jsonl
 from ...archiver.history import talk
 
 PROMPT = 2.0
@@ -64,7 +64,7 @@ def write(projects: Path, *words: str, number: int = 1, folder: str = "shop") ->
     path = projects / folder / f"{NUMBER[:-1]}{number:02x}.jsonl"
     path.parent.mkdir(exist_ok=True)
     with path.open("ab") as file:
-        file.write(written(talk(*words, session=path.stem)))
+        file.write(jsonl(talk(*words, session=path.stem)))
     return path
 
 
@@ -320,7 +320,7 @@ def test_a_name_in_another_encoding_is_no_delay(projects: Path, place: Home) -> 
         path.parent.mkdir()
         for word in ("copper", "silver"):
             with path.open("ab") as file:
-                file.write(written(talk(word, session=path.stem)))
+                file.write(jsonl(talk(word, session=path.stem)))
             until(partial(is_stored, place, word))
         stop(archiver)
 
@@ -388,7 +388,7 @@ def test_settings_apply_while_the_archiver_runs(projects: Path, place: Home) -> 
         write(projects, "kept out", number=2)
         path = projects / "other" / f"{NUMBER}3.jsonl"
         path.parent.mkdir()
-        path.write_bytes(written(talk("say it", session=path.stem, project="/home/demo/other")))
+        path.write_bytes(jsonl(talk("say it", session=path.stem, project="/home/demo/other")))
         until(lambda: len(prompts(place)) == 2)
         stop(archiver)
 

@@ -17,14 +17,14 @@ from palaver.core.query import Query
 from palaver.observe.deletion.deleter import Deleter
 from palaver.search.archive_search import ArchiveSearch
 
-from ... import fuse
+from ... import crash_injection
 
 
-def fused(home: Home, session: str, at: int) -> None:
+def kill(home: Home, session: str, at: int) -> None:
     wanted = DeletionRequest((session,), erase=True)
     with Deleter(home) as deleter:
         token = deleter.preview(wanted).token
-        print(fuse.fused(lambda: deleter.delete(wanted, token), at))
+        print(crash_injection.run_with_crash(lambda: deleter.delete(wanted, token), at))
 
 
 def search(home: Home, session: str) -> None:
@@ -48,4 +48,4 @@ if __name__ == "__main__":
     if mode == "search":
         signal.signal(signal.SIGTERM, end)
         search(Home(Path(root) / "home"), session)
-    fused(Home(Path(root) / (rest[1] if rest[1:] else "home")), session, int(rest[0]))
+    kill(Home(Path(root) / (rest[1] if rest[1:] else "home")), session, int(rest[0]))

@@ -32,8 +32,8 @@ from palaver.observe.pipeline import Pipeline
 from palaver.search.archive_search import ArchiveSearch
 from palaver.search.model.embedder import DEFAULT_MODEL, load
 
-from ... import fuse
-from ...archiver.formats.claude_code.claude_lines import replied, result, said, text, tool, written
+from ... import crash_injection
+from ...archiver.formats.claude_code.claude_lines import assistant, jsonl, result, text, tool, user
 
 WORKER = "tests.observe.deletion.deletion_worker"
 KEPT, GONE = "11111111-0000-4000-8000-00000000000a", "cafe0000-0000-4000-8000-00000000000b"
@@ -48,13 +48,13 @@ def transcript(
     session: str, *lines: Mapping[str, object], folder: str = "/home/demo/shop", branch: str = "main"
 ) -> bytes:
     place = {"sessionId": session, "cwd": folder, "gitBranch": branch}
-    return written([{**line, **place} for line in lines])
+    return jsonl([{**line, **place} for line in lines])
 
 
 def talked(word: str, number: int) -> list[Mapping[str, object]]:
     return [
-        said(f"Why does the {word} of order {number} fail in the checkout?", uuid=f"{word}-{number}-asked"),
-        replied(
+        user(f"Why does the {word} of order {number} fail in the checkout?", uuid=f"{word}-{number}-asked"),
+        assistant(
             text(f"The {word} fails because order {number} has no address; I decided to check it first."),
             id=f"msg-{word}-{number}",
             uuid=f"{word}-{number}-answered",
@@ -71,8 +71,8 @@ def grown(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder.mkdir(parents=True)
     (root / "projects" / "shop").mkdir()
     calls = [
-        said("Find the PromptCanary in the checkout, please.", uuid="canary-1"),
-        replied(
+        user("Find the PromptCanary in the checkout, please.", uuid="canary-1"),
+        assistant(
             tool("Bash", {"command": "cat /srv/FileCanary/notes.txt"}, "call-1"),
             id="msg-c1",
             uuid="canary-2",
@@ -83,10 +83,10 @@ def grown(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "uuid": "canary-3",
             "parentUuid": "canary-2",
         },
-        replied(text("I found it: the order is open."), id="msg-c2", uuid="canary-4", parentUuid="canary-3"),
+        assistant(text("I found it: the order is open."), id="msg-c2", uuid="canary-4", parentUuid="canary-3"),
     ]
     data = transcript(GONE, *calls, folder="/home/demo/FolderCanary", branch="BranchCanary")
-    data += written([{"type": "ai-title", "aiTitle": "TitleCanary", "sessionId": GONE}])
+    data += jsonl([{"type": "ai-title", "aiTitle": "TitleCanary", "sessionId": GONE}])
     (folder / f"{GONE}.jsonl").write_bytes(data)
     lines = [line for number in range(3) for line in talked("payment", number)]
     (root / "projects" / "shop" / f"{KEPT}.jsonl").write_bytes(transcript(KEPT, *lines))
@@ -340,16 +340,16 @@ def erased(root: Path, home: Home, at: int) -> subprocess.CompletedProcess[str]:
     """Erase the session in a separate home, in a process that is killed at a step unless the step is 0."""
     shutil.rmtree(home.root, ignore_errors=True)
     shutil.copytree((root / "projects").resolve().parent / "before", home.root)
-    return fuse.run(WORKER, "fused", root, GONE, at, home.root.name)
+    return crash_injection.run(WORKER, "kill", root, GONE, at, home.root.name)
 
 
 def test_a_killed_erasure_is_finished_by_the_next_ingest(root: Path) -> None:
     """A killed erasure has deleted nothing, or the content is hidden and the next run erases it."""
     home = Home(root / "killed")
-    steps = fuse.steps(erased(root, home, 0))
+    steps = crash_injection.steps(erased(root, home, 0))
     began: list[bool] = []
     for point in random.Random(2026).sample(range(steps // 10, steps), KILLS):
-        fuse.kill(partial(erased, root, home), point)
+        crash_injection.kill(partial(erased, root, home), point)
         with Store.open(home.database) as store:
             began.append(store.tombstones.exist())
         with ArchiveSearch(home) as layers:
@@ -365,8 +365,8 @@ def test_a_concurrent_search_never_fails(root: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(erasure, "_READERS", 200.0)  # a search on a busy machine takes long
     home = Home(root / "home")
     watcher = subprocess.Popen(
-        fuse.command(WORKER, "search", root, GONE),
-        cwd=fuse.ROOT,
+        crash_injection.command(WORKER, "search", root, GONE),
+        cwd=crash_injection.ROOT,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -399,8 +399,8 @@ def added(name: str) -> list[Mapping[str, object]]:
     """Return the lines of an exchange in which a file was written."""
     call = tool("Write", {"file_path": f"/home/demo/shop/{name}.py", "content": "x = 1\n"}, id=f"call-{name}")
     return [
-        said(f"Add a {name} to the page, please.", uuid=f"{name}-1"),
-        replied(call, id=f"msg-{name}", uuid=f"{name}-2", parentUuid=f"{name}-1"),
+        user(f"Add a {name} to the page, please.", uuid=f"{name}-1"),
+        assistant(call, id=f"msg-{name}", uuid=f"{name}-2", parentUuid=f"{name}-1"),
         {**result("done", id=f"call-{name}"), "uuid": f"{name}-3", "parentUuid": f"{name}-2"},
     ]
 
@@ -409,10 +409,10 @@ def added(name: str) -> list[Mapping[str, object]]:
 def test_a_preference_is_deleted_with_its_source(tmp_path: Path, *, whole: bool) -> None:
     """A memory that was made from a statement is deleted with the exchange of that statement; other memories stay."""
     rules = [
-        said("From now on use tabs in all templates of the WalrusCanary.", uuid="a1"),
-        said("From now on always write tests in the folder of the parser.", uuid="b1"),
+        user("From now on use tabs in all templates of the WalrusCanary.", uuid="a1"),
+        user("From now on always write tests in the folder of the parser.", uuid="b1"),
     ]
-    replies = [{**replied(text("Done."), id=f"m{each['uuid']}"), "parentUuid": each["uuid"]} for each in rules]
+    replies = [{**assistant(text("Done."), id=f"m{each['uuid']}"), "parentUuid": each["uuid"]} for each in rules]
     home = archived(tmp_path, rules[0], replies[0], rules[1], replies[1])
     with Store.open(home.database) as store, MemoryCore.open(home) as core:
         assert len([keep(core, each) for each in list(preference_candidates(store))]) == 2
@@ -428,9 +428,11 @@ def test_a_preference_is_deleted_with_its_source(tmp_path: Path, *, whole: bool)
 
 def test_a_summary_contains_nothing_deleted(tmp_path: Path) -> None:
     """A deletion immediately removes open tasks and titles of the deleted exchanges from the session summary."""
-    left_open = replied(text("Drawn. Next step: the WalrusCanary still needs a test of its own."), id="open", uuid="c2")
+    left_open = assistant(
+        text("Drawn. Next step: the WalrusCanary still needs a test of its own."), id="open", uuid="c2"
+    )
     parts = [line for name in ("header", "footer", "cart") for line in added(name)]
-    home = archived(tmp_path, *parts, said("Hm.", uuid="c1"), {**left_open, "parentUuid": "c1"})
+    home = archived(tmp_path, *parts, user("Hm.", uuid="c1"), {**left_open, "parentUuid": "c1"})
     with Store.open(home.database) as store:
         [summary] = [store.summaries.of_session(number) for number in store.sessions.all()]
     assert summary is not None

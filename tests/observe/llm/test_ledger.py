@@ -22,7 +22,7 @@ from palaver.observe.llm.ledger import Budget, Ledger
 from palaver.observe.llm.model_errors import BudgetExhausted
 from palaver.observe.llm.prices import Price, price_of
 
-from ...archiver.store.said import begun, exchange, learned
+from ...archiver.store.sample_values import decision, exchange, store_session
 
 HOUR = 3_600_000
 NOON = round(datetime(2026, 5, 31, 12, tzinfo=UTC).timestamp() * 1000)
@@ -169,12 +169,12 @@ def test_exchanges_and_observations_are_counted_alike(tmp_path: Path) -> None:
     """The tokens of exchanges and of observations are counted by the same method in any language."""
     said, done = "배포는 항상 자정에 한다. " * 20, '{"path": "/code/shop/till.py"}' * 20
     with Store.create(tmp_path / "x.db") as store, store.transaction():
-        session, source = begun(store)
+        session, source = store_session(store)
         told = exchange(0, said, said)
         call = Turn(3, Speaker.ASSISTANT, Kind.CALL, done)
         store.exchanges.replace(session, source, 0, [replace(told, turns=(*told.turns, call))])
         [key] = store.items.all_keys()
-        store.observations.replace(key, session, [learned("Deploys are at midnight")], "1")
+        store.observations.replace(key, session, [decision("Deploys are at midnight")], "1")
         found = store.ledger.reading_costs(10)
 
     assert (found.exchanges, found.observations) == (1, 1)

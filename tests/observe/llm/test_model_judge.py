@@ -24,7 +24,7 @@ from palaver.search.index.generation import Generations
 from palaver.templates.prompts import JudgingPrompts
 from palaver.templates.render import Renderer
 
-from ...archiver.store.said import exchange, source
+from ...archiver.store.sample_values import exchange, source
 from ..memory.holding import KEY, Holding
 from .server import JSON, FakeProvider, Sent, failing, message
 

@@ -13,7 +13,7 @@ from palaver.core.clock import show_instant
 from palaver.core.home import Home
 from palaver.observe.traces import CodeTraces
 
-from ...archiver.formats.claude_code.claude_lines import replied, result, said, text, tool, written
+from ...archiver.formats.claude_code.claude_lines import assistant, jsonl, result, text, tool, user
 
 MINUTE = 60_000
 BEGAN = 1_770_000_000_000
@@ -66,10 +66,10 @@ class Working:
         number = sum(map(len, self.sessions.values()))
         told = {"filePath": arguments["file_path"], "structuredPatch": [{"lines": difference}] if difference else []}
         rows = [
-            said(f"Please do number {number}", uuid=f"ask-{number}", **when),
-            replied(tool(name, arguments, id=f"toolu_{number}"), id=f"msg_{number}", uuid=f"do-{number}", **when),
+            user(f"Please do number {number}", uuid=f"ask-{number}", **when),
+            assistant(tool(name, arguments, id=f"toolu_{number}"), id=f"msg_{number}", uuid=f"do-{number}", **when),
             {**result("done", told, id=f"toolu_{number}"), **when},
-            replied(text("Done."), id=f"msg_{number}b", uuid=f"did-{number}", **when),
+            assistant(text("Done."), id=f"msg_{number}b", uuid=f"did-{number}", **when),
         ]
         self.sessions.setdefault(session, []).extend(rows)
 
@@ -98,7 +98,7 @@ class Working:
         for session, rows in self.sessions.items():
             path = folder / "-shop" / f"{session}.jsonl"
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(written(rows))
+            path.write_bytes(jsonl(rows))
         if self.sessions:
             Ingest(Store.create(home.database), RawArchive(home.archive)).run(in_paths([folder]))
         return CodeTraces.open(home)

@@ -15,7 +15,7 @@ from palaver.core.observation import ObservationType
 from palaver.observe.upkeep import archive_status
 from palaver.observe.upkeep.archive_status import status_of
 
-from ...archiver.formats.claude_code.claude_lines import replied, said, text, written
+from ...archiver.formats.claude_code.claude_lines import assistant, jsonl, text, user
 from ...search.fake_embedder import FakeEmbedder
 from ...search.history import History, Said, learned
 
@@ -88,7 +88,7 @@ def test_every_line_is_accounted_for(tmp_path: Path) -> None:
     """Lines are parsed, repeated or skipped for a reason; unreadable files are listed with the reason."""
     source, place = tmp_path / "source" / "-work-app", Home(tmp_path / "home")
     source.mkdir(parents=True)
-    lines = written([said("a question", uuid="1"), replied(text("an answer"), uuid="2"), b"not json", b""])
+    lines = jsonl([user("a question", uuid="1"), assistant(text("an answer"), uuid="2"), b"not json", b""])
     (source / "33333333-0000-4000-8000-000000000003.jsonl").write_bytes(lines + b'{"type":"us')
     (source / "44444444-0000-4000-8000-000000000004.jsonl").write_bytes(lines)
     transcripts = in_paths([tmp_path / "source"])

@@ -16,7 +16,7 @@ from palaver.search.present import output_search
 from palaver.templates.json_output import results_json
 from palaver.templates.render import Renderer
 
-from ...archiver.formats.claude_code.claude_lines import replied, result, said, text, tool
+from ...archiver.formats.claude_code.claude_lines import assistant, result, text, tool, user
 from ...archiver.history import FORK, ORIGINAL, History
 
 OTHER = "33333333-0000-4000-8000-000000000003"
@@ -36,10 +36,10 @@ def history(tmp_path: Path) -> Iterator[History]:
 def lines(session: str, printed: str, asked: str = "what is there") -> list[object]:
     place = {"sessionId": session, "cwd": "/home/demo/shop"}
     return [
-        said(asked, uuid=f"{session}-q", **place),
-        replied(tool("Bash", {"command": "ls"}, id=f"t{session}"), id=f"m{session}", uuid=f"{session}-c", **place),
+        user(asked, uuid=f"{session}-q", **place),
+        assistant(tool("Bash", {"command": "ls"}, id=f"t{session}"), id=f"m{session}", uuid=f"{session}-c", **place),
         result(printed, id=f"t{session}", **place),
-        replied(text("A folder."), id=f"e{session}", uuid=f"{session}-e", **place),
+        assistant(text("A folder."), id=f"e{session}", uuid=f"{session}-e", **place),
     ]
 
 
@@ -74,14 +74,14 @@ def test_replies_of_palaver_are_not_output(history: History) -> None:
     place = {"sessionId": OTHER, "cwd": "/home/demo/shop"}
     answered = "none has `brass kettle` in these words, but tools printed it"
     asked = [
-        replied(tool("mcp__palaver__search", {"query": '"brass kettle"'}, id="t1"), id="m1", uuid="c1", **place),
+        assistant(tool("mcp__palaver__search", {"query": '"brass kettle"'}, id="t1"), id="m1", uuid="c1", **place),
         result(answered, id="t1", **place),
-        replied(tool("Bash", {"command": "palaver search '\"brass kettle\"'"}, id="t2"), id="m2", uuid="c2", **place),
+        assistant(tool("Bash", {"command": "palaver search '\"brass kettle\"'"}, id="t2"), id="m2", uuid="c2", **place),
         result(answered, id="t2", **place),
-        replied(tool("Bash", {"command": "cat notes"}, id="t3"), id="m3", uuid="c3", **place),
+        assistant(tool("Bash", {"command": "cat notes"}, id="t3"), id="m3", uuid="c3", **place),
         result("notes\n<recalled>\nthe brass kettle\n</recalled>", id="t3", **place),
     ]
-    history.write([said("where is it", uuid="q1", **place), *asked], OTHER, at=9)
+    history.write([user("where is it", uuid="q1", **place), *asked], OTHER, at=9)
     history.ingest()
 
     assert [place.path for place in printed(history, "brass kettle").lines] == [history.source().archived]

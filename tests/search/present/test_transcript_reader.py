@@ -13,7 +13,7 @@ from palaver.search.present import transcript_reader
 from palaver.templates.json_output import transcript_json
 from palaver.templates.render import Renderer
 
-from ...archiver.formats.claude_code.claude_lines import replied, result, said, text, tool
+from ...archiver.formats.claude_code.claude_lines import assistant, result, text, tool, user
 from ...archiver.history import ORIGINAL, History
 
 STEPS = 40
@@ -29,12 +29,14 @@ def history(tmp_path: Path) -> Iterator[History]:
 
 
 def exchange(number: int) -> Iterator[dict[str, object]]:
-    yield said(f"ask {number}", uuid=f"q{number}", sessionId=ORIGINAL)
+    yield user(f"ask {number}", uuid=f"q{number}", sessionId=ORIGINAL)
     for step in range(STEPS):
         name = f"{number}-{step}"
-        yield used(replied(tool("Read", {"file_path": f"/x/{step}.py"}, id=f"t{name}"), id=f"m{name}", uuid=f"c{name}"))
+        yield used(
+            assistant(tool("Read", {"file_path": f"/x/{step}.py"}, id=f"t{name}"), id=f"m{name}", uuid=f"c{name}")
+        )
         yield result(f"printed {name}", id=f"t{name}")
-    yield replied(text(f"answer {number}"), id=f"e{number}", uuid=f"e{number}")
+    yield assistant(text(f"answer {number}"), id=f"e{number}", uuid=f"e{number}")
 
 
 def used(line: dict[str, Any]) -> dict[str, Any]:
@@ -62,7 +64,7 @@ def test_a_private_exchange_is_hidden_to_its_end(history: History, monkeypatch: 
     """All lines of a private exchange are hidden, however far they are from the prompt."""
     monkeypatch.setattr(transcript_reader, "_LEAD", 3)
     _, *others = exchange(3)
-    kept = said("ask 3\n\nDo not index this message.", uuid="q3", sessionId=ORIGINAL)
+    kept = user("ask 3\n\nDo not index this message.", uuid="q3", sessionId=ORIGINAL)
     history.append([kept, *others, *exchange(4)])
     history.ingest()
     archived, end = history.source().archived, 3 * (STEPS * 2 + 2)

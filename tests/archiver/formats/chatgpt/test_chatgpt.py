@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from palaver.archiver.formats.chatgpt.chatgpt_format import ChatGpt, in_order
 from palaver.core.conversation import Fact, Kind, Speaker
 
-from ..container_files import contents, events, said, spoken
+from ..container_files import contents, events, turn_tuples, turns
 from ..reading import notes
 
 KNOWN = ChatGpt()
@@ -38,7 +38,7 @@ def export(path: Path, *conversations: object) -> Path:
 
 
 def told(path: Path, *nodes: dict[str, Any], **more: Any) -> list[tuple[Speaker, Kind, str]]:
-    (found,) = said(KNOWN, export(path / "conversations.json", conversation(*nodes, **more))).values()
+    (found,) = turns(KNOWN, export(path / "conversations.json", conversation(*nodes, **more))).values()
     return found
 
 
@@ -74,7 +74,7 @@ def test_the_shown_branch_comes_last_and_the_others_are_abandoned(tmp_path: Path
 
     found = events(KNOWN, data)
 
-    assert [text for _, _, text in spoken(found)] == ["a", "old", "older", "new", "newer"]
+    assert [text for _, _, text in turn_tuples(found)] == ["a", "old", "older", "new", "newer"]
     assert notes(found, Fact.REWOUND) == [(6, "4")]
 
 

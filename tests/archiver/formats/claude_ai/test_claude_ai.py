@@ -9,7 +9,7 @@ import pytest
 from palaver.archiver.formats.claude_ai.claude_ai_format import ClaudeAi
 from palaver.core.conversation import Fact, Kind, Speaker
 
-from ..container_files import contents, events, said, spoken
+from ..container_files import contents, events, turn_tuples, turns
 from ..reading import notes, unaccounted
 
 KNOWN = ClaudeAi()
@@ -37,7 +37,7 @@ def test_a_conversation_is_read_message_by_message(tmp_path: Path) -> None:
     again = message("human", "", {"type": "text", "text": "Sure?"}), message("assistant", "Yes.")
     path = export(tmp_path / "a.json", message("human", "Which carrier?"), message("assistant", "", *blocks), *again)
 
-    assert said(KNOWN, path) == {
+    assert turns(KNOWN, path) == {
         "conversations/u1.jsonl": [
             (Speaker.HUMAN, Kind.PROMPT, "Which carrier?"),
             (Speaker.ASSISTANT, Kind.THINKING, "Hm"),
@@ -55,7 +55,7 @@ def test_a_prompt_names_its_attachments(tmp_path: Path) -> None:
     added = {"attachments": [{"file_name": "a.csv", "extracted_content": "1,2"}], "files": [{"file_name": "b.png"}]}
     path = export(tmp_path / "conversations.json", message("human", "Sum it", **added))
 
-    assert list(said(KNOWN, path).values()) == [
+    assert list(turns(KNOWN, path).values()) == [
         [
             (Speaker.HUMAN, Kind.PROMPT, "Sum it\n[file a.csv]\n[file b.png]"),
             (Speaker.HOST, Kind.INJECTED, "1,2"),
@@ -67,7 +67,7 @@ def test_an_empty_conversation_is_kept_without_events(tmp_path: Path) -> None:
     """An empty conversation without an ID is identified by its name and time."""
     (data,) = contents(KNOWN, export(tmp_path / "a.json", uuid=None, name="", created_at=AT)).values()
 
-    assert spoken(events(KNOWN, data)) == []
+    assert turn_tuples(events(KNOWN, data)) == []
     assert unaccounted(KNOWN, data) == {}
 
 

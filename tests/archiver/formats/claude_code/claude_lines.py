@@ -15,12 +15,12 @@ SESSION = "0d9f1c1e-0000-4000-8000-000000000001"
 TIME = "2026-03-01T10:00:00.000Z"
 
 
-def said(content: object, **fields: Any) -> dict[str, Any]:
+def user(content: object, **fields: Any) -> dict[str, Any]:
     """Return a record with the role `user`."""
     return {"type": "user", "message": {"role": "user", "content": content}, "timestamp": TIME, **fields}
 
 
-def replied(*blocks: dict[str, Any], id: str = "msg_1", **fields: Any) -> dict[str, Any]:  # noqa: A002
+def assistant(*blocks: dict[str, Any], id: str = "msg_1", **fields: Any) -> dict[str, Any]:  # noqa: A002
     """Return a record with the role `assistant`."""
     message = {"id": id, "role": "assistant", "model": "model-1", "content": list(blocks)}
     return {"type": "assistant", "message": message, "timestamp": TIME, **fields}
@@ -39,7 +39,7 @@ def tool(name: str, arguments: object, id: str = "toolu_1") -> dict[str, Any]:  
 def result(content: object, extra: object = None, id: str = "toolu_1", **fields: Any) -> dict[str, Any]:  # noqa: A002
     """Return a record with the result of a tool."""
     block = {"type": "tool_result", "tool_use_id": id, "content": content, **fields}
-    return said([block], **({} if extra is None else {"toolUseResult": extra}))
+    return user([block], **({} if extra is None else {"toolUseResult": extra}))
 
 
 def queue(operation: str, content: str = "") -> dict[str, Any]:
@@ -47,7 +47,7 @@ def queue(operation: str, content: str = "") -> dict[str, Any]:
     return {"type": "queue-operation", "operation": operation, "content": content, "timestamp": TIME}
 
 
-def written(records: Iterable[object]) -> bytes:
+def jsonl(records: Iterable[object]) -> bytes:
     """Return a transcript with one record per line; bytes are used as raw lines."""
     return b"".join((each if isinstance(each, bytes) else orjson.dumps(each)) + b"\n" for each in records)
 
@@ -57,7 +57,7 @@ def read(
 ) -> list[Event]:
     """Return the events of a transcript, starting at a line and byte offset."""
     reader = ClaudeCode().reader(Session("claude-code", SESSION, kind), shorten=shorten)
-    return list(reader.read(split(io.BytesIO(written(records)), start_line=start[0], start_byte=start[1])))
+    return list(reader.read(split(io.BytesIO(jsonl(records)), start_line=start[0], start_byte=start[1])))
 
 
 def turns(*records: object, kind: SessionKind = SessionKind.MAIN, shorten: bool = True) -> list[Turn]:

@@ -17,7 +17,7 @@ from palaver.archiver.formats.registry import recognise
 from palaver.core.conversation import Fact, Kind, Note, Session, SessionKind, Skipped, Speaker, Turn
 
 from ....shared import SAMPLES
-from .claude_lines import SESSION, notes, queue, read, replied, result, said, skipped, text, tool, turns, written
+from .claude_lines import SESSION, assistant, jsonl, notes, queue, read, result, skipped, text, tool, turns, user
 
 HUMAN, HOST = Speaker.HUMAN, Speaker.HOST
 PROMPT, INJECTED = Kind.PROMPT, Kind.INJECTED
@@ -27,7 +27,7 @@ PROMPT, INJECTED = Kind.PROMPT, Kind.INJECTED
 
 
 def author(content: object, **fields: object) -> tuple[Speaker, Kind, str]:
-    (turn,) = turns(said(content, **fields))
+    (turn,) = turns(user(content, **fields))
     return turn.speaker, turn.kind, turn.text
 
 
@@ -139,8 +139,8 @@ def test_the_summary_of_a_compaction_is_not_a_prompt() -> None:
 def test_the_task_of_a_sub_agent_is_a_prompt_of_the_host() -> None:
     """Prompts in a sub-agent's transcript come from the host, not from the user."""
     task, meta = turns(
-        said("Count the files", isSidechain=True, agentId="a1"),
-        said("Skill body", isSidechain=True, isMeta=True),
+        user("Count the files", isSidechain=True, agentId="a1"),
+        user("Skill body", isSidechain=True, isMeta=True),
         kind=SessionKind.SUBAGENT,
     )
 
@@ -176,7 +176,7 @@ def test_a_lone_surrogate_is_replaced() -> None:
 def test_lines_of_one_reply_share_their_group() -> None:
     """Lines with the same message ID belong to one reply; no line is repeated or dropped."""
     thought = {"type": "thinking", "thinking": "Hm.", "signature": "x"}
-    found = turns(replied(thought), replied(text("Doing it.")), replied(tool("Bash", {"command": "ls"})))
+    found = turns(assistant(thought), assistant(text("Doing it.")), assistant(tool("Bash", {"command": "ls"})))
 
     assert [turn.kind for turn in found] == [Kind.THINKING, Kind.PROSE, Kind.CALL]
     assert {turn.group for turn in found} == {"msg_1"}
@@ -185,7 +185,7 @@ def test_lines_of_one_reply_share_their_group() -> None:
 def test_usage_is_noted_once_per_change() -> None:
     """Equal usage on the lines of a reply yields one note; a later note replaces it."""
     first, last = {"input_tokens": 3, "cache_read_input_tokens": 7, "output_tokens": 1}, {"output_tokens": 20}
-    records = [replied(text("a")), replied(text("b")), replied(text("c"))]
+    records = [assistant(text("a")), assistant(text("b")), assistant(text("c"))]
     for record, usage in zip(records, (first, first, {**first, **last}), strict=True):
         record["message"]["usage"] = usage
 
@@ -194,14 +194,14 @@ def test_usage_is_noted_once_per_change() -> None:
 
 def test_empty_thinking_is_skipped() -> None:
     """A thinking block that contains only a signature is skipped."""
-    assert turns(replied({"type": "thinking", "thinking": "", "signature": "x"})) == []
+    assert turns(assistant({"type": "thinking", "thinking": "", "signature": "x"})) == []
 
 
 def test_synthetic_replies_are_injected() -> None:
     """Synthetic replies are injected; API errors among them are failures."""
-    made_up = replied(text("No response requested."))
+    made_up = assistant(text("No response requested."))
     made_up["message"]["model"] = "<synthetic>"
-    broken = replied(text("API Error: 529"), isApiErrorMessage=True)
+    broken = assistant(text("API Error: 529"), isApiErrorMessage=True)
 
     assert [(turn.speaker, turn.kind, turn.failed) for turn in turns(made_up, broken)] == [
         (HOST, INJECTED, False),
@@ -211,7 +211,7 @@ def test_synthetic_replies_are_injected() -> None:
 
 def test_old_replies_are_plain_text() -> None:
     """Reply content that is a string is prose."""
-    record = replied()
+    record = assistant()
     record["message"]["content"] = "Done."
 
     assert [(turn.kind, turn.text) for turn in turns(record)] == [(Kind.PROSE, "Done.")]
@@ -255,14 +255,14 @@ def test_old_replies_are_plain_text() -> None:
 )
 def test_calls_are_readable_text(name: str, arguments: object, expected: str) -> None:
     """A call shows the tool and its input for arguments of any type."""
-    (turn,) = turns(replied(tool(name, arguments)))
+    (turn,) = turns(assistant(tool(name, arguments)))
 
     assert (turn.kind, turn.text, turn.call) == (Kind.CALL, expected, "toolu_1")
 
 
 def test_a_result_has_the_tool_and_id_of_its_call() -> None:
     """A result is matched to its call by the shared ID."""
-    _, found = turns(replied(tool("Bash", {"command": "ls"})), result("a.txt", {"stdout": "a.txt", "stderr": ""}))
+    _, found = turns(assistant(tool("Bash", {"command": "ls"})), result("a.txt", {"stdout": "a.txt", "stderr": ""}))
 
     assert (found.kind, found.speaker, found.tool, found.call, found.text, found.failed) == (
         Kind.RESULT,
@@ -280,12 +280,12 @@ def test_files_count_only_if_they_were_touched() -> None:
     edit = {"file_path": path, "old_string": "1", "new_string": "2"}
     whole_file = "WHOLE FILE " * 1000
 
-    read_ok = turns(replied(tool("Read", {"file_path": path})), result("1 x = 1"))[1]
+    read_ok = turns(assistant(tool("Read", {"file_path": path})), result("1 x = 1"))[1]
     edited = turns(
-        replied(tool("Edit", edit)),
+        assistant(tool("Edit", edit)),
         result("ok", {"filePath": path, "newString": "2", "originalFile": whole_file}),
     )[1]
-    failed = turns(replied(tool("Edit", edit)), result("not found", "Error: not found", is_error=True))[1]
+    failed = turns(assistant(tool("Edit", edit)), result("not found", "Error: not found", is_error=True))[1]
     orphan = turns(result("ok", {"type": "create", "filePath": path, "structuredPatch": []}))[0]
 
     assert (read_ok.reads, read_ok.writes, read_ok.text) == ((path,), (), path)
@@ -297,7 +297,7 @@ def test_files_count_only_if_they_were_touched() -> None:
 def test_long_texts_are_shortened_on_request() -> None:
     """Shortened texts keep their head and tail, with the number of missing characters."""
     output = "HEAD" + "x" * 50_000 + "TAIL"
-    records = (replied(tool("Bash", {"command": output})), result(output), said(output, isMeta=True))
+    records = (assistant(tool("Bash", {"command": output})), result(output), user(output, isMeta=True))
 
     short = [trim(turn.text) for turn in turns(*records)]
     assert all(len(text) < 2200 for text in short)
@@ -308,7 +308,7 @@ def test_long_texts_are_shortened_on_request() -> None:
 
 def test_a_prompt_is_never_shortened() -> None:
     """Even a long prompt is not shortened."""
-    assert turns(said("word " * 10_000))[0].text == ("word " * 10_000).strip()
+    assert turns(user("word " * 10_000))[0].text == ("word " * 10_000).strip()
 
 
 @pytest.mark.parametrize(
@@ -340,7 +340,7 @@ FOREIGN = ("mcp__docs__ask", "mcp__x__AskUserQuestion", "Bash", "WebFetch", "Tas
 
 def ended(name: str, content: str, extra: object = None, **fields: Any) -> Turn:
     """Return the result of a call of this tool, or of an unknown call if the name is empty."""
-    made = [replied(tool(name, {}))] if name else []
+    made = [assistant(tool(name, {}))] if name else []
     return turns(*made, result(content, extra, **fields))[-1]
 
 
@@ -378,7 +378,7 @@ def test_own_tools_speak_for_the_user_only_in_their_own_shape() -> None:
         ended("Edit", "x", ANSWERS),
         ended("Edit", REASON, {"filePath": "a.py", "is_error": True}, is_error=True),
         ended("Edit", REASON),
-        turns(replied(tool("AskUserQuestion", {})), said([server], toolUseResult=ANSWERS))[-1],
+        turns(assistant(tool("AskUserQuestion", {})), user([server], toolUseResult=ANSWERS))[-1],
     ]
 
     assert {turn.speaker for turn in blocks} == {Speaker.TOOL}
@@ -388,7 +388,7 @@ def test_text_beside_a_result_is_not_a_prompt() -> None:
     """Text in the same record as a result is injected."""
     block = {"type": "tool_result", "tool_use_id": "t", "content": "ok"}
 
-    assert [(turn.kind, turn.text) for turn in turns(said([text("note"), block]))] == [
+    assert [(turn.kind, turn.text) for turn in turns(user([text("note"), block]))] == [
         (Kind.RESULT, "ok"),
         (INJECTED, "note"),
     ]
@@ -399,7 +399,7 @@ def test_text_beside_a_result_is_not_a_prompt() -> None:
 
 def test_a_queued_prompt_that_is_sent_counts_once() -> None:
     """A queued prompt counts on the line where it was sent; its queue line is skipped."""
-    records = (said("one"), queue("enqueue", "two  words"), replied(text("ok")), queue("dequeue"), said("two words"))
+    records = (user("one"), queue("enqueue", "two  words"), assistant(text("ok")), queue("dequeue"), user("two words"))
 
     assert [(turn.line, turn.text) for turn in turns(*records)] == [(1, "one"), (3, "ok"), (5, "two words")]
     assert skipped(*records) == [(4, "bookkeeping"), (2, "queued")]
@@ -407,20 +407,20 @@ def test_a_queued_prompt_that_is_sent_counts_once() -> None:
 
 def test_a_line_with_other_events_than_a_queued_prompt_is_not_skipped() -> None:
     """Two queued prompts on one line are skipped once."""
-    glued = written([replied(text("ok")), queue("enqueue", "two")]).replace(b"\n", b"")
-    both = written([queue("enqueue", "two"), queue("enqueue", "two")]).replace(b"\n", b"")
+    glued = jsonl([assistant(text("ok")), queue("enqueue", "two")]).replace(b"\n", b"")
+    both = jsonl([queue("enqueue", "two"), queue("enqueue", "two")]).replace(b"\n", b"")
 
-    sent = written([queue("enqueue", "two"), said("two")]).replace(b"\n", b"")
+    sent = jsonl([queue("enqueue", "two"), user("two")]).replace(b"\n", b"")
 
-    assert skipped(glued, said("two")) == []
+    assert skipped(glued, user("two")) == []
     assert skipped(sent) == []
-    assert skipped(both, said("two")) == []
+    assert skipped(both, user("two")) == []
     assert skipped(both, queue("popAll")) == [(2, "bookkeeping"), (1, "withdrawn")]
 
 
 def test_a_queued_prompt_that_is_read_in_the_middle_of_work_is_kept() -> None:
     """A prompt that older versions recorded only in the queue is kept."""
-    records = (said("one"), queue("enqueue", "and commit"), queue("remove"), replied(text("ok")))
+    records = (user("one"), queue("enqueue", "and commit"), queue("remove"), assistant(text("ok")))
 
     assert [(turn.line, turn.kind, turn.text) for turn in turns(*records) if turn.speaker is HUMAN] == [
         (1, PROMPT, "one"),
@@ -448,7 +448,7 @@ def test_a_queued_prompt_that_is_attached_counts_once() -> None:
 @pytest.mark.parametrize("later", ["typo", "and commit"])
 def test_a_prompt_that_was_read_is_not_withdrawn(told: str, later: str) -> None:
     """Withdrawing affects only prompts that are still in the queue."""
-    worked = (said("one"), queue("enqueue", "and commit"), queue("remove", told), replied(text("ok")))
+    worked = (user("one"), queue("enqueue", "and commit"), queue("remove", told), assistant(text("ok")))
     records = (*worked, queue("enqueue", later), queue("popAll"))
 
     assert [(turn.line, turn.text) for turn in turns(*records)] == [(1, "one"), (4, "ok"), (2, "and commit")]
@@ -472,13 +472,13 @@ def test_notices_in_the_queue_are_not_prompts(content: str) -> None:
 def test_titles_have_ranks() -> None:
     """The user's title outranks the agent's, the model's and the summary; repetitions are skipped."""
     records = (
-        said("Fix it\nplease"),
+        user("Fix it\nplease"),
         {"type": "summary", "summary": "Summed up", "leafUuid": "leaf"},
         {"type": "ai-title", "aiTitle": "By model"},
         {"type": "agent-name", "agentName": "By agent"},
         {"type": "custom-title", "customTitle": "By person"},
         {"type": "custom-title", "customTitle": "By person"},
-        said("Second prompt"),
+        user("Second prompt"),
     )
     found = [event for event in read(*records) if isinstance(event, Note) and event.fact is Fact.TITLE]
 
@@ -492,7 +492,9 @@ def test_the_fields_around_a_message_are_noted_when_they_change() -> None:
     """Changes of session, folder, branch, version and model are noted."""
     place = {"sessionId": SESSION, "cwd": "/a", "gitBranch": "main", "version": "2.1.9"}
     moved = {**place, "cwd": "/b", "gitBranch": "HEAD"}
-    events = read(said("go", **place), replied(text("1"), **place), replied(text("2"), **moved), said("on", **moved))
+    events = read(
+        user("go", **place), assistant(text("1"), **place), assistant(text("2"), **moved), user("on", **moved)
+    )
 
     assert notes(events, Fact.CWD) == [(1, "/a"), (3, "/b"), (4, "/b")]
     assert notes(events, Fact.BRANCH) == [(1, "main")]
@@ -507,7 +509,7 @@ def test_links_are_noted() -> None:
     events = read(
         {"type": "pr-link", "prNumber": 7, "prUrl": "https://example.org/pull/7", "sessionId": SESSION},
         {"type": "continued-in", "sessionId": SESSION, "continuedIn": other},
-        said("go", forkedFrom={"sessionId": other, "messageUuid": "x"}),
+        user("go", forkedFrom={"sessionId": other, "messageUuid": "x"}),
     )
 
     assert notes(events, Fact.PULL_REQUEST) == [(1, "https://example.org/pull/7")]
@@ -529,41 +531,41 @@ def test_a_recap_and_a_compaction_are_turns() -> None:
 def test_a_rewind_is_noted() -> None:
     """Of two prompts after the same record, the first prompt is abandoned."""
     records = (
-        replied(text("hi"), uuid="a"),
-        said("one way", uuid="b", parentUuid="a"),
-        replied(text("done"), uuid="c", parentUuid="b"),
-        said("another way", uuid="d", parentUuid="a"),
+        assistant(text("hi"), uuid="a"),
+        user("one way", uuid="b", parentUuid="a"),
+        assistant(text("done"), uuid="c", parentUuid="b"),
+        user("another way", uuid="d", parentUuid="a"),
     )
 
     assert notes(read(*records), Fact.REWOUND) == [(4, "2")]
-    start = (2, len(written(records[:1])))
+    start = (2, len(jsonl(records[:1])))
     assert notes(read(*records, start=start), Fact.REWOUND) == [(4, "2")]
 
 
 def test_a_rewind_beyond_the_start_of_reading_asks_for_the_whole_file() -> None:
     """A rewind to a line before the start of reading requests a read of the whole file."""
     records = (
-        replied(text("hi"), uuid="a"),
-        said("one", uuid="b", parentUuid="a"),
-        replied(text("ok"), uuid="c", parentUuid="b"),
-        said("two", uuid="d", parentUuid="c"),
-        said("another way", uuid="e", parentUuid="a"),
+        assistant(text("hi"), uuid="a"),
+        user("one", uuid="b", parentUuid="a"),
+        assistant(text("ok"), uuid="c", parentUuid="b"),
+        user("two", uuid="d", parentUuid="c"),
+        user("another way", uuid="e", parentUuid="a"),
     )
 
     assert notes(read(*records), Fact.REWOUND) == [(5, "2")]
-    assert notes(read(*records, start=(4, len(written(records[:3])))), Fact.REWOUND) == [(5, "")]
+    assert notes(read(*records, start=(4, len(jsonl(records[:3])))), Fact.REWOUND) == [(5, "")]
 
 
 def test_parallel_calls_are_not_a_rewind() -> None:
     """A record with several tool calls as children is not a rewind."""
     events = read(
-        said("go", uuid="a"),
-        replied(tool("Bash", {}, "t1"), uuid="b", parentUuid="a"),
-        replied(tool("Bash", {}, "t2"), uuid="c", parentUuid="b"),
+        user("go", uuid="a"),
+        assistant(tool("Bash", {}, "t1"), uuid="b", parentUuid="a"),
+        assistant(tool("Bash", {}, "t2"), uuid="c", parentUuid="b"),
         {**result("1", id="t1"), "uuid": "d", "parentUuid": "b"},
         {**result("2", id="t2"), "uuid": "e", "parentUuid": "c"},
-        said("next", uuid="f", parentUuid="e"),
-        said("orphan", uuid="g", parentUuid="nowhere"),
+        user("next", uuid="f", parentUuid="e"),
+        user("orphan", uuid="g", parentUuid="nowhere"),
     )
 
     assert notes(events, Fact.REWOUND) == []
@@ -589,7 +591,7 @@ def test_parallel_calls_are_not_a_rewind() -> None:
         ({"type": 3}, "unknown-type"),
         ({}, "unknown-type"),
         ({"type": "user"}, "empty"),
-        (said("<local-command-stdout></local-command-stdout>"), "empty"),
+        (user("<local-command-stdout></local-command-stdout>"), "empty"),
         ({"type": "user", "message": {"content": {"a": 1}}}, "empty"),
         ({"type": "assistant", "message": None}, "empty"),
         (b"", "blank"),
@@ -602,7 +604,7 @@ def test_parallel_calls_are_not_a_rewind() -> None:
 )
 def test_every_other_record_has_a_reason(record: object, reason: str) -> None:
     """Every other record is skipped with a reason, and the surrounding lines are read."""
-    assert skipped(said("before"), record, said("after")) == [(2, reason)]
+    assert skipped(user("before"), record, user("after")) == [(2, reason)]
 
 
 def test_records_glued_to_progress_are_not_lost() -> None:
@@ -615,7 +617,7 @@ def test_records_glued_to_progress_are_not_lost() -> None:
 
 def test_two_records_on_one_line_are_both_read() -> None:
     """A message and a summary on one line yield a turn and a title."""
-    events = read(written([said("go")])[:-1] + b'{"type":"summary","summary":"Title","leafUuid":"x"}')
+    events = read(jsonl([user("go")])[:-1] + b'{"type":"summary","summary":"Title","leafUuid":"x"}')
 
     assert [type(event) for event in events] == [Turn, Note]
 
@@ -637,7 +639,7 @@ def test_two_records_on_one_line_are_both_read() -> None:
 )
 def test_times_of_every_kind_are_read(timestamp: object, expected: int | None) -> None:
     """A time in any notation is read as an instant or as unknown, without an error."""
-    assert turns(said("go", timestamp=timestamp))[0].at == expected
+    assert turns(user("go", timestamp=timestamp))[0].at == expected
 
 
 NAMES = (
@@ -665,15 +667,15 @@ def record(draw: st.DrawFn) -> dict[str, Any]:
     """Draw a record that is valid, partly unexpected, or entirely unexpected."""
     match draw(st.integers(0, 6)):
         case 0:
-            return said(draw(words))
+            return user(draw(words))
         case 1:
-            return said(draw(st.lists(st.dictionaries(names, shapes))))
+            return user(draw(st.lists(st.dictionaries(names, shapes))))
         case 2:
-            return replied(text(draw(words)), draw(st.dictionaries(names, shapes)))
+            return assistant(text(draw(words)), draw(st.dictionaries(names, shapes)))
         case 3:
             return queue(draw(st.sampled_from(["enqueue", "enqueue", "dequeue", "remove", "popAll"])), draw(words))
         case 4:
-            return replied(tool(draw(words), draw(shapes)))
+            return assistant(tool(draw(words), draw(shapes)))
         case 5:
             return result(draw(shapes), draw(shapes))
         case _:
@@ -681,7 +683,7 @@ def record(draw: st.DrawFn) -> dict[str, Any]:
 
 
 def _on_one_line(glued: list[dict[str, Any]]) -> bytes:
-    return written(glued).replace(b"\n", b"")
+    return jsonl(glued).replace(b"\n", b"")
 
 
 transcripts = st.lists(
@@ -692,8 +694,8 @@ transcripts = st.lists(
 
 
 @given(transcripts)
-@example([written([result(None, [{"type": [0]}])]).strip()])
-@example([written([queue("enqueue", "two words"), queue("enqueue", "Bash")]).replace(b"\n", b""), b"", b"x"])
+@example([jsonl([result(None, [{"type": [0]}])]).strip()])
+@example([jsonl([queue("enqueue", "two words"), queue("enqueue", "Bash")]).replace(b"\n", b""), b"", b"x"])
 def test_every_line_of_a_mixture_is_accounted_for(content: list[bytes]) -> None:
     """Each line yields turns and notes, or exactly one reason."""
     events = read(*content)
@@ -714,8 +716,8 @@ def test_a_file_is_recognised_by_its_content() -> None:
         {"type": "last-prompt", "sessionId": SESSION},
         {"type": "file-history-snapshot", "messageId": "m", "snapshot": {}},
         {"type": "summary", "summary": "s", "leafUuid": "l"},
-        said("go", sessionId=SESSION),
-        replied(text("ok"), uuid="u"),
+        user("go", sessionId=SESSION),
+        assistant(text("ok"), uuid="u"),
     ]
     others: list[dict[str, Any]] = [
         {"type": "session_meta", "payload": {"id": "x", "cwd": "/a"}},
@@ -724,15 +726,15 @@ def test_a_file_is_recognised_by_its_content() -> None:
         {"role": "user", "message": {"content": []}},
         {},
     ]
-    assert all(isinstance(recognise(b"\n" + written([known])), ClaudeCode) for known in ours)
-    assert not any(isinstance(recognise(written([unknown])), ClaudeCode) for unknown in others)
+    assert all(isinstance(recognise(b"\n" + jsonl([known])), ClaudeCode) for known in ours)
+    assert not any(isinstance(recognise(jsonl([unknown])), ClaudeCode) for unknown in others)
     assert recognise(b"") is None
     assert recognise(b"\xff\xfe\0not a transcript") is None
 
 
 def test_a_session_is_identified_by_its_file_name_or_its_records() -> None:
     """A file name that is a session ID takes precedence over the records."""
-    head = written([said("go", sessionId=SESSION)])
+    head = jsonl([user("go", sessionId=SESSION)])
     other = "0d9f1c1e-0000-4000-8000-000000000009"
 
     assert ClaudeCode().identify(Path(f"/p/{other}.jsonl"), head) == Session("claude-code", other)
@@ -742,7 +744,7 @@ def test_a_session_is_identified_by_its_file_name_or_its_records() -> None:
 
 def test_a_sub_agent_belongs_to_its_parent() -> None:
     """The folder or the records identify the parent of a sub-agent."""
-    line = written([said("task", sessionId=SESSION, isSidechain=True, agentId="1a2b3c4d")])
+    line = jsonl([user("task", sessionId=SESSION, isSidechain=True, agentId="1a2b3c4d")])
     parent = "0d9f1c1e-0000-4000-8000-000000000009"
 
     def identify(path: str) -> tuple[str, SessionKind, str]:
@@ -759,7 +761,7 @@ def test_a_sub_agent_belongs_to_its_parent() -> None:
 def test_the_records_of_a_sub_agent_name_its_parent() -> None:
     """The session ID in a sub-agent's records is the ID of its parent."""
     other = "0d9f1c1e-0000-4000-8000-000000000009"
-    events = read(said("task", sessionId=other, agentId="a1"), kind=SessionKind.SUBAGENT)
+    events = read(user("task", sessionId=other, agentId="a1"), kind=SessionKind.SUBAGENT)
 
     assert notes(events, Fact.PARENT) == [(1, other)]
     assert notes(events, Fact.AGENT_ID) == [(1, "a1")]

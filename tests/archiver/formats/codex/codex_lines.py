@@ -30,37 +30,37 @@ def event(kind: str, /, **fields: Any) -> dict[str, Any]:
     return line("event_msg", {"type": kind, **fields})
 
 
-def completed(kind: str, /, **fields: Any) -> dict[str, Any]:
+def completed_item(kind: str, /, **fields: Any) -> dict[str, Any]:
     """Return an event of a paginated history."""
     return event("item_completed", item={"type": kind, "id": f"{kind}-019d0000-0000-7000-8000-00000000abcd", **fields})
 
 
-def told(*texts: str, role: str = "user") -> dict[str, Any]:
+def message_item(*texts: str, role: str = "user") -> dict[str, Any]:
     """Return a message as an item."""
     kind = "output_text" if role == "assistant" else "input_text"
     return item("message", role=role, content=[{"type": kind, "text": text} for text in texts])
 
 
-def typed(message: str, **fields: Any) -> dict[str, Any]:
+def prompt_event(message: str, **fields: Any) -> dict[str, Any]:
     """Return a prompt as an event."""
     return event("user_message", message=message, images=[], **fields)
 
 
-def asked(message: str) -> list[dict[str, Any]]:
+def user_prompt(message: str) -> list[dict[str, Any]]:
     """Return a prompt as recorded by Codex: as an item and as an event."""
-    return [told(message), typed(message)]
+    return [message_item(message), prompt_event(message)]
 
 
-def replied(text: str) -> list[dict[str, Any]]:
+def agent_reply(text: str) -> list[dict[str, Any]]:
     """Return a reply as recorded by Codex: as an event and as an item."""
-    return [event("agent_message", message=text), told(text, role="assistant")]
+    return [event("agent_message", message=text), message_item(text, role="assistant")]
 
 
-def called(name: str, arguments: object, call: str = CALL) -> dict[str, Any]:
+def tool_call(name: str, arguments: object, call: str = CALL) -> dict[str, Any]:
     """Return a tool call."""
     return item("function_call", name=name, arguments=arguments, call_id=call)
 
 
-def answered(output: object, call: str = CALL) -> dict[str, Any]:
+def tool_output(output: object, call: str = CALL) -> dict[str, Any]:
     """Return the output of a tool."""
     return item("function_call_output", output=output, call_id=call)

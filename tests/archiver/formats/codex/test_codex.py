@@ -13,22 +13,22 @@ from palaver.archiver.formats.registry import all_formats, recognise
 from palaver.core.conversation import Fact, Kind, SessionKind, Speaker, Turn
 
 from .. import reading
-from ..reading import changed_by_resuming, notes, skipped, unaccounted, written
+from ..reading import changed_by_resuming, jsonl, notes, skipped, unaccounted
 from .codex_lines import (
     CALL,
     PARENT,
     SESSION,
-    answered,
-    asked,
-    called,
-    completed,
+    agent_reply,
+    completed_item,
     event,
     item,
     line,
+    message_item,
     meta,
-    replied,
-    told,
-    typed,
+    prompt_event,
+    tool_call,
+    tool_output,
+    user_prompt,
 )
 
 CODEX = Codex()
@@ -57,12 +57,12 @@ def authors(*records: object) -> list[tuple[Speaker, Kind, str]]:
 @pytest.mark.parametrize(
     "records",
     [
-        [told("Fix it"), typed("Fix it")],
-        [typed("Fix it"), told("Fix it")],
-        [typed("Fix it")],
-        [told("Fix it")],
-        [told("Fix it"), completed("UserMessage", content=[{"type": "text", "text": "Fix it"}])],
-        [completed("UserMessage", content=[{"type": "text", "text": "Fix it"}])],
+        [message_item("Fix it"), prompt_event("Fix it")],
+        [prompt_event("Fix it"), message_item("Fix it")],
+        [prompt_event("Fix it")],
+        [message_item("Fix it")],
+        [message_item("Fix it"), completed_item("UserMessage", content=[{"type": "text", "text": "Fix it"}])],
+        [completed_item("UserMessage", content=[{"type": "text", "text": "Fix it"}])],
         [{"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Fix it"}]}],
     ],
 )
@@ -73,8 +73,11 @@ def test_a_prompt_counts_once_however_often_it_is_recorded(records: list[object]
 
 def test_the_same_words_typed_again_are_another_prompt() -> None:
     """A prompt with the same text as an earlier prompt is a separate prompt."""
-    assert reading.prompts(CODEX, meta(), typed("A"), typed("B"), told("A")) == ["A", "B", "A"]
-    assert reading.prompts(CODEX, meta(), *asked("go on"), *replied("Done."), *asked("go on")) == ["go on", "go on"]
+    assert reading.prompts(CODEX, meta(), prompt_event("A"), prompt_event("B"), message_item("A")) == ["A", "B", "A"]
+    assert reading.prompts(CODEX, meta(), *user_prompt("go on"), *agent_reply("Done."), *user_prompt("go on")) == [
+        "go on",
+        "go on",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -92,7 +95,7 @@ def test_the_same_words_typed_again_are_another_prompt() -> None:
 )
 def test_the_programs_own_texts_are_injected(text: str) -> None:
     """An item that consists of one of the program's tags is injected."""
-    assert authors(told(text)) == [(Speaker.HOST, Kind.INJECTED, text)]
+    assert authors(message_item(text)) == [(Speaker.HOST, Kind.INJECTED, text)]
 
 
 @pytest.mark.parametrize(
@@ -106,15 +109,15 @@ def test_the_programs_own_texts_are_injected(text: str) -> None:
 )
 def test_pasted_tags_stay_a_prompt(text: str) -> None:
     """Events record typed text, so only the program's known tags count as envelopes in events."""
-    assert reading.prompts(CODEX, meta(), typed(text)) == [text]
+    assert reading.prompts(CODEX, meta(), prompt_event(text)) == [text]
 
 
 def test_an_injected_text_among_the_events_is_not_a_prompt() -> None:
     """Injected texts that older versions recorded as events are not prompts."""
     context = "<environment_context>x</environment_context>"
 
-    assert authors(typed(context)) == [(Speaker.HOST, Kind.INJECTED, context)]
-    assert authors(typed("Be brief.", kind="user_instructions")) == [(Speaker.HOST, Kind.INJECTED, "Be brief.")]
+    assert authors(prompt_event(context)) == [(Speaker.HOST, Kind.INJECTED, context)]
+    assert authors(prompt_event("Be brief.", kind="user_instructions")) == [(Speaker.HOST, Kind.INJECTED, "Be brief.")]
 
 
 @pytest.mark.parametrize("heading", ["## My request for Codex:", "## My request:"])
@@ -122,14 +125,14 @@ def test_context_that_an_editor_adds_above_a_request_is_dropped(heading: str) ->
     """The prompt begins below the last heading that marks the request."""
     text = f"# Context from my IDE setup:\n\n## Active file: a.md\n{heading}\nquoted\n\n{heading}\nFix it"
 
-    assert reading.prompts(CODEX, meta(), *asked(text)) == ["Fix it"]
+    assert reading.prompts(CODEX, meta(), *user_prompt(text)) == ["Fix it"]
 
 
 def test_a_heading_that_the_user_writes_is_kept() -> None:
     """A request heading without editor context above it is part of the prompt."""
     text = "Please add this:\n## My request:\nFix it"
 
-    assert reading.prompts(CODEX, meta(), typed(text)) == [text]
+    assert reading.prompts(CODEX, meta(), prompt_event(text)) == [text]
 
 
 def test_pictures_are_named_by_type_and_size() -> None:
@@ -154,7 +157,9 @@ def test_pictures_are_named_by_type_and_size() -> None:
 def test_a_shell_command_of_the_user_is_the_users() -> None:
     """The user is the author of a shell command that the user ran; its output is kept."""
     printed = "<result>\nExit code: 1\nOutput:\nno\n</result>"
-    call, result = turns(told(f"<user_shell_command>\n<command>\nls\n</command>\n{printed}\n</user_shell_command>"))
+    call, result = turns(
+        message_item(f"<user_shell_command>\n<command>\nls\n</command>\n{printed}\n</user_shell_command>")
+    )
 
     assert (call.speaker, call.kind, call.text) == (Speaker.HUMAN, Kind.CALL, "! ls")
     assert (result.kind, result.text, result.failed) == (Kind.RESULT, "Exit code 1\nno", True)
@@ -166,7 +171,7 @@ def test_a_review_is_a_prompt_with_a_command() -> None:
     output: dict[str, Any] = {"overall_explanation": "Not yet.", "findings": []}
     records = [
         event("entered_review_mode", user_facing_hint="current changes"),
-        typed("Review the current code changes."),
+        prompt_event("Review the current code changes."),
         event("exited_review_mode", review_output=output),
         item("message", role="assistant", id="review_rollout_assistant", content=[{"text": "Not yet."}]),
         event("agent_message", message="Not yet."),
@@ -182,7 +187,7 @@ def test_a_review_is_a_prompt_with_a_command() -> None:
 
 def test_developer_messages_are_context() -> None:
     """Developer messages are skipped as context, because they are instructions for the model."""
-    assert skipped(events(told("Rules", role="developer"))) == [(2, "context")]
+    assert skipped(events(message_item("Rules", role="developer"))) == [(2, "context")]
 
 
 # Repeated records
@@ -190,7 +195,7 @@ def test_developer_messages_are_context() -> None:
 
 def test_prose_is_read_from_items_and_not_doubled() -> None:
     """Prose is read from items, and the line of the equal event is skipped as repeated."""
-    found = events(*asked("Go"), *replied("Done."))
+    found = events(*user_prompt("Go"), *agent_reply("Done."))
 
     assert [turn.line for turn in found if isinstance(turn, Turn) and turn.kind is Kind.PROSE] == [5]
     assert skipped(found) == [(3, "repeated"), (4, "repeated")]
@@ -198,8 +203,10 @@ def test_prose_is_read_from_items_and_not_doubled() -> None:
 
 def test_prose_that_only_an_event_has_is_kept() -> None:
     """Prose without an item is read from its event."""
-    assert said(*asked("Go"), event("agent_message", message="Done."))[-1] == (Kind.PROSE, "Done.")
-    assert said(*asked("Go"), completed("AgentMessage", content=[{"type": "Text", "text": "Done."}]))[-1] == (
+    assert said(*user_prompt("Go"), event("agent_message", message="Done."))[-1] == (Kind.PROSE, "Done.")
+    assert said(*user_prompt("Go"), completed_item("AgentMessage", content=[{"type": "Text", "text": "Done."}]))[
+        -1
+    ] == (
         Kind.PROSE,
         "Done.",
     )
@@ -225,7 +232,7 @@ def test_an_equal_thought_in_another_exchange_is_kept() -> None:
     """Only repetitions within an exchange are dropped."""
     thought = item("reasoning", summary=[{"text": "Look"}])
 
-    assert said(thought, *asked("Go"), thought)[-1] == (Kind.THINKING, "Look")
+    assert said(thought, *user_prompt("Go"), thought)[-1] == (Kind.THINKING, "Look")
 
 
 def test_encrypted_reasoning_is_skipped() -> None:
@@ -238,7 +245,7 @@ def test_a_compaction_is_noted_and_its_copy_of_the_history_is_not_read() -> None
     copy = (
         b'{"timestamp":"2026-03-01T10:00:00Z","type":"compacted","payload":{"message":"So far.","replacement_history":'
     )
-    whole = line("compacted", {"message": "", "replacement_history": [told("Secret")["payload"]]})
+    whole = line("compacted", {"message": "", "replacement_history": [message_item("Secret")["payload"]]})
 
     assert said(copy + b"[broken") == [(Kind.COMPACTION, "So far.")]
     assert said(whole) == [(Kind.COMPACTION, "Conversation compacted")]
@@ -262,7 +269,7 @@ def test_a_compaction_is_noted_and_its_copy_of_the_history_is_not_read() -> None
 )
 def test_a_call_is_readable_text(name: str, arguments: object, text: str) -> None:
     """A call shows the command, the plan or the arguments; invalid arguments are shown unchanged."""
-    (turn,) = turns(called(name, arguments))
+    (turn,) = turns(tool_call(name, arguments))
 
     assert (turn.kind, turn.text, turn.tool, turn.call) == (Kind.CALL, text, name, CALL)
 
@@ -312,7 +319,7 @@ def test_output_has_no_header_and_fails_by_its_exit_code(output: object, text: s
 
     Text that only mentions an exit code does not count as a failure.
     """
-    result = turns(called("exec_command", '{"cmd":"x"}'), answered(output))[-1]
+    result = turns(tool_call("exec_command", '{"cmd":"x"}'), tool_output(output))[-1]
 
     assert (result.kind, result.text, result.failed, result.tool) == (Kind.RESULT, text, failed, "exec_command")
 
@@ -342,16 +349,16 @@ def test_a_failed_patch_writes_no_files() -> None:
 def test_without_an_event_the_files_come_from_the_patch() -> None:
     """For older versions and shell commands, the file list comes from the patch text."""
     call, _, output = patch()
-    shell = called("shell", json.dumps({"command": ["bash", "-lc", f"apply_patch <<'E'\n{PATCH}\nE"]}))
+    shell = tool_call("shell", json.dumps({"command": ["bash", "-lc", f"apply_patch <<'E'\n{PATCH}\nE"]}))
 
     assert turns(call, output)[-1].writes == ("a.py", "b.py")
-    assert turns(shell, answered("ok"))[-1].writes == ("a.py", "b.py")
+    assert turns(shell, tool_output("ok"))[-1].writes == ("a.py", "b.py")
 
 
 def test_a_paginated_history_has_patches_and_commands_as_items() -> None:
     """In a paginated history, completed items replace the events of patches and commands."""
-    changed = completed("FileChange", changes={"/w/a.py": {}}, status="completed")
-    ran = completed("CommandExecution", command=["sh", "-c", "ls"], aggregated_output="a.py", exit_code=3)
+    changed = completed_item("FileChange", changes={"/w/a.py": {}}, status="completed")
+    ran = completed_item("CommandExecution", command=["sh", "-c", "ls"], aggregated_output="a.py", exit_code=3)
     first, second = turns(changed, ran)
 
     assert first.writes == ("/w/a.py",)
@@ -362,8 +369,8 @@ def test_the_event_of_a_command_is_dropped_if_an_item_has_the_output() -> None:
     """Output that older versions recorded twice counts once."""
     end = event("exec_command_end", call_id=CALL, command=["ls"], aggregated_output="a.py", exit_code=0)
 
-    assert said(called("exec_command", '{"cmd":"ls"}'), end, answered("a.py"))[1:] == [(Kind.RESULT, "a.py")]
-    assert said(called("exec_command", '{"cmd":"ls"}'), end)[1:] == [(Kind.RESULT, "$ ls\na.py")]
+    assert said(tool_call("exec_command", '{"cmd":"ls"}'), end, tool_output("a.py"))[1:] == [(Kind.RESULT, "a.py")]
+    assert said(tool_call("exec_command", '{"cmd":"ls"}'), end)[1:] == [(Kind.RESULT, "$ ls\na.py")]
 
 
 @pytest.mark.parametrize(
@@ -395,7 +402,7 @@ def test_found_tools_are_listed_by_name() -> None:
 
 def test_long_output_is_shortened_on_request() -> None:
     """Long output is shortened on request, while the archived line stays complete."""
-    short, whole = (turns(answered("x" * 9000), shorten=shorten)[-1] for shorten in (True, False))
+    short, whole = (turns(tool_output("x" * 9000), shorten=shorten)[-1] for shorten in (True, False))
 
     assert len(trim(short.text)) < 2000
     assert len(whole.text) == 9000
@@ -417,7 +424,7 @@ def test_the_first_header_identifies_the_session() -> None:
     ancestor = meta(id=PARENT, cwd="/elsewhere")
     found = events(ancestor, meta(), meta(git={"branch": "fix"}))
 
-    assert reading.session(CODEX, written([meta(), ancestor])).native_id == SESSION
+    assert reading.session(CODEX, jsonl([meta(), ancestor])).native_id == SESSION
     assert notes(found, Fact.CWD) == [(1, "/home/demo/shop")]
     assert notes(found, Fact.BRANCH) == [(4, "fix")]
     assert skipped(found) == [(2, "copied-header"), (3, "repeated")]
@@ -434,7 +441,7 @@ def test_the_first_header_identifies_the_session() -> None:
 )
 def test_a_sub_agent_belongs_to_its_parent(fields: dict[str, Any], kind: SessionKind, parent: str) -> None:
     """A sub-agent belongs to its parent; a fork is a separate session with a link to its origin."""
-    session = reading.session(CODEX, written([meta(**fields)]))
+    session = reading.session(CODEX, jsonl([meta(**fields)]))
 
     assert (session.kind, session.parent_id) == (kind, parent)
     if kind is SessionKind.MAIN:
@@ -447,7 +454,7 @@ def test_the_task_of_a_sub_agent_is_a_prompt_of_the_host() -> None:
     task = item("agent_message", author="/root", recipient="/root/a", content=[{"type": "input_text", "text": "Look"}])
     report = item("agent_message", author="/root/a/b", recipient="/root/a", content=[{"text": "Found"}])
 
-    found = reading.turns(CODEX, header, typed("Go"), task, report)
+    found = reading.turns(CODEX, header, prompt_event("Go"), task, report)
 
     assert [(turn.speaker, turn.kind) for turn in found] == [
         (Speaker.HOST, Kind.PROMPT),
@@ -475,8 +482,13 @@ def test_models_titles_and_usage_are_noted_when_they_are_new() -> None:
 
 def test_an_exchange_has_the_folder_and_the_branch_of_its_start() -> None:
     """The folder and the branch recorded before a prompt apply to its exchange."""
-    data = written(
-        [meta(git={"branch": "main"}), *asked("One"), line("turn_context", {"cwd": "/home/demo/till"}), *asked("Two")]
+    data = jsonl(
+        [
+            meta(git={"branch": "main"}),
+            *user_prompt("One"),
+            line("turn_context", {"cwd": "/home/demo/till"}),
+            *user_prompt("Two"),
+        ]
     )
 
     assert [(each.cwd, each.branch) for each in reading.exchanges(CODEX, data)] == [
@@ -487,14 +499,16 @@ def test_an_exchange_has_the_folder_and_the_branch_of_its_start() -> None:
 
 def test_prompts_that_were_rolled_back_are_abandoned() -> None:
     """The value of the rewind note is the line of the first abandoned prompt."""
-    found = events(*asked("One"), *asked("Two"), *asked("Three"), event("thread_rolled_back", num_turns=2))
+    found = events(
+        *user_prompt("One"), *user_prompt("Two"), *user_prompt("Three"), event("thread_rolled_back", num_turns=2)
+    )
 
     assert notes(found, Fact.REWOUND) == [(8, "4")]
 
 
 def test_a_rollback_beyond_the_start_of_reading_asks_for_the_whole_file() -> None:
     """A rollback to a line before the start of reading requests a read of the whole file."""
-    data = written([meta(), *asked("One"), *asked("Two"), event("thread_rolled_back", num_turns=2)])
+    data = jsonl([meta(), *user_prompt("One"), *user_prompt("Two"), event("thread_rolled_back", num_turns=2)])
     second = reading.exchanges(CODEX, data)[1].span
     reader = CODEX.reader(reading.session(CODEX, data))
 
@@ -515,7 +529,7 @@ def test_the_oldest_rollouts_have_no_envelopes() -> None:
     found = reading.events(CODEX, *records)
 
     assert CODEX.recognises(records[:1])
-    assert reading.session(CODEX, written(records)).native_id == SESSION
+    assert reading.session(CODEX, jsonl(records)).native_id == SESSION
     assert [(turn.kind, turn.text) for turn in found if isinstance(turn, Turn)] == [
         (Kind.PROMPT, "Go"),
         (Kind.CALL, "shell: ls"),
@@ -529,7 +543,14 @@ def test_the_oldest_rollouts_have_no_envelopes() -> None:
 
 def test_unknown_records_are_skipped_by_name() -> None:
     """A record type of a later version is skipped with its type name."""
-    records = [event("new_thing"), item("new_item"), line("new_kind", {}), completed("NewItem"), {}, {"payload": 3}]
+    records = [
+        event("new_thing"),
+        item("new_item"),
+        line("new_kind", {}),
+        completed_item("NewItem"),
+        {},
+        {"payload": 3},
+    ]
 
     assert [reason for _, reason in skipped(events(*records))] == [
         "unknown-type:event_msg/new_thing",
@@ -543,10 +564,13 @@ def test_unknown_records_are_skipped_by_name() -> None:
 
 def test_copies_of_a_line_share_an_id_and_other_lines_do_not() -> None:
     """IDs such as `call_1` occur in every session, so they do not identify a record."""
-    first, again = turns(told("A"), told("A"))
-    counted = [turns(called("shell", '{"command":"ls"}', call="call_1"), *asked(word))[0].record for word in ("x", "y")]
-    results = turns(answered("a", call="call_1"), answered("b", call="call_1"))
-    real = turns(called("shell", "{}"), answered("ok"))
+    first, again = turns(message_item("A"), message_item("A"))
+    counted = [
+        turns(tool_call("shell", '{"command":"ls"}', call="call_1"), *user_prompt(word))[0].record
+        for word in ("x", "y")
+    ]
+    results = turns(tool_output("a", call="call_1"), tool_output("b", call="call_1"))
+    real = turns(tool_call("shell", "{}"), tool_output("ok"))
 
     assert first.record == again.record
     assert counted[0] == counted[1]
@@ -557,17 +581,21 @@ def test_copies_of_a_line_share_an_id_and_other_lines_do_not() -> None:
 
 def test_output_in_a_later_exchange_belongs_to_no_call() -> None:
     """Calls are forgotten at the start of the next exchange."""
-    data = written([meta(), *asked("Go"), called("shell", '{"command":"ls"}'), *asked("Stop"), answered("ok")])
+    data = jsonl(
+        [meta(), *user_prompt("Go"), tool_call("shell", '{"command":"ls"}'), *user_prompt("Stop"), tool_output("ok")]
+    )
 
     assert changed_by_resuming(CODEX, data) == []
 
 
 def test_two_records_on_one_line_are_both_read() -> None:
     """A line is not skipped if only one of its two records is repeated."""
-    glued = b"".join(json.dumps(record).encode() for record in (typed("Go"), event("agent_message", message="Done.")))
+    glued = b"".join(
+        json.dumps(record).encode() for record in (prompt_event("Go"), event("agent_message", message="Done."))
+    )
 
     assert said(glued) == [(Kind.PROMPT, "Go"), (Kind.PROSE, "Done.")]
-    assert unaccounted(CODEX, written([meta(), glued, told("Done.", role="assistant")])) == {}
+    assert unaccounted(CODEX, jsonl([meta(), glued, message_item("Done.", role="assistant")])) == {}
 
 
 # File locations
@@ -576,7 +604,7 @@ def test_two_records_on_one_line_are_both_read() -> None:
 def test_only_rollouts_are_recognised() -> None:
     """Rollouts are recognised; records of other agents are not."""
     assert [known.agent for known in all_formats() if known.recognises([meta()])] == ["codex"]
-    assert recognise(written([{"type": "world_state", "payload": {}}])) is not None
+    assert recognise(jsonl([{"type": "world_state", "payload": {}}])) is not None
     assert not CODEX.recognises([{"type": "event_msg"}, {"type": "user", "payload": {}}, {}])
 
 

@@ -11,7 +11,7 @@ from palaver.archiver.formats.registry import all_formats
 from palaver.core.conversation import Fact, Kind, Speaker, Turn
 
 from .. import reading
-from ..reading import notes, skipped, unaccounted, written
+from ..reading import jsonl, notes, skipped, unaccounted
 
 COPILOT = Copilot()
 SESSION = "1afc31c8-0000-4000-8000-000000000001"
@@ -142,7 +142,7 @@ def test_the_first_and_last_events_describe_the_session() -> None:
 
 def test_an_exchange_has_the_folder_of_its_start() -> None:
     """A change of the folder applies to the prompts after it."""
-    data = written([started(), typed("One"), record("session.context_changed", cwd="/home/demo/till"), typed("Two")])
+    data = jsonl([started(), typed("One"), record("session.context_changed", cwd="/home/demo/till"), typed("Two")])
 
     assert [each.cwd for each in reading.exchanges(COPILOT, data)] == ["/home/demo/shop", "/home/demo/till"]
 
@@ -170,11 +170,11 @@ def test_errors_interruptions_and_compactions_are_turns() -> None:
 
 def test_two_records_on_one_line_are_both_read() -> None:
     """A line is not skipped if only one of its two records is repeated."""
-    glued = written([typed("Go")]).strip() + written([begun("bash", {})]).strip()
+    glued = jsonl([typed("Go")]).strip() + jsonl([begun("bash", {})]).strip()
     records = [started(), glued, replied("", call("bash", {}))]
 
     assert [turn.kind for turn in reading.turns(COPILOT, *records[:2])] == [Kind.PROMPT, Kind.CALL]
-    assert unaccounted(COPILOT, written(records)) == {}
+    assert unaccounted(COPILOT, jsonl(records)) == {}
 
 
 def test_only_its_own_events_are_recognised() -> None:

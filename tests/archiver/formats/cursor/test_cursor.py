@@ -10,9 +10,9 @@ from palaver.archiver.formats.cursor.cursor_format import Cursor
 from palaver.archiver.formats.registry import all_formats, recognise
 from palaver.core.conversation import Fact, Kind, SessionKind, Speaker
 
-from ..container_files import contents, database, said, spoken
+from ..container_files import contents, database, turn_tuples, turns
 from ..container_files import events as unrolled
-from ..reading import changed_by_resuming, events, notes, skipped, unaccounted, written
+from ..reading import changed_by_resuming, events, jsonl, notes, skipped, unaccounted
 
 KNOWN = Cursor()
 TABLES = """
@@ -56,7 +56,7 @@ def test_messages_come_in_the_order_of_the_conversation(tmp_path: Path) -> None:
         tmp_path / "globalStorage" / "state.vscdb", composer(), *backwards, bubble("b0", {"type": 1, "text": "?"})
     )
 
-    assert said(KNOWN, path) == {"globalStorage/k1.jsonl": [*TOLD, (Speaker.HUMAN, Kind.PROMPT, "?")]}
+    assert turns(KNOWN, path) == {"globalStorage/k1.jsonl": [*TOLD, (Speaker.HUMAN, Kind.PROMPT, "?")]}
 
 
 def test_a_conversation_has_title_folder_model_and_usage(tmp_path: Path) -> None:
@@ -85,7 +85,7 @@ def test_older_storage_is_read_too(tmp_path: Path) -> None:
     path = editor(tmp_path / "w1" / "state.vscdb", composer("", conversation=inline), row)
     (tmp_path / "w1" / "workspace.json").write_text('{"folder": "file:///home/demo/my%20shop"}')
 
-    found = said(KNOWN, path)
+    found = turns(KNOWN, path)
 
     assert found["w1/k1.jsonl"] == TOLD
     assert found["w1/t1.jsonl"] == [(Speaker.HUMAN, Kind.PROMPT, "Q"), (Speaker.ASSISTANT, Kind.PROSE, "A")]
@@ -101,9 +101,9 @@ def test_unexpected_values_affect_only_their_line(tmp_path: Path) -> None:
     told = contents(KNOWN, path)
     data = told[f"{tmp_path.name}/k1.jsonl"]
 
-    assert spoken(unrolled(KNOWN, data)) == TOLD
+    assert turn_tuples(unrolled(KNOWN, data)) == TOLD
     assert [reason for _, reason in skipped(unrolled(KNOWN, data))] == ["empty"] * 3 + ["unknown-type:bubble 9"]
-    assert said(KNOWN, path)[f"{tmp_path.name}/lost.jsonl"] == [(Speaker.HUMAN, Kind.PROMPT, "Lost")]
+    assert turns(KNOWN, path)[f"{tmp_path.name}/lost.jsonl"] == [(Speaker.HUMAN, Kind.PROMPT, "Lost")]
     assert unaccounted(KNOWN, data) == {}
     assert changed_by_resuming(KNOWN, data) == []
 
@@ -138,7 +138,7 @@ def test_a_chat_has_its_messages_in_order(tmp_path: Path) -> None:
     named = json.dumps({"agentId": "c1", "name": "Listing", "createdAt": 1_790_000_000_000}).encode().hex()
     database(path, script, [*rows, ("INSERT INTO meta VALUES ('0', ?)", (named,))]).close()
 
-    assert said(KNOWN, path) == {
+    assert turns(KNOWN, path) == {
         "w1/c1.jsonl": [
             (Speaker.HUMAN, Kind.PROMPT, "Go"),
             (Speaker.ASSISTANT, Kind.CALL, "ls"),
@@ -162,10 +162,10 @@ def test_a_transcript_is_read_line_by_line() -> None:
 
     found = events(KNOWN, *records, {"type": "turn_ended", "status": "success"})
 
-    assert [kind for _, kind, _ in spoken(found)] == [Kind.PROMPT, Kind.CALL, Kind.RESULT, Kind.PROMPT]
+    assert [kind for _, kind, _ in turn_tuples(found)] == [Kind.PROMPT, Kind.CALL, Kind.RESULT, Kind.PROMPT]
     assert skipped(found) == [(5, "bookkeeping")]
     assert [known.agent for known in all_formats() if known.recognises(records)] == ["cursor"]
-    assert recognise(written(records)) is not None
+    assert recognise(jsonl(records)) is not None
 
 
 def test_a_transcript_has_the_time_of_its_file_and_its_parent(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from palaver.core.conversation import Fact, Kind, SessionKind, Speaker
 from palaver.core.home import Home
 
 from .. import reading
-from ..reading import notes, skipped, written
+from ..reading import jsonl, notes, skipped
 
 GEMINI = Gemini()
 SESSION = "f7633853-6663-4dbb-bbf4-6159afa29df8"
@@ -146,7 +146,7 @@ def test_a_rewind_abandons_a_message_and_all_that_follow() -> None:
 
 def test_a_rewind_beyond_the_start_of_reading_asks_for_the_whole_file() -> None:
     """A rewind to a line before the start of reading requests a read of the whole file."""
-    data = written([HEADER, typed(1, "One"), typed(3, "Two"), {"$rewindTo": ident(1)}])
+    data = jsonl([HEADER, typed(1, "One"), typed(3, "Two"), {"$rewindTo": ident(1)}])
     second = reading.exchanges(GEMINI, data)[1].span
     reader = GEMINI.reader(reading.session(GEMINI, data))
 
@@ -199,7 +199,7 @@ def test_a_document_reads_like_its_json_lines() -> None:
     older = document_lines(io.BytesIO(document(*talk))).read()
 
     assert recognise(older) is not None
-    assert reading.exchanges(GEMINI, older) == reading.exchanges(GEMINI, written([HEADER, *talk]))
+    assert reading.exchanges(GEMINI, older) == reading.exchanges(GEMINI, jsonl([HEADER, *talk]))
 
 
 def test_a_conversation_that_is_migrated_stays_one_session(tmp_path: Path) -> None:
@@ -214,7 +214,7 @@ def test_a_conversation_that_is_migrated_stays_one_session(tmp_path: Path) -> No
             path.write_bytes(document(*talk[:length]))
             ingest.run(in_paths([tmp_path / "tmp"]))
         path.unlink()
-        path.with_suffix(".jsonl").write_bytes(written([HEADER, *talk, typed(5, "Three")]))
+        path.with_suffix(".jsonl").write_bytes(jsonl([HEADER, *talk, typed(5, "Three")]))
         ingest.run(in_paths([tmp_path / "tmp"]))
         older, newer = store.sources.all()
         said = [stored.exchange.prompt for stored in store.exchanges.load(store.items.all_keys()).values()]
@@ -225,7 +225,7 @@ def test_a_conversation_that_is_migrated_stays_one_session(tmp_path: Path) -> No
 
 def test_a_conversation_on_one_line_is_read() -> None:
     """Whole documents on one line, as in the first versions of JSON lines, are read."""
-    data = written([{**HEADER, "messages": [typed(1, "One"), replied(2, "1")]}])
+    data = jsonl([{**HEADER, "messages": [typed(1, "One"), replied(2, "1")]}])
 
     assert [turn.text for exchange in reading.exchanges(GEMINI, data) for turn in exchange.turns] == ["One", "1"]
 
@@ -266,9 +266,9 @@ def test_a_session_is_identified_by_its_header_and_folders(tmp_path: Path) -> No
     chats = tmp_path / "shop" / "chats"
     (chats / "parent").mkdir(parents=True)
     (chats.parent / ".project_root").write_text("/home/demo/shop\n")
-    head = written([{**HEADER, "kind": "subagent"}])
+    head = jsonl([{**HEADER, "kind": "subagent"}])
 
-    main = GEMINI.identify(chats / "a.jsonl", written([HEADER]))
+    main = GEMINI.identify(chats / "a.jsonl", jsonl([HEADER]))
     below = GEMINI.identify(chats / "parent" / "b.jsonl", head)
 
     assert (main.native_id, main.kind, main.cwd) == (SESSION, SessionKind.MAIN, "/home/demo/shop")

@@ -14,8 +14,8 @@ from palaver.archiver.formats.registry import recognise
 from palaver.core.conversation import Fact, Kind, SessionKind, Speaker, Turn
 from palaver.core.errors import SourceUnreadable
 
-from ..container_files import contents, database, events, said, spoken
-from ..reading import changed_by_resuming, notes, skipped, unaccounted, written
+from ..container_files import contents, database, events, turn_tuples, turns
+from ..reading import changed_by_resuming, jsonl, notes, skipped, unaccounted
 
 KNOWN = OpenCode()
 AT = 1_790_000_000_000
@@ -106,7 +106,7 @@ def test_a_session_is_the_same_in_every_storage(tmp_path: Path) -> None:
 
     found = [events(KNOWN, data) for data in forms]
 
-    assert [spoken(each) for each in found] == [TOLD] * 3
+    assert [turn_tuples(each) for each in found] == [TOLD] * 3
     records = [[event.record for event in each if isinstance(event, Turn)] for each in found]
     assert records[0] == records[1] == records[2]
     assert {KNOWN.identify(Path("x"), data).native_id for data in forms} == {"ses_1"}
@@ -121,7 +121,7 @@ def test_a_session_has_title_folder_version_model_and_usage(tmp_path: Path) -> N
     assert notes(found, Fact.VERSION) == [(1, "1.2.3")]
     assert notes(found, Fact.MODEL) == [(3, "m")]
     assert notes(found, Fact.USAGE) == [(3, "msg_2 3 0")]
-    assert notes(events(KNOWN, written([{"info": {**SESSION, "title": "New session - 1"}}])), Fact.TITLE) == []
+    assert notes(events(KNOWN, jsonl([{"info": {**SESSION, "title": "New session - 1"}}])), Fact.TITLE) == []
 
 
 def test_a_sub_agent_is_asked_by_its_parent(tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_a_sub_agent_is_asked_by_its_parent(tmp_path: Path) -> None:
     session = KNOWN.identify(Path("x"), data)
 
     assert (session.kind, session.parent_id) == (SessionKind.SUBAGENT, "ses_0")
-    assert spoken(events(KNOWN, data))[0] == (Speaker.HOST, Kind.PROMPT, "Why?")
+    assert turn_tuples(events(KNOWN, data))[0] == (Speaker.HOST, Kind.PROMPT, "Why?")
 
 
 def test_failures_are_turns() -> None:
@@ -143,9 +143,9 @@ def test_failures_are_turns() -> None:
         {"type": "tool", "tool": "bash", "callID": "b", "state": {"status": "running", "input": {"command": "ls"}}},
     ]
     error = {"name": "MessageAbortedError", "data": {"message": "aborted"}}
-    found = events(KNOWN, written([{"info": {"id": "m", "role": "assistant", "error": error}, "parts": parts}]))
+    found = events(KNOWN, jsonl([{"info": {"id": "m", "role": "assistant", "error": error}, "parts": parts}]))
 
-    assert spoken(found)[1:] == [
+    assert turn_tuples(found)[1:] == [
         (Speaker.TOOL, Kind.RESULT, "no"),
         (Speaker.ASSISTANT, Kind.CALL, "bash: ls"),
         (Speaker.HOST, Kind.INJECTED, "aborted"),
@@ -183,7 +183,7 @@ def test_unexpected_values_affect_only_their_line(tmp_path: Path) -> None:
     data = told["opencode.db/ses_1.jsonl"]
 
     assert len(told) == 2
-    assert spoken(events(KNOWN, data)) == TOLD
+    assert turn_tuples(events(KNOWN, data)) == TOLD
     assert [reason for _, reason in skipped(events(KNOWN, data))] == [
         *["unknown-type:message"] * 5,
         "unknown-type:role robot",
@@ -233,4 +233,4 @@ def test_the_state_changes_with_any_file_of_a_session(tmp_path: Path) -> None:
     (tmp_path / "storage" / "message" / "ses_1" / "msg_3.json").write_text('{"role": "user"}')
 
     assert KNOWN.container_state(path) != before
-    assert said(KNOWN, path)["p/ses_1.jsonl"] == TOLD
+    assert turns(KNOWN, path)["p/ses_1.jsonl"] == TOLD

@@ -13,7 +13,7 @@ from palaver.archiver.formats.registry import all_formats
 from palaver.core.conversation import Fact, Kind, Speaker, Turn
 
 from .. import reading
-from ..reading import notes, skipped, written
+from ..reading import jsonl, notes, skipped
 
 PI = Pi()
 SESSION = "019e19b4-0000-7000-8000-000000000001"
@@ -49,7 +49,7 @@ def ended(text: str, *, failed: bool = False) -> dict[str, Any]:
 def grown(*entries: tuple[str, str | None]) -> bytes:
     """Return a tree of prompts from pairs of entry ID and parent ID."""
     nodes = [{**typed(name), "id": name, "parentId": parent} for name, parent in entries]
-    return written([HEADER, *nodes])
+    return jsonl([HEADER, *nodes])
 
 
 def events(*records: object) -> list[Event]:
@@ -185,8 +185,8 @@ def test_entries_without_events_abandon_nothing() -> None:
     label = {**entry("label"), "id": "x", "parentId": "a"}
     data = grown(("a", None), ("b", "a"))
 
-    assert left(data + written([label])) == []
-    assert left(data + written([label, {**typed("c"), "id": "c", "parentId": "x"}])) == [(5, "3")]
+    assert left(data + jsonl([label])) == []
+    assert left(data + jsonl([label, {**typed("c"), "id": "c", "parentId": "x"}])) == [(5, "3")]
 
 
 def test_a_new_root_abandons_everything_before() -> None:

@@ -1,4 +1,4 @@
-"""Process that kills itself at a chosen step, and the functions with which a test chooses the step.
+"""Crash injection: run a worker process that kills itself at a step that the test chooses.
 
 A step is a function call in Palaver's code or in the file functions of the standard library. Imports and polling of
 threads do not count as steps, because they differ between runs.
@@ -28,17 +28,17 @@ def every(_event: str, _called: object) -> bool:
     return True
 
 
-def fused(work: Callable[[], object], at: int, counted: Counted = every) -> int:
+def run_with_crash(work: Callable[[], object], at: int, counted: Counted = every) -> int:
     """Run a function and kill the process at step `at`; return the number of steps if the function ends earlier."""
     steps = count(1)
 
-    def burn(frame: FrameType, event: str, called: object) -> None:
+    def count_step(frame: FrameType, event: str, called: object) -> None:
         own = str(frame.f_globals.get("__name__")).partition(".")[0] in OWN
         if own and counted(event, called) and next(steps) == at:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    threading.setprofile(burn)
-    sys.setprofile(burn)
+    threading.setprofile(count_step)
+    sys.setprofile(count_step)
     work()
     sys.setprofile(None)
     return next(steps) - 1

@@ -25,7 +25,7 @@ def exchange(ordinal: int, *texts: str, end: int | None = None) -> Exchange:
     return Exchange(ordinal, span, turns, 1_000 * ordinal, 1_000 * ordinal + 9, "/home/demo/shop", "main")
 
 
-def learned(title: str, **values: object) -> Observation:
+def decision(title: str, **values: object) -> Observation:
     """Return a decision with this title."""
     return Observation(ObservationType.DECISION, title, **values)  # type: ignore[arg-type]
 
@@ -46,7 +46,7 @@ def source(name: str, session: int | None = None) -> Source:
     )
 
 
-def begun(store: Store, name: str = "one") -> tuple[int, int]:
+def store_session(store: Store, name: str = "one") -> tuple[int, int]:
     """Store a new session with a new source; return their IDs."""
     session = store.sessions.save(Session("claude-code", name))
     return session, store.sources.save(source(name, session))
