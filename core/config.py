@@ -37,7 +37,7 @@ class Config(Struct, frozen=True):
     budget_month: float | None = None
     """Budget in US dollars for a calendar month in UTC."""
     llm_judge: bool = False
-    """Whether the language model decides, within the budgets, contradictions that rules cannot decide."""
+    """True to let the language model judge, within the budgets, contradictions that rules cannot judge."""
     exclude: tuple[str, ...] = ()
     """Folders to exclude from the archive: shell patterns for full paths, or for names at any depth."""
     document_roots: tuple[str, ...] = ()
@@ -59,7 +59,7 @@ class Config(Struct, frozen=True):
         except (FileNotFoundError, NotADirectoryError):
             return cls()
         except OSError as error:
-            raise ConfigInvalid(f"{path}: {error.strerror}", hint="Check the rights of the file.") from None
+            raise ConfigInvalid(f"{path}: {error.strerror}", hint="Check the permissions of the file.") from None
         except ValueError as error:
             raise _broken(path, error) from None
         import tomllib  # only if there is a file to parse
@@ -68,11 +68,6 @@ class Config(Struct, frozen=True):
             values = tomllib.loads(text)
         except ValueError as error:
             raise _broken(path, error) from None
-        if "mask_archive" in values:
-            hint = (
-                "Delete the line. Raw copies are exactly what the agents wrote; `exclude` keeps a folder out of them."
-            )
-            raise ConfigInvalid(f"{path}: mask_archive is no longer supported", hint=hint)
         if unknown := sorted(values.keys() - _READERS.keys()):
             known = ", ".join(sorted(_READERS))
             raise ConfigInvalid(f"{path}: unknown setting {unknown[0]}", hint=f"Settings: {known}.")
@@ -109,7 +104,7 @@ def _checked(path: Path, values: Mapping[str, object]) -> dict[str, Any]:
 
 def _text(value: object) -> str:
     if not isinstance(value, str):
-        raise ValueError  # noqa: TRY004 - one kind of refusal, worded in one place
+        raise ValueError  # noqa: TRY004 - the caller reports every invalid value
     return value
 
 
@@ -128,12 +123,12 @@ def _texts(value: object) -> tuple[str, ...]:
     return tuple(map(_text, _list(value)))
 
 
-def _places(value: object) -> tuple[str, ...]:
+def _projects(value: object) -> tuple[str, ...]:
     """Return project names unchanged, and folders as absolute paths without a trailing slash."""
-    return tuple(_place(text) for text in _texts(value))
+    return tuple(_project(text) for text in _texts(value))
 
 
-def _place(text: str) -> str:
+def _project(text: str) -> str:
     if "/" not in text and not text.startswith("~"):
         return text
     try:
@@ -148,7 +143,7 @@ def _list(value: object) -> list[object]:
     return cast("list[object]", value)
 
 
-def _switch(value: object) -> bool:
+def _flag(value: object) -> bool:
     if not isinstance(value, bool):
         raise ValueError  # noqa: TRY004
     return value
@@ -164,10 +159,10 @@ _READERS: Final[Mapping[str, tuple[Callable[[object], object], str, str]]] = {
     "budget_hour": _DOLLARS,
     "budget_day": _DOLLARS,
     "budget_month": _DOLLARS,
-    "llm_judge": (_switch, "true or false", "true"),
+    "llm_judge": (_flag, "true or false", "true"),
     "exclude": (_texts, "a list of texts", '["secret-*", "/a/folder"]'),
     "document_roots": (_texts, "a list of texts", '["/a/folder"]'),
-    "private_projects": (_places, "a list of texts", '["NAME", "/a/folder"]'),
+    "private_projects": (_projects, "a list of texts", '["NAME", "/a/folder"]'),
 }
 """Parser, expected value and example of each setting."""
 

@@ -100,7 +100,7 @@ class Note(Struct, frozen=True):
 
 
 class Skipped(Struct, frozen=True):
-    """Line without content to archive, and the reason for skipping it."""
+    """Line without content for the database, and the reason for skipping it."""
 
     line: int
     reason: str

@@ -28,7 +28,7 @@ class DeletionRequest(Struct, frozen=True):
         since: First moment, inclusive.
         until: Last moment, exclusive.
         mentions: Text that must occur, ignoring case.
-        erase: Whether to remove every byte instead of only hiding the content.
+        erase: True to remove every byte, False to hide the content.
         force: Whether to include golden rules and pinned memories.
     """
 
@@ -84,7 +84,7 @@ class DeletionPreview(Struct, frozen=True):
 
     Attributes:
         token: Token that confirms exactly this extent.
-        erase: Whether every byte is removed.
+        erase: True if every byte is removed.
         sessions: Sessions from which content is deleted.
         exchanges: Number of exchanges.
         observations: Number of observations extracted from these exchanges.

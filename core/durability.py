@@ -44,15 +44,15 @@ def replacing(path: Path) -> Generator[BinaryIO]:
     Raises:
         OSError: The file cannot be written. The previous file is kept.
     """
-    beside = path.with_name(f"{path.name}.new")
+    temporary = path.with_name(f"{path.name}.new")
     try:
-        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         with os.fdopen(descriptor, "wb") as file:
             yield file
             sync(file)
-        beside.replace(path)
+        temporary.replace(path)
         sync_path(path.parent)
     except OSError:
         with suppress(OSError):
-            beside.unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
         raise

@@ -24,10 +24,10 @@
     │   ├── UnsupportedDocument
     │   └── DocumentOutsideRoots
     ├── ChangedMeanwhile        another process changed a planned item; nothing was done
-    ├── SourceUnreadable        a file could not be read; others are not affected
-    │   └── CopyDamaged         a part of a raw copy is damaged
+    ├── SourceUnreadable        a file could not be read; other files are not affected
+    │   └── CopyDamaged         some lines of a raw copy are damaged
     │       └── CopyGone        a raw copy is missing
-    ├── DocumentUnreadable      a document could not be read; others are not affected
+    ├── DocumentUnreadable      a document could not be read; other documents are not affected
     ├── MnemonicsUnusable       memory files of a project cannot be read or written
     ├── ConfigInvalid           invalid value in config.toml or the environment
     ├── StoreError              database error
@@ -45,7 +45,7 @@
     ├── ServerNotReady          a server cannot open the archive
     └── TemplateInvalid         a user's template does not render
 
-Attributes of an exception have its context; each interface words the message for its readers.
+An exception has attributes only for the details that a caller reads.
 """
 
 from collections.abc import Sequence
@@ -91,8 +91,7 @@ class QueryNotText(InvalidInput):
 class ConceptCount(InvalidInput):
     """List of concepts with fewer than two or more than five entries."""
 
-    def __init__(self, count: int) -> None:
-        self.count = count
+    def __init__(self) -> None:
         super().__init__("Query array must have 2-5 items", hint="Add or remove concepts.")
 
 
@@ -102,7 +101,6 @@ class FilterNotAllowed(InvalidInput):
     hint = "Search one concept with these filters, or several without them."
 
     def __init__(self, names: Sequence[str]) -> None:
-        self.names = tuple(names)
         super().__init__(f"{', '.join(names)}: for single-concept searches only")
 
 
@@ -122,7 +120,6 @@ class InvalidLimit(InvalidInput):
     hint = "Ask for 1 to 50 results."
 
     def __init__(self, limit: object) -> None:
-        self.limit = limit
         super().__init__(f"Invalid limit: {limit}")
 
 
@@ -130,12 +127,11 @@ class UnknownType(InvalidInput):
     """Unknown observation type."""
 
     def __init__(self, name: str, known: Sequence[str]) -> None:
-        self.name = name
         super().__init__(f"Unknown observation type: {name}", hint=f"Use one of: {', '.join(known)}.")
 
 
 class UnknownIds(InvalidInput):
-    """IDs without a stored item. Items with IDs in `gone` may have existed before."""
+    """IDs that no stored item has. The IDs in `gone` may have belonged to deleted items."""
 
     def __init__(self, ids: Sequence[str], gone: Sequence[str] = ()) -> None:
         self.ids, self.gone = tuple(ids), tuple(gone)
@@ -152,7 +148,7 @@ class TooManyIds(InvalidInput):
     hint = "Split into multiple requests if needed."
 
     def __init__(self, count: int, maximum: int) -> None:
-        self.count, self.maximum = count, maximum
+        self.count = count
         super().__init__(f"{count} IDs given, 1 to {maximum} allowed")
 
 
@@ -183,7 +179,6 @@ class InvalidMemoryType(InvalidInput):
     """Memory type that cannot be stored, or that a toolset does not support."""
 
     def __init__(self, name: str, *, hint: str) -> None:
-        self.name = name
         super().__init__(f"Invalid memory type: {name}", hint=hint)
 
 
@@ -193,7 +188,6 @@ class InvalidNamespace(InvalidInput):
     hint = "Use default, global or project:NAME; a name has letters, digits, _ and -."
 
     def __init__(self, namespace: str) -> None:
-        self.namespace = namespace
         super().__init__(f"Invalid namespace: {namespace}")
 
 
@@ -203,7 +197,6 @@ class MemoryNotFound(InvalidInput):
     hint = "Find its id, such as mem_7, with recall, or list the memories."
 
     def __init__(self, memory_id: str) -> None:
-        self.memory_id = memory_id
         super().__init__(f"Memory not found: {memory_id}")
 
 
@@ -213,7 +206,6 @@ class MemoryProtected(InvalidInput):
     hint = "Use force to change it anyway."
 
     def __init__(self, memory_id: str) -> None:
-        self.memory_id = memory_id
         super().__init__(f"Golden rule is protected: {memory_id}")
 
 
@@ -223,7 +215,6 @@ class DocumentNotFound(InvalidInput):
     hint = "Check the path; relative paths start in the folder that Palaver was started in."
 
     def __init__(self, path: Path) -> None:
-        self.path = path
         super().__init__(f"File not found: {path}")
 
 
@@ -231,7 +222,6 @@ class UnsupportedDocument(InvalidInput):
     """File of an unsupported type."""
 
     def __init__(self, path: Path, known: Sequence[str]) -> None:
-        self.path = path
         super().__init__(f"Unsupported file type: {path.suffix or path.name}", hint=f"Use {', '.join(known)}.")
 
 
@@ -241,7 +231,6 @@ class DocumentOutsideRoots(InvalidInput):
     hint = "Index it with `palaver index PATH`, or name its folder in document_roots in config.toml."
 
     def __init__(self, path: Path, *, hint: str = "") -> None:
-        self.path = path
         super().__init__(f"Path not allowed: {path}", hint=hint)
 
 
@@ -261,7 +250,7 @@ class MnemonicsUnusable(PalaverError):
     hint = "Check the permissions, and whether it is a link."
 
     def __init__(self, path: str, reason: str, *, hint: str = "") -> None:
-        self.path, self.reason = path, reason
+        self.reason = reason
         super().__init__(f"{path}: {reason}", hint=hint)
 
 
@@ -269,7 +258,6 @@ class NothingToUndo(InvalidInput):
     """Memory that has no edit to undo."""
 
     def __init__(self, memory_id: str) -> None:
-        self.memory_id = memory_id
         hint = f"It was never edited. See `palaver memories history {memory_id}`."
         super().__init__(f"Nothing to undo: {memory_id}", hint=hint)
 
@@ -292,7 +280,7 @@ class SourceUnreadable(PalaverError):
 
 
 class CopyDamaged(SourceUnreadable):
-    """Damaged part of a raw copy. The other lines can be read."""
+    """Damaged lines in a raw copy. The other lines can be read."""
 
     hint = "Read the other lines with `palaver read PATH LINES`."
 
@@ -315,10 +303,10 @@ class StoreError(PalaverError):
 
 
 class StoreMissing(StoreError):
-    """Home without an archive. If `copies` is true, raw copies exist but their database is missing."""
+    """Home without a database. If `copies` is true, the home contains raw copies."""
 
     def __init__(self, path: Path, *, copies: bool = False) -> None:
-        self.path, self.copies = path, copies
+        self.copies = copies
         if copies:
             hint = (
                 "Restore a backup of palaver.db, or run `palaver rebuild --from-archive` to parse the raw copies again."
@@ -329,15 +317,15 @@ class StoreMissing(StoreError):
 
 
 class DemoOnly(StoreMissing):
-    """The only archived data is demo data, in a separate home."""
+    """Home without a database, while a separate home contains demo data."""
 
     def __init__(self, path: Path, *, hint: str) -> None:
-        self.path, self.copies = path, False
+        self.copies = False
         PalaverError.__init__(self, f"Only demo data is archived, in {path}", hint=hint)
 
 
 class StoreReadOnly(StoreError):
-    """Read-only home during an operation that has to write. Nothing was changed."""
+    """Read-only home, although the operation has to write. Nothing was changed."""
 
     def __init__(self, path: Path, why: str = "this operation has to write") -> None:
         hint = f"Search and read still work. To allow writing, run `chmod -R u+w {path}` as its owner."
@@ -364,7 +352,6 @@ class IndexDamaged(PalaverError):
     """Index file that is missing or differs from the manifest."""
 
     def __init__(self, path: Path, reason: str) -> None:
-        self.path, self.reason = path, reason
         super().__init__(f"{path}: {reason}", hint="Run `palaver rebuild` to rebuild the index.")
 
 
@@ -374,7 +361,6 @@ class IndexUnwritable(PalaverError):
     hint = "Nothing is lost, and search still works. Free some space, then run `palaver archive`."
 
     def __init__(self, reason: str) -> None:
-        self.reason = reason
         super().__init__(f"the index could not be written: {reason}")
 
 
@@ -390,7 +376,6 @@ class ServerNotReady(PalaverError):
     """Archive that the tools of a server cannot open, because of `reason`. The next call tries again."""
 
     def __init__(self, reason: PalaverError) -> None:
-        self.reason = reason
         super().__init__("Server not initialized", hint=reason.full_message)
 
 

@@ -37,9 +37,9 @@ class Home(Struct, frozen=True):
         try:
             path = Path(named).expanduser()
         except RuntimeError:
-            raise ConfigInvalid(f"PALAVER_HOME names an unknown user: {named}", hint="Give the whole path.") from None
+            raise ConfigInvalid(f"PALAVER_HOME names an unknown user: {named}", hint="Use an absolute path.") from None
         if not path.is_absolute():
-            raise ConfigInvalid(f"PALAVER_HOME is not an absolute path: {named}", hint="Give the whole path.")
+            raise ConfigInvalid(f"PALAVER_HOME is not an absolute path: {named}", hint="Use an absolute path.")
         if path.is_file():
             raise ConfigInvalid(f"PALAVER_HOME is a file: {path}", hint="Set it to a folder you may write to.")
         return cls(path)
@@ -173,8 +173,8 @@ class Home(Struct, frozen=True):
             self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
             self.root.chmod(self.root.stat().st_mode & 0o700)
         except OSError as error:
-            reason = "there is a file of that name" if isinstance(error, FileExistsError) else error.strerror
-            done = "written to" if self.root.is_dir() else "made"
+            reason = "a file has this name" if isinstance(error, FileExistsError) else error.strerror
+            done = "written to" if self.root.is_dir() else "created"
             raise ConfigInvalid(
                 f"{self.root} cannot be {done}: {reason}", hint="Set PALAVER_HOME to a folder you may write to."
             ) from None
@@ -203,18 +203,18 @@ def _write_key(path: Path) -> None:
     import secrets  # imported here, because few commands create a key
     import tempfile
 
-    descriptor, beside = tempfile.mkstemp(dir=path.parent)
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent)
     with os.fdopen(descriptor, "wb") as file:
         file.write(secrets.token_bytes(_KEY_BYTES))
         sync(file)
     try:
         if path.exists() and path.stat().st_size != _KEY_BYTES:
             path.unlink()
-        os.link(beside, path)  # unlike a rename, it does not replace the key of another process
+        os.link(temporary, path)  # unlike a rename, it does not replace the key of another process
     except FileExistsError:
         pass
     finally:
-        Path(beside).unlink()
+        Path(temporary).unlink()
 
 
 def _data_directory() -> Path:

@@ -18,7 +18,7 @@ class Memo(dict[Key, Value]):
         super().__init__()
         self._most = most
 
-    def made(self, key: Key, make: Callable[[Key], Value]) -> Value:
+    def get_or_make(self, key: Key, make: Callable[[Key], Value]) -> Value:
         """Return the cached value for a key, or compute and cache it."""
         if key not in self:
             value = make(key)

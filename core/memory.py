@@ -290,9 +290,9 @@ def valid_namespace(namespace: str) -> str:
 
 
 def project_namespace(project: str) -> str:
-    """Return the namespace of a project from its name or folder, without a numeric suffix.
+    """Return the namespace of a project by its name or folder; `global` for an empty name.
 
-    It is `global` for an empty name.
+    Two projects of the same name get the same namespace. `ProjectTable` adds a number to distinguish them.
     """
     name = _UNFIT.sub("-", project.rstrip("/\\").replace("\\", "/").rpartition("/")[2])[: _NAME_MAX - 4].strip("-")
     return f"{PROJECT}{name}" if name else "global"

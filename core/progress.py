@@ -2,21 +2,16 @@
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from typing import Protocol
 
 Progress = Callable[[int, int], None]
 """Function called with the number of finished steps and the total number of steps."""
 
 
-class Reporter(Protocol):
-    """Function called with the name of a stage, its number of finished steps and its total number of steps."""
-
-    def __call__(self, stage: str, done: int, total: int, /) -> None:
-        """Report `done` of `total` steps of a stage."""
-        ...
+Reporter = Callable[[str, int, int], None]
+"""Function called with the name of a stage, its number of finished steps and its total number of steps."""
 
 
-def silent(*_told: object) -> None:
+def silent(*_values: object) -> None:
     """Ignore all progress reports. This function can be used as `Progress` and as `Reporter`."""
 
 

@@ -15,14 +15,14 @@ _SCP: Final = re.compile(r"(?:[^@/:]+@)?(?P<host>[^@/:]{2,}):(?P<path>.+)")
 
 
 def root_of(folder: Path) -> Path:
-    """Return the nearest parent folder with memory files or a repository, else the folder itself."""
+    """Return the folder or its nearest parent that contains memory files or a repository, or else the folder."""
     here = Path(WORKTREE.sub("", str(folder))) if not folder.exists() else folder
     here = here.resolve()
-    return next((each for each in (here, *here.parents) if _marked(each)), here)
+    return next((each for each in (here, *here.parents) if _is_root(each)), here)
 
 
 def identity_of(root: Path) -> str:
-    """Return the identity of a project: its git remote as `host/path`, or the path of its repository without a remote.
+    """Return the identity of a project: its git remote as `host/path`, or else the path of its repository or folder.
 
     All worktrees and all clones of one remote are one project. The remote is read from the git configuration of the
     folder. `git clone` writes this file locally and no commit can change it, so a repository cannot choose its
@@ -40,7 +40,7 @@ def main_worktree(root: Path) -> Path:
     return git.parent if git is not None and git.name == ".git" else root
 
 
-def _marked(folder: Path) -> bool:
+def _is_root(folder: Path) -> bool:
     return (folder / MNEMONICS).is_dir() or (folder / ".git").exists()
 
 
@@ -67,10 +67,10 @@ def _remote(git: Path) -> str:
     except Error:
         return ""
     urls = {name: config[name].get("url") or "" for name in config.sections() if name.startswith('remote "')}
-    return _plain(urls.get('remote "origin"') or next(filter(None, urls.values()), ""), git.parent)
+    return _normalized(urls.get('remote "origin"') or next(filter(None, urls.values()), ""), git.parent)
 
 
-def _plain(url: str, root: Path) -> str:
+def _normalized(url: str, root: Path) -> str:
     try:
         parts = urlsplit(url)
         host, path = parts.hostname or "", parts.path

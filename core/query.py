@@ -50,7 +50,7 @@ class Grouping(StrEnum):
 
 
 class Filters(Struct, frozen=True):
-    """Conditions for hits. A hit must satisfy every filter, by any of the filter's values.
+    """Conditions for hits. A hit must match at least one value of each filter.
 
     Attributes:
         after: First instant, inclusive. `before` is the end, exclusive.
@@ -116,7 +116,7 @@ class Query(Struct, frozen=True):
 
     Attributes:
         concepts: One query, or two to five concepts that must all match. Empty to list the newest entries.
-        weak: Whether to include hits below the relevance threshold.
+        weak: True to include hits below the relevance threshold.
         cursor: `Results.cursor` of the previous page.
     """
 
@@ -194,7 +194,7 @@ def _concepts(query: object) -> tuple[str, ...]:
     elif isinstance(query, list | tuple) and all(isinstance(concept, str) for concept in cast("list[object]", query)):
         wanted = list(cast("list[str]", query))
         if not 2 <= len(wanted) <= 5:
-            raise ConceptCount(len(wanted))
+            raise ConceptCount
     else:
         raise QueryNotText
     wanted = [concept.strip() for concept in wanted]

@@ -48,7 +48,7 @@ class Compression(Struct):
 
 
 class VerifiedCopies(Struct):
-    """Number of verified raw copies, with the repaired and the unrepaired damaged copies."""
+    """Number of verified raw copies, of repaired copies, and of damaged copies that could not be repaired."""
 
     checked: int = 0
     repaired: int = 0
@@ -195,8 +195,8 @@ class SessionSecrets(Struct, frozen=True):
 class Secrets(Struct, frozen=True):
     """Redacted secrets of the whole archive.
 
-    `kinds` counts different secrets and occurrences. `outdated` raw copies were parsed with older rules. `memories` has
-    the number of occurrences for each memory ID.
+    `kinds` counts different secrets and occurrences. `outdated` raw copies were parsed with older rules. `memories`
+    maps each memory ID to the number of occurrences by kind.
     """
 
     version: str

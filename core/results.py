@@ -13,7 +13,7 @@ BUDGET = 10_000
 
 
 class ScorePart(NamedTuple):
-    """Part of a score: the measured `value` and the `points` it adds to the score."""
+    """Component of a score: the measured `value`, and the `points` that it adds to the score."""
 
     name: str
     value: float
@@ -106,7 +106,7 @@ class ToolOutputMatches(Struct, frozen=True):
 
     Attributes:
         unread: Number of raw copies that were not searched within the time limit.
-        searched: Whether the archive was searched.
+        searched: True if the archive was searched.
     """
 
     lines: tuple[ToolOutputLine, ...] = ()
@@ -115,12 +115,13 @@ class ToolOutputMatches(Struct, frozen=True):
 
 
 class ZeroResultExplanation(Struct, frozen=True):
-    """Reasons for an empty result, and changes of the query that return hits.
+    """Reasons for an empty result, and changes to the query that would produce hits.
 
     Attributes:
         weak: Nearest hits, which are below the relevance threshold or do not contain the quoted phrases.
         without: Number of hits without each filter.
-        earlier: Instant of the nearest hit before the date range. `later` is the instant after the range.
+        earlier: Instant of the nearest hit before the date range.
+        later: Instant of the nearest hit after the date range.
         similar: Similar known words for unknown words of the query.
         unknown: Filter values that no entry has.
         phrases: Quoted phrases without a match under the filters.
@@ -197,7 +198,7 @@ class Detail(Struct, frozen=True):
         tokens: Token cost of layer 3 for the evidence.
         also_in: IDs of other sessions with the same exchange.
         confirmed: Number of later exchanges that repeated the observation, the last at `confirmed_at`.
-        left_out: Number of parts left out because of the token limit.
+        left_out: Number of facts, quotes, sentences and names left out because of the token limit.
     """
 
     id: str
@@ -250,5 +251,5 @@ class TranscriptExcerpt(Struct, frozen=True):
     also_in: tuple[str, ...] = ()
 
     def shown(self, span: Span) -> tuple[int, int]:
-        """Return the first and last line of an exchange that this excerpt includes."""
+        """Return the first and last line of the span that this excerpt includes."""
         return max(span.start_line, self.start_line), min(span.end_line, self.end_line)

@@ -29,7 +29,8 @@ class Spent(Struct, frozen=True):
 class Estimate(Struct, frozen=True):
     """Estimated cost of sending `exchanges`: `cost` for single calls, `batch` for batches.
 
-    `skipped` exchanges have too little text. `private` exchanges belong to projects that are never sent.
+    `skipped` exchanges have too little text. `private` exchanges belong to projects that are never sent. `priced` names
+    the source of the prices.
     """
 
     model: str
@@ -77,10 +78,10 @@ class DeadLetter(Struct, frozen=True):
 
 
 class ReadingCosts(Struct, frozen=True):
-    """Estimated tokens for reading the last `exchanges` that have observations.
+    """Estimated tokens for reading the newest `exchanges` with observations in three forms.
 
-    The exchanges are read as observations in layer 2, as prompts and answers only, or as full transcripts with
-    thinking, calls and shortened results.
+    The forms are observations in layer 2, dialogues of prompts and answers, and transcripts with thinking, calls and
+    shortened results.
     """
 
     exchanges: int = 0

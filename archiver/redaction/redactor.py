@@ -89,7 +89,7 @@ class Redactor:
 
     def redact_name(self, text: str) -> str:
         """Return the redacted form of a short text that occurs often."""
-        return self._names.made(text, lambda name: self.redact(name).text)
+        return self._names.get_or_make(text, lambda name: self.redact(name).text)
 
     def is_plain(self, text: str) -> bool:
         """Return whether the text certainly contains no secret and no private span.
@@ -113,7 +113,7 @@ class Redactor:
         return b"".join([*pieces, data[done:]])
 
     def _finding(self, kind: str, secret: bytes) -> FoundSecret:
-        return self._tags.made((kind, secret), lambda found: FoundSecret(_kind(*found), self._tag(found[1])))
+        return self._tags.get_or_make((kind, secret), lambda found: FoundSecret(_kind(*found), self._tag(found[1])))
 
     def _tag(self, secret: bytes) -> str:
         return hmac.digest(self._key, secret, "sha256").hex()[:6]

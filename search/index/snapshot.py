@@ -187,14 +187,14 @@ class Snapshot:
             found = self._vectors.sieved(vector, limit, share, partial(self.passing, filters), voices)
             if found is not None:
                 return found
-        return self._vectors.nearest(vector, limit, self._flagged.made(filters, self._flags), voices)
+        return self._vectors.nearest(vector, limit, self._flagged.get_or_make(filters, self._flags), voices)
 
     def near(self, vector: Array, filters: Filters, limit: int) -> VectorMatches:
         """Return vectors by similarity. Vectors in the tail are not filtered.
 
         The caller must check the filters. This method does not read text, so it is fast after each change.
         """
-        published = self._flagged_published.made(filters, self._published_flags)
+        published = self._flagged_published.get_or_make(filters, self._published_flags)
         flags = _lengthened(published, max(self._hidden, default=0))
         flags[list(self._hidden)] = True
         return self._vectors.nearest(vector, limit, flags)
@@ -239,7 +239,7 @@ class Snapshot:
 
     def share(self, filters: Filters) -> float:
         """Return the approximate share of published entries that satisfy the filters, 0 to 1. The tail is ignored."""
-        return self._shares.made(filters, self._share)
+        return self._shares.get_or_make(filters, self._share)
 
     def is_narrow(self, filters: Filters) -> bool:
         """Return whether few enough entries satisfy the filters to rank all of them."""
@@ -250,12 +250,15 @@ class Snapshot:
             return 0.0
         share, keys = self._text.share(filters, max(_LISTED, len(self._text) // _OF_ALL))
         if keys is not None:
-            self._flagged_published.made(filters, lambda _: _flags_of(keys))
+            self._flagged_published.get_or_make(filters, lambda _: _flags_of(keys))
         return share
 
     def _flags(self, filters: Filters) -> Flags:
         """Return a flag per key: whether the item satisfies the filters."""
-        published, tail = self._flagged_published.made(filters, self._published_flags), self._read_tail().keys(filters)
+        published, tail = (
+            self._flagged_published.get_or_make(filters, self._published_flags),
+            self._read_tail().keys(filters),
+        )
         flags = _lengthened(published, max(tail.max(initial=0), *self._hidden, 0))
         flags[list(self._hidden)] = False
         flags[tail] = True

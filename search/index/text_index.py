@@ -152,7 +152,7 @@ class TextIndex:
 
     def entries_with(self, term: str) -> int:
         """Return the number of entries with a term. Includes deleted entries until they are merged."""
-        return self._counted.made(term, partial(self._searcher.doc_freq, BODY))
+        return self._counted.get_or_make(term, partial(self._searcher.doc_freq, BODY))
 
     def holds(self, phrase: str) -> bool:
         """Return whether any entry contains this phrase."""

@@ -59,7 +59,7 @@ def stems(text: str) -> list[str]:
 
 def terms(text: str) -> tuple[str, ...]:
     """Return the distinct terms of a query or word."""
-    return _TERMS.made(text, _terms) if len(text) <= _SHORT else _terms(text)
+    return _TERMS.get_or_make(text, _terms) if len(text) <= _SHORT else _terms(text)
 
 
 def _terms(text: str) -> tuple[str, ...]:

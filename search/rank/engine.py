@@ -321,7 +321,7 @@ class Engine:
 
     def _embedding(self, text: str) -> TextEmbeddings:
         """Return the embeddings of a query; raises `ModelUnavailable`."""
-        return self._embeddings.made((self._model().name, text), lambda key: self._model().read([key[1]]))
+        return self._embeddings.get_or_make((self._model().name, text), lambda key: self._model().read([key[1]]))
 
     def _model(self) -> Embedder:
         """Return the model of the index, which may differ from the model for new vectors."""

@@ -44,7 +44,7 @@ class ExactPhrases:
 
     def resolve(self, query: AnalyzedQuery) -> AnalyzedQuery:
         """Return the query with its phrases classified as exact, inexact or relaxed. Filters have no effect."""
-        return self._resolved.made((query, self._snapshot.seq), self._resolve)
+        return self._resolved.get_or_make((query, self._snapshot.seq), self._resolve)
 
     def _resolve(self, key: tuple[AnalyzedQuery, int]) -> AnalyzedQuery:
         query, _ = key
@@ -71,7 +71,7 @@ class ExactPhrases:
         if not query.exact:
             return self._snapshot.text(query, filters, limit, among)
         key = _Key(query.exact, filters.roles, query.in_sentence, self._snapshot.seq)
-        compared, depth = self._compared.made(key, _Compared), min(max(limit, _FIRST), _MOST)
+        compared, depth = self._compared.get_or_make(key, _Compared), min(max(limit, _FIRST), _MOST)
         while True:
             found = self._snapshot.text(query, filters, depth, among)
             compared.add(self._store, found.key.tolist())

@@ -64,7 +64,6 @@ def test_new_file_is_synced_before_replacement(tmp_path: Path, monkeypatch: pyte
     ("text", "message"),
     [
         ("modle = 'x'", "unknown setting modle"),
-        ("mask_archive = true", "mask_archive is no longer supported"),
         ("model = 3", "model is not text"),
         ("model = ", "config.toml: "),
     ],

@@ -12,7 +12,7 @@ from palaver.core.errors import InvalidInput, PalaverError, SourceUnreadable, St
 LEAVES: list[PalaverError] = [
     errors.QueryTooShort(),
     errors.QueryNotText(),
-    errors.ConceptCount(6),
+    errors.ConceptCount(),
     errors.FilterNotAllowed(["types", "files"]),
     errors.InvalidDate("x"),
     errors.InvalidLimit(0),
@@ -94,7 +94,7 @@ def test_errors_have_attributes() -> None:
         "Open it.",
         "/a: permission denied",
     )
-    assert (errors.UnknownIds(["a", "b"]).ids, errors.FilterNotAllowed(["types"]).names) == (("a", "b"), ("types",))
+    assert errors.UnknownIds(["a", "b"]).ids == ("a", "b")
 
 
 def test_copies_without_a_database_have_their_own_message() -> None:

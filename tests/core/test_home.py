@@ -86,7 +86,7 @@ def test_home_that_cannot_be_created_is_a_config_error(tmp_path: Path) -> None:
     """A file at the path of the folder raises `ConfigInvalid`."""
     (tmp_path / "file").write_text("")
     for root in (tmp_path / "file", tmp_path / "file" / "below"):
-        with pytest.raises(ConfigInvalid, match="cannot be made"):
+        with pytest.raises(ConfigInvalid, match="cannot be created"):
             Home(root).make()
 
 

@@ -18,7 +18,7 @@ def test_value_is_computed_once() -> None:
     memo = Memo[str, str](most=2)
 
     assert memo.get("a") is None
-    assert [memo.made("a", make), memo.made("a", make), memo.get("a")] == ["A", "A", "A"]
+    assert [memo.get_or_make("a", make), memo.get_or_make("a", make), memo.get("a")] == ["A", "A", "A"]
     assert made == ["a"]
 
 
@@ -27,15 +27,15 @@ def test_cache_is_correct_and_bounded(asked: list[int], most: int) -> None:
     """Each returned value is correct, and the cache never exceeds its maximum size."""
     memo = Memo[int, int](most)
     for number in asked:
-        assert memo.made(number, lambda number: number * number) == number * number
+        assert memo.get_or_make(number, lambda number: number * number) == number * number
         assert 0 < len(memo) <= most
 
 
 def test_failed_computation_is_not_cached() -> None:
     """A failed computation raises its error and does not change the cached values."""
     memo = Memo[int, float](most=1)
-    assert memo.made(4, lambda number: 1 / number) == 0.25
+    assert memo.get_or_make(4, lambda number: 1 / number) == 0.25
 
     with pytest.raises(ZeroDivisionError):
-        memo.made(0, lambda number: 1 / number)
+        memo.get_or_make(0, lambda number: 1 / number)
     assert memo == {4: 0.25}

@@ -43,7 +43,7 @@ def test_unknown_type_lists_the_known_types(name: str) -> None:
     """The error contains the unknown type and all known types."""
     with pytest.raises(UnknownType) as refused:
         ObservationType.parse(name)
-    assert refused.value.name == name
+    assert str(refused.value) == f"Unknown observation type: {name}"
     assert all(kind in refused.value.hint for kind in ObservationType)
 
 

@@ -31,7 +31,7 @@ def test_two_to_five_concepts_are_allowed() -> None:
     for count in (0, 1, 6):
         with pytest.raises(ConceptCount, match="Query array must have 2-5 items") as refused:
             Query.parse(["ab"] * count)
-        assert (refused.value.count, refused.value.hint) == (count, "Add or remove concepts.")
+        assert refused.value.hint == "Add or remove concepts."
 
 
 @pytest.mark.parametrize("query", ["", "a", "  a  ", "\n", ["ab", "c"], ["ab", ""]])
@@ -54,7 +54,7 @@ def test_limit_is_a_number_from_1_to_50(limit: object) -> None:
     """Other limits raise an error that contains the given value."""
     with pytest.raises(InvalidLimit) as refused:
         Query.parse("ab", limit=limit)
-    assert refused.value.limit == limit
+    assert str(refused.value) == f"Invalid limit: {limit}"
 
 
 def test_smallest_and_largest_limits_are_allowed() -> None:
@@ -100,7 +100,7 @@ def test_some_filters_need_a_single_concept() -> None:
     """For several concepts, the error contains exactly the filters that are not allowed."""
     with pytest.raises(FilterNotAllowed) as refused:
         Query.parse(["ab", "cd"], types=["test"], files=["f"])
-    assert refused.value.names == ("types", "files")
+    assert str(refused.value).startswith("types, files: ")
 
     several = Query.parse(["ab", "cd"], projects=["p"], after="2026-01-01")
     assert several.filters.projects == ("p",)

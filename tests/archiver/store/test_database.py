@@ -23,7 +23,7 @@ def test_opening_never_creates_an_archive(path: Path) -> None:
     with pytest.raises(StoreMissing, match="no archive at") as missing:
         Store.open(path)
 
-    assert missing.value.path == path.parent
+    assert str(path.parent) in str(missing.value)
     assert "palaver up" in missing.value.hint
     assert not path.exists()
 

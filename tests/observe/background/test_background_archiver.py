@@ -271,7 +271,7 @@ def test_an_unwritable_home_is_retried(projects: Path, place: Home, monkeypatch:
     monkeypatch.setenv("PALAVER_HOME", str(below.root))
     with watching() as archiver:
         row = told(archiver, "failed")
-        assert f"{below.root} cannot be made" in row["problem"]
+        assert f"{below.root} cannot be created" in row["problem"]
         assert row["again_in"] >= 1
         place.root.unlink()
         told(archiver, "ingested")
