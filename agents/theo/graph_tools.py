@@ -51,7 +51,7 @@ def memory_edge_forget(
         case (False, False, True, True):
             assert source_id is not None
             assert target_id is not None
-            deleted = graph.forget_edges_between(source_id, target_id, only)
+            deleted = graph.forget_edges_of(source_id, "outgoing", only, target_id)
         case _:
             raise InvalidInput(
                 "Give edge_id, or memory_id, or source_id and target_id",
@@ -84,7 +84,7 @@ def memory_inspect_graph(
     )
     if output_format == "mermaid":
         return flat_reply({"origin_id": around.origin, "mermaid": around.mermaid(), "stats": _stats(around)})
-    return flat_reply(_drawn(around, scored=include_scores))
+    return flat_reply(_as_json(around, scored=include_scores))
 
 
 def memory_backfill_edges(
@@ -116,7 +116,7 @@ def memory_backfill_edges(
     )
 
 
-def _drawn(around: MemoryNeighborhood, *, scored: bool) -> dict[str, Any]:
+def _as_json(around: MemoryNeighborhood, *, scored: bool) -> dict[str, Any]:
     nodes = [
         {"id": node.id, "content": clean(node.content), "memory_type": node.type, "depth": node.depth}
         | ({"relevance": node.relevance} if scored else {})

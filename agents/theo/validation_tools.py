@@ -87,7 +87,7 @@ def memory_detect_contradictions(
 ) -> ToolReply:
     """Find memories of the same namespace that contradict this one. `judged_by` names the judge."""
     contradictions = theo.core.contradictions
-    found = contradictions.detect(memory_id, min_similarity=similarity_threshold, draw=create_edges)
+    found = contradictions.detect(memory_id, min_similarity=similarity_threshold, link=create_edges)
     rows = [
         {
             "memory_id": each.comparison.stored.id,
@@ -109,7 +109,7 @@ def memory_check_supersedes(
 ) -> ToolReply:
     """Check whether this memory, after two successes, supersedes an older one that failed; create_edge applies it."""
     contradictions = theo.core.contradictions
-    found = contradictions.overtake(memory_id, draw=create_edge)
+    found = contradictions.supersede_by_outcomes(memory_id, link=create_edge)
     judgement = None if found is None else found.comparison.judgement
     return success_reply(
         {

@@ -21,12 +21,12 @@ AUXILIARIES = frozenset(
     """is are was were be been am do does did has have had will would shall should must may might can could""".split()
 )
 
-LIGHT = frozenset(
+LIGHT_VERBS = frozenset(
     """use work run need require keep get go goe make want wish like prefer put let hold store call start happen
     write find take give help provide support allow always usually often please time everyth everi build made done
     come serve own lead name handl generat return host log built kept held written stored called based""".split()
 )
-"""Stems of verbs that do not identify the subject of a statement."""
+"""Stems of light verbs and of other words that do not identify the subject of a statement."""
 
 GENERIC = frozenset("use work run go goe happen".split())
 """Stems of verbs that a change verb can replace for the same subject: `we use A`, `we switched to B`."""
@@ -78,10 +78,10 @@ _TEENS = "ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen
 _TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
 NUMBERS = (
     {word: str(number) for number, word in enumerate((*_ONES, *_TEENS))}
-    | {word: str(20 + 10 * place) for place, word in enumerate(_TENS)}
+    | {word: str(number) for number, word in zip(range(20, 100, 10), _TENS, strict=True)}
     | {
-        f"{ten}-{one}": str(20 + 10 * place + digit)
-        for place, ten in enumerate(_TENS)
+        f"{ten}-{one}": str(number + digit)
+        for number, ten in zip(range(20, 100, 10), _TENS, strict=True)
         for digit, one in enumerate(_ONES[1:], 1)
     }
     | {"once": "1", "twice": "2", "dozen": "12", "hundred": "100", "thousand": "1000"}
@@ -166,7 +166,7 @@ ALTERNATIVES = (
     "http https",
     "debug info warning error critical",
 )
-"""Rows of alternatives. Two words of a row conflict if the statements agree in everything else."""
+"""Groups of alternatives. Two words of a group conflict if the statements agree in everything else."""
 
 CATEGORIES = frozenset(
     "databas data store languag framework broker queue format licens system shell cloud provid editor tool".split()

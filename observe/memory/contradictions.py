@@ -18,7 +18,7 @@ COMPARED = 5
 """Number of most similar memories that a new memory is compared with."""
 RELATED_FROM, JUDGED_FROM = 0.6, 0.35
 """Minimum cosine of related memories, and of memories that are judged. A paraphrase can have a low cosine."""
-_DETECT_COMPARED, _OVERTAKE_COMPARED = 20, 10
+_DETECT_COMPARED, _OUTCOME_COMPARED = 20, 10
 _SUCCESSES_NEEDED = 2
 """Number of successes that a memory needs before it can supersede another by its outcomes."""
 
@@ -39,7 +39,7 @@ class Comparison(Struct, frozen=True):
         if verdict is Verdict.CONTRADICTS:
             return Edge(key, other, Relation.CONTRADICTS, 1.0, self.reason, inferred=True)
         if self.similarity >= RELATED_FROM:
-            return Edge(key, other, Relation.RELATES_TO, round(self.similarity, 4), "near", inferred=True)
+            return Edge(key, other, Relation.RELATES_TO, round(self.similarity, 4), "similar", inferred=True)
         return None
 
     @property
@@ -57,7 +57,7 @@ class DetectedConflict(Struct, frozen=True):
 
 
 class Contradictions:
-    """Comparison of memories with others of their namespace. `judge` decides whether two memories contradict."""
+    """Comparison of memories with others of their namespace. `judge` is the name of the judge of contradictions."""
 
     def __init__(self, store: Store, finder: MemoryFinder, judge: Judge, clock: Callable[[], Milliseconds]) -> None:
         self._store, self._finder, self._clock = store, finder, clock
@@ -88,11 +88,11 @@ class Contradictions:
         ]
 
     def detect(
-        self, memory_id: str, *, min_similarity: float = JUDGED_FROM, draw: bool = True
+        self, memory_id: str, *, min_similarity: float = JUDGED_FROM, link: bool = True
     ) -> list[DetectedConflict]:
-        """Return the conflicts of a memory with its most similar memories, best first; with `draw`, link them.
+        """Return the conflicts of a memory with its most similar memories, best first; with `link`, add their edges.
 
-        The result includes a linked conflict even below `min_similarity`.
+        Conflicts that are already linked are included even below `min_similarity`.
 
         Raises:
             MemoryNotFound: The memory does not exist.
@@ -110,23 +110,23 @@ class Contradictions:
                 edge = known.get(each.stored.key)
                 if not each.judgement.conflict or (each.similarity < min_similarity and edge is None):
                     continue
-                new = edge is None and draw
+                new = edge is None and link
                 if new:
-                    drawn = Edge(stored.key, each.stored.key, Relation.CONTRADICTS, 1.0, each.reason, inferred=True)
-                    edge = self._store.memory_edges.put(drawn)
+                    added = Edge(stored.key, each.stored.key, Relation.CONTRADICTS, 1.0, each.reason, inferred=True)
+                    edge = self._store.memory_edges.put(added)
                 found.append(DetectedConflict(each, edge, new))
         return found
 
     def update(self, stored: StoredMemory) -> None:
-        """Judge an edited memory again and replace its contradictions that this judge found before."""
-        mine = _judged_by(self.judge)
+        """Judge an edited memory again, and replace the contradictions that this judge found earlier."""
+        suffix = _judged_by(self.judge)
         with self._store.transaction():
             edges = [edge for edge in edges_at(self._store, [stored.key]) if edge.disagrees and edge.inferred]
-            self._store.memory_edges.delete([edge.id for edge in edges if edge.reason.endswith(mine)])
+            self._store.memory_edges.delete([edge.id for edge in edges if edge.reason.endswith(suffix)])
         self.detect(stored.id)
 
-    def overtake(self, memory_id: str, *, draw: bool = True) -> DetectedConflict | None:
-        """Return the first memory that this memory supersedes by its outcomes; with `draw`, supersede it.
+    def supersede_by_outcomes(self, memory_id: str, *, link: bool = True) -> DetectedConflict | None:
+        """Return the first memory that this memory can supersede because of its outcomes; with `link`, supersede it.
 
         This memory needs two successes. The other memory must be older, have a lower confidence and more failures, and
         contradict or repeat this memory.
@@ -137,11 +137,11 @@ class Contradictions:
         stored = find_memory(self._store, memory_id)
         if stored.stats.successes < _SUCCESSES_NEEDED or stored.state is not MemoryState.ACTIVE:
             return None
-        for each in self.compare(stored.memory, stored=stored, limit=_OVERTAKE_COMPARED):
-            agrees = not each.judgement.conflict and each.judgement.verdict is not Verdict.SAME
-            if agrees or each.stored.protected or not _is_worse(each.stored, stored):
+        for each in self.compare(stored.memory, stored=stored, limit=_OUTCOME_COMPARED):
+            compatible = not each.judgement.conflict and each.judgement.verdict is not Verdict.SAME
+            if compatible or each.stored.protected or not _is_worse(each.stored, stored):
                 continue
-            if not draw:
+            if not link:
                 return DetectedConflict(each, None, new=False)
             edge = Edge(stored.key, each.stored.key, Relation.SUPERSEDES, 1.0, each.reason, inferred=True)
             with self._store.transaction():

@@ -51,7 +51,7 @@ class ConfidenceChange(Struct, frozen=True):
 
 
 class ValidationHistory(Struct, frozen=True):
-    """Applications and outcomes, newest first, and their total counts. `success_rate` is None without outcomes."""
+    """Applications and outcomes, newest first, and their total counts."""
 
     events: tuple[MemoryEvent, ...]
     applications: int
@@ -60,13 +60,13 @@ class ValidationHistory(Struct, frozen=True):
 
     @property
     def success_rate(self) -> float | None:
-        """Share of successes among the outcomes."""
+        """Share of successes among the outcomes; None without outcomes."""
         outcomes = self.successes + self.failures
         return self.successes / outcomes if outcomes else None
 
 
 class Feedback:
-    """Recorder of applications and outcomes of memories. Each method uses one transaction."""
+    """Recorder of applications and outcomes of memories. Each change is one transaction."""
 
     def __init__(self, store: Store, redactor: MemoryRedactor, clock: Callable[[], Milliseconds]) -> None:
         self._store, self._redactor, self._clock = store, redactor, clock
@@ -111,7 +111,7 @@ class Feedback:
             InvalidInput: The memory is not proven.
         """
         with self._store.transaction():
-            stored = self._proven(memory_id)
+            stored = self._find_proven(memory_id)
             after = _promoted(stored)
             self._write(stored, after, self._clock(), "approved by the user")
         return after
@@ -119,7 +119,7 @@ class Feedback:
     def decline(self, memory_id: str) -> StoredMemory:
         """Decline a proven memory, so that it is never proposed as a golden rule again; raises like `approve`."""
         with self._store.transaction():
-            stored = self._proven(memory_id)
+            stored = self._find_proven(memory_id)
             event = MemoryEvent(stored.key, EventKind.DECLINED, self._clock(), "as a golden rule")
             self._store.memory_events.add(event)
         return stored
@@ -146,10 +146,10 @@ class Feedback:
         return due
 
     def _is_confirmed(self, stored: StoredMemory) -> bool:
-        is_users = stored.memory.origin is Origin.HUMAN
-        return is_users and self._store.memory_events.successful_sessions(stored.key) >= SESSIONS
+        from_user = stored.memory.origin is Origin.HUMAN
+        return from_user and self._store.memory_events.successful_sessions(stored.key) >= SESSIONS
 
-    def _proven(self, memory_id: str) -> StoredMemory:
+    def _find_proven(self, memory_id: str) -> StoredMemory:
         stored = find_memory(self._store, memory_id)
         if not is_proven(stored):
             raise InvalidInput(f"{memory_id} is not waiting for a review", hint="Run `palaver memories review`.")
@@ -174,14 +174,14 @@ def after_success(stored: StoredMemory) -> StoredMemory:
     """Return the memory with one more success."""
     stats = stored.stats
     cap = UNTRUSTED_CAP if stored.memory.origin.trust is Trust.LOW else 1.0
-    confidence = max(stats.confidence, min(cap, _changed(stats.confidence, SUCCESS)))
+    confidence = max(stats.confidence, min(cap, _adjusted(stats.confidence, SUCCESS)))
     return replace(stored, stats=replace(stats, confidence=confidence, successes=stats.successes + 1, strikes=0))
 
 
 def after_failure(stored: StoredMemory) -> StoredMemory:
     """Return the memory with one more failure. A golden rule with too many failures regains its former type."""
     stats = stored.stats
-    failed = replace(stats, confidence=_changed(stats.confidence, FAILURE), failures=stats.failures + 1)
+    failed = replace(stats, confidence=_adjusted(stats.confidence, FAILURE), failures=stats.failures + 1)
     if stored.memory.type != GOLDEN_RULE:
         return replace(stored, stats=failed)
     if stats.strikes + 1 < STRIKES:
@@ -200,7 +200,7 @@ def decayed(stored: StoredMemory, used: Milliseconds, at: Milliseconds) -> Store
     steps, confidence = (at - since) // IDLE, stored.stats.confidence
     if steps < 1 or confidence <= DECAY_FLOOR or stored.protected or stored.memory.pinned:
         return stored
-    lower = max(DECAY_FLOOR, _changed(confidence, UNUSED * steps))
+    lower = max(DECAY_FLOOR, _adjusted(confidence, UNUSED * steps))
     return replace(stored, stats=replace(stored.stats, confidence=lower), decayed=since + steps * IDLE)
 
 
@@ -210,6 +210,6 @@ def _promoted(stored: StoredMemory) -> StoredMemory:
     return replace(stored, memory=replace(stored.memory, type=GOLDEN_RULE), stats=stats)
 
 
-def _changed(confidence: float, change: float) -> float:
+def _adjusted(confidence: float, change: float) -> float:
     # Round, because six successes must reach 0.9, but the sum of floats is 0.8999….
     return round(min(1.0, max(0.0, confidence + change)), 4)

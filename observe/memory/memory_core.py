@@ -90,7 +90,7 @@ class MemoryCore(Closing):
             generations: The search index.
             embedder: The embedding model.
             redactor: Removes secrets from all stored text.
-            judge: Decides whether two memories contradict; None selects the rules.
+            judge: Judge of contradictions; None selects the rules.
             clock: Returns the present time.
         """
         finder, redaction = MemoryFinder(store, generations, embedder), MemoryRedactor(redactor)
@@ -111,7 +111,7 @@ class MemoryCore(Closing):
 
     @classmethod
     def open(cls, home: Home, model: str | None = None, make_judge: JudgeFactory | None = None) -> Self:
-        """Open the memories of this home, and create its archive if missing; close them at the end of the context."""
+        """Open the memories of this home as a context manager, and create its archive if it is missing."""
         home.prepare()
         with ExitStack() as resources:
             store = resources.enter_context(Store.create(home.database))
@@ -132,7 +132,7 @@ class MemoryCore(Closing):
         return find_memory(self.store, memory_id, forgotten=forgotten)
 
     def at_path(self, path: str) -> StoredMemory | None:
-        """Return the active memory of this file, or None if no active memory has it."""
+        """Return the active memory of this file, or None if there is none."""
         key = self.store.memories.at_path(path)
         return self.store.memories.load([key])[key] if key is not None else None
 
@@ -147,7 +147,10 @@ class MemoryCore(Closing):
     ) -> list[StoredMemory]:
         """Return at most `limit` memories (maximum 1,000) that satisfy the filter, by default only valid memories."""
         if limit < 1 or offset < 0:
-            raise InvalidInput(f"Invalid limit or offset: {limit}, {offset}", hint="Ask for 1 or more, from 0 on.")
+            raise InvalidInput(
+                f"Invalid limit or offset: {limit}, {offset}",
+                hint="Give a limit of 1 or more and an offset of 0 or more.",
+            )
         return self.store.memories.select(
             self._valid(wanted), order, descending=descending, limit=min(limit, LIST_MAX), offset=offset
         )
@@ -166,5 +169,5 @@ class MemoryCore(Closing):
 
     def _valid(self, wanted: MemoryFilter | None) -> MemoryFilter:
         wanted = wanted or MemoryFilter()
-        every = wanted.valid_at is not None or wanted.states != STORED
-        return wanted if every else replace(wanted, valid_at=self._clock())
+        explicit = wanted.valid_at is not None or wanted.states != STORED
+        return wanted if explicit else replace(wanted, valid_at=self._clock())

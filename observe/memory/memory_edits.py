@@ -68,7 +68,7 @@ class MemoryEditor:
             MemoryNotFound: The memory does not exist.
             MemoryProtected: Someone other than the user edits the content, type or expiry of a protected memory without
                 `force`.
-            InvalidInput: The same memory is already stored.
+            InvalidInput: Another memory with the same content or file is stored.
         """
         first, revision = find_memory(self._store, memory_id), self._redactor.revision(revision)
         changed = revision.applied_to(first)
@@ -98,7 +98,7 @@ class MemoryEditor:
             MemoryNotFound: One of the memories does not exist, and no memory was forgotten.
         """
         with self._store.transaction():
-            found = {stored.key: stored for stored in map(self._any, memory_ids)}.values()
+            found = {stored.key: stored for stored in map(self._find, memory_ids)}.values()
             current = [stored for stored in found if stored.state is not MemoryState.ARCHIVED]
             protected = [stored for stored in current if stored.protected and not force]
             forgotten = [
@@ -115,28 +115,28 @@ class MemoryEditor:
 
         Raises:
             MemoryNotFound: The memory does not exist.
-            InvalidInput: The same memory is already stored.
+            InvalidInput: Another memory with the same content or file is stored.
         """
         with self._store.transaction():
-            return self._restore(self._any(memory_id))
+            return self._restore(self._find(memory_id))
 
     def undo(self, memory_ids: Sequence[str]) -> list[UndoneChange]:
         """Undo the last edit of each memory, or restore it if it is forgotten. On an error, no memory changes.
 
-        A repeated call undoes the previous edit.
+        Each further call undoes the edit before it.
 
         Raises:
             MemoryNotFound: One of the memories does not exist.
-            NothingToUndo: One of the memories was never edited.
+            NothingToUndo: One of the memories has no edit to undo.
         """
         with self._store.transaction():
-            before = list({stored.key: stored for stored in map(self._any, memory_ids)}.values())
+            before = list({stored.key: stored for stored in map(self._find, memory_ids)}.values())
             undone = list(map(self._undo, before))
         for stored, after in zip(before, undone, strict=True):
             self._judge_again(stored, after.stored)
         return undone
 
-    def _any(self, memory_id: str) -> StoredMemory:
+    def _find(self, memory_id: str) -> StoredMemory:
         return find_memory(self._store, memory_id, forgotten=True)
 
     def _restore(self, stored: StoredMemory) -> StoredMemory:
@@ -162,7 +162,7 @@ class MemoryEditor:
         return UndoneChange(after, event)
 
     def _undo_edit(self, stored: StoredMemory) -> StoredMemory:
-        """Restore the memory to its state before the newest edit that is not undone yet."""
+        """Restore the memory to its state before the newest edit that was not undone."""
         undone, after = 0, stored.memory
         for event in self._store.memory_events.of(stored.key, [EventKind.EDITED]):
             # The memory may have become a golden rule, so undo keeps its type and skips edits of the type alone.

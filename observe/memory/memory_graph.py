@@ -77,7 +77,8 @@ class ExpandedMemory(Struct, frozen=True):
 class GraphNode(Struct, frozen=True):
     """Memory in a graph.
 
-    It has the first 150 characters, the minimum number of edges to it, and the relevance of the best path.
+    `content` is its first 150 characters, `depth` the minimum number of edges to it, and `relevance` that of the best
+    path.
     """
 
     id: str
@@ -160,16 +161,17 @@ class MemoryGraph:
         """
         return self._forget([edge] if (edge := self._store.memory_edges.load(number)) else [])
 
-    def forget_edges_of(self, memory_id: str, direction: str = "both", relation: Relation | None = None) -> list[int]:
-        """Remove the edges of a memory and return their IDs; raises `MemoryNotFound` or `InvalidInput`."""
-        key = find_memory(self._store, memory_id).key
-        return self._forget(self._edges([key], _checked(direction), [relation] if relation else []))
+    def forget_edges_of(
+        self, memory_id: str, direction: str = "both", relation: Relation | None = None, target: str | None = None
+    ) -> list[int]:
+        """Remove the edges of a memory, or only those to `target`, and return the IDs of the edges.
 
-    def forget_edges_between(self, source: str, target: str, relation: Relation | None = None) -> list[int]:
-        """Remove the edges from one memory to another and return their IDs; raises `MemoryNotFound`."""
-        one, other = find_memory(self._store, source), find_memory(self._store, target)
-        edges = self._edges([one.key], "outgoing", [relation] if relation else [])
-        return self._forget([edge for edge in edges if edge.target == other.key])
+        Raises `MemoryNotFound` or `InvalidInput`.
+        """
+        key = find_memory(self._store, memory_id).key
+        only = find_memory(self._store, target).key if target is not None else None
+        edges = self._edges([key], _checked(direction), [relation] if relation else [])
+        return self._forget([edge for edge in edges if only in {None, edge.target}])
 
     def edges_of(self, stored: StoredMemory) -> list[Edge]:
         """Return all edges of a memory."""
@@ -228,7 +230,7 @@ class MemoryGraph:
         recalled, frontier = set(paths), list(paths)
         for _ in range(_EXPANDED_DEPTH):
             edges = self._visible(edges_at(self._store, frontier))
-            frontier = _extend(paths, frontier, edges, _expanded_score, each=_EXPANDED_EDGES, most=_EXPANDED_NODES)
+            frontier = _extend(paths, frontier, edges, _expanded_score, "both", _EXPANDED_EDGES, _EXPANDED_NODES)
         stored, at = self._store.memories.load([key for key in paths if key not in recalled]), self._clock()
         admitted = [
             each for each in stored.values() if each.is_valid_at(at) and (wanted or MemoryFilter()).admits(each)
@@ -254,14 +256,14 @@ class MemoryGraph:
         `after` is the `attempted_to` of the previous call, so that memories without a similar memory are not tried
         again.
         """
-        before, done, drawn = self._store.memory_edges.count_orphans(namespace), 0, 0
+        before, done, created = self._store.memory_edges.count_orphans(namespace), 0, 0
         while done < limit:
             batch = self._store.memory_edges.orphans(namespace, after, min(batch_size, limit - done))
             if not batch:
                 break
-            drawn += self._link(list(self._store.memories.load(batch).values()), dry_run=dry_run)
+            created += self._link(list(self._store.memories.load(batch).values()), dry_run=dry_run)
             done, after = done + len(batch), batch[-1]
-        return BackfillResult(before, done, drawn, self._store.memory_edges.count_orphans(namespace), after)
+        return BackfillResult(before, done, created, self._store.memory_edges.count_orphans(namespace), after)
 
     def _link(self, orphans: Sequence[StoredMemory], *, dry_run: bool) -> int:
         """Add edges from these memories to similar memories, and return the number of new edges."""
@@ -334,25 +336,24 @@ def _extend(
     frontier: Sequence[int],
     edges: Iterable[Edge],
     score: Callable[[MemoryPath], float],
-    direction: str = "both",
-    *,
-    each: float = inf,
-    most: float = inf,
+    direction: str,
+    edges_max: float = inf,
+    paths_max: float = inf,
 ) -> list[int]:
     """Extend the paths to the frontier by edges; return the memories that are new or have a better path.
 
-    At most `each` edges of a memory are followed, and at most `most` memories are visited.
+    At most `edges_max` edges of each memory are followed. No path to a new memory is added beyond `paths_max` paths.
     """
     starts, followed, new = {key: paths[key] for key in frontier}, Counter[int](), dict[int, None]()
     for edge in edges:
         for here, there in ((edge.source, edge.target), (edge.target, edge.source)):
             allowed = direction == "both" or (here == edge.source) == (direction == "outgoing")
-            if here not in starts or not allowed or followed[here] >= each:
+            if here not in starts or not allowed or followed[here] >= edges_max:
                 continue
             followed[here] += 1
             path = MemoryPath(starts[here].start, steps=(*starts[here].steps, (edge, there)))
             path = replace(path, relevance=score(path))
-            if paths[there].relevance < path.relevance if there in paths else len(paths) < most:
+            if paths[there].relevance < path.relevance if there in paths else len(paths) < paths_max:
                 paths[there] = path
                 new[there] = None
     return list(new)

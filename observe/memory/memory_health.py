@@ -54,7 +54,7 @@ class MemoryHealthCheck:
     ) -> MemoryHealth:
         """Return linked contradictions, memories of low confidence, and memories unused for `stale_days` days.
 
-        Protected memories are never stale. The check covers the newest 1,000 memories; each part can be switched off.
+        Protected memories are never stale. Low confidence and disuse are checked for the newest 1,000 memories.
         """
         at = self._clock()
         wanted = MemoryFilter(namespaces=(namespace,) if namespace else (), states=ACTIVE, valid_at=at)

@@ -18,7 +18,7 @@ def find_memory(store: Store, memory_id: str, *, forgotten: bool = False) -> Sto
     Args:
         store: The open store.
         memory_id: A public ID, such as `mem_7`.
-        forgotten: Whether to return forgotten memories too. Only showing, forgetting and restoring need them.
+        forgotten: True to return forgotten memories too, as showing, forgetting and restoring require.
 
     Raises:
         MemoryNotFound: The ID is unknown, or the memory is forgotten.

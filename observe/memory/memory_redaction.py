@@ -14,8 +14,8 @@ from ...core.progress import Progress, silent
 from ...core.text import readable
 from .memory_records import parse_snapshot, snapshot
 
-BUDGET: Final = 20.0
-"""Seconds that one ingest run spends on stored memories. The next run continues."""
+_SECONDS_MAX: Final = 20.0
+"""Maximum seconds that one ingest run spends on stored memories. The next run continues."""
 _BATCH: Final = 200
 _TEXT_FIELDS: Final = ("content", "title", "project", "level", "source", "session_id")
 """Fields with text of users and agents. A namespace with a secret is rejected; a path names a file and is kept."""
@@ -79,18 +79,16 @@ class MemoryRedactor:
         return str(found[0]) if found and not self._redactor.redact(name).findings else clean
 
 
-def redact_stored_memories(
-    store: Store, redactor: Redactor, progress: Progress = silent, budget: float = BUDGET
-) -> int:
-    """Redact memories that older rules checked; return the number of memories with a secret.
+def redact_stored_memories(store: Store, redactor: Redactor, progress: Progress = silent) -> int:
+    """Redact memories that were last checked by older rules; return the number of memories with a secret.
 
-    It stops after `budget` seconds. A redaction is not an edit: `updated` and the history do not change, because an
-    event would keep the secret. The user's own file in `.mnemonics` stays unchanged.
+    A redaction is not an edit: `updated` and the history do not change, because an event would keep the secret. The
+    user's own file in `.mnemonics` stays unchanged.
     """
-    clean, end, found, done = MemoryRedactor(redactor), time.monotonic() + budget, 0, 0
+    memory_redactor, end, found, done = MemoryRedactor(redactor), time.monotonic() + _SECONDS_MAX, 0, 0
     while time.monotonic() < end and (keys := store.memories.to_redact(VERSION, _BATCH)):
         with store.transaction():
-            found += sum(_redact(store, clean, stored) for stored in store.memories.load(keys).values())
+            found += sum(_redact(store, memory_redactor, stored) for stored in store.memories.load(keys).values())
             store.memories.mark_redacted(keys, VERSION)
         done += len(keys)
         progress(done, done + len(store.memories.to_redact(VERSION, _BATCH)))
@@ -124,12 +122,13 @@ def _redact(store: Store, redactor: MemoryRedactor, stored: StoredMemory) -> boo
 def _state(store: Store, stored: StoredMemory, memory: Memory) -> MemoryState:
     """Return the state of a redacted memory.
 
-    If redaction made two memories equal, an unprotected memory is forgotten first.
+    If another memory has the same content after redaction, this memory is forgotten. If this memory is protected, the
+    other memory is forgotten instead.
     """
-    taken = store.memories.find_same(memory, stored.stats.promoted_from)
-    if stored.state is not MemoryState.ACTIVE or taken in {None, stored.key}:
+    same = store.memories.find_same(memory, stored.stats.promoted_from)
+    if stored.state is not MemoryState.ACTIVE or same is None or same == stored.key:
         return stored.state
-    if not stored.protected or taken is None:
+    if not stored.protected:
         return MemoryState.ARCHIVED
-    store.memories.rewrite(replace(store.memories.load([taken])[taken], state=MemoryState.ARCHIVED))
+    store.memories.rewrite(replace(store.memories.load([same])[same], state=MemoryState.ARCHIVED))
     return MemoryState.ACTIVE

@@ -17,15 +17,15 @@ from .memory_redaction import MemoryRedactor
 from .rule_judge import Judgement, Verdict, differ_in_subject
 from .supersession import supersede
 
-_DESCRIBED_FROM = 0.7
-"""Minimum cosine of a caller's description and the memory that it describes."""
+_DESCRIPTION_SIMILARITY_MIN = 0.7
+"""Minimum cosine similarity of a caller's description and the memory that it describes."""
 
 
 class RememberResult(Struct, frozen=True):
     """Result of storing a memory. For a duplicate, `stored` is the memory that was already stored.
 
-    `superseded` memories were replaced. `proposed` memories may be outdated and are unchanged. `conflicts` contradict
-    the new memory and are unchanged. `edges` are the new edges.
+    `superseded` memories were replaced. For `proposed` memories, the replacement is only proposed. `conflicts`
+    contradict the new memory and are unchanged. `edges` are the new edges.
     """
 
     stored: StoredMemory
@@ -59,8 +59,8 @@ class MemoryWriter:
 
         Args:
             memory: The memory.
-            replaces: Description of the memories to supersede. With None the content decides; an empty text supersedes
-                none.
+            replaces: Description of the memories to supersede. With None, the content determines them; with an empty
+                text, no memory is superseded.
 
         Raises:
             InvalidInput: The memory cannot be stored.
@@ -79,7 +79,7 @@ class MemoryWriter:
             if (known := self._duplicate(memory)) is not None:
                 return RememberResult(self._merge(known.key, memory), duplicate=True)
             at = self._clock()
-            self._retire_expired(memory, at)
+            self._forget_expired(memory, at)
             key = self._store.memories.insert(memory, at, RULES)
             if vectors is not None:
                 self._store.vectors.replace(vectors.model, {key: vectors.parts})
@@ -92,7 +92,7 @@ class MemoryWriter:
         stored = self._load(key) if key is not None else None
         return stored if stored is not None and stored.is_valid_at(self._clock()) else None
 
-    def _retire_expired(self, memory: Memory, at: Milliseconds) -> None:
+    def _forget_expired(self, memory: Memory, at: Milliseconds) -> None:
         """Forget the expired memory with this content inside a transaction."""
         key = self._store.memories.find_same(memory)
         if key is not None:
@@ -102,7 +102,7 @@ class MemoryWriter:
             self._store.memory_events.add(event)
 
     def _described(self, memory: Memory, replaces: str) -> list[Comparison]:
-        """Return the memories that a description matches, judged as superseded; uncertain if the subjects differ."""
+        """Return comparisons that supersede the described memories; they are uncertain if the subjects differ."""
         if not replaces.strip():
             return []
         described = replace(memory, content=replaces, title="")
@@ -111,12 +111,12 @@ class MemoryWriter:
                 each,
                 judgement=Judgement(
                     Verdict.SUPERSEDES,
-                    "The caller named it as replaced",
+                    "The caller described it as replaced",
                     "caller",
                     certain=not differ_in_subject(each.stored.memory.content, replaces),
                 ),
             )
-            for each in self._contradictions.compare(described, min_similarity=_DESCRIBED_FROM)
+            for each in self._contradictions.compare(described, min_similarity=_DESCRIPTION_SIMILARITY_MIN)
         ]
 
     def _merge(self, key: int, memory: Memory) -> StoredMemory:
@@ -125,12 +125,12 @@ class MemoryWriter:
         known, importance = stored.memory, stored.memory.importance
         if stored.state is MemoryState.ACTIVE:  # a superseded memory stays at half its importance
             importance = max(importance, memory.importance)
-        ends = known.valid_until, memory.valid_until
+        expiries = known.valid_until, memory.valid_until
         merged = replace(
             known,
             tags=tuple(dict.fromkeys([*known.tags, *memory.tags])),
             importance=importance,
-            valid_until=None if None in ends else max(filter(None, ends)),
+            valid_until=None if None in expiries else max(filter(None, expiries)),
             # A repetition by the user makes the user its origin; no other author raises the origin.
             origin=Origin.HUMAN if memory.origin is Origin.HUMAN else known.origin,
         )
@@ -138,7 +138,7 @@ class MemoryWriter:
             return stored
         at = self._clock()
         self._store.memories.rewrite(replace(stored, memory=merged, updated=at))
-        event = MemoryEvent(key, EventKind.EDITED, at, "said again", before=snapshot_of(stored))
+        event = MemoryEvent(key, EventKind.EDITED, at, "stored again", before=snapshot_of(stored))
         self._store.memory_events.add(event)
         return self._load(key)
 

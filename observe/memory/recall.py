@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from itertools import islice
-from typing import Protocol, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -12,25 +11,16 @@ from ...core.conversation import Milliseconds
 from ...core.errors import InvalidInput
 from ...core.memory import MemoryState, StoredMemory
 from ...core.memory_filter import MemoryFilter
-from ...core.query import Mode
 from ...search.rank.item_finder import FoundMemory, MemoryFinder
 
 _CANDIDATES = 4
 """Number of candidates for each result, so that importance and confidence can move a memory up."""
 _NEAREST = 3
-"""Number of results below the relevance threshold."""
+"""Number of results that `nearest` returns."""
 _STATS_SHARE = 0.2
-"""Share of importance and confidence in a score. The relevance has the remaining share."""
+"""Share of a score that depends on importance and confidence; relevance determines the rest."""
 _SUPERSEDED_SHARE = 0.5
 """Factor of the score of a superseded memory, so that its replacement ranks first."""
-
-
-class _Scored(Protocol):
-    @property
-    def score(self) -> float: ...
-
-
-ScoredResult = TypeVar("ScoredResult", bound=_Scored)
 
 
 class RecalledMemory(Struct, frozen=True):
@@ -48,13 +38,7 @@ class MemoryRecall:
         self._store, self._finder, self._clock = store, finder, clock
 
     def recall(
-        self,
-        query: str,
-        wanted: MemoryFilter | None = None,
-        *,
-        limit: int = 5,
-        mode: Mode = Mode.BOTH,
-        count_access: bool = True,
+        self, query: str, wanted: MemoryFilter | None = None, *, limit: int = 5, count_access: bool = True
     ) -> list[RecalledMemory]:
         """Return the valid memories that match a query above the relevance threshold, best first.
 
@@ -63,7 +47,7 @@ class MemoryRecall:
         Raises:
             InvalidInput: The query is empty, or the limit is below 1.
         """
-        ranked = self._ranked(query, wanted, limit, mode, weak=False)
+        ranked = self._ranked(query, wanted, limit, weak=False)
         if count_access and ranked and not self._store.is_read_only:
             with self._store.transaction():
                 self._store.memories.touch([found.stored.key for found in ranked], self._clock())
@@ -74,22 +58,20 @@ class MemoryRecall:
 
         They do not count as accessed.
         """
-        return self._ranked(query, wanted, _NEAREST, Mode.BOTH, weak=True)
+        return self._ranked(query, wanted, _NEAREST, weak=True)
 
-    def _ranked(
-        self, query: str, wanted: MemoryFilter | None, limit: int, mode: Mode, *, weak: bool
-    ) -> list[RecalledMemory]:
+    def _ranked(self, query: str, wanted: MemoryFilter | None, limit: int, *, weak: bool) -> list[RecalledMemory]:
         if not query.strip():
-            raise InvalidInput("Query cannot be empty", hint="Say what to recall.")
+            raise InvalidInput("Query cannot be empty", hint="Give a question or keywords.")
         if limit < 1:
             raise InvalidInput(f"Invalid limit: {limit}", hint="Ask for 1 or more.")
         wanted = replace(wanted or MemoryFilter(), valid_at=self._clock())
-        candidates = islice(self._finder.find(query, wanted, mode, weak=weak), limit * _CANDIDATES)
+        candidates = islice(self._finder.find(query, wanted, weak=weak), limit * _CANDIDATES)
         return sorted(map(_scored, candidates), key=lambda found: (-found.score, found.stored.key))[:limit]
 
 
-def near_the_best(found: Sequence[ScoredResult]) -> list[ScoredResult]:
-    """Return the results with at least half the score of the first result; a deletion must not include others."""
+def near_the_best(found: Sequence[RecalledMemory]) -> list[RecalledMemory]:
+    """Return the results with at least half the score of the first; a query must not delete weaker matches."""
     return [each for each in found if each.score >= found[0].score / 2]
 
 

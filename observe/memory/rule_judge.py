@@ -1,8 +1,8 @@
 """Judge of contradictions by rules: compare two statements on one subject, without a language model.
 
 Two statements share their subject if, apart from the differing words, one statement adds nothing to the other. They
-contradict each other if one is negated. They also do if the differing words are opposites, alternatives of one class,
-or values.
+contradict each other if one of them is negated, or if the differing words are opposites, alternatives of one class, or
+values.
 """
 
 import re
@@ -21,7 +21,7 @@ from .contradiction_words import (
     EMPTY,
     EXCLUSIVE,
     GENERIC,
-    LIGHT,
+    LIGHT_VERBS,
     NEGATORS,
     PEOPLE,
     SCOPES,
@@ -60,8 +60,8 @@ MemoryPair: TypeAlias = tuple[Memory, Memory]
 class Judgement(Struct, frozen=True):
     """Verdict with its reason in one sentence, and the name of the judge.
 
-    `unsure` marks a verdict of the rules that found only a shared subject, so a language model may know better. A
-    supersession without `certain` is only proposed.
+    `unsure` is True if the rules found only a shared subject, so that a language model can be asked. A supersession
+    that is not `certain` is only proposed.
     """
 
     verdict: Verdict
@@ -126,7 +126,7 @@ class RuleJudge:
             return Judgement(Verdict.SAME, "Both say the same", self.name, certain=False)
         if changed and whole(older).stems == whole(newer).stems:
             return self._supersedes("The newer one says the same words in another order", certain=False)
-        return Judgement(Verdict.COMPATIBLE, "Both can hold", self.name, _share_words(older, newer), certain=False)
+        return Judgement(Verdict.COMPATIBLE, "Both can be true", self.name, _share_words(older, newer), certain=False)
 
     def _supersedes(self, reason: str, *, certain: bool) -> Judgement:
         return Judgement(Verdict.SUPERSEDES, reason, self.name, certain=certain)
@@ -183,7 +183,7 @@ def _disagreement(old: ParsedStatement, new: ParsedStatement) -> str | None:
 def _conflicting_words(
     old: ParsedStatement, new: ParsedStatement, only_old: list[Word], only_new: list[Word]
 ) -> str | None:
-    """Return a reason with two mutually exclusive words, if nothing else differs on both sides."""
+    """Return a reason that names two mutually exclusive words; None if both statements also differ in other words."""
     conflicting = [
         (one, other)
         for one in [*only_old, *(word for word in old.words if word.light)]
@@ -192,7 +192,7 @@ def _conflicting_words(
         and (are_opposites(one, other) or are_alternatives(one, other) or are_values(one, other))
     ]
     if not conflicting:
-        return _two_holders(old, new, only_old, only_new)
+        return _conflicting_holders(old, new, only_old, only_new)
     opposites = any(are_opposites(one, other) for one, other in conflicting)
     if not opposites and (old.negated != new.negated or _can_coexist(old, new, conflicting)):
         return None
@@ -206,7 +206,7 @@ def _conflicting_words(
 
 
 def _can_coexist(old: ParsedStatement, new: ParsedStatement, conflicting: list[tuple[Word, Word]]) -> bool:
-    """Return whether the differing words refer to different things, or to properties that can exist together."""
+    """Return whether both statements can be true, because they name different things or compatible properties."""
     names = {one.stem for one, _ in conflicting if not one.number}
     numbers = {one.stem for one, _ in conflicting if one.number}
     if len(numbers) > 1 or (names and numbers):
@@ -221,9 +221,11 @@ def _is_one_subject(rest_old: list[Word], rest_new: list[Word]) -> bool:
     return min(len(rest_old), len(rest_new)) == 0 and max(len(rest_old), len(rest_new)) <= 2
 
 
-def _two_holders(old: ParsedStatement, new: ParsedStatement, only_old: list[Word], only_new: list[Word]) -> str | None:
-    """Return a reason with two holders of an exclusive role, as in `Ana leads` and `Ben leads`."""
-    exclusive = EXCLUSIVE.intersection(old.plain, new.plain) or old.plain[1:3] == new.plain[1:3] == ("is", "the")
+def _conflicting_holders(
+    old: ParsedStatement, new: ParsedStatement, only_old: list[Word], only_new: list[Word]
+) -> str | None:
+    """Return a reason that names two holders of an exclusive role, as in `Ana leads` and `Ben leads`; or None."""
+    exclusive = EXCLUSIVE.intersection(old.tokens, new.tokens) or old.tokens[1:3] == new.tokens[1:3] == ("is", "the")
     if len(only_old) != 1 or len(only_new) != 1 or not exclusive:
         return None
     one, other = only_old[0], only_new[0]
@@ -265,10 +267,10 @@ def _replaced_value(older: str, newer: str) -> str | None:
 def _is_certain(older: str, newer: str, *, named: bool = False) -> bool:
     """Return whether the newer text negates the whole older text, or differs from it in one value only.
 
-    `named` is whether the newer text mentions the old value as replaced.
+    `named` is True if the newer text states which value was replaced.
     """
     old, new = whole(older), whole(newer)
-    if SCOPES.intersection(old.plain) != SCOPES.intersection(new.plain):
+    if SCOPES.intersection(old.tokens) != SCOPES.intersection(new.tokens):
         return False
     stems = {word.stem for word in old.words}
     if any(stems == {word.stem for word in each.words} and each.negated != old.negated for each in clauses(newer)):
@@ -281,9 +283,9 @@ def _is_certain(older: str, newer: str, *, named: bool = False) -> bool:
     if named:
         return not removed and _follows_verb(added, newer, anywhere=True)
     # Measures and alternatives of one class are values wherever they occur in the predicate.
-    plain = added[0].number or any(are_alternatives(one, other) for one in removed for other in added)
+    anywhere = added[0].number or any(are_alternatives(one, other) for one in removed for other in added)
     one_phrase = len(_phrases(removed, old)) == 1
-    return one_phrase and _are_values_of_one_thing(removed, added) and _follows_verb(added, newer, anywhere=plain)
+    return one_phrase and _are_values_of_one_thing(removed, added) and _follows_verb(added, newer, anywhere=anywhere)
 
 
 def _unshared(old: ParsedStatement, new: ParsedStatement) -> tuple[list[Word], list[Word]]:
@@ -298,7 +300,7 @@ def _phrases(words: Sequence[Word], statement: ParsedStatement) -> list[list[Wor
     """Group words that no function word separates."""
     phrases: list[list[Word]] = []
     for word in words:
-        if phrases and _GRAMMAR.isdisjoint(statement.plain[phrases[-1][-1].position : word.position]):
+        if phrases and _GRAMMAR.isdisjoint(statement.tokens[phrases[-1][-1].position : word.position]):
             phrases[-1].append(word)
         else:
             phrases.append([word])
@@ -322,7 +324,7 @@ def _follows_verb(added: Sequence[Word], newer: str, *, anywhere: bool) -> bool:
     for clause in clauses(newer):
         positions = {word.stem: word.position for word in clause.words}
         if all(word.stem in positions for word in added):
-            before, after = clause.plain[: positions[added[0].stem]], clause.plain[positions[added[-1].stem] + 1 :]
+            before, after = clause.tokens[: positions[added[0].stem]], clause.tokens[positions[added[-1].stem] + 1 :]
             break
     else:
         return False
@@ -341,4 +343,4 @@ def _follows_verb(added: Sequence[Word], newer: str, *, anywhere: bool) -> bool:
 
 
 def _is_verb(word: str) -> bool:
-    return word in AUXILIARIES or word in CHANGES or stem_of(word) in LIGHT
+    return word in AUXILIARIES or word in CHANGES or stem_of(word) in LIGHT_VERBS

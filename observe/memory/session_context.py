@@ -17,7 +17,7 @@ from ...core.tokens import count
 from .memory_records import contradicting
 from .recall import MemoryRecall
 
-_LINE = 11
+_LINE_TOKENS = 11
 """Estimated tokens of a line, in addition to the content of its memory."""
 _IMPORTANT = 0.6
 """Minimum importance of a global preference that is added to the memories of a project."""
@@ -79,14 +79,14 @@ class SessionContexts:
     ) -> SessionContext:
         """Return golden rules, then preferences, decisions and patterns of the namespace, within the budget.
 
-        For a project, the context also includes memories for every project, but only golden rules and the user's own
-        words. These are decisions, important preferences, pinned memories, and memories that match the query. Memories
-        with low trust and session memories are omitted.
+        For a project, the context also includes memories that apply to every project: golden rules, and in the user's
+        own words decisions, important preferences, pinned memories, and memories that match the query. Memories with
+        low trust and session memories are omitted.
 
         Args:
-            cost: Returns the tokens of the reply that contains a context.
-            namespace: The project; None selects memories for every project.
-            query: The topic of the session. It adds facts and known issues that match.
+            cost: Function that returns the number of tokens of the reply that contains a context.
+            namespace: The project; None selects memories that apply to every project.
+            query: The topic of the session, for which matching facts and known issues are added.
             budget: Maximum tokens of the reply.
 
         Raises:
@@ -95,13 +95,13 @@ class SessionContexts:
         if budget < 1:
             raise InvalidInput(f"Invalid token budget: {budget}", hint="Give 1 or more tokens.")
         ranked = self._ranked(namespace, query)
-        conflicts, room = contradicting(self._store, ranked), budget
+        conflicts, estimated_max = contradicting(self._store, ranked), budget
         while True:
-            chosen = _fitting(ranked, conflicts, room)
+            chosen = _fitting(ranked, conflicts, estimated_max)
             tokens = cost(chosen)
             if tokens <= budget or not chosen.sections:
                 return replace(chosen, tokens=tokens if chosen.sections else 0)
-            room -= tokens - budget
+            estimated_max -= tokens - budget
 
     def _ranked(self, namespace: str | None, query: str) -> list[StoredMemory]:
         """Return the candidates: golden rules first, then memories that match the query."""
@@ -110,7 +110,7 @@ class SessionContexts:
             stored
             for stored in {each.key: each for each in chain(self._standard(namespace), related.values())}.values()
             if stored.memory.origin.trust > Trust.LOW
-            and (namespace in {None, stored.memory.namespace} or _is_the_users(stored))
+            and (namespace in {None, stored.memory.namespace} or _is_from_user(stored))
         ]
         rules = [stored for stored in trusted if _is_rule(stored)]
         rules.sort(key=lambda stored: (-stored.stats.confidence, -stored.memory.importance, stored.key))
@@ -121,9 +121,9 @@ class SessionContexts:
     def _standard(self, namespace: str | None) -> Iterator[StoredMemory]:
         """Yield the candidates that need no query, possibly with duplicates."""
         everywhere = GLOBAL_NAMESPACES if namespace is None else (namespace, *GLOBAL_NAMESPACES)
-        home = GLOBAL_NAMESPACES if namespace is None else (namespace,)
+        own = GLOBAL_NAMESPACES if namespace is None else (namespace,)
         yield from self._stored(MemoryFilter(namespaces=everywhere, types=(GOLDEN_RULE,)), MemoryOrder.CONFIDENCE)
-        for stored in self._stored(MemoryFilter(namespaces=home), MemoryOrder.CREATED):
+        for stored in self._stored(MemoryFilter(namespaces=own), MemoryOrder.CREATED):
             if stored.family in {Family.PREFERENCE, Family.DECISION, Family.PATTERN}:
                 yield stored
         yield from self._stored(MemoryFilter(namespaces=everywhere, pinned=True), MemoryOrder.IMPORTANCE)
@@ -147,7 +147,7 @@ def _is_rule(stored: StoredMemory) -> bool:
     return stored.memory.type == GOLDEN_RULE
 
 
-def _is_the_users(stored: StoredMemory) -> bool:
+def _is_from_user(stored: StoredMemory) -> bool:
     """Return whether the user wrote or approved the memory."""
     return _is_rule(stored) or stored.memory.origin is Origin.HUMAN
 
@@ -159,15 +159,15 @@ def _weight(stored: StoredMemory, namespace: str | None) -> float:
 
 
 def _fitting(ranked: Sequence[StoredMemory], conflicts: Sequence[tuple[str, str]], budget: int) -> SessionContext:
-    """Return the first memories that fit by estimate; a memory that is too long is skipped."""
+    """Return the first memories whose estimated tokens fit into the budget; a memory that is too long is skipped."""
     sections: dict[str, list[StoredMemory]] = {GOLDEN_TITLE: [], **{title: [] for title in _TITLES.values()}}
     used = left_out = 0
     for stored in ranked:
-        price = count(stored.memory.content) + _LINE
-        if used + price > budget:
+        cost = count(stored.memory.content) + _LINE_TOKENS
+        if used + cost > budget:
             left_out += 1
             continue
-        used += price
+        used += cost
         title = GOLDEN_TITLE if _is_rule(stored) else _TITLES.get(stored.family, "Facts")
         sections[title].append(stored)
     shown = {stored.id for memories in sections.values() for stored in memories}

@@ -12,7 +12,7 @@ from .contradiction_words import (
     ALTERNATIVES,
     CHANGES,
     EMPTY,
-    LIGHT,
+    LIGHT_VERBS,
     NEGATORS,
     NUMBERS,
     OPPOSITES,
@@ -37,9 +37,9 @@ SENTENCES_MAX = 40
 class Word(Struct, frozen=True):
     """Content word at a position in its statement.
 
-    `light` marks a verb that does not identify a subject, such as `use`. `value` marks a number, name or path, which
-    another value can replace. Only another version of the same product (`of`) can replace a version. Only a number of
-    the same `unit` can replace a number.
+    `light` marks a light verb, such as `use`, which does not identify a subject. `value` marks a number, name or path,
+    which another value can replace. A version can be replaced only by a version of the same `product`, and a number
+    only by a number of the same `unit`.
     """
 
     stem: str
@@ -47,22 +47,25 @@ class Word(Struct, frozen=True):
     light: bool
     number: bool
     value: bool
-    of: str = ""
+    product: str = ""
     unit: str = ""
     position: int = 0
 
 
 class ParsedStatement(Struct, frozen=True):
-    """Sentence or clause: its content words, all its words, whether it is negated, and its change words."""
+    """Sentence or clause.
+
+    `words` are its content words, `tokens` all its words in lower case, and `changes` the words that announce a change.
+    """
 
     words: tuple[Word, ...]
-    plain: tuple[str, ...]
+    tokens: tuple[str, ...]
     negated: bool
     changes: frozenset[str]
 
     @property
     def stems(self) -> frozenset[str]:
-        """Stems of all content words except light ones."""
+        """Stems of all content words except light verbs."""
         return frozenset(word.stem for word in self.words if not word.light)
 
 
@@ -96,21 +99,21 @@ def normalized(text: str) -> str:
 
 def are_opposites(one: Word, other: Word) -> bool:
     """Return whether two words are opposites, by the word list or by a prefix such as `un`."""
-    if one.stem != other.stem and _share_row(one, other, _OPPOSITES):
+    if one.stem != other.stem and _share_group(one, other, _OPPOSITES):
         return True
     short, long = sorted((one.stem, other.stem), key=len)
     return len(short) > 3 and long.endswith(short) and long[: -len(short)] in _PREFIXES
 
 
 def are_alternatives(one: Word, other: Word) -> bool:
-    """Return whether two words are alternatives of one class, such as two databases."""
-    return _share_row(one, other, _ALTERNATIVES)
+    """Return whether two words are alternatives of one kind, such as two databases."""
+    return _share_group(one, other, _ALTERNATIVES)
 
 
 def are_values(one: Word, other: Word) -> bool:
     """Return whether two words are values of one kind: numbers without conflicting units, or names."""
     same_unit = one.unit == other.unit or not (one.unit and other.unit)
-    return one.value and other.value and same_unit and (one.number, one.of) == (other.number, other.of)
+    return one.value and other.value and same_unit and (one.number, one.product) == (other.number, other.product)
 
 
 @lru_cache(maxsize=4_096)
@@ -124,34 +127,34 @@ def stem_of(word: str) -> str:
 
 def _parse(text: str) -> ParsedStatement:
     found = _WORD.findall(normalized(text))
-    plain = tuple(word.lower().removesuffix("'s") for word in found)
-    negated = sum(word in NEGATORS for word in plain) % 2 == 1
-    return ParsedStatement(tuple(_words(found, plain)), plain, negated, CHANGES.intersection(plain))
+    tokens = tuple(word.lower().removesuffix("'s") for word in found)
+    negated = sum(word in NEGATORS for word in tokens) % 2 == 1
+    return ParsedStatement(tuple(_words(found, tokens)), tokens, negated, CHANGES.intersection(tokens))
 
 
-def _words(found: list[str], plain: tuple[str, ...]) -> Iterator[Word]:
-    for position, (text, written) in enumerate(zip(found, plain, strict=True)):
-        if written in NEGATORS or written in CHANGES or (written in EMPTY and not _is_capitalized(text, position)):
+def _words(found: list[str], tokens: tuple[str, ...]) -> Iterator[Word]:
+    for position, (text, token) in enumerate(zip(found, tokens, strict=True)):
+        if token in NEGATORS or token in CHANGES or (token in EMPTY and not _is_capitalized(text, position)):
             continue
-        word = NUMBERS.get(written, written)
-        before = plain[position - 1] if position else ""
-        after = plain[position + 1] if position + 1 < len(plain) else ""
+        word = NUMBERS.get(token, token)
+        before = tokens[position - 1] if position else ""
+        after = tokens[position + 1] if position + 1 < len(tokens) else ""
         if _NUMBER.fullmatch(word):
             yield _number(text, word, before, after, position)
         elif word in UNITS and position and _NUMBER.fullmatch(NUMBERS.get(before, before)):
             continue
         else:
             stem, named = stem_of(word), bool(_CODE.fullmatch(text)) or (position > 0 and text[:1].isupper())
-            yield Word(stem, text, light=stem in LIGHT, number=False, value=named, position=position)
+            yield Word(stem, text, light=stem in LIGHT_VERBS, number=False, value=named, position=position)
 
 
 def _number(text: str, word: str, before: str, after: str, position: int) -> Word:
     named = _LETTERS.fullmatch(before) and before not in EMPTY | CHANGES | VALUED | VERSIONED
-    value = after in UNITS or not named or stem_of(before) in LIGHT
+    value = after in UNITS or not named or stem_of(before) in LIGHT_VERBS
     stem = f"{word} {after.rstrip('s') if after in UNITS else ''}".strip() if value else f"{before} {word}"
     unit = "share" if text.endswith("%") else UNITS.get(text.lower()) or UNITS.get(after, "")
     product = before if before in VERSIONED else ""
-    return Word(stem, text, light=False, number=value, value=value, of=product, unit=unit, position=position)
+    return Word(stem, text, light=False, number=value, value=value, product=product, unit=unit, position=position)
 
 
 def _is_capitalized(text: str, position: int) -> bool:
@@ -159,17 +162,17 @@ def _is_capitalized(text: str, position: int) -> bool:
     return text.isupper() and text != "I" and (len(text) > 1 or position > 0)
 
 
-def _share_row(one: Word, other: Word, rows: Mapping[str, frozenset[int]]) -> bool:
-    return not rows.get(one.stem, frozenset()).isdisjoint(rows.get(other.stem, ()))
+def _share_group(one: Word, other: Word, groups: Mapping[str, frozenset[int]]) -> bool:
+    return not groups.get(one.stem, frozenset()).isdisjoint(groups.get(other.stem, ()))
 
 
-def _rows_of(rows: Sequence[str]) -> dict[str, frozenset[int]]:
-    """Return the row indices of each stem."""
+def _groups_of(groups: Sequence[str]) -> dict[str, frozenset[int]]:
+    """Return the indices of the groups that contain each stem."""
     found: defaultdict[str, set[int]] = defaultdict(set)
-    for number, row in enumerate(rows):
-        for word in row.split():
+    for number, group in enumerate(groups):
+        for word in group.split():
             found[stem_of(word)].add(number)
     return {stem: frozenset(numbers) for stem, numbers in found.items()}
 
 
-_OPPOSITES, _ALTERNATIVES = _rows_of(OPPOSITES), _rows_of(ALTERNATIVES)
+_OPPOSITES, _ALTERNATIVES = _groups_of(OPPOSITES), _groups_of(ALTERNATIVES)

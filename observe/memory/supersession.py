@@ -29,9 +29,9 @@ def supersede(store: Store, newer: StoredMemory, older: StoredMemory, edge: Edge
     memory changes, if the older memory is forgotten or a golden rule. The same applies if the older memory is protected
     and the newer memory is not in the user's own words.
     """
-    spared = older.protected and newer.memory.origin is not Origin.HUMAN
-    spared |= older.memory.type == GOLDEN_RULE or older.state is MemoryState.ARCHIVED
-    edge = replace(edge, proposed=(edge.proposed or spared) and older.state is not MemoryState.SUPERSEDED)
+    protected = older.protected and newer.memory.origin is not Origin.HUMAN
+    protected |= older.memory.type == GOLDEN_RULE or older.state is MemoryState.ARCHIVED
+    edge = replace(edge, proposed=(edge.proposed or protected) and older.state is not MemoryState.SUPERSEDED)
     edge = store.memory_edges.put(edge)
     if not edge.proposed and older.state is MemoryState.ACTIVE:
         reason = f"by {newer.id}: {edge.reason}" if edge.reason else f"by {newer.id}"
@@ -42,7 +42,7 @@ def supersede(store: Store, newer: StoredMemory, older: StoredMemory, edge: Edge
 def superseding(store: Store, *keys: int, proposed: bool = False) -> list[Edge]:
     """Return the `supersedes` edges to these memories from memories that are not forgotten.
 
-    `proposed` includes proposed edges.
+    With `proposed`, include proposed edges.
     """
     edges = [edge for edge in store.memory_edges.reaching(keys) if edge.relation is Relation.SUPERSEDES]
     newer = store.memories.load([edge.source for edge in edges])
@@ -76,7 +76,7 @@ def reinstate(store: Store, stored: StoredMemory, at: Milliseconds) -> StoredMem
 def reinstate_targets(store: Store, edges: Iterable[Edge], at: Milliseconds) -> None:
     """Reinstate the targets of removed or ineffective edges inside a transaction.
 
-    A target stays superseded if another memory supersedes it, or if its content is stored again.
+    A target stays superseded if another memory supersedes it, or if another active memory has its content.
     """
     targets = sorted({edge.target for edge in edges if edge.relation is Relation.SUPERSEDES})
     for key, stored in store.memories.load(targets).items():
@@ -122,7 +122,7 @@ def check_unique(store: Store, stored: StoredMemory) -> None:
     other = memories.at_path(stored.memory.path) or memories.find_same(stored.memory, stored.stats.promoted_from)
     if other is not None and other != stored.key:
         taken = ids.show("memory", other)
-        raise InvalidInput(f"The same is already stored as {taken}", hint=f"Edit {taken}, or forget it first.")
+        raise InvalidInput(f"{taken} already has this content or file", hint=f"Edit {taken}, or forget it first.")
 
 
 def _superseded(store: Store, stored: StoredMemory, reason: str, at: Milliseconds) -> StoredMemory:

@@ -2,7 +2,8 @@
 
 from palaver.core.memory import Relation, StoredMemory
 from palaver.core.memory_filter import MemoryFilter
-from palaver.observe.memory import ExpandedMemory, RecalledMemory
+from palaver.observe.memory import RecalledMemory
+from palaver.observe.memory.memory_graph import ExpandedMemory
 
 from .holding import Holding
 

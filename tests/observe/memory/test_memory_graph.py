@@ -74,8 +74,8 @@ def test_edges_are_removed_by_id_memory_or_pair(holding: Holding) -> None:
     graph = holding.core.graph
 
     assert graph.forget_edge(99) == []
-    assert graph.forget_edges_between(one, three_) == []
-    assert graph.forget_edges_between(one, two, Relation.CONTRADICTS) == []
+    assert graph.forget_edges_of(one, "outgoing", target=three_) == []
+    assert graph.forget_edges_of(one, "outgoing", Relation.CONTRADICTS, two) == []
     assert graph.forget_edges_of(two, "outgoing") == [2]
     assert graph.forget_edges_of(two) == [1]
 
