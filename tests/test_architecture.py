@@ -204,7 +204,7 @@ def test_subpackages_import_in_one_direction(folder: str) -> None:
 
 @pytest.mark.parametrize("folder", ORDER)
 def test_order_contains_every_subpackage(folder: str) -> None:
-    """The order of a folder contains each of its sub-packages once."""
+    """The import order of a folder contains each of its sub-packages once."""
     assert sorted(ORDER[folder]) == sorted(path.parent.name for path in (ROOT / folder).glob("*/__init__.py"))
 
 

@@ -496,7 +496,7 @@ def test_a_lost_database_is_rebuilt_from_its_copies(home: Path) -> None:
 @pytest.mark.usefixtures("archived")
 @pytest.mark.parametrize("words", [["search", "tide"], ["search", "tide", "--json"], ["--help"], ["--version"]])
 def test_a_full_output_device_is_one_line_of_error(words: list[str]) -> None:
-    """If standard output is full, a command prints one error line on standard error."""
+    """If standard output is on a full device, a command prints one line on standard error."""
     buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
@@ -627,7 +627,7 @@ def test_titles_are_complete_in_json() -> None:
 )
 @pytest.mark.usefixtures("archived")
 def test_only_given_filters_are_named_in_the_explanation(range: tuple[str, ...], told: str) -> None:  # noqa: A002
-    """Without results, the explanation refers only to the date filters that were given."""
+    """The explanation of an empty result refers only to the date filters that were given."""
     assert told in palaver("search", "tide", *range).stdout
 
 
@@ -677,7 +677,7 @@ def test_a_usage_error_has_a_message_and_a_remedy(message: str, arguments: list[
 
 @pytest.mark.usefixtures("archived")
 def test_three_layers_lead_from_a_question_to_the_transcript() -> None:
-    """Each result contains the arguments of the next command."""
+    """The output of each layer contains the arguments of the next command."""
     [hit] = answer("search", "high", "water", "one", "hour", "late", "-n", "1")["results"]
     [detail] = answer("show", hit["id"])["observations"]
     proof = detail["evidence"][0]

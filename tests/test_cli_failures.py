@@ -123,7 +123,7 @@ def test_external_errors_have_the_same_json_form(
 
 @pytest.mark.parametrize("name", sorted(name for name in COMMANDS if len(name) > 2))
 def test_a_mistyped_command_gets_a_suggestion(name: str) -> None:
-    """A command name that lacks one letter gets a suggestion."""
+    """A command name with one letter missing gets a suggestion."""
     mistyped = name[:1] + name[2:]
     told = failure(palaver(mistyped, "--json"))["message"]
 

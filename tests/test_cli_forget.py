@@ -1,4 +1,4 @@
-"""`palaver forget` from preview to undo."""
+"""`palaver forget`: preview, deletion, erasure and undo."""
 
 import json
 from pathlib import Path
@@ -59,7 +59,7 @@ def test_a_deletion_cannot_be_undone_twice() -> None:
 
 
 def test_an_erasure_in_json_contains_its_check() -> None:
-    """The JSON of an erasure contains the verification and the agents' own files."""
+    """The JSON output of an erasure has the result of the verification and the paths of the agents' own files."""
     token = json.loads(palaver("forget", "--mentions", "tide", "--erase", "--json").stdout)["token"]
     done = json.loads(palaver("forget", "--mentions", "tide", "--erase", "--confirm", token, "--json").stdout)
     assert done["check"]["passed"] is True

@@ -42,7 +42,7 @@ def core(home: Path) -> Iterator[MemoryCore]:
 
 
 def test_contradictions_are_reported_with_their_judge() -> None:
-    """The message explains how to settle a contradiction; duplicates are stored once, supersessions can be undone."""
+    """The message names the judge and explains how to settle a contradiction; duplicates are stored once."""
     assert palaver("remember", "The staging server listens on port 8443").stdout.startswith("Stored as mem_1 in global")
     said = palaver("remember", "The staging server listens on port 9000").stdout
     assert "It contradicts mem_1" in said
@@ -61,7 +61,7 @@ def test_contradictions_are_reported_with_their_judge() -> None:
 
 
 def test_a_memory_is_edited_in_the_editor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, core: MemoryCore) -> None:
-    """The saved text becomes the content, an unchanged text changes nothing, and the edit can be undone."""
+    """The text that the editor saves becomes the content, unchanged text changes nothing, and undo restores it."""
     palaver("remember", "Prefer tabs")
     script = tmp_path / "editor.py"
     script.write_text(
@@ -372,7 +372,7 @@ def test_an_unknown_type_is_an_error() -> None:
 
 
 def test_a_type_of_a_stored_memory_is_known(core: MemoryCore) -> None:
-    """A type of a stored memory can be used in filters and for new memories."""
+    """The type of a stored memory is accepted in filters and for new memories."""
     core.remember(Memory("The tide comes twice a day", "almanac"))
     assert "tide" in palaver("memories", "list", "--type", "almanac").stdout
     assert told("remember", "The moon is new", "--type", "almanac")["memory"]["type"] == "almanac"

@@ -57,7 +57,7 @@ def waiting(home: Path, tmp_path: Path) -> list[str]:
 
 
 def test_proposals_are_shown_with_their_source(waiting: list[str]) -> None:
-    """`observe --preferences` and listing the review show proposals without storing them."""
+    """`observe --preferences` and `memories review` show proposals with their source and store nothing."""
     found = answer("memories", "review")["waiting"]
     assert [(each["kind"], each["content"]) for each in found] == [
         *(("preference", rule) for rule in RULES),

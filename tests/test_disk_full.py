@@ -64,7 +64,7 @@ def pristine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.mark.parametrize("size", SIZES)
 def test_first_ingest_run(pristine: Path, tmp_path: Path, size: int) -> None:
-    """An ingest run reports a full disk, and the next run completes it."""
+    """An ingest run on a full disk reports it, and the next run with space completes the archive."""
     home, projects = Home(tmp_path / "palaver"), pristine / "projects"
 
     assert_reported(limited(size, "archive", str(projects), home=home.root))
@@ -80,7 +80,7 @@ def test_first_ingest_run(pristine: Path, tmp_path: Path, size: int) -> None:
 @pytest.mark.skipif(not shutil.which("unshare"), reason="a disk of its own is made in a namespace of its own")
 @pytest.mark.parametrize("room", ROOMS)
 def test_small_disk(pristine: Path, tmp_path: Path, room: int) -> None:
-    """A full disk is reported and leaves no partial file; with more space the run completes."""
+    """A full disk is reported and leaves no partial file; with more space the next run completes the archive."""
     home = tmp_path / "palaver"
     home.mkdir()
     inside = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", FILLED, "sh"]
@@ -103,7 +103,7 @@ def test_small_disk(pristine: Path, tmp_path: Path, room: int) -> None:
 @pytest.mark.parametrize("command", [("rebuild",), ("remember", "The kettle is brass.")], ids=lambda words: words[0])
 @pytest.mark.parametrize("size", [1_000, 20_000])
 def test_existing_data_stays(pristine: Path, tmp_path: Path, command: tuple[str, ...], size: int) -> None:
-    """A command without space reports it and changes nothing."""
+    """A command that runs out of space reports it and changes nothing."""
     home = Home(shutil.copytree(pristine / "palaver", tmp_path / "palaver"))
     before = Generations(home.index).name()
 

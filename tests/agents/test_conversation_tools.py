@@ -1,4 +1,4 @@
-"""Tests for agents/conversation.py and agents/toolset.py."""
+"""Tests for agents/conversation_tools.py and agents/toolset.py."""
 
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""Tests of the facts that other tests use, against the specifications of Theo and Historian if they are available."""
+"""Tests that the data in `page.py` equals the specifications of Theo and Historian, if these are available."""
 
 import json
 import re
@@ -31,7 +31,7 @@ def block(section: str, title: str) -> Fields | None:
 
 
 def facts(schema: Fields) -> dict[str, Fields]:
-    """Return the facts of each parameter of a schema, in the form of `PARAMETERS`."""
+    """Return the properties of each parameter of a schema, in the form of `PARAMETERS`."""
     required = schema.get("required", [])
     names = ("type", "default", "enum", "items", "minimum", "maximum")
     return {
@@ -41,7 +41,7 @@ def facts(schema: Fields) -> dict[str, Fields]:
 
 
 def differs(shape: object, example: object, where: str) -> list[str]:
-    """Return the paths at which a shape of the tests and an example of the specification have different fields."""
+    """Return the paths at which an expected reply and an example of the specification have different fields."""
     if isinstance(shape, dict):
         if not isinstance(example, dict):
             return [where]
@@ -81,7 +81,7 @@ def test_theo_s_parameters_are_those_of_the_specification(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in THEO if "#### Response Schema" in THEO[name]])
 def test_theo_s_replies_are_those_of_the_specification(name: str) -> None:
-    """The tests check every field of an example reply and no other field."""
+    """The expected replies have every field of the example replies and no other field."""
     example = block(THEO[name], "Response Schema")
     assert example is not None
     shape = (
@@ -94,7 +94,7 @@ def test_theo_s_replies_are_those_of_the_specification(name: str) -> None:
 
 
 def test_every_error_of_theo_s_specification_is_tested() -> None:
-    """The tests cause every error, compared up to its first value."""
+    """The tests provoke every error of the specification. Messages are compared up to their first value."""
     page, provoked = (SPEC / "2-theo.md").read_text("utf-8"), (HERE / "theo" / "test_refusals.py").read_text("utf-8")
     rows = {row.partition("{")[0].strip() for row in re.findall(r"(?m)^\| `([^`]+)` \| [^|]+ \| [^|]+ \|$", page)}
     errors = {row for row in rows if row[:1].isupper()}
@@ -118,7 +118,7 @@ def test_historian_s_parameters_are_those_of_the_specification(name: str) -> Non
 
 
 def test_historian_s_replies_are_those_of_the_specification() -> None:
-    """The tests check every declared field."""
+    """The tests check every field that the specification declares."""
     declared = {
         name: set(re.findall(r"(?m)^\s+(\w+)\??:", HISTORIAN[name].partition("### Example")[0]))
         for name in historian.PARAMETERS

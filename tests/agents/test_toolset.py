@@ -31,7 +31,7 @@ def test_every_toolset_is_loaded_by_its_name() -> None:
 
 
 def test_two_tools_of_one_name_need_a_prefix() -> None:
-    """The error names both toolsets and the prefix option; with prefixes, all tools are listed."""
+    """If two tools have one name, the error names both toolsets and the option that adds prefixes."""
     with pytest.raises(InvalidInput, match="conversation and theo both define the tool search") as caught:
         ServedTools.of([CONVERSATION, THEO])
     both = ServedTools.of([CONVERSATION, THEO], prefix=True)
@@ -114,7 +114,7 @@ def test_the_command_shows_the_token_cost_of_each_toolset() -> None:
     ],
 )
 def test_invalid_toolsets_are_refused_before_the_start(arguments: list[str], said: str) -> None:
-    """The error has a remedy."""
+    """Invalid toolsets are refused before the server starts, with a remedy."""
     ran = CliRunner().invoke(main, ["mcp", *arguments])
 
     assert ran.exit_code == 2

@@ -44,7 +44,7 @@ def scores(lacks: str) -> dict[int, float]:
 
 
 def test_each_weight_is_removed_once() -> None:
-    """There is one ablated ranking per part; without any removal the ranking equals the product's."""
+    """Each part of the ranking has one ablation; if nothing is removed, the ranking equals the product's."""
     assert {f"no {name.replace('_', ' ')}" for name in Weights._fields} <= rankings().keys()
     assert scores("nothing") == {event.key: event.score for event in fuse(*EVERY)}
     assert scores("no words")[3] < scores("nothing")[3]
@@ -71,7 +71,7 @@ def test_observations_can_be_removed() -> None:
 
 
 def test_partial_findings_are_ranked() -> None:
-    """Findings can be ranked without context entries and before text scores are completed."""
+    """Events can be ranked without context entries and before their text scores are completed."""
     assert scores("no context entries") == scores("words not completed") == {}
 
 

@@ -26,7 +26,7 @@ class Counting(FakeEmbedder):
 
 
 def test_both_get_the_same_texts_in_turns() -> None:
-    """Both embedders get the same texts alternately, after one warm-up batch each."""
+    """Both embedders alternately get the same texts, after one warm-up batch each."""
     ours, theirs = Counting(), Counting()
 
     found = compared(ours, theirs, [f"text {number}" for number in range(70)], 2)

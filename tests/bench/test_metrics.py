@@ -42,7 +42,7 @@ def test_separation() -> None:
 
 
 def test_silenced() -> None:
-    """The threshold is the highest that rejects at most the allowed number of correct results."""
+    """The threshold is the highest one that rejects at most the allowed number of correct results."""
     answerable = [(0.9, 1.0), (0.5, 1.0), (0.3, 0.0), (0.2, 1.0)]
     negatives = [0.1, 0.2, 0.4, 0.6]
 

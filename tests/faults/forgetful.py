@@ -74,7 +74,7 @@ class Node:
         self.unsynced.clear()
 
     def forget(self, survives: Callable[[], bool]) -> None:
-        """Restore the content of the disk, with a part of the unsynced writes."""
+        """Restore the synced content, with some of the unsynced writes."""
         self.data = bytearray(self.disk)
         for at, data in self.unsynced:
             if survives():
@@ -113,7 +113,7 @@ class Disk:
             self.nodes[folder].mtime = time.time_ns()
 
     def sync(self, number: int) -> None:
-        """Make the bytes of a file or the names of a folder durable, with the changes atomic with them."""
+        """Make the bytes of a file or the names in a folder durable, with all changes of the same atomic operation."""
         self.nodes[number].sync()
         safe = [names for names in self._unsynced if any(folder == number for folder, _, _ in names)]
         self._unsynced = [names for names in self._unsynced if names not in safe]

@@ -33,7 +33,7 @@ OTHER = "33333333-0000-4000-8000-000000000003"
 
 
 class Place:
-    """Home that tests damage repeatedly, with the folder of the agents."""
+    """Home that tests damage repeatedly, and the folder of the agents."""
 
     def __init__(self, root: Path, whole: Path) -> None:
         self.root, self._whole = root, whole

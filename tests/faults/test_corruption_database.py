@@ -118,7 +118,7 @@ def test_damage_of_the_database_is_detected_and_repaired(home: Home, seed: int) 
 @pytest.mark.parametrize("how", [flip, zero])
 @pytest.mark.parametrize("table", ["memory", "item", "sqlite_schema"])
 def test_memories_survive_damage_of_their_own_pages(home: Home, table: str, how: Callable[[Path, int], None]) -> None:
-    """Each page with memories can be damaged; memories are restored from other pages, the backup or the page."""
+    """If a page with memories is damaged, they are restored from other pages, the backup or the damaged page."""
     held = memories(home)
     for page in pages(home, table)[:3]:
         how(home.database, (page - 1) * PAGE + 1_000)
@@ -169,7 +169,7 @@ def last_memory(home: Home, text: bytes) -> int:
 
 @pytest.mark.parametrize("column", [b"assistant", b"[]", b"{}", b"active", b"global"])
 def test_a_memory_with_one_damaged_column_can_be_read(home: Home, column: bytes) -> None:
-    """A memory is read from a damaged page, and a column that cannot be decoded gets its default value."""
+    """A memory on a damaged page is read, and a column that cannot be decoded gets its default value."""
     held = memories(home)
     flip(home.database, last_memory(home, column), 2)
     check_consistency(home, repair=True)

@@ -37,7 +37,7 @@ def _no_model(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @dataclass
 class Guarded:
-    """Working folder of an agent with links to a secret next to it."""
+    """Working folder of an agent with links to a secret beside the folder."""
 
     root: Path
 

@@ -86,7 +86,7 @@ def watching(complaints: Path) -> Generator[None]:
 
 
 class Said:
-    """Items stored by any process so far."""
+    """Items that any process has stored so far."""
 
     def __init__(self) -> None:
         self._words: list[str] = []

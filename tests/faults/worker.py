@@ -177,7 +177,7 @@ def failed() -> list[int]:
 
 
 def fake(_model: str = "", *, record: Path | None = None) -> FakeEmbedder:  # noqa: ARG001 - as `embedder.load`
-    """Return a fake instead of the embedding model."""
+    """Return a fake embedder for every model."""
     return FakeEmbedder()
 
 

@@ -27,7 +27,7 @@ TODAY: Final = date(2026, 3, 4)
 
 
 def read_lines(data: bytes) -> None:
-    """Check that every byte belongs to one line, and that each line has JSON objects or a reason why not."""
+    """Check that every byte belongs to one line, and that each line has JSON objects or a reason for having none."""
     found = list(lines.split(io.BytesIO(data), limit=64))
     assert [line.number for line in found] == list(range(1, len(found) + 1))
     assert [0, *(line.end for line in found)] == [*(line.start for line in found), len(data)]
@@ -48,7 +48,7 @@ def read_records(data: bytes) -> None:
 
 
 def build_query(data: bytes) -> None:
-    """Check that any text is a valid query or a usage error, without filters and with each filter."""
+    """Check that any text is a valid query or a usage error, with and without each filter."""
     text = data.decode(errors="replace")
     with suppress(InvalidInput):
         for concept in Query.parse(text).concepts:

@@ -1,4 +1,4 @@
-"""Archives embedded with a model of the extra `models`."""
+"""Archives are embedded and searched with a model of the extra `models`."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -90,7 +90,7 @@ def fail_after_one(embed: Embed) -> Embed:
 def test_old_vectors_are_used_until_all_are_renewed(
     tmp_path: Path, model_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A new model is used once every item has its new vectors, and not before."""
+    """A new model is not used before every item has its new vectors."""
     home = Home(tmp_path / "home")
     found = in_paths([transcript(tmp_path)])
     with Pipeline(home) as pipeline:

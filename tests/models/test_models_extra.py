@@ -117,7 +117,7 @@ def original(model_folder: Path) -> SentenceTransformerEmbedder:
 
 
 def test_packaged_model_agrees_with_the_original(original: SentenceTransformerEmbedder) -> None:
-    """Over varied texts, the int8 vectors have a mean cosine of 0.985 to the float32 ones."""
+    """Over varied texts, the int8 vectors have a mean cosine similarity of 0.985 to the float32 vectors."""
     cosines = np.sum(PackagedEmbedder().embed(TEXTS) * original.embed(TEXTS), axis=1)
 
     assert len(set(TEXTS)) >= 200
@@ -148,7 +148,7 @@ def test_paraphrases_are_near(original: SentenceTransformerEmbedder) -> None:
 
 
 def test_unknown_model_is_an_error() -> None:
-    """An unknown model is not downloaded; the error names the command that does."""
+    """An unknown model is not downloaded; the error contains the command that downloads it."""
     with pytest.raises(ModelUnavailable, match="nobody/no-such-model") as raised:
         load("nobody/no-such-model").embed(["text"])
 

@@ -9,5 +9,5 @@ from .history import History
 
 @pytest.fixture
 def history(tmp_path: Path) -> History:
-    """An empty archive."""
+    """Return an empty archive."""
     return History(tmp_path)

@@ -25,7 +25,7 @@ NO_FILTERS = Filters()
 
 @dataclass(frozen=True)
 class Said:
-    """Content of one exchange."""
+    """Content of one exchange that a test archives."""
 
     prompt: str
     answer: str = ""
@@ -63,7 +63,7 @@ def learned(
 
 @dataclass
 class History:
-    """Archive and index that a test fills step by step."""
+    """Archive and index that a test extends step by step."""
 
     folder: Path
     embedder: Embedder = field(default_factory=FakeEmbedder)

@@ -49,7 +49,7 @@ def prompts(number: int) -> list[dict[str, object]]:
 
 @pytest.fixture
 def transcript(tmp_path: Path) -> Path:
-    """A transcript of thirty exchanges on 120 lines."""
+    """Return a transcript of thirty exchanges on 120 lines."""
     path = tmp_path / "source" / "-work-app" / "11111111-0000-4000-8000-000000000001.jsonl"
     path.parent.mkdir(parents=True)
     path.write_bytes(jsonl(line for number in range(30) for line in prompts(number)))
@@ -58,7 +58,7 @@ def transcript(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def store(tmp_path: Path, transcript: Path) -> Iterator[Store]:
-    """The database after one ingest run."""
+    """Return the database after one ingest run."""
     place = Home(tmp_path / "home")
     place.make()
     with Store.create(place.database) as made:
@@ -94,7 +94,7 @@ def test_a_missing_archive_is_not_created(tmp_path: Path) -> None:
 
 
 def test_from_search_to_the_lines(layers: ArchiveSearch, archived: str) -> None:
-    """The ID of a hit from layer 1 gives details in layer 2, and their lines can be read in layer 3."""
+    """Layer 2 returns details for the ID of a hit from layer 1, and layer 3 returns the lines of these details."""
     hit = layers.find(Query.parse("question 7", mode="text", limit=1)).hits[0]
     [detail] = layers.details([hit.id])
     passage = layers.read(hit.path, detail.start_line, detail.end_line)
@@ -179,7 +179,7 @@ def lines_of(passage: TranscriptExcerpt) -> list[int]:
 def test_a_range_is_read_exactly(
     layers: ArchiveSearch, archived: str, start: int, end: int, expected: list[int]
 ) -> None:
-    """A range gives the turns on its lines, even if it begins or ends within an exchange or after the last line."""
+    """A range returns the turns on its lines, even if it begins or ends within an exchange or after the last line."""
     passage = layers.read(archived, start, end)
 
     assert lines_of(passage) == expected
@@ -189,7 +189,7 @@ def test_a_range_is_read_exactly(
 
 
 def test_reading_from_next_line_returns_every_line_once(layers: ArchiveSearch, archived: str) -> None:
-    """A long reply is truncated; reading on at `next_line` returns each line exactly once."""
+    """A long reply is truncated; reading on from `next_line` returns each line exactly once."""
     start, seen, replies = 1, list[int](), 0
     while True:
         passage = layers.read(archived, start)
@@ -302,7 +302,7 @@ def taken_up(tmp_path: Path, *records: dict[str, object]) -> tuple[Home, str]:
 
 
 def test_a_secret_is_found_by_its_placeholder(tmp_path: Path) -> None:
-    """Only exchanges with that secret are found, and the result does not repeat the secret."""
+    """A query for a secret finds only exchanges with that secret, and the result does not contain the secret."""
     one, other, unknown = (TOKENS["github-pat"](random.Random(seed)) for seed in range(3))
     place, _ = taken_up(
         tmp_path,
@@ -356,7 +356,7 @@ def test_a_fork_is_not_a_sub_agent(tmp_path: Path) -> None:
 
 
 def test_private_spans_are_in_no_layer(tmp_path: Path) -> None:
-    """Layer 3 omits a private span across parts of a message, even if the range begins within it."""
+    """Layer 3 omits a private span that crosses parts of a message, even if the range begins within the span."""
     path = tmp_path / "source" / "-work-app" / "long.jsonl"
     path.parent.mkdir(parents=True)
     tag = "<private>"

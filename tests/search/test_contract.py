@@ -77,7 +77,7 @@ def query(words: str, **options: object) -> Query:
 
 @pytest.mark.parametrize("word", WORDS)
 def test_find_returns_hits_best_first(index: SearchIndex, word: str) -> None:
-    """Each hit contains the word, has a unique ID, and its parts add up to its score."""
+    """Each hit contains the word and has a unique ID, and the parts of its score add up to the score."""
     found = index.find(query(word))
 
     assert found.total == len(found.hits) == EXCHANGES
@@ -98,7 +98,7 @@ def test_a_filter_never_adds_results(index: SearchIndex) -> None:
 
 
 def test_cursors_walk_through_all_hits_once(index: SearchIndex) -> None:
-    """Pages follow each other without gaps or repetitions, and a foreign cursor is refused."""
+    """Pages follow each other without gaps or repetitions, and a cursor of another search is refused."""
     seen, cursor = list[str](), ""
     while True:
         page = index.find(query("brass", limit=5, cursor=cursor))
@@ -174,7 +174,7 @@ def test_read_returns_the_lines_of_a_hit(index: SearchIndex) -> None:
 
 
 def test_read_refuses_invalid_paths_and_lines(index: SearchIndex) -> None:
-    """Paths outside the archive and impossible lines are refused."""
+    """Paths outside the archive and invalid line numbers are refused."""
     [hit, *_] = index.find(query("kettle")).hits
     with pytest.raises(PathOutsideArchive):
         index.read("/etc/passwd")

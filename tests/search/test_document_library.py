@@ -85,7 +85,7 @@ def test_scores_and_similarities_are_two_numbers(documents: DocumentLibrary, fol
 
 
 def test_filters_select_chunks(documents: DocumentLibrary, folder: Path) -> None:
-    """Filters by namespace, file and folder return only matching chunks."""
+    """Filters by namespace, kind, file, folder and language return only matching chunks."""
     documents.index_file(folder / "guide.md", "docs")
     documents.index_file(folder / "kiln.py", "code")
 
@@ -265,7 +265,7 @@ def test_agents_index_only_below_allowed_folders(tmp_path: Path, home: Path, mon
 def test_indexing_a_file_does_not_embed_other_files(
     documents: DocumentLibrary, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The reply does not wait for the embedding of files that were queued earlier."""
+    """Indexing a file returns without waiting for the embedding of files that were queued earlier."""
     monkeypatch.setattr(document_library, "_PATIENCE", 300.0)
     assert documents.index_directory(folder).unembedded == 3
     (folder / "new.md").write_text("# New\n\nA new kiln.\n")
@@ -282,7 +282,7 @@ SECRET = "ghp_A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"
 def test_secrets_in_file_names_are_never_shown(
     documents: DocumentLibrary, folder: Path, store: Store, generations: Generations
 ) -> None:
-    """Replies, hits and statistics show a placeholder; the real name and the placeholder both select the file."""
+    """A secret in a file name is shown as a placeholder; the real name and the placeholder both select the file."""
     path = folder / f"{SECRET}.md"
     path.write_text("# Quokka\nThe quokka sleeps.\n")
     indexed = documents.index_file(path)

@@ -44,7 +44,7 @@ def hit(number: int = 1, *, title: str = "Implement JWT authentication middlewar
 
 
 def results(*hits: Hit, query: Query | None = None) -> Results:
-    """Return an answer of layer 1."""
+    """Return results of layer 1."""
     return Results(query or Query(("authentication",)), hits, len(hits), index_lag=0, searched=("text", "vector"))
 
 
@@ -96,7 +96,7 @@ def exchange(text: str = "", *, ordinal: int = 0, output: str = "2 passed") -> E
 
 
 def transcript(text: str = "", *, parent: str = "", cut: bool = False, output: str = "2 passed") -> TranscriptExcerpt:
-    """Return an answer of layer 3."""
+    """Return a transcript of layer 3."""
     return TranscriptExcerpt(
         path="claude-code/my-api/5e0c.jsonl",
         session_id=f"5e0c{text}",

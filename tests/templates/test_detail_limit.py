@@ -73,7 +73,7 @@ def test_a_truncated_observation_keeps_its_first_facts() -> None:
 
 
 def test_entries_are_truncated_independently() -> None:
-    """A long entry does not shorten a short one beside it."""
+    """A long entry is truncated without shortening a short entry beside it."""
     long = replace(detail(), observation=replace(detail().observation, narrative="It was seen again. " * 200))
     told = RENDERER.observations([long, detail()])
 

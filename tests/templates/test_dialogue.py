@@ -14,7 +14,7 @@ def of(*turns: Turn) -> Exchange:
 
 
 def test_results_follow_their_calls() -> None:
-    """Each parallel call is followed by its own result, even if the results arrive in another order."""
+    """Each parallel call is followed by its own result, even if results arrive in another order."""
     shown = steps(exchange(), None)
 
     calls = {step.said.text: step.result and step.result.text for step in shown if step.form == "call"}

@@ -100,7 +100,7 @@ def test_remote_images_become_links(text: str, around: str) -> None:
 
 @given(st.text(max_size=300), st.integers(3, 40))
 def test_truncated_title_keeps_its_beginning_and_limit(text: str, tokens: int) -> None:
-    """A truncated title keeps its beginning, ends in an ellipsis and stays within its limit."""
+    """A truncated title keeps its beginning, ends with an ellipsis and stays within its limit."""
     whole, short = line(text), brief(text, tokens)
 
     assert short == whole or (short.endswith("…") and whole.startswith(short[:-1]))

@@ -161,7 +161,7 @@ def test_a_hit_costs_at_most_thirty_tokens(projects: int, tokens: int) -> None:
 
 
 def test_a_common_year_is_named_once() -> None:
-    """A common year is named once.
+    """If all hits are of one year, the year is shown once.
 
     Hits of several years, a single hit, and a terminal have full dates.
     """
@@ -271,7 +271,7 @@ def test_long_titles_use_tokens_left_by_short_titles() -> None:
 
 @pytest.mark.parametrize("many", [1, 50])
 def test_every_reply_states_its_cost(many: int) -> None:
-    """A reply states its own token count with an error of at most four."""
+    """A reply states its own token count, with an error of at most four tokens."""
     replies = [
         RENDERER.search(results(*(hit(number) for number in range(many)))),
         RENDERER.search(results(*(hit(number) for number in range(many))), facts=True),
@@ -311,7 +311,7 @@ def test_empty_result_gives_advice(query: Query, answer: str) -> None:
 
 
 def test_missing_search_engine_is_reported() -> None:
-    """A reply lists a missing search engine, with and without hits."""
+    """A reply reports an unavailable search engine, with and without hits."""
     for found in (results(hit(1)), results()):
         assert "Not searched: vector." in RENDERER.search(replace(found, searched=("text",)))
         assert "Not searched" not in RENDERER.search(found)
@@ -460,7 +460,7 @@ def test_no_text_can_break_the_layout(text: str) -> None:
 
 @pytest.mark.parametrize("output", ["```\nx\n```\n## Exchange 9", "```", "~~~~\n```", "> ```\n## x", "- ```\n## x"])
 def test_a_result_that_begins_with_a_fence_is_fenced(output: str) -> None:
-    """A tool result that begins with a code fence is below its label."""
+    """A tool result that begins with a code fence is placed on the lines below its label."""
     assert skeleton(RENDERER.read(transcript(output=output))) == skeleton(RENDERER.read(transcript()))
 
 

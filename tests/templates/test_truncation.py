@@ -142,7 +142,7 @@ def absences(draw: st.DrawFn) -> Results:
 
 @given(st.lists(st.integers(0, 9), max_size=40), st.integers(0, 200))
 def test_the_largest_number_within_the_budget_is_found(costs: list[int], budget: int) -> None:
-    """One more item exceeds the budget, unless all fit."""
+    """`largest_fitting` returns the largest number of items whose cost is within the budget."""
     kept = largest_fitting(lambda number: sum(costs[:number]), len(costs), budget)
 
     assert sum(costs[:kept]) <= budget
@@ -158,7 +158,7 @@ def cost(shape: object) -> int:
 def test_lists_keep_to_the_budget(
     budget: int, roomy: bool, found: tuple[Hit, ...], facts: bool, several_concepts: bool
 ) -> None:
-    """Every form of layer 1 is within the budget."""
+    """Every form of a layer-1 reply is within the budget."""
     answer = results(*found, query=Query(("ab", "cd") if several_concepts else ("ab",)))
     page, around = Renderer(budget=budget, roomy=roomy), Timeline(found[-1].id, found, "5e0c", "claude-code/5e0c.jsonl")
     shapes = [results_json(answer, budget=budget, explain=True), timeline_json(around, budget=budget)]
@@ -190,7 +190,7 @@ def test_corrections_do_not_displace_hits(budget: int, sent: str) -> None:
 @settings(max_examples=4)
 @given(BUDGETS, details())
 def test_details_keep_to_the_budget(budget: int, told: tuple[Detail, ...]) -> None:
-    """Layer 2 is within the budget for texts and lists of any length."""
+    """Layer-2 replies are within the budget for texts and lists of any length."""
     shape = details_json(told, budget=budget)
 
     assert count(Renderer(budget=budget).observations(told)) <= budget
@@ -200,7 +200,7 @@ def test_details_keep_to_the_budget(budget: int, told: tuple[Detail, ...]) -> No
 @settings(max_examples=4)
 @given(BUDGETS, transcripts())
 def test_transcripts_keep_to_the_budget(budget: int, told: TranscriptExcerpt) -> None:
-    """Layer 3 is within the budget for any lines and turns."""
+    """Layer-3 replies are within the budget for any lines and turns."""
     assert count(Renderer(budget=budget).read(told)) <= budget
     assert cost(transcript_json(told, budget=budget)) <= budget
 
@@ -231,7 +231,7 @@ def test_every_page_keeps_to_the_budget() -> None:
 
 @pytest.mark.parametrize("budget", range(40, 130, 5))
 def test_truncated_page_closes_every_quoted_block(budget: int) -> None:
-    """Every opened block of quoted text is closed."""
+    """A truncated page closes every block of quoted text that it opens."""
     quote = "<recalled>\n" + "a row of words\n" * 10 + "</recalled>\n"
     rows = fit_rows(f"First\n{quote}Second\n{quote}", budget, "</recalled>").split("\n")
 

@@ -9,5 +9,5 @@ from .talking import Talk
 
 @pytest.fixture
 def historian(tmp_path: Path) -> Talk:
-    """A client of a server over an empty home and an empty project."""
+    """Return a client of a server over an empty home and an empty project."""
     return Talk(tmp_path)

@@ -1,4 +1,4 @@
-"""Facts of Historian's specification as data: parameters and reply shapes."""
+"""Content of Historian's specification as data: parameters and fields of replies."""
 
 from typing import Any
 

@@ -22,7 +22,7 @@ def held_type(historian: Talk, query: str) -> str:
 
 
 def test_edits_moves_and_deletions_are_detected(historian: Talk) -> None:
-    """The next call of any toolset detects them, and the memory keeps its ID."""
+    """The next call of any toolset detects edited, moved and deleted files, and the memory keeps its ID."""
     file = historian.remember("Staging port", PORT)
     memory = historian.core.recall("staging port")[0].stored.id
     file.write_text(file.read_text().replace("8443", "9443"))
@@ -57,7 +57,7 @@ def test_a_restored_file_keeps_its_memory(historian: Talk) -> None:
 
 
 def test_a_file_that_was_moved_and_edited_is_the_same_memory(historian: Talk) -> None:
-    """The creation time identifies the memory."""
+    """A file that was both moved and edited is recognised by its creation time."""
     file = historian.remember("Staging port", PORT)
     memory = historian.core.recall("staging port")[0].stored.id
     (file.parent / "port.md").write_text(file.read_text().replace("8443", "9443"))
@@ -68,7 +68,7 @@ def test_a_file_that_was_moved_and_edited_is_the_same_memory(historian: Talk) ->
 
 
 def test_files_that_users_wrote_are_memories(historian: Talk) -> None:
-    """Front matter is optional; folders and entries of types.yaml define types."""
+    """Files need no front matter to be memories; folders and entries of types.yaml define types."""
     historian.write("runbook/deploy.md", "Deploy with `make ship` after the smoke tests\n")
     historian.write("learning/ünïcode 数据.md", "---\ntags: [cache, redis]\n---\nRedis evicts the oldest cache key\n")
     historian.write("types.yaml", "post mortem: What broke, and why\n")
@@ -100,7 +100,7 @@ def test_the_type_follows_the_last_change(historian: Talk) -> None:
 
 
 def test_a_type_change_moves_the_file(historian: Talk) -> None:
-    """The file moves to the folder of its type, and the rest of its front matter is unchanged."""
+    """A type change moves the file to the folder of its type and keeps the rest of its front matter."""
     text = f"---\n# ours\nmemory_type: learning # really?\nreviewed-by:   'nobody'\n---\n\n{PORT}\n"
     file = historian.write("learning/port.md", text)
     reply = historian("memory_compound", query="staging server port", modifications="Port 9000", memoryType="issue")
@@ -116,7 +116,7 @@ def test_a_type_change_moves_the_file(historian: Talk) -> None:
 
 
 def test_a_repeated_title_overwrites_no_file(historian: Talk) -> None:
-    """Another content gets a numbered file; the same title with the same content is the same memory."""
+    """A repeated title with other content gets a numbered file; with the same content it is the same memory."""
     first = historian.remember("Staging port", PORT)
     second = historian.remember("staging PORT", "The staging port is closed at night")
     third = historian("memory_remember", title="Staging port", content=PORT, memoryType="learning")
@@ -129,7 +129,7 @@ def test_a_repeated_title_overwrites_no_file(historian: Talk) -> None:
 
 
 def test_broken_files_are_reported_and_not_changed(historian: Talk) -> None:
-    """Each broken file is reported with a reason and keeps its former content in the database. All others are found."""
+    """A broken file is reported with a reason, its memory keeps the former content, and all other files are read."""
     file = historian.remember("Staging port", PORT)
     file.write_text(file.read_text().replace("tags: []", "tags: [a, b"))
     historian.write("issue/twice.md", "---\ntags: [a]\ntags: [b]\n---\nx\n")
@@ -235,7 +235,7 @@ def test_edits_of_a_memory_change_its_file(historian: Talk) -> None:
 
 
 def test_undoing_a_type_change_keeps_the_file(historian: Talk) -> None:
-    """The content is restored, and the file stays in its new folder."""
+    """Undoing a type change restores the content, and the file stays in its new folder."""
     historian.remember("Staging port", PORT)
     reply = historian("memory_compound", query="staging port", modifications="Port 9000", memoryType="issue")
     historian.core.undo([reply["undo"].split()[-1]])[0]
@@ -319,7 +319,7 @@ def test_only_near_memories_are_replaced_or_offered(historian: Talk) -> None:
 
 
 def test_secrets_remain_only_in_files_of_the_user(historian: Talk) -> None:
-    """The tool writes placeholders, also in names and tags; a file edited by hand is not changed."""
+    """Palaver writes placeholders for secrets, also in names and tags, but does not change a file edited by hand."""
     token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
     said = {"title": f"Key {token}", "content": f"It is {token}", "memoryType": "context", "tags": [token]}
     told = historian("memory_remember", **said)

@@ -13,7 +13,7 @@ TOOLS = {tool.name: tool for tool in HISTORIAN.tools}
 
 
 def test_the_toolset_has_the_tools_of_the_specification_in_order() -> None:
-    """The toolset has five tools."""
+    """The toolset has the five tools of the specification, in the same order."""
     assert list(TOOLS) == list(PARAMETERS)
 
 
@@ -27,7 +27,7 @@ def test_every_parameter_is_that_of_the_specification(name: str) -> None:
 
 
 def test_the_tools_have_a_token_budget() -> None:
-    """The tool descriptions cost each session at most this many tokens."""
+    """The tool descriptions, which every session pays for, stay within their token budget."""
     assert 200 < HISTORIAN.tokens <= 600
 
 

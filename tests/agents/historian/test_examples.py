@@ -42,7 +42,7 @@ def test_the_types_are_listed(historian: Talk) -> None:
 
 
 def test_a_memory_is_a_file_as_specified(historian: Talk) -> None:
-    """The file has the front matter in the specified order, a blank line and the content."""
+    """A memory file has the front matter in the specified order, a blank line and the content."""
     file = remembered(historian)
 
     assert file.relative_to(historian.project).as_posix() == (
@@ -69,7 +69,7 @@ def test_a_stored_memory_is_recalled(historian: Talk) -> None:
 
 
 def test_a_memory_is_compounded(historian: Talk) -> None:
-    """The content and `modified` change, and `created` does not."""
+    """`memory_compound` changes the content and `modified`, but not `created`."""
     file = remembered(historian)
     before = file.read_text()
     reply = historian(
@@ -91,7 +91,7 @@ def test_a_memory_is_compounded(historian: Talk) -> None:
 
 
 def test_forgetting_needs_a_preview(historian: Talk) -> None:
-    """The first call lists files, and the second call deletes them."""
+    """The first call of `memory_forget` lists the files, and the second call deletes them."""
     file = remembered(historian)
     offered = historian("memory_forget", query="outdated notes about the database")
 

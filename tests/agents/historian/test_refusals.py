@@ -55,7 +55,7 @@ def test_an_invalid_call_has_a_hint(historian: Talk, name: str, arguments: dict[
     ],
 )
 def test_a_failed_search_has_no_memories_and_an_error(historian: Talk, arguments: dict[str, object], said: str) -> None:
-    """The reply has the specified shape: an empty list and an error."""
+    """A failed search returns an empty list and an error, as specified."""
     reply = historian("memory_recall", **arguments)
 
     assert (reply["memories"], reply["error"]) == ([], said)
@@ -101,7 +101,7 @@ def test_golden_rules_are_protected(historian: Talk) -> None:
 
 
 def test_an_unreadable_archive_is_reported(historian: Talk) -> None:
-    """A call reports that the server is not initialized, and works after the repair."""
+    """If the archive is unreadable, a call reports that the server is not initialized; after the repair it works."""
     home = Home(historian.folder / "palaver")
     home.make()
     home.database.write_bytes(b"this is no database" * 100)
@@ -112,7 +112,7 @@ def test_an_unreadable_archive_is_reported(historian: Talk) -> None:
 
 
 def test_an_unwritable_folder_is_reported(historian: Talk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its memories are still recalled, and a failed call leaves no files."""
+    """Memories of an unwritable folder are still recalled, and a failed call leaves no files."""
     file = historian.remember("Ports", "The staging server listens on port 8443")
 
     def refused(*_: object, **__: object) -> None:

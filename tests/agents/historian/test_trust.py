@@ -29,7 +29,7 @@ def begins_with(historian: Talk) -> list[str]:
 
 
 def test_a_committed_file_is_untrusted(historian: Talk) -> None:
-    """The file is recalled as untrusted with a command that allows it, and it is not in the session context."""
+    """A committed file is recalled as untrusted, with the command to allow it, and is not in the session context."""
     historian.write("preference/x.md", f"{RULE}\n")
     reply = historian("memory_recall", query="run before the tests")
 
@@ -89,7 +89,7 @@ def test_two_projects_with_the_same_name_are_separate(tmp_path: Path) -> None:
 
 
 def test_a_file_in_the_namespace_of_another_project_moves(historian: Talk) -> None:
-    """A memory stored under the folder name moves to the namespace of its project."""
+    """A memory that was stored under the folder name moves to the namespace of its own project."""
     file = historian.write("learning/x.md", "Redis evicts the oldest cache key\n")
     historian.recall("redis")
     held = historian.core.at_path(str(file))
@@ -102,7 +102,7 @@ def test_a_file_in_the_namespace_of_another_project_moves(historian: Talk) -> No
 
 
 def test_an_untrusted_file_supersedes_no_memory(historian: Talk) -> None:
-    """A file with the opposite content does not change the state of a memory."""
+    """An untrusted file that contradicts a memory does not change the state of that memory."""
     core = historian.core
     ours = core.remember(
         Memory("The staging server listens on port 8443", "decision", namespace="project:myapp", origin=Origin.HUMAN)
@@ -115,7 +115,10 @@ def test_an_untrusted_file_supersedes_no_memory(historian: Talk) -> None:
 
 @pytest.mark.parametrize(("front", "kind"), [("", "context"), ("---\nmemory_type: issue\n---\n", "issue")])
 def test_a_file_outside_type_folders_has_the_fallback_type(historian: Talk, front: str, kind: str) -> None:
-    """The front matter can set another type; a change of the type moves the file into a folder."""
+    """A file outside type folders has the fallback type unless its front matter sets another.
+
+    A change of the type moves the file into a folder.
+    """
     file = historian.write("cache.md", f"{front}Redis evicts the oldest cache key\n")
 
     assert historian.recall("redis cache key", memoryType=kind) == {"cache.md": "Redis evicts the oldest cache key"}

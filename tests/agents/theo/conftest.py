@@ -9,5 +9,5 @@ from .talking import Talk
 
 @pytest.fixture
 def theo(tmp_path: Path) -> Talk:
-    """A client of a server over an empty home."""
+    """Return a client of a server over an empty home."""
     return Talk(tmp_path / "palaver")

@@ -1,7 +1,7 @@
-"""Facts of Theo's specification: the parameters of every tool and the fields of each reply.
+"""Content of Theo's specification as data: the parameters of every tool and the fields of each reply.
 
 A parameter is its JSON type; `*` marks required parameters, `=` a default, `|` an enumeration. Four tools have no
-example in the specification; their facts come from the original project.
+example in the specification; their data comes from the original project.
 """
 
 from typing import Any, cast
@@ -12,12 +12,12 @@ DIRECTIONS = ["outgoing", "incoming", "both"]
 
 
 def needed(kind: str, **more: Any) -> dict[str, Any]:
-    """Return the facts of a required parameter."""
+    """Return the description of a required parameter."""
     return {"type": kind, "required": True, **more}
 
 
 def optional(kind: str, default: object = None, **more: Any) -> dict[str, Any]:
-    """Return the facts of an optional parameter."""
+    """Return the description of an optional parameter."""
     return {"type": kind, "required": False, **({} if default is None else {"default": default}), **more}
 
 

@@ -13,7 +13,7 @@ FACTS = ("type", "default", "enum", "items", "minimum", "maximum")
 
 
 def parameters(schema: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return the facts of each parameter in the specification."""
+    """Return the properties of each parameter of a schema."""
     required = schema.get("required", [])
     return {
         name: {fact: shown[fact] for fact in FACTS if fact in shown} | {"required": name in required}
@@ -57,12 +57,12 @@ def test_every_parameter_is_described() -> None:
 
 
 def test_the_tools_have_a_token_budget() -> None:
-    """The tool descriptions cost each session at most this many tokens."""
+    """The tool descriptions, which every session pays for, stay within their token budget."""
     assert 2_000 < THEO.tokens <= 3_700
 
 
 def test_tools_are_annotated_as_destructive_or_read_only() -> None:
-    """Clients can ask before a deletion, and need not ask before a read."""
+    """Annotations let clients ask before a deletion and skip the question before a read."""
     effects = {tool.name: tool.effect.name for tool in THEO.tools}
 
     assert {name for name, effect in effects.items() if effect == "DESTROYS"} == {

@@ -66,7 +66,7 @@ def test_a_folder_is_indexed_found_and_deleted(theo: Talk, docs: Path) -> None:
 
 
 def test_searches_respect_filters_and_budgets(theo: Talk, docs: Path) -> None:
-    """Search finds documents and memories, or only one of both under a filter, within the token budget."""
+    """Search finds documents and memories, or only one of the two under a filter, within the token budget."""
     theo.data("index_directory", dir_path=str(docs), namespace="docs", async_mode=False)
     theo.store("Authentication tokens are signed with RS256", "decision", namespace="project:myapp")
     question = "authentication tokens signed"

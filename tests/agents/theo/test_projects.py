@@ -27,7 +27,7 @@ def test_two_projects_with_the_same_name_share_no_memory(tmp_path: Path) -> None
 
 
 def test_other_namespaces_are_not_changed(tmp_path: Path) -> None:
-    """A server in another folder uses the name for the project with the plain namespace."""
+    """In a server of another folder, the name refers to the project with the plain namespace."""
     ours, elsewhere = (Talk(tmp_path / "palaver", tmp_path / name) for name in ("repo", "other"))
     ours.store(SAID, "decision", namespace="project:repo")
 

@@ -18,7 +18,7 @@ def refusal(theo: Talk, name: str, **arguments: object) -> str:
 
 
 def test_errors_of_files_have_a_reason(theo: Talk, tmp_path: Path) -> None:
-    """The file is missing, of an unknown type, or unreadable."""
+    """The error says whether the file is missing, of an unknown type, or unreadable."""
     (tmp_path / "notes.docx").write_text("x")
     (tmp_path / "bad.pdf").write_bytes(b"no pdf")
     missing = str(tmp_path / "none.md")
@@ -46,7 +46,7 @@ def test_errors_of_files_have_a_reason(theo: Talk, tmp_path: Path) -> None:
     ],
 )
 def test_an_empty_query_is_refused(theo: Talk, name: str, more: dict[str, Any]) -> None:
-    """A query of only whitespace is empty."""
+    """A query of only whitespace is refused as empty."""
     for query in ("", "  \n"):
         assert refusal(theo, name, query=query, **more) == "Query cannot be empty"
 
@@ -114,7 +114,7 @@ def test_clearing_needs_a_confirmation(theo: Talk) -> None:
 
 
 def test_an_unreadable_archive_is_reported(theo: Talk) -> None:
-    """The error is the specified error with a hint, and the next call works after the repair."""
+    """An unreadable archive gives the specified error with a hint; after the repair the next call works."""
     theo.home.mkdir()
     Home(theo.home).database.write_bytes(b"this is no database" * 100)
     reply = theo.call("memory_count")

@@ -59,7 +59,7 @@ def cost(envelope: object) -> int:
 
 @pytest.fixture
 def full(theo: Talk, tmp_path: Path) -> Talk:
-    """Home with hundreds of memories, each in its own namespace and related to the first, and a long document."""
+    """Return a client of a home with a long document and hundreds of memories, all related to the first."""
     home = Home(theo.home)
     home.make()
     with Store.create(home.database) as store, store.transaction():

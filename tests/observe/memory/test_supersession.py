@@ -20,7 +20,7 @@ from .holding import Holding
 
 
 class Pair(TypedDict):
-    """Two statements, the older first. `kind` is innocent (both remain true), genuine (a replacement) or contradiction."""
+    """Two statements, the older first. `kind` is innocent (both stay true), genuine (replacement) or contradiction."""
 
     older: str
     newer: str

@@ -23,7 +23,7 @@ SEARCHER = Path(__file__).parents[1] / "searcher.py"
 
 
 class Searcher:
-    """Process that searches. A damaged file may kill it, and then it gives no answer."""
+    """Process that searches. If a damaged file kills it, it returns no results."""
 
     def __init__(self) -> None:
         path = os.pathsep.join([str(ROOT), *sys.path])

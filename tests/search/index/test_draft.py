@@ -25,7 +25,7 @@ STEPS = st.lists(st.tuples(st.integers(0, 2), st.lists(SAID, max_size=3), st.sam
 
 @pytest.fixture
 def indexer(history: History) -> Indexer:
-    """An indexer of an empty archive."""
+    """Return an indexer of an empty archive."""
     return Indexer(history.store, history.generations, history.embedder)
 
 

@@ -29,7 +29,7 @@ def prose(line: int, text: str) -> Turn:
 @given(st.lists(st.integers(0, 2 * WINDOW + 7), max_size=8))
 @settings(max_examples=50)
 def test_windows_contain_all_text(lengths: list[int]) -> None:
-    """Windows contain all text in order on its lines; only a turn longer than a window is repeated at its cuts."""
+    """Windows contain all text in order, with its lines; only windows of a turn longer than one window overlap."""
     turns = [prose(line, f"{line % 10}" * length) for line, length in enumerate(lengths, 1)]
 
     made = list(windows(exchange(*turns)))
@@ -47,7 +47,7 @@ def test_windows_contain_all_text(lengths: list[int]) -> None:
 
 @pytest.mark.parametrize(("second", "count"), [(499, 1), (500, 2)])
 def test_windows_are_filled(second: int, count: int) -> None:
-    """Text that still fits into a window, including the line break, is added to it."""
+    """Text is added to a window as long as it fits, including the line break before it."""
     made = windows(exchange(prose(1, "a" * (WINDOW - 500)), prose(2, "b" * second)))
 
     assert len(list(made)) == count
@@ -76,7 +76,7 @@ def test_output_and_injected_text_are_not_indexed(speaker: Speaker, kind: Kind, 
 
 
 def test_part_0_is_the_prompt(history: History) -> None:
-    """A prompt is part 0, followed by long paragraphs; an observation has only part 0."""
+    """Part 0 of an exchange is its prompt, and the other parts are long paragraphs; an observation has only part 0."""
     [key] = history.say("one", Said("a question", "An answer that is long enough to have a vector of its own."))
     [short] = history.say("two", Said("a question", "Let me look."))
     [bare] = history.say("three", Said("", "An answer without a question, long enough to have a vector."))
@@ -125,7 +125,7 @@ def test_an_exchange_has_the_metadata_of_its_observations(history: History) -> N
 
 
 def test_entry_windows_of_observations_equal_their_entries(history: History) -> None:
-    """Both have the same text, lines and speakers, for observations with and without evidence."""
+    """Windows of observations have the text, lines and speakers of their entries, with and without evidence."""
     [exchange] = history.say("tea", Said("brass kettle"))
     history.learn(exchange, learned("lid", lines=(1, 2), concepts=["steam"]), learned("spout"))
     keys = [stored.key for stored in history.store.observations.of_exchange(exchange)]

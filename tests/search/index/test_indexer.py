@@ -173,7 +173,7 @@ def scores(history: History) -> list[tuple[int, float]]:
 
 @st.composite
 def stories(draw: st.DrawFn) -> list[tuple[int, list[str], list[str], bool]]:
-    """Steps: the session, its new exchanges, the observations of its first exchange, and whether to publish."""
+    """Generate steps: session, new exchanges, observations of its first exchange, and whether to publish."""
     said = st.lists(st.lists(st.sampled_from(WORDS), min_size=1, max_size=3).map(" ".join), min_size=0, max_size=3)
     step = st.tuples(st.integers(0, 2), said, st.lists(st.sampled_from(WORDS), max_size=2, unique=True), st.booleans())
     return draw(st.lists(step, min_size=1, max_size=5))
@@ -190,7 +190,7 @@ def seen(history: History) -> list[tuple[str, int, float | None]]:
 
 
 def test_deleted_entries_soon_stop_counting_in_idf(history: History) -> None:
-    """After many deletions, scores are those of a rebuilt index."""
+    """After many deletions, scores are the same as in a rebuilt index."""
     history.say("one", *(Said(f"kettle {n}") for n in range(20)))
     history.publish()
     history.say("one", *(Said(f"spoon {n}" if n else "kettle 0") for n in range(20)))

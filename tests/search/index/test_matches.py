@@ -11,7 +11,7 @@ KEYS = st.lists(st.integers(0, 9))
 
 @given(KEYS, st.lists(st.integers(0, 9), unique=True))
 def test_wanted_keys_are_flagged(keys: list[int], wanted: list[int]) -> None:
-    """Each key is flagged by whether it is in the wanted keys, even if either array is empty."""
+    """A key is flagged exactly if it is one of the wanted keys, even if either array is empty."""
     told = among(np.array(keys, dtype=np.int64), np.array(sorted(wanted), dtype=np.int64))
 
     assert told.tolist() == [key in wanted for key in keys]

@@ -74,7 +74,7 @@ def test_a_narrow_filter_is_evaluated_once(
 
 
 def test_changes_of_another_connection_are_found(published: History) -> None:
-    """An open engine finds an exchange of another connection by words, and by vector once it is embedded."""
+    """An open engine finds an exchange of another connection by its words, and by its vector once it is embedded."""
     engine = published.engine()
     with Store.open(published.folder / "palaver.db") as other:
         writer = History.__new__(History)
@@ -295,7 +295,7 @@ def test_idf_counts_published_and_unpublished_entries(published: History) -> Non
 
 
 def test_adjacent_terms_of_published_and_unpublished_items(published: History) -> None:
-    """Each item is scored by its current text; an item without the pair and a query without pairs score 0."""
+    """Adjacent terms are scored by the current text of an item; without the pair, or without pairs, the score is 0."""
     view = Snapshot(published.store, published.generations, published.embedder)
     [old, *_] = found(published.engine(), "brass kettle", Mode.TEXT)
     [new] = published.say("two", Said("a kettle of brass, the brass kettles"))
@@ -308,7 +308,7 @@ def test_adjacent_terms_of_published_and_unpublished_items(published: History) -
 
 
 def test_items_without_text_are_not_waiting(published: History) -> None:
-    """Only items that have text but no vectors yet are waiting."""
+    """Only items that have text but no vectors yet count as waiting to be embedded."""
     view = Snapshot(published.store, published.generations, published.embedder)
     [silent] = published.say("two", Said("", "a kettle"))
     published.embed()

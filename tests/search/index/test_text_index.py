@@ -94,7 +94,7 @@ def test_a_match_has_the_fields_of_its_entry() -> None:
 
 
 def test_idf_counts_the_entries_of_all_indexes() -> None:
-    """The IDF of a word counts the entries of a small index and of the large index next to it."""
+    """The IDF of a word counts the entries of all indexes that a search combines."""
     few, many = entry(1, "samovar tap"), [entry(key, f"kettle {key}") for key in range(2, 40)]
     alone, rest = index(few), index(*many)
     [apart] = alone.search("which kettle has a samovar", NO_FILTERS, 9)
@@ -107,7 +107,7 @@ def test_idf_counts_the_entries_of_all_indexes() -> None:
 
 
 def test_fractions_are_absolute() -> None:
-    """A fraction is the score divided by the highest possible score of the query; without the rare words it is low."""
+    """The fraction of a match is its score divided by the highest possible score; without the rare words it is low."""
     made = index(*(entry(n, f"common word{n}") for n in range(1, 30)), entry(30, "common zebra"))
 
     [alone] = made.search("zebra", NO_FILTERS, 1)
@@ -120,7 +120,7 @@ def test_fractions_are_absolute() -> None:
 @given(st.lists(st.tuples(st.integers(1, 6), st.sampled_from(["alpha", "alpha beta", "gamma"])), max_size=25))
 @settings(max_examples=30)
 def test_replaced_entries_keep_fractions_in_range(changes: list[tuple[int, str]]) -> None:
-    """After many replacements each item is found once, with a fraction between 0 and 1."""
+    """After many replacements each item is found once, and its share of the highest possible score is valid."""
     made = index(*(entry(n, "alpha alpha") for n in range(1, 7)))
     for key, body in changes:
         made.apply([key], [entry(key, body)])
@@ -132,7 +132,7 @@ def test_replaced_entries_keep_fractions_in_range(changes: list[tuple[int, str]]
 
 
 def test_deletions_leave_no_negative_fractions() -> None:
-    """The IDF of a word that most deleted entries contained stays positive."""
+    """If most deleted entries contained a word, the IDF of this word stays positive."""
     made = index(*(entry(n, "alpha beta") for n in range(1, 11)))
     made.apply(range(2, 11), [])
 
@@ -273,7 +273,7 @@ def test_allowed_checks_the_given_items_only() -> None:
 
 
 def test_adjacent_terms_are_scored_by_the_best_entry() -> None:
-    """A pair counts where its second word follows the first; an item has the score of its best entry."""
+    """A pair of terms scores where the second follows the first; an item has the score of its best entry."""
     made = index(
         entry(1, "a slow cache"), entry(1, "slow cache timer"), entry(2, "the cache, slow"), entry(3, "slow cache")
     )
@@ -300,7 +300,7 @@ def test_long_lists_of_items_work_like_short_lists(singly: int, monkeypatch: pyt
 
 
 def test_a_small_share_is_returned_with_its_items() -> None:
-    """If few items satisfy the filters, their keys are returned together with their share."""
+    """If few items satisfy the filters, their share of all items is returned together with their keys."""
     made = index(*(Told(concepts=["a"]).entry(key) for key in (2, 5)), entry(7), entry(8))
     wanted = Filters(concepts=("a",))
 

@@ -116,7 +116,7 @@ def test_an_index_reflects_all_changes(changes: list[tuple[set[int], set[int], b
 
 
 def test_the_best_vectors_of_each_item() -> None:
-    """For each item of the events, the vector of part 0 and the best other vector are returned."""
+    """The search returns, for each item of an event, the vector of part 0 and the best other vector."""
     query = unit(3)
     made = index(
         stored(1, part=0),
@@ -209,7 +209,7 @@ def test_changes_make_a_new_index(tmp_path: Path) -> None:
 
 @pytest.fixture
 def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Graphs from 100 vectors on, which every search uses."""
+    """Lower the limits, so that 100 vectors get a graph and every search uses it."""
     monkeypatch.setattr(vector_index, "EXACT_UP_TO", 100)
     monkeypatch.setattr(vector_segment, "_SCAN_OR_WALK", 0.1)
 
@@ -282,7 +282,7 @@ def test_unchanged_segments_are_shared(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("small_limits")
 def test_a_segment_with_many_removed_rows_is_rewritten(tmp_path: Path) -> None:
-    """A segment with more than a quarter of its rows removed is written again without those rows."""
+    """A segment is rewritten without removed rows when these exceed a quarter of its rows."""
     index(*(stored(item) for item in range(2_000))).save(_new(tmp_path / "one"))
 
     VectorIndex.open(tmp_path / "one").changed(range(600), []).settled().save(_new(tmp_path / "two"))
@@ -332,7 +332,7 @@ def test_a_filter_function_finds_the_same_as_flags(passing: set[int], gone: set[
 
 
 def test_the_nearest_candidates_are_filtered_first() -> None:
-    """The filter function gets only as many candidates as needed, nearest first, and more if none of them pass."""
+    """The filter function gets only as many candidates as needed, nearest first, and more if all of them fail."""
     made, query, asked = index(*(stored(item) for item in range(200))), unit(7), list[int]()
 
     def sieve(items: Numbers) -> Flags:

@@ -204,7 +204,7 @@ def test_packaged_graph_is_small_and_maps_its_weights() -> None:
 
 @pytest.fixture
 def copied(tmp_path: Path) -> Path:
-    """A copy of the packaged model that a test may damage."""
+    """Return a copy of the packaged model that a test can damage."""
     for name in ("manifest.json", *encoder.FILES):
         shutil.copy(PACKAGED / name, tmp_path)
     return tmp_path
@@ -228,7 +228,7 @@ def test_model_files_can_be_symlinks(
 
 @pytest.mark.parametrize("name", encoder.FILES)
 def test_verification_names_a_changed_file(copied: Path, name: str) -> None:
-    """`verify` refuses a model or tokenizer with one changed byte, and the error names the file."""
+    """`verify` rejects a model or tokenizer with one changed byte, and the error contains the file name."""
     content = bytearray((copied / name).read_bytes())
     content[len(content) // 2] ^= 1
     (copied / name).write_bytes(content)
@@ -241,7 +241,7 @@ def test_verification_names_a_changed_file(copied: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", ["manifest.json", *encoder.FILES])
 def test_a_missing_file_makes_the_model_unavailable(copied: Path, name: str) -> None:
-    """The error names the missing file."""
+    """If a file is missing, the model is unavailable and the error contains the file name."""
     (copied / name).unlink()
 
     with pytest.raises(ModelUnavailable, match=name):
@@ -276,7 +276,7 @@ def test_failure_is_not_remembered(copied: Path) -> None:
 
 @pytest.mark.parametrize("library", ["onnxruntime", "tokenizers", "numpy"])
 def test_a_missing_library_makes_the_model_unavailable(monkeypatch: pytest.MonkeyPatch, library: str) -> None:
-    """A library that cannot be imported raises only the error for an unavailable model."""
+    """If a library cannot be imported, the only error is that the model is unavailable."""
     monkeypatch.setitem(sys.modules, library, None)
     for ours in ("palaver.search.model.encoder", "palaver.search.model.onnx_runtime"):
         monkeypatch.delitem(sys.modules, ours, raising=False)
@@ -309,7 +309,7 @@ REFUSALS = (ImportError, KeyError, OSError, RuntimeError, TypeError, ValueError,
 
 @pytest.mark.parametrize("refusal", REFUSALS)
 def test_every_error_of_the_libraries_is_translated(monkeypatch: pytest.MonkeyPatch, refusal: type[Exception]) -> None:
-    """Every error of sentence-transformers becomes an error with the model's name and a remedy."""
+    """Every error of sentence-transformers becomes an error with the model name and a remedy."""
 
     def refuse(*_given: object, **_options: object) -> None:
         raise refusal("no such thing")

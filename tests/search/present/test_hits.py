@@ -39,7 +39,7 @@ def test_an_exchange_without_observations_is_the_hit(history: History) -> None:
 
 
 def test_an_observation_represents_its_exchange(history: History) -> None:
-    """Words in the evidence of an observation show that observation with its lines."""
+    """If words occur in the evidence of an observation, the hit is that observation with its lines."""
     [key] = history.say("one", Said("brass kettle", LONG))
     _, covering = history.learn(key, learned("about the kettle", lines=(1, 1)), learned("on cleaning", lines=(3, 3)))
 
@@ -51,7 +51,7 @@ def test_an_observation_represents_its_exchange(history: History) -> None:
 
 
 def test_words_outside_of_evidence_show_the_exchange(history: History) -> None:
-    """Words that occur in neither an observation nor its evidence show the exchange."""
+    """If words occur in neither an observation nor its evidence, the hit is the exchange."""
     [key] = history.say("one", Said(FILLER, LONG))
     history.learn(key, learned("something else", lines=(1, 1)))
 
@@ -70,7 +70,7 @@ def test_the_observation_with_the_matching_evidence_is_shown(history: History) -
     ("title", "kind"), [("the valve", "exchange"), ("pressure valve stuck, vinegar", "observation")]
 )
 def test_the_exchange_is_shown_if_it_matches_much_better(history: History, title: str, kind: str) -> None:
-    """An exchange with many more of the words outside of evidence is shown itself, on those lines."""
+    """If many more query words occur outside the evidence, the exchange itself is shown, on those lines."""
     [key] = history.say("one", Said(FILLER, LONG))
     history.learn(key, learned(title, lines=(1, 1)))
 
@@ -108,7 +108,7 @@ def test_several_concepts_are_found_in_one_conversation(history: History) -> Non
 
 
 def test_several_concepts_are_ordered_by_their_mean_score(history: History) -> None:
-    """The score is the mean over the concepts, has a part for each concept, and orders the list."""
+    """The score of a hit is its mean over the concepts, has a part for each concept, and determines the order."""
     history.say("one", Said("kettle kettle"), Said("the valve, somewhere among many other words of a sentence"))
     history.say("two", Said("kettle"), Said("valve"), Said("kettle valve"))
     history.embed()
@@ -149,7 +149,7 @@ def test_an_unrelated_memory_is_not_listed(history: History) -> None:
 
 
 def test_several_concepts_each_have_a_threshold(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If one concept has no relevant match, there are no hits, and the nearest matches are weak."""
+    """If one concept has no relevant match, there are no hits, and the nearest matches are listed as weak."""
     history.say("one", Said("brass kettle", LONG))
     history.embed()
     monkeypatch.setattr(engine, "_THRESHOLD", 0.9)
@@ -163,7 +163,7 @@ def test_several_concepts_each_have_a_threshold(history: History, monkeypatch: p
 
 
 def test_a_single_command_is_not_a_weak_match(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If nothing is relevant, a prompt of one word is a weak match only if the query contains that word."""
+    """A prompt of one word is a weak match only if the query contains that word."""
     history.say("one", Said("clear"), Said("brass kettle", LONG))
     history.embed()
     monkeypatch.setattr(engine, "_THRESHOLD", 2.0)
@@ -192,8 +192,9 @@ def test_a_single_command_is_not_a_weak_match(history: History, monkeypatch: pyt
 def test_unknown_words_have_no_weak_matches(
     history: History, monkeypatch: pytest.MonkeyPatch, query: str, unheard: bool
 ) -> None:
-    """A short query of unknown words without similar spellings has no weak matches, because a sentence may be a
-    paraphrase but a few words are not. A search for weak matches returns them anyway.
+    """A short query of unknown words has no weak matches, because, unlike a sentence, it cannot be a paraphrase.
+
+    Weak matches are returned if the search requests them.
     """
     history.say("one", Said("brass kettle", LONG))
     history.embed()
@@ -208,8 +209,9 @@ def test_unknown_words_have_no_weak_matches(
 
 
 def test_the_explanation_names_concepts_without_matches(history: History) -> None:
-    """Matches of each concept are counted. If every concept has matches, two concepts without a common conversation
-    are named.
+    """The explanation counts the matches of each concept.
+
+    If all concepts have matches, it names two concepts that no conversation shares.
     """
     history.say("one", Said("the kettle has a valve"))
     history.say("two", Said("a kettle and a pump"))
@@ -260,7 +262,7 @@ def test_a_type_filter_shows_observations_of_that_type(history: History) -> None
 
 
 def test_a_confirming_exchange_has_the_types_of_its_observation(history: History) -> None:
-    """An exchange that repeats an observation is found under its type and concepts as long as it repeats it."""
+    """As long as an exchange repeats an observation, it is found under the type and concepts of the observation."""
     [first] = history.say("one", Said("brass kettle"))
     [second] = history.say("two", Said("brass kettle once more"))
     [decision] = history.learn(first, learned("we use brass", ObservationType.DECISION, concepts=["metal"]))
@@ -309,7 +311,7 @@ def test_days_are_inclusive(history: History, after: str | None, before: str | N
 
 
 def test_projects_by_name_and_by_path(history: History) -> None:
-    """A project filter accepts a name, a path in any case with or without a final slash, and a namespace."""
+    """A project filter accepts a name, a namespace, and a path regardless of case and final slash."""
     [key] = history.say("one", Said("kettle"), project="App", cwd="/Code/App")
     history.say("two", Said("kettle"), project="app2", cwd="/code/app2")
 

@@ -53,8 +53,9 @@ def test_an_explanation_adds_up_to_the_score(told: History, mode: Mode) -> None:
 
 
 def test_pages_follow_each_other(told: History) -> None:
-    """Pages of one hit form the whole list, even if a generation is published between them; a foreign cursor is
-    refused.
+    """Pages with one hit each form the whole list, even if a generation is published between them.
+
+    A cursor of another search is refused.
     """
     whole = [hit.id for hit in told.search("kettle").hits]
     asked, seen = Query(("kettle",), limit=1), list[str]()
@@ -128,7 +129,7 @@ def test_no_relevant_hit_is_reported(told: History, monkeypatch: pytest.MonkeyPa
 
 
 def test_an_event_with_all_words_is_relevant(told: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An event with all the words is shown at any score; for a query with an unknown word, the score decides."""
+    """An event with all query words is shown at any score; if the query has an unknown word, the score decides."""
     monkeypatch.setattr(engine, "_THRESHOLD", 0.9)
 
     assert told.search("kettle").hits
@@ -136,12 +137,12 @@ def test_an_event_with_all_words_is_relevant(told: History, monkeypatch: pytest.
 
 
 def test_a_brief_query_needs_a_better_score() -> None:
-    """Queries with fewer than a dozen words have a higher threshold, except in a small archive."""
+    """Queries of fewer than twelve words have a higher threshold, except in a small archive."""
     assert [round(shortness(terms), 2) for terms in (1, 6, 8, 10, 12, 40)] == [0.48, 0.48, 0.16, 0.03, 0.0, 0.0]
 
 
 def test_zero_hits_are_explained(told: History) -> None:
-    """The explanation has the effect of each filter, the nearest days with hits, and the nearest names."""
+    """An empty result has the effect of each filter, the nearest days with hits, and similar names."""
     why = told.search(
         "kettle", mode=Mode.TEXT, filters=Filters(after=MAY_1 + 10 * 86_400_000, projects=("te",))
     ).explanation
@@ -158,7 +159,7 @@ def test_zero_hits_are_explained(told: History) -> None:
 def test_counts_without_a_filter_include_relevant_conversations_only(
     told: History, monkeypatch: pytest.MonkeyPatch, floor: float, found: int
 ) -> None:
-    """The explanation counts the conversations that a search without the filter shows."""
+    """The explanation counts only those conversations that a search without the filter shows."""
     monkeypatch.setattr(engine, "_THRESHOLD", floor)
     monkeypatch.setattr(engine, "_RELEVANT_WORDS", 2.0)
     why = told.search("copper pan", "kettle", filters=Filters(projects=("tea",))).explanation
@@ -191,7 +192,7 @@ def test_unknown_names_in_filters_are_explained(told: History, filters: dict[str
 
 
 def test_further_names_are_counted(history: History) -> None:
-    """The explanation lists three names and counts the others, without names of deleted items."""
+    """The explanation lists three names and the number of other names; names of deleted items do not count."""
     for name in ("ga", "gb", "gc", "gd", "ge", "gf", "gg", "g12"):
         history.say(name, Said("kettle"))
     engine = history.engine()
@@ -289,8 +290,9 @@ def test_an_unknown_name_is_compared_with_thousands_in_half_a_second(history: Hi
     ],
 )
 def test_filters_select_events(told: History, filters: dict[str, Any], found: set[str]) -> None:
-    """Filters accept the beginning of a session ID, a speaker, and a folder or pattern of files. If all events are
-    compared, a filter only removes events.
+    """Filters accept the beginning of a session ID, a speaker, and a folder or pattern of files.
+
+    If the archive is small enough to compare all events, a filter only removes events.
     """
     wanted = replace(NO_FILTERS, **filters)
 
@@ -301,8 +303,9 @@ def test_filters_select_events(told: History, filters: dict[str, Any], found: se
 
 @pytest.mark.parametrize("mode", Mode)
 def test_a_filter_keeps_every_event_that_satisfies_it(history: History, mode: Mode) -> None:
-    """In an archive with more events than are compared, a filter keeps every found event that satisfies it. It may add
-    events that ranked too low without it.
+    """If more events match than are compared, a filter keeps every found event that satisfies it.
+
+    The filter can add events that ranked too low without it.
     """
     chance, held = random.Random(7), dict[str, set[int]]()
     for project in ("tea", "soup", "ship", "mill"):
@@ -340,8 +343,7 @@ def test_a_filter_keeps_every_event_that_satisfies_it(history: History, mode: Mo
 def test_phrases_are_exact_and_words_are_not(told: History, words: str, found: set[str]) -> None:
     """Phrases match literally or not at all; prefixes, misspellings, CJK text, emoji and accents are found.
 
-    The second exchange is short. A query for the words of the exchange before it finds it, but a quoted phrase does
-    not.
+    A short exchange is also found by the words of the exchange before it, but not by a quoted phrase from there.
     """
     assert set(ids(told, words)) == found
 
@@ -414,7 +416,7 @@ def test_a_timeline_marks_the_requested_id(told: History) -> None:
 
 
 def test_snippets_contain_the_matched_words(told: History) -> None:
-    """The matched words of a hit are spelled as in its snippet."""
+    """The matched words of a hit have the same spelling as in its snippet."""
     hit, *_ = told.search("whistles", mode=Mode.TEXT).hits
 
     assert hit.matched == ("whistles",)
@@ -434,7 +436,7 @@ def test_hits_are_the_same_without_snippets(told: History) -> None:
 
 
 def test_grouping_by_session_lists_sessions_only(told: History) -> None:
-    """Memories are not listed, because a memory does not belong to a session."""
+    """Results grouped by session contain no memories, because a memory does not belong to a session."""
     with told.store.transaction():
         memory = told.store.memories.insert(Memory("The brass kettle whistles", namespace="global"), MAY_1)
     told.embed()

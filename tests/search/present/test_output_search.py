@@ -1,4 +1,4 @@
-"""Tests of the search in output of tools, which is archived but not indexed."""
+"""Tests of searching the output of tools, which is archived but not indexed."""
 
 from collections.abc import Iterator
 from itertools import count
@@ -26,7 +26,7 @@ PRINTED = f"total 8\nDrwxr-xr-x brass kettle\nexport TOKEN={SECRET} done"
 
 @pytest.fixture
 def history(tmp_path: Path) -> Iterator[History]:
-    """Archive with one session that has a tool's output and one session with a private span."""
+    """Return an archive of a session with a tool's output and a session with a private span."""
     with History(tmp_path) as made:
         made.write(lines(ORIGINAL, PRINTED))
         made.ingest()
@@ -52,7 +52,7 @@ def printed(history: History, phrase: str, filters: Filters = Filters()) -> Tool
 
 @pytest.mark.parametrize("compressed", [False, True])
 def test_output_of_a_tool_is_found(history: History, compressed: bool) -> None:
-    """Words are found literally, in any case and across a line end; Markdown and JSON show the lines."""
+    """Words match literally, regardless of case and line breaks; Markdown and JSON show the matching lines."""
     if compressed:
         assert CopyCompressor(history.store, history.raw).run(budget=60).compressed == 1
     for phrase in ("drwxr-xr-x brass", "total 8 Drwxr-xr-x", "export TOKEN"):
@@ -70,7 +70,7 @@ def test_output_of_a_tool_is_found(history: History, compressed: bool) -> None:
 
 
 def test_replies_of_palaver_are_not_output(history: History) -> None:
-    """Output of Palaver's own tools and commands is ignored, so the exchange with the question comes first."""
+    """Output of Palaver's own tools and commands is not searched, since it repeats earlier results."""
     place = {"sessionId": OTHER, "cwd": "/home/demo/shop"}
     answered = "none has `brass kettle` in these words, but tools printed it"
     asked = [
@@ -88,7 +88,7 @@ def test_replies_of_palaver_are_not_output(history: History) -> None:
 
 
 def test_the_middle_of_long_output_is_found(history: History) -> None:
-    """Words are found in the part of an output that layer 3 truncates."""
+    """Words are found even in a part of the output that layer 3 truncates."""
     history.write(
         lines(OTHER, "first\n" + "word\n" * 20_000 + f"copper pot TOKEN={SECRET}\n" + "word\n" * 20_000), OTHER
     )
@@ -100,7 +100,7 @@ def test_the_middle_of_long_output_is_found(history: History) -> None:
 
 
 def test_repeated_words_take_no_extra_time(history: History) -> None:
-    """A phrase of repeated words does not need quadratic time in a dump of zeros."""
+    """Searching a dump of zeros for a phrase of repeated words does not need quadratic time."""
     history.write(lines(OTHER, "x 1\n" + "0 " * 2_000), OTHER)
     history.ingest()
 
@@ -151,7 +151,7 @@ def test_filters_apply_to_output(history: History) -> None:
 
 
 def test_an_incomplete_search_denies_nothing(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If the search reaches its time limit, it does not report that the words were not found."""
+    """A search that exceeds its time limit does not report that the words were not found."""
     monkeypatch.setattr(output_search, "monotonic", count().__next__)
     with ArchiveSearch(history.home) as layers:
         found = layers._output_search.find(Query(('"a folder"',)), ["a folder"], 2.0)  # pyright: ignore[reportPrivateUsage]
@@ -160,7 +160,7 @@ def test_an_incomplete_search_denies_nothing(history: History, monkeypatch: pyte
 
 
 def test_the_search_ends_in_time_and_skips_damaged_copies(history: History) -> None:
-    """The result has the number of copies that were not searched; missing copies are skipped."""
+    """A search that exceeds its time limit reports the number of copies left, and missing copies are skipped."""
     with ArchiveSearch(history.home) as layers:
         left = layers._output_search.find(Query(('"brass kettle"',)), ["brass kettle"], 0.0)  # pyright: ignore[reportPrivateUsage]
     assert left == ToolOutputMatches(unread=1, searched=True)

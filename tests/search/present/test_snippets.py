@@ -31,7 +31,7 @@ def test_a_snippet_without_whitespace_begins_near_the_match(sign: str) -> None:
 
 
 def test_truncation_is_marked() -> None:
-    """A snippet of a text that is too long to scan ends with an ellipsis, too."""
+    """A snippet ends with an ellipsis if text follows, even if the text is too long to scan."""
     assert SOUGHT.snippet([f"{'a kettle ' * 215}{FOUND} {'a kettle ' * 900}"]).endswith("…")
     assert SOUGHT.snippet([f"It {FOUND}."]) == f"It {FOUND}."
 
@@ -48,12 +48,12 @@ def test_truncation_is_marked() -> None:
     ],
 )
 def test_a_phrase_is_highlighted_as_a_whole(phrase: str, text: str, stands: list[str]) -> None:
-    """Other endings and punctuation match; parts of words do not."""
+    """A phrase is highlighted with other inflections and punctuation, but not within longer words."""
     assert list(SearchTerms({}, (phrase,)).words(text)) == stands
 
 
 def test_a_long_phrase_does_not_slow_down_a_snippet() -> None:
-    """A phrase that matches in large part many times does not need quadratic time."""
+    """A long phrase of which only the beginning matches repeatedly does not need quadratic time."""
     words = ["kettles"] * 60
 
     assert SearchTerms({}, (" ".join([*words, "whistle"]),)).words(" ".join(words)) == {}

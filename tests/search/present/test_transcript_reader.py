@@ -21,7 +21,7 @@ STEPS = 40
 
 @pytest.fixture
 def history(tmp_path: Path) -> Iterator[History]:
-    """Session of two exchanges, each with a prompt, forty tool calls with results, and an answer."""
+    """Return a session of two exchanges, each with a prompt, forty tool calls with results, and an answer."""
     with History(tmp_path) as made:
         made.write([line for number in range(2) for line in exchange(number)])
         made.ingest()

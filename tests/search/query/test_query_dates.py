@@ -88,7 +88,7 @@ def test_ambiguous_dates_are_words(typed: str) -> None:
     | st.sampled_from(["what broke a few months ago", "what broke 99 weeks ago", "what broke last quarter"]),
 )
 def test_any_text_can_be_analysed(today: date, typed: str) -> None:
-    """Any text on any day is either unchanged or keeps at least one word."""
+    """Date analysis leaves any text unchanged or with at least one word, on any day."""
     found = extract(typed, today)
 
     assert found is None or (found[0].split() and found[2].first <= found[2].last)
@@ -96,7 +96,7 @@ def test_any_text_can_be_analysed(today: date, typed: str) -> None:
 
 @pytest.fixture
 def told(history: History) -> History:
-    """Two conversations with similar words on different days, and one that contains the words of a date."""
+    """Return an archive of two similar conversations on different days, and one with the words of a date."""
     history.say("early", Said("the kettle whistles", "the brass kettle whistles loudly", DAY))
     history.say("late", Said("the kettle whistles", "the brass kettle whistles loudly again", DAY + WEEK))
     history.say("other", Said("a parade on 18 february", "the february parade", DAY + 2 * WEEK))
@@ -147,7 +147,7 @@ def test_relative_dates_depend_on_now(history: History) -> None:
 
 @pytest.mark.parametrize("mode", Mode)
 def test_words_of_an_empty_date_range_are_searched(told: History, mode: Mode) -> None:
-    """A date range without events is reported as empty, and its words are searched; filters do not matter."""
+    """A date range without events is reported as empty, and its words are searched, whatever the filters."""
     found = told.search("the february parade on 18 february 1999", mode=mode)
 
     assert found.times == ()
@@ -158,7 +158,7 @@ def test_words_of_an_empty_date_range_are_searched(told: History, mode: Mode) ->
 
 
 def test_words_of_a_date_are_not_reported_as_unknown(history: History) -> None:
-    """The explanation lists words of a date neither as missing nor as misspelled, and reports an empty date range."""
+    """The explanation reports words of a date neither as missing nor as misspelled, but reports an empty date range."""
     history.say("weak", Said("a weak lost mouth", "the last kettle", DAY))
     history.embed()
     found = history.search("anything done last week?", filters=Filters(projects=("nowhere",)))
@@ -200,7 +200,7 @@ def test_each_concept_can_have_a_date(told: History) -> None:
 
 
 def test_recall_treats_dates_as_words(told: History) -> None:
-    """Memories and documents mention days other than the day on which they were stored, so dates stay words."""
+    """In searches of memories and documents, dates are plain words, because such text mentions any date."""
     engine = Engine(told.store, told.generations, told.embedder, dated=False)
 
     assert engine.find("the parade on 18 february", Mode.BOTH, Filters()).query.times == ()

@@ -17,7 +17,7 @@ ALONE = sorted(TOKENS.keys() - {"private-key"})
 
 @pytest.fixture
 def place(tmp_path: Path) -> Home:
-    """A home with a key for placeholders."""
+    """Return a home with a key for placeholders."""
     home = Home(tmp_path)
     home.key()
     return home

@@ -44,7 +44,7 @@ def terms(text: str) -> set[str]:
     ],
 )
 def test_identifiers_are_found_whole_and_in_parts(name: str, found: set[str]) -> None:
-    """A name is found by its spelling, by the other common spelling, and by its parts."""
+    """An identifier has terms for its spelling in snake_case and camelCase, and for its parts."""
     assert terms(f"see {name}, please") - {"see", "pleas"} == found
 
 

@@ -61,7 +61,7 @@ def test_late_interaction_of_events(told: History) -> None:
 
 
 def test_without_re_ranking_scores_are_plain(told: History) -> None:
-    """With `rerank=False`, the same events have their plain scores as scores."""
+    """With `rerank=False`, the same events are returned with their scores before re-ranking."""
     looked = told.engine().find("brass kettle", Mode.BOTH, NO_FILTERS)
     counted = told.engine().find("brass kettle", Mode.BOTH, NO_FILTERS, rerank=False)
 
@@ -71,7 +71,7 @@ def test_without_re_ranking_scores_are_plain(told: History) -> None:
 
 
 def test_a_model_without_tokens_scores_by_the_other_parts(history: History) -> None:
-    """Late interaction is 0, and adjacent terms are still scored."""
+    """Without token embeddings, late interaction is 0, and adjacent terms still score."""
 
     class Silent(FakeEmbedder):
         def read(self, texts: Sequence[str]) -> TextEmbeddings:
@@ -172,7 +172,7 @@ def test_an_event_with_many_entries_does_not_displace_others(history: History, m
 
 
 def test_a_narrow_filter_needs_one_text_search(history: History) -> None:
-    """Under a narrow filter, text matches of some items come from the first search and equal those of the index."""
+    """Under a narrow filter, the first text search already has the matches of all items, equal to a second search."""
     said = [Said(f"{'kettle ' * (1 + number % 7)} number {number}", at=1 + number % 2) for number in range(500)]
     told = history.say("one", *said)
     history.publish()
@@ -230,7 +230,7 @@ def test_both_mode_compares_text_matches(told: History) -> None:
     ("mode", "engines"), [(Mode.TEXT, ("text",)), (Mode.VECTOR, ("vector",)), (Mode.BOTH, ("text", "vector"))]
 )
 def test_engines_are_reported(told: History, mode: Mode, engines: tuple[str, ...]) -> None:
-    """The result names the engines that answered."""
+    """The result lists the search engines that were used."""
     reader = told.engine()
     reader.find("kettle", mode, NO_FILTERS)
 
@@ -238,7 +238,7 @@ def test_engines_are_reported(told: History, mode: Mode, engines: tuple[str, ...
 
 
 def test_without_a_model_text_search_answers(told: History) -> None:
-    """If the model is missing, only text search answers, and the reason is kept."""
+    """If the model is missing, only text search returns results, and the result has the reason."""
     told.embedder = FakeEmbedder(missing=True)
     reader = told.engine()
 
@@ -275,7 +275,7 @@ def test_a_query_is_embedded_during_the_text_search(told: History) -> None:
 
 
 def test_a_model_may_fail_for_single_queries(told: History) -> None:
-    """Only text search answers a query that cannot be embedded; both engines answer the next query."""
+    """If a query cannot be embedded, only text search is used; the next query uses both engines."""
 
     class Failing(FakeEmbedder):
         def read(self, texts: Sequence[str]) -> TextEmbeddings:

@@ -109,7 +109,7 @@ def test_partial_matches_count_less_in_code() -> None:
 
 
 def test_weights_can_be_zero() -> None:
-    """A part with weight 0 does not change the ranking and has no points."""
+    """A part of the score with weight 0 does not change the ranking and is not listed."""
     nears = VectorMatches(np.array([[1], [1], [0]]), np.array([0.5]))
     [event] = fusion.fuse(TextMatches.none(), nears, weights=Weights(prompt=0.0))
 
@@ -274,7 +274,7 @@ def test_weak_results_are_not_re_ranked() -> None:
 
 
 def test_without_token_embeddings_scores_do_not_change() -> None:
-    """If a model has no token embeddings, the other parts make the score alone."""
+    """If a model has no token embeddings, the score consists of the other parts."""
     matches, nears = [match(1, 0.5), match(2, 0.3)], [vector(1, True, 0, 0.4), vector(3, True, 0, 0.9)]
     without = gather(matches, nears, lambda found: np.full(len(found), np.nan))
 

@@ -47,7 +47,7 @@ def test_a_token_of_several_words_has_the_weight_of_the_rarest() -> None:
 
 
 def test_only_the_heaviest_tokens_of_a_long_text_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The lightest tokens are left out, the later token first if weights are equal; the order is kept."""
+    """Only the tokens with the highest weights are compared, in their order; of equal weights the earlier wins."""
     monkeypatch.setattr(idf_weights, "_TOKENS", 3)
     spans = ((0, 5), (6, 12), (13, 14), (15, 20), (21, 27))
 

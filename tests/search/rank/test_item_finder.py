@@ -21,7 +21,7 @@ EVENTS = [
 
 
 class Engine(NamedTuple):
-    """Engine that always returns three items: a clear match, a weak match, and one with many of the words."""
+    """Engine that always returns three items: a clear match, a weak match, and a match of many words."""
 
     worded: float
 
@@ -55,5 +55,5 @@ def found(admitted: Sequence[int], *, worded: float = 2.0, weak: bool = False) -
 def test_only_admitted_items_make_a_list_relevant(
     admitted: list[int], worded: float, weak: bool, expected: list[int]
 ) -> None:
-    """The list is returned if an admitted item is clearly relevant by its score or words, at any rank."""
+    """Results are returned only if an item that passes the filter is clearly relevant, at any rank."""
     assert found(admitted, worded=worded, weak=weak) == expected

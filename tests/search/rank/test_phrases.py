@@ -235,7 +235,7 @@ def test_an_exact_phrase_across_windows_ranks_before_inexact_phrases(history: Hi
 
 
 def test_a_phrase_in_a_sentence_may_be_in_the_exchange_before(history: History) -> None:
-    """A sentence also finds the reply to an exchange with the phrase; the phrase alone finds only that exchange."""
+    """A sentence also finds the reply that follows an exchange with the phrase; the phrase alone does not."""
     history.say("tea", Said('"the brass kettle" is a book'), Said("how moving it was"))
 
     assert history.ids('how moving was "the brass kettle" to us then') == ["ex-2", "ex-1"]
@@ -305,7 +305,7 @@ def test_a_phrase_is_found_across_windows_of_a_memory(history: History) -> None:
 
 
 def test_words_without_quotes_are_not_phrases(told: History) -> None:
-    """An explanation without quoted words has no phrases, and an identifier is searched by its words."""
+    """Without quotes an explanation lists no phrases, and an identifier is searched by its words."""
     why = told.search("zebra").explanation
     assert why is not None
     assert why.phrases == ()
