@@ -16,7 +16,7 @@ from statistics import median, quantiles
 import numpy as np
 
 from palaver.archiver.store import Store
-from palaver.archiver.store.vector_table import TOKEN_BYTES, Embedded
+from palaver.archiver.store.vector_table import TOKEN_BYTES, Embedding
 from palaver.core.clock import now
 from palaver.core.home import Home
 from palaver.core.memory import Edge, Memory, Relation
@@ -130,7 +130,7 @@ def _fill(store: Store, count: int, chance: random.Random) -> None:
         with store.transaction():
             keys = [store.memories.insert(_memory(chance), at + start + place) for place in range(size)]
             halves = rows.astype("<f2")
-            vectors = (Embedded(row.tobytes(), chance.randbytes(_TOKENS * TOKEN_BYTES)) for row in halves)
+            vectors = (Embedding(row.tobytes(), chance.randbytes(_TOKENS * TOKEN_BYTES)) for row in halves)
             store.vectors.replace(model, {key: {0: vector} for key, vector in zip(keys, vectors, strict=True)})
 
 

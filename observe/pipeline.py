@@ -109,7 +109,7 @@ class Pipeline(Closing):
 
         Problems are returned instead of raised, so that new transcripts are still ingested.
         """
-        if not self._store.tombstones.exist():
+        if not self._store.tombstones.has_deletions():
             return []
         problems: list[SourceUnreadable] = []
         try:

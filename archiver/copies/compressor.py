@@ -50,7 +50,7 @@ class CopyCompressor:
 
     def _waiting(self) -> list[Source]:
         """Return inactive sources whose copies are uncompressed and not known to be damaged, oldest first."""
-        quiet, damaged = (now() - QUIET) * 10**6, {name for name, _ in self._store.sources.faulty()}
+        quiet, damaged = (now() - QUIET) * 10**6, {name for name, _ in self._store.sources.damaged()}
         sources = [each for each in self._store.sources.all() if each.mtime < quiet and each.archived not in damaged]
         return sorted(filter(self._is_uncompressed, sources), key=lambda source: source.mtime)
 

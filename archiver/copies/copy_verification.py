@@ -49,7 +49,7 @@ class CopyVerifier:
         The verifier acquires the archiver's lease only for copies that seem damaged or have no checksums yet.
         """
         end, result = clock() + budget, VerifiedCopies()
-        for number in self._store.sources.to_inspect(now() - RECHECK, faulty=now() - RECHECK_DAMAGED):
+        for number in self._store.sources.due_for_verification(now() - RECHECK, damaged=now() - RECHECK_DAMAGED):
             if clock() > end:
                 break
             self._verify(number, result)
@@ -116,7 +116,7 @@ class CopyVerifier:
         """Record the result of a verification; `reason` is empty if the copy is intact."""
         if source.id is not None:
             with self._store.transaction():
-                self._store.sources.inspected(source.id, now(), reason)
+                self._store.sources.record_verification(source.id, now(), reason)
 
     def damage(self, source: Source) -> str:
         """Verify a copy. Return a description of the damage; empty if the copy is intact.
@@ -144,7 +144,7 @@ class CopyVerifier:
         source.sums = sums
         if source.id is not None:
             with self._store.transaction():
-                self._store.sources.keep_sums(source.id, sums)
+                self._store.sources.save_checksums(source.id, sums)
 
     def _restore_format(self, source: Source) -> bool:
         """Decompress a copy whose content is intact but whose table is damaged; return False if content is damaged."""
@@ -167,7 +167,11 @@ class CopyVerifier:
                     verify(file, source.sums, source.path)
                     return True
                 # Without checksums, lines that were erased on purpose cannot be recognised.
-                return bool(source.head) and not self._store.tombstones.exist(erased=True) and matches(source, file)
+                return (
+                    bool(source.head)
+                    and not self._store.tombstones.has_deletions(erased=True)
+                    and matches(source, file)
+                )
         except (CopyDamaged, OSError):
             return False
 
@@ -177,7 +181,7 @@ class CopyVerifier:
             archive.verify(source)
         elif source.id is not None:
             with self._store.transaction():
-                self._store.sources.keep_sums(source.id, copied.sums)
+                self._store.sources.save_checksums(source.id, copied.sums)
 
 
 def archived_names(root: Path) -> list[str]:

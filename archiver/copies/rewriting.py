@@ -43,7 +43,7 @@ def drop_checksums(store: Store, sources: Iterable[Source | None]) -> None:
     if numbers:
         with store.transaction():
             for number in numbers:
-                store.sources.keep_sums(number)
+                store.sources.save_checksums(number)
 
 
 @contextmanager
@@ -73,7 +73,7 @@ def updating_checksums(store: Store, copy: Copy, source: Source | None, *, in_pl
         source.sums = copy.checksums()
     if source.id is not None:
         with store.transaction():
-            store.sources.keep_sums(source.id, source.sums)
+            store.sources.save_checksums(source.id, source.sums)
 
 
 def erase_lines(copy: Copy, lines: Collection[int], openings: Collection[int] = ()) -> None:

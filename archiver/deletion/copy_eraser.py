@@ -31,28 +31,28 @@ class CopyEraser:
         self.suppressed = SuppressionList(store, self._key, erased=True)
         self._expected = set[str]()
 
-    def expect(self, copies: Iterable[str]) -> None:
+    def schedule(self, copies: Iterable[str]) -> None:
         """Record copies that may contain erased lines now or after they are written."""
         erased = next((each.id for each in self._store.tombstones.all() if each.state is not DeletionState.KEPT), None)
-        known, recorded = {each.agent for each in all_formats()}, self._store.tombstones.intended()
+        known, recorded = {each.agent for each in all_formats()}, self._store.tombstones.scheduled_erasures()
         expected = [name for name in copies if name not in recorded and name.partition("/")[0] in known]
         if erased is not None and expected:
             self._expected |= set(expected)
             with self._store.transaction():
-                self._store.tombstones.intend(erased, dict.fromkeys(expected, False))
+                self._store.tombstones.schedule_erasure(erased, dict.fromkeys(expected, False))
 
-    def confirm(self, archived: str) -> None:
+    def unschedule(self, archived: str) -> None:
         """Record that the new lines of an expected copy contain no deleted line. The caller opens the transaction."""
         remade = Copy(self._raw.root, archived).damaged_files()  # if so, earlier lines were copied again
         if archived in self._expected and not remade:
-            self._store.tombstones.cleaned(archived)
+            self._store.tombstones.complete_erasure(archived)
 
     def finish(self, progress: Progress = silent) -> list[SourceUnreadable]:
         """Clean every recorded copy, and return the problems of copies that could not be cleaned.
 
         These copies stay recorded.
         """
-        intended, problems = self._store.tombstones.intended(), list[SourceUnreadable]()
+        intended, problems = self._store.tombstones.scheduled_erasures(), list[SourceUnreadable]()
         for done, (archived, whole) in enumerate(intended.items()):
             progress(done, len(intended))
             copy = Copy(self._raw.root, archived)
@@ -74,18 +74,18 @@ class CopyEraser:
         remove_leftovers(copy)
         tombstones = self._store.tombstones
         with self._store.transaction():
-            tombstones.cleaned(copy.archived)
+            tombstones.complete_erasure(copy.archived)
             if source is None or source.id is None:
                 return
             records = self._store.sources.records_of(source.id)
             if whole:
                 tombstones.erase_rows([source.id], [source.session] if source.session is not None else [])
-                tombstones.keep_emptied(self.suppressed.file(source.path), source.mtime, source.size)
+                tombstones.record_erased_file(self.suppressed.file(source.path), source.mtime, source.size)
                 return
             gone = self.suppressed.records(records)
             tombstones.erase_records([record for record, line in records.items() if line in gone])
             if not _keeps_offsets(copy):
-                tombstones.reread([source.id])
+                self._store.sources.outdate([source.id])
 
     def _clean(self, copy: Copy, source: Source | None) -> bool:
         """Erase lines from a copy, and return whether the copy contained nothing else."""

@@ -13,7 +13,7 @@ from ...core.errors import CopyDamaged
 from ...core.progress import Progress, silent
 from ..copies.raw import RawArchive
 from ..store import Source, Store
-from .ownership import Ownership, is_left, repeats_others
+from .ownership import Ownership, has_files, repeats_others
 from .selector import Selection, Selector
 from .suppression import SuppressionList
 
@@ -24,7 +24,7 @@ class DeletionPlan(Struct, frozen=True):
     Attributes:
         selector: The state of the store in which the content was selected.
         selection: The selected content.
-        marks: Tombstones to store, as keyed hashes.
+        hashes: Tombstones to store, as keyed hashes.
         repeats: Repeated deleted lines in copies that stay, by source ID.
         unreadable: Names of damaged copies, which may contain deleted lines.
         kept_lines: Number of lines of deleted copies that stay in the sessions that contained them first.
@@ -34,7 +34,7 @@ class DeletionPlan(Struct, frozen=True):
 
     selector: Selector
     selection: Selection
-    marks: frozenset[int]
+    hashes: frozenset[int]
     repeats: Mapping[int, AbstractSet[int]]
     unreadable: tuple[str, ...]
     kept_lines: int
@@ -88,21 +88,23 @@ class Planner:
             CopyDamaged: Only some lines of a damaged copy are selected. Damaged copies can only be deleted completely.
         """
         seq, unreadable = self._store.changes.last(), set(selection.unreadable)
-        marks, kept = set[int](), 0
+        hashes, kept = set[int](), 0
         for number in selection.sources | selection.lines.keys():
             source, whole = selector.sources[number], number in selection.sources
             try:
-                found, others = self._marks(source, selection, self._copies, erase=erase)
+                found, others = self._hashes(source, selection, self._copies, erase=erase)
             except CopyDamaged:
                 if not whole:
                     raise
-                found, others = self._marks_of_damaged(source, selection, unreadable, erase=erase)
-            marks |= found
+                found, others = self._hashes_of_damaged(source, selection, unreadable, erase=erase)
+            hashes |= found
             kept += others if whole else 0
-        repeats = self._repeats(selector, selection, marks, unreadable, progress)
-        return DeletionPlan(selector, selection, frozenset(marks), repeats, tuple(sorted(unreadable)), kept, seq, erase)
+        repeats = self._repeats(selector, selection, hashes, unreadable, progress)
+        return DeletionPlan(
+            selector, selection, frozenset(hashes), repeats, tuple(sorted(unreadable)), kept, seq, erase
+        )
 
-    def _marks(
+    def _hashes(
         self, source: Source, selection: Selection, ownership: Ownership, *, erase: bool
     ) -> tuple[set[int], int]:
         """Return keyed hashes of the selected lines that a copy owns, and the number of lines that others own.
@@ -116,11 +118,11 @@ class Planner:
         def goes(line: int) -> bool:
             return selection.has(number, line) and line not in left_out
 
-        marks = {mark for line, mark in ownership.marks(source, everywhere=True) if goes(line)}
+        hashes = {line_hash for line, line_hash in ownership.hashes(source, everywhere=True) if goes(line)}
         records = self._store.sources.records_of(number).items()
-        return marks | {self._suppression.record(record) for record, line in records if goes(line)}, len(others)
+        return hashes | {self._suppression.record(record) for record, line in records if goes(line)}, len(others)
 
-    def _marks_of_damaged(
+    def _hashes_of_damaged(
         self, source: Source, selection: Selection, unreadable: set[str], *, erase: bool
     ) -> tuple[set[int], int]:
         """Return the keyed hashes and line count of a copy that may be damaged.
@@ -129,17 +131,17 @@ class Planner:
         used.
         """
         try:
-            return self._marks(source, selection, self._originals, erase=erase)
+            return self._hashes(source, selection, self._originals, erase=erase)
         except CopyDamaged:
             unreadable |= {source.archived} if repeats_others(source) else set()
             records = self._store.sources.records_of(source.id or 0)
-            return self._copies.salvaged_marks(source) | set(map(self._suppression.record, records)), 0
+            return self._copies.salvaged_hashes(source) | set(map(self._suppression.record, records)), 0
 
     def _repeats(
         self,
         selector: Selector,
         selection: Selection,
-        marks: AbstractSet[int],
+        hashes: AbstractSet[int],
         unreadable: set[str],
         progress: Progress,
     ) -> dict[int, set[int]]:
@@ -157,12 +159,12 @@ class Planner:
         for done, (number, source) in enumerate(others):
             progress(done, len(others))
             try:
-                lines = {line for line, mark in self._copies.marks(source) if mark in marks}
+                lines = {line for line, line_hash in self._copies.hashes(source) if line_hash in hashes}
                 records = self._copies.records(source).items()
             except CopyDamaged:
-                unreadable |= {source.archived} if is_left(self._raw, source.archived) else set()
+                unreadable |= {source.archived} if has_files(self._raw, source.archived) else set()
                 continue
-            lines |= {line for record, line in records if self._suppression.record(record) in marks}
+            lines |= {line for record, line in records if self._suppression.record(record) in hashes}
             if lines := lines - selection.lines.get(number, set()):
                 found[number] = lines
         progress(len(others), len(others))

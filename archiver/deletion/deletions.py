@@ -81,14 +81,14 @@ class Deletions:
             if selection.exchanges.keys() & set(self._store.changes.since(plan.seq)):
                 raise ChangedMeanwhile
             state = DeletionState.ERASING if plan.erase else DeletionState.KEPT
-            number = tombstones.begin(now(), state, plan.marks, _summary(plan, extra))
+            number = tombstones.insert(now(), state, plan.hashes, _summary(plan, extra))
             if not plan.erase:
                 self._store.deleted_rows.keep(number, list(selection.exchanges))
             self._store.exchanges.delete(list(selection.exchanges))
             self._clear_sessions(plan)
             if plan.erase:
                 self._erase(plan, number)
-            tombstones.reread(plan.changed_sources)
+            self._store.sources.outdate(plan.changed_sources)
             also(number)
             self._end_overtaken()
         return number
@@ -106,9 +106,9 @@ class Deletions:
         """
         deletion = self._undoable(number)
         with self._store.transaction():
-            self._store.tombstones.become(deletion.id, DeletionState.ERASING)
+            self._store.tombstones.set_state(deletion.id, DeletionState.ERASING)
             copies = {source.archived: False for source in self._store.sources.all() if repeats_others(source)}
-            self._store.tombstones.intend(deletion.id, copies)
+            self._store.tombstones.schedule_erasure(deletion.id, copies)
             also()
 
     def undo(self, number: int, also: Callable[[], None] = _nothing) -> None:
@@ -122,7 +122,7 @@ class Deletions:
             self._store.deleted_rows.restore(number)
             self._store.tombstones.undo(number)
             deleted = [each.id for each in self._store.sources.all() if DELETED in each.coverage]
-            self._store.tombstones.reread([each for each in deleted if each is not None])
+            self._store.sources.outdate([each for each in deleted if each is not None])
             also()
 
     def _undoable(self, number: int) -> Deletion:
@@ -147,20 +147,20 @@ class Deletions:
         partly = {each for each, lines in selection.lines.items() if lines} | plan.repeats.keys()
         copies = {sources[each].archived: False for each in partly}
         copies |= {sources[each].archived: True for each in selection.sources}
-        self._store.tombstones.intend(number, copies)
+        self._store.tombstones.schedule_erasure(number, copies)
         for each in selection.sources | selection.lines.keys() | plan.repeats.keys():
             self._store.deleted_rows.erase(each, partial(plan.includes, sources[each]))
         for source in map(sources.__getitem__, selection.sources):
-            self._store.tombstones.keep_emptied(self._suppression.file(source.path), source.mtime, source.size)
+            self._store.tombstones.record_erased_file(self._suppression.file(source.path), source.mtime, source.size)
         self._store.tombstones.erase_rows(selection.sources, selection.sessions)
         self._store.tombstones.erase_calls(selection.exchanges.keys())
 
     def _end_overtaken(self) -> None:
         """Mark deletions as erasing if their content was erased later and they removed no memories."""
-        for number in self._store.tombstones.overtaken():
+        for number in self._store.tombstones.fully_erased():
             deletion = self._store.tombstones.load(number)
             if deletion is not None and not deletion.summary.memories:
-                self._store.tombstones.become(number, DeletionState.ERASING)
+                self._store.tombstones.set_state(number, DeletionState.ERASING)
 
 
 def _summary(plan: DeletionPlan, extra: DeletionSummary) -> DeletionSummary:

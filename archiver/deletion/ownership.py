@@ -49,18 +49,22 @@ class Ownership:
             return set()
         records = self.records(source)
         found, owners = set[int](), set[int]()
-        for record, (owner, line) in self._store.sources.places(records).items():
+        for record, (owner, line) in self._store.sources.locate(records).items():
             if (owner, line) != (source.id, records[record]) and stays(owner, line):
                 found.add(records[record])
                 owners.add(owner)
         theirs = set[int]()
         for owner in owners - {source.id}:
             with suppress(CopyDamaged):
-                theirs |= {mark for line, mark in self.marks(self._store.sources.load(owner)) if stays(owner, line)}
+                theirs |= {
+                    line_hash for line, line_hash in self.hashes(self._store.sources.load(owner)) if stays(owner, line)
+                }
         with_record, first = set(records.values()), dict[int, int]()
-        for line, mark in self.marks(source):
-            earlier = first.setdefault(mark, line)
-            if (line not in with_record and mark in theirs) or (earlier != line and stays(source.id or 0, earlier)):
+        for line, line_hash in self.hashes(source):
+            earlier = first.setdefault(line_hash, line)
+            if (line not in with_record and line_hash in theirs) or (
+                earlier != line and stays(source.id or 0, earlier)
+            ):
                 found.add(line)
         return found
 
@@ -71,7 +75,7 @@ class Ownership:
         with self.reading(source) as file:
             return parse_copy(file, source.agent, self._key).records
 
-    def marks(self, source: Source, *, everywhere: bool = False) -> Iterator[tuple[int, int]]:
+    def hashes(self, source: Source, *, everywhere: bool = False) -> Iterator[tuple[int, int]]:
         """Yield each line number of a copy with each keyed hash of the line.
 
         With `everywhere`, the hashes for the line's position in the copy are included.
@@ -82,10 +86,10 @@ class Ownership:
         paths = [source.path, self._raw.root / source.archived] if everywhere else [source.path]
         with self.reading(source) as file:
             for line in split(file):
-                for mark in self._suppression.marks(paths, line):
-                    yield line.number, mark
+                for line_hash in self._suppression.hashes(paths, line):
+                    yield line.number, line_hash
 
-    def salvaged_marks(self, source: Source) -> set[int]:
+    def salvaged_hashes(self, source: Source) -> set[int]:
         """Return the keyed hashes of the readable lines of a damaged or missing copy.
 
         The result is empty if the copy repeats other copies, because ownership of its lines cannot be determined.
@@ -99,7 +103,7 @@ class Ownership:
                 else:
                     data = form.read_bytes()
                 for line in split(io.BytesIO(data)):
-                    found |= self._suppression.marks([source.path], line)
+                    found |= self._suppression.hashes([source.path], line)
         return found
 
     def deleted(self, source: Source) -> set[int]:
@@ -121,7 +125,7 @@ def repeats_others(source: Source) -> bool:
     return not source.coverage.keys().isdisjoint(_SHARED)
 
 
-def is_left(raw: RawArchive, archived: str) -> bool:
+def has_files(raw: RawArchive, archived: str) -> bool:
     """Return whether any file of a copy exists, even a damaged file."""
     copy = Copy(raw.root, archived)
     return copy.exists() or bool(copy.damaged_files())

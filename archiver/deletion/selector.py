@@ -19,7 +19,7 @@ from ..files.lines import split
 from ..store import Source, Store
 from ..store.exchange_table import ExchangeOutline
 from ..store.source_table import DELETED
-from .ownership import Ownership, is_left, reading_copy
+from .ownership import Ownership, has_files, reading_copy
 
 _SHORTEST: Final = 6
 """Minimum length of a session ID prefix that identifies a unique session."""
@@ -236,7 +236,7 @@ class Selector:
             if lines and not self._request.erase:
                 lines -= self._ownership.deleted(source)
         except CopyDamaged:
-            result.unreadable |= {source.archived} if has_exchanges or is_left(self._raw, source.archived) else set()
+            result.unreadable |= {source.archived} if has_exchanges or has_files(self._raw, source.archived) else set()
             return set()
         return lines
 

@@ -1,4 +1,4 @@
-"""Suppression list: recognises deleted lines by their keyed hashes ("marks") wherever they reappear.
+"""Suppression list: recognises deleted lines by their keyed hashes wherever they reappear.
 
 - A line with an ID or a time is recognised by its content, in any file.
 - Any other line is recognised only in its original file or copy, because two users may write the same text.
@@ -32,30 +32,30 @@ class SuppressionList:
 
     def __init__(self, store: Store, key: bytes, *, erased: bool = False) -> None:
         """Load the tombstones. Raises `KeyLost` if another key was used for them."""
-        store.tombstones.check(key)
+        store.tombstones.check_key(key)
         self._store, self._key, self._erased = store, key, erased
         self._archive = store.home.archive
 
     def __bool__(self) -> bool:
-        return self._store.tombstones.exist(erased=self._erased)
+        return self._store.tombstones.has_deletions(erased=self._erased)
 
-    def marks(self, paths: Sequence[Path], line: Line) -> set[int]:
+    def hashes(self, paths: Sequence[Path], line: Line) -> set[int]:
         """Return the keyed hashes of a line.
 
         A line without an ID or a time is recognised only in the files `paths`.
         """
         data = line.data + b"\n"
         if _IDENTIFYING.search(data):
-            return {self._mark(b"line", data), self._mark(b"line", _canonical(data))}
+            return {self._hash(b"line", data), self._hash(b"line", _canonical(data))}
         return {self._place(path, line.number) for path in paths}
 
     def record(self, record: str) -> int:
         """Return the keyed hash of a record ID."""
-        return self._mark(b"record", record.encode("utf-8", "surrogatepass"))
+        return self._hash(b"record", record.encode("utf-8", "surrogatepass"))
 
     def file(self, path: Path) -> int:
         """Return the keyed hash of a file path."""
-        return self._mark(b"file", os.fsencode(path))
+        return self._hash(b"file", os.fsencode(path))
 
     def lines(self, path: Path, lines: Iterable[Line], *, blanked: bool = True) -> set[int]:
         """Return the line numbers of deleted lines among these lines of a file.
@@ -65,16 +65,18 @@ class SuppressionList:
         found: set[int] = set()
         remaining = iter(lines)
         while batch := list(islice(remaining, _BATCH)):
-            marks = {line.number: self.marks([path], line) for line in batch}
-            known = self._store.tombstones.known(set[int]().union(*marks.values()), erased=self._erased)
-            found |= {number for number, its in marks.items() if its & known}
+            hashes = {line.number: self.hashes([path], line) for line in batch}
+            known = self._store.tombstones.matching(set[int]().union(*hashes.values()), erased=self._erased)
+            found |= {number for number, its in hashes.items() if its & known}
             found |= {line.number for line in batch if blanked and is_blanked(line.data)}
         return found
 
     def records(self, records: Mapping[str, int], *, erased: bool = False) -> set[int]:
         """Return the lines of deleted records, or only of erased records; `records` maps IDs to lines."""
-        marks = {self.record(record): line for record, line in records.items()}
-        return {marks[mark] for mark in self._store.tombstones.known(marks, erased=self._erased or erased)}
+        hashes = {self.record(record): line for record, line in records.items()}
+        return {
+            hashes[line_hash] for line_hash in self._store.tombstones.matching(hashes, erased=self._erased or erased)
+        }
 
     def without(self, path: Path, rows: Iterable[bytes]) -> Iterator[bytes]:
         """Yield lines with their line endings, except deleted lines."""
@@ -83,15 +85,15 @@ class SuppressionList:
             return
         for row in rows:
             line = Line(0, 0, len(row), row.removesuffix(b"\n").removesuffix(b"\r"), complete=True, oversized=False)
-            if not self._store.tombstones.known(self.marks([path], line), erased=self._erased):
+            if not self._store.tombstones.matching(self.hashes([path], line), erased=self._erased):
                 yield row
 
     def _place(self, path: Path, number: int) -> int:
         # Relative to the archive, so that moving the archive changes nothing.
         path = path.relative_to(self._archive) if path.is_relative_to(self._archive) else path
-        return self._mark(b"place", os.fsencode(path) + b"\0%d" % number)
+        return self._hash(b"place", os.fsencode(path) + b"\0%d" % number)
 
-    def _mark(self, kind: bytes, data: bytes) -> int:
+    def _hash(self, kind: bytes, data: bytes) -> int:
         digest = hashlib.blake2b(data, digest_size=8, key=self._key, person=kind).digest()
         return int.from_bytes(digest, "big", signed=True)
 

@@ -13,7 +13,7 @@ from ...core.text import without_ansi
 from ..formats.folders import is_gone
 from ..redaction import VERSION as REDACTION_VERSION
 from ..redaction import Redactor
-from ..store import Document, Queued, Store
+from ..store import Document, QueuedFile, Store
 from .document_formats import SUFFIXES, VERSION, format_of
 from .document_roots import DocumentRoots, FolderWalk, read
 
@@ -38,7 +38,7 @@ class DocumentIngest:
         if plain.is_dir():
             raise DocumentUnreadable(plain, "a folder, not a file", hint="Index it as a directory.")
         format_of(path)
-        return self._index(Queued(plain, namespace, root))
+        return self._index(QueuedFile(plain, namespace, root))
 
     def index_directory(
         self,
@@ -60,7 +60,7 @@ class DocumentIngest:
             raise DocumentUnreadable(plain, "not a folder", hint="Index it as a file.")
         done, walk = IndexedDirectory(), FolderWalk(plain)
         found = [
-            Queued(path, namespace, root)
+            QueuedFile(path, namespace, root)
             for path in walk.files(recursive=recursive, without=roots.without)
             if path.suffix.lower() in SUFFIXES
         ]
@@ -98,11 +98,11 @@ class DocumentIngest:
             progress(total - done.queued, total)
         return done
 
-    def _queued(self) -> Iterator[Queued]:
+    def _queued(self) -> Iterator[QueuedFile]:
         while part := self._store.documents.queued(_PART):
             yield from part
 
-    def _attempt(self, file: Queued, done: IndexedDirectory) -> FailedFile | None:
+    def _attempt(self, file: QueuedFile, done: IndexedDirectory) -> FailedFile | None:
         """Index a file and count the outcome; return the failure if the file is unreadable."""
         try:
             indexed = self._index(file)
@@ -118,7 +118,7 @@ class DocumentIngest:
             done.chunks += len(indexed.chunk_ids)
         return None
 
-    def _index(self, file: Queued) -> IndexedFile:
+    def _index(self, file: QueuedFile) -> IndexedFile:
         known, content = format_of(file.path), read(file.path, file.root)
         digest = sha256(f"{VERSION} {REDACTION_VERSION}\n".encode() + content.data).digest()
         documents = self._store.documents

@@ -86,14 +86,14 @@ class Ingest:
         re-reading are re-read. `stored` is called each time new content is in the store.
         """
         report, filters = IngestReport(still_archived=self._excluded_sessions()), self._filters
-        erased = self._store.tombstones.exist(erased=True)
+        erased = self._store.tombstones.has_deletions(erased=True)
         self._eraser = CopyEraser(self._store, self._raw) if erased else None
         found = {each.path: each for each in transcripts}.values()
         planner = JobPlanner(self._store, self._raw, filters.redactor, filters.exclusion, self._deleted)
         jobs = planner.jobs((each for each in found if each.held_by is None), report)
         drop_checksums(self._store, (job.continued for job in jobs if job.rewritten))
         if self._eraser:
-            self._eraser.expect(job.archived for job in jobs)
+            self._eraser.schedule(job.archived for job in jobs)
         try:
             self._ingest_files(jobs, progress, stored, report)
             for container, known in ((each.path, each.held_by) for each in found):
@@ -207,7 +207,7 @@ class Ingest:
             report.problems.append(problem)
             return
         if self._eraser and ingested.reading.has_deleted:
-            self._eraser.expect([job.archived])
+            self._eraser.schedule([job.archived])
         self._unstored.append(ingested)
         if len(self._unstored) >= _TRANSACTION or time.monotonic() - self._stored_at > _UNSTORED:
             self._store_all(report)
@@ -235,10 +235,10 @@ class Ingest:
         if not waiting:
             return
         with self._store.transaction():
-            self._store.tombstones.accept(self._key)
+            self._store.tombstones.accept_key(self._key)
             for each in waiting:
                 if self._eraser and not each.reading.has_deleted:
-                    self._eraser.confirm(each.job.archived)
+                    self._eraser.unschedule(each.job.archived)
                 try:
                     with self._store.step():
                         self._store_one(each)

@@ -82,7 +82,9 @@ class JobPlanner:
     def _is_changed(self, path: Path, stat: Stat, known: Source | None) -> bool:
         if known is not None:
             return not self._raw.is_unchanged(known, stat)
-        erased = self._deleted and self._store.tombstones.is_emptied(self._deleted.file(path), stat.mtime, stat.size)
+        erased = self._deleted and self._store.tombstones.is_erased_file(
+            self._deleted.file(path), stat.mtime, stat.size
+        )
         return not erased
 
     def _job(self, transcript: Transcript, size: int, known: Source | None, report: IngestReport) -> IngestJob | None:

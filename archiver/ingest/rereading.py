@@ -76,7 +76,7 @@ class Rereading:
     def _record_damage(self, source: Source, damage: CopyDamaged) -> None:
         assert source.id is not None
         with self._store.transaction():
-            self._store.sources.inspected(source.id, now(), damage.reason)
+            self._store.sources.record_verification(source.id, now(), damage.reason)
 
     def _read(self, source: Source) -> tuple[Session, SourceReader]:
         self._raw.verify(source)  # damaged content must not replace intact content

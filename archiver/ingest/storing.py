@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from ...core.conversation import UNINDEXED, Note, Session
 from ..reading.source_reader import SourceReader, apply_title
-from ..store import Place, Source, Store
+from ..store import Source, SourceLine, Store
 
 
 class StoredRecords:
@@ -13,9 +13,9 @@ class StoredRecords:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    def places(self, records: Collection[str]) -> Mapping[str, Place]:
+    def locate(self, records: Collection[str]) -> Mapping[str, SourceLine]:
         """Return the first known location of each of these record IDs; unknown IDs are omitted."""
-        return self._store.sources.places(records)
+        return self._store.sources.locate(records)
 
     def descended(self, sources: Collection[int], session: Session) -> Collection[int]:
         """Return the sources among `sources` with sessions that are forks of `session`."""
@@ -46,8 +46,8 @@ def store_reading(store: Store, source: Source, session: Session, reading: Sourc
     number = source.session = store.sessions.save(session)
     number_of_source = store.sources.save(source)
     if reading.later_sources:
-        store.sources.disown(reading.later_sources, reading.records)
-    store.sources.own(number_of_source, reading.records)
+        store.sources.remove_records(reading.later_sources, reading.records)
+    store.sources.add_records(number_of_source, reading.records)
     moved = store.exchanges.replace(number, number_of_source, reading.first, reading.exchanges, reading.moved)
     if not reading.first or all(each.ended != session.ended for each in reading.exchanges):
         # The first or the last exchange may be gone, for example a withdrawn prompt.
@@ -63,7 +63,7 @@ def store_reading(store: Store, source: Source, session: Session, reading: Sourc
 
 def _apply_titles(store: Store, titles: Sequence[Note]) -> None:
     """Apply each title to the session with the record that the title refers to; ignore unknown records."""
-    places = store.sources.places({title.about for title in titles})
+    places = store.sources.locate({title.about for title in titles})
     for title in titles:
         number = store.sources.session_of(places[title.about][0]) if title.about in places else None
         if number is not None:

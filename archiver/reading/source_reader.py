@@ -15,7 +15,7 @@ from ..files.clipping import heading_of, one_line, plan_in
 from ..files.lines import REPEATED, Line, split
 from ..formats import TranscriptFormat
 from ..redaction import Redactor
-from ..store import Place, Repetition, Source
+from ..store import Repetition, Source, SourceLine
 from ..store.source_table import DELETED
 from .exchange_grouping import mark_rewound
 from .exclusion import Exclusion, remove_all, remove_excluded
@@ -30,7 +30,7 @@ _PICTURES = ("[image", "[picture")
 class KnownRecords(Protocol):
     """Interface to the records and sessions that are already stored."""
 
-    def places(self, records: Collection[str]) -> Mapping[str, Place]:
+    def locate(self, records: Collection[str]) -> Mapping[str, SourceLine]:
         """Return the first known location of each of these record IDs; unknown IDs are omitted."""
         ...
 
@@ -179,12 +179,12 @@ class SourceReader:
             self._session.title, self._session.title_rank = "", -1
             self._source.resume = ResumePoint()
 
-    def _earlier_records(self) -> dict[str, Place]:
+    def _earlier_records(self) -> dict[str, SourceLine]:
         """Return records that occurred on an earlier line of this or another source, with that location.
 
         Lines that are being re-read are ignored, because a prompt that was queued twice may now be on another line.
         """
-        places, own = self._known_records.places(self.records), (self._source.id, self._found.start.line)
+        places, own = self._known_records.locate(self.records), (self._source.id, self._found.start.line)
         others = {source for source, _ in places.values()} - {self._source.id}
         self.later_sources = self._known_records.descended(others, self._session) if others else ()
         self.moved = [Repetition(*at, self.records[each]) for each, at in places.items() if at[0] in self.later_sources]
@@ -194,7 +194,7 @@ class SourceReader:
             if place[0] not in self.later_sources and (place[0] != own[0] or place < own)
         }
 
-    def _reaches_back(self, earlier: Mapping[str, Place]) -> bool:
+    def _reaches_back(self, earlier: Mapping[str, SourceLine]) -> bool:
         """Return whether the lines repeat lines before the resume point, or rewind to such lines."""
         return any(note.fact is Fact.REWOUND and not note.value for note in self._found.notes) or any(
             source == self._source.id for source, _ in earlier.values()

@@ -6,20 +6,20 @@ the same name. `database.py` contains the connection, `migrations.py` the schema
 
 from .change_log import ChangeLog, Entity
 from .confirmation_table import Confirmation
-from .document_table import Document, Queued
+from .document_table import Document, QueuedFile
 from .edit_table import Edit
 from .exchange_table import StoredExchange
 from .item_table import StoredItem
 from .job_table import Batch, DeadJob, Job
 from .lease_table import ARCHIVER, LEARNER, WATCHER, Lease
-from .ledger_table import Planned
-from .mnemonic_table import Mirrored
+from .ledger_table import PlannedCall
+from .mnemonic_table import MirroredFile
 from .observation_table import MODEL_PREFIX, StoredObservation
 from .repetition_table import Repetition
-from .source_table import Place, Source
+from .source_table import Source, SourceLine
 from .sqlite import is_wal_safe, sqlite_version
 from .store import Store
-from .vector_table import Embedded, StoredVector
+from .vector_table import Embedding, StoredVector
 
 __all__ = [
     "ARCHIVER",
@@ -32,16 +32,16 @@ __all__ = [
     "DeadJob",
     "Document",
     "Edit",
-    "Embedded",
+    "Embedding",
     "Entity",
     "Job",
     "Lease",
-    "Mirrored",
-    "Place",
-    "Planned",
-    "Queued",
+    "MirroredFile",
+    "PlannedCall",
+    "QueuedFile",
     "Repetition",
     "Source",
+    "SourceLine",
     "Store",
     "StoredExchange",
     "StoredItem",

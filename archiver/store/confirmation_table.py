@@ -35,16 +35,16 @@ class ConfirmationTable:
     def __init__(self, database: Database) -> None:
         self._db = database
 
-    def candidates(self, mark: str, title: str, before: int) -> list[StoredObservation]:
-        """Return observations with this `mark` from exchanges before `before`.
+    def candidates(self, fingerprint: str, title: str, before: int) -> list[StoredObservation]:
+        """Return observations with this fingerprint from exchanges before `before`.
 
-        Near-duplicates share the same mark. Observations with this title come first, then the others by age. At most
-        `CANDIDATES` are returned, so that the cost of extraction does not grow with the archive.
+        Near-duplicates have the same fingerprint. Observations with this title come first, then older observations come
+        first. The limit `CANDIDATES` keeps the cost of extraction independent of the size of the archive.
         """
         rows = self._db.rows(
             f"""SELECT {COLUMNS} {FROM} WHERE o.mark = ? AND o.mark != '' AND o.exchange < ?
                 ORDER BY o.title != ?, o.exchange, i.key LIMIT ?""",
-            (mark, before, title, CANDIDATES),
+            (fingerprint, before, title, CANDIDATES),
         )
         return [stored_of(row) for row in rows]
 

@@ -32,7 +32,7 @@ class Document(Struct, frozen=True):
     at: Milliseconds
 
 
-class Queued(Struct, frozen=True):
+class QueuedFile(Struct, frozen=True):
     """File to read, and the folder that must contain the file after links are resolved."""
 
     path: Path
@@ -146,7 +146,7 @@ class DocumentTable:
         self._db.run(f"DELETE FROM waiting_file AS d WHERE {where}", values)
         return len(keys)
 
-    def queue(self, files: Iterable[Queued]) -> None:
+    def queue(self, files: Iterable[QueuedFile]) -> None:
         """Queue files to be read later; a file already in the queue is not added again."""
         self._db.run_many(
             """INSERT INTO waiting_file (path, namespace, root) VALUES (?, ?, ?)
@@ -154,18 +154,18 @@ class DocumentTable:
             [(os.fsencode(file.path), file.namespace, os.fsencode(file.root)) for file in files],
         )
 
-    def queued(self, limit: int) -> list[Queued]:
+    def queued(self, limit: int) -> list[QueuedFile]:
         """Return queued files in the order of arrival, without failed files."""
         rows = self._db.rows(
             "SELECT path, namespace, root FROM waiting_file WHERE problem = '' ORDER BY id LIMIT ?", (limit,)
         )
-        return [Queued(_path(path), namespace, _path(root)) for path, namespace, root in rows]
+        return [QueuedFile(_path(path), namespace, _path(root)) for path, namespace, root in rows]
 
     def count_queued(self) -> int:
         """Count the queued files, without failed files."""
         return self._db.number("SELECT count(*) FROM waiting_file WHERE problem = ''")
 
-    def settle(self, file: Queued, problem: str = "", hint: str = "") -> None:
+    def settle(self, file: QueuedFile, problem: str = "", hint: str = "") -> None:
         """Remove a file from the queue after it was read, or record the `problem` that prevented reading."""
         place = (os.fsencode(file.path), file.namespace)
         if problem:

@@ -95,20 +95,20 @@ class ExchangeTable:
         source: int,
         first: int,
         exchanges: Sequence[Exchange],
-        taken_over: Sequence[Repetition] = (),
+        moved: Sequence[Repetition] = (),
     ) -> bool:
         """Replace the exchanges of a source from ordinal `first` on; return whether kept ordinals changed.
 
-        Lines of other sources can be `taken_over`. Exchanges on such lines move to this source, with their keys and
+        Lines of other sources can be `moved`. Exchanges on such lines move to this source, with their keys and
         observations, if their turns are equal.
         """
         known = self._known(source, first)
-        moving = self._moving(exchanges, taken_over)
+        moving = self._moving(exchanges, moved)
         kept = _matched(known, [each for each in exchanges if each.ordinal not in moving])
         left = {each.key for each in kept.values()}
         self.delete([each.key for each in known.values() if each.key not in left])
-        moved = any(known.get(ordinal) is not each for ordinal, each in kept.items())
-        if moved:
+        renumbered = any(known.get(ordinal) is not each for ordinal, each in kept.items())
+        if renumbered:
             self._db.run(
                 "UPDATE exchange SET ordinal = -1 - ordinal WHERE source = ? AND ordinal >= ?", (source, first)
             )
@@ -117,7 +117,7 @@ class ExchangeTable:
                 kept[exchange.ordinal] = self._move(moving[exchange.ordinal], session, source, exchange)
         for exchange in exchanges:
             self._put(session, source, exchange, kept.get(exchange.ordinal))
-        return moved
+        return renumbered
 
     def delete(self, keys: Sequence[int]) -> None:
         """Delete exchanges with their observations and vectors, and the summaries of their sessions."""
@@ -235,9 +235,9 @@ class ExchangeTable:
         )
         return {row[0]: _KnownExchange(*row[1:]) for row in rows}
 
-    def _moving(self, exchanges: Sequence[Exchange], taken_over: Sequence[Repetition]) -> dict[int, StoredExchange]:
+    def _moving(self, exchanges: Sequence[Exchange], moved: Sequence[Repetition]) -> dict[int, StoredExchange]:
         """Return the exchanges that move here from other sources, by the ordinals of their replacements."""
-        places, found = {each.again: each for each in taken_over}, dict[int, StoredExchange]()
+        places, found = {each.again: each for each in moved}, dict[int, StoredExchange]()
         for exchange in exchanges if places else ():
             place = places.get(exchange.turns[0].line) if exchange.turns else None
             if place is not None:

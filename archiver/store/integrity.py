@@ -59,12 +59,12 @@ class Integrity:
         """Count the rows with references to missing rows, by table."""
         return dict(self._db.rows('SELECT "table", count(*) FROM pragma_foreign_key_check GROUP BY 1'))
 
-    def bodiless(self) -> list[int]:
+    def without_content(self) -> list[int]:
         """Return the items without content of any kind. Search cannot find such items."""
         bodies = " UNION ALL ".join(f"SELECT item FROM {table}" for table in _BODIES)
         return self._db.numbers(f"SELECT key FROM item WHERE key NOT IN ({bodies})")
 
-    def unparsed(self) -> set[int]:
+    def unreadable_sources(self) -> set[int]:
         """Return sources with unreadable rows.
 
         If all rows are readable, return sources whose line counts are inconsistent.
@@ -77,7 +77,7 @@ class Integrity:
             self._db.numbers("SELECT id FROM source WHERE lines <> (SELECT total(value) FROM json_each(coverage))")
         )
 
-    def misplaced(self) -> set[int]:
+    def outside_source(self) -> set[int]:
         """Return sources whose records or exchanges are on lines outside the source."""
         return set(
             self._db.numbers(
@@ -87,7 +87,7 @@ class Integrity:
             )
         )
 
-    def unproven(self) -> list[int]:
+    def without_evidence(self) -> list[int]:
         """Return unreadable observations.
 
         If all observations are readable, return observations with evidence outside their source.
@@ -110,7 +110,7 @@ class Integrity:
             found.setdefault(key, set()).update([] if part is None else [part])
         return found
 
-    def misshapen(self) -> list[int]:
+    def damaged_vectors(self) -> list[int]:
         """Return items with damaged vectors or token embeddings.
 
         A vector is damaged if its length differs from the most frequent length of its model. Token embeddings are
@@ -125,14 +125,14 @@ class Integrity:
             (TOKEN_BYTES,),
         )
 
-    def mistagged(self) -> int:
+    def count_wrong_tags(self) -> int:
         """Count the differences between the tags of memories and the table of tags."""
         return self._db.number(
             f"""SELECT (SELECT count(*) FROM ({_TAGS_OF_MEMORIES} EXCEPT {_TAGS}))
                      + (SELECT count(*) FROM ({_TAGS} EXCEPT {_TAGS_OF_MEMORIES}))"""
         )
 
-    def retag(self) -> None:
+    def rebuild_tags(self) -> None:
         """Rebuild the table of tags from the memories."""
         self._db.run("DELETE FROM memory_tag")
         self._db.run(f"INSERT OR IGNORE INTO memory_tag (memory, tag) {_TAGS_OF_MEMORIES}")
@@ -151,7 +151,7 @@ class Integrity:
                 (number,),
             )
 
-    def unlearn(self, observations: Iterable[int]) -> None:
+    def delete_observations(self, observations: Iterable[int]) -> None:
         """Delete observations; rules observe their exchanges again."""
         deleted = list(observations)
         self._db.run_many(

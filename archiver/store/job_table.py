@@ -98,7 +98,7 @@ class JobTable:
             f"UPDATE job SET state = 'waiting', attempts = attempts - 1, due = 0 WHERE {_LIVE}", map(_fence, jobs)
         )
 
-    def live(self, job: Job) -> bool:
+    def is_claimed(self, job: Job) -> bool:
         """Return whether a claim is still valid: no later claim or result exists for the job."""
         return self._db.one(f"SELECT 1 FROM job WHERE {_LIVE}", _fence(job)) is not None
 
@@ -117,13 +117,13 @@ class JobTable:
             (due, reason, reply, *_fence(job)),
         )
 
-    def refund(self, job: Job) -> None:
+    def uncount_attempt(self, job: Job) -> None:
         """Subtract the last attempt from the attempts of a job."""
         self._db.run(
             "UPDATE job SET attempts = attempts - 1 WHERE exchange = ? AND digest = ? AND attempts = ?", _fence(job)
         )
 
-    def bury(self, job: Job, reason: str, reply: str) -> None:
+    def fail(self, job: Job, reason: str, reply: str) -> None:
         """Record that a job failed permanently."""
         self._db.run(
             f"UPDATE job SET state = 'dead', batch = NULL, reason = ?, reply = ? WHERE {_LIVE}",
@@ -160,7 +160,7 @@ class JobTable:
         """Count the jobs that can be claimed."""
         return self._db.number("SELECT count(*) FROM job WHERE state IN ('waiting', 'leased') AND due <= ?", (at,))
 
-    def intend(self, token: str, at: Milliseconds, jobs: Sequence[Job]) -> Batch:
+    def insert_batch(self, token: str, at: Milliseconds, jobs: Sequence[Job]) -> Batch:
         """Record a batch before it is sent, when the provider's ID is still unknown."""
         number = self._db.run("INSERT INTO batch (token, at, state) VALUES (?, ?, 'intended')", (token, at))
         self._db.run_many(

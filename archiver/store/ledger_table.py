@@ -16,7 +16,7 @@ from ...core.tokens import count
 from .database import Database, Row
 
 
-class Planned(Struct, frozen=True):
+class PlannedCall(Struct, frozen=True):
     """Call that is about to be made. `cost` is its maximum cost."""
 
     model: str
@@ -36,7 +36,7 @@ class LedgerTable:
     def __init__(self, database: Database) -> None:
         self._db = database
 
-    def reserve(self, run: str, at: Milliseconds, call: Planned, batch: int | None = None) -> int:
+    def reserve(self, run: str, at: Milliseconds, call: PlannedCall, batch: int | None = None) -> int:
         """Record a call before it is made; return the ID of the entry."""
         return self._db.run(
             """INSERT INTO call (run, at, model, reason, exchange, digest, batch, state, cost)

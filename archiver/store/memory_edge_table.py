@@ -41,15 +41,15 @@ class MemoryEdgeTable:
         row = self._db.one(f"SELECT {_COLUMNS} FROM memory_edge WHERE id = ?", (number,))
         return _edge(row) if row else None
 
-    def leaving(self, memories: Sequence[int]) -> list[Edge]:
+    def outgoing(self, memories: Sequence[int]) -> list[Edge]:
         """Return the edges that begin at these memories, in ID order."""
         return self._at("source", memories)
 
-    def reaching(self, memories: Sequence[int]) -> list[Edge]:
+    def incoming(self, memories: Sequence[int]) -> list[Edge]:
         """Return the edges that end at these memories, in ID order."""
         return self._at("target", memories)
 
-    def disagreeing(self) -> list[Edge]:
+    def contradictions(self) -> list[Edge]:
         """Return the edges between two active memories that cannot both be true, in ID order."""
         rows = self._db.rows(
             f"""SELECT {_COLUMNS} FROM memory_edge WHERE (relation = ? OR proposed)

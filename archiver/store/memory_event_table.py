@@ -21,7 +21,7 @@ class MemoryEventTable:
             (event.memory, event.kind, event.at, event.context, event.session_id, event.before),
         )
 
-    def reword(self, event: MemoryEvent) -> None:
+    def redact(self, event: MemoryEvent) -> None:
         """Replace the texts of a stored event because the texts contained a secret."""
         self._db.run(
             "UPDATE memory_event SET context = ?, session_id = ?, before = ? WHERE id = ?",

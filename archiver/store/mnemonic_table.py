@@ -7,7 +7,7 @@ from ...core.origin import Origin
 from .database import Database
 
 
-class Mirrored(Struct, frozen=True):
+class MirroredFile(Struct, frozen=True):
     """File and its memory.
 
     `digest` is the digest of the file's bytes, and `content_hash` that of the memory's content. `declared` is the type
@@ -48,17 +48,17 @@ class MnemonicTable:
             "UPDATE memory SET origin = ? WHERE origin = ? AND path >= ? AND path < ?", (after, before, *_range(folder))
         )
 
-    def below(self, folder: str) -> dict[str, Mirrored]:
+    def below(self, folder: str) -> dict[str, MirroredFile]:
         """Return the mirrored files below a folder, in path order."""
         rows = self._db.rows(
             """SELECT path, memory, digest, content_hash, declared, created, gone FROM mnemonic
                WHERE path >= ? AND path < ? ORDER BY path""",
             _range(folder),
         )
-        found = (Mirrored(*row) for row in rows)
+        found = (MirroredFile(*row) for row in rows)
         return {each.path: replace(each, gone=bool(each.gone)) for each in found}
 
-    def put(self, mirrored: Mirrored) -> None:
+    def put(self, mirrored: MirroredFile) -> None:
         """Store a file; an existing record with the same path is replaced."""
         each = mirrored
         self._db.run(

@@ -50,42 +50,44 @@ class ObservationTable:
         session: int,
         observations: Sequence[Observation],
         extractor: str,
-        marks: Sequence[str] = (),
+        fingerprints: Sequence[str] = (),
         refused: int = 0,
     ) -> None:
         """Replace the observations of an exchange. An observation with the same title and origin keeps its key.
 
-        `marks` contains one value per observation; near-duplicates share the same value. `refused` counts facts without
+        `fingerprints` contains one value per observation, which near-duplicates share. `refused` counts facts without
         evidence.
         """
         known = [stored for stored in self.of_exchange(exchange) if not stored.summary]
-        marked = dict(zip(observations, marks, strict=True)) if marks else dict.fromkeys(observations, "")
-        kept = _matched(known, list(marked))
+        fingerprint_of = (
+            dict(zip(observations, fingerprints, strict=True)) if fingerprints else dict.fromkeys(observations, "")
+        )
+        kept = _matched(known, list(fingerprint_of))
         reworded = [stored.key for stored, now in kept if not _is_same(stored.observation, now)]
         gone = [stored.key for stored in known if stored.key not in {same.key for same, _ in kept}]
         self._drop_confirmations(reworded)
         self._db.run_many("DELETE FROM item WHERE key = ?", [(key,) for key in gone])
         for stored, now in kept:
-            self.rewrite(stored.key, now, marked[now], reworded=stored.key in reworded)
-        for new in marked:
+            self.rewrite(stored.key, now, fingerprint_of[now], reworded=stored.key in reworded)
+        for new in fingerprint_of:
             if all(new is not now for _, now in kept):
-                self.insert(exchange, session, new, marked[new])
+                self.insert(exchange, session, new, fingerprint_of[new])
         self._db.run("UPDATE exchange SET observed = ?, refused = ? WHERE item = ?", (extractor, refused, exchange))
 
     def insert(
-        self, exchange: int, session: int, observation: Observation, mark: str = "", *, summary: bool = False
+        self, exchange: int, session: int, observation: Observation, fingerprint: str = "", *, summary: bool = False
     ) -> int:
         """Store an observation; return its key."""
         key = self._db.run(
             "INSERT INTO item (kind, session, at) VALUES ('observation', ?, ?)", (session, observation.at)
         )
         place = {"item": key, "exchange": exchange, "scope": "session" if summary else "exchange"}
-        self._db.insert("observation", {**place, **_values(observation), "mark": mark})
+        self._db.insert("observation", {**place, **_values(observation), "mark": fingerprint})
         return key
 
-    def rewrite(self, key: int, observation: Observation, mark: str = "", *, reworded: bool = True) -> None:
+    def rewrite(self, key: int, observation: Observation, fingerprint: str = "", *, reworded: bool = True) -> None:
         """Replace a stored observation. If it is `reworded`, delete its vector."""
-        self._db.update("observation", "item", key, {**_values(observation), "mark": mark})
+        self._db.update("observation", "item", key, {**_values(observation), "mark": fingerprint})
         self._db.run("UPDATE item SET at = ? WHERE key = ?", (observation.at, key))
         if reworded:
             self._db.run("UPDATE item SET embedded = NULL WHERE key = ?", (key,))

@@ -67,7 +67,7 @@ class Salvaged(Struct):
     """Memories read from damaged pages. Their content is verified; their other fields are not."""
     lost: list[int] = field(default_factory=list[int])
     """Memories that are missing from all sources."""
-    unnamed: bool = False
+    unknown_losses: bool = False
     """True if further memories with unreadable keys may be lost."""
 
 
@@ -177,7 +177,7 @@ def _copy_table(
         done.restored[table] = total - before
     if table == "memory" and gaps:
         indexed = _indexed_memories(damaged)
-        done.unnamed = indexed is None
+        done.unknown_losses = indexed is None
         done.lost = sorted((indexed or set()) - {key for (key,) in target.execute("SELECT item FROM memory")})
     return total
 

@@ -15,7 +15,7 @@ from ...core.conversation import UNINDEXED, Milliseconds, ResumePoint, SessionKi
 from ..redaction import VERSION
 from .database import AMONG, Database, Row, Value, listed
 
-Place: TypeAlias = tuple[int, int]
+SourceLine: TypeAlias = tuple[int, int]
 """Source ID and line number (1-based) of a copy."""
 
 DELETED: Final = "forgotten"
@@ -116,8 +116,8 @@ class SourceTable:
     def outdated(self, *, marked: bool = False) -> list[Source]:
         """Return sources to read again. A source follows the sources that its session was forked from; then by age.
 
-        Sources scheduled by `outdate` or `TombstoneTable.reread` are included. Unless `marked`, also include sources
-        that were read with other redaction rules, and indexed sources whose session the user excluded from the index.
+        Sources scheduled by `outdate` are included. Unless `marked`, also include sources that were read with other
+        redaction rules, and indexed sources whose session the user excluded from the index.
         """
         rows = self._db.rows(
             f"""{_SELECT} WHERE rules = '' OR NOT ? AND (rules <> ? OR
@@ -156,37 +156,37 @@ class SourceTable:
         row = self._db.one("SELECT min(id) FROM source WHERE session = ?", (source.session,))
         return row is not None and row[0] == source.id
 
-    def inspected(self, source: int, at: Milliseconds, fault: str) -> None:
+    def record_verification(self, source: int, at: Milliseconds, fault: str) -> None:
         """Record that a copy was verified; `fault` describes its damage and is empty for an intact copy.
 
         A source that was deleted meanwhile is ignored.
         """
         self._db.run("INSERT OR REPLACE INTO inspection SELECT id, ?, ? FROM source WHERE id = ?", (at, fault, source))
 
-    def to_inspect(self, before: Milliseconds, faulty: Milliseconds) -> list[int]:
+    def due_for_verification(self, before: Milliseconds, damaged: Milliseconds) -> list[int]:
         """Return the IDs of sources whose copies are due for verification, the least recently verified first.
 
-        Intact copies are due if last verified before `before`, damaged copies if last verified before `faulty`.
+        Intact copies are due if last verified before `before`, damaged copies if last verified before `damaged`.
         """
         return self._db.numbers(
             """SELECT s.id FROM source s LEFT JOIN inspection i ON i.source = s.id
                WHERE i.at IS NULL OR i.at < iif(i.fault = '', ?, ?) ORDER BY i.at, s.id""",
-            (before, faulty),
+            (before, damaged),
         )
 
-    def faulty(self) -> list[tuple[str, str]]:
+    def damaged(self) -> list[tuple[str, str]]:
         """Return the copies that were damaged when they were last verified: the archive path and the damage."""
         rows = self._db.rows(
             "SELECT archived, fault FROM inspection JOIN source ON id = source WHERE fault <> '' ORDER BY archived"
         )
         return [(name, fault) for name, fault in rows]
 
-    def inspection(self) -> tuple[int, Milliseconds | None]:
+    def verification_state(self) -> tuple[int, Milliseconds | None]:
         """Return the number of verified copies, and the time of the least recent verification."""
         [(count, oldest)] = self._db.rows("SELECT count(*), min(at) FROM inspection")
         return count, oldest
 
-    def keep_sums(self, source: int, sums: bytes = b"") -> None:
+    def save_checksums(self, source: int, sums: bytes = b"") -> None:
         """Store the checksums of a copy. By default, delete the checksums before the copy is rewritten.
 
         A process killed between the rewrite and the next call leaves a copy without checksums instead of wrong
@@ -228,7 +228,7 @@ class SourceTable:
         row = self._db.one("SELECT session FROM source WHERE id = ?", (source,))
         return row[0] if row else None
 
-    def places(self, records: Collection[str]) -> dict[str, Place]:
+    def locate(self, records: Collection[str]) -> dict[str, SourceLine]:
         """Return the source and line where each record was first seen; unknown record IDs are omitted."""
         rows = self._db.rows(f"SELECT id, source, line FROM record WHERE id {AMONG}", (listed(records),))
         return {record: (source, line) for record, source, line in rows}
@@ -237,13 +237,13 @@ class SourceTable:
         """Return the records that occur first in a source, with their lines."""
         return dict(self._db.rows("SELECT id, line FROM record WHERE source = ?", (source,)))
 
-    def own(self, source: int, lines: dict[str, int]) -> None:
+    def add_records(self, source: int, lines: dict[str, int]) -> None:
         """Record that these records occur first in this source, on these lines."""
         self._db.run_many(
             "INSERT OR IGNORE INTO record VALUES (?, ?, ?)", [(record, source, line) for record, line in lines.items()]
         )
 
-    def disown(self, sources: Collection[int], records: Collection[str]) -> None:
+    def remove_records(self, sources: Collection[int], records: Collection[str]) -> None:
         """Record that other sources contained these records before these sources."""
         self._db.run(f"DELETE FROM record WHERE id {AMONG} AND source {AMONG}", (listed(records), listed(sources)))
 

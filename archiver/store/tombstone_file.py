@@ -31,7 +31,7 @@ class Tombstones(Struct, frozen=True):
     number: int
     at: Milliseconds
     state: str
-    marks: tuple[int, ...]
+    hashes: tuple[int, ...]
 
 
 class FileContent(Struct, frozen=True):
@@ -132,7 +132,7 @@ class TombstoneFile:
 
 
 def _row(each: Tombstones) -> bytes:
-    fields = b"%d %d %s %s" % (each.number, each.at, each.state.encode(), _packed(each.marks))
+    fields = b"%d %d %s %s" % (each.number, each.at, each.state.encode(), _packed(each.hashes))
     return b"%08x %s\n" % (zlib.crc32(fields), fields)
 
 
@@ -143,15 +143,15 @@ def _parse(row: bytes) -> Tombstones | None:
     try:
         if int(checksum, 16) != zlib.crc32(text) or len(fields) not in {4, 6}:  # earlier versions wrote six fields
             return None
-        number, at, state, marks = fields[:4]
-        found = Tombstones(int(number), int(at), state.decode(), _unpacked(marks))
+        number, at, state, hashes = fields[:4]
+        found = Tombstones(int(number), int(at), state.decode(), _unpacked(hashes))
     except (ValueError, struct.error):
         return None
     return found if found.state in _STATES else None
 
 
-def _packed(marks: Sequence[int]) -> bytes:
-    return base64.b64encode(struct.pack(f">{len(marks)}q", *marks))
+def _packed(hashes: Sequence[int]) -> bytes:
+    return base64.b64encode(struct.pack(f">{len(hashes)}q", *hashes))
 
 
 def _unpacked(text: bytes) -> tuple[int, ...]:

@@ -1,14 +1,13 @@
 """Deletions and their tombstones: keyed hashes that recognise deleted content wherever it reappears.
 
-A deletion is `kept` while it can be undone. It is `erasing` from the decision to erase until all bytes are removed,
-then `erased`. Its tombstones stay in every state. They are also written to a file beside the copies
-(`tombstone_file.py`).
+A deletion is `kept` while it can be undone, `erasing` until all its bytes are removed, and then `erased`. Its
+tombstones stay in every state. They are also written to a file beside the copies (`tombstone_file.py`).
 """
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
-from typing import Final, cast
+from typing import Final
 
 import msgspec
 
@@ -25,7 +24,7 @@ _STAGE: Final = "forget"
 
 
 class TombstoneTable:
-    """Table of deletions and tombstones. The caller opens the transaction."""
+    """Table of deletions and their tombstones. The caller opens the transaction."""
 
     def __init__(self, database: Database) -> None:
         self._db, self._home = database, Home(database.path.parent)
@@ -40,7 +39,7 @@ class TombstoneTable:
     def in_sync(self) -> bool:
         """True if the database and the file record the same deletions."""
         header = self._file.header()
-        return header is not None and header.seq == self._seq() and (bool(header.seq) or not self.exist())
+        return header is not None and header.seq == self._seq() and (bool(header.seq) or not self.has_deletions())
 
     @property
     def is_complete(self) -> bool:
@@ -64,7 +63,7 @@ class TombstoneTable:
             records = many(self.lost, "record")
             problem = f"{records} of deletions cannot be read: deleted content may have reappeared. Delete it again."
             StageTable(self._db).note(_STAGE, [StoreError(problem)])
-        self._keep_seq(max(header.seq if header else 0, seq))
+        self._save_seq(max(header.seq if header else 0, seq))
 
     def write_file(self) -> None:
         """Write the file if a deletion changed. Called before each commit, so that the file records every deletion.
@@ -75,11 +74,11 @@ class TombstoneTable:
         if not self._changed:
             return
         header = self._file.header() or NEVER_WRITTEN
-        seq, deletions = max(self._seq(), header.seq) + 1, self._with_marks()
+        seq, deletions = max(self._seq(), header.seq) + 1, self._deletions()
         # Keep the fingerprint in the file even if the key was replaced: it identifies the key of the hashes.
         key = header.fingerprint or self._fingerprint()
         self._file.write(FileHeader(seq, len(deletions), key), deletions)
-        self._keep_seq(seq)
+        self._save_seq(seq)
         self._changed = False
 
     def rewrite_file(self) -> None:
@@ -89,20 +88,20 @@ class TombstoneTable:
     def differs_from_file(self) -> bool:
         """Return whether the file is damaged or its deletions differ from those in the database."""
         content = self._file.read()
-        return bool(content.damaged) or content.deletions != tuple(self._with_marks())
+        return bool(content.damaged) or content.deletions != tuple(self._deletions())
 
     @property
     def damage(self) -> str:
-        """Description of lost tombstones that the user has not acknowledged; empty if no tombstones are lost."""
+        """Description of lost tombstones; empty if none are lost or the user acknowledged the loss."""
         return next((each.problem for each in StageTable(self._db).all() if each.name == _STAGE and each.fails), "")
 
     def acknowledge_damage(self) -> None:
         """Record that the user acknowledged `damage`."""
         StageTable(self._db).note(_STAGE)
 
-    def check(self, key: bytes) -> None:
+    def check_key(self, key: bytes) -> None:
         """Raise `KeyLost` or `KeyChanged` if `key` is not the key of the tombstones or of the placeholders."""
-        if not self.exist():
+        if not self.has_deletions():
             known = self._db.one("SELECT sign FROM key_check")
             if known is not None and known[0] != fingerprint(key):
                 raise KeyChanged(self._home.key_file)
@@ -111,8 +110,8 @@ class TombstoneTable:
         if header is not None and header.fingerprint and header.fingerprint != fingerprint(key):
             raise KeyLost(self._home.key_file, self._home.tombstone_file)
 
-    def accept(self, key: bytes) -> None:
-        """Record `key` as the key that `check` expects."""
+    def accept_key(self, key: bytes) -> None:
+        """Record `key` as the key that `check_key` expects."""
         known = self._db.one("SELECT sign FROM key_check")
         if known is None or known[0] != fingerprint(key):
             self._db.run("DELETE FROM key_check")
@@ -128,22 +127,24 @@ class TombstoneTable:
     def _seq(self) -> int:
         return self._db.number("SELECT seq FROM register")
 
-    def _keep_seq(self, seq: int) -> None:
+    def _save_seq(self, seq: int) -> None:
         self._db.run("DELETE FROM register")
         self._db.run("INSERT INTO register VALUES (?)", (seq,))
 
-    def _with_marks(self) -> list[Tombstones]:
-        marks: dict[int, list[int]] = {}
-        for number, mark in self._db.rows("SELECT forgetting, mark FROM tombstone ORDER BY forgetting, mark"):
-            marks.setdefault(cast("int", number), []).append(cast("int", mark))
-        oldest_first = reversed(self.all())
-        return [Tombstones(each.id, each.at, each.state, tuple(marks.get(each.id, ()))) for each in oldest_first]
+    def _deletions(self) -> list[Tombstones]:
+        """Return every deletion with its tombstones, oldest first."""
+        hashes: dict[int, list[int]] = {}
+        for number, line_hash in self._db.rows("SELECT forgetting, mark FROM tombstone ORDER BY forgetting, mark"):
+            hashes.setdefault(number, []).append(line_hash)
+        return [
+            Tombstones(each.id, each.at, each.state, tuple(hashes.get(each.id, ()))) for each in reversed(self.all())
+        ]
 
     def _merge_file(self) -> None:
         """Insert the deletions of the file. Reading the copies again removes their content from the database."""
         content, known = self._file.read(), {each.id: each for each in self.all()}
         self.lost = max(content.damaged - len(known.keys() - {each.number for each in content.deletions}), 0)
-        copies = [str(name) for (name,) in self._db.rows("SELECT archived FROM source")]
+        copies = [name for (name,) in self._db.rows("SELECT archived FROM source")]
         for each in content.deletions:
             state = DeletionState(each.state)
             if copies and state is DeletionState.ERASED:
@@ -152,13 +153,13 @@ class TombstoneTable:
             if same is not None and same.at == each.at:
                 number = same.id
                 state = max(state, same.state, key=list(DeletionState).index)
-                self.become(number, state)
+                self.set_state(number, state)
             else:
                 sql = "INSERT INTO forgetting (id, at, state) VALUES (?, ?, ?)"
                 number = self._db.run(sql, (None if same else each.number, each.at, state))
-            self._db.run_many("INSERT OR IGNORE INTO tombstone VALUES (?, ?)", [(mark, number) for mark in each.marks])
+            self._insert_hashes(number, each.hashes)
             if state is DeletionState.ERASING:
-                self.intend(number, dict.fromkeys(copies, False))
+                self.schedule_erasure(number, dict.fromkeys(copies, False))
                 self._db.run("DELETE FROM forgotten_item")  # any of these rows may contain erased content
         if copies and content.deletions:
             # Lines may have been erased from the copies after these checksums were stored.
@@ -167,17 +168,20 @@ class TombstoneTable:
 
     # Deletions
 
-    def begin(self, at: Milliseconds, state: DeletionState, marks: Collection[int], summary: DeletionSummary) -> int:
+    def insert(self, at: Milliseconds, state: DeletionState, hashes: Collection[int], summary: DeletionSummary) -> int:
         """Insert a deletion with its tombstones; return its ID."""
         self._changed = True
         number = self._db.run(
             "INSERT INTO forgetting (at, state, told) VALUES (?, ?, ?)",
             (at, state, msgspec.json.encode(summary).decode()),
         )
-        self._db.run_many("INSERT OR IGNORE INTO tombstone VALUES (?, ?)", [(mark, number) for mark in marks])
+        self._insert_hashes(number, hashes)
         return number
 
-    def become(self, number: int, state: DeletionState) -> None:
+    def _insert_hashes(self, number: int, hashes: Iterable[int]) -> None:
+        self._db.run_many("INSERT OR IGNORE INTO tombstone VALUES (?, ?)", [(each, number) for each in hashes])
+
+    def set_state(self, number: int, state: DeletionState) -> None:
         """Change the state of a deletion. When undo is no longer possible, delete the content kept for undo."""
         self._changed = True
         self._db.run("UPDATE forgetting SET state = ? WHERE id = ?", (state, number))
@@ -193,16 +197,15 @@ class TombstoneTable:
         self._db.run("DELETE FROM forgetting WHERE id = ?", (number,))
         self._db.run("DELETE FROM emptied")
 
-    def exist(self, *, erased: bool = False) -> bool:
+    def has_deletions(self, *, erased: bool = False) -> bool:
         """Return whether any deletion exists; with `erased`, count only erasures."""
         wanted = "WHERE state <> 'kept'" if erased else ""
         return bool(self._db.number(f"SELECT EXISTS (SELECT 1 FROM forgetting {wanted})"))
 
-    def known(self, marks: Collection[int], *, erased: bool = False) -> set[int]:
-        """Return the keyed hashes in `marks` that are tombstones; with `erased`, tombstones of erased content."""
+    def matching(self, hashes: Collection[int], *, erased: bool = False) -> set[int]:
+        """Return the given keyed hashes that are tombstones; with `erased`, tombstones of erased content."""
         wanted = "AND forgetting IN (SELECT id FROM forgetting WHERE state <> 'kept')" if erased else ""
-        rows = self._db.rows(f"SELECT DISTINCT mark FROM tombstone WHERE mark {AMONG} {wanted}", (listed(marks),))
-        return {cast("int", row[0]) for row in rows}
+        return set(self._db.numbers(f"SELECT mark FROM tombstone WHERE mark {AMONG} {wanted}", (listed(hashes),)))
 
     def all(self) -> list[Deletion]:
         """Return every deletion, newest first."""
@@ -211,23 +214,17 @@ class TombstoneTable:
                FROM forgetting ORDER BY id DESC"""
         )
         return [
-            Deletion(
-                cast("int", number),
-                cast("int", at),
-                DeletionState(str(state)),
-                cast("int", marks),
-                msgspec.json.decode(str(summary), type=DeletionSummary),
-            )
-            for number, at, state, marks, summary in rows
+            Deletion(number, at, DeletionState(state), count, msgspec.json.decode(summary, type=DeletionSummary))
+            for number, at, state, count, summary in rows
         ]
 
     def load(self, number: int) -> Deletion | None:
         """Return the deletion with this ID, or None."""
         return next((each for each in self.all() if each.id == number), None)
 
-    def overtaken(self) -> list[int]:
-        """Return the IDs of undoable deletions whose content was erased completely by later deletions."""
-        rows = self._db.rows(
+    def fully_erased(self) -> list[int]:
+        """Return the IDs of deletions that could be undone, but whose whole content was erased by later deletions."""
+        return self._db.numbers(
             """SELECT f.id FROM forgetting f WHERE f.state = 'kept' AND EXISTS (
                    SELECT 1 FROM tombstone WHERE forgetting = f.id
                ) AND NOT EXISTS (
@@ -236,45 +233,41 @@ class TombstoneTable:
                    )
                )"""
         )
-        return [cast("int", number) for (number,) in rows]
 
     # Erasure of copies and rows
 
-    def intend(self, deletion: int, copies: Mapping[str, bool]) -> None:
+    def schedule_erasure(self, deletion: int, copies: Mapping[str, bool]) -> None:
         """Record that lines must be erased from these copies; True if the whole copy must be deleted."""
         self._db.run_many(
             "INSERT OR REPLACE INTO erasure (archived, forgetting, whole) VALUES (?, ?, ?)",
-            [(archived, deletion, int(whole)) for archived, whole in copies.items()],
+            [(archived, deletion, whole) for archived, whole in copies.items()],
         )
 
-    def intended(self) -> dict[str, bool]:
+    def scheduled_erasures(self) -> dict[str, bool]:
         """Return the copies that may contain erased lines; True if the whole copy must be deleted."""
-        return {str(name): bool(whole) for name, whole in self._db.rows("SELECT archived, whole FROM erasure")}
+        return {name: bool(whole) for name, whole in self._db.rows("SELECT archived, whole FROM erasure")}
 
     def unfinished(self) -> set[int]:
-        """Return the IDs of deletions with a copy from which lines must still be erased."""
-        return {cast("int", number) for (number,) in self._db.rows("SELECT DISTINCT forgetting FROM erasure")}
+        """Return the IDs of deletions with lines that must still be erased from a copy."""
+        return set(self._db.numbers("SELECT forgetting FROM erasure"))
 
-    def cleaned(self, archived: str) -> None:
+    def complete_erasure(self, archived: str) -> None:
         """Record that a copy contains no erased lines."""
         self._db.run("DELETE FROM erasure WHERE archived = ?", (archived,))
 
-    def keep_emptied(self, mark: int, mtime: int, size: int) -> None:
-        """Record that a file contains only erased content, until the file changes.
+    def record_erased_file(self, path_hash: int, mtime: int, size: int) -> None:
+        """Record that a file contains only erased content; the record is valid until the file changes."""
+        self._db.run("INSERT OR REPLACE INTO emptied VALUES (?, ?, ?)", (path_hash, mtime, size))
 
-        `mark` is the keyed hash of the file's path.
-        """
-        self._db.run("INSERT OR REPLACE INTO emptied VALUES (?, ?, ?)", (mark, mtime, size))
-
-    def is_emptied(self, mark: int, mtime: int, size: int) -> bool:
+    def is_erased_file(self, path_hash: int, mtime: int, size: int) -> bool:
         """Return whether a file was recorded as containing only erased content and has not changed since."""
-        row = self._db.one("SELECT 1 FROM emptied WHERE (mark, mtime, size) = (?, ?, ?)", (mark, mtime, size))
-        return row is not None
+        sql = "SELECT 1 FROM emptied WHERE (mark, mtime, size) = (?, ?, ?)"
+        return self._db.one(sql, (path_hash, mtime, size)) is not None
 
     def erase_rows(self, sources: Collection[int], sessions: Collection[int] = ()) -> None:
-        """Delete sources with all their rows, and the given sessions unless another source has their content.
+        """Delete sources with all their rows, and those of the given sessions that have no other source.
 
-        Costs of model calls stay.
+        The ledger of model calls keeps its costs.
         """
         for source in sources:
             path = self._db.one("SELECT path FROM source WHERE id = ?", (source,))
@@ -282,7 +275,7 @@ class TombstoneTable:
             self._db.run("DELETE FROM item WHERE key IN (SELECT item FROM exchange WHERE source = ?)", (source,))
             self._db.run("DELETE FROM source WHERE id = ?", (source,))
             if path is not None:
-                self._erase_path(cast("bytes", path[0]))
+                self._erase_path(path[0])
         gone = f"{AMONG} AND {{}} NOT IN (SELECT session FROM source WHERE session NOT NULL)"
         self._db.run(f"DELETE FROM item WHERE session {gone.format('session')}", (listed(sessions),))
         self._db.run(f"DELETE FROM session WHERE id {gone.format('id')}", (listed(sessions),))
@@ -307,12 +300,8 @@ class TombstoneTable:
             (listed(exchanges),),
         )
 
-    def reread(self, sources: Collection[int]) -> None:
-        """Schedule reading these sources again from their copies."""
-        self._db.run(f"UPDATE source SET rules = '' WHERE id {AMONG}", (listed(sources),))
-
     def compact(self, *, whole: bool) -> bool:
-        """Truncate the write-ahead log; return False while another process reads.
+        """Truncate the write-ahead log; return False if another process is reading the database.
 
         With `whole`, rewrite the database file first.
         """

@@ -20,19 +20,19 @@ _SELECT: Final = """SELECT v.item, coalesce(o.exchange, v.item), v.part, v.data,
     LEFT JOIN token t ON t.item = v.item AND t.part = v.part"""
 
 
-class Embedded(NamedTuple):
+class Embedding(NamedTuple):
     """Embedding of a text: a vector and token embeddings.
 
-    The vector is a little-endian float16 vector of unit length. `signs` contains `TOKEN_BYTES` for each token; it is
-    empty for models without token embeddings.
+    The vector is a little-endian float16 vector of unit length. `token_bits` contains `TOKEN_BYTES` bytes for each
+    token, and is empty for models without token embeddings.
     """
 
     data: bytes
-    signs: bytes = b""
+    token_bits: bytes = b""
 
 
 class StoredVector(Struct, frozen=True):
-    """Embedded text of an item. `data` and `signs` have the same format as in `Embedded`.
+    """Embedded text of an item. `data` and `token_bits` have the same format as in `Embedding`.
 
     `event` is the exchange to which the item belongs; part 0 of an exchange is its prompt.
     """
@@ -41,7 +41,7 @@ class StoredVector(Struct, frozen=True):
     event: int
     part: int
     data: bytes
-    signs: bytes = b""
+    token_bits: bytes = b""
 
 
 class VectorTable:
@@ -66,7 +66,7 @@ class VectorTable:
             f"SELECT key FROM item WHERE embedded IS NOT ? AND key {AMONG} ORDER BY key", (model, listed(items))
         )
 
-    def replace(self, model: str, vectors: dict[int, dict[int, Embedded]]) -> None:
+    def replace(self, model: str, vectors: dict[int, dict[int, Embedding]]) -> None:
         """Replace the vectors of each item by vectors keyed by part. Items deleted meanwhile are skipped."""
         for item, parts in vectors.items():
             if not self._db.number("SELECT count(*) FROM item WHERE key = ?", (item,)):
@@ -79,7 +79,7 @@ class VectorTable:
             )
             self._db.run_many(
                 "INSERT INTO token (item, part, signs) VALUES (?, ?, ?)",
-                [(item, part, embedded.signs) for part, embedded in parts.items() if embedded.signs],
+                [(item, part, embedded.token_bits) for part, embedded in parts.items() if embedded.token_bits],
             )
             self._db.run("UPDATE item SET embedded = ? WHERE key = ?", (model, item))
             self._changes.log(Entity.VECTOR, [item])

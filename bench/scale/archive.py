@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from msgspec import Struct
 
-from palaver.archiver.store import Embedded, Source, Store
+from palaver.archiver.store import Embedding, Source, Store
 from palaver.archiver.store.vector_table import TOKEN_BYTES
 from palaver.core.conversation import Exchange, Kind, Session, Span, Speaker, Turn
 from palaver.core.observation import Evidence, Observation, ObservationType
@@ -83,8 +83,8 @@ class Maker:
                 self._model, {item: {0: self._embedded(next(vectors))} for item in (exchange, learned.key)}
             )
 
-    def _embedded(self, vector: bytes) -> Embedded:
-        return Embedded(vector, self._random.bytes(int(self._random.integers(*_TOKENS)) * TOKEN_BYTES))
+    def _embedded(self, vector: bytes) -> Embedding:
+        return Embedding(vector, self._random.bytes(int(self._random.integers(*_TOKENS)) * TOKEN_BYTES))
 
     def _exchange(self, ordinal: int) -> Exchange:
         line, at = 2 * ordinal + 1, self._day()

@@ -143,7 +143,7 @@ class BackgroundArchiver:
         If another process ingests or builds an index, the erasure waits for the next call. Failures are reported and
         retried.
         """
-        if not store.tombstones.exist():
+        if not store.tombstones.has_deletions():
             return
         try:
             with suppress(LeaseHeld), store.leases.hold(ARCHIVER, patience):

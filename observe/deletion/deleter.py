@@ -217,7 +217,7 @@ class Deleter(Closing):
         if done and any(name.startswith(self._home.database.name) for name in found.found):
             done = erasure.compact(self._store, whole=True)
             found = check(self._home, self._model, texts, gone)
-        found.uncleaned = sorted(self._store.tombstones.intended())
+        found.uncleaned = sorted(self._store.tombstones.scheduled_erasures())
         found.problems = [each.full_message for each in finished.problems]
         found.unreadable += [name for name in plan.archive.unreadable if name not in found.uncleaned]
         found.compacted = done or bool(found.uncleaned)

@@ -101,7 +101,7 @@ def finish(
         with store.transaction():
             for each in store.tombstones.all():
                 if each.state is DeletionState.ERASING and each.id not in left:
-                    store.tombstones.become(each.id, DeletionState.ERASED)
+                    store.tombstones.set_state(each.id, DeletionState.ERASED)
         done = compact(store, whole=False)
     return ErasureResult(done and not left, tuple(problems))
 

@@ -9,7 +9,7 @@ from contextlib import closing
 from typing import Final
 from uuid import uuid4
 
-from ...archiver.store import Batch, Job, Planned, Store
+from ...archiver.store import Batch, Job, PlannedCall, Store
 from ...core.clock import now
 from ...core.conversation import Milliseconds
 from ...core.progress import Progress
@@ -97,7 +97,7 @@ class BatchSender:
         with self._store.transaction():
             for job, request in claimed:
                 cost = self._results.price.maximum_cost(request.size(), TOKENS_OUT, batch=True)
-                planned = Planned(request.model, REASON, job.exchange, job.digest, cost)
+                planned = PlannedCall(request.model, REASON, job.exchange, job.digest, cost)
                 try:
                     calls.append(self._ledger.reserve(planned))
                 except BudgetExhausted as error:
@@ -107,7 +107,7 @@ class BatchSender:
             self._store.jobs.unclaim([job for job, _ in left])
             if not reserved:
                 return None, [], exhausted
-            batch = self._store.jobs.intend(uuid4().hex, self._clock(), [job for job, _ in reserved])
+            batch = self._store.jobs.insert_batch(uuid4().hex, self._clock(), [job for job, _ in reserved])
             self._store.ledger.attach(calls, batch.id)
         return batch, reserved, exhausted
 

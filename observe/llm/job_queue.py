@@ -41,7 +41,7 @@ class JobQueue:
             claimed = self._store.jobs.claim(at, at + LEASE_MS, limit, sessions)
             for job in claimed:
                 if job.attempts > ATTEMPTS_MAX:
-                    self._store.jobs.bury(job, "each attempt ended without a reply", "")
+                    self._store.jobs.fail(job, "each attempt ended without a reply", "")
         return [job for job in claimed if job.attempts <= ATTEMPTS_MAX]
 
     def unclaim(self, jobs: Sequence[Job]) -> None:
@@ -54,11 +54,11 @@ class JobQueue:
         if isinstance(error, ModelBusy) and not error.maybe_charged:
             # The provider failed, not the request: retry without counting the attempt.
             self._store.jobs.postpone(job, self._clock() + self._delay(job, error), str(error), "")
-            self._store.jobs.refund(job)
+            self._store.jobs.uncount_attempt(job)
             return False
         reply = error.reply if isinstance(error, ReplyInvalid) else ""
         if isinstance(error, RequestRefused) or job.attempts >= ATTEMPTS_MAX:
-            self._store.jobs.bury(job, str(error), reply)
+            self._store.jobs.fail(job, str(error), reply)
             return True
         self._store.jobs.postpone(job, self._clock() + self._delay(job, error), str(error), reply)
         return False

@@ -51,7 +51,7 @@ class JobResults:
         cost = self.price.cost(answer.usage, batch=batch)
         with self._store.transaction():
             self._store.ledger.settle(call, answer.usage, cost)
-            if job is not None and self._store.jobs.live(job):
+            if job is not None and self._store.jobs.is_claimed(job):
                 self._store_answer(job, answer)
 
     def fail(self, job: Job, call: int, error: ExtractionError, *, charged: bool) -> None:

@@ -10,7 +10,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from ...archiver.store import Planned, Store
+from ...archiver.store import PlannedCall, Store
 from ...core.amount import DOLLAR, dollars
 from ...core.clock import now
 from ...core.config import Config
@@ -44,7 +44,7 @@ class Ledger:
     def __init__(self, store: Store, budget: Budget, run: str, clock: Callable[[], Milliseconds] = now) -> None:
         self._rows, self._budget, self._run, self._clock = store.ledger, budget, run, clock
 
-    def reserve(self, call: Planned) -> int:
+    def reserve(self, call: PlannedCall) -> int:
         """Reserve the maximum cost of a call and return the ID of the call.
 
         The caller holds the transaction, so that two processes never reserve the same money.

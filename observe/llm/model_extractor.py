@@ -6,7 +6,7 @@ from uuid import uuid4
 
 from msgspec import Struct
 
-from ...archiver.store import Job, Planned, Store
+from ...archiver.store import Job, PlannedCall, Store
 from ...core.clock import now
 from ...core.config import Config
 from ...core.conversation import Milliseconds
@@ -163,7 +163,7 @@ class ModelExtractor:
 
     def _reserve(self, job: Job, request: ExtractionRequest) -> int:
         cost = self._price.maximum_cost(request.size(), TOKENS_OUT)
-        planned = Planned(request.model, REASON, job.exchange, job.digest, cost)
+        planned = PlannedCall(request.model, REASON, job.exchange, job.digest, cost)
         try:
             with self._store.transaction():
                 return self._ledger.reserve(planned)

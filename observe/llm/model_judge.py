@@ -9,7 +9,7 @@ from uuid import uuid4
 import orjson
 from pydantic import ValidationError
 
-from ...archiver.store import Planned, Store
+from ...archiver.store import PlannedCall, Store
 from ...core.config import Config
 from ...core.text import readable
 from ..memory import Judgement, MemoryPair, RuleJudge, Verdict
@@ -109,7 +109,7 @@ class ModelJudge:
         """Ask the model about these pairs and cache its judgements by key."""
         params = self._params(pairs)
         size = len(orjson.dumps(params))
-        planned = Planned(self._model, REASON, 0, _digest(params), self._price.maximum_cost(size, _TOKENS_OUT))
+        planned = PlannedCall(self._model, REASON, 0, _digest(params), self._price.maximum_cost(size, _TOKENS_OUT))
         try:
             with self._store.transaction():
                 call = self._ledger.reserve(planned)

@@ -77,7 +77,7 @@ class MemoryHealthCheck:
         ]
 
     def _contradictions(self, wanted: MemoryFilter) -> list[ContradictingPair]:
-        pairs = [(edge.source, edge.target) for edge in self._store.memory_edges.disagreeing()]
+        pairs = [(edge.source, edge.target) for edge in self._store.memory_edges.contradictions()]
         stored = self._store.memories.load([key for pair in pairs for key in pair])
         admitted = [pair for pair in pairs if all(wanted.admits(stored[key]) for key in pair)]
         return [

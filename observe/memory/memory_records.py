@@ -32,14 +32,14 @@ def find_memory(store: Store, memory_id: str, *, forgotten: bool = False) -> Sto
 
 def edges_at(store: Store, keys: Sequence[int]) -> list[Edge]:
     """Return all edges that start or end at one of these memories, without duplicates."""
-    edges = [*store.memory_edges.leaving(keys), *store.memory_edges.reaching(keys)]
+    edges = [*store.memory_edges.outgoing(keys), *store.memory_edges.incoming(keys)]
     return list({edge.id: edge for edge in edges}.values())
 
 
 def contradicting(store: Store, memories: Iterable[StoredMemory]) -> tuple[tuple[str, str], ...]:
     """Return pairs of IDs of these memories that are linked as contradicting."""
     known = {stored.key: stored.id for stored in memories}
-    edges = [edge for edge in store.memory_edges.leaving(sorted(known)) if edge.disagrees and edge.target in known]
+    edges = [edge for edge in store.memory_edges.outgoing(sorted(known)) if edge.disagrees and edge.target in known]
     pairs = {(min(edge.source, edge.target), max(edge.source, edge.target)) for edge in edges}
     return tuple((known[one], known[other]) for one, other in sorted(pairs))
 

@@ -110,9 +110,9 @@ def _redact(store: Store, redactor: MemoryRedactor, stored: StoredMemory) -> boo
             before=redactor.snapshot(event.before) if event.before else "",
         )
         if clean != event:
-            store.memory_events.reword(clean)
+            store.memory_events.redact(clean)
             found = True
-    for edge in store.memory_edges.leaving([stored.key]):
+    for edge in store.memory_edges.outgoing([stored.key]):
         if (reason := redactor.text(edge.reason)) != edge.reason:
             store.memory_edges.put(replace(edge, reason=reason))
             found = True

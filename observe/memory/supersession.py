@@ -44,7 +44,7 @@ def superseding(store: Store, *keys: int, proposed: bool = False) -> list[Edge]:
 
     With `proposed`, include proposed edges.
     """
-    edges = [edge for edge in store.memory_edges.reaching(keys) if edge.relation is Relation.SUPERSEDES]
+    edges = [edge for edge in store.memory_edges.incoming(keys) if edge.relation is Relation.SUPERSEDES]
     newer = store.memories.load([edge.source for edge in edges])
     return [
         edge
@@ -55,8 +55,8 @@ def superseding(store: Store, *keys: int, proposed: bool = False) -> list[Edge]:
 
 def superseded_by(store: Store, key: int) -> list[Edge]:
     """Return the edges from a memory to the memories that it supersedes, without proposed edges."""
-    leaving = store.memory_edges.leaving([key])
-    return [edge for edge in leaving if edge.relation is Relation.SUPERSEDES and not edge.proposed]
+    outgoing = store.memory_edges.outgoing([key])
+    return [edge for edge in outgoing if edge.relation is Relation.SUPERSEDES and not edge.proposed]
 
 
 def reinstate(store: Store, stored: StoredMemory, at: Milliseconds) -> StoredMemory:

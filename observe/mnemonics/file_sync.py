@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ...archiver.redaction import Redactor
-from ...archiver.store import Mirrored
+from ...archiver.store import MirroredFile
 from ...core.amount import many
 from ...core.clock import show_millisecond
 from ...core.errors import InvalidInput, LeaseHeld, MnemonicsUnusable
@@ -185,9 +185,9 @@ class FileSync:
         except (OSError, UnicodeDecodeError, YamlInvalid) as error:
             return {}, _reason(error)
 
-    def _moved(self, rows: Mapping[str, Mirrored], lost: Mapping[str, Mirrored]) -> dict[str, Mirrored]:
+    def _moved(self, rows: Mapping[str, MirroredFile], lost: Mapping[str, MirroredFile]) -> dict[str, MirroredFile]:
         """Return the rows of moved files by new path. Moved files have the same bytes, or the same creation time."""
-        left, moved = dict(lost), dict[str, Mirrored]()
+        left, moved = dict(lost), dict[str, MirroredFile]()
         for same in (_same_bytes, _same_creation):
             for path, parsed in self.files.items():
                 row = next((row for row in left.values() if same(parsed, row)), None)
@@ -196,7 +196,7 @@ class FileSync:
         return moved
 
     def _file_steps(
-        self, parsed: ParsedFile, row: Mirrored | None, memories: Mapping[int, StoredMemory]
+        self, parsed: ParsedFile, row: MirroredFile | None, memories: Mapping[int, StoredMemory]
     ) -> Iterator[Callable[[], None]]:
         stored = memories.get(row.memory) if row is not None and row.memory is not None else None
         active = stored is not None and stored.state is MemoryState.ACTIVE
@@ -208,7 +208,7 @@ class FileSync:
         elif stored is not None and active and stored.memory.content_hash != row.content_hash:
             yield partial(self._update_file, parsed, stored)
 
-    def _lost_file_steps(self, row: Mirrored, memories: Mapping[int, StoredMemory]) -> Iterator[Callable[[], None]]:
+    def _lost_file_steps(self, row: MirroredFile, memories: Mapping[int, StoredMemory]) -> Iterator[Callable[[], None]]:
         stored = memories.get(row.memory) if row.memory is not None else None
         if stored is None or stored.state is MemoryState.ARCHIVED:
             return
@@ -217,7 +217,7 @@ class FileSync:
         elif not stored.protected:
             yield partial(self._restore_file, row, stored)
 
-    def _store_file(self, parsed: ParsedFile, row: Mirrored | None, stored: StoredMemory | None) -> None:
+    def _store_file(self, parsed: ParsedFile, row: MirroredFile | None, stored: StoredMemory | None) -> None:
         """Store the content of a new, edited, moved or restored file."""
         content, declared = self.redacted(parsed.memory.body), self._type(parsed, row)
         stored = stored or self._core.at_path(parsed.path)
@@ -252,7 +252,7 @@ class FileSync:
             self._rename(parsed, row)
         self._record(parsed, after)
 
-    def _type(self, parsed: ParsedFile, row: Mirrored | None) -> str | None:
+    def _type(self, parsed: ParsedFile, row: MirroredFile | None) -> str | None:
         """Return the type that a user gave a file by its folder or front matter; None if neither changed."""
         declared = kebab(parsed.memory.declared)
         named = declared if declared in self.types else parsed.folder
@@ -262,7 +262,7 @@ class FileSync:
             return parsed.folder
         return named if declared != row.declared else None
 
-    def _rename(self, parsed: ParsedFile, row: Mirrored) -> None:
+    def _rename(self, parsed: ParsedFile, row: MirroredFile) -> None:
         if row.path != parsed.path:
             with self._store.transaction():
                 self._store.mnemonics.drop(row.path)
@@ -276,21 +276,21 @@ class FileSync:
             stored = self._core.revise(stored.id, MemoryRevision(path=parsed.path))
         self.record(parsed.place, stored)
 
-    def _restore_file(self, row: Mirrored, stored: StoredMemory) -> None:
+    def _restore_file(self, row: MirroredFile, stored: StoredMemory) -> None:
         """Recreate the file of a restored memory."""
         memory, place = stored.memory, row.path.removeprefix(f"{self.folder.path}/")
         file = MemoryFile.new(memory.content, memory.type, memory.tags, show_millisecond(stored.updated))
         self.folder.create(place, file.text.encode())
         self.record(place, stored)
 
-    def _forget_deleted(self, row: Mirrored, stored: StoredMemory) -> None:
+    def _forget_deleted(self, row: MirroredFile, stored: StoredMemory) -> None:
         """Forget the memory of a deleted file, unless it is protected."""
         self._core.forget([stored.id], reason=f"deleted by hand: {row.path}")
         self._store.mnemonics.put(replace(row, gone=True))
 
     def _record(self, parsed: ParsedFile, stored: StoredMemory) -> None:
         file, hashed = parsed.memory, stored.memory.content_hash
-        row = Mirrored(parsed.path, stored.key, parsed.digest, hashed, kebab(file.declared), file.created)
+        row = MirroredFile(parsed.path, stored.key, parsed.digest, hashed, kebab(file.declared), file.created)
         self._store.mnemonics.put(row)
 
 
@@ -306,9 +306,9 @@ def _is_within(path: str, unreadable: set[str]) -> bool:
     return path in unreadable or any(str(parent) in unreadable for parent in PurePosixPath(path).parents)
 
 
-def _same_bytes(parsed: ParsedFile, row: Mirrored) -> bool:
+def _same_bytes(parsed: ParsedFile, row: MirroredFile) -> bool:
     return parsed.digest == row.digest
 
 
-def _same_creation(parsed: ParsedFile, row: Mirrored) -> bool:
+def _same_creation(parsed: ParsedFile, row: MirroredFile) -> bool:
     return parsed.memory.created != "" and parsed.memory.created == row.created

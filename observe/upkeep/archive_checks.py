@@ -150,10 +150,10 @@ def agents(context: HealthContext) -> Answer:
 
 def _is_erased(context: HealthContext, store: Store, path: Path, state: Stat) -> bool:
     """Return whether an unarchived agent's file contains only text that the user erased."""
-    if not store.tombstones.exist(erased=True):
+    if not store.tombstones.has_deletions(erased=True):
         return False
     known = SuppressionList(store, context.key, erased=True)
-    return store.tombstones.is_emptied(known.file(path), state.mtime, state.size)
+    return store.tombstones.is_erased_file(known.file(path), state.mtime, state.size)
 
 
 def deletions(context: HealthContext) -> Answer:
@@ -163,7 +163,7 @@ def deletions(context: HealthContext) -> Answer:
         return
     past = store.tombstones.all()
     try:
-        store.tombstones.check(context.key)
+        store.tombstones.check_key(context.key)
     except KeyLost as lost:
         yield HealthProblem("deletions" if past else "key", str(lost), lost.hint)
     if not past:
@@ -171,7 +171,7 @@ def deletions(context: HealthContext) -> Answer:
     undoable = sum(each.state is DeletionState.KEPT for each in past)
     yield "deletions", f"{len(past):,}; {undoable:,} can be undone" if undoable else f"{len(past):,}"
     if unfinished := sum(each.state is DeletionState.ERASING for each in past):
-        waiting = list(store.tombstones.intended())
+        waiting = list(store.tombstones.scheduled_erasures())
         left = many(len(waiting), "copy", "copies")
         where = f"; {left} may still contain erased text, such as {waiting[0]}" if waiting else ""
         problem = f"{many(unfinished, 'erasure is', 'erasures are')} not finished{where}"

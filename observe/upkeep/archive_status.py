@@ -27,7 +27,7 @@ def state_of(home: Home, store: Store, generations: Generations, model: str | No
     files, size, lines, pending = store.sources.totals()
     coverage = store.sources.coverage()
     index, lag, usable = _index(store, generations)
-    verified, since = store.sources.inspection()
+    verified, since = store.sources.verification_state()
     return Status(
         home=home.root,
         files=files,
@@ -52,7 +52,7 @@ def state_of(home: Home, store: Store, generations: Generations, model: str | No
         stages=store.stages.all(),
         verified=verified,
         verified_since=since,
-        damaged=[FileProblem(*row) for row in store.sources.faulty()],
+        damaged=[FileProblem(*row) for row in store.sources.damaged()],
         given_up=store.jobs.states().get("dead", 0),
     )
 

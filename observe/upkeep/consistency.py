@@ -125,7 +125,7 @@ def _salvaged(home: Home, damage: str) -> Iterator[HealthProblem]:
     if done.unverified:
         problem = f"{_named(done.unverified)} were on a damaged page; their content is intact, other fields may not be"
         yield HealthProblem("memories", problem, "Check them with `palaver show`.", repaired=True)
-    if done.unnamed:
+    if done.unknown_losses:
         problem = "memories stored after the newest backup may be lost: neither their table nor its index can be read"
         yield HealthProblem("memories", problem, f"Look for them in {done.kept}.")
     if done.lost:
@@ -176,7 +176,7 @@ class _ConsistencyCheck:
         """Check that the suppression list recognises deleted items, also if the database is lost."""
         tombstones = self._store.tombstones
         try:
-            tombstones.check(self._home.key())
+            tombstones.check_key(self._home.key())
         except KeyChanged as changed:
             yield self._accepted_key(changed)
         except KeyLost as lost:
@@ -191,7 +191,7 @@ class _ConsistencyCheck:
     def _accepted_key(self, changed: KeyChanged) -> HealthProblem:
         if self._repair:
             with self._store.transaction():
-                self._store.tombstones.accept(self._home.key())
+                self._store.tombstones.accept_key(self._home.key())
                 self._store.sources.outdate()
         return HealthProblem("key", str(changed), _NEXT_RUN if self._repair else changed.hint, repaired=self._repair)
 
@@ -208,7 +208,7 @@ class _ConsistencyCheck:
         if self._store.reserved_ids.is_damaged:
             problem = f"{self._home.numbers}, which records the IDs in use, is damaged"
             yield self._repaired("database", problem, self._store.reserved_ids.renew)
-        if empty := integrity.bodiless():
+        if empty := integrity.without_content():
             problem = f"{many(len(empty), 'item is', 'items are')} empty"
             yield self._repaired("database", problem, lambda: integrity.remove(empty))
 
@@ -229,7 +229,7 @@ class _ConsistencyCheck:
 
     def _parsed(self) -> Iterator[HealthProblem]:
         """Check that rows account for every line of the copies, and otherwise parse the copies again."""
-        wrong = self._store.integrity.unparsed() or self._store.integrity.misplaced()
+        wrong = self._store.integrity.unreadable_sources() or self._store.integrity.outside_source()
         self._result.checked["sources"] = len(self._store.sources.all()) if not wrong else 0
         if not wrong:
             return
@@ -241,27 +241,27 @@ class _ConsistencyCheck:
         with self._store.transaction():
             self._store.integrity.reread(wrong)
         tally = self.parse_outdated()
-        left = self._store.integrity.unparsed() | self._store.integrity.misplaced()
+        left = self._store.integrity.unreadable_sources() | self._store.integrity.outside_source()
         for unread in tally.problems:
             yield HealthProblem("copies", str(unread), unread.hint or "Restore this copy from a backup.")
         yield HealthProblem("database", problem, _REPORT if left else "", repaired=not left)
 
     def _learned(self) -> Iterator[HealthProblem]:
         integrity = self._store.integrity
-        unproven, misshapen = integrity.unproven(), integrity.misshapen()
+        unproven, damaged = integrity.without_evidence(), integrity.damaged_vectors()
         if unproven:
             self._rows_usable &= self._repair
             have = many(len(unproven), "observation has", "observations have")
             problem = f"{have} evidence that is not in the copies"
-            yield self._repaired("observations", problem, lambda: integrity.unlearn(unproven), _NEXT_RUN)
-        if misshapen:
-            have = many(len(misshapen), "vector has", "vectors have")
-            yield self._repaired("vectors", f"{have} a wrong size", lambda: integrity.reembed(misshapen), _NEXT_RUN)
+            yield self._repaired("observations", problem, lambda: integrity.delete_observations(unproven), _NEXT_RUN)
+        if damaged:
+            have = many(len(damaged), "vector has", "vectors have")
+            yield self._repaired("vectors", f"{have} a wrong size", lambda: integrity.reembed(damaged), _NEXT_RUN)
 
     def _memories(self) -> Iterator[HealthProblem]:
-        if wrong := self._store.integrity.mistagged():
+        if wrong := self._store.integrity.count_wrong_tags():
             problem = f"{many(wrong, 'tag does', 'tags do')} not match their memories"
-            yield self._repaired("memories", problem, self._store.integrity.retag)
+            yield self._repaired("memories", problem, self._store.integrity.rebuild_tags)
 
     def _copies(self) -> Iterator[HealthProblem]:
         verifier = CopyVerifier(self._store, self._raw)

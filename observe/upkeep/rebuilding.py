@@ -81,7 +81,7 @@ def _parse_all(
     raw, redactor = RawArchive(home.archive), Redactor(home.key())
     filters = IngestFilters(home.root, redactor, exclusion, SuppressionList(store, home.key()))
     eraser = CopyEraser(store, raw)
-    eraser.expect(copies_without_row(raw.root, store))
+    eraser.schedule(copies_without_row(raw.root, store))
     again = IngestReport(problems=eraser.finish())
     with store.transaction():
         store.sources.outdate()

@@ -47,8 +47,8 @@ class IndexCheck:
         model = generation.manifest.model if generation else ""
         expected, ill = self._expected(keys, model, progress)
         since = partial(self._store.changes.since, generation.manifest.watermark if generation else began)
-        misshapen = set(self._store.integrity.misshapen())
-        vectors = [one for one in self._store.vectors.all(model) if one.item not in misshapen]
+        damaged = set(self._store.integrity.damaged_vectors())
+        vectors = [one for one in self._store.vectors.all(model) if one.item not in damaged]
         moved, moved_vectors = set(since([Entity.ITEM])), set(since())
         ill = [key for key in ill if key not in moved_vectors]
         if generation is None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
-from ...archiver.store import Embedded, Entity, Lease, Store
+from ...archiver.store import Embedding, Entity, Lease, Store
 from ...core.errors import IndexDamaged, LeaseHeld
 from ...core.progress import Progress, never, silent
 from ..model.embedding import Embedder
@@ -189,13 +189,13 @@ class Indexer:
         vectors.save(folder)
         return vectors.dimension, len(vectors), model
 
-    def _embed(self, keys: list[int]) -> dict[int, dict[int, Embedded]]:
+    def _embed(self, keys: list[int]) -> dict[int, dict[int, Embedding]]:
         from .token_bits import stored
 
         texts = indexed_texts.texts(self._store, keys)
         places = [(key, part) for key in keys for part in texts.get(key, {})]
         reading = self._embedder.read([texts[key][part] for key, part in places])
-        vectors: dict[int, dict[int, Embedded]] = {key: {} for key in keys}
+        vectors: dict[int, dict[int, Embedding]] = {key: {} for key in keys}
         for (key, part), embedded in zip(places, stored(reading), strict=True):
             vectors[key][part] = embedded
         return vectors

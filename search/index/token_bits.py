@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from ...archiver.store.vector_table import TOKEN_BYTES, Embedded
+from ...archiver.store.vector_table import TOKEN_BYTES, Embedding
 from ..model.embedding import TOKEN_DIMENSIONS, TextEmbeddings, TokenVectors
 from .generation import link_or_copy
 from .matches import Fractions, Numbers
@@ -115,10 +115,10 @@ class TokenBits(Struct, frozen=True, eq=False):
         return most
 
 
-def stored(embeddings: TextEmbeddings) -> Iterator[Embedded]:
+def stored(embeddings: TextEmbeddings) -> Iterator[Embedding]:
     """Yield the embedding of each text in the format of the database."""
     for row, tokens in zip(embeddings.vectors.astype("<f2"), embeddings.tokens, strict=True):
-        yield Embedded(row.tobytes(), packed(tokens))
+        yield Embedding(row.tobytes(), packed(tokens))
 
 
 def packed(tokens: TokenVectors) -> bytes:

@@ -70,7 +70,7 @@ class Segment(Struct, frozen=True, eq=False, dict=True):
         numbers = np.frombuffer(b"".join(one.data for one in vectors), dtype="<f2")
         matrix = numbers.reshape(len(vectors), -1 if vectors else 0)
         sound = np.isfinite(matrix).all(axis=1) & matrix.any(axis=1)
-        signs = TokenBits.of([vectors[place].signs for place in np.flatnonzero(sound).tolist()])
+        signs = TokenBits.of([vectors[place].token_bits for place in np.flatnonzero(sound).tolist()])
         return cls._sorted(rows[:, sound], matrix[sound].astype(np.float16, copy=False), signs)
 
     @classmethod

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from msgspec import Struct
 
-from ...archiver.store import Embedded, Store
+from ...archiver.store import Embedding, Store
 from ...core.document import ChunkKind, DocumentFilter, StoredChunk
 from ...core.errors import ModelUnavailable
 from ...core.memory import Memory, StoredMemory
@@ -41,7 +41,7 @@ class MemoryVectors(Struct, frozen=True):
     """Embeddings of a memory by part, and the name of the embedding model."""
 
     model: str
-    parts: dict[int, Embedded]
+    parts: dict[int, Embedding]
 
 
 class FoundMemory(Struct, frozen=True):

@@ -130,7 +130,7 @@ def test_damage_to_a_copy_is_never_certified(place: Place, kind: str, damage: Da
             assert all(place.said[name] == data for name, data in files.items()), seed
             assert len(files) + problems == len(place.said), seed
         with Store.open(place.home.database) as store:
-            assert store.sources.faulty(), seed
+            assert store.sources.damaged(), seed
 
 
 @DAMAGES
@@ -295,4 +295,4 @@ def drop_checksums(place: Place) -> None:
     with Store.open(place.home.database) as store, store.transaction():
         for source in store.sources.all():
             assert source.id is not None
-            store.sources.keep_sums(source.id)
+            store.sources.save_checksums(source.id)

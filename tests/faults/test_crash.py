@@ -136,9 +136,14 @@ def assert_each_once(stored: list[str], acknowledged: list[str], kills: int) -> 
 def assert_whole(home: Home) -> None:
     with Store.open(home.database) as store:
         integrity = store.integrity
-        found = (integrity.damage(), integrity.dangling(), integrity.bodiless(), integrity.unparsed())
+        found = (
+            integrity.damage(),
+            integrity.dangling(),
+            integrity.without_content(),
+            integrity.unreadable_sources(),
+        )
         assert not any(found)
-        assert not integrity.misplaced()
+        assert not integrity.outside_source()
         assert store.sources.problems() == []
 
 

@@ -126,5 +126,12 @@ def assert_copied(raw: RawArchive, source: Source) -> None:
 def assert_whole(home: Home) -> None:
     with Store.open(home.database) as store:
         integrity = store.integrity
-        assert not any((integrity.dangling(), integrity.bodiless(), integrity.unparsed(), integrity.misplaced()))
+        assert not any(
+            (
+                integrity.dangling(),
+                integrity.without_content(),
+                integrity.unreadable_sources(),
+                integrity.outside_source(),
+            )
+        )
         assert IndexCheck(store, Generations(home.index)).run().differences == []

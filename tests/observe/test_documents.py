@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from palaver.archiver.store import Queued, Store
+from palaver.archiver.store import QueuedFile, Store
 from palaver.core.home import Home
 from palaver.observe.background.index_schedule import IndexSchedule
 from palaver.observe.background.index_worker import WorkerResult, update_index
@@ -23,7 +23,7 @@ def place(tmp_path: Path) -> Home:
     (folder / "bad.pdf").write_bytes(b"%PDF-1.4")
     home.make()
     with Store.create(home.database) as store, store.transaction():
-        store.documents.queue(Queued(path, "docs", folder) for path in sorted(folder.iterdir()))
+        store.documents.queue(QueuedFile(path, "docs", folder) for path in sorted(folder.iterdir()))
     return home
 
 

@@ -54,7 +54,7 @@ def test_each_copy_is_verified_once_a_week(history: History, monkeypatch: pytest
     """A verified copy is not verified again for seven days."""
     assert verified(history) == VerifiedCopies(checked=3)
     assert verified(history) == VerifiedCopies()
-    assert history.store.sources.inspection()[0] == 3
+    assert history.store.sources.verification_state()[0] == 3
 
     monkeypatch.setattr(copy_verification, "now", lambda: now() + copy_verification.RECHECK + 1)
     assert verified(history) == VerifiedCopies(checked=3)
@@ -75,7 +75,7 @@ def test_a_damaged_copy_is_copied_again(history: History) -> None:
     assert verified(history) == VerifiedCopies(checked=3, repaired=1)
     assert place.read_bytes() == history.path(ORIGINAL).read_bytes()
     assert len(Copy(history.home.archive, history.source(ORIGINAL).archived).damaged_files()) == 1
-    assert history.store.sources.faulty() == []
+    assert history.store.sources.damaged() == []
 
 
 def test_a_full_disk_loses_no_byte(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,10 +130,10 @@ def test_a_source_deleted_during_a_run_is_skipped(history: History, monkeypatch:
     def listed(*_: object, **__: object) -> list[int | None]:
         return waiting
 
-    monkeypatch.setattr(SourceTable, "to_inspect", listed)
+    monkeypatch.setattr(SourceTable, "due_for_verification", listed)
 
     assert verified(history) == VerifiedCopies(checked=4)
-    assert history.store.sources.inspection()[0] == 3
+    assert history.store.sources.verification_state()[0] == 3
 
 
 def test_a_damaged_copy_waits_for_copies_verified_earlier(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -162,13 +162,13 @@ def test_a_damaged_copy_is_reported_until_it_is_restored(history: History, monke
     assert verified(history) == VerifiedCopies()
     monkeypatch.setattr(copy_verification, "now", lambda: now() + copy_verification.RECHECK_DAMAGED + 1)
     assert verified(history) == VerifiedCopies(checked=1, damaged=1)
-    [(told, reason)] = history.store.sources.faulty()
+    [(told, reason)] = history.store.sources.damaged()
     assert (told, bool(reason)) == (name, True)
 
     compressed.write_bytes(whole)
     monkeypatch.setattr(copy_verification, "now", lambda: now() + 2 * copy_verification.RECHECK_DAMAGED + 2)
     assert verified(history) == VerifiedCopies(checked=1)
-    assert history.store.sources.faulty() == []
+    assert history.store.sources.damaged() == []
 
 
 def test_a_running_ingest_delays_only_damaged_copies(history: History, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -73,7 +73,7 @@ class World:
         assert [word for word in sorted(self.said - self.erased) if f"{word}?".encode() not in held] == []
         assert history.store.sources.unaccounted() == []
         integrity = history.store.integrity
-        assert not [*integrity.dangling(), *integrity.misplaced(), *integrity.unproven()]
+        assert not [*integrity.dangling(), *integrity.outside_source(), *integrity.without_evidence()]
         for name, origin in self.origins.items():
             self._check_origin(name, origin)
 
@@ -150,7 +150,7 @@ class World:
     def _first_said_in(self, session: int) -> set[str]:
         """Return the words that a session contained first, including deleted words."""
         sources = self.history.store.sources
-        places = sources.places([f"{word}-asked" for word in self.said])
+        places = sources.locate([f"{word}-asked" for word in self.said])
         return {
             record.partition("-")[0] for record, (source, _) in places.items() if sources.session_of(source) == session
         }
@@ -218,7 +218,7 @@ class World:
         key = history.home.key()
         boundaries = IngestFilters(history.home.root, Redactor(key), Exclusion(), SuppressionList(history.store, key))
         eraser = CopyEraser(history.store, history.raw)
-        eraser.expect(archived_names(history.home.archive))
+        eraser.schedule(archived_names(history.home.archive))
         assert not eraser.finish()
         history.ingest()
         assert not Recovery(history.store, history.raw, boundaries).run().problems

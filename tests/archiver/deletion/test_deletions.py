@@ -181,7 +181,7 @@ def test_a_damaged_copy_does_not_block_an_ingest(history: History) -> None:
         problems = history.ingest().problems
         assert {problem.path for problem in problems} == {copy.compressed_path}
         assert all(problem.hint for problem in problems)
-        assert history.store.tombstones.intended() == {copy.archived: False}
+        assert history.store.tombstones.scheduled_erasures() == {copy.archived: False}
     assert all_prompts(history) == ["two?", "new?"]
 
     copy.compressed_path.write_bytes(whole)
@@ -215,7 +215,7 @@ def test_an_interrupted_ingest_leaves_no_erased_line(
 
     assert b"one?" not in copied_bytes(history)
     assert (b"begun?" in copied_bytes(history)) is begun
-    assert history.store.tombstones.intended() == {}
+    assert history.store.tombstones.scheduled_erasures() == {}
 
 
 def test_verification_tells_erased_lines_from_damage(history: History) -> None:
@@ -252,7 +252,7 @@ def test_the_last_form_of_a_copy_is_kept(history: History) -> None:
     told = {problem.path: problem.reason for problem in history.ingest().problems}
     assert "only remaining file" in told[copy.damaged_files()[0]]
     assert len(copy.damaged_files()) == 1
-    assert history.store.tombstones.intended() == {copy.archived: False}
+    assert history.store.tombstones.scheduled_erasures() == {copy.archived: False}
 
 
 @pytest.mark.parametrize("lost", [slice(None, -10), slice(None, -200)])
@@ -267,7 +267,7 @@ def test_a_compressed_copy_without_its_table_is_cleaned(history: History, lost: 
 
     problems = history.ingest().problems
 
-    if history.store.tombstones.intended():
+    if history.store.tombstones.scheduled_erasures():
         assert problems
     else:
         assert b"one?" not in copied_bytes(history)
@@ -520,7 +520,7 @@ def test_deleted_lines_are_counted(history: History) -> None:
         forget(history, exchange(history, prompt), erase=erase)
         assert history.store.sources.unaccounted() == []
     assert history.store.sources.all() == [] or history.source().coverage == {"forgotten": 4}
-    assert history.store.tombstones.exist()
+    assert history.store.tombstones.has_deletions()
     assert {each.state for each in history.store.tombstones.all()} == {DeletionState.KEPT, DeletionState.ERASING}
 
 
@@ -563,7 +563,7 @@ def test_a_file_without_deleted_lines_is_not_cleaned(history: History, monkeypat
     assert history.ingest().problems == []
 
     assert cleaned == []
-    assert history.store.tombstones.intended() == {}
+    assert history.store.tombstones.scheduled_erasures() == {}
 
 
 def test_a_copy_that_is_made_anew_loses_erased_lines_again(history: History) -> None:

@@ -101,7 +101,7 @@ def test_extracted_observations_move_to_the_origin(history: History) -> None:
     assert {each.key for each in before} & {each.key for each in now.values()} == {
         now[name].key for name in ("one?", "two?", "apart?")
     }
-    assert not store.integrity.unproven()
+    assert not store.integrity.without_evidence()
 
 
 def test_an_archive_of_an_earlier_version_is_corrected(history: History, monkeypatch: pytest.MonkeyPatch) -> None:

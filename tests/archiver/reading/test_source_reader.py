@@ -12,7 +12,7 @@ from palaver.archiver.formats.claude_code.claude_code_format import ClaudeCode
 from palaver.archiver.reading.exclusion import Exclusion
 from palaver.archiver.reading.source_reader import IngestFilters, SourceReader, apply_title, project_of, title_of
 from palaver.archiver.redaction import Redactor
-from palaver.archiver.store import Place, Source
+from palaver.archiver.store import Source, SourceLine
 from palaver.core.conversation import Fact, Note, ResumePoint, Session, SessionKind
 
 from ..formats.claude_code.claude_lines import assistant, jsonl, text, user
@@ -40,7 +40,7 @@ def source(session: str = ORIGINAL) -> Source:
 class Nothing:
     """Nothing was read before."""
 
-    def places(self, records: Collection[str]) -> Mapping[str, Place]:  # noqa: ARG002
+    def locate(self, records: Collection[str]) -> Mapping[str, SourceLine]:  # noqa: ARG002
         return {}
 
     def descended(self, sources: Collection[int], session: Session) -> Collection[int]:  # noqa: ARG002
@@ -55,7 +55,7 @@ class Read(Nothing):
         *records: object,
         session: Session | None = None,
         source: Source = source(),  # noqa: B008
-        places: Mapping[str, Place] | None = None,
+        places: Mapping[str, SourceLine] | None = None,
     ) -> None:
         self.session = session or Session("claude-code", ORIGINAL)
         self.source = replace(source)
@@ -64,7 +64,7 @@ class Read(Nothing):
         self.reading = SourceReader(ClaudeCode(), self.session, self.source, self, BOUNDARIES)
         self.reading.run(io.BytesIO(jsonl(records)))
 
-    def places(self, records: Collection[str]) -> Mapping[str, Place]:
+    def locate(self, records: Collection[str]) -> Mapping[str, SourceLine]:
         self.asked.append(set(records))
         return {record: place for record, place in self._known.items() if record in records}
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from palaver.archiver.store import Document, Embedded, Entity, Queued, Store
+from palaver.archiver.store import Document, Embedding, Entity, QueuedFile, Store
 from palaver.core.document import Chunk, ChunkKind, DocumentFilter
 
 A, B = Path("/docs/a.md"), Path("/docs-other/b.py")
@@ -70,7 +70,7 @@ def test_deleting_documents_is_logged_and_keeps_other_documents(store: Store) ->
     one, other = put(store, A, "one", "two"), put(store, B, "code")
     before = store.changes.last()
     with store.transaction():
-        store.documents.queue([Queued(A, "docs", A.parent), Queued(B, "docs", B.parent)])
+        store.documents.queue([QueuedFile(A, "docs", A.parent), QueuedFile(B, "docs", B.parent)])
         gone = store.documents.delete(DocumentFilter(under=A.parent))
 
     assert gone == 2
@@ -97,7 +97,7 @@ def test_a_moved_chunk_keeps_its_vectors(store: Store) -> None:
     """A moved chunk with equal content is not embedded again, and its new position is logged."""
     [one] = put(store, A, "one")
     with store.transaction():
-        store.vectors.replace("model", {one: {0: Embedded(b"vector")}})
+        store.vectors.replace("model", {one: {0: Embedding(b"vector")}})
     before = store.changes.last()
 
     [new, same] = put(store, A, "new", "one")
@@ -110,7 +110,7 @@ def test_a_moved_chunk_keeps_its_vectors(store: Store) -> None:
 
 def test_a_file_is_queued_once(store: Store) -> None:
     """Queuing a file again has no effect, except that a failed file is retried."""
-    file = Queued(A, "docs", A.parent)
+    file = QueuedFile(A, "docs", A.parent)
     with store.transaction():
         store.documents.queue([file, file])
         store.documents.settle(file, "broken", "mend it")

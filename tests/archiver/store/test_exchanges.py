@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from palaver.archiver.store import Embedded, Store
+from palaver.archiver.store import Embedding, Store
 from palaver.core.conversation import Exchange, Kind, Span, Speaker, Turn
 
 from .sample_values import decision, exchange, keys, store_session
@@ -65,7 +65,7 @@ def test_a_growing_exchange_keeps_its_key(store: Store) -> None:
     before, mark = keys(store), store.changes.last()
     for key in before.values():
         store.observations.replace(key, session, [], "rules-1")
-        store.vectors.replace("model", {key: {0: Embedded(b"v")}})
+        store.vectors.replace("model", {key: {0: Embedding(b"v")}})
     mark = store.changes.last()
     store.exchanges.replace(session, source, 1, [exchange(1, "c", "d"), exchange(2, "e")])
 
@@ -94,7 +94,7 @@ def test_deleting_exchanges_deletes_their_observations(store: Store) -> None:
     store.observations.replace(gone, session, [decision("b")], "rules-1")
     (observation,) = store.observations.of_exchange(gone)
     store.vectors.replace(
-        "model", {gone: {0: Embedded(b"v")}, observation.key: {0: Embedded(b"v")}, kept: {0: Embedded(b"v")}}
+        "model", {gone: {0: Embedding(b"v")}, observation.key: {0: Embedding(b"v")}, kept: {0: Embedding(b"v")}}
     )
     mark = store.changes.last()
     store.exchanges.replace(session, source, 0, [exchange(0, "a")])

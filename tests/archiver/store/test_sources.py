@@ -75,16 +75,16 @@ def test_records_belong_to_their_first_source(store: Store) -> None:
     """A record keeps its first source when other sources repeat it; unknown records are omitted."""
     _, one = store_session(store)
     _, two = store_session(store, "two")
-    store.sources.own(one, {"a": 1, "b": 2})
-    store.sources.own(two, {"b": 5, "c": 6, "quote '\"; --": 7})
+    store.sources.add_records(one, {"a": 1, "b": 2})
+    store.sources.add_records(two, {"b": 5, "c": 6, "quote '\"; --": 7})
 
-    assert store.sources.places(["a", "b", "c", "quote '\"; --", "unknown"]) == {
+    assert store.sources.locate(["a", "b", "c", "quote '\"; --", "unknown"]) == {
         "a": (one, 1),
         "b": (one, 2),
         "c": (two, 6),
         "quote '\"; --": (two, 7),
     }
-    assert store.sources.places([]) == {}
+    assert store.sources.locate([]) == {}
 
 
 def test_any_number_of_records_is_looked_up_at_once(store: Store) -> None:
@@ -92,9 +92,9 @@ def test_any_number_of_records_is_looked_up_at_once(store: Store) -> None:
     _, one = store_session(store)
     lines = {f"record-{line}": line for line in range(100_000)}
     with store.transaction():
-        store.sources.own(one, lines)
+        store.sources.add_records(one, lines)
 
-    assert store.sources.places([*lines, "unknown"]) == {record: (one, line) for record, line in lines.items()}
+    assert store.sources.locate([*lines, "unknown"]) == {record: (one, line) for record, line in lines.items()}
 
 
 def test_lines_are_counted_over_all_sources(store: Store) -> None:

@@ -59,12 +59,16 @@ def test_every_schema_is_migrated(step: int, tmp_path: Path) -> None:
         assert [each.observation.title for each in store.observations.of_exchange(1)] == ["Brass it is"]
         assert [each.data for each in store.vectors.all("fake/1")] == [b"\x00\x3c\x00\x00"]
         assert store.sessions.load(1).title == "A title"
-        assert store.sources.places(["r1"]) == {"r1": (1, 1)}
+        assert store.sources.locate(["r1"]) == {"r1": (1, 1)}
         assert (store.changes.last(), store.schema) == (3, (len(MIGRATIONS), len(MIGRATIONS)))
         integrity = store.integrity
         assert not integrity.damage()
         assert not integrity.dangling()
-        assert not (integrity.unparsed() | integrity.misplaced() | {*integrity.unproven(), *integrity.bodiless()})
+        assert not (
+            integrity.unreadable_sources()
+            | integrity.outside_source()
+            | {*integrity.without_evidence(), *integrity.without_content()}
+        )
     with TemporaryDirectory() as folder:
         fresh = Path(folder) / "palaver.db"
         Store.create(fresh).close()
@@ -82,7 +86,9 @@ def test_vectors_without_tokens_are_kept_until_they_are_replaced(tmp_path: Path)
 
     with Store.open(path) as store:
         model = "all-MiniLM-L6-v2-int8/2"
-        assert [(each.item, each.data, each.signs) for each in store.vectors.all(model)] == [(1, b"\0\x3c\0\0", b"")]
+        assert [(each.item, each.data, each.token_bits) for each in store.vectors.all(model)] == [
+            (1, b"\0\x3c\0\0", b"")
+        ]
         assert store.vectors.unembedded(model, 9) == [2, 1]
 
 

@@ -182,7 +182,7 @@ def test_an_unreadable_copy_is_not_removed_on_expiry(history: History) -> None:
     copy = damage(history)
     with Store.open(history.home.database) as store:
         Deletions(store, history.raw).expire(number)
-        assert store.tombstones.intended() == {copy.archived: False}
+        assert store.tombstones.scheduled_erasures() == {copy.archived: False}
 
 
 def test_an_erasure_reports_only_its_own_problems(history: History) -> None:

@@ -14,7 +14,7 @@ import pytest
 from msgspec.structs import replace
 
 from palaver.archiver.ingest.transcripts import in_paths
-from palaver.archiver.store import Planned, Store
+from palaver.archiver.store import PlannedCall, Store
 from palaver.core import ids
 from palaver.core.clock import now
 from palaver.core.deletion import UNDO_PERIOD, DeletionRequest, DeletionResult, DeletionState
@@ -102,8 +102,8 @@ def grown(tmp_path_factory: pytest.TempPathFactory) -> Path:
         store.observations.replace(key, store.items.load([key])[key].session, [learned], "llm:test")
         store.jobs.put(key, "digest-of-canary")
         [job] = store.jobs.claim(now(), now() + 60_000, 1, None)
-        store.jobs.bury(job, "no JSON", "LetterCanary in a raw reply")
-        store.ledger.reserve("run", now(), Planned("model", "first", key, "digest-of-canary", 1))
+        store.jobs.fail(job, "no JSON", "LetterCanary in a raw reply")
+        store.ledger.reserve("run", now(), PlannedCall("model", "first", key, "digest-of-canary", 1))
     home.log.write_text("failed problem=LogCanary\n")
     return root
 
@@ -145,8 +145,8 @@ def vectors_of(home: Home) -> list[bytes]:
     with Store.open(home.database) as store:
         keys = [each.key for each in store.exchanges.outlines() if store.sessions.load(each.session).native_id == GONE]
         rows = store.vectors.of_items(load(DEFAULT_MODEL).name, keys)
-        assert all(len(row.signs) > 16 for row in rows)
-        return [part for row in rows for part in (row.data, row.signs)]
+        assert all(len(row.token_bits) > 16 for row in rows)
+        return [part for row in rows for part in (row.data, row.token_bits)]
 
 
 def held(home: Home, vectors: list[bytes]) -> list[Path]:
@@ -351,7 +351,7 @@ def test_a_killed_erasure_is_finished_by_the_next_ingest(root: Path) -> None:
     for point in random.Random(2026).sample(range(steps // 10, steps), KILLS):
         crash_injection.kill(partial(erased, root, home), point)
         with Store.open(home.database) as store:
-            began.append(store.tombstones.exist())
+            began.append(store.tombstones.has_deletions())
         with ArchiveSearch(home) as layers:
             seen = [hit for hit in layers.find(Query.parse("PromptCanary checkout")).hits if hit.session_id == GONE]
         assert bool(seen) is not began[-1]

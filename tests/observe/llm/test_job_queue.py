@@ -56,9 +56,9 @@ def test_expired_lease_is_claimed_again(queue: JobQueue, store: Store, clock: Cl
     [again] = queue.claim(1)
 
     assert (again.exchange, again.attempts) == (lost.exchange, 2)
-    assert not store.jobs.live(lost)
+    assert not store.jobs.is_claimed(lost)
     store.jobs.finish(lost, "learned", 0)
-    assert store.jobs.live(again)
+    assert store.jobs.is_claimed(again)
 
 
 def test_exhausted_jobs_become_dead_letters(queue: JobQueue, store: Store, clock: Clock) -> None:
@@ -75,7 +75,7 @@ def test_exhausted_jobs_become_dead_letters(queue: JobQueue, store: Store, clock
 def test_equal_request_is_not_queued_again(queue: JobQueue, store: Store) -> None:
     """An exchange is queued again only if its content, the prompt or the model changes."""
     for job in queue.claim(3):
-        store.jobs.bury(job, "why", "reply")
+        store.jobs.fail(job, "why", "reply")
     queue.put({1: "a", 2: "other"})
 
     assert [(job.exchange, job.digest, job.attempts) for job in queue.claim(3)] == [(2, "other", 1)]

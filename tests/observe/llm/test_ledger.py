@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from palaver.archiver.store import Planned, Store
+from palaver.archiver.store import PlannedCall, Store
 from palaver.core.amount import DOLLAR, dollars
 from palaver.core.config import Config
 from palaver.core.conversation import Kind, Speaker, Turn
@@ -28,8 +28,8 @@ HOUR = 3_600_000
 NOON = round(datetime(2026, 5, 31, 12, tzinfo=UTC).timestamp() * 1000)
 
 
-def plan(cost: int) -> Planned:
-    return Planned("m", "test", 1, "d", cost)
+def plan(cost: int) -> PlannedCall:
+    return PlannedCall("m", "test", 1, "d", cost)
 
 
 @settings(max_examples=25)
@@ -92,7 +92,7 @@ def test_run_budget_counts_only_its_own_calls(tmp_path: Path) -> None:
 WORKER = """
 import sys
 from pathlib import Path
-from palaver.archiver.store import Planned, Store
+from palaver.archiver.store import PlannedCall, Store
 from palaver.observe.llm.model_errors import BudgetExhausted
 from palaver.observe.llm.ledger import Budget, Ledger
 
@@ -101,7 +101,7 @@ with Store.open(Path(sys.argv[1])) as store:
     try:
         while True:
             with store.transaction():
-                ledger.reserve(Planned("m", "test", 1, "d", 1))
+                ledger.reserve(PlannedCall("m", "test", 1, "d", 1))
     except BudgetExhausted:
         pass
 """

@@ -196,7 +196,7 @@ def test_damaged_copies_are_copied_again(home: Home, damage: Callable[[Path], No
     assert [bool(problem.remedy) for problem in found.problems] == [kept]
     assert path.read_bytes() == content
     with Store.open_read_only(home.database) as store:
-        assert store.sources.faulty() == []
+        assert store.sources.damaged() == []
     assert len(list(home.archive.rglob("*.damaged"))) == kept
     assert check_consistency(home).problems == []
 

@@ -193,14 +193,15 @@ def unobserved(home: Home) -> None:
 
 def unfinished_erasure(home: Home) -> None:
     with Store.open(home.database) as store, store.transaction():
-        store.tombstones.intend(
-            store.tombstones.begin(now(), DeletionState.ERASING, [1], DeletionSummary()), {"claude-code/x.jsonl": False}
+        store.tombstones.schedule_erasure(
+            store.tombstones.insert(now(), DeletionState.ERASING, [1], DeletionSummary()),
+            {"claude-code/x.jsonl": False},
         )
 
 
 def overdue_erasure(home: Home) -> None:
     with Store.open(home.database) as store, store.transaction():
-        store.tombstones.begin(now() - 2 * UNDO_PERIOD, DeletionState.KEPT, [1], DeletionSummary())
+        store.tombstones.insert(now() - 2 * UNDO_PERIOD, DeletionState.KEPT, [1], DeletionSummary())
 
 
 def lost_key(home: Home) -> None:
@@ -341,7 +342,7 @@ def test_copies_that_wait_are_a_problem(home: Home) -> None:
     """Copies that wait to be parsed again are a problem."""
     with Store.open(home.database) as store, store.transaction():
         each = next(iter(store.sources.all()))
-        store.tombstones.reread([each.id or 0])
+        store.sources.outdate([each.id or 0])
 
     [told] = [each.problem for each in checked(home).problems if "waits" in each.problem]
     assert re.fullmatch(r"1 of \d+ cop(y|ies) waits to be parsed again", told)
@@ -353,7 +354,7 @@ def test_a_damaged_copy_does_not_wait(home: Home) -> None:
         gone = next(iter(store.sources.all()))
         RawArchive(home.archive).resolve(gone.archived).unlink()
         with store.transaction():
-            store.tombstones.reread([gone.id or 0])
+            store.sources.outdate([gone.id or 0])
     with Pipeline(home) as pipeline:
         [problem] = pipeline.run(()).ingested.problems
 

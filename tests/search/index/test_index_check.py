@@ -1,6 +1,6 @@
 """Tests of comparing the index with the database."""
 
-from palaver.archiver.store import Embedded, Store
+from palaver.archiver.store import Embedding, Store
 from palaver.core.query import Mode
 from palaver.search.index.index_check import IndexCheck
 from palaver.search.index.indexer import Indexer
@@ -38,7 +38,7 @@ def test_another_model_is_not_a_difference(history: History) -> None:
     history.embedder = FakeEmbedder("other/1")
     with history.store.transaction():
         [row] = history.embedder.embed(["brass kettle"]).astype("<f2")
-        history.store.vectors.replace("other/1", {1: {0: Embedded(row.tobytes())}})
+        history.store.vectors.replace("other/1", {1: {0: Embedding(row.tobytes())}})
     history.publish()
 
     assert IndexCheck(history.store, history.generations).run().differences == []
