@@ -23,7 +23,7 @@ _NAME_LENGTH = 150
 
 
 def message_line(message_id: str, **values: object) -> bytes:
-    """Return a JSON line with these values; `exact_json` values keep their original JSON."""
+    """Return a JSON line with these values. Results of `exact_json` keep their original JSON."""
     return line({"id": message_id, **values})
 
 
@@ -35,7 +35,7 @@ def header_of(head: bytes) -> Record:
 
 
 def exact_json(value: object) -> object:
-    """Return JSON from a database unchanged for use in a line, or as text if the value is not JSON."""
+    """Return a value of a database for use in a line: JSON stays unchanged, other bytes become text."""
     if not isinstance(value, bytes | str):
         return value
     data = value if isinstance(value, bytes) else value.encode("utf-8", "surrogatepass")
@@ -67,8 +67,7 @@ def file_name(session_id: str) -> str:
 class ExportFormat(FolderFormat):
     """Base class of formats for exports of web services. An export is a JSON file, possibly in a zip.
 
-    The user passes the path of an export. Such agents have no transcript folders, and no transcripts outside of
-    exports.
+    The user passes the path of an export. These agents have neither transcript folders nor other transcripts.
     """
 
     service: ClassVar[str]
@@ -108,7 +107,7 @@ class ExportFormat(FolderFormat):
     def _has_transcript_name(self, name: str) -> bool:  # noqa: ARG002 - the base's signature
         return False
 
-    def _is_own(self, record: Record) -> bool:  # noqa: ARG002 - the base's signature
+    def _is_from_agent(self, record: Record) -> bool:  # noqa: ARG002 - the base's signature
         return False
 
     def _session(self, found: Record) -> ContainedSession:

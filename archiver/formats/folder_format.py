@@ -15,7 +15,7 @@ from .record_reader import RecordReader
 
 
 class FolderFormat(ABC):
-    """Transcript format described by its folders, file names and first records."""
+    """Transcript format that is defined by its folders, its file names and the fields of its records."""
 
     agent: ClassVar[str]
     reader_class: ClassVar[type[RecordReader]]
@@ -28,7 +28,7 @@ class FolderFormat(ABC):
     other_folders: ClassVar[frozenset[str]] = frozenset()
     """Folders below the transcript folders that contain other data."""
     name_pattern: ClassVar[re.Pattern[str]] = re.compile(r"(?!)")
-    """Pattern of file names that only this agent uses for transcripts; matches nothing by default."""
+    """Pattern of file names that only this agent uses for transcripts. By default, it matches no name."""
 
     def roots(self) -> list[Path]:
         """Return the existing folders in which the agent stores this user's transcripts."""
@@ -38,24 +38,24 @@ class FolderFormat(ABC):
     def transcripts(self, root: Path, skipped: Unsearched | None = None) -> Iterator[Path]:
         """Yield every transcript below a folder, sorted."""
         found = folders.files(root, self._has_transcript_name, without=self.other_folders, skipped=skipped)
-        return (path for path in found if self._is_in_place(path) and self.may_be_transcript(path, root))
+        return (path for path in found if self._has_transcript_path(path) and self.may_be_transcript(path, root))
 
     def may_be_transcript(self, path: Path, root: Path) -> bool:
-        """Return whether a file below a folder may be a transcript, judged by its name and path."""
+        """Return whether a file below a folder can be a transcript, according to its name and path."""
         inside = path.relative_to(root).parts[:-1]
         return self._has_transcript_name(path.name) and self.other_folders.isdisjoint(inside)
 
     def matches_name(self, name: str) -> bool:
-        """Return whether only this agent uses such a file name for transcripts."""
+        """Return whether a file name is one that only this agent uses for transcripts."""
         return self.name_pattern.fullmatch(name) is not None
 
     def archive_name(self, path: Path, root: Path) -> str:
-        """Return the path relative to the root, made safe for any file system."""
+        """Return the path relative to the root, in characters that any file system allows."""
         return folders.archive_name(path, root)
 
     def recognises(self, records: Sequence[Record]) -> bool:
-        """Return whether at least one of these records is of a type that only this agent writes."""
-        return any(map(self._is_own, records))
+        """Return whether at least one of these records is one that only this agent writes."""
+        return any(map(self._is_from_agent, records))
 
     @abstractmethod
     def identify(self, path: Path, head: bytes) -> Session:
@@ -66,12 +66,12 @@ class FolderFormat(ABC):
         return self.reader_class(session, shorten=shorten)
 
     @abstractmethod
-    def _is_own(self, record: Record) -> bool:
-        """Return whether this record is of a type that only this agent writes."""
+    def _is_from_agent(self, record: Record) -> bool:
+        """Return whether a record is one that only this agent writes."""
 
     def _has_transcript_name(self, name: str) -> bool:
         return name.endswith(".jsonl")
 
-    def _is_in_place(self, path: Path) -> bool:  # noqa: ARG002 - overridden where the place matters
-        """Return whether the agent stores its transcripts at such a path."""
+    def _has_transcript_path(self, path: Path) -> bool:  # noqa: ARG002 - overridden where the path matters
+        """Return whether the agent stores transcripts at such a path."""
         return True

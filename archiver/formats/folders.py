@@ -1,4 +1,4 @@
-"""Search of an agent's folders, and archive names of its files."""
+"""Functions that search an agent's folders and name its files in the archive."""
 
 import errno
 import logging
@@ -19,9 +19,9 @@ def files(
 ) -> Iterator[Path]:
     """Yield every file with a wanted name below a folder, sorted; or the root itself if it is a file.
 
-    Folders named in `without` and Palaver homes are skipped. Links to folders are not followed: a target within the
-    root is found anyway, and a target outside does not belong to the agent. `skipped` collects homes and links that
-    leave the root. Unreadable folders are logged as a warning.
+    Folders named in `without` and Palaver homes are skipped. Links to folders are not followed: a target inside the
+    root is found anyway, and a target outside does not belong to the agent. Skipped homes, and links to folders outside
+    the root, are added to `skipped`. Unreadable folders are logged as a warning.
     """
     found = Unsearched() if skipped is None else skipped
     real = Path(os.path.realpath(root))
@@ -65,20 +65,20 @@ def _walk(
                 skipped.homes.add(home)
 
 
-def matching(places: Iterable[tuple[Path, str]]) -> Iterator[Path]:
-    """Yield existing paths that match a pattern such as `*/state.vscdb` below a folder.
+def matching(patterns: Iterable[tuple[Path, str]]) -> Iterator[Path]:
+    """Yield the existing paths that match patterns, each a folder and a pattern below it such as `*/state.vscdb`.
 
     The paths are sorted within each folder. Unlike `Path.glob`, this function raises the first `PermissionError` after
     yielding every readable path.
     """
-    closed: list[PermissionError] = []
-    for folder, pattern in places:
-        yield from sorted(_matching(folder, pattern.split("/"), closed))
-    if closed:
-        raise closed[0]
+    errors: list[PermissionError] = []
+    for folder, pattern in patterns:
+        yield from sorted(_matching(folder, pattern.split("/"), errors))
+    if errors:
+        raise errors[0]
 
 
-def _matching(path: Path, parts: Sequence[str], closed: list[PermissionError]) -> Iterator[Path]:
+def _matching(path: Path, parts: Sequence[str], errors: list[PermissionError]) -> Iterator[Path]:
     try:
         if not parts:
             path.stat()
@@ -86,16 +86,16 @@ def _matching(path: Path, parts: Sequence[str], closed: list[PermissionError]) -
             return
         below = [path / parts[0]] if "*" not in parts[0] else [each for each in path.iterdir() if each.match(parts[0])]
     except PermissionError as error:
-        closed.append(error)
+        errors.append(error)
     except OSError as error:
         _log.debug("nothing at %s: %s", os.fsencode(path), error.strerror)
     else:
         for each in below:
-            yield from _matching(each, parts[1:], closed)
+            yield from _matching(each, parts[1:], errors)
 
 
-def is_closed(folder: Path) -> bool:
-    """Return whether a folder may exist but cannot be read."""
+def is_unreadable(folder: Path) -> bool:
+    """Return whether missing permissions prevent reading a folder, even if it is unknown whether the folder exists."""
     try:
         os.scandir(folder).close()
     except PermissionError:
@@ -105,13 +105,13 @@ def is_closed(folder: Path) -> bool:
     return False
 
 
-def is_open(path: Path) -> bool:
+def is_readable(path: Path) -> bool:
     """Return whether a folder exists and can be read."""
-    return path.is_dir() and not is_closed(path)
+    return path.is_dir() and not is_unreadable(path)
 
 
 def is_gone(path: Path) -> bool:
-    """Return whether nothing exists at a path; False if that cannot be determined."""
+    """Return whether nothing exists at a path. Return False if that cannot be determined."""
     try:
         path.lstat()
     except OSError as error:
@@ -120,10 +120,7 @@ def is_gone(path: Path) -> bool:
 
 
 def archive_name(path: Path, root: Path) -> str:
-    """Return the path relative to the root, made safe for any file system.
-
-    The path has at least one folder.
-    """
+    """Return the path relative to the root, with at least one folder, in characters that any file system allows."""
     parts = path.relative_to(root).parts if path.is_relative_to(root) else (path.name,)
     if len(parts) < 2:
         parts = (path.parent.name or "root", path.name)
@@ -131,7 +128,7 @@ def archive_name(path: Path, root: Path) -> str:
 
 
 def safe(part: str) -> str:
-    """Return a path component with characters that are unsafe on some file system percent-encoded."""
+    """Return a path component in which characters that some file systems do not allow are percent-encoded."""
     if part.strip(".") == "":
         return part.replace(".", "%2E") or "%"
     return _UNSAFE.sub(lambda found: f"%{ord(found[0]) & 0xFF:02X}", part)

@@ -1,7 +1,7 @@
-"""SQLite databases of other programs, which may write to the databases during reading.
+"""SQLite databases of other programs, which can write to them at any time.
 
-Reading locks a database for at most one query and creates no file beside the database. It returns one consistent state
-or raises an error.
+A query locks the database only while it runs, and creates no file beside the database. It returns rows of one
+consistent state, or raises an error.
 """
 
 import os
@@ -47,7 +47,7 @@ class ForeignDatabase:
                 time.sleep(_PAUSE)
             try:
                 before = self._state_without_log()
-                with self._opened(alone=before is not None) as connection:
+                with self._opened(immutable=before is not None) as connection:
                     found = cast("Rows", connection.execute(sql, values).fetchall())
                 if before is None or before == self._state_without_log():
                     return found
@@ -72,10 +72,10 @@ class ForeignDatabase:
             return _stat(self.path), file.read(100)
 
     @contextmanager
-    def _opened(self, *, alone: bool) -> Generator[apsw.Connection]:
+    def _opened(self, *, immutable: bool) -> Generator[apsw.Connection]:
         # A database without a log is read without a lock; its state is compared afterwards. A lock would block writes
         # of the other program, and SQLite would create files beside a database in WAL mode.
-        mode = "immutable=1" if alone else "mode=ro&readonly_shm=1"
+        mode = "immutable=1" if immutable else "mode=ro&readonly_shm=1"
         name = f"file:{quote(os.fsencode(self.path.absolute()))}?{mode}"
         connection = apsw.Connection(name, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
         try:
@@ -91,7 +91,7 @@ class ForeignDatabase:
 
 
 def as_bytes(column: str) -> str:
-    """Return an SQL expression that selects text as bytes, because the text may be invalid UTF-8.
+    """Return an SQL expression that selects text as bytes, because the text can be invalid UTF-8.
 
     Decode the bytes with `as_text`.
     """

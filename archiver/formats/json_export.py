@@ -29,13 +29,13 @@ _HEAD = 1 << 20
 _NEAR_END = 16
 """Distance in characters from the end of the text read so far.
 
-A decoding error within this distance may be due to the missing rest of the text.
+A decoding error within this distance can be due to text that is not read yet.
 """
 _ZIP_FAULTS = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError, ValueError)
 
 
 def head(path: Path) -> bytes:
-    """Return the beginning of the first file of an export; empty if the file is not an export.
+    """Return the first bytes of an export's first file; empty if `path` is not an export.
 
     Raises `OSError`.
     """
@@ -75,7 +75,7 @@ def _files(path: Path) -> Generator[Iterator[BinaryIO]]:
 
 
 class _JsonStream:
-    """Decoder of JSON objects in the files of an export, with the text that is not decoded yet."""
+    """Stream of the JSON objects in the files of an export."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

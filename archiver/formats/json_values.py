@@ -41,14 +41,14 @@ def first_string(record: Record, *names: str) -> str:
     return next((value for name in names if (value := string(record.get(name)))), "")
 
 
-def whole(value: object) -> int:
+def count_of(value: object) -> int:
     """Return the value if it is a plausible count, otherwise 0."""
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _COUNT_MAX else 0
 
 
 def total(record: Record, *names: str) -> int:
     """Return the sum of these counts."""
-    return sum(whole(record.get(name)) for name in names)
+    return sum(count_of(record.get(name)) for name in names)
 
 
 def instant(value: object) -> Milliseconds | None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import orjson
 
 from ..files.lines import Record
-from .json_values import first_string, joined_text, mapping, string, total, whole
+from .json_values import count_of, first_string, joined_text, mapping, string, total
 from .record_events import usage
 
 _ENVELOPES = ("<system-reminder>", "<system>", "<notification", "<task-notification")
@@ -13,10 +13,7 @@ _STATE_MAX = 1 << 20
 
 
 def session_folder(state: Path) -> str:
-    """Return the working folder of a session from its `state.json`.
-
-    The result is empty if the file is missing or damaged.
-    """
+    """Return the working folder of a session from its `state.json`; empty if the file is missing or damaged."""
     try:
         with state.open("rb") as file:
             found = mapping(orjson.loads(file.read(_STATE_MAX)))
@@ -31,18 +28,15 @@ def text_of(content: object) -> str:
 
 
 def is_envelope(text: str) -> bool:
-    """Return whether the program wrote a text that is recorded with the role `user`."""
+    """Return whether a text with the role `user` was written by the program."""
     return text.startswith(_ENVELOPES) and text.rstrip().endswith(">")
 
 
 def step_usage(step: str, counts: Record) -> str:
-    """Return the value of a usage fact.
-
-    Kimi Code and Kimi CLI spell the fields differently: `inputOther` and `input_other`.
-    """
+    """Return the value of a usage fact. Kimi Code names a field `inputOther`, Kimi CLI `input_other`."""
     named = {name.replace("_", "").lower(): value for name, value in counts.items()}
     tokens_in = total(named, "inputother", "inputcacheread", "inputcachecreation")
-    return usage(step, tokens_in, whole(named.get("output")))
+    return usage(step, tokens_in, count_of(named.get("output")))
 
 
 def _part_text(part: Record) -> str:

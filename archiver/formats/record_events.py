@@ -14,7 +14,7 @@ from ..files.lines import Line
 from .transcript_format import Event
 
 RecordEvents: TypeAlias = "Sequence[Turn | Note] | str"
-"""Turns and notes of one record, or the reason for skipping it. Empty if the record is held back."""
+"""Turns and notes of one record, or the reason for skipping the record. Empty if the events are delayed."""
 
 
 class SkipReason(StrEnum):
@@ -56,7 +56,7 @@ _UNIQUE_ID = re.compile(rf"[0-9A-Za-z]{{16,}}|{UUID}")
 
 
 def unknown_type(kind: str) -> str:
-    """Return the reason for skipping a record of a type that the readers do not support."""
+    """Return the reason for skipping a record of a type that the reader does not support."""
     return f"unknown-type:{one_line(clean(kind))}"
 
 
@@ -74,7 +74,7 @@ def usage(reply: str, tokens_in: int, tokens_out: int) -> str:
 
 
 def line_events(line: Line, found: Sequence[RecordEvents]) -> Sequence[Event]:
-    """Return the events of all records of a line; without events, a skip with the first reason."""
+    """Return the events of all records on a line or, if there are none, a skip with the first reason."""
     events = [event for each in found if not isinstance(each, str) for event in each]
     reason = next((each for each in found if isinstance(each, str)), "")
     return events or ([Skipped(line.number, reason)] if reason else [])
@@ -103,14 +103,14 @@ class RecordStamp(Struct, frozen=True):
         """Return a turn of this record."""
         return Turn(self.line, speaker, kind, text, self.at, self.record, group, tool, call, failed, reads, writes)
 
-    def said(self, kind: Kind, text: str, group: str = "") -> list[Turn]:
+    def reply(self, kind: Kind, text: str, group: str = "") -> list[Turn]:
         """Return an assistant turn with prose or thinking; an empty list if the text is empty."""
         text = clean(text)
         return [self.turn(Speaker.ASSISTANT, kind, text, group=group)] if text else []
 
 
 class SessionFacts(Struct):
-    """Session facts already reported by notes."""
+    """Session facts that notes have already reported."""
 
     session: Session
     _known: dict[Fact, str] = field(default_factory=dict[Fact, str])
@@ -129,14 +129,14 @@ class SessionFacts(Struct):
         return [note for fact, value in values.items() for note in self.note(line, fact, value)]
 
     def forget(self, *facts: Fact) -> None:
-        """Report these facts again on their next occurrence, even if unchanged."""
+        """Report the next values of these facts, even if the values are unchanged."""
         for fact in facts:
             self._known.pop(fact, None)
 
-    def place(self, line: int) -> list[Note]:
+    def location(self, line: int) -> list[Note]:
         """Return notes of the folder and the branch at the start of an exchange."""
-        here = {
+        facts = {
             Fact.CWD: self._known.get(Fact.CWD, self.session.cwd),
             Fact.BRANCH: self._known.get(Fact.BRANCH, self.session.branch),
         }
-        return [Note(line, fact, value) for fact, value in here.items() if value]
+        return [Note(line, fact, value) for fact, value in facts.items() if value]

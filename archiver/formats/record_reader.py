@@ -70,7 +70,7 @@ class RecordReader(ABC):
         """Return the events that open an exchange. The prompt of a sub-agent comes from its parent agent."""
         self._calls.clear()
         speaker = Speaker.HOST if self._is_subagent else Speaker.HUMAN
-        return [stamp.turn(speaker, Kind.PROMPT, text), *self._facts.place(stamp.line)]
+        return [stamp.turn(speaker, Kind.PROMPT, text), *self._facts.location(stamp.line)]
 
     def _injected(self, text: str, stamp: RecordStamp, *, failed: bool = False) -> list[Turn]:
         """Return a turn with text that the agent's program added; an empty list if the text is empty."""

@@ -22,12 +22,12 @@ AGENTS: Final = (
     "chatgpt",
     "claude-ai",
 )
-"""Known agents. The format of `some-agent` is `FORMAT` in `some_agent/some_agent_format.py`."""
-_FIRST: Final = 5
-"""Number of records that identify the format of nearly every file.
+"""Agents, in the order in which detection tries their formats.
 
-Further records are decoded only if the first records do not identify the format.
+The format of `some-agent` is `FORMAT` in `some_agent/some_agent_format.py`.
 """
+_FIRST: Final = 5
+"""Number of records that identify the format of nearly every file. Other records are decoded only if these do not."""
 
 
 @cache
@@ -39,7 +39,7 @@ def by_agent(agent: str) -> TranscriptFormat:
 
 @cache
 def all_formats() -> tuple[TranscriptFormat, ...]:
-    """Return every format, in the order in which detection tries the formats."""
+    """Return every format, in the order of `AGENTS`."""
     return tuple(map(by_agent, AGENTS))
 
 

@@ -1,7 +1,8 @@
-"""Content that an agent records on two lines. Each reader keeps one of the two records."""
+"""Content that an agent records twice. The reader keeps one of the two records."""
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import chain
 
 from msgspec import Struct, field
 
@@ -11,59 +12,59 @@ from .transcript_format import Event
 
 
 class Repetitions(Struct):
-    """Turns of the current exchange that other lines may record in more detail.
+    """Turns of the current exchange that another record can contain in more detail.
 
-    Such a turn is held back until the exchange ends. The turn is skipped if a more detailed record occurs before or
-    after it. All records of one event have the same key.
+    A turn is delayed until the exchange ends, and skipped if a more detailed record precedes or follows it. The records
+    of one event have the same key.
     """
 
     released: list[Event]
-    """List to which turns and skips are appended once decided."""
-    _held: dict[str, list[Turn]] = field(default_factory=dict[str, list[Turn]])
-    _recorded: set[str] = field(default_factory=set[str])
+    """List to which delayed turns, or skips in their place, are appended."""
+    _delayed: dict[str, list[Turn]] = field(default_factory=dict[str, list[Turn]])
+    _registered: set[str] = field(default_factory=set[str])
 
-    def hold(self, key: str, turns: Sequence[Turn], *, alone: bool) -> RecordEvents:
-        """Hold back or skip the turns of a record.
+    def delay(self, key: str, turns: Sequence[Turn], *, alone: bool) -> RecordEvents:
+        """Delay the turns of a record, or return a reason for skipping the record.
 
-        Turns are kept if the record shares its line with other records (`alone` is False).
+        The turns are returned at once if the line has other records (`alone` is False).
         """
         if not turns:
             return SkipReason.EMPTY
         if not alone:
             return turns
-        if key in self._recorded:
+        if key in self._registered:
             return SkipReason.REPEATED
-        self._held.setdefault(key, []).extend(turns)
+        self._delayed.setdefault(key, []).extend(turns)
         return []
 
-    def record(self, key: str) -> None:
-        """Record that the more detailed record of this key exists."""
-        self._recorded.add(key)
-        self.released += [Skipped(turn.line, SkipReason.REPEATED) for turn in self._held.pop(key, [])]
+    def register(self, key: str) -> None:
+        """Register the more detailed record of an event, and skip the delayed turns of the event."""
+        self._registered.add(key)
+        self.released += [Skipped(turn.line, SkipReason.REPEATED) for turn in self._delayed.pop(key, [])]
 
     def settle(self) -> None:
-        """End the exchange and release turns without a more detailed record."""
-        self.released += sorted((turn for held in self._held.values() for turn in held), key=lambda turn: turn.line)
-        self._held.clear()
-        self._recorded.clear()
+        """End the exchange, and release the turns without a more detailed record."""
+        self.released += sorted(chain.from_iterable(self._delayed.values()), key=lambda turn: turn.line)
+        self._delayed.clear()
+        self._registered.clear()
 
 
 class PromptCopies(Struct):
-    """Prompts of the current exchange, in transcripts that record each prompt in several forms."""
+    """Prompts of the current exchange, for transcripts that record each prompt in two types of records."""
 
     _seen: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
 
-    def take(self, text: str, *, place: str) -> bool:
-        """Return whether `place` contains an unused copy of this prompt, and mark that copy as used."""
-        copy = (place, " ".join(text.split()))
+    def take(self, text: str, *, record_type: str) -> bool:
+        """Return whether a record of this type contains an unused copy of the prompt, and mark the copy as used."""
+        copy = (record_type, " ".join(text.split()))
         if not self._seen[copy]:
             return False
         self._seen[copy] -= 1
         return True
 
-    def add(self, text: str, *, place: str) -> None:
-        """Add a prompt recorded in `place`."""
-        self._seen[place, " ".join(text.split())] += 1
+    def add(self, text: str, *, record_type: str) -> None:
+        """Add the prompt of a record of this type."""
+        self._seen[record_type, " ".join(text.split())] += 1
 
     def clear(self) -> None:
         """End the exchange."""

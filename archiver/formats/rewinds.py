@@ -9,8 +9,8 @@ from msgspec import Struct, field
 from ...core.conversation import Fact, Note
 
 
-class PromptCount(Struct):
-    """Lines of the prompts, for agents that record the number of prompts that the user took back."""
+class PromptLines(Struct):
+    """Lines of the prompts, for agents that record how many prompts the user took back."""
 
     _lines: list[int] = field(default_factory=list[int])
 
@@ -19,9 +19,9 @@ class PromptCount(Struct):
         self._lines.append(line)
 
     def take_back(self, line: int, count: int, *, partial: bool) -> list[Note]:
-        """Return a rewind note for the last `count` prompts; an empty list if fewer prompts exist.
+        """Return a rewind note for the last `count` prompts.
 
-        In a partial read, the note for too few prompts has an empty value.
+        If fewer prompts are known, return an empty list or, in a partial read, a note with an empty value.
         """
         if not 0 < count <= len(self._lines):
             return [Note(line, Fact.REWOUND, "")] if partial and count else []
@@ -42,7 +42,7 @@ class PromptParents(Struct):
     _records: set[str] = field(default_factory=set[str])
 
     def add_record(self, record: str) -> None:
-        """Add a known record; only needed in partial reads."""
+        """Add the ID of a record. Only partial reads need the IDs."""
         self._records.add(record)
 
     def add_prompt(self, parent: str, line: int, *, partial: bool) -> list[Note]:
@@ -72,7 +72,7 @@ class EntryTree(Struct):
             self._parents[entry] = self._previous if lost else parent
             self._previous = entry
 
-    def has_events(self, entry: str, line: int) -> None:
+    def mark_events(self, entry: str, line: int) -> None:
         """Mark an entry as having events."""
         if entry:
             self._lines[entry] = line

@@ -1,4 +1,4 @@
-"""Protocols of transcript formats, one format per agent. Some formats have containers with several sessions."""
+"""Protocols of transcript formats, one format per agent. Some formats store several sessions in one container."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -14,14 +14,14 @@ Event: TypeAlias = Turn | Note | Skipped
 
 
 class FormatReader(Protocol):
-    """Reader of one transcript, from its start or from the start of one of its exchanges."""
+    """Reader of one transcript. It begins at the start of the file or at the start of an exchange."""
 
     def read(self, lines: Iterable[Line]) -> Iterator[Event]:
         """Yield the events of each line before reading the next line.
 
-        Each line yields turns and notes, or exactly one `Skipped`. A reader may hold a line back if its meaning depends
-        on later lines. The events of that line then precede the turn that opens the next exchange, or follow the last
-        line.
+        Each line yields turns and notes, or exactly one `Skipped`. Exception: if the meaning of a line depends on later
+        lines, a reader can delay its events. It yields them before the turn that opens the next exchange, or after the
+        last line of the transcript.
         """
         ...
 
@@ -39,18 +39,18 @@ class TranscriptFormat(Protocol):
         ...
 
     def transcripts(self, root: Path, skipped: Unsearched | None = None) -> Iterator[Path]:
-        """Yield every transcript below a folder, sorted; `skipped` collects the paths that are skipped.
+        """Yield every transcript below a folder, sorted, and add the paths that are not searched to `skipped`.
 
-        Folders that cannot be read are logged as a warning.
+        Unreadable folders are logged as a warning.
         """
         ...
 
     def may_be_transcript(self, path: Path, root: Path) -> bool:
-        """Return whether a file below a folder may be a transcript, judged by its name and path."""
+        """Return whether a file below a folder can be a transcript, according to its name and path."""
         ...
 
     def matches_name(self, name: str) -> bool:
-        """Return whether only this agent uses such a file name for transcripts."""
+        """Return whether a file name is one that only this agent uses for transcripts."""
         ...
 
     def archive_name(self, path: Path, root: Path) -> str:
@@ -77,9 +77,9 @@ class ContainedSession(Struct, frozen=True):
     """One session of a container."""
 
     path: Path
-    """Identity of the session across scans, as a path.
+    """Path that identifies the session in every scan; no such file exists.
 
-    The path is below the container, or below the service name so that later exports match.
+    It is below the path of the container or, so that a later export updates the session, below the name of the service.
     """
     archive_name: str
     """Path in the archive, below the agent's folder."""
@@ -88,12 +88,12 @@ class ContainedSession(Struct, frozen=True):
     changed_at: Milliseconds
     """Time of the last change in milliseconds since 1970; 0 if unknown."""
     lines: Callable[[], Iterable[bytes]]
-    """Function that returns the session as JSON lines with line ends. Raises `SourceUnreadable`."""
+    """Function that returns the session as JSON lines, each with a line end. Raises `SourceUnreadable`."""
 
 
 @runtime_checkable
 class ContainerFormat(TranscriptFormat, Protocol):
-    """Format with sessions in databases or exports, or with sessions that are split into several files."""
+    """Format whose sessions are in databases or exports, or are split into several files."""
 
     def containers(self) -> Iterator[Path]:
         """Yield every existing container of this user."""

@@ -21,7 +21,7 @@ from ..deletion.copy_eraser import CopyEraser
 from ..deletion.suppression import SuppressionList
 from ..files import lines
 from ..formats import ContainedSession, ContainerFormat
-from ..formats.folders import is_gone, is_open
+from ..formats.folders import is_gone, is_readable
 from ..reading.exclusion import Exclusion
 from ..reading.parsing import parse
 from ..reading.source_reader import IngestFilters, SourceReader
@@ -259,7 +259,7 @@ class Ingest:
         """Record unreadable files, and clear records of files that are deleted or readable again."""
         current = {problem.path: problem.reason for problem in problems if not is_gone(problem.path)}
         before = [path for path, _ in self._store.sources.problems()]
-        solved = [path for path in before if path not in current and (is_gone(path) or is_open(path))]
+        solved = [path for path in before if path not in current and (is_gone(path) or is_readable(path))]
         if not current and not solved:
             return
         with self._store.transaction():

@@ -65,7 +65,7 @@ def roots(known: TranscriptFormat) -> list[Path]:
 def _kept(known: TranscriptFormat, skipped: Unsearched | None) -> Iterator[Transcript]:
     try:
         for root in known.roots():
-            if folders.is_closed(root):
+            if folders.is_unreadable(root):
                 yield _closed(root)
             else:
                 yield from (Transcript(_real(path), path, root, known) for path in known.transcripts(root, skipped))
@@ -83,7 +83,7 @@ def _contained(known: ContainerFormat) -> Iterator[Transcript]:
 def _closed(path: Path) -> Transcript:
     """Return the unreadable folder above a path, as a transcript."""
     above = reversed(path.parents)
-    closed = next((each for each in above if folders.is_closed(each) and not os.access(each, os.X_OK)), path)
+    closed = next((each for each in above if folders.is_unreadable(each) and not os.access(each, os.X_OK)), path)
     return Transcript(closed, closed, closed)
 
 

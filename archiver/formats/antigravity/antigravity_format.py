@@ -59,7 +59,7 @@ class AntigravityReader(RecordReader):
 
     def _assistant(self, record: Record, text: str, stamp: RecordStamp) -> list[Turn]:
         group = stamp.record
-        turns = stamp.said(Kind.THINKING, string(record.get("thinking")), group) + stamp.said(Kind.PROSE, text, group)
+        turns = stamp.reply(Kind.THINKING, string(record.get("thinking")), group) + stamp.reply(Kind.PROSE, text, group)
         for number, call in enumerate(mappings(record.get("tool_calls"))):
             name = f"{group}:{number}"
             self._open.append(name)
@@ -90,17 +90,17 @@ class Antigravity(FolderFormat):
         """Return the session folders of this user for each edition, including unreadable folders."""
         home = Path(os.environ.get(self.home_variable) or Path.home()).expanduser()
         found = [edition / "brain" for edition in folders.matching([(home / ".gemini", "antigravity*")])]
-        return [folder for folder in found if folders.is_closed(folder) or folder.is_dir()]
+        return [folder for folder in found if folders.is_unreadable(folder) or folder.is_dir()]
 
     def identify(self, path: Path, head: bytes) -> Session:  # noqa: ARG002 - no record names the session
         """Return the session, identified by the name of its folder."""
         named = path.name == _TRANSCRIPT and len(path.parents) > 2
         return Session(self.agent, (path.parents[2].name if named else "") or path.stem)
 
-    def _is_own(self, record: Record) -> bool:
+    def _is_from_agent(self, record: Record) -> bool:
         return "step_index" in record and "source" in record
 
-    def _is_in_place(self, path: Path) -> bool:
+    def _has_transcript_path(self, path: Path) -> bool:
         return path.name == _TRANSCRIPT
 
 

@@ -6,7 +6,7 @@ from ....core.conversation import Fact, Kind, Session, Turn
 from ...files.clipping import clean
 from ...files.lines import Line, Record
 from ..containers import ExportFormat, message_line
-from ..json_values import first_string, instant, listing, mapping, mappings, string, whole
+from ..json_values import count_of, first_string, instant, listing, mapping, mappings, string
 from ..record_events import RecordEvents, RecordStamp, SkipReason, record_id, unknown_type
 from ..record_reader import RecordReader
 from ..rewinds import EntryTree
@@ -36,7 +36,7 @@ class ChatGptReader(RecordReader):
         stamp = RecordStamp(line.number, instant(message.get("create_time")), record_id("", line.data))
         events = self._message(message, stamp, node, parent)
         if not isinstance(events, str):
-            self._tree.has_events(node, line.number)
+            self._tree.mark_events(node, line.number)
         return events
 
     def _header(self, header: Record, line: int) -> RecordEvents:
@@ -76,10 +76,10 @@ class ChatGptReader(RecordReader):
         if kind == "system_error":
             return self._injected(text, stamp, failed=True)
         if kind == "thoughts" or message.get("channel") == "analysis":
-            return stamp.said(Kind.THINKING, text)
+            return stamp.reply(Kind.THINKING, text)
         if recipient not in {"", "all"}:
             return [self._calls.call(stamp, node, recipient, text)]
-        return stamp.said(Kind.PROSE, text)
+        return stamp.reply(Kind.PROSE, text)
 
 
 def _text(content: Record) -> str:
@@ -93,7 +93,7 @@ def _part_text(part: object) -> str:
         return part
     media = mapping(part)
     kind = string(media.get("content_type")).removesuffix("_asset_pointer")
-    label = f"[{kind}, {whole(media.get('size_bytes')) // 1024} KB]" if kind else ""
+    label = f"[{kind}, {count_of(media.get('size_bytes')) // 1024} KB]" if kind else ""
     return string(media.get("text")) or label
 
 

@@ -49,7 +49,7 @@ class ClaudeAiReader(RecordReader):
 
     def _assistant(self, message: Record, stamp: RecordStamp) -> list[Turn]:
         turns = [turn for block in mappings(message.get("content")) for turn in self._block(block, stamp)]
-        return turns or stamp.said(Kind.PROSE, _text(message), stamp.record)
+        return turns or stamp.reply(Kind.PROSE, _text(message), stamp.record)
 
     def _block(self, block: Record, stamp: RecordStamp) -> list[Turn]:
         kind, name = string(block.get("type")), string(block.get("name"))
@@ -60,7 +60,7 @@ class ClaudeAiReader(RecordReader):
             call, text = string(block.get("tool_use_id")) or name, joined_text(block.get("content"), _block_text)
             return [self._calls.result(stamp, call, text, failed=block.get("is_error") is True, tool=name)]
         said_as = Kind.THINKING if kind == "thinking" else Kind.PROSE
-        return stamp.said(said_as, first_string(block, "thinking", "text"), stamp.record)
+        return stamp.reply(said_as, first_string(block, "thinking", "text"), stamp.record)
 
 
 def _text(message: Record) -> str:

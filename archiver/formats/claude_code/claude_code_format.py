@@ -63,7 +63,7 @@ class ClaudeCode(FolderFormat):
         folder = next((folder.parent.name for folder in path.parents if folder.name == "subagents"), "")
         return Session(self.agent, native_id, SessionKind.SUBAGENT, folder or ("" if named == native_id else named))
 
-    def _is_own(self, record: Record) -> bool:
+    def _is_from_agent(self, record: Record) -> bool:
         kind = string(record.get("type"))
         if kind == "summary":
             return "leafUuid" in record

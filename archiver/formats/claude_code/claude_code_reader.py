@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from ....core.conversation import Fact, Kind, Note, Session, Skipped, Speaker, Turn
 from ...files.clipping import clean, clip, one_line
 from ...files.lines import Line, Record
-from ..json_values import content_blocks, instant, mapping, mappings, string, total, whole
+from ..json_values import content_blocks, count_of, instant, mapping, mappings, string, total
 from ..record_events import UUID, RecordEvents, RecordStamp, SkipReason, record_id, unknown_type, usage
 from ..record_reader import RecordReader
 from ..rewinds import PromptParents
@@ -200,7 +200,7 @@ class ClaudeCodeReader(RecordReader):
         subtype, text = string(record.get("subtype")), clean(string(record.get("content")))
         if subtype == "compact_boundary":
             details = mapping(record.get("compactMetadata"))
-            known = [string(details.get("trigger")), f"{whole(details.get('preTokens'))} tokens before"]
+            known = [string(details.get("trigger")), f"{count_of(details.get('preTokens'))} tokens before"]
             text = f"{text or 'Conversation compacted'} ({', '.join(filter(None, known))})"
             return self._say(record, stamp, AttributedText(Speaker.HOST, Kind.COMPACTION, text))
         if subtype == "away_summary" and text:

@@ -1,4 +1,4 @@
-"""Envelopes around the records of Codex rollouts; their shape depends on the version."""
+"""Envelopes around the records of Codex rollouts, from every version."""
 
 from collections.abc import Iterable, Iterator
 
@@ -13,7 +13,7 @@ _KIND_WITHIN = 200
 
 
 def headers(found: Iterable[Record]) -> Iterator[Record]:
-    """Yield the session headers among some records; the oldest versions wrote headers without an envelope."""
+    """Yield the session headers among records. The oldest versions wrote headers without an envelope."""
     for record in found:
         if record.get("type") == "session_meta":
             yield mapping(record.get("payload"))
@@ -27,8 +27,8 @@ def parent_of(header: Record) -> str:
     return string(spawned.get("parent_thread_id")) or first_string(header, "parent_thread_id", "forked_from_id")
 
 
-def opened(record: Record) -> tuple[str, Record]:
-    """Return the type of a record, such as `response_item/message`, and the record's content without envelopes."""
+def unwrapped(record: Record) -> tuple[str, Record]:
+    """Return the type of a record, such as `response_item/message`, and its content without envelopes."""
     kind, payload = record.get("type"), mapping(record.get("payload"))
     if "payload" not in record:
         return _bare_type(record), record
@@ -51,7 +51,7 @@ def _bare_type(record: Record) -> str:
 def without_history(line: Line) -> list[Record] | None:
     """Return a compaction record without its copy of the conversation; None for other lines.
 
-    The copy may make up most of a file.
+    The copies can account for most of a file.
     """
     if _COMPACTED not in line.data[:_KIND_WITHIN]:
         return None

@@ -28,9 +28,9 @@ class Codex(FolderFormat):
     name_pattern = re.compile(r"rollout-.*\.jsonl(\.zst)?", re.DOTALL)
 
     def may_be_transcript(self, path: Path, root: Path) -> bool:
-        """Return whether a file may be a rollout, excluding compressed duplicates of uncompressed rollouts."""
-        twin = path.suffix == ".zst" and path.with_suffix("").exists()
-        return super().may_be_transcript(path, root) and not twin
+        """Return whether a file can be a rollout. Compressed duplicates of uncompressed rollouts are excluded."""
+        duplicate = path.suffix == ".zst" and path.with_suffix("").exists()
+        return super().may_be_transcript(path, root) and not duplicate
 
     def identify(self, path: Path, head: bytes) -> Session:
         """Return the session, identified by the first header.
@@ -45,7 +45,7 @@ class Codex(FolderFormat):
             return Session(self.agent, native_id, SessionKind.SUBAGENT, parent_of(header))
         return Session(self.agent, native_id)
 
-    def _is_own(self, record: Record) -> bool:
+    def _is_from_agent(self, record: Record) -> bool:
         if "type" not in record:
             return record.get("record_type") == "state" or {"id", "timestamp", "instructions"} <= record.keys()
         return string(record["type"]) in _ENVELOPES and isinstance(record.get("payload"), dict)

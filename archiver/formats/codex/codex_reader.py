@@ -1,7 +1,7 @@
 """Reader of Codex rollouts, of every version.
 
 A rollout records a session twice: as items, which the model received or wrote, and as events, which the user saw. The
-reader takes a prompt from the first of its two records. For replies and tool results, the reader prefers items, which
+reader takes a prompt from the first of its two records. It prefers items for replies and tool results, because items
 have more detail.
 """
 
@@ -10,13 +10,13 @@ from collections.abc import Callable, Sequence
 from ....core.conversation import Fact, Kind, Note, Session, Turn
 from ...files.clipping import clean
 from ...files.lines import Line, Reason, Record
-from ..json_values import content_blocks, first_string, instant, listing, mapping, mappings, string, total, whole
+from ..json_values import content_blocks, count_of, first_string, instant, listing, mapping, mappings, string, total
 from ..record_events import RecordEvents, RecordStamp, SkipReason, record_id, unknown_type, usage
 from ..record_reader import RecordReader
 from ..repetitions import PromptCopies, Repetitions
-from ..rewinds import PromptCount
+from ..rewinds import PromptLines
 from ..tool_calls import UNKNOWN_CALL, ToolCall
-from .codex_envelopes import arguments, call_id, called_tool, opened, parent_of, without_history
+from .codex_envelopes import arguments, call_id, called_tool, parent_of, unwrapped, without_history
 from .codex_prompts import is_envelope, request, shell_command, without_picture_tags
 from .codex_tools import (
     ToolOutput,
@@ -55,7 +55,7 @@ class CodexReader(RecordReader):
         super().__init__(session, shorten=shorten)
         self._repetitions = Repetitions(self._released)
         self._copies = PromptCopies()
-        self._prompts = PromptCount()
+        self._prompts = PromptLines()
         self._thoughts: set[str] = set()
         self._reviewing = False
         self._handlers: dict[str, Callable[[Record, RecordStamp], RecordEvents]] = {
@@ -102,7 +102,7 @@ class CodexReader(RecordReader):
         return without_history(line) or super()._records(line)
 
     def _record(self, record: Record, line: Line) -> RecordEvents:
-        key, payload = opened(record)
+        key, payload = unwrapped(record)
         handler = self._handlers.get(key)
         if handler is None:
             return SkipReason.BOOKKEEPING if key in _BOOKKEEPING else unknown_type(key)
@@ -139,7 +139,7 @@ class CodexReader(RecordReader):
         """
         info = mapping(payload.get("info"))
         last, running = mapping(info.get("last_token_usage")), mapping(info.get("total_token_usage"))
-        reply = str(whole(running.get("total_tokens")))
+        reply = str(count_of(running.get("total_tokens")))
         used = usage(reply, total(last, "input_tokens"), total(last, "output_tokens"))
         return self._facts.note(stamp.line, Fact.USAGE, used) or SkipReason.BOOKKEEPING
 
@@ -147,7 +147,7 @@ class CodexReader(RecordReader):
         return self._compacted(payload.get("message"), stamp)
 
     def _rolled_back(self, payload: Record, stamp: RecordStamp) -> RecordEvents:
-        count = whole(payload.get("num_turns"))
+        count = count_of(payload.get("num_turns"))
         return self._prompts.take_back(stamp.line, count, partial=self._partial) or SkipReason.BOOKKEEPING
 
     def _notice(self, payload: Record, stamp: RecordStamp) -> RecordEvents:
@@ -166,10 +166,10 @@ class CodexReader(RecordReader):
         text = clean(content_text(content))
         if not text:
             return SkipReason.EMPTY
-        self._repetitions.record(_key("prose", text))
+        self._repetitions.register(_key("prose", text))
         if string(payload.get("id")).startswith(_REVIEW):
-            self._repetitions.record(_REVIEW)
-        return stamp.said(Kind.PROSE, text)
+            self._repetitions.register(_REVIEW)
+        return stamp.reply(Kind.PROSE, text)
 
     def _user_item(self, blocks: Sequence[Record], stamp: RecordStamp) -> RecordEvents:
         texts = [text for block in blocks if (text := without_picture_tags(clean(string(block.get("text")))))]
@@ -194,20 +194,20 @@ class CodexReader(RecordReader):
             return self._injected(text, stamp) or SkipReason.EMPTY
         return self._ask("event", text, "\n".join(filter(None, pictures)), stamp)
 
-    def _ask(self, place: str, text: str, pictures: str, stamp: RecordStamp) -> RecordEvents:
-        """Return a prompt, unless it is already known from the other record type (item or event)."""
+    def _ask(self, record_type: str, text: str, pictures: str, stamp: RecordStamp) -> RecordEvents:
+        """Return a prompt, unless a record of the other type, item or event, already contained it."""
         words = without_picture_tags(text)
-        if self._copies.take(words, place="event" if place == "item" else "item"):
+        if self._copies.take(words, record_type="event" if record_type == "item" else "item"):
             return SkipReason.REPEATED
         shown = "\n".join(filter(None, (request(text), pictures)))
         if not shown:
             return SkipReason.EMPTY
         events = self._open(shown, stamp)
-        self._copies.add(words, place=place)
+        self._copies.add(words, record_type=record_type)
         return events
 
     def _open(self, text: str, stamp: RecordStamp) -> list[Turn | Note]:
-        """Open an exchange and clear the state of the previous exchange."""
+        """Return the events that open an exchange, and clear the state of the previous exchange."""
         self._repetitions.settle()
         self._copies.clear()
         self._thoughts.clear()
@@ -230,7 +230,7 @@ class CodexReader(RecordReader):
         return self._injected(text, stamp) or SkipReason.EMPTY
 
     def _review_begins(self, payload: Record, stamp: RecordStamp) -> RecordEvents:
-        """Return a user's request for a review; the program writes the sentence that follows."""
+        """Return the user's request for a review. The program writes the next prompt."""
         wanted = string(mapping(payload.get("target")).get("instructions"))
         wanted = wanted or first_string(payload, "user_facing_hint", "prompt")
         events = self._open(f"/review {clean(wanted)}".strip(), stamp)
@@ -239,7 +239,7 @@ class CodexReader(RecordReader):
 
     def _review_ends(self, payload: Record, stamp: RecordStamp) -> RecordEvents:
         self._reviewing = False
-        return self._event(_REVIEW, stamp.said(Kind.PROSE, review_text(mapping(payload.get("review_output")))))
+        return self._event(_REVIEW, stamp.reply(Kind.PROSE, review_text(mapping(payload.get("review_output")))))
 
     # Replies and tools
 
@@ -247,23 +247,23 @@ class CodexReader(RecordReader):
         texts = [clean(string(part.get("text"))) for part in mappings(payload.get("summary"))]
         texts = list(filter(None, texts)) or list(filter(None, [clean(content_text(payload.get("content")))]))
         for text in texts:
-            self._repetitions.record(_key("thought", text))
+            self._repetitions.register(_key("thought", text))
         # Some versions repeat earlier summaries in each summary.
         new = [text for text in texts if text not in self._thoughts]
         self._thoughts.update(new)
-        return stamp.said(Kind.THINKING, "\n\n".join(new)) or (SkipReason.REPEATED if texts else SkipReason.ENCRYPTED)
+        return stamp.reply(Kind.THINKING, "\n\n".join(new)) or (SkipReason.REPEATED if texts else SkipReason.ENCRYPTED)
 
     def _prose_event(self, payload: Record, stamp: RecordStamp) -> RecordEvents:
         text = first_string(payload, "message", "text") or content_text(payload.get("content"))
-        return self._event(_key("prose", clean(text)), stamp.said(Kind.PROSE, text))
+        return self._event(_key("prose", clean(text)), stamp.reply(Kind.PROSE, text))
 
     def _thought_event(self, payload: Record, stamp: RecordStamp) -> RecordEvents:
         parts = [*listing(payload.get("summary_text")), *listing(payload.get("raw_content"))]
         text = string(payload.get("text")) or "\n\n".join(map(string, parts))
-        return self._event(_key("thought", clean(text)), stamp.said(Kind.THINKING, text))
+        return self._event(_key("thought", clean(text)), stamp.reply(Kind.THINKING, text))
 
     def _event(self, key: str, turns: Sequence[Turn]) -> RecordEvents:
-        return self._repetitions.hold(key, turns, alone=self._alone)
+        return self._repetitions.delay(key, turns, alone=self._alone)
 
     def _call(self, payload: Record, stamp: RecordStamp) -> RecordEvents:
         return [self._calls.call(stamp, call_id(payload), called_tool(payload), arguments(payload))]
@@ -276,7 +276,7 @@ class CodexReader(RecordReader):
         if call.writes:
             # The event contains the list of changed files.
             return self._event(name, [turn])
-        self._repetitions.record(name)
+        self._repetitions.register(name)
         return [turn]
 
     def _command_end(self, payload: Record, stamp: RecordStamp) -> RecordEvents:
@@ -297,7 +297,7 @@ class CodexReader(RecordReader):
         paths = tuple(clean(path) for path in [*changes, *moved] if path)
         failed = payload.get("success") is False or payload.get("status") in ("failed", "declined")
         printed = "\n".join(filter(None, [string(payload.get("stdout")), string(payload.get("stderr"))]))
-        self._repetitions.record(name)
+        self._repetitions.register(name)
         return [self._result(stamp, name, ToolCall("apply_patch", "", writes=paths), ToolOutput(printed, failed))]
 
     def _web_search_end(self, payload: Record, stamp: RecordStamp) -> RecordEvents:

@@ -1,4 +1,4 @@
-"""Results of Codex's tools: text and success or failure."""
+"""Results of Codex's tools: their text, and whether the tools failed."""
 
 import re
 
@@ -34,9 +34,9 @@ class ToolOutput(Struct, frozen=True):
 
 
 def output_of(output: object) -> ToolOutput:
-    """Return the output of a result, from any version.
+    """Return the text and the outcome of a tool's output, from any version.
 
-    The result is text with a header, JSON with an exit code, a list of blocks, or an object.
+    The output is text with a header, JSON with an exit code, a list of blocks, or an object.
     """
     details = _details(output)
     if details:
@@ -83,7 +83,7 @@ def tool_search_results(payload: Record) -> str:
 
 
 def search_terms(payload: Record) -> str:
-    """Return the target of a web search: a query, a page, or a text in a page."""
+    """Return what a web search looks for: a query, a page, or text in a page."""
     action = mapping(payload.get("action"))
     queries = " | ".join(string(query) for query in listing(action.get("queries")))
     asked = [string(action.get("query")) or queries, string(action.get("pattern")), string(action.get("url"))]

@@ -119,25 +119,25 @@ class CopilotReader(RecordReader):
     def _assistant(self, data: Record, stamp: RecordStamp) -> RecordEvents:
         group, thought = string(data.get("messageId")), clean(string(data.get("reasoningText")))
         if thought:
-            self._repetitions.record(f"thought {thought}")
+            self._repetitions.register(f"thought {thought}")
         turns: list[Turn] = [
-            *stamp.said(Kind.THINKING, thought, group),
-            *stamp.said(Kind.PROSE, string(data.get("content")), group),
+            *stamp.reply(Kind.THINKING, thought, group),
+            *stamp.reply(Kind.PROSE, string(data.get("content")), group),
         ]
         for request in mappings(data.get("toolRequests")):
             call, tool = string(request.get("toolCallId")), string(request.get("name"))
-            self._repetitions.record(call)
+            self._repetitions.register(call)
             turns.append(self._calls.call(stamp, call, tool, request.get("arguments"), group=group))
         return [*turns, *self._facts.note(stamp.line, Fact.MODEL, data.get("model"))] or SkipReason.EMPTY
 
     def _reasoning(self, data: Record, stamp: RecordStamp) -> RecordEvents:
-        turns = stamp.said(Kind.THINKING, string(data.get("content")))
-        return self._repetitions.hold(f"thought {clean(string(data.get('content')))}", turns, alone=self._alone)
+        turns = stamp.reply(Kind.THINKING, string(data.get("content")))
+        return self._repetitions.delay(f"thought {clean(string(data.get('content')))}", turns, alone=self._alone)
 
     def _call_event(self, data: Record, stamp: RecordStamp) -> RecordEvents:
         call, tool = string(data.get("toolCallId")), string(data.get("toolName"))
         turn = self._calls.call(stamp, call, tool, data.get("arguments"))
-        return self._repetitions.hold(call, [turn], alone=self._alone)
+        return self._repetitions.delay(call, [turn], alone=self._alone)
 
     def _result(self, data: Record, stamp: RecordStamp) -> RecordEvents:
         text = first_string(mapping(data.get("result")), "content", "detailedContent")
@@ -171,7 +171,7 @@ class Copilot(FolderFormat):
         named = next(filter(None, started), "")
         return Session(self.agent, named or (path.parent.name if path.name == _EVENTS else path.stem))
 
-    def _is_own(self, record: Record) -> bool:
+    def _is_from_agent(self, record: Record) -> bool:
         return "." in string(record.get("type")) and isinstance(record.get("data"), dict) and "parentId" in record
 
 

@@ -71,12 +71,12 @@ class Cursor(FolderFormat):
         at = instant(path.stat().st_mtime_ns // 1_000_000) if path.is_file() else None
         return Session(self.agent, path.stem, kind, parent, started=at, ended=at)
 
-    def _is_own(self, record: Record) -> bool:
+    def _is_from_agent(self, record: Record) -> bool:
         content = mapping(record.get("message")).get("content")
         is_message = string(record.get("role")) in {"user", "assistant"} and isinstance(content, list | str)
         return is_message and "type" not in record
 
-    def _is_in_place(self, path: Path) -> bool:
+    def _has_transcript_path(self, path: Path) -> bool:
         return _TRANSCRIPTS in path.parts
 
 

@@ -59,8 +59,8 @@ class CursorReader(RecordReader):
         if kind not in (_ASSISTANT, "ai"):
             return unknown_type(f"bubble {kind}") if bubble else SkipReason.EMPTY
         return [
-            *stamp.said(Kind.THINKING, string(mapping(bubble.get("thinking")).get("text"))),
-            *stamp.said(Kind.PROSE, text),
+            *stamp.reply(Kind.THINKING, string(mapping(bubble.get("thinking")).get("text"))),
+            *stamp.reply(Kind.PROSE, text),
             *self._tool(mapping(bubble.get("toolFormerData")), stamp),
             *self._about(bubble, line.number),
         ] or SkipReason.EMPTY
@@ -105,7 +105,7 @@ class CursorReader(RecordReader):
         if kind in _RESULTS:
             return [self._result(block, stamp)]
         text = string(block.get("thinking")) or _text(block)
-        return stamp.said(Kind.THINKING if kind in _THOUGHTS else Kind.PROSE, text)
+        return stamp.reply(Kind.THINKING if kind in _THOUGHTS else Kind.PROSE, text)
 
     def _result(self, block: Record, stamp: RecordStamp) -> Turn:
         text = joined_text(block.get("content") or block.get("result") or block.get("output"), _text)

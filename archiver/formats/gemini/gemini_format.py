@@ -36,7 +36,7 @@ class Gemini(FolderFormat):
 
         A file beside `chats` contains the path of the project folder.
         """
-        header = next(filter(self._is_own, head_records(head)), Record())
+        header = next(filter(self._is_from_agent, head_records(head)), Record())
         native_id = string(header.get("sessionId")) or path.name.partition(".")[0]
         if header.get("kind") != "subagent":
             return Session(self.agent, native_id, cwd=_project_root(path.parent))
@@ -44,13 +44,13 @@ class Gemini(FolderFormat):
         parent, chats = (path.parent.name, path.parent.parent) if nested else ("", path.parent)
         return Session(self.agent, native_id, SessionKind.SUBAGENT, parent, cwd=_project_root(chats))
 
-    def _is_own(self, record: Record) -> bool:
+    def _is_from_agent(self, record: Record) -> bool:
         return "projectHash" in record and isinstance(record.get("sessionId"), str)
 
     def _has_transcript_name(self, name: str) -> bool:
         return name.endswith((".json", ".jsonl")) and name != "logs.json"
 
-    def _is_in_place(self, path: Path) -> bool:
+    def _has_transcript_path(self, path: Path) -> bool:
         return _CHATS in path.parts
 
 

@@ -126,7 +126,7 @@ class GeminiReader(RecordReader):
         group, counts = string(message.get("id")), mapping(message.get("tokens"))
         used = usage(group or stamp.record, total(counts, "input"), total(counts, "output", "thoughts"))
         turns = [turn for each in mappings(message.get("thoughts")) for turn in _thought(each, stamp, group)]
-        turns += stamp.said(Kind.PROSE, _text(message), group)
+        turns += stamp.reply(Kind.PROSE, _text(message), group)
         for call in mappings(message.get("toolCalls")):
             turns += self._call(call, stamp, group)
         return [*turns, *self._facts.notes(stamp.line, {Fact.MODEL: message.get("model"), Fact.USAGE: used})]
@@ -168,4 +168,4 @@ def _text(message: Record) -> str:
 
 def _thought(thought: Record, stamp: RecordStamp, group: str) -> list[Turn]:
     parts = (string(thought.get("subject")), string(thought.get("description")))
-    return stamp.said(Kind.THINKING, "\n".join(filter(None, parts)), group)
+    return stamp.reply(Kind.THINKING, "\n".join(filter(None, parts)), group)

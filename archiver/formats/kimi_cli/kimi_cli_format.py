@@ -113,8 +113,8 @@ class KimiCliReader(RecordReader):
 
     def _part(self, part: Record, stamp: RecordStamp) -> list[Turn]:
         if part.get("think"):
-            return stamp.said(Kind.THINKING, string(part.get("think")))
-        return stamp.said(Kind.PROSE, text_of(part))
+            return stamp.reply(Kind.THINKING, string(part.get("think")))
+        return stamp.reply(Kind.PROSE, text_of(part))
 
     def _call(self, call: Record, stamp: RecordStamp) -> Turn:
         function = mapping(call.get("function"))
@@ -148,12 +148,12 @@ class KimiCli(FolderFormat):
         native_id, cwd = f"{session.name}-{folder.name}", session_folder(session / "state.json")
         return Session(self.agent, native_id, SessionKind.SUBAGENT, session.name, cwd=cwd)
 
-    def _is_own(self, record: Record) -> bool:
+    def _is_from_agent(self, record: Record) -> bool:
         message = mapping(record.get("message"))
         event = "timestamp" in record and {"type", "payload"} <= message.keys()
         return event or string(record.get("role")) in _ROLES
 
-    def _is_in_place(self, path: Path) -> bool:
+    def _has_transcript_path(self, path: Path) -> bool:
         return path.name in {_WIRE, _CONTEXT}
 
 

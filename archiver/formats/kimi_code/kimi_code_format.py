@@ -12,12 +12,12 @@ from ....core.conversation import Fact, Kind, Session, SessionKind
 from ...files.clipping import clean
 from ...files.lines import Line, Record
 from ..folder_format import FolderFormat
-from ..json_values import instant, mapping, string, whole
+from ..json_values import count_of, instant, mapping, string
 from ..kimi_shared import is_envelope, session_folder, step_usage, text_of
 from ..record_events import RecordEvents, RecordStamp, SkipReason, record_id, unknown_type
 from ..record_reader import RecordReader
 from ..repetitions import PromptCopies
-from ..rewinds import PromptCount
+from ..rewinds import PromptLines
 from ..transcript_format import TranscriptFormat
 
 _WIRE = "wire.jsonl"
@@ -46,7 +46,7 @@ class KimiCodeReader(RecordReader):
     def __init__(self, session: Session, *, shorten: bool) -> None:
         super().__init__(session, shorten=shorten)
         self._copies = PromptCopies()
-        self._prompts = PromptCount()
+        self._prompts = PromptLines()
         self._handlers: dict[str, Callable[[Record, RecordStamp], RecordEvents]] = {
             "config.update": self._config,
             "profile.bind": self._profile,
@@ -93,19 +93,19 @@ class KimiCodeReader(RecordReader):
             return unknown_type(f"message/{string(message.get('role'))}")
         return self._user(_IN_CONTEXT, _SENT, message.get("content"), message, stamp)
 
-    def _user(self, place: str, other: str, content: object, about: Record, stamp: RecordStamp) -> RecordEvents:
+    def _user(self, record_type: str, other: str, content: object, about: Record, stamp: RecordStamp) -> RecordEvents:
         text = clean(text_of(content))
         if not text:
             return SkipReason.EMPTY
-        if self._copies.take(text, place=other):
+        if self._copies.take(text, record_type=other):
             return SkipReason.REPEATED
         by_parent = self._is_subagent
         by_user = string(mapping(about.get("origin")).get("kind")) in _USER
         if is_envelope(text) or not (by_user or by_parent):
-            self._copies.add(text, place=place)
+            self._copies.add(text, record_type=record_type)
             return self._injected(text, stamp)
         self._copies.clear()
-        self._copies.add(text, place=place)
+        self._copies.add(text, record_type=record_type)
         self._prompts.add(stamp.line)
         return self._prompt(text, stamp)
 
@@ -113,13 +113,13 @@ class KimiCodeReader(RecordReader):
         return self._compacted(record.get("summary"), stamp)
 
     def _undone(self, record: Record, stamp: RecordStamp) -> RecordEvents:
-        count = whole(record.get("count"))
+        count = count_of(record.get("count"))
         return self._prompts.take_back(stamp.line, count, partial=self._partial) or SkipReason.BOOKKEEPING
 
     def _part(self, event: Record, stamp: RecordStamp) -> RecordEvents:
         part, group = mapping(event.get("part")), string(event.get("stepUuid"))
-        thought = stamp.said(Kind.THINKING, string(part.get("think")), group)
-        return thought or stamp.said(Kind.PROSE, text_of(part), group) or SkipReason.EMPTY
+        thought = stamp.reply(Kind.THINKING, string(part.get("think")), group)
+        return thought or stamp.reply(Kind.PROSE, text_of(part), group) or SkipReason.EMPTY
 
     def _call(self, event: Record, stamp: RecordStamp) -> RecordEvents:
         call, tool = string(event.get("toolCallId")), string(event.get("name"))
@@ -150,7 +150,7 @@ class KimiCode(FolderFormat):
             return Session(self.agent, native_id, cwd=cwd)
         return Session(self.agent, f"{native_id}-{folder.name}", SessionKind.SUBAGENT, native_id, cwd=cwd)
 
-    def _is_own(self, record: Record) -> bool:
+    def _is_from_agent(self, record: Record) -> bool:
         kind = string(record.get("type"))
         # Kimi CLI writes the same first line, but without the creation time.
         return kind in _OWN or (kind == "metadata" and "protocol_version" in record and "created_at" in record)
@@ -158,7 +158,7 @@ class KimiCode(FolderFormat):
     def _has_transcript_name(self, name: str) -> bool:
         return name.endswith(".jsonl") and name != "session_index.jsonl"
 
-    def _is_in_place(self, path: Path) -> bool:
+    def _has_transcript_path(self, path: Path) -> bool:
         return path.name == _WIRE
 
 

@@ -73,7 +73,7 @@ class OpenCode(FolderFormat):
         kind = SessionKind.SUBAGENT if parent else SessionKind.MAIN
         return Session(self.agent, string(header.get("id")) or path.stem, kind, parent)
 
-    def _is_own(self, record: Record) -> bool:
+    def _is_from_agent(self, record: Record) -> bool:
         return _is_header(mapping(record.get("info")))
 
     def _has_transcript_name(self, name: str) -> bool:

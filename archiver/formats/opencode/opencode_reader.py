@@ -72,7 +72,7 @@ class OpenCodeReader(RecordReader):
             return self._injected(text, stamp, failed=kind == "retry")
         if summary:
             return [stamp.turn(Speaker.HOST, Kind.COMPACTION, text)] if text else []
-        return stamp.said(Kind.THINKING if kind == "reasoning" else Kind.PROSE, text, stamp.record)
+        return stamp.reply(Kind.THINKING if kind == "reasoning" else Kind.PROSE, text, stamp.record)
 
     def _tool(self, part: Record, stamp: RecordStamp) -> list[Turn]:
         """Return a call, followed by its result unless the call is still running."""

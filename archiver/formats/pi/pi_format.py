@@ -58,7 +58,7 @@ class PiReader(RecordReader):
         stamp = RecordStamp(line.number, instant(written), named)
         events = handler(message if kind == "message" else record, stamp)
         if kind != "session" and not isinstance(events, str):
-            self._tree.has_events(entry, line.number)
+            self._tree.mark_events(entry, line.number)
         return events
 
     def _header(self, record: Record, stamp: RecordStamp) -> RecordEvents:
@@ -106,8 +106,8 @@ class PiReader(RecordReader):
             call, tool = string(block.get("id")), string(block.get("name"))
             return [self._calls.call(stamp, call, tool, block.get("arguments"), group=group)]
         if kind == "thinking":
-            return stamp.said(Kind.THINKING, string(block.get("thinking")), group)
-        return stamp.said(Kind.PROSE, _block_text(block), group)
+            return stamp.reply(Kind.THINKING, string(block.get("thinking")), group)
+        return stamp.reply(Kind.PROSE, _block_text(block), group)
 
     def _result(self, message: Record, stamp: RecordStamp) -> RecordEvents:
         call, tool = string(message.get("toolCallId")), string(message.get("toolName"))
@@ -140,10 +140,10 @@ class Pi(FolderFormat):
 
     def identify(self, path: Path, head: bytes) -> Session:
         """Return the session, identified by the header or, without a header, by the file name."""
-        header = next(filter(self._is_own, head_records(head)), Record())
+        header = next(filter(self._is_from_agent, head_records(head)), Record())
         return Session(self.agent, string(header.get("id")) or path.stem.rpartition("_")[2])
 
-    def _is_own(self, record: Record) -> bool:
+    def _is_from_agent(self, record: Record) -> bool:
         return record.get("type") == "session" and isinstance(record.get("id"), str) and "cwd" in record
 
 

@@ -70,7 +70,7 @@ def test_reading_does_not_block_writers(tmp_path: Path) -> None:
     program.set_busy_timeout(0)
     reader = ForeignDatabase(tmp_path / "x.db")
 
-    with reader._opened(alone=True) as connection:  # pyright: ignore[reportPrivateUsage]
+    with reader._opened(immutable=True) as connection:  # pyright: ignore[reportPrivateUsage]
         rows = connection.execute("SELECT * FROM pair")
         next(rows)
         program.execute("INSERT INTO pair VALUES (1, 'a')")
@@ -86,8 +86,8 @@ def test_a_database_that_changes_while_it_is_read_is_read_again(
     writes = ["INSERT INTO pair VALUES (1, 'a')"]
 
     @contextmanager
-    def disturbed(self: ForeignDatabase, *, alone: bool) -> Generator[apsw.Connection]:
-        with opened(self, alone=alone) as connection:
+    def disturbed(self: ForeignDatabase, *, immutable: bool) -> Generator[apsw.Connection]:
+        with opened(self, immutable=immutable) as connection:
             yield connection
         if writes:
             program.execute(writes.pop())
