@@ -151,18 +151,18 @@ def _flag(value: object) -> bool:
 
 _DOLLARS = (_amount, "an amount in dollars", "5.00")
 _READERS: Final[Mapping[str, tuple[Callable[[object], object], str, str]]] = {
-    "model": (_text, "text", '"NAME"'),
-    "llm_model": (_text, "text", '"NAME"'),
-    "llm_url": (_text, "text", '"http://127.0.0.1:8080"'),
+    "model": (_text, "a string", '"NAME"'),
+    "llm_model": (_text, "a string", '"NAME"'),
+    "llm_url": (_text, "a string", '"http://127.0.0.1:8080"'),
     "llm_price": (_two_amounts, "two amounts in dollars", "[1.00, 5.00]"),
     "budget_run": _DOLLARS,
     "budget_hour": _DOLLARS,
     "budget_day": _DOLLARS,
     "budget_month": _DOLLARS,
     "llm_judge": (_flag, "true or false", "true"),
-    "exclude": (_texts, "a list of texts", '["secret-*", "/a/folder"]'),
-    "document_roots": (_texts, "a list of texts", '["/a/folder"]'),
-    "private_projects": (_projects, "a list of texts", '["NAME", "/a/folder"]'),
+    "exclude": (_texts, "a list of strings", '["secret-*", "/a/folder"]'),
+    "document_roots": (_texts, "a list of strings", '["/a/folder"]'),
+    "private_projects": (_projects, "a list of strings", '["NAME", "/a/folder"]'),
 }
 """Parser, expected value and example of each setting."""
 

@@ -145,7 +145,7 @@ class UnknownIds(InvalidInput):
 class TooManyIds(InvalidInput):
     """Request with no IDs, or with more IDs than allowed."""
 
-    hint = "Split into multiple requests if needed."
+    hint = "Split the request into several."
 
     def __init__(self, count: int, maximum: int) -> None:
         self.count = count
@@ -194,7 +194,7 @@ class InvalidNamespace(InvalidInput):
 class MemoryNotFound(InvalidInput):
     """ID without a stored memory."""
 
-    hint = "Find its id, such as mem_7, with recall, or list the memories."
+    hint = "Search or list the memories to find its ID, such as mem_7."
 
     def __init__(self, memory_id: str) -> None:
         super().__init__(f"Memory not found: {memory_id}")
@@ -247,7 +247,7 @@ class DocumentUnreadable(PalaverError):
 class MnemonicsUnusable(PalaverError):
     """Memory file or folder of a project that cannot be read, written or deleted. The file is unchanged."""
 
-    hint = "Check the permissions, and whether it is a link."
+    hint = "Check its permissions, and that it is not a link."
 
     def __init__(self, path: str, reason: str, *, hint: str = "") -> None:
         self.reason = reason
@@ -268,7 +268,7 @@ class ChangedMeanwhile(PalaverError):
     hint = "Run the command again for a new preview."
 
     def __init__(self) -> None:
-        super().__init__("Another process changed some of the items")
+        super().__init__("Another process changed some of the selected items")
 
 
 class SourceUnreadable(PalaverError):

@@ -41,7 +41,7 @@ class Home(Struct, frozen=True):
         if not path.is_absolute():
             raise ConfigInvalid(f"PALAVER_HOME is not an absolute path: {named}", hint="Use an absolute path.")
         if path.is_file():
-            raise ConfigInvalid(f"PALAVER_HOME is a file: {path}", hint="Set it to a folder you may write to.")
+            raise ConfigInvalid(f"PALAVER_HOME is a file: {path}", hint="Set it to a folder that you can write to.")
         return cls(path)
 
     @property
@@ -176,7 +176,7 @@ class Home(Struct, frozen=True):
             reason = "a file has this name" if isinstance(error, FileExistsError) else error.strerror
             done = "written to" if self.root.is_dir() else "created"
             raise ConfigInvalid(
-                f"{self.root} cannot be {done}: {reason}", hint="Set PALAVER_HOME to a folder you may write to."
+                f"{self.root} cannot be {done}: {reason}", hint="Set PALAVER_HOME to a folder that you can write to."
             ) from None
 
     def prepare(self) -> None:

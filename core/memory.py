@@ -137,9 +137,11 @@ class Memory(Struct, frozen=True):
             InvalidInput: The content, importance, namespace or type is invalid.
         """
         if not self.content.strip():
-            raise InvalidInput("Content cannot be empty", hint="Say what to remember.")
+            raise InvalidInput("Content cannot be empty", hint="Give the text to remember.")
         if len(self.content.encode("utf-8", "surrogatepass")) > CONTENT_MAX:
-            raise InvalidInput(f"Content is over {CONTENT_MAX:,} bytes", hint="Store it in parts, one claim each.")
+            raise InvalidInput(
+                f"Content is longer than {CONTENT_MAX:,} bytes", hint="Split it into several memories, one claim each."
+            )
         if not 0 <= self.importance <= 1:
             raise InvalidInput(f"Importance out of range: {self.importance}", hint="Give a number from 0.0 to 1.0.")
         valid_namespace(self.namespace)

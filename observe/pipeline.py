@@ -98,7 +98,7 @@ class Pipeline(Closing):
         """Return data that the database lost: tombstones in a damaged file, and acknowledged changes."""
         problems: list[SourceUnreadable] = []
         if self._store.tombstones.lost:
-            hint = "Then run `palaver fsck --repair`: until then `palaver doctor` tells of it."
+            hint = "Then run `palaver fsck --repair`. Until then, `palaver doctor` reports the loss."
             problems.append(SourceUnreadable(self._home.archive, self._store.tombstones.damage, hint=hint))
         if loss := self._store.watermark.loss:
             problems.append(SourceUnreadable(self._home.database, loss, hint=LOSS_HINT))

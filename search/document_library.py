@@ -120,7 +120,7 @@ class DocumentLibrary(Closing):
     ) -> list[FoundChunk]:
         """Return the chunks that match a query, best first; raises `InvalidInput`. Unrelated chunks are left out."""
         if not query.strip():
-            raise InvalidInput("Query cannot be empty", hint="Say what to find.")
+            raise InvalidInput("Query cannot be empty", hint="Give a question or keywords.")
         if limit < 1:
             raise InvalidInput(f"Invalid limit: {limit}", hint="Ask for 1 or more.")
         wanted, shown = wanted or DocumentFilter(), self._store.documents.shown

@@ -186,7 +186,7 @@ def test_a_home_that_is_a_file_is_rejected(monkeypatch: pytest.MonkeyPatch, tmp_
         result = palaver(*words)
         assert result.exit_code == 1
         assert result.stderr == (
-            f"palaver: PALAVER_HOME is a file: {tmp_path / 'file'}\nSet it to a folder you may write to.\n"
+            f"palaver: PALAVER_HOME is a file: {tmp_path / 'file'}\nSet it to a folder that you can write to.\n"
         )
     assert (tmp_path / "file").read_text() == "mine"
 
@@ -281,15 +281,17 @@ def test_a_folder_without_transcripts_is_an_error(tmp_path: Path) -> None:
     result = palaver("archive", str(tmp_path))
 
     assert result.exit_code == 1
-    assert result.stderr.startswith(f"palaver: {tmp_path}: no transcripts here\nKnown agents: claude-code")
+    assert result.stderr.startswith(
+        f"palaver: {tmp_path}: the folder contains no transcripts\nKnown agents: claude-code"
+    )
 
 
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("notes.txt", "hello", "not a transcript of a known agent"),
-        ("data.jsonl", '{"a": 1}\n', "not a transcript of a known agent"),
-        ("empty.jsonl", "", "not a transcript of a known agent"),
+        ("notes.txt", "hello", "the file is not a transcript of a known agent"),
+        ("data.jsonl", '{"a": 1}\n', "the file is not a transcript of a known agent"),
+        ("empty.jsonl", "", "the file is not a transcript of a known agent"),
         ("gone.jsonl", None, "No such file or directory"),
     ],
 )
@@ -657,7 +659,7 @@ REFUSED = [
     ("File not found: ../palaver.db", ["read", "../palaver.db"]),
     ("Invalid line range: 0: the first line must be >= 1 and <= the last", ["read", PATH, "0"]),
     ("Invalid line range: 9-4: the first line must be >= 1 and <= the last", ["read", PATH, "9-4"]),
-    ("Invalid line range: startLine 900 is past the last line", ["read", PATH, "900-"]),
+    ("Invalid line range: line 900 is past the last line", ["read", PATH, "900-"]),
     ("4-x is not a line range; use 12, 12-40 or 12-", ["read", PATH, "4-x"]),
     ("No such command 'find'. Did you mean `palaver search`?", ["find"]),
 ]
@@ -790,7 +792,7 @@ def test_a_file_name_cannot_control_the_terminal(tmp_path: Path) -> None:
     result = palaver("archive", str(folder))
 
     assert (result.exit_code, "\x1b" in result.stderr) == (1, False)
-    assert result.stderr.splitlines()[0] == f"palaver: {tmp_path}/a b: no transcripts here"
+    assert result.stderr.splitlines()[0] == f"palaver: {tmp_path}/a b: the folder contains no transcripts"
 
 
 @pytest.mark.usefixtures("archived")
@@ -969,8 +971,8 @@ def test_a_session_id_can_be_abbreviated(tmp_path: Path) -> None:
 
     assert (short.exit_code, short.stdout_bytes) == (0, whole.stdout_bytes)
     assert palaver("export", "0b6f21c4", str(tmp_path / "out")).stdout.startswith("1 file, ")
-    assert "No archived file or session matches 0b6f2" in palaver("export", "0b6f2").stderr
-    assert "No archived file or session matches 0b6f21c5" in palaver("export", "0b6f21c5").stderr
+    assert "No archived file or session: 0b6f2" in palaver("export", "0b6f2").stderr
+    assert "No archived file or session: 0b6f21c5" in palaver("export", "0b6f21c5").stderr
 
 
 @pytest.mark.usefixtures("archived")
@@ -982,7 +984,7 @@ def test_an_incomplete_export_fails(tmp_path: Path) -> None:
 
     result = palaver("export", "--all", str(tmp_path / "out"))
     assert result.exit_code == 1
-    assert f"Not exported: {in_the_way}: another file exists at this path and was not changed" in result.stdout
+    assert f"Not exported: {in_the_way}: a different file exists at this path; it was not changed" in result.stdout
 
 
 @pytest.mark.usefixtures("archived")

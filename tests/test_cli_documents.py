@@ -39,7 +39,7 @@ def test_a_folder_is_indexed_listed_and_deleted(folder: Path) -> None:
     told = palaver("index", "docs", "--namespace", "pots", code=1).stdout
     assert told.splitlines() == [
         "Indexed 2 files in 2 chunks in namespace pots.",
-        f"Not indexed: {folder / 'bad.pdf'}: damaged, or not a PDF. Open it in a viewer and save it again.",
+        f"Not indexed: {folder / 'bad.pdf'}: the file is damaged or not a PDF. Open it in a viewer and save it again.",
     ]
     (folder / "bad.pdf").unlink()
     assert palaver("index", "docs", "--namespace", "pots").stdout == (
@@ -73,7 +73,7 @@ def test_json_output_contains_all_counts(folder: Path) -> None:
         "failed": [
             {
                 "file": str(folder / "bad.pdf"),
-                "error": "damaged, or not a PDF",
+                "error": "the file is damaged or not a PDF",
                 "hint": "Open it in a viewer and save it again.",
             }
         ],

@@ -69,7 +69,7 @@ def test_an_erasure_in_json_contains_its_check() -> None:
 def test_an_unknown_name_is_refused() -> None:
     """An unknown name is refused with a hint that lists accepted names."""
     result = palaver("forget", "nothing-like-it", code=2)
-    assert "Nothing in the archive is called nothing-like-it" in result.stderr
+    assert "No match in the archive for nothing-like-it" in result.stderr
     assert "--mentions" in result.stderr
 
 
@@ -91,7 +91,7 @@ PATH = "claude-code/-home-demo-tide-clock/0b6f21c4-3d0e-4f57-9a41-2c7d5e8f1a01.j
     [
         ("9000-9001", "line 9000 is past the last line"),
         ("0-3", "lines begin at 1"),
-        ("5-2", "ends at 2, before it begins at 5"),
+        ("5-2", "the last line 2 is before the first line 5"),
     ],
 )
 def test_lines_outside_the_file_are_refused(span: str, told: str) -> None:

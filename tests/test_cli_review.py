@@ -77,7 +77,7 @@ def test_approved_proposals_are_stored_and_declined_ones_never_return(waiting: l
     """Approved proposals are stored, declined proposals are not proposed again, and an unknown ID changes nothing."""
     first, second, proven = waiting
     assert (
-        "cand_0 is not waiting for a review"
+        "cand_0 is not a proposal to review"
         in palaver("memories", "review", "--approve", first, "--approve", "cand_0", code=2).output
     )
     assert len(answer("memories", "review")["waiting"]) == 3

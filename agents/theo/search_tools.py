@@ -105,7 +105,7 @@ def search_with_budget(
 def _found(theo: TheoContext, query: str, scope: _SearchScope, limit: int) -> list[_SearchResult]:
     """Return the search results, best first; raises `InvalidInput` for an empty query."""
     if not query.strip():
-        raise InvalidInput("Query cannot be empty", hint="Say what to find.")
+        raise InvalidInput("Query cannot be empty", hint="Give a question or keywords.")
     found: list[_SearchResult] = []
     if scope.documents is not None:
         chunks = theo.documents.search(query, scope.documents, limit=limit)

@@ -64,7 +64,7 @@ class Checksums:
                 raise CopyDamaged(path, f"{left - len(piece)} of {self.size} bytes are missing")
             if crc32(piece) != expected:
                 first = number * BLOCK
-                raise CopyDamaged(path, f"bytes {first}-{first + length - 1} are not what was archived")
+                raise CopyDamaged(path, f"bytes {first}-{first + length - 1} differ from the archived content")
             yield piece
             left -= length
 

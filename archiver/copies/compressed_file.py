@@ -118,7 +118,7 @@ class CompressedFile(io.BufferedReader):
     def format_damage(self) -> str:
         """Return a description of the damage outside the frames; empty if the file is intact."""
         if self.table.extra:
-            return f"{self.table.extra} foreign bytes follow the end of the file; all content is readable"
+            return f"{self.table.extra} unexpected bytes follow the end of the file; all content is readable"
         return "" if self.table.digest else self._frames.truncation().reason
 
 
@@ -170,7 +170,7 @@ class _Frames(io.RawIOBase):
             except (zstd.ZstdError, MemoryError) as error:
                 raise self._damaged(frame, str(error)) from None
             if len(data) != self.table.starts[frame + 1] - self.table.starts[frame]:
-                raise self._damaged(frame, "content is incomplete")
+                raise self._damaged(frame, "the content is incomplete")
             self._loaded, self._data = frame, data
         return self._data
 

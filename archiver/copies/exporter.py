@@ -42,7 +42,7 @@ class Exporter:
         found = [source for source in found if source.coverage.keys() != {DELETED}]
         if not found:
             raise InvalidInput(
-                f"No archived file or session matches {wanted}",
+                f"No archived file or session: {wanted}",
                 hint="Give a path printed by `palaver show`, the original path of the file, or a session ID.",
             )
         return found
@@ -109,7 +109,7 @@ class Exporter:
                 sync(file)
             if target.exists():
                 if _digest(target) != written.sha256:
-                    raise SourceUnreadable(target, "another file exists at this path and was not changed")
+                    raise SourceUnreadable(target, "a different file exists at this path; it was not changed")
                 result.present += 1
             elif _digest(temporary) != written.sha256:
                 raise SourceUnreadable(
@@ -153,7 +153,7 @@ def _create(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        reason = "a file has that name" if isinstance(error, FileExistsError) else error.strerror
+        reason = "a file has this name" if isinstance(error, FileExistsError) else error.strerror
         hint = "Export to a folder that you can write to."
         raise InvalidInput(f"Cannot create {folder}: {reason}", hint=hint) from None
 

@@ -124,7 +124,7 @@ class RawArchive:
         try:
             return write(copy)
         except CopyDamaged as damage:
-            _log.warning("%s; the damaged copy is kept and recreated", damage)
+            _log.warning("%s; the damaged copy is kept, and a new copy is made", damage)
             return self.replace(archived, write)
 
     def replace(self, archived: str, write: Callable[[Copy], Made]) -> Made:
@@ -267,7 +267,7 @@ def matches(source: Source, file: BinaryIO) -> bool:
 def unreadable(path: Path, error: OSError) -> SourceUnreadable:
     """Return the error for a transcript that could not be copied."""
     if isinstance(error, FileNotFoundError):
-        return SourceUnreadable(path, "deleted before it could be copied")
+        return SourceUnreadable(path, "the file was deleted before it could be copied")
     if isinstance(error, PermissionError):
         return SourceUnreadable(path, "permission denied", hint=f"Check the permissions of {path}.")
     return SourceUnreadable(path, error.strerror or str(error))

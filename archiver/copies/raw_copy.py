@@ -121,7 +121,7 @@ class Copy(Struct, frozen=True):
                 expected = source.table.digest
             with made.open("rb") as written:
                 if expected and _digest(written) != expected:
-                    raise CopyDamaged(self.compressed_path, "its content is not what was compressed")
+                    raise CopyDamaged(self.compressed_path, "its content differs from the content that was compressed")
             _rename(made, self.path)
         self.compressed_path.unlink()
 

@@ -112,7 +112,7 @@ def remove_leftovers(copy: Copy) -> None:
     """
     damaged = copy.damaged_files()
     if damaged and not copy.exists():
-        raise CopyDamaged(damaged[0], "it is the only remaining file of a copy")
+        raise CopyDamaged(damaged[0], "the other files of this copy are missing")
     for path in damaged:
         path.unlink(missing_ok=True)
     if copy.path.exists():

@@ -139,7 +139,7 @@ def reading_copy(raw: RawArchive, archived: str) -> Generator[BinaryIO]:
     except FileNotFoundError:
         copy = Copy(raw.root, archived)
         left = ", ".join(path.name for path in copy.damaged_files())
-        reason = f"the copy is missing; only {left} is left" if left else "the copy is missing"
+        reason = f"the copy is missing; only {left} exists" if left else "the copy is missing"
         hint = "Restore it from a backup, or delete the whole session, which needs no copy."
         raise CopyDamaged(copy.path, reason, hint=hint) from None
     with file:
@@ -155,7 +155,7 @@ def reading_original(source: Source) -> Generator[BinaryIO]:
             with opened(source.path) as content:
                 lines = [line.data + b"\n" for line in islice(split(content), source.lines)]
     if not lines:
-        raise CopyDamaged(source.path, "the file is not what was archived")
+        raise CopyDamaged(source.path, "the file differs from the archived copy")
     yield io.BytesIO(b"".join(lines))
 
 

@@ -23,9 +23,9 @@ from .ownership import Ownership, has_files, reading_copy
 
 _SHORTEST: Final = 6
 """Minimum length of a session ID prefix that identifies a unique session."""
-_DOCUMENTS: Final = "It is part of an indexed file: `palaver documents forget FILE` removes that."
+_DOCUMENTS: Final = "It is part of an indexed file. Run `palaver documents forget FILE` to remove the file."
 _HINT: Final = (
-    "Give an id from `palaver search` (obs-24, ex-12 or mem_7), a session id or its first 6 characters, or a path, "
+    "Give an ID from `palaver search` (obs-24, ex-12 or mem_7), a session ID or its first 6 characters, or a path, "
     "each with or without :FIRST-LAST. Or use --project, --agent, --since, --until or --mentions."
 )
 
@@ -92,7 +92,7 @@ class Selector:
         """Return the selected content. Raises `InvalidInput` for an unknown or ambiguous name."""
         request = self._request
         if request.selects_everything:
-            raise InvalidInput("No content was named", hint=_HINT)
+            raise InvalidInput("No content to delete was given", hint=_HINT)
         self._check_agents(request.agents)
         targets = self._targets(request.targets)
         fitting = {number for number, session in self.sessions.items() if _fits(session, request)}
@@ -149,7 +149,7 @@ class Selector:
         for name in names:
             if not (self._add_item(name, found) or self._add_session(name, found) or self._add_path(name, found)):
                 hint = _DOCUMENTS if ids.key(name, "chunk") is not None else _HINT
-                raise InvalidInput(f"Nothing in the archive is called {name}", hint=hint)
+                raise InvalidInput(f"No match in the archive for {name}", hint=hint)
         return found
 
     def _add_item(self, name: str, found: _Targets) -> bool:
@@ -171,7 +171,7 @@ class Selector:
         prefixed = {number for number, each in self.sessions.items() if each.native_id.startswith(name)}
         found = exact or (prefixed if len(name) >= _SHORTEST else set[int]())
         if len({self.sessions[number].native_id for number in found}) > 1:
-            raise InvalidInput(f"{len(found)} session ids begin with {name}", hint="Give more characters of the id.")
+            raise InvalidInput(f"{len(found)} session IDs begin with {name}", hint="Give more characters of the ID.")
         return found
 
     def _add_path(self, name: str, found: _Targets) -> bool:
@@ -193,7 +193,7 @@ class Selector:
         """Return the only source of these sessions. Raises `InvalidInput` if several sources exist."""
         sources = [number for number, source in self.sources.items() if source.session in sessions]
         if len(sources) > 1:
-            raise InvalidInput(f"Session {name} has {len(sources)} files", hint="Give the path of the one you mean.")
+            raise InvalidInput(f"Session {name} has {len(sources)} files", hint="Give the path of one file.")
         return sources[0] if sources else None
 
     def _source_at(self, path: str) -> int | None:
@@ -262,7 +262,7 @@ def _line_range(first: int, last: int, most: int) -> range:
     if first < 1:
         raise InvalidLineRange("lines begin at 1")
     if last < first:
-        raise InvalidLineRange(f"it ends at {last}, before it begins at {first}")
+        raise InvalidLineRange(f"the last line {last} is before the first line {first}")
     if first > most:
         raise InvalidLineRange(f"line {first} is past the last line, {most}")
     return range(first, min(last, most) + 1)

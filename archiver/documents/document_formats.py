@@ -66,9 +66,9 @@ def _text(data: bytes, encoding: str, path: Path) -> str:
         text = data.decode(encoding)
     except (UnicodeDecodeError, LookupError) as error:
         name = encoding.removesuffix("-sig").upper()
-        raise DocumentUnreadable(path, f"not {name} text", hint="Save it as UTF-8.") from error
+        raise DocumentUnreadable(path, f"the file is not {name} text", hint="Save it as UTF-8.") from error
     if "\0" in text or len(_CONTROL.findall(text)) > _CONTROLS_MAX * len(text):
-        raise DocumentUnreadable(path, "not text", hint="The file is binary, despite its suffix for text files.")
+        raise DocumentUnreadable(path, "the file is not text", hint="The file is binary, despite its suffix.")
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 

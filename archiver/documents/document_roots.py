@@ -100,9 +100,11 @@ def read(path: Path, root: Path) -> DocumentFile:
     with _opened(path, root) as descriptor:
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode):
-            raise DocumentUnreadable(path, "not a regular file")
+            raise DocumentUnreadable(path, "it is not a regular file")
         if found.st_size > BYTES_MAX:
-            raise DocumentUnreadable(path, f"larger than {BYTES_MAX >> 20} MiB", hint="Index it in parts.")
+            raise DocumentUnreadable(
+                path, f"it is larger than {BYTES_MAX >> 20} MiB", hint="Split it into smaller files."
+            )
         with open(descriptor, "rb", closefd=False) as file:
             return DocumentFile(file.read(BYTES_MAX), found.st_mtime_ns // 1_000_000)
 

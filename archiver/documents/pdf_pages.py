@@ -16,10 +16,10 @@ _SECONDS: Final = 60.0
 _PAGE: Final = 4_000
 """Maximum characters of a page that is a single chunk."""
 _PROCESS: Final = Path(__file__).with_name("pdf_process.py")
-_DAMAGED, _TOO_LARGE = "damaged, or not a PDF", "too much time or memory needed"
+_DAMAGED, _TOO_LARGE = "the file is damaged or not a PDF", "parsing takes too much time or memory"
 _HINTS: Final = {
-    "encrypted": "Save it without its password and index that.",
-    "no text": "It may be scanned: run text recognition first.",
+    "the file is encrypted": "Save it without a password, then index the new file.",
+    "the file contains no text": "If the pages are scanned, run text recognition first.",
 }
 
 

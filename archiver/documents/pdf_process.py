@@ -19,7 +19,7 @@ _MEMORY: Final = 1 << 30
 _SECONDS: Final = 20
 _PAGES: Final = 2_000
 _CHARACTERS: Final = 5_000_000
-_DAMAGED, _TOO_LARGE = "damaged, or not a PDF", "too much time or memory needed"
+_DAMAGED, _TOO_LARGE = "the file is damaged or not a PDF", "parsing takes too much time or memory"
 
 
 def texts(data: bytes) -> list[str] | str:
@@ -29,7 +29,7 @@ def texts(data: bytes) -> list[str] | str:
     try:
         reader = PdfReader(BytesIO(data))
         if reader.is_encrypted and not reader.decrypt(""):
-            return "encrypted"
+            return "the file is encrypted"
         count = min(len(reader.pages), _PAGES)
     except MemoryError:
         return _TOO_LARGE
@@ -55,7 +55,7 @@ def _pages(reader: "PdfReader", count: int) -> list[str] | str:
             break
     if any(page.strip() for page in found):
         return found
-    return _DAMAGED if failed else "no text"
+    return _DAMAGED if failed else "the file contains no text"
 
 
 def _set_limits() -> None:

@@ -22,7 +22,7 @@ Rows: TypeAlias = "list[tuple[Value, ...]]"
 _ATTEMPTS = 20
 _PAUSE = 0.05
 _BUSY_MS = 2_000
-_HINT = "If its program is not running, start and quit it once; then run `palaver archive` again."
+_HINT = "If its program is not running, start and quit it once. Then run `palaver archive` again."
 
 
 class ForeignDatabase:
@@ -51,7 +51,7 @@ class ForeignDatabase:
                     found = cast("Rows", connection.execute(sql, values).fetchall())
                 if before is None or before == self._state_without_log():
                     return found
-                problem = "it changes too often"
+                problem = "it is changed too often"
             except (apsw.NotADBError, apsw.SQLError) as error:
                 problem = str(error)
                 break

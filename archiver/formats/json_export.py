@@ -59,7 +59,7 @@ def conversations(path: Path) -> Iterator[dict[str, object]]:
     except OSError as error:
         raise SourceUnreadable(path, error.strerror or str(error)) from None
     except RecursionError:
-        raise SourceUnreadable(path, "nested too deeply to be an export") from None
+        raise SourceUnreadable(path, "the JSON is nested too deeply for an export") from None
     except _ZIP_FAULTS as fault:
         raise SourceUnreadable(path, f"damaged: {fault}", hint="Request a new export from the service.") from None
 
@@ -119,7 +119,7 @@ class _JsonStream:
         rest = self._text[self._at :]
         for size, limit in ((len(rest), CONVERSATION_LIMIT), (self._read, EXPORT_LIMIT)):
             if size > limit:
-                raise SourceUnreadable(self._path, f"larger than the limit of {limit >> 20} MB")
+                raise SourceUnreadable(self._path, f"it is larger than {limit >> 20} MB")
         piece = self._file.read(max(_PIECE, len(rest)))
         self._read += len(piece)
         self._text, self._at = rest + piece, 0

@@ -59,8 +59,10 @@ class Recovery:
         try:
             return by_agent(agent)
         except ValueError:
-            hint = "It was left alone. Move it elsewhere if it is yours."
-            raise SourceUnreadable(self._raw.root / archived, "not from a known agent", hint=hint) from None
+            hint = "It was not changed. If it is your file, move it to another folder."
+            raise SourceUnreadable(
+                self._raw.root / archived, "its folder is not named after a known agent", hint=hint
+            ) from None
 
     def _session(self, source: Source, known: TranscriptFormat, head: bytes) -> Session:
         session = TranscriptRedactor(self._filters.redactor).session(known.identify(source.path, head))

@@ -114,7 +114,7 @@ def in_paths(paths: Sequence[Path], skipped: Unsearched | None = None) -> list[T
             raise SourceUnreadable(path, f"it belongs to the Palaver home {home}", hint=hint)
         inside = list(_in_folder(path, skipped)) if path.is_dir() else [_file(path)]
         if not inside:
-            raise SourceUnreadable(path, "no transcripts here", hint=f"Known agents: {_agents()}.")
+            raise SourceUnreadable(path, "the folder contains no transcripts", hint=f"Known agents: {_agents()}.")
         found += inside
     return found
 
@@ -151,10 +151,12 @@ def _file(path: Path) -> Transcript:
         known = _recognised(path)
     except OSError as error:
         raise SourceUnreadable(
-            path, error.strerror or str(error), hint="Name a transcript, or a folder of them."
+            path, error.strerror or str(error), hint="Name a transcript or a folder of transcripts."
         ) from None
     if known is None:
-        raise SourceUnreadable(path, "not a transcript of a known agent", hint=f"Known agents: {_agents()}.")
+        raise SourceUnreadable(
+            path, "the file is not a transcript of a known agent", hint=f"Known agents: {_agents()}."
+        )
     return Transcript(_real(path), path, path.parent, known)
 
 

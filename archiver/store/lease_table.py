@@ -81,7 +81,9 @@ class LeaseTable:
         A second holder is possible where file locks do not work.
         """
         if self._db.number("SELECT epoch FROM lease WHERE name = ?", (lease.name,)) != lease.epoch:
-            raise LeaseHeld(f"another Palaver took the {lease.name} lease", hint="Wait until it is done.")
+            raise LeaseHeld(
+                f"another Palaver process acquired the {lease.name} lease", hint="Wait until it has finished."
+            )
 
     def _open(self, name: str) -> int:
         try:
@@ -101,7 +103,7 @@ class LeaseTable:
     def _held(self, name: str) -> LeaseHeld:
         holder = self._last(name)
         since = show_minute(holder.since)
-        return LeaseHeld(f"{holder.who} holds the {name} lease since {since} UTC", hint="Wait until it is done.")
+        return LeaseHeld(f"{holder.who} holds the {name} lease since {since} UTC", hint="Wait until it has finished.")
 
     def _begin(self, name: str) -> Lease:
         with self._db.transaction():

@@ -35,7 +35,7 @@ from .sqlite import CHECKSUM_BYTES, PAGE_BYTES, connect
 _BEYOND: Final = 1 << 40
 """Row ID above all row IDs in use."""
 _START_OVER: Final = (
-    "Move palaver.db, palaver.db-wal and palaver.db-shm out of the way (keep them), then run "
+    "Move palaver.db, palaver.db-wal and palaver.db-shm to another folder, then run "
     "`palaver rebuild --from-archive`: this restores conversations, but not memories."
 )
 _LEFT_OUT: Final = {"lease", "publication", "sqlite_sequence"}

@@ -75,7 +75,7 @@ def translated_errors(path: Path) -> Generator[None]:
         yield
     except apsw.BusyError as error:
         raise StoreBusy(
-            f"{path} stayed locked for {BUSY_MS // 1000} s", hint="Another Palaver is writing; try again."
+            f"{path} stayed locked for {BUSY_MS // 1000} s", hint="Another Palaver process is writing. Try again later."
         ) from error
     except (apsw.ReadOnlyError, apsw.CantOpenError) as error:
         Home(path.parent).check_writable()

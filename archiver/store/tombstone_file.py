@@ -73,7 +73,7 @@ class KeyChanged(KeyLost):
         StoreError.__init__(
             self,
             f"{key} was changed or damaged: placeholders of secrets would no longer match those in the archive",
-            hint=f"Restore {key} from a backup. Without one, run `palaver fsck --repair`: it accepts the present key, "
+            hint=f"Restore {key} from a backup. Without one, run `palaver fsck --repair`: it accepts the current key, "
             "and the next `palaver archive` redacts all copies again.",
         )
 

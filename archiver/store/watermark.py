@@ -21,7 +21,7 @@ from .sqlite import has_log
 LOSS_HINT: Final = (
     "The last stored memories or observations may be lost, for example because palaver.db-wal was deleted or damaged. "
     "Compare with a file in backups/, run `palaver archive`, then `palaver fsck --repair`: it restores memories from a "
-    "damaged palaver.db-wal, and accepts the database as it is."
+    "damaged palaver.db-wal, and stops reporting the loss."
 )
 
 

@@ -64,9 +64,13 @@ def read_reply(text: str) -> Reply:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(map(str, first["loc"]))
-        raise ReplyInvalid(f"the reply has another shape: {place or 'JSON'}: {first['msg']}", text) from None
+        raise ReplyInvalid(
+            f"the reply does not have the expected structure: {place or 'JSON'}: {first['msg']}", text
+        ) from None
     if (reply.verdict == "nothing") != (not reply.observations):
-        raise ReplyInvalid(f"the reply says {reply.verdict} and has {len(reply.observations)} observations", text)
+        raise ReplyInvalid(
+            f"the verdict is `{reply.verdict}`, but the reply has {len(reply.observations)} observations", text
+        )
     return reply
 
 
@@ -88,7 +92,7 @@ def verify_reply(
         if proven and learned.title.strip():
             kept.append(_observation(learned, proven, stored, origin, extractor))
     if reply.observations and not kept:
-        raise ReplyInvalid(f"none of its {rejected} facts occurs in the conversation", raw)
+        raise ReplyInvalid(f"the conversation contains none of the {rejected} quotes in the reply", raw)
     return VerifiedObservations(tuple(dict.fromkeys(kept)), rejected)
 
 

@@ -41,7 +41,7 @@ class JobQueue:
             claimed = self._store.jobs.claim(at, at + LEASE_MS, limit, sessions)
             for job in claimed:
                 if job.attempts > ATTEMPTS_MAX:
-                    self._store.jobs.fail(job, "each attempt ended without a reply", "")
+                    self._store.jobs.fail(job, "no attempt returned a reply", "")
         return [job for job in claimed if job.attempts <= ATTEMPTS_MAX]
 
     def unclaim(self, jobs: Sequence[Job]) -> None:

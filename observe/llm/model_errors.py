@@ -43,7 +43,7 @@ class ModelBusy(ExtractionError):
 
     def __init__(self, message: str, *, after: float | None = None, maybe_charged: bool = False) -> None:
         self.after, self.maybe_charged = after, maybe_charged
-        super().__init__(message, hint="Nothing is lost; run `palaver observe` again later.")
+        super().__init__(message, hint="Nothing is lost. Run `palaver observe` again later.")
 
 
 class RequestRefused(ExtractionError):
@@ -51,7 +51,7 @@ class RequestRefused(ExtractionError):
 
     def __init__(self, message: str, status: int = 0) -> None:
         self.status = status
-        super().__init__(message, hint="Run `palaver observe --dead-letters` to see it.")
+        super().__init__(message, hint="Run `palaver observe --dead-letters` to see the request.")
 
 
 class ReplyInvalid(ExtractionError):
@@ -59,4 +59,4 @@ class ReplyInvalid(ExtractionError):
 
     def __init__(self, message: str, reply: str) -> None:
         self.reply = reply
-        super().__init__(message, hint="Run `palaver observe --dead-letters` to see it.")
+        super().__init__(message, hint="Run `palaver observe --dead-letters` to see the request.")

@@ -160,7 +160,7 @@ def _read(answer: Answer) -> _Judgements:
     try:
         return parse_reply(answer.text, _Judgements)
     except ValidationError:
-        raise ReplyInvalid("the judgement has another shape", answer.raw) from None
+        raise ReplyInvalid("the judgement does not have the expected structure", answer.raw) from None
 
 
 def _key(pair: MemoryPair) -> str:

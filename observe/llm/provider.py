@@ -201,7 +201,7 @@ def _parse_result(record: object) -> BatchResult | None:
             return BatchResult(line.custom_id, None, error)
     if result.type != "errored":
         return BatchResult(
-            line.custom_id, None, ModelBusy(f"the batch {result.type} before this request was processed")
+            line.custom_id, None, ModelBusy(f"this request was not processed (batch result: {result.type})")
         )
     inner = result.error.error
     message = f"{inner.type}: {inner.message}"
@@ -239,7 +239,7 @@ def _translate_errors() -> Generator[None]:
 def _by_status(error: "anthropic.APIStatusError") -> ExtractionError:
     status, message = error.status_code, error.api_message or error.message
     if status in _STOPS_ALL or error.type == "billing_error":
-        hint = _HINTS.get(status, "Check the account of your key, then run `palaver observe` again.")
+        hint = _HINTS.get(status, "Check the account that your API key belongs to, then run `palaver observe` again.")
         return ModelRefused(f"the provider refused the call with status {status}: {message}", status, hint=hint)
     if status in _NOT_A_REQUEST or (status >= 500 and status != _NOT_IMPLEMENTED):
         return ModelBusy(f"the provider is busy ({status}): {message}", after=_retry_after(error.response.headers))

@@ -152,7 +152,7 @@ class Feedback:
     def _find_proven(self, memory_id: str) -> StoredMemory:
         stored = find_memory(self._store, memory_id)
         if not is_proven(stored):
-            raise InvalidInput(f"{memory_id} is not waiting for a review", hint="Run `palaver memories review`.")
+            raise InvalidInput(f"{memory_id} is not a proposal to review", hint="Run `palaver memories review`.")
         return stored
 
     def _write(self, before: StoredMemory, after: StoredMemory, at: Milliseconds, context: str = "") -> None:

@@ -113,7 +113,7 @@ class RuleJudge:
     def judge(self, older: str, newer: str) -> Judgement:
         """Return the relation of a newer text to an older text."""
         if (replaced := _replaced_value(older, newer)) is not None and not differ_in_subject(older, newer, 1):
-            reason = f"The newer one says that {replaced!r} was replaced"
+            reason = f"The newer memory says that {replaced!r} was replaced"
             return self._supersedes(reason, certain=_is_certain(older, newer, named=True))
         changed = _announces_change(newer) and not _announces_change(older)
         disagreement = next(filter(None, (_disagreement(old, new) for old, new in _pairs(older, newer))), None)
@@ -125,7 +125,7 @@ class RuleJudge:
         if older == newer or (_claims(older) == _claims(newer) != set()):
             return Judgement(Verdict.SAME, "Both say the same", self.name, certain=False)
         if changed and whole(older).stems == whole(newer).stems:
-            return self._supersedes("The newer one says the same words in another order", certain=False)
+            return self._supersedes("The newer memory has the same words in another order", certain=False)
         return Judgement(Verdict.COMPATIBLE, "Both can be true", self.name, _share_words(older, newer), certain=False)
 
     def _supersedes(self, reason: str, *, certain: bool) -> Judgement:
@@ -176,7 +176,7 @@ def _disagreement(old: ParsedStatement, new: ParsedStatement) -> str | None:
     if (reason := _conflicting_words(old, new, only_old, only_new)) is not None:
         return reason
     if old.negated != new.negated and _is_one_subject(only_old, only_new):
-        return "One denies what the other says"
+        return "One memory negates the other"
     return None
 
 

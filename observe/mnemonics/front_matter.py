@@ -52,7 +52,7 @@ class MemoryFile(Struct, frozen=True):
         fenced = _FENCED.match(text)
         if fenced is None:
             if _OPENED.match(text):
-                raise YamlInvalid("the front matter is not closed by a line of ---")
+                raise YamlInvalid("the front matter does not end with a line `---`")
             return cls("", text.lstrip("\ufeff").strip())
         values = _values(fenced["front"])
         body = text[fenced.end() :].strip()
@@ -77,16 +77,16 @@ class MemoryFile(Struct, frozen=True):
             front = _with_value(front, "memory_type", declared)
         edited = MemoryFile.parse(replace(self, front=front, body=body.strip()).text)
         if (edited.declared, edited.tags) != (declared or self.declared, self.tags):
-            raise YamlInvalid("the front matter is written in a way that cannot be changed")
+            raise YamlInvalid("the front matter uses YAML that cannot be edited automatically")
         return edited
 
 
 def _values(front: str) -> dict[str, yaml.Node]:
     """Return the nodes of the values by key."""
     if len(front) > _FRONT_MAX:
-        raise YamlInvalid(f"the front matter has over {_FRONT_MAX:,} characters")
+        raise YamlInvalid(f"the front matter has more than {_FRONT_MAX:,} characters")
     if front.count("[") + front.count("{") > _BRACKETS_MAX:
-        raise YamlInvalid(f"the front matter has over {_BRACKETS_MAX} brackets")
+        raise YamlInvalid(f"the front matter has more than {_BRACKETS_MAX} brackets")
     try:
         root = yaml.compose(front, Loader=yaml.SafeLoader)
     except yaml.MarkedYAMLError as error:

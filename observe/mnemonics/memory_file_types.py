@@ -71,7 +71,7 @@ def parse_types(text: str) -> dict[str, str]:
         raise YamlInvalid("write one `name: description` on each line")
     pairs = cast("dict[object, object]", parsed)
     if not all(isinstance(name, str) and _is_valid(kebab(name)) for name in pairs):
-        raise YamlInvalid("the name of a type has only letters, digits and dashes")
+        raise YamlInvalid("a type name may contain only letters, digits and dashes")
     return {str(name): str(description or "") for name, description in pairs.items()}
 
 

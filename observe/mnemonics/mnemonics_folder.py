@@ -111,7 +111,9 @@ class MnemonicsFolder:
 
     def _check_unedited(self, path: str, digest: str) -> None:
         if digest_of(self.read(path)) != digest:
-            raise MnemonicsUnusable(self.absolute(path), "somebody is editing it", hint="Look at it, then call again.")
+            raise MnemonicsUnusable(
+                self.absolute(path), "the file was edited in the meantime", hint="Read the file, then call again."
+            )
 
     def _file(self, path: str, *, make: bool = False) -> Path:
         *parents, name = PurePosixPath(path).parts

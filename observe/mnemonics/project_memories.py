@@ -98,7 +98,7 @@ class ProjectMemories(Closing):
         self._sync.sync()
         declared = self._sync.types.find(declared)
         if not title.strip():
-            raise InvalidInput("Title cannot be empty", hint="Say in a few words what it is about.")
+            raise InvalidInput("Title cannot be empty", hint="Give a short title.")
         title = self._sync.redacted(" ".join(readable(title).split()))
         return self._write(title, self._clean(content), declared, tuple(map(self._sync.redacted, _plain(tags))))
 
@@ -137,7 +137,7 @@ class ProjectMemories(Closing):
         self._sync.sync()
         near = near_the_best(self._matches(query, declared, FORGETTABLE_MAX, (self._sync.namespace,)))
         if not near:
-            raise InvalidInput(f"No memories found: {query}", hint="Look for them with memory_recall.")
+            raise InvalidInput(f"No memories found: {query}", hint="Search with memory_recall.")
         matches = tuple(match for match in near if not match.stored.protected)
         protected = tuple(match for match in near if match.stored.protected)
         return ForgetPreview(matches, tuple(self._digest(match.stored) for match in matches), protected)
@@ -225,7 +225,9 @@ class ProjectMemories(Closing):
         try:
             file = parsed.memory.edited(content, at, declared)
         except YamlInvalid as error:
-            raise MnemonicsUnusable(parsed.path, str(error), hint="Repair it by hand, then call again.") from None
+            raise MnemonicsUnusable(
+                parsed.path, str(error), hint="Correct the front matter in an editor, then call again."
+            ) from None
         if declared in {None, parsed.folder}:
             self._folder.replace(parsed.place, file.text.encode(), parsed.digest)
             return parsed.place
@@ -245,7 +247,7 @@ class ProjectMemories(Closing):
             raise MemoryProtected(stored.id)
         moved = stored.memory.path != shown.memory.path
         if stored.state is MemoryState.ARCHIVED or moved or self._digest(stored) != digest:
-            raise InvalidInput("It changed since it was shown", hint="Call again to see what it is now.")
+            raise InvalidInput("The memory changed since it was shown", hint="Call again to see the current content.")
         if stored.memory.path:
             self._folder.remove(stored.memory.path.removeprefix(f"{self._folder.path}/"), digest)
         self._core.forget([stored.id], reason="memory_forget")

@@ -140,12 +140,12 @@ def agents(context: HealthContext) -> Answer:
     yield "agents", ", ".join(counts) or "no files found"
     if skipped.homes or skipped.links:
         links = many(len(skipped.links), "directory link")
-        yield "skipped", f"{many(len(skipped.homes), 'Palaver home')}, {links} out of the searched folders"
+        yield "skipped", f"{many(len(skipped.homes), 'Palaver home')}, {links} to other folders"
     for agent, count in behind.items():
         be = "is" if count == 1 else "are"
-        state_of_files = "not archived yet" if new[agent] == count else "new or longer than their copies"
+        state_of_files = "not archived yet" if new[agent] == count else "not completely archived"
         problem = f"{count:,} of {many(found[agent], f'{agent} file')} {be} {state_of_files}"
-        yield HealthProblem("agents", problem, f"{ARCHIVE} `palaver setup service` archives automatically.")
+        yield HealthProblem("agents", problem, f"{ARCHIVE} To archive automatically, run `palaver setup service`.")
 
 
 def _is_erased(context: HealthContext, store: Store, path: Path, state: Stat) -> bool:

@@ -123,14 +123,16 @@ def _salvaged(home: Home, damage: str) -> Iterator[HealthProblem]:
             "database", f"rows on damaged pages were restored from a backup: {counts}", "", repaired=True
         )
     if done.unverified:
-        problem = f"{_named(done.unverified)} were on a damaged page; their content is intact, other fields may not be"
+        problem = (
+            f"{_named(done.unverified)} were on a damaged page: their content is intact, other fields may be wrong"
+        )
         yield HealthProblem("memories", problem, "Check them with `palaver show`.", repaired=True)
     if done.unknown_losses:
         problem = "memories stored after the newest backup may be lost: neither their table nor its index can be read"
         yield HealthProblem("memories", problem, f"Look for them in {done.kept}.")
     if done.lost:
         problem = f"{_named(done.lost)} could not be read, and no backup has them"
-        yield HealthProblem("memories", problem, "Restore them from your own backup, if there is one.")
+        yield HealthProblem("memories", problem, "Restore them from a backup of your own, if you have one.")
 
 
 def _named(memories: Sequence[int]) -> str:
@@ -185,7 +187,7 @@ class _ConsistencyCheck:
         if tombstones.damage:
             yield self._repaired("deletions", tombstones.damage, tombstones.acknowledge_damage)
         if tombstones.differs_from_file():
-            problem = "the file of deletions in the archive is damaged"
+            problem = "the file archive/.forgotten, which records deletions, is damaged"
             yield self._repaired("deletions", problem, tombstones.rewrite_file)
 
     def _accepted_key(self, changed: KeyChanged) -> HealthProblem:
@@ -233,7 +235,7 @@ class _ConsistencyCheck:
         self._result.checked["sources"] = len(self._store.sources.all()) if not wrong else 0
         if not wrong:
             return
-        problem = f"{many(len(wrong), 'copy', 'copies')} do not match what was parsed from them"
+        problem = f"{many(len(wrong), 'copy does', 'copies do')} not match the lines parsed from them"
         if not self._repair:
             self._rows_usable = False
             yield HealthProblem("database", problem, REPAIR)
@@ -252,15 +254,15 @@ class _ConsistencyCheck:
         if unproven:
             self._rows_usable &= self._repair
             have = many(len(unproven), "observation has", "observations have")
-            problem = f"{have} evidence that is not in the copies"
+            problem = f"{have} evidence that does not occur in the copies"
             yield self._repaired("observations", problem, lambda: integrity.delete_observations(unproven), _NEXT_RUN)
         if damaged:
             have = many(len(damaged), "vector has", "vectors have")
-            yield self._repaired("vectors", f"{have} a wrong size", lambda: integrity.reembed(damaged), _NEXT_RUN)
+            yield self._repaired("vectors", f"{have} the wrong size", lambda: integrity.reembed(damaged), _NEXT_RUN)
 
     def _memories(self) -> Iterator[HealthProblem]:
         if wrong := self._store.integrity.count_wrong_tags():
-            problem = f"{many(wrong, 'tag does', 'tags do')} not match their memories"
+            problem = f"{many(wrong, 'tag differs', 'tags differ')} between the memories and the table of tags"
             yield self._repaired("memories", problem, self._store.integrity.rebuild_tags)
 
     def _copies(self) -> Iterator[HealthProblem]:
@@ -283,7 +285,7 @@ class _ConsistencyCheck:
                 return HealthProblem("copies", problem, remedy, repaired=True)
         except (SourceUnreadable, OSError):
             pass
-        remedy = f"Restore {path} from a backup, if there is one. `palaver read` shows what is left of it."
+        remedy = f"Restore {path} from a backup, if there is one. `palaver read` shows the readable lines."
         return HealthProblem("copies", problem, remedy)
 
     def _index(self) -> Iterator[HealthProblem]:
@@ -312,7 +314,7 @@ class _ConsistencyCheck:
 
     def _wrong_vectors(self, found: IndexDifferences) -> Iterator[HealthProblem]:
         if wrong := found.ill_embedded:
-            problem = f"{many(len(wrong), 'entry has', 'entries have')} vectors of another text"
+            problem = f"{many(len(wrong), 'entry has', 'entries have')} vectors of a different text"
             yield self._repaired("vectors", problem, lambda: self._store.integrity.reembed(wrong), _NEXT_RUN)
 
     def _repaired(self, part: str, problem: str, repair: Callable[[], None], remedy: str = "") -> HealthProblem:

@@ -170,7 +170,7 @@ class Generations:
         """Verify the checksums of all files against the manifest; raises `IndexDamaged`."""
         for file, (_, digest) in generation.manifest.files.items():
             if _digest(generation.folder / file) != digest:
-                raise IndexDamaged(generation.folder / file, "differs from the manifest")
+                raise IndexDamaged(generation.folder / file, "the file differs from the manifest")
 
     def name(self) -> str | None:
         """Return the content of `CURRENT`, which differs for each generation; None before the first publication."""
@@ -184,11 +184,11 @@ class Generations:
     def _open(self, name: str) -> Generation:
         known = _NAME.fullmatch(name)
         if known is None:
-            raise IndexDamaged(self.root / _CURRENT, "does not contain the name of a generation")
+            raise IndexDamaged(self.root / _CURRENT, "the file does not contain the name of a generation")
         folder = self.root / known[1]
         manifest = _read_manifest(folder / _MANIFEST, known[2])
         if unknown := set(_data_files(folder)) - manifest.files.keys():
-            raise IndexDamaged(folder / min(unknown), "not in the manifest")
+            raise IndexDamaged(folder / min(unknown), "the file is not listed in the manifest")
         for file, (_, digest) in manifest.files.items():
             self._verify_once(folder / file, digest)
         return Generation(folder, manifest)
@@ -198,7 +198,7 @@ class Generations:
         identity = stat.st_ino, stat.st_mtime_ns, digest
         if identity not in self._verified:
             if _digest(path) != digest:
-                raise IndexDamaged(path, "differs from the manifest")
+                raise IndexDamaged(path, "the file differs from the manifest")
             self._verified.add(identity)
 
     def _sweep(self, before: int) -> None:
@@ -279,10 +279,10 @@ def _read_manifest(path: Path, digest: str) -> Manifest:
     except OSError as error:
         raise IndexDamaged(path, error.strerror or str(error)) from None
     if hashlib.sha256(text).hexdigest() != digest:
-        raise IndexDamaged(path, "differs from the published manifest")
+        raise IndexDamaged(path, "the manifest differs from the published manifest")
     values: dict[str, Any] = json.loads(text)
     if (values.get("format"), values.get("analysis")) != (FORMAT, tokenizer.VERSION):
-        raise IndexOutdated(path, "built by another version of Palaver")
+        raise IndexOutdated(path, "the index was built by another version of Palaver")
     values["files"] = {name: tuple(pair) for name, pair in values["files"].items()}
     return Manifest(**values)
 

@@ -74,7 +74,10 @@ class IndexCheck:
         except IndexDamaged as damage:
             return None, str(damage)
         if not generation.manifest.is_of(self._store):
-            return None, "the index was built from another state of the archive, such as before a restored backup"
+            return (
+                None,
+                "the index does not belong to this state of the archive, for example after restoring a backup",
+            )
         return generation, ""
 
     def _expected(self, keys: list[int], model: str, progress: Progress) -> tuple[Counter[tuple[int, int]], list[int]]:

@@ -82,7 +82,9 @@ def main(folder: Path = FOLDER) -> None:
     agreement = compare(PackagedEmbedder(folder), SentenceTransformerEmbedder(str(source)), docstrings())
     write(describe(folder) | {"agreement": agreement}, folder)
     if agreement["mean"] < AGREEMENT:
-        raise ValueError(f"The mean cosine to float32 is {agreement['mean']}, below {AGREEMENT}")
+        raise ValueError(
+            f"The mean cosine similarity to the float32 model is {agreement['mean']}, below the minimum of {AGREEMENT}"
+        )
 
 
 def export(source: Path, target: Path) -> None:
@@ -173,7 +175,7 @@ def join_attention(onnx: Any, model: Any) -> None:
         mixed = used[used[scores.output[0]].output[0]]  # product of softmax and values
         heads = [made[made[made[name].input[0]].input[0]] for name in (*scores.input, mixed.input[1])]
         if any(head.op_type != "MatMulIntegerToFloat" or weights[head.input[5]].any() for head in heads):
-            raise ValueError(f"{scores.name} is not the expected attention")
+            raise ValueError(f"{scores.name} is not the expected attention node")
         text, _, scale, _, zero, *_ = heads[0].input
         together = {
             f"{scores.output[0]}/{part}": np.concatenate([weights[head.input[place]] for head in heads], axis=-1)

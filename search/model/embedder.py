@@ -160,7 +160,9 @@ class SentenceTransformerEmbedder:
         path = Path(self._model)
         if path.exists() and not path.is_absolute():
             # The library prefers a local path, so the owner of the current folder would determine the loaded model.
-            raise ModelUnavailable(f"{self._model} is also a file or folder here", hint="Give the absolute path.")
+            raise ModelUnavailable(
+                f"{self._model} is also a file or folder in the current folder", hint="Give the absolute path."
+            )
         try:
             library = import_module("sentence_transformers")
         except ImportError as error:

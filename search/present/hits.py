@@ -104,7 +104,7 @@ class Hits:
         keys = self._store.exchanges.around(item.exchange, count)
         if not keys:
             raise InvalidInput(
-                f"{public} is not part of a conversation", hint="Give the id of an observation or an exchange."
+                f"{public} is not part of a conversation", hint="Give the ID of an observation or an exchange."
             )
         events = [Event.unranked(near) for near in keys]
         representatives = list(self._representatives.of(events, Filters(), len(events)))

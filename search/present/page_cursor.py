@@ -21,7 +21,7 @@ def after(key: int, query: Query) -> str:
 
 def invalid(reason: str) -> InvalidInput:
     """Return the error for an invalid cursor."""
-    return InvalidInput(f"Invalid cursor: {reason}", hint="Search again without it.")
+    return InvalidInput(f"Invalid cursor: {reason}", hint="Search again without a cursor.")
 
 
 def event_of(query: Query) -> int:
@@ -30,11 +30,11 @@ def event_of(query: Query) -> int:
         padded = query.cursor + "=" * (-len(query.cursor) % 4)
         packed = base64.b64decode(padded.encode("ascii"), altchars=b"-_", validate=True)
     except (binascii.Error, ValueError):
-        raise invalid("not from this search") from None
+        raise invalid("it is not from this search") from None
     if not _DIGEST < len(packed) <= _DIGEST + _LONGEST:
-        raise invalid("not from this search")
+        raise invalid("it is not from this search")
     if packed[:_DIGEST] != _digest(query):
-        raise invalid("not from this search")
+        raise invalid("it is not from this search")
     return int.from_bytes(packed[_DIGEST:])
 
 

@@ -156,7 +156,7 @@ class TranscriptReader:
         except PathOutsideArchive:
             raise CopyGone(self._raw.root / source.archived) from None
         if start > max(1, source.lines):
-            raise InvalidLineRange(f"startLine {start} is past the last line, {source.lines}")
+            raise InvalidLineRange(f"line {start} is past the last line, {source.lines}")
         return source, min(end or source.lines, source.lines)
 
     def _exchanges(self, stretch: _Stretch, session: Session, *, shorten: bool) -> Iterator[Exchange]:
@@ -287,5 +287,5 @@ class TranscriptPaths:
         """Return the session ID with this prefix, or an empty string; raises `InvalidInput` if several IDs match."""
         begun = self._store.sessions.native_ids(encodable(start)) if len(start) >= _SHORTEST else []
         if len(begun) > 1:
-            raise InvalidInput(f"{len(begun):,} sessions begin with {start}", hint="Give more characters of the id.")
+            raise InvalidInput(f"{len(begun):,} session IDs begin with {start}", hint="Give more characters of the ID.")
         return begun[0] if begun else ""

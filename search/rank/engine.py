@@ -329,7 +329,9 @@ class Engine:
         if self._embedder.name != wanted:
             self._embedder = load(model_of(wanted))
         if self._embedder.name != wanted:
-            raise ModelUnavailable(f"this version does not include {wanted}, the model of the index", hint=_RE_EMBED)
+            raise ModelUnavailable(
+                f"this version of Palaver does not include {wanted}, the model of the index", hint=_RE_EMBED
+            )
         return self._embedder
 
 

@@ -187,7 +187,7 @@ def test_no_path_selects_anything_to_delete(history: History, erase: bool) -> No
         selector = Selector(
             history.store, history.raw, DeletionRequest((path if number % 3 else f"{path}:1-2",), erase=erase)
         )
-        with pytest.raises(InvalidInput, match="Nothing in the archive is called"):
+        with pytest.raises(InvalidInput, match="No match in the archive for"):
             selector.select()
 
 

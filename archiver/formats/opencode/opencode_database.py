@@ -34,7 +34,7 @@ def sessions(path: Path) -> Iterator[ContainedSession]:
     columns = {table: database.columns(table) for table in _TABLES}
     lacking = [table for table, needed in _TABLES.items() if not columns[table] >= needed]
     if lacking:
-        hint = "It may be of a version that Palaver does not know yet; please report it."
+        hint = "A newer version of OpenCode may have written it. Please report this."
         raise SourceUnreadable(path, f"unexpected columns in table {lacking[0]}", hint=hint)
     states = [_states(database, table, columns[table]) for table in ("message", "part")]
     for session_id, at, header in _headers(database, columns["session"]):

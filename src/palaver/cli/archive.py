@@ -98,7 +98,9 @@ def archive(paths: Sequence[str], *, as_json: bool) -> None:
 
         for path in paths:
             if not Path(path).exists():
-                raise InvalidInput(f"{path}: No such file or directory", hint="Name a transcript or a folder.")
+                raise InvalidInput(
+                    f"{path}: No such file or directory", hint="Name a transcript or a folder of transcripts."
+                )
         skipped = Unsearched()
         found = in_paths([Path(path) for path in paths], skipped) if paths else of_this_user(skipped)
         if found and not paths:

@@ -123,7 +123,7 @@ def _decide(waiting: dict[str, ReviewItem], approve: Sequence[str], decline: Seq
     for name in (*approve, *decline):
         if name not in waiting:
             raise InvalidInput(
-                f"{name} is not waiting for a review", hint="Run `palaver memories review` to list proposals."
+                f"{name} is not a proposal to review", hint="Run `palaver memories review` to list proposals."
             )
     approved = {name: waiting[name].approve() for name in approve}
     for name in decline:

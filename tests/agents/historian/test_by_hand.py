@@ -147,7 +147,7 @@ def test_broken_files_are_reported_and_not_changed(historian: Talk) -> None:
     }
     assert problems["staging-port.md"].startswith("invalid YAML in line 4: ")
     assert problems["twice.md"] == "the front matter has a duplicate key"
-    assert problems["open.md"] == "the front matter is not closed by a line of ---"
+    assert problems["open.md"] == "the front matter does not end with a line `---`"
     assert problems["empty.md"] == "Content cannot be empty"
     assert problems["bytes.md"] == "it is not UTF-8"
     assert problems["long.md"] == "it is larger than 131,072 bytes"
@@ -299,7 +299,7 @@ def test_many_files_are_read_over_several_calls(historian: Talk, monkeypatch: py
     for number in range(4):
         historian.write(f"learning/{number}.md", f"Note number {number}")
     monkeypatch.setattr("palaver.observe.mnemonics.file_sync._TIME_MAX", -1.0)
-    assert historian.problems() == {".mnemonics": "4 files are not read yet; call again"}
+    assert historian.problems() == {".mnemonics": "4 files are not read yet; call again to continue"}
     monkeypatch.undo()
 
     assert historian.problems() == {}

@@ -23,7 +23,7 @@ NEW = {"title": "x", "content": "y", "memoryType": "issue"}
         ("memory_remember", NEW | {"memoryType": "golden_rule"}, "Invalid memory type: golden_rule"),
         ("memory_remember", NEW | {"title": " "}, "Title cannot be empty"),
         ("memory_remember", NEW | {"content": " \n"}, "Content cannot be empty"),
-        ("memory_remember", NEW | {"content": "y" * 51_201}, "Content is over 51,200 bytes"),
+        ("memory_remember", NEW | {"content": "y" * 51_201}, "Content is longer than 51,200 bytes"),
         ("memory_remember", {"title": "x", "content": "y"}, "Invalid parameter: memoryType is required"),
         ("memory_remember", NEW | {"tags": "z"}, "Invalid parameter: tags must be an array of strings"),
         ("memory_recall", {"query": "x", "limit": 51}, "Invalid limit: 51"),
@@ -74,7 +74,7 @@ def test_only_listed_memories_are_deleted(historian: Talk) -> None:
 
     assert (reply["success"], reply["files"]) == (False, [str(kept)])
     [left] = reply["kept"]
-    assert (left["path"], left["reason"]) == (str(edited), "It changed since it was shown")
+    assert (left["path"], left["reason"]) == (str(edited), "The memory changed since it was shown")
     assert [edited.exists(), joined.exists(), kept.exists()] == [True, True, False]
     again = historian("memory_forget", query="cache", confirm=True)
     assert again["confirmRequired"] is True

@@ -114,7 +114,7 @@ def test_the_last_damaged_file_is_not_deleted(history: History) -> None:
     CopyCompressor(history.store, history.raw).run()
     copy.compressed_path.rename(f"{copy.compressed_path}.damaged")
 
-    with pytest.raises(CopyDamaged, match="only remaining file"):
+    with pytest.raises(CopyDamaged, match="other files of this copy"):
         remove_leftovers(copy)
     assert len(copy.damaged_files()) == 1
 

@@ -67,7 +67,7 @@ def test_a_second_export_changes_nothing(history: History, exporter: Exporter, t
     again = exporter.export(sources, out)
     assert again.present == 1
     assert [str(problem) for problem in again.problems] == [
-        f"{changed}: another file exists at this path and was not changed"
+        f"{changed}: a different file exists at this path; it was not changed"
     ]
     assert changed.read_bytes() == b"mine"
     assert len(tree(out)) == 2
@@ -111,7 +111,7 @@ def test_an_uncompressed_copy_is_verified(history: History, exporter: Exporter, 
     copy = history.home.archive / history.source().archived
     copy.write_bytes(copy.read_bytes()[:-1] if damage == "cut" else b"?" + copy.read_bytes()[1:])
 
-    with pytest.raises(CopyDamaged, match=r"not what was archived|1 of"):
+    with pytest.raises(CopyDamaged, match=r"differ from the archived content|1 of"):
         exporter.write(history.source(), io.BytesIO())
 
 

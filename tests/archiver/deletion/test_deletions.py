@@ -250,7 +250,7 @@ def test_the_last_form_of_a_copy_is_kept(history: History) -> None:
     history.write(talk("new", session=FORK), FORK, at=5)
 
     told = {problem.path: problem.reason for problem in history.ingest().problems}
-    assert "only remaining file" in told[copy.damaged_files()[0]]
+    assert "other files of this copy" in told[copy.damaged_files()[0]]
     assert len(copy.damaged_files()) == 1
     assert history.store.tombstones.scheduled_erasures() == {copy.archived: False}
 
@@ -298,7 +298,7 @@ def test_deleted_content_can_be_named_only_to_erase_it(history: History) -> None
     history.ingest()
     number = forget(history, exchange(history, "canary?"))
     forget(history, OTHER)
-    with pytest.raises(InvalidInput, match="Nothing in the archive is called"):
+    with pytest.raises(InvalidInput, match="No match in the archive for"):
         plan(history, DeletionRequest((OTHER,)))
     assert plan(history, DeletionRequest(mentions="canary")).sources == []
 
@@ -477,9 +477,9 @@ def test_unknown_and_ambiguous_names_are_refused(history: History) -> None:
     history.ingest()
 
     for target in ("ex-999", "mem_1", "obs-1", "nowhere.jsonl", "1111", "../../etc/passwd", "'; DROP TABLE item"):
-        with pytest.raises(InvalidInput, match="Nothing in the archive is called"):
+        with pytest.raises(InvalidInput, match="No match in the archive for"):
             plan(history, DeletionRequest((target,)))
-    with pytest.raises(InvalidInput, match="No content was named"):
+    with pytest.raises(InvalidInput, match="No content to delete was given"):
         plan(history, DeletionRequest())
 
 

@@ -56,7 +56,9 @@ def test_a_folder_is_indexed(store: Store, ingest: DocumentIngest, folder: Path)
     done = ingest.index_directory(folder, "docs", DocumentRoots([folder]))
 
     assert (done.indexed, done.chunks, done.unchanged, done.queued) == (3, 4, 0, 0)
-    assert [(failed.file, failed.error) for failed in done.failed] == [(folder / "bad.pdf", "damaged, or not a PDF")]
+    assert [(failed.file, failed.error) for failed in done.failed] == [
+        (folder / "bad.pdf", "the file is damaged or not a PDF")
+    ]
     assert said(store) == ["# A\nAlpha.", "# B\nBeta.", "def find():\n    return 1", "Gamma."]
     assert store.documents.count_by("kind") == {"document": 3, "code": 1}
 
@@ -145,7 +147,7 @@ def test_any_process_indexes_queued_files(store: Store, ingest: DocumentIngest, 
 
     done = ingest.index_queued(should_stop=never)
     assert (done.indexed, done.queued, len(done.failed)) == (2, 0, 1)
-    assert [failed.error for failed in store.documents.failed()] == ["damaged, or not a PDF"]
+    assert [failed.error for failed in store.documents.failed()] == ["the file is damaged or not a PDF"]
 
     (folder / "bad.pdf").unlink()
     (folder / "bad.pdf").with_suffix(".txt").write_text("whole")

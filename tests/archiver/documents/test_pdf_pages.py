@@ -50,7 +50,7 @@ def test_each_page_is_a_chunk() -> None:
 @pytest.mark.parametrize("data", [b"", b"%PDF-1.4", b"no pdf at all", saying("x")[:200]], ids=len)
 def test_a_damaged_file_is_an_error(data: bytes) -> None:
     """A damaged file raises an error with a hint."""
-    with pytest.raises(DocumentUnreadable, match="damaged, or not a PDF") as error:
+    with pytest.raises(DocumentUnreadable, match="the file is damaged or not a PDF") as error:
         pdf_pages.texts(data, HERE)
 
     assert error.value.hint

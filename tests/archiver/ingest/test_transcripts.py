@@ -91,7 +91,7 @@ def test_an_unknown_file_is_rejected(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_bytes(b"no transcript\n")
 
-    with pytest.raises(SourceUnreadable, match="not a transcript of a known agent") as caught:
+    with pytest.raises(SourceUnreadable, match="the file is not a transcript of a known agent") as caught:
         in_paths([path])
 
     assert caught.value.hint == f"Known agents: {', '.join(known.agent for known in all_formats())}."

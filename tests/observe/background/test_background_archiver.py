@@ -352,7 +352,7 @@ def test_failures_are_reported_once_with_a_hint(place: Home, monkeypatch: pytest
     A second archiver is the only failure that ends the process.
     """
     heard: list[str] = []
-    busy = LeaseHeld("process 1 holds the index lease", hint="Wait until it is done.")
+    busy = LeaseHeld("process 1 holds the index lease", hint="Wait until it has finished.")
     lost = KeyLost(place.key_file, place.tombstone_file)
     rounds: Iterator[PalaverError | None] = iter([busy, busy, busy, lost, busy, None, None, busy])
 

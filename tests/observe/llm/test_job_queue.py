@@ -69,7 +69,7 @@ def test_exhausted_jobs_become_dead_letters(queue: JobQueue, store: Store, clock
 
     assert queue.claim(3) == []
     assert len(store.jobs.dead()) == 3
-    assert all("without a reply" in dead.reason for dead in store.jobs.dead())
+    assert all("returned a reply" in dead.reason for dead in store.jobs.dead())
 
 
 def test_equal_request_is_not_queued_again(queue: JobQueue, store: Store) -> None:

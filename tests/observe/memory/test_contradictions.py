@@ -42,7 +42,7 @@ def test_a_remaining_contradiction_has_the_current_reason(holding: Holding) -> N
     edit(holding, new, "The staging server never listens on port 8443")
     [said] = contradictions(holding, old)
 
-    assert said == "One denies what the other says (judged by rules)" != reason
+    assert said == "One memory negates the other (judged by rules)" != reason
 
 
 def test_an_edit_that_contradicts_draws_an_edge(holding: Holding) -> None:

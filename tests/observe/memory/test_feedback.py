@@ -47,7 +47,7 @@ def test_a_declined_memory_is_never_proposed_again(holding: Holding) -> None:
 
     assert holding.core.feedback.approvable() == []
     for reviewed in (holding.core.feedback.approve, holding.core.feedback.decline):
-        with pytest.raises(InvalidInput, match="not waiting for a review"):
+        with pytest.raises(InvalidInput, match="not a proposal to review"):
             reviewed(fresh_one.id)
 
 

@@ -68,7 +68,7 @@ def test_pages_follow_each_other(told: History) -> None:
         asked = replace(asked, cursor=page.cursor)
 
     assert seen == whole
-    with pytest.raises(InvalidInput, match="not from this search"):
+    with pytest.raises(InvalidInput, match="it is not from this search"):
         Hits(told.store, told.engine()).search(replace(asked, concepts=("pan",)))
 
 
