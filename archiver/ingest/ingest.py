@@ -33,7 +33,7 @@ from .ingest_jobs import IngestJob, JobPlanner
 from .parallel_parsing import ParallelParser, ParsedFile, ParseTask, batches
 from .parser_pool import ParserPool
 from .rereading import BUDGET, Rereading
-from .storing import StoredRecords, store_reading, stored_session
+from .storing import store_reading, stored_session
 from .transcripts import Transcript
 
 _COPYING_THREADS: Final = 4
@@ -224,7 +224,7 @@ class Ingest:
                 parsed = parse(job.format, session, source.resume, copy, self._filters.redactor)
             if any(not each.reading.records.keys().isdisjoint(parsed.records) for each in self._unstored):
                 self._store_all(report)
-            reading = SourceReader(job.format, session, source, StoredRecords(self._store), self._filters)
+            reading = SourceReader(job.format, session, source, self._store, self._filters)
             reading.run(copy, parsed)
         return _Ingested(job, source, session, reading)
 

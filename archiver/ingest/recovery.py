@@ -16,7 +16,7 @@ from ..formats.registry import by_agent
 from ..reading.source_reader import IngestFilters, SourceReader
 from ..redaction.transcript_redactor import TranscriptRedactor
 from ..store import Source, Store
-from .storing import StoredRecords, store_reading, stored_session
+from .storing import store_reading, stored_session
 
 
 class Recovery:
@@ -46,7 +46,7 @@ class Recovery:
         source = self._raw.describe(archived).source(known.agent, path, archived)
         with self._raw.open(archived) as file:
             session = self._session(source, known, lines.head(file))
-            reading = SourceReader(known, session, source, StoredRecords(self._store), self._filters)
+            reading = SourceReader(known, session, source, self._store, self._filters)
             reading.run(file)
         with self._store.transaction():
             store_reading(self._store, source, session, reading)

@@ -18,7 +18,7 @@ from ..reading.source_reader import IngestFilters, SourceReader
 from ..redaction import VERSION
 from ..redaction.transcript_redactor import TranscriptRedactor
 from ..store import Source, Store
-from .storing import StoredRecords, store_reading, with_parent_mark
+from .storing import store_reading, with_parent_mark
 
 BUDGET: Final = 20.0
 """Maximum seconds of re-reading in one ingest run; the next run continues."""
@@ -83,7 +83,7 @@ class Rereading:
         session = self._session(source)
         source.resume, source.rules = ResumePoint(), VERSION
         with self._raw.open(source.archived) as file:
-            reading = SourceReader(by_agent(source.agent), session, source, StoredRecords(self._store), self._filters)
+            reading = SourceReader(by_agent(source.agent), session, source, self._store, self._filters)
             reading.run(file)
         return session, reading
 

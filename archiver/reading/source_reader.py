@@ -15,7 +15,7 @@ from ..files.clipping import heading_of, one_line, plan_in
 from ..files.lines import REPEATED, Line, split
 from ..formats import TranscriptFormat
 from ..redaction import Redactor
-from ..store import Repetition, Source, SourceLine
+from ..store import Repetition, Source, SourceLine, Store
 from ..store.source_table import DELETED
 from .exchange_grouping import mark_rewound
 from .exclusion import Exclusion, remove_all, remove_excluded
@@ -27,29 +27,17 @@ _PICTURES = ("[image", "[picture")
 """Prefixes of lines that represent a picture."""
 
 
-class KnownRecords(Protocol):
-    """Interface to the records and sessions that are already stored."""
-
-    def locate(self, records: Collection[str]) -> Mapping[str, SourceLine]:
-        """Return the first known location of each of these record IDs; unknown IDs are omitted."""
-        ...
-
-    def descended(self, sources: Collection[int], session: Session) -> Collection[int]:
-        """Return the sources among `sources` with sessions that are forks of `session`."""
-        ...
-
-
 class Suppression(Protocol):
-    """Interface to the lines that the user deleted. It is false if nothing was deleted."""
+    """Interface to the lines that the user deleted, which is false if nothing was deleted."""
 
     def __bool__(self) -> bool: ...
 
     def lines(self, path: Path, lines: Iterable[Line]) -> set[int]:
-        """Return the line numbers of deleted lines among these lines of the file at `path`."""
+        """Return the line numbers of the deleted lines among `lines`, which are lines of the file at `path`."""
         ...
 
     def records(self, records: Mapping[str, int], *, erased: bool = False) -> set[int]:
-        """Return the lines of deleted records, or only of erased records; `records` maps IDs to lines."""
+        """Return the lines of the deleted records, or of only the erased records; `records` maps IDs to lines."""
         ...
 
 
@@ -65,7 +53,7 @@ class IngestFilters(Struct, frozen=True):
 class SourceReader:
     """Reader of the new lines of one source.
 
-    `run` counts the outcomes of lines in the source, and updates the session from notes.
+    `run` updates the line counts of the source, and updates the session from notes.
     """
 
     def __init__(
@@ -73,23 +61,23 @@ class SourceReader:
         known: TranscriptFormat,
         session: Session,
         source: Source,
-        known_records: KnownRecords,
+        store: Store,
         filters: IngestFilters,
     ) -> None:
         self._format, self._session, self._source = known, session, source
-        self._known_records, self._filters = known_records, filters
+        self._store, self._filters = store, filters
         self._found = ParsedLines(source.resume, source.resume.byte)
         self._title_exchange: int | None = None
         self.titles: list[Note] = []
-        """Titles for sessions identified by a record; this may be another session."""
+        """Titles that name a record; each belongs to the session of that record, possibly another session."""
         self.has_deleted = False
         """True if the user deleted some of the new lines."""
         self.repetitions: list[Repetition] = []
         """Lines that repeat a record of another source."""
         self.later_sources: Collection[int] = ()
-        """IDs of sources that repeat records of this source but were read before it."""
+        """IDs of sources that repeat records of this source, although they were read earlier."""
         self.moved: list[Repetition] = []
-        """Lines of later sources whose records belong to this source."""
+        """Lines of `later_sources` whose records belong to this source."""
 
     @property
     def first(self) -> int:
@@ -113,7 +101,7 @@ class SourceReader:
 
     @property
     def records(self) -> dict[str, int]:
-        """Lines of the new records, by record id."""
+        """Lines of the new records by record ID."""
         return self._found.records
 
     def run(self, file: BinaryIO, parsed: ParsedLines | None = None) -> None:
@@ -180,13 +168,13 @@ class SourceReader:
             self._source.resume = ResumePoint()
 
     def _earlier_records(self) -> dict[str, SourceLine]:
-        """Return records that occurred on an earlier line of this or another source, with that location.
+        """Return the records that also occur on an earlier line of this or another source, with that location.
 
-        Lines that are being re-read are ignored, because a prompt that was queued twice may now be on another line.
+        Lines that are re-read are ignored, because a prompt that was queued twice may have moved to another line.
         """
-        places, own = self._known_records.locate(self.records), (self._source.id, self._found.start.line)
+        places, own = self._store.sources.locate(self.records), (self._source.id, self._found.start.line)
         others = {source for source, _ in places.values()} - {self._source.id}
-        self.later_sources = self._known_records.descended(others, self._session) if others else ()
+        self.later_sources = self._store.sessions.forked_from(self._session, others) if others else ()
         self.moved = [Repetition(*at, self.records[each]) for each, at in places.items() if at[0] in self.later_sources]
         return {
             record: place
@@ -195,7 +183,7 @@ class SourceReader:
         }
 
     def _reaches_back(self, earlier: Mapping[str, SourceLine]) -> bool:
-        """Return whether the lines repeat lines before the resume point, or rewind to such lines."""
+        """Return whether the lines repeat, or rewind to, lines before the resume point."""
         return any(note.fact is Fact.REWOUND and not note.value for note in self._found.notes) or any(
             source == self._source.id for source, _ in earlier.values()
         )
@@ -238,7 +226,7 @@ class SourceReader:
             self._set_title()
 
     def _set_title(self) -> None:
-        """Use the first prompt as the title."""
+        """Set the session's title to its first prompt."""
         for exchange in self.exchanges:
             prompts = (title_of(turn.text) for turn in exchange.turns if turn.kind is Kind.PROMPT)
             title = next(filter(None, prompts), "")
@@ -269,14 +257,14 @@ def apply_title(session: Session, note: Note) -> None:
 
 
 def title_of(prompt: str) -> str:
-    """Return a prompt as one line without its pictures; for an agreed plan, return the plan's heading."""
+    """Return a prompt as one line without its pictures, or the heading of the plan in the prompt."""
     heading = heading_of(plan_in(prompt) or "")
     words = heading[1] if heading else "\n".join(row for row in prompt.splitlines() if not row.startswith(_PICTURES))
     return one_line(words, _TITLE_LENGTH)
 
 
 def project_of(cwd: str) -> str:
-    """Return the last component of a folder's path; for a worktree, use the path of its repository."""
+    """Return the name of a working folder; for a worktree, return the name of its repository's folder."""
     parts = [part for part in re.split(r"[/\\]+", WORKTREE.sub("", cwd)) if part]
     return parts[-1] if parts else ""
 

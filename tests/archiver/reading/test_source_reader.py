@@ -3,6 +3,7 @@
 import io
 from collections.abc import Collection, Mapping
 from pathlib import Path
+from typing import cast
 
 import pytest
 from msgspec.structs import replace
@@ -12,13 +13,13 @@ from palaver.archiver.formats.claude_code.claude_code_format import ClaudeCode
 from palaver.archiver.reading.exclusion import Exclusion
 from palaver.archiver.reading.source_reader import IngestFilters, SourceReader, apply_title, project_of, title_of
 from palaver.archiver.redaction import Redactor
-from palaver.archiver.store import Source, SourceLine
+from palaver.archiver.store import Source, SourceLine, Store
 from palaver.core.conversation import Fact, Note, ResumePoint, Session, SessionKind
 
 from ..formats.claude_code.claude_lines import assistant, jsonl, text, user
 from ..history import FORK, ORIGINAL, talk
 
-BOUNDARIES = IngestFilters(Path("/home/demo/palaver"), Redactor(b"k" * 32), Exclusion())
+FILTERS = IngestFilters(Path("/home/demo/palaver"), Redactor(b"k" * 32), Exclusion())
 MODE = {"type": "mode", "mode": "normal", "sessionId": ORIGINAL}
 
 
@@ -37,17 +38,23 @@ def source(session: str = ORIGINAL) -> Source:
     )
 
 
-class Nothing:
-    """Nothing was read before."""
+class KnownRecords:
+    """Tables of a store that contains only these records."""
 
-    def locate(self, records: Collection[str]) -> Mapping[str, SourceLine]:  # noqa: ARG002
-        return {}
+    def __init__(self, places: Mapping[str, SourceLine] | None = None) -> None:
+        self.asked: list[set[str]] = []
+        self._known = places or {}
+        self.sources = self.sessions = self
 
-    def descended(self, sources: Collection[int], session: Session) -> Collection[int]:  # noqa: ARG002
+    def locate(self, records: Collection[str]) -> Mapping[str, SourceLine]:
+        self.asked.append(set(records))
+        return {record: place for record, place in self._known.items() if record in records}
+
+    def forked_from(self, session: Session, sources: Collection[int]) -> Collection[int]:  # noqa: ARG002
         return ()
 
 
-class Read(Nothing):
+class Read:
     """Result of reading some lines, with the updated session and source."""
 
     def __init__(
@@ -59,14 +66,10 @@ class Read(Nothing):
     ) -> None:
         self.session = session or Session("claude-code", ORIGINAL)
         self.source = replace(source)
-        self.asked: list[set[str]] = []
-        self._known = places or {}
-        self.reading = SourceReader(ClaudeCode(), self.session, self.source, self, BOUNDARIES)
+        known = KnownRecords(places)
+        self.asked = known.asked
+        self.reading = SourceReader(ClaudeCode(), self.session, self.source, cast("Store", known), FILTERS)
         self.reading.run(io.BytesIO(jsonl(records)))
-
-    def locate(self, records: Collection[str]) -> Mapping[str, SourceLine]:
-        self.asked.append(set(records))
-        return {record: place for record, place in self._known.items() if record in records}
 
     @property
     def prompts(self) -> list[str]:
@@ -115,7 +118,7 @@ def test_reading_stops_before_an_incomplete_line() -> None:
     """Reading ends after the last complete line."""
     data = jsonl(talk("one"))
     source_, session = source(), Session("claude-code", ORIGINAL)
-    reading = SourceReader(ClaudeCode(), session, source_, Nothing(), BOUNDARIES)
+    reading = SourceReader(ClaudeCode(), session, source_, cast("Store", KnownRecords()), FILTERS)
     reading.run(io.BytesIO(data + b'{"type":"user","mess'))
 
     assert (source_.lines, source_.parsed, source_.coverage) == (2, len(data), {PARSED: 2})
