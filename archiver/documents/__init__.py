@@ -1,1 +1,1 @@
-"""Documents: files that were not written by agents, read from allowed folders and chunked for search."""
+"""Documents: files in allowed folders, split into chunks for search."""

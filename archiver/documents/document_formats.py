@@ -14,12 +14,11 @@ from . import markdown_chunks, pdf_pages, python_chunks
 from .text_windows import windows
 
 VERSION: Final = 2
-"""Version of the chunks. Increase it when a change of this package alters chunks, so that files are indexed again."""
+"""Version of the chunks. Increase it when a code change alters chunks, so that files are indexed again."""
 
 _CONTROL: Final = re.compile(r"[\x01-\x08\x0e-\x1f\x7f]")
 _CONTROLS_MAX: Final = 0.01
-"""Maximum share of control characters in a text. The check is needed because nearly any bytes decode as Windows-1252.
-"""
+"""Maximum share of control characters in a text. Without this limit, nearly any bytes would pass as Windows-1252."""
 
 
 class DocumentFormat(NamedTuple):

@@ -1,4 +1,4 @@
-"""Ingest of documents: files become chunks in the store. An unchanged file is read, but not indexed again."""
+"""Ingest of documents, which stores files as chunks. An unchanged file is read, but not indexed again."""
 
 from collections.abc import Callable, Iterator
 from hashlib import sha256
@@ -17,12 +17,12 @@ from ..store import Document, QueuedFile, Store
 from .document_formats import SUFFIXES, VERSION, format_of
 from .document_roots import DocumentRoots, FolderWalk, read
 
-_PART: Final = 50
-"""Number of files taken from the queue at once."""
+_BATCH: Final = 50
+"""Number of queued files that are fetched at once."""
 
 
 class DocumentIngest:
-    """Indexer of files. Each file is indexed atomically, so indexing may be interrupted at any time."""
+    """Indexer of files. Each file is indexed atomically, so indexing can be interrupted at any time."""
 
     def __init__(self, store: Store, redactor: Redactor) -> None:
         self._store, self._redactor = store, redactor
@@ -52,8 +52,8 @@ class DocumentIngest:
     ) -> IndexedDirectory:
         """Index every file with a known suffix in a folder.
 
-        Remaining files are queued once `should_stop` returns True. Unreadable files are reported and skipped. Chunks of
-        files that no longer exist are deleted. Raises `DocumentUnreadable` if the folder itself is unreadable.
+        When `should_stop` returns True, the remaining files are queued. Unreadable files are reported and skipped.
+        Chunks of files that no longer exist are deleted. Raises `DocumentUnreadable` if the folder is unreadable.
         """
         plain, root = roots.find(folder)
         if not plain.is_dir():
@@ -67,13 +67,13 @@ class DocumentIngest:
         if unreadable := next((problem for problem in walk.problems if problem.path == plain), None):
             raise unreadable
         done.failed += [FailedFile(problem.path, problem.reason, problem.hint) for problem in walk.problems]
-        for place, file in enumerate(found):
+        for number, file in enumerate(found):
             if should_stop():
                 with self._store.transaction():
-                    self._store.documents.queue(found[place:])
-                done.queued = len(found) - place
+                    self._store.documents.queue(found[number:])
+                done.queued = len(found) - number
                 break
-            progress(place, len(found))
+            progress(number, len(found))
             self._attempt(file, done)
         else:
             progress(len(found), len(found))
@@ -81,15 +81,12 @@ class DocumentIngest:
         return done
 
     def index_queued(self, progress: Progress = silent, should_stop: Callable[[], bool] = never) -> IndexedDirectory:
-        """Index queued files until `should_stop` returns True.
-
-        Unreadable files stay in the queue with the reason.
-        """
+        """Index queued files until `should_stop` returns True. Unreadable files stay in the queue, with the reason."""
         done, total = IndexedDirectory(), self._store.documents.count_queued()
-        for place, file in enumerate(self._queued()):
+        for number, file in enumerate(self._queued()):
             if should_stop():
                 break
-            progress(place, total)
+            progress(number, total)
             failed = self._attempt(file, done)
             with self._store.transaction():
                 self._store.documents.settle(file, *((failed.error, failed.hint) if failed else ()))
@@ -99,8 +96,8 @@ class DocumentIngest:
         return done
 
     def _queued(self) -> Iterator[QueuedFile]:
-        while part := self._store.documents.queued(_PART):
-            yield from part
+        while batch := self._store.documents.queued(_BATCH):
+            yield from batch
 
     def _attempt(self, file: QueuedFile, done: IndexedDirectory) -> FailedFile | None:
         """Index a file and count the outcome; return the failure if the file is unreadable."""
@@ -137,9 +134,9 @@ class DocumentIngest:
     def _delete_gone(self, folder: Path, namespace: str, *, recursive: bool) -> int:
         wanted = DocumentFilter(namespaces=(namespace,), under=folder)
         gone = [
-            held.source_file
-            for held in self._store.documents.files(wanted)
-            if (recursive or held.source_file.parent == folder) and is_gone(held.source_file)
+            stored.source_file
+            for stored in self._store.documents.files(wanted)
+            if (recursive or stored.source_file.parent == folder) and is_gone(stored.source_file)
         ]
         if gone:
             with self._store.transaction():

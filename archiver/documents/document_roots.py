@@ -1,7 +1,7 @@
 """Roots: the folders from which documents may be indexed.
 
-A path is resolved and checked against the roots. Then it is opened folder by folder without following links. So
-replacing a folder with a link after the check has no effect (see CVE-2025-53109 and CVE-2025-53110).
+A path is resolved and checked against the roots, then opened folder by folder without following links. So replacing a
+folder with a link after the check gives no access to other folders (see CVE-2025-53109 and CVE-2025-53110).
 """
 
 import errno
@@ -36,23 +36,23 @@ class DocumentFile(Struct, frozen=True):
 
 
 class FolderWalk(Struct):
-    """Search of a folder for documents, which collects the folders that could not be read."""
+    """Search of a folder for documents. It also collects a problem for each unreadable folder."""
 
     folder: Path
     problems: list[DocumentUnreadable] = field(default_factory=list[DocumentUnreadable])
 
     def files(self, *, recursive: bool, without: Sequence[Path] = ()) -> Iterator[Path]:
         """Yield every regular file, sorted by name. Links and hidden files are skipped."""
-        for top, folders, names in os.walk(self.folder, onerror=self._note):
-            place = Path(top)
-            if not MARKERS.isdisjoint(names) or ("pyvenv.cfg" in names and place != self.folder):
+        for top, folders, names in os.walk(self.folder, onerror=self._add_problem):
+            current = Path(top)
+            if not MARKERS.isdisjoint(names) or ("pyvenv.cfg" in names and current != self.folder):
                 folders.clear()
                 continue
-            yield from filter(_is_document, (place / name for name in sorted(names)))
+            yield from filter(_is_document, (current / name for name in sorted(names)))
             kept = sorted(name for name in folders if name not in _GENERATED and not name.startswith("."))
-            folders[:] = [name for name in kept if recursive and place / name not in (*without, *_SYSTEM)]
+            folders[:] = [name for name in kept if recursive and current / name not in (*without, *_SYSTEM)]
 
-    def _note(self, error: OSError) -> None:
+    def _add_problem(self, error: OSError) -> None:
         reason = error.strerror or str(error)
         self.problems.append(DocumentUnreadable(Path(error.filename), reason, hint="Check its permissions."))
 
@@ -61,15 +61,12 @@ class DocumentRoots:
     """Folders from which documents may be read."""
 
     def __init__(self, folders: Sequence[Path], without: Sequence[Path] = ()) -> None:
-        """Create roots from folders.
-
-        Documents below the folders in `without`, such as Palaver's own home, are refused.
-        """
+        """Create roots. Documents below the folders in `without`, such as Palaver's own home, are refused."""
         self._folders = tuple(folder.resolve() for folder in folders)
         self.without = tuple(folder.resolve() for folder in without)
 
     def find(self, path: Path) -> tuple[Path, Path]:
-        """Return a resolved path and its root, without revealing whether a path outside the roots exists.
+        """Return a resolved path and its root. Errors do not reveal whether a path outside the roots exists.
 
         Raises:
             DocumentNotFound: The path does not exist.
@@ -93,7 +90,7 @@ class DocumentRoots:
 
 
 def read(path: Path, root: Path) -> DocumentFile:
-    """Return a file below a root. Neither path may contain links.
+    """Return the content of a file below a root. `find` returns both paths, and they contain no links.
 
     Raises `DocumentUnreadable` and the errors of `find`.
     """

@@ -1,4 +1,4 @@
-"""Chunks of Markdown: one or more per section, with the path of headings."""
+"""Chunks of Markdown: one or more per section, each with the titles of the headings above it."""
 
 from collections.abc import Iterator
 from itertools import pairwise
@@ -21,18 +21,18 @@ class _Heading(NamedTuple):
 def chunks(text: str) -> list[Chunk]:
     """Return the chunks of a text.
 
-    A heading followed directly by a deeper heading has no chunk, but appears in the paths of deeper headings.
+    A heading that is followed directly by a deeper heading has no chunk of its own.
     """
     rows = text.split("\n")
     headings = list(_headings(rows))
     found: list[Chunk] = []
     above: list[_Heading] = []
-    for place, heading in enumerate([None, *headings]):
+    for number, heading in enumerate([None, *headings]):
         start = heading.line if heading else 0
-        end = headings[place].line if place < len(headings) else len(rows)
+        end = headings[number].line if number < len(headings) else len(rows)
         if heading is not None:
             above = [*(each for each in above if each.level < heading.level), heading]
-            deeper = place < len(headings) and headings[place].level > heading.level
+            deeper = number < len(headings) and headings[number].level > heading.level
             if deeper and not any(row.strip() for row in rows[start + 1 : end]):
                 continue
         path = " > ".join(each.title for each in above)
@@ -59,5 +59,5 @@ def _without_front_matter(rows: list[str]) -> list[str]:
     """
     if rows[0].rstrip() != "---":
         return rows
-    end = next((place for place, row in enumerate(rows[1:], 1) if row.rstrip() in {"---", "..."}), 0)
+    end = next((number for number, row in enumerate(rows[1:], 1) if row.rstrip() in {"---", "..."}), 0)
     return [""] * (end + 1) + rows[end + 1 :] if end else rows

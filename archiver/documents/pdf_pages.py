@@ -14,12 +14,13 @@ from .text_windows import windows
 
 _SECONDS: Final = 60.0
 _PAGE: Final = 4_000
-"""Maximum characters of a page that is a single chunk."""
+"""Maximum characters of a chunk. A longer page is split."""
 _PROCESS: Final = Path(__file__).with_name("pdf_process.py")
 _DAMAGED, _TOO_LARGE = "the file is damaged or not a PDF", "parsing takes too much time or memory"
 _HINTS: Final = {
     "the file is encrypted": "Save it without a password, then index the new file.",
     "the file contains no text": "If the pages are scanned, run text recognition first.",
+    _TOO_LARGE: "Split it into smaller files.",
 }
 
 
@@ -27,7 +28,7 @@ def texts(data: bytes, path: Path) -> list[str]:
     """Return the text of each page. Raises `DocumentUnreadable`."""
     command = [sys.executable, "-I", str(_PROCESS)]
     try:
-        # The parser has its own process group. So Ctrl-C reaches only this process, which then kills the parser.
+        # The parser has its own process group, so Ctrl-C reaches only this process, which then kills the parser.
         done = subprocess.run(
             command,
             input=data,
@@ -48,7 +49,7 @@ def texts(data: bytes, path: Path) -> list[str]:
 
 
 def chunks(pages: Sequence[str]) -> list[Chunk]:
-    """Return one chunk per page, or several for a long page."""
+    """Return one chunk per page, or several chunks for a long page."""
     return [
         Chunk(window.text, page=number) for number, page in enumerate(pages, 1) for window in windows(page, size=_PAGE)
     ]

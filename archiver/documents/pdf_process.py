@@ -1,7 +1,6 @@
-"""Process that parses a PDF from standard input and prints a JSON list of pages.
+"""Program that parses a PDF from standard input and prints a JSON list of pages or, on failure, the reason.
 
-On failure it prints the reason as text. The process is started by its file path and imports no Palaver modules. So it
-starts fast and has no access to Palaver's data.
+It is started by its file path and imports no Palaver modules, so it starts fast.
 """
 
 import json

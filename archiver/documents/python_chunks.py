@@ -22,7 +22,7 @@ _Definition: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
 class _Unit(NamedTuple):
-    """Definition or other range of lines, 0-based, with an exclusive end."""
+    """Range of rows, 0-based with an exclusive end: a definition, or other rows of a module or class."""
 
     start: int
     end: int
@@ -46,7 +46,7 @@ def chunks(text: str) -> list[Chunk]:
 
 
 def _definitions(body: Iterable[ast.stmt], rows: Sequence[str], owner: str) -> Iterator[_Unit]:
-    """Yield the definitions in a body, including decorators and the comments above."""
+    """Yield the definitions in a body. A definition includes its decorators and the comments above it."""
     for node in body:
         if not isinstance(node, _Definition):
             continue
@@ -64,20 +64,17 @@ def _definitions(body: Iterable[ast.stmt], rows: Sequence[str], owner: str) -> I
 
 
 def _top_level(rows: Sequence[str]) -> list[_Unit]:
-    """Return a unit for each top-level row that looks like a definition.
-
-    Each unit ends where the next unit begins.
-    """
-    found = [(place, match) for place, row in enumerate(rows) if (match := _TOP.match(row))]
-    ends = [*(place for place, _ in found[1:]), len(rows)]
+    """Return a unit for each top-level row that looks like a definition. It ends where the next unit begins."""
+    found = [(index, match) for index, row in enumerate(rows) if (match := _TOP.match(row))]
+    ends = [*(index for index, _ in found[1:]), len(rows)]
     return [
-        _Unit(place, end, "class" if row[0].startswith("class") else "function", row[1], _signature(rows[place:end]))
-        for (place, row), end in zip(found, ends, strict=False)
+        _Unit(index, end, "class" if row[0].startswith("class") else "function", row[1], _signature(rows[index:end]))
+        for (index, row), end in zip(found, ends, strict=False)
     ]
 
 
 def _with_gaps(units: Sequence[_Unit], whole: _Unit) -> list[_Unit]:
-    """Return the child units of `whole`, with the gaps between the units as parts of `whole`."""
+    """Return units that cover `whole`: the given units, and copies of `whole` for the rows between them."""
     found: list[_Unit] = []
     start = whole.start
     for unit in units:
@@ -95,7 +92,7 @@ def _chunks(unit: _Unit, rows: Sequence[str]) -> Iterator[Chunk]:
             yield from _chunks(inside, rows)
         return
     for start, end in _blocks(unit, rows):
-        first = next((place for place in range(start, end) if rows[place].strip()), None)
+        first = next((index for index in range(start, end) if rows[index].strip()), None)
         if first is None:
             continue
         text = "\n".join(rows[first:end]).rstrip()
@@ -107,16 +104,13 @@ def _chunks(unit: _Unit, rows: Sequence[str]) -> Iterator[Chunk]:
 
 
 def _blocks(unit: _Unit, rows: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Yield the line range of the unit, or ranges of blocks within the limits.
-
-    Each block has at least one line.
-    """
+    """Yield the row range of a unit, split into blocks within the limits. A block has at least one row."""
     start, size = unit.start, 0
-    for place in range(unit.start, unit.end):
-        count = tokens.count(rows[place]) + 1
-        if place > start and (size + count > _TOKENS or place - start == _BLOCK):
-            yield start, place
-            start, size = place, 0
+    for index in range(unit.start, unit.end):
+        count = tokens.count(rows[index]) + 1
+        if index > start and (size + count > _TOKENS or index - start == _BLOCK):
+            yield start, index
+            start, size = index, 0
         size += count
     yield start, unit.end
 

@@ -7,9 +7,9 @@ from typing import Final, NamedTuple
 SIZE: Final = 1_000
 """Approximate characters of a window."""
 OVERLAP: Final = 200
-"""Maximum characters repeated from the previous window, so that each sentence is complete in at least one window."""
+"""Maximum characters that a window repeats from the previous one, so that some window contains each sentence whole."""
 _LATE: Final = 0.5
-"""Share of a window after which a paragraph end is preferred as the cut over the last line that fits.
+"""Share of a window. If a paragraph ends beyond it, the window ends there, otherwise at the last line that fits.
 
 Lines that exceed this share are split into sentences, so that no window consists of a heading only.
 """
@@ -47,14 +47,14 @@ def windows(text: str, first_line: int = 1, size: int = SIZE, overlap: int = OVE
             yield window
         if end == len(rows):
             return
-        # The overlap must leave room for new rows.
-        start = next(place for place in range(_back(rows, end, overlap), end + 1) if _end(rows, place, size) > end)
+        # The next window must contain at least one new row.
+        start = next(index for index in range(_back(rows, end, overlap), end + 1) if _end(rows, index, size) > end)
 
 
 def _rows(line: int, text: str, longest: int, overlap: int) -> Iterator[_Row]:
     """Yield a line, or the sentences of a line with more than `longest` characters.
 
-    A sentence that is too long for an overlap is split at spaces if possible.
+    A sentence that exceeds the overlap is split, at spaces if possible.
     """
     if len(text) <= longest:
         yield _Row(line, text)
@@ -79,12 +79,12 @@ def _end(rows: Sequence[_Row], start: int, size: int) -> int:
     if end == len(rows):
         return end
     left = length
-    for place in range(end - 1, start, -1):
-        left -= len(rows[place].text) + 1
+    for index in range(end - 1, start, -1):
+        left -= len(rows[index].text) + 1
         if left < _LATE * size:
             break
-        if not rows[place].text.strip():
-            return place
+        if not rows[index].text.strip():
+            return index
     return end
 
 
@@ -98,7 +98,7 @@ def _back(rows: Sequence[_Row], end: int, overlap: int) -> int:
 
 
 def _window(rows: Sequence[_Row]) -> DocumentWindow | None:
-    full = [place for place, row in enumerate(rows) if row.text.strip()]
+    full = [index for index, row in enumerate(rows) if row.text.strip()]
     if not full:
         return None
     kept = rows[full[0] : full[-1] + 1]

@@ -1,1 +1,1 @@
-"""Opening of agent files as numbered lines."""
+"""Agent files, read as numbered lines."""

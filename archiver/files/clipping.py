@@ -1,4 +1,4 @@
-"""Removal of terminal colours from text, and clipping of text to a length."""
+"""Functions that remove terminal colours from text, and that clip text to a length."""
 
 import re
 from typing import Final
@@ -8,7 +8,7 @@ from ...core.text import without_ansi
 MARGIN: Final = 1000
 """Characters kept on both sides of a cut until secrets are redacted."""
 CUT: Final = "\0"
-"""Delimiter of the number in a clipped text before trimming; no other text contains this character."""
+"""Delimiter around the number in a clipped text that is not trimmed yet. No other text contains this character."""
 
 # Line ends on both sides, because patterns recognise many secrets by the character after them.
 _CUT = re.compile(rf"\n{CUT}(\d{{1,15}}){CUT}\n?")
@@ -22,10 +22,10 @@ def clean(text: str) -> str:
 
 
 def clip(text: str, limit: int | None) -> str:
-    """Return the text, or its head and tail if it has more than `limit` characters.
+    """Return the text, or its head and tail if it has more than `limit` characters; `None` means no limit.
 
-    `None` means no limit. A margin around the cut remains until `trim` removes it, so that secrets are redacted before
-    they are cut.
+    The head and the tail include a margin, which `trim` removes after secrets are redacted. So no secret is cut before
+    its redaction.
     """
     if limit is None or len(text) <= limit:
         return text

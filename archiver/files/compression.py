@@ -1,4 +1,4 @@
-"""Opening of files as lines, including compressed files and single JSON documents."""
+"""Functions that open plain files, compressed files and JSON documents as lines."""
 
 import io
 from pathlib import Path
@@ -16,14 +16,14 @@ BUFFER: Final = 1 << 18
 def opened(path: Path) -> BinaryIO:
     """Open the lines of a file. Raises `OSError`.
 
-    A file with the suffix `.zst` is decompressed. A file with the suffix `.json` yields one record per line. A damaged
-    compressed file ends at the first unreadable byte.
+    A file with the suffix `.zst` is decompressed, up to the first unreadable byte. A file with the suffix `.json` is
+    converted to one record per line.
     """
     return as_lines(path.open("rb", BUFFER), path)
 
 
 def as_lines(file: BinaryIO, path: Path) -> BinaryIO:
-    """Return the lines of an open file, depending on the suffix of its path."""
+    """Return an open file as lines, converted according to the suffix of its path."""
     if path.suffix == DOCUMENT:
         return document_lines(file)
     if path.suffix == SUFFIX:

@@ -1,4 +1,4 @@
-"""Conversations in one JSON document, converted to one record per line."""
+"""JSON documents that contain a conversation, converted to one record per line."""
 
 import io
 import json
@@ -14,9 +14,9 @@ LIMIT = 256 * 1024 * 1024
 
 
 def document_lines(file: BinaryIO) -> BinaryIO:
-    """Return a document as lines: its plain fields on the first line, then each element of its object lists.
+    """Return a document as lines: one for all fields except lists of objects, then one for each object in these lists.
 
-    A document that is a list becomes one line per element. A damaged or oversized document becomes a single line
+    A document that is itself a list becomes one line per element. A damaged or oversized document becomes one line
     without a line end, like a line that is still being written.
     """
     with file:
@@ -29,29 +29,29 @@ def document_lines(file: BinaryIO) -> BinaryIO:
         return io.BytesIO(data.replace(b"\n", b" "))
 
 
-def without_records(data: bytes, gone: Mapping[int, bool]) -> bytes:
-    """Return a document in which the records on these lines are replaced by empty records.
+def without_records(data: bytes, erased: Mapping[int, bool]) -> bytes:
+    """Return a document in which empty records replace the records on the erased lines.
 
-    The lines are numbered as in `document_lines`. A line maps to True if an exchange began on that line.
+    The lines are numbered as in `document_lines`. An erased line maps to True if an exchange began on it.
     """
     number = 1
 
-    def kept(value: object) -> object:
+    def replaced(value: object) -> object:
         nonlocal number
         number += 1
-        blank = number - 1 in gone and value != {"": 1}
-        return blanked_record(opens=gone[number - 1]) if blank else value
+        blank = number - 1 in erased and value != {"": 1}
+        return blanked_record(opens=erased[number - 1]) if blank else value
 
     value = _loaded(data)
     if isinstance(value, list):
-        return line([kept(each) for each in cast("list[object]", value)])
+        return line([replaced(each) for each in cast("list[object]", value)])
     if not isinstance(value, dict):
         return b"{}"
     document = cast("dict[str, object]", value)
-    lists = {name: cast("list[object]", each) for name, each in document.items() if _holds_records(each)}
+    lists = {name: cast("list[object]", each) for name, each in document.items() if _contains_records(each)}
     number += 1
-    emptied = {name: [kept(each) for each in records] for name, records in lists.items()}
-    return line(emptied if 1 in gone else {name: emptied.get(name, each) for name, each in document.items()})
+    emptied = {name: [replaced(each) for each in records] for name, records in lists.items()}
+    return line(emptied if 1 in erased else {name: emptied.get(name, each) for name, each in document.items()})
 
 
 def line(value: object) -> bytes:
@@ -74,7 +74,7 @@ def _records(value: object) -> Iterator[object]:
         yield from cast("list[object]", value)
     elif isinstance(value, dict):
         document = cast("dict[str, object]", value)
-        lists = {name: each for name, each in document.items() if _holds_records(each)}
+        lists = {name: each for name, each in document.items() if _contains_records(each)}
         yield {name: each for name, each in document.items() if name not in lists}
         for each in lists.values():
             yield from cast("list[object]", each)
@@ -82,5 +82,5 @@ def _records(value: object) -> Iterator[object]:
         yield value
 
 
-def _holds_records(value: object) -> bool:
+def _contains_records(value: object) -> bool:
     return isinstance(value, list) and isinstance(next(iter(cast("list[object]", value)), None), dict)

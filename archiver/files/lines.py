@@ -14,11 +14,12 @@ from typing import Any, BinaryIO, Final, NamedTuple, TypeAlias, cast
 import orjson
 
 LIMIT = 32 * 1024 * 1024
-"""Maximum bytes of a line that is read. Only the offsets of longer lines are kept."""
+"""Maximum bytes of a line. The content of a longer line is not read."""
 
 HEAD_BYTES = 256 * 1024
+"""Size of the file head that identifies the format. A line that begins in the head is read to its end."""
 HEAD_LINES = 50
-"""Size in bytes of the file head used for format detection. A line that begins in the head is read to its end."""
+"""Maximum lines of the file head that are decoded."""
 
 _BOM = b"\xef\xbb\xbf"
 _PIECE = 1 << 18
@@ -29,8 +30,9 @@ Record: TypeAlias = dict[str, Any]
 
 
 PARSED: Final = "parsed"
+"""Outcome of a line whose record has events."""
 REPEATED: Final = "repeated"
-"""Outcome of a line with a record that an earlier line contains, as in forks and resumed sessions."""
+"""Outcome of a line whose record another line already contained, as in forks and resumed sessions."""
 
 
 class Reason(StrEnum):
@@ -47,7 +49,7 @@ class Reason(StrEnum):
 class Line(NamedTuple):
     """Line of a transcript, with its 1-based number.
 
-    The half-open byte range includes the line end. The content does not include it.
+    The half-open byte range includes the line end; `data` does not.
     """
 
     number: int
@@ -61,7 +63,7 @@ class Line(NamedTuple):
 
 
 def split(file: BinaryIO, *, start_byte: int = 0, start_line: int = 1, limit: int = LIMIT) -> Iterator[Line]:
-    """Yield the lines of a file from a byte offset on; at most one line of `limit` bytes is in memory."""
+    """Yield the lines of a file, beginning at a byte offset. At most one line of `limit` bytes is in memory."""
     file.seek(start_byte)
     start, number = start_byte, start_line
     while data := file.readline(limit + 1):
@@ -92,13 +94,13 @@ def _skip_line(file: BinaryIO) -> tuple[int, bool]:
 def blanked(length: int, *, opens: bool) -> bytes:
     """Return the replacement of an erased line of this length.
 
-    The first line of an exchange (`opens`) has a distinct replacement.
+    The replacement shows whether the line opened an exchange.
     """
     return (b"\t" if opens else b" ").ljust(length)[:length]
 
 
 def blanked_record(*, opens: bool) -> Record:
-    """Return the replacement of an erased record of a document."""
+    """Return the replacement of an erased record in a document, which shows whether the record opened an exchange."""
     return {"": 1} if opens else {}
 
 
@@ -126,18 +128,15 @@ def head_records(head: bytes) -> Iterator[Record]:
 
 
 def records(line: Line) -> list[Record] | Reason:
-    """Return the objects on a line, or the reason why the line has no objects.
-
-    A line may contain several joined objects.
-    """
+    """Return the objects on a line, or the reason why the line has none. A line can contain several joined objects."""
     return Reason.OVERSIZED if line.oversized else decode(line.data)
 
 
 def decode(data: bytes) -> list[Record] | Reason:
     """Return the objects in a line's bytes, in order.
 
-    Invalid JSON is repaired. Lone surrogates and invalid UTF-8 become U+FFFD. NUL bytes and control characters are
-    accepted. A complete object after another object, even after a truncated object, is recovered.
+    Invalid JSON is repaired: lone surrogates and invalid UTF-8 become U+FFFD, NUL bytes are removed, and control
+    characters are accepted. Complete objects that follow another object, even a truncated one, are recovered.
     """
     try:
         value = orjson.loads(data)
@@ -166,7 +165,7 @@ def _recover(data: bytes) -> list[Record] | Reason:
 
 
 def _values(text: str, at: int) -> tuple[list[object], json.JSONDecodeError | None]:
-    """Return consecutive values, and the error after them; the error is None at the end of the text."""
+    """Return the consecutive values from an offset on, and the error that ended decoding, if any."""
     values: list[object] = []
     while at < len(text):
         try:
@@ -179,10 +178,10 @@ def _values(text: str, at: int) -> tuple[list[object], json.JSONDecodeError | No
 
 
 def _joined_tail(text: str, fault: json.JSONDecodeError) -> list[object]:
-    """Return the objects after a record that was truncated without a line end.
+    """Return the complete JSON objects that follow a truncated record on the same line.
 
-    The objects count only if they reach the end of the line, because an object inside a truncated record is not a
-    record.
+    Return none unless the last object ends at the end of the line. Otherwise, the objects can be nested inside the
+    truncated record.
     """
     if _is_cut(text, fault):
         return []

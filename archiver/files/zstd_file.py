@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["DecompressedFile", "compress_lines", "zstd"]
 
 _LEVEL: Final = 19
-_SKIPPED: Final = struct.Struct("<II")
+_FRAME_HEADER: Final = struct.Struct("<II")
 _SKIPPABLE: Final = 0x184D2A50
 """Magic bytes of a skippable frame (RFC 8878, 3.1.2)."""
 _log = logging.getLogger(__name__)
@@ -32,12 +32,12 @@ def compress_lines(lines: Iterable[bytes], target: BinaryIO, size: int) -> None:
         packed.writelines(lines)
     missing = size - target.tell()
     if missing > 0:
-        room = max(0, missing - _SKIPPED.size)
-        target.write(_SKIPPED.pack(_SKIPPABLE, room) + bytes(room))
+        padding = max(0, missing - _FRAME_HEADER.size)
+        target.write(_FRAME_HEADER.pack(_SKIPPABLE, padding) + bytes(padding))
 
 
 class DecompressedFile(io.RawIOBase):
-    """Decompressed content of a file. The content of a damaged file ends at the first unreadable byte."""
+    """Decompressed content of a file. If the file is damaged, the content ends at the first unreadable byte."""
 
     def __init__(self, packed: BinaryIO, path: Path) -> None:
         self._packed, self._path = packed, path
@@ -52,7 +52,7 @@ class DecompressedFile(io.RawIOBase):
         return True
 
     def readinto(self, buffer: "WriteableBuffer") -> int:
-        """Read decompressed bytes into a buffer and return the number of bytes."""
+        """Read decompressed bytes into a buffer, and return the number of bytes."""
         try:
             return self._plain.readinto(buffer)
         except (EOFError, zstd.ZstdError) as error:
