@@ -69,7 +69,7 @@ class AntigravityReader(RecordReader):
 
 
 def _decoded(value: Any) -> Any:
-    """Return a decoded argument; the program may encode it as JSON within JSON."""
+    """Return an argument. The program encodes some arguments as JSON within JSON."""
     if not isinstance(value, str) or not value.startswith('"'):
         return value
     try:

@@ -123,9 +123,9 @@ class ChatGpt(ExportFormat):
 
 
 def in_order(nodes: Record, current: str) -> Iterator[tuple[str, Record]]:
-    """Yield the nodes, each after its parent, with the current branch last.
+    """Yield the nodes, each after its parent, with the branch that ChatGPT displays last.
 
-    The displayed conversation is therefore at the end. Nodes that are unreachable from any root follow, sorted by time.
+    Nodes that cannot be reached from a root follow, sorted by time.
     """
     children: dict[str, list[str]] = {}
     for name, value in nodes.items():

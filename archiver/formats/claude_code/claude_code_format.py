@@ -43,7 +43,7 @@ class ClaudeCode(FolderFormat):
         return list(found.values())
 
     def archive_name(self, path: Path, root: Path) -> str:
-        """Return `<project folder>/<session>.jsonl`; names of sub-agents include the folders below the session."""
+        """Return the path below `projects`, such as `<project folder>/<session>.jsonl`."""
         below = path.relative_to(root).parts if path.is_relative_to(root) else ()
         if "projects" in below[:2]:
             root = root.joinpath(*below[: below.index("projects") + 1])

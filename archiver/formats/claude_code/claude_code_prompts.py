@@ -44,13 +44,13 @@ class AttributedText(NamedTuple):
 def attribute(text: str) -> AttributedText:
     """Return a text with its author; the text is empty for an empty envelope.
 
-    Users quote the program's tags. So a text counts as an envelope only if it consists of tags and nothing else.
+    Because users quote the program's tags, a text counts as an envelope only if it consists of tagged passages alone.
     """
     text = without_reminders(text) or text.strip()
     if text.startswith("<"):
         tags = _envelopes(text)
         if tags:
-            return _opened(tags)
+            return _unwrapped(tags)
     if text.startswith(_CONTINUED):
         return AttributedText(Speaker.HOST, Kind.COMPACTION, text)
     if text.startswith(_CAVEAT) or (text.startswith(_INTERRUPTED) and text.endswith("]") and "\n" not in text):
@@ -59,7 +59,7 @@ def attribute(text: str) -> AttributedText:
 
 
 def without_reminders(text: str) -> str:
-    """Return a text without the passages that the program or an editor added on separate lines."""
+    """Return a text without the passages that the program or an editor added on lines of their own."""
     if "</" not in text:
         return text.strip()
     for tag in _EMBEDDED:
@@ -98,7 +98,7 @@ def _envelopes(text: str) -> dict[str, str]:
     return found
 
 
-def _opened(tags: dict[str, str]) -> AttributedText:
+def _unwrapped(tags: dict[str, str]) -> AttributedText:
     first, content = next(iter(tags)), "\n".join(filter(None, tags.values()))
     if first in _COMMAND:
         return _command(tags, local=first == "command-name")
@@ -112,7 +112,7 @@ def _opened(tags: dict[str, str]) -> AttributedText:
 def _command(tags: dict[str, str], *, local: bool) -> AttributedText:
     """Return a slash command with its author.
 
-    The program runs `local` commands itself. They count as prompts only if their arguments have at least 3 words. For
+    A `local` command is run by the program. It counts as a prompt only if its arguments have at least 3 words: for
     example, `/plan <what to plan>` is a request to the assistant.
     """
     name, arguments = tags.get("command-name", tags.get("command-message", "")), tags.get("command-args", "")

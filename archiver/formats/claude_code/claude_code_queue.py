@@ -1,8 +1,8 @@
 """Prompts typed while the assistant was busy.
 
 Claude Code records such a prompt when it is queued, and again when it is sent. It does not record the prompt again if
-the assistant reads the prompt in the middle of its work. So the prompt is held back until the next exchange opens. If
-no other line contains the prompt by then, the prompt belongs to the exchange in which it was typed.
+the assistant reads it in the middle of its work. So the prompt is delayed until the next exchange opens. If no other
+line contains the prompt by then, it belongs to the exchange in which it was typed.
 """
 
 from msgspec import Struct, field
@@ -26,29 +26,26 @@ class PromptQueue(Struct):
     """Queued prompts of the current exchange."""
 
     released: list[Event]
-    """List to which prompts and skips are appended once decided."""
-    _held: list[_QueuedPrompt] = field(default_factory=list[_QueuedPrompt])
+    """List to which delayed prompts, or skips in their place, are appended."""
+    _prompts: list[_QueuedPrompt] = field(default_factory=list[_QueuedPrompt])
 
     def add(self, turn: Turn) -> None:
-        """Hold back a queued prompt."""
-        self._held.append(_QueuedPrompt(turn))
+        """Delay a queued prompt."""
+        self._prompts.append(_QueuedPrompt(turn))
 
-    def holds(self, line: int, *, accounted: bool) -> bool:
-        """Return whether a prompt of this line is held back.
-
-        `accounted` is True if the line has other events.
-        """
-        if not self._held:
+    def contains(self, line: int, *, accounted: bool) -> bool:
+        """Return whether a prompt of this line is delayed. `accounted` is True if the line has other events."""
+        if not self._prompts:
             return False
-        held = [prompt for prompt in self._held if prompt.turn.line == line]
-        for prompt in held:
+        on_line = [prompt for prompt in self._prompts if prompt.turn.line == line]
+        for prompt in on_line:
             prompt.accounted = accounted
-        return bool(held)
+        return bool(on_line)
 
     def seen_again(self, text: str) -> None:
-        """Skip the first held prompt with this text."""
-        words = text.split() if self._held else []
-        for prompt in self._held:
+        """Skip the first delayed prompt with this text."""
+        words = text.split() if self._prompts else []
+        for prompt in self._prompts:
             if not prompt.skipped and prompt.turn.text.split() == words:
                 prompt.skipped = SkipReason.QUEUED
                 return
@@ -56,28 +53,25 @@ class PromptQueue(Struct):
     def read(self, text: str) -> None:
         """Remove the first prompt with this text from the queue, or the first prompt if the text is empty."""
         words = text.split()
-        for prompt in self._held:
+        for prompt in self._prompts:
             if not (prompt.skipped or prompt.read) and (not words or prompt.turn.text.split() == words):
                 prompt.read = True
                 return
 
     def withdraw(self) -> None:
         """Skip every prompt in the queue."""
-        for prompt in self._held:
+        for prompt in self._prompts:
             if not prompt.read:
                 prompt.skipped = prompt.skipped or SkipReason.WITHDRAWN
 
     def settle(self, line: int) -> None:
-        """Release or skip every held prompt.
-
-        Line `line` opens an exchange; 0 means that no line follows.
-        """
-        accounted = {prompt.turn.line for prompt in self._held if not prompt.skipped}
-        for prompt in self._held:
-            own = prompt.turn.line
+        """Release or skip every delayed prompt. `line` opens the next exchange; 0 means the end of the transcript."""
+        accounted = {prompt.turn.line for prompt in self._prompts if not prompt.skipped}
+        for prompt in self._prompts:
+            typed_on = prompt.turn.line
             if not prompt.skipped:
                 self.released.append(prompt.turn)
-            elif not prompt.accounted and own not in accounted and own != line:
-                accounted.add(own)
-                self.released.append(Skipped(own, prompt.skipped))
-        self._held.clear()
+            elif not prompt.accounted and typed_on not in accounted and typed_on != line:
+                accounted.add(typed_on)
+                self.released.append(Skipped(typed_on, prompt.skipped))
+        self._prompts.clear()

@@ -22,19 +22,15 @@ _SYNTHETIC = "<synthetic>"
 _AWAY_HINT = "(disable recaps in /config)"
 _NO_CONTENT = "(no content)"
 _CALLS = {"tool_use", "server_tool_use", "mcp_tool_use"}
+_BOOKKEEPING = (
+    *("last-prompt", "mode", "permission-mode", "bridge-session", "frame-link"),
+    *("started", "result", "relocated", "worktree-state"),
+)
 _SKIPPED_TYPES = {
     "progress": SkipReason.PROGRESS,
     "file-history-snapshot": SkipReason.FILE_HISTORY,
     "file-history-delta": SkipReason.FILE_HISTORY,
-    "last-prompt": SkipReason.BOOKKEEPING,
-    "mode": SkipReason.BOOKKEEPING,
-    "permission-mode": SkipReason.BOOKKEEPING,
-    "bridge-session": SkipReason.BOOKKEEPING,
-    "frame-link": SkipReason.BOOKKEEPING,
-    "started": SkipReason.BOOKKEEPING,
-    "result": SkipReason.BOOKKEEPING,
-    "relocated": SkipReason.BOOKKEEPING,
-    "worktree-state": SkipReason.BOOKKEEPING,
+    **dict.fromkeys(_BOOKKEEPING, SkipReason.BOOKKEEPING),
 }
 _SKIPPED_SYSTEM = {
     "api_error",
@@ -49,7 +45,7 @@ _SKIPPED_SYSTEM = {
 }
 # In old versions, up to a third of all lines are progress records with the fields in this order.
 _PROGRESS, _PROGRESS_WITHIN = b'"type":"progress","data":{', 800
-_GLUED = b'}{"'
+_JOINED = b'}{"'
 
 
 class ClaudeCodeReader(RecordReader):
@@ -78,7 +74,7 @@ class ClaudeCodeReader(RecordReader):
             return [Skipped(line.number, SkipReason.PROGRESS)]
         events = super()._line(line)
         skipped = bool(events) and isinstance(events[0], Skipped)
-        return () if self._queue.holds(line.number, accounted=not skipped) and skipped else events
+        return () if self._queue.contains(line.number, accounted=not skipped) and skipped else events
 
     def _finish(self) -> None:
         self._queue.settle(0)
@@ -109,10 +105,10 @@ class ClaudeCodeReader(RecordReader):
         if not text.text:
             return SkipReason.EMPTY
         origin = mapping(record.get("forkedFrom")).get("sessionId")
-        return [*self._say(record, stamp, text), *self._facts.note(stamp.line, Fact.PARENT, origin)]
+        return [*self._text_events(record, stamp, text), *self._facts.note(stamp.line, Fact.PARENT, origin)]
 
     def _attributed(self, record: Record, text: str) -> AttributedText:
-        """Return a text with its author, determined from the wording and the flags of the record."""
+        """Return a text with its author, according to its wording and the flags of its record."""
         if record.get("isCompactSummary") is True:
             return AttributedText(Speaker.HOST, Kind.COMPACTION, text)
         found = attribute(text)
@@ -125,7 +121,7 @@ class ClaudeCodeReader(RecordReader):
         # Before version 2, sub-agents were recorded in their parent's file.
         return AttributedText.injected(found.text) if injected or record.get("isSidechain") is True else found
 
-    def _say(self, record: Record, stamp: RecordStamp, text: AttributedText) -> list[Turn | Note]:
+    def _text_events(self, record: Record, stamp: RecordStamp, text: AttributedText) -> list[Turn | Note]:
         self._queue.seen_again(text.text)
         notes = self._open(record, stamp.line) if text.kind is Kind.PROMPT else []
         limit = INPUT_LIMIT if self._shorten and text.kind is Kind.INJECTED else None
@@ -133,7 +129,7 @@ class ClaudeCodeReader(RecordReader):
         return [turn, *notes, *self._envelope_notes(record, stamp.line)]
 
     def _open(self, record: Record, line: int) -> list[Note]:
-        """Open an exchange and clear the state of the previous exchange."""
+        """Open an exchange: clear the state of the previous exchange, and return a rewind note if necessary."""
         self._queue.settle(line)
         self._calls.clear()
         self._envelope = ()
@@ -155,15 +151,9 @@ class ClaudeCodeReader(RecordReader):
         call = self._calls.waiting.pop(call_id, UNKNOWN_CALL)
         found = result_of(block, call, extra, shorten=self._shorten)
         return stamp.turn(
-            found.speaker,
-            Kind.RESULT,
-            found.text,
-            tool=call.tool,
-            call=call_id,
-            failed=found.failed,
-            reads=found.reads,
-            writes=found.writes,
-        )
+            found.speaker, Kind.RESULT, found.text,
+            tool=call.tool, call=call_id, failed=found.failed, reads=found.reads, writes=found.writes,
+        )  # fmt: skip
 
     # Records of the assistant
 
@@ -202,14 +192,14 @@ class ClaudeCodeReader(RecordReader):
             details = mapping(record.get("compactMetadata"))
             known = [string(details.get("trigger")), f"{count_of(details.get('preTokens'))} tokens before"]
             text = f"{text or 'Conversation compacted'} ({', '.join(filter(None, known))})"
-            return self._say(record, stamp, AttributedText(Speaker.HOST, Kind.COMPACTION, text))
+            return self._text_events(record, stamp, AttributedText(Speaker.HOST, Kind.COMPACTION, text))
         if subtype == "away_summary" and text:
             recap = text.removesuffix(_AWAY_HINT).strip()
-            return self._say(record, stamp, AttributedText(Speaker.HOST, Kind.RECAP, recap))
+            return self._text_events(record, stamp, AttributedText(Speaker.HOST, Kind.RECAP, recap))
         if subtype == "local_command" and text:
             found = self._attributed(record, text)
             bare = found.kind is Kind.PROMPT and not text.startswith("<")
-            return self._say(record, stamp, AttributedText.injected(text) if bare else found)
+            return self._text_events(record, stamp, AttributedText.injected(text) if bare else found)
         return SkipReason.BOOKKEEPING if subtype in _SKIPPED_SYSTEM else unknown_type(f"system/{subtype}")
 
     def _attachment(self, record: Record, stamp: RecordStamp) -> RecordEvents:
@@ -220,12 +210,12 @@ class ClaudeCodeReader(RecordReader):
             found = self._attributed({**record, "origin": attached.get("origin")}, text)
             if attached.get("commandMode", "prompt") != "prompt" and found.kind is Kind.PROMPT:
                 found = AttributedText.injected(found.text)
-            return self._say(record, stamp, found)
+            return self._text_events(record, stamp, found)
         if kind == "file" and name:
             turn = stamp.turn(Speaker.HOST, Kind.INJECTED, f"Attached: {name}", reads=(name,))
             return [turn, *self._envelope_notes(record, stamp.line)]
         if kind == "edited_text_file" and name:
-            return self._say(record, stamp, AttributedText.injected(f"Changed outside the session: {name}"))
+            return self._text_events(record, stamp, AttributedText.injected(f"Changed outside the session: {name}"))
         return SkipReason.HOOK_OUTPUT if kind.startswith("hook_") else SkipReason.CONTEXT
 
     def _queue_operation(self, record: Record, stamp: RecordStamp) -> RecordEvents:
@@ -275,7 +265,7 @@ class ClaudeCodeReader(RecordReader):
         return self._facts.note(stamp.line, Fact.CONTINUES, others[0]) or SkipReason.REPEATED
 
     def _envelope_notes(self, record: Record, line: int) -> list[Note]:
-        """Return notes for changed session facts in the fields around a message."""
+        """Return notes for the session facts beside a message that have changed."""
         get = record.get
         envelope = (get("sessionId"), get("cwd"), get("gitBranch"), get("version"), get("agentId"))
         if envelope == self._envelope:
@@ -291,12 +281,9 @@ class ClaudeCodeReader(RecordReader):
 
 
 def _is_progress(data: bytes) -> bool:
-    """Return whether a line is progress, without decoding it.
-
-    The line must consist of a single object of type `progress`.
-    """
+    """Return whether a line consists of a single object of type `progress`, without decoding the line."""
     at = data.find(_PROGRESS, 0, _PROGRESS_WITHIN)
-    return at > 0 and data.count(b"{", 0, at) == 1 and data.endswith(b"}") and _GLUED not in data
+    return at > 0 and data.count(b"{", 0, at) == 1 and data.endswith(b"}") and _JOINED not in data
 
 
 def _is_result(block: Record) -> bool:
@@ -305,7 +292,7 @@ def _is_result(block: Record) -> bool:
 
 
 def _usage(message: Record) -> str:
-    """Return the tokens of one reply so far; input includes new, cached and cache-writing tokens."""
+    """Return the tokens of one reply so far. Input tokens include tokens read from and written to the cache."""
     counts, reply = mapping(message.get("usage")), string(message.get("id"))
     tokens_in = total(counts, "input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
     return usage(reply, tokens_in, total(counts, "output_tokens")) if reply else ""

@@ -16,10 +16,7 @@ _READERS = {"Read", "NotebookRead"}
 _WRITERS = {"Edit", "MultiEdit", "Write", "NotebookEdit"}
 _ASK_USER = "AskUserQuestion"
 _REPORTS_REFUSAL = _WRITERS | {_ASK_USER, "ExitPlanMode"}
-"""Tools whose failures contain the user's reason for a refusal.
-
-Failures of other tools may begin with unrelated text.
-"""
+"""Tools of Claude Code that return the user's reason if the user refuses a call."""
 _REJECTED = "The user doesn't want to proceed with this tool use."
 _REJECTED_WITH = "To tell you how to proceed, the user said:\n"
 _CLARIFY = "The user wants to clarify these questions."
@@ -124,15 +121,9 @@ _BODIES: dict[str, Callable[[Arguments], str]] = {
 def result_of(block: Record, call: ToolCall, extra: object, *, shorten: bool) -> ToolResult:
     """Return the result in a result block.
 
-    The user speaks only through Claude Code's own tools: in the answers of `AskUserQuestion`, and in the reason for
-    refusing a question, a plan or an edit. From any other tool, the same words are the tool's: a server or a command
-    can print them.
-
-    Args:
-        block: The result block.
-        call: The call that it answers.
-        extra: The record's `toolUseResult`, which has paths and answers.
-        shorten: Whether to clip long texts.
+    The author is the user only for answers to `AskUserQuestion`, and for reasons for refusing a question, a plan or an
+    edit. In results of other tools, the same words belong to the tool, because a server or a command can print them.
+    `extra` is the record's `toolUseResult`, which contains paths and answers.
     """
     details = mapping(extra)
     failed = block.get("is_error") is True or details.get("is_error") is True or details.get("interrupted") is True
@@ -151,7 +142,7 @@ def result_of(block: Record, call: ToolCall, extra: object, *, shorten: bool) ->
 
 
 def _failure(text: str, limit: int | None, *, by_user: bool) -> ToolResult:
-    """Return a failure; its author is the user if the user refused the call and gave a reason."""
+    """Return a failure. Its author is the user if the user refused the call and gave a reason."""
     if text.startswith(_REJECTED):
         reason = text.partition(_REJECTED_WITH)[2].strip()
         if by_user and reason and not reason.startswith(_CLARIFY):

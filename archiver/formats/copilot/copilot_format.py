@@ -166,7 +166,7 @@ class Copilot(FolderFormat):
     name_pattern = re.compile(re.escape(_EVENTS))
 
     def identify(self, path: Path, head: bytes) -> Session:
-        """Return the session, identified by its first event or, without an ID there, by the folder or file name."""
+        """Return the session, identified by its first event or, without an ID there, by its folder or file name."""
         started = (string(mapping(record.get("data")).get("sessionId")) for record in head_records(head))
         named = next(filter(None, started), "")
         return Session(self.agent, named or (path.parent.name if path.name == _EVENTS else path.stem))

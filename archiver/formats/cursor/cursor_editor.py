@@ -1,8 +1,8 @@
 """Databases of Cursor's editor, which store the editor's entire state as key-value pairs.
 
-The value of `composerData:<id>` is a conversation with the order of its messages. Each message is stored under
-`bubbleId:<id>:<bubble>`. Older conversations contain their messages. The oldest conversations are tabs in the database
-of a project.
+The value of `composerData:<id>` is a conversation with the order of its messages. The value of `bubbleId:<id>:<bubble>`
+is one message. Older conversations contain their messages. The oldest conversations are tabs in the database of a
+project.
 """
 
 # ruff: noqa: S608 - statements contain fixed names only, values are bound
@@ -65,7 +65,7 @@ def _range(prefix: str) -> tuple[str, str]:
 
 
 def _composer_lines(database: ForeignDatabase, session_id: str, folder: str) -> Iterator[bytes]:
-    """Yield the lines of a conversation: the ordered messages, then any other messages.
+    """Yield the lines of a conversation: its messages in order, then messages that the order does not list.
 
     All lines come from one consistent state of the database.
     """
@@ -104,10 +104,7 @@ def _decoded(data: object) -> Record:
 
 
 def _project_folder(path: Path) -> str:
-    """Return the project folder of a database; empty for the editor's own database.
-
-    The folder is recorded in a file beside the database.
-    """
+    """Return the project folder that a file beside the database records; empty for the editor's own database."""
     try:
         found = mapping(json.loads((path.parent / "workspace.json").read_bytes()))
     except (OSError, ValueError):

@@ -38,10 +38,7 @@ class Cursor(FolderFormat):
         return folders.matching([*places, (Path.home() / ".cursor" / "chats", f"*/*/{_CHAT}")])
 
     def is_container(self, path: Path) -> bool:
-        """Return whether a file is an editor or chat database.
-
-        Also returns True if the database is temporarily unreadable.
-        """
+        """Return whether a file is an editor or chat database. Also return True if it is temporarily unreadable."""
         if path.name not in {_EDITOR, _CHAT} or not path.is_file():
             return False
         try:

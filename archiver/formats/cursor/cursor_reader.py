@@ -123,10 +123,7 @@ def _text(block: Record) -> str:
 
 
 def _asked(text: str) -> str:
-    """Return the text that the user typed, without text that the program added.
-
-    The text is empty if the program wrote all of it.
-    """
+    """Return the text that the user typed, without text that the program added; empty if no text was typed."""
     typed, rest = _QUERY.findall(text), clean(text)
     if typed:
         return clean("\n\n".join(typed))

@@ -27,7 +27,7 @@ class Gemini(FolderFormat):
     name_pattern = re.compile(r"session-\d{4}-\d\d-\d\dT\d\d-\d\d-[0-9a-f]{8}\.jsonl?")
 
     def may_be_transcript(self, path: Path, root: Path) -> bool:
-        """Return whether a file may be a conversation, excluding documents that were migrated to JSON lines."""
+        """Return whether a file can be a conversation. Documents that were migrated to JSON lines are excluded."""
         migrated = path.suffix == ".json" and path.with_suffix(".jsonl").exists()
         return super().may_be_transcript(path, root) and not migrated
 

@@ -1,6 +1,6 @@
 """Reader of Gemini CLI conversations.
 
-The file is a journal: later lines may correct a message, and the user may go back to any message. So the replies of an
+The file is a journal: later lines can correct a message, and the user can go back to any message. So the replies of an
 exchange are read when the exchange ends.
 """
 
@@ -21,19 +21,19 @@ _NOTICES = {"info", "warning", "error"}
 
 
 class _Journal(Struct):
-    """Messages read so far, and messages of the current exchange that may still be corrected."""
+    """Messages read so far, and replies of the current exchange that later lines can correct."""
 
     lines: dict[str, int] = field(default_factory=dict[str, int])
-    """First line of each valid message, in conversation order."""
-    held: dict[str, tuple[Line, Record]] = field(default_factory=dict[str, tuple[Line, Record]])
+    """First line of each message that is not abandoned, in conversation order."""
+    delayed: dict[str, tuple[Line, Record]] = field(default_factory=dict[str, tuple[Line, Record]])
 
     def add(self, message: str, line: int) -> None:
-        """Record a message. Messages without an ID are ignored, because no rewind can refer to them."""
+        """Add a message. Messages without an ID are ignored, because no rewind can refer to them."""
         if message:
             self.lines.setdefault(message, line)
 
     def rewind(self, message: str, line: int, *, partial: bool) -> list[Note]:
-        """Remove a message and all later messages; an unknown message removes the whole conversation."""
+        """Remove a message and all later messages. If the message is unknown, remove the whole conversation."""
         known = self.lines.get(message)
         if known is None and partial:
             return [Note(line, Fact.REWOUND, "")]
@@ -62,9 +62,9 @@ class GeminiReader(RecordReader):
 
     def _finish(self) -> None:
         """Release the replies of the last exchange in their final state."""
-        for line, message in self._journal.held.values():
+        for line, message in self._journal.delayed.values():
             self._released += line_events(line, [self._reply(message, _stamp(message, line)) or SkipReason.EMPTY])
-        self._journal.held.clear()
+        self._journal.delayed.clear()
 
     def _record(self, record: Record, line: Line) -> RecordEvents:
         if "$set" in record:
@@ -79,7 +79,7 @@ class GeminiReader(RecordReader):
         return self._metadata(record, line) or SkipReason.REPEATED
 
     def _metadata(self, about: Record, line: Line) -> list[Turn | Note]:
-        """Read the header or an update of the header. Either may contain the whole conversation."""
+        """Return the events of a header or of its update. Either can contain the whole conversation."""
         folder = next(iter(listing(about.get("directories"))), "")
         facts = {Fact.SESSION: about.get("sessionId"), Fact.CWD: folder, Fact.TITLE: about.get("summary")}
         events: list[Turn | Note] = [*self._facts.notes(line.number, facts)]
@@ -100,13 +100,13 @@ class GeminiReader(RecordReader):
             self._journal.add(name, line.number)
             notice = self._injected(_text(message), _stamp(message, line), failed=kind == "error")
             return (notice or SkipReason.EMPTY) if kind in _NOTICES else unknown_type(kind)
-        if name in self._journal.held:
-            earlier, _ = self._journal.held.pop(name)
+        if name in self._journal.delayed:
+            earlier, _ = self._journal.delayed.pop(name)
             self._released.append(Skipped(earlier.number, SkipReason.REPLACED))
         self._journal.add(name, line.number)
         if not alone or not name:
             return self._reply(message, _stamp(message, line)) or SkipReason.EMPTY
-        self._journal.held[name] = line, message
+        self._journal.delayed[name] = line, message
         return []
 
     def _user(self, message: Record, line: Line) -> RecordEvents:

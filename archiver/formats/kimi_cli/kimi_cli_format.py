@@ -134,11 +134,11 @@ class KimiCli(FolderFormat):
     name_pattern = re.compile(re.escape(_CONTEXT))
 
     def may_be_transcript(self, path: Path, root: Path) -> bool:
-        """Return whether a file may be a session, excluding contexts of sessions that have a journal."""
+        """Return whether a file can be a session. Contexts of sessions that have a journal are excluded."""
         return super().may_be_transcript(path, root) and (path.name != _CONTEXT or not path.with_name(_WIRE).exists())
 
     def identify(self, path: Path, head: bytes) -> Session:  # noqa: ARG002 - no record names the session
-        """Return the session, identified by its folder; the folder of a sub-agent is below its parent's folder."""
+        """Return the session, identified by its folder. The folder of a sub-agent is below its parent's folder."""
         folder = path.parent
         if path.name not in {_WIRE, _CONTEXT}:
             return Session(self.agent, path.stem)

@@ -56,7 +56,7 @@ def _headers(database: ForeignDatabase, columns: Collection[str]) -> Iterator[tu
 
 
 def _states(database: ForeignDatabase, table: str, columns: Collection[str]) -> dict[str, tuple[Value, ...]]:
-    """Return the number, the size and the change times of each session's rows."""
+    """Return the number, the total size and the change times of each session's rows."""
     changed = "total(time_updated), max(time_updated)" if "time_updated" in columns else "0, 0"
     values = f"count(*), total(octet_length(data)), {changed}"
     rows = database.rows(f"SELECT {as_bytes('session_id')}, {values} FROM {table} GROUP BY session_id")

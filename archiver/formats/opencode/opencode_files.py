@@ -1,4 +1,4 @@
-"""OpenCode's files before version 1.2: one per session, per message and per message part.
+"""OpenCode's split sessions before version 1.2: one file per session header, message and message part.
 
 ::
 
@@ -19,7 +19,7 @@ _PIECES = ("message", "part")
 
 
 def is_session(path: Path) -> bool:
-    """Return whether a file is the header file of a session that is split into files."""
+    """Return whether a file is the header file of a split session."""
     return path.suffix == ".json" and path.parent.parent.name == "session" and path.name.startswith("ses_")
 
 

@@ -22,19 +22,19 @@ _DATABASE = re.compile(r"opencode(?:-[\w.]+)?\.db")
 class OpenCode(FolderFormat):
     """Sessions in databases in `~/.local/share/opencode`.
 
-    Before version 1.2, OpenCode stored each message and each message part in a separate file. An exported session is
-    one JSON document in a location chosen by the user.
+    Before version 1.2, OpenCode split a session into files, one per message and message part. An export is one JSON
+    document in a location that the user chooses.
     """
 
     agent = "opencode"
     reader_class = OpenCodeReader
 
     def may_be_transcript(self, path: Path, root: Path) -> bool:
-        """Return whether a file may be an exported session, excluding files of sessions that are split into files."""
+        """Return whether a file can be an exported session. Files of split sessions are excluded."""
         return super().may_be_transcript(path, root) and not opencode_files.is_piece(path)
 
     def containers(self) -> Iterator[Path]:
-        """Yield the databases of this user and the header file of each session that is split into files."""
+        """Yield this user's databases, and the header file of each split session."""
         data = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share").expanduser() / "opencode"
         named = os.environ.get("OPENCODE_DB")
         if named and (data / Path(named).expanduser()).is_file():
@@ -45,7 +45,7 @@ class OpenCode(FolderFormat):
             yield from filter(opencode_files.is_session, sessions)
 
     def is_container(self, path: Path) -> bool:
-        """Return whether a file is a database of sessions, or the header file of a session split into files."""
+        """Return whether a file is a database of sessions, or the header file of a split session."""
         if opencode_files.is_session(path):
             return True
         return _DATABASE.fullmatch(path.name) is not None and opencode_database.has_sessions(path)

@@ -49,7 +49,7 @@ class OpenCodeReader(RecordReader):
         return self._facts.notes(line, facts) or SkipReason.REPEATED
 
     def _user(self, parts: Sequence[Record], stamp: RecordStamp) -> list[Turn | Note]:
-        """Return the user's prompt, and the text that the program added."""
+        """Return the user's prompt and the text that the program added."""
         self._calls.clear()
         asked = "\n\n".join(filter(None, (_text(part) for part in parts if not _is_added(part))))
         events = self._prompt(asked, stamp) if asked else []
@@ -100,7 +100,7 @@ def _is_added(part: Record) -> bool:
 
 
 def _text(part: Record) -> str:
-    """Return the text of a part: the name of a file, or the prompt of a sub-agent's task."""
+    """Return the text of a part. For a file, return its name; for a sub-agent's task, return the prompt."""
     match part.get("type"):
         case "file":
             return f"[file {clean(first_string(part, 'filename', 'mime'))}]"
