@@ -1,10 +1,9 @@
 """Memories as Markdown files in the `.mnemonics` folder of a project, synchronized with the store."""
 
-from .file_sync import LEASE, PATIENCE, MemoryFileProblem
-from .front_matter import MemoryFile, YamlInvalid
-from .memory_file_types import FALLBACK, MemoryFileType, MemoryFileTypes, kebab, slug
+from .file_sync import LEASE, PATIENCE
+from .memory_file_types import FALLBACK
 from .mnemonics_folder import MnemonicsFolder, digest_of
-from .project_memories import ForgetPreview, ForgetResult, ProjectMemories, RememberedFile, UpdatedFile
+from .project_memories import ForgetPreview, ForgetResult, ProjectMemories
 
 __all__ = [
     "FALLBACK",
@@ -12,16 +11,7 @@ __all__ = [
     "PATIENCE",
     "ForgetPreview",
     "ForgetResult",
-    "MemoryFile",
-    "MemoryFileProblem",
-    "MemoryFileType",
-    "MemoryFileTypes",
     "MnemonicsFolder",
     "ProjectMemories",
-    "RememberedFile",
-    "UpdatedFile",
-    "YamlInvalid",
     "digest_of",
-    "kebab",
-    "slug",
 ]

@@ -40,9 +40,9 @@ class MemoryFileProblem(Struct, frozen=True):
 
 
 class ParsedFile(Struct, frozen=True):
-    """Readable file: its path below the folder, its absolute path, the digest of its bytes, and its content."""
+    """Readable file: its path within the folder, its absolute path, the digest of its bytes, and its content."""
 
-    place: str
+    relative: str
     path: str
     digest: str
     memory: MemoryFile
@@ -50,12 +50,12 @@ class ParsedFile(Struct, frozen=True):
     @property
     def folder(self) -> str:
         """Type of the folder that contains the file."""
-        return folder_type(self.place)
+        return folder_type(self.relative)
 
 
-def folder_type(place: str) -> str:
-    """Return the type of the first folder in a path below `.mnemonics`; the fallback for a file outside folders."""
-    first, *below = PurePosixPath(place).parts
+def folder_type(relative: str) -> str:
+    """Return the type that the first folder of a path names, or the fallback for a file outside folders."""
+    first, *below = PurePosixPath(relative).parts
     return kebab(first) if below else FALLBACK
 
 
@@ -77,7 +77,7 @@ class FileSync:
         self._cache: dict[str, tuple[tuple[int, ...], ParsedFile | str]] = {}
 
     def sync(self) -> None:
-        """Read the files that were edited, moved, added or deleted since the last synchronization by any process."""
+        """Synchronize files that were edited, moved, added or deleted since any process last synchronized them."""
         if self._steps():
             # A process that holds the lease for this long reads the same files.
             with suppress(LeaseHeld), self._store.leases.hold(LEASE, PATIENCE):
@@ -99,9 +99,9 @@ class FileSync:
                 failed[path] = getattr(error, "reason", str(error))
         self.problems += tuple(MemoryFileProblem(path, reason) for path, reason in failed.items())
 
-    def record(self, place: str, stored: StoredMemory) -> None:
+    def record(self, relative: str, stored: StoredMemory) -> None:
         """Record that the current content of this file and this memory are synchronized."""
-        parsed = self._parse(place, self.folder.read(place))
+        parsed = self._parse(relative, self.folder.read(relative))
         self.files[parsed.path] = parsed
         self._record(parsed, stored)
 
@@ -149,35 +149,37 @@ class FileSync:
         """Read new and edited files; return the paths of files and folders that cannot be read."""
         listing = self.folder.scan()
         problems, self.files = dict(listing.problems), {}
-        for place, stamp in listing.files.items():
-            known = self._cache.get(place)
+        for relative, stamp in listing.files.items():
+            known = self._cache.get(relative)
             if known is None or known[0] != stamp:
                 # A second edit may have the same modification time as a recent edit, so read the file again.
                 settled = time.time_ns() - stamp[0] > _RECENT
-                known = (stamp if settled else ()), self._read(place)
-                self._cache[place] = known
+                known = (stamp if settled else ()), self._read(relative)
+                self._cache[relative] = known
             if isinstance(known[1], str):
-                problems[place] = known[1]
+                problems[relative] = known[1]
             else:
                 self.files[known[1].path] = known[1]
         own, reason = self._own_types()
         self.types = MemoryFileTypes(own if self._is_allowed else dict.fromkeys(own, ""), listing.folders)
         reported = problems | ({TYPES_FILE: reason} if reason else {})
-        self.problems = tuple(MemoryFileProblem(self.folder.absolute(place), why) for place, why in reported.items())
-        return {self.folder.absolute(place) for place in problems}
+        self.problems = tuple(
+            MemoryFileProblem(self.folder.absolute(relative), why) for relative, why in reported.items()
+        )
+        return {self.folder.absolute(relative) for relative in problems}
 
-    def _read(self, place: str) -> ParsedFile | str:
-        """Return a file, or the reason why it cannot be read."""
+    def _read(self, relative: str) -> ParsedFile | str:
+        """Return the parsed file, or the reason why it cannot be read."""
         try:
-            return self._parse(place, self.folder.read(place))
+            return self._parse(relative, self.folder.read(relative))
         except (OSError, UnicodeDecodeError, YamlInvalid) as error:
             return _reason(error)
 
-    def _parse(self, place: str, data: bytes) -> ParsedFile:
-        return ParsedFile(place, self.folder.absolute(place), digest_of(data), MemoryFile.parse(data.decode()))
+    def _parse(self, relative: str, data: bytes) -> ParsedFile:
+        return ParsedFile(relative, self.folder.absolute(relative), digest_of(data), MemoryFile.parse(data.decode()))
 
     def _own_types(self) -> tuple[dict[str, str], str]:
-        """Return the types that the project defines, and the reason if they cannot be read."""
+        """Return the types that the project defines; if they cannot be read, return none and the reason."""
         try:
             return parse_types(self.folder.read(TYPES_FILE).decode()), ""
         except FileNotFoundError:
@@ -271,17 +273,17 @@ class FileSync:
     def _update_file(self, parsed: ParsedFile, stored: StoredMemory) -> None:
         """Write the edited content of a memory into its file."""
         edited = parsed.memory.edited(stored.memory.content, show_millisecond(stored.updated))
-        self.folder.replace(parsed.place, edited.text.encode(), parsed.digest)
+        self.folder.replace(parsed.relative, edited.text.encode(), parsed.digest)
         if stored.memory.path != parsed.path:
             stored = self._core.revise(stored.id, MemoryRevision(path=parsed.path))
-        self.record(parsed.place, stored)
+        self.record(parsed.relative, stored)
 
     def _restore_file(self, row: MirroredFile, stored: StoredMemory) -> None:
         """Recreate the file of a restored memory."""
-        memory, place = stored.memory, row.path.removeprefix(f"{self.folder.path}/")
+        memory, relative = stored.memory, row.path.removeprefix(f"{self.folder.path}/")
         file = MemoryFile.new(memory.content, memory.type, memory.tags, show_millisecond(stored.updated))
-        self.folder.create(place, file.text.encode())
-        self.record(place, stored)
+        self.folder.create(relative, file.text.encode())
+        self.record(relative, stored)
 
     def _forget_deleted(self, row: MirroredFile, stored: StoredMemory) -> None:
         """Forget the memory of a deleted file, unless it is protected."""

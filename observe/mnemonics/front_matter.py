@@ -67,7 +67,7 @@ class MemoryFile(Struct, frozen=True):
 
     @property
     def created_at(self) -> Milliseconds | None:
-        """Creation time in the front matter, or None if it is missing."""
+        """Creation time in the front matter, or None if it is missing or invalid."""
         return parse_instant(self.created)
 
     def edited(self, body: str, at: str, declared: str | None = None) -> "MemoryFile":

@@ -15,14 +15,15 @@ from ...core.memory_types import GOLDEN_RULE, HISTORIAN, known_types
 from .front_matter import YamlInvalid
 
 FALLBACK: Final = "context"
-"""Default type if no other type fits."""
+"""Type of a memory if no other type fits."""
 TYPES_FILE: Final = "types.yaml"
 """File in which a project defines its own types, one `name: description` per line."""
-_DEFAULT: Final = "A type of this project"
+_DESCRIPTION: Final = "A type of this project"
+"""Description of a type for which the project gives none."""
 _STEM_BYTES: Final = 200
 """Maximum length of the stem of a file name. File systems allow 255 bytes, including a suffix and a number."""
-_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_BREAKS = re.compile(r"[\s_/\\-]+")
+_CAMEL_CASE = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_SEPARATORS = re.compile(r"[\s_/\\-]+")
 
 
 class MemoryFileType(Struct, frozen=True):
@@ -37,9 +38,9 @@ class MemoryFileTypes:
 
     def __init__(self, own: Mapping[str, str], folders: Iterable[str]) -> None:
         built_in = {known.name: known.description for known in known_types(HISTORIAN)}
-        described = {kebab(name): description or _DEFAULT for name, description in own.items()}
+        described = {kebab(name): description or _DESCRIPTION for name, description in own.items()}
         tops = {PurePosixPath(path).parts[0] for path in folders}
-        known = {name: _DEFAULT for name in tops if name == kebab(name)} | described | built_in
+        known = {name: _DESCRIPTION for name in tops if name == kebab(name)} | described | built_in
         self._known = {name: known[name] for name in (*built_in, *sorted(known.keys() - built_in)) if _is_valid(name)}
 
     def __contains__(self, name: str) -> bool:
@@ -68,7 +69,7 @@ def parse_types(text: str) -> dict[str, str]:
     if parsed is None:
         return {}
     if not isinstance(parsed, dict):
-        raise YamlInvalid("write one `name: description` on each line")
+        raise YamlInvalid("it needs one `name: description` on each line")
     pairs = cast("dict[object, object]", parsed)
     if not all(isinstance(name, str) and _is_valid(kebab(name)) for name in pairs):
         raise YamlInvalid("a type name may contain only letters, digits and dashes")
@@ -81,8 +82,8 @@ def slug(title: str) -> str:
     It keeps letters and digits of every script, and is `untitled` if none remain.
     """
     lowered = unicodedata.normalize("NFC", title).lower()
-    kept = "".join(each for each in lowered if unicodedata.category(each)[0] in "LMN" or _BREAKS.match(each))
-    stem = unicodedata.normalize("NFC", _BREAKS.sub("-", kept)).strip("-")
+    kept = "".join(each for each in lowered if unicodedata.category(each)[0] in "LMN" or _SEPARATORS.match(each))
+    stem = unicodedata.normalize("NFC", _SEPARATORS.sub("-", kept)).strip("-")
     return stem.encode()[:_STEM_BYTES].decode(errors="ignore").strip("-") or "untitled"
 
 
@@ -94,12 +95,12 @@ def file_names(stem: str) -> Iterator[str]:
 
 def title_of(stem: str) -> str:
     """Return the title of a file, derived from its name."""
-    return _BREAKS.sub(" ", stem).strip() or stem
+    return _SEPARATORS.sub(" ", stem).strip() or stem
 
 
 def kebab(name: str) -> str:
     """Return a type in kebab-case; `architecturalDecision` and `Architectural decision` are the same type."""
-    return _BREAKS.sub("-", _HUMP.sub("-", name.strip())).strip("-").lower()
+    return _SEPARATORS.sub("-", _CAMEL_CASE.sub("-", name.strip())).strip("-").lower()
 
 
 def _is_valid(name: str) -> bool:

@@ -17,7 +17,7 @@ from ...core.home import home_of
 from ...core.project import MNEMONICS
 
 _SIZE_MAX: Final = 131_072
-"""Maximum size in bytes of a file that is read; a memory has less than half of it."""
+"""Maximum size in bytes of a file that is read, more than twice that of a memory."""
 _DEPTH_MAX: Final = 8
 _NO_HARD_LINKS: Final = {errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP}
 """Errors of file systems without hard links, as on memory cards."""
@@ -25,7 +25,7 @@ _LINK: Final = "it is a link, and links are not followed"
 
 
 class FolderListing(Struct, frozen=True):
-    """Content of the folder: files by path, each with values that change on an edit; folders; problems by path."""
+    """Content of the folder: files by path, each with attributes that change on an edit; folders; problems by path."""
 
     files: dict[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])
     folders: list[str] = field(default_factory=list[str])
@@ -145,7 +145,7 @@ def digest_of(data: bytes) -> str:
 
 
 def error_reason(error: OSError) -> str:
-    """Return the reason of an error as part of a sentence."""
+    """Return the reason of an error, for a message that starts with the path."""
     return _LINK if error.errno == errno.ELOOP else (error.strerror or str(error)).lower()
 
 

@@ -24,11 +24,11 @@ from .mnemonics_folder import MnemonicsFolder
 FORGETTABLE_MAX: Final = 10
 """Maximum number of memories that one query can forget."""
 _SCORE_MIN, _SIMILARITY_MIN = 0.3, 0.5
-"""Minimum score, or else minimum cosine, of a memory that a query updates."""
+"""Minimum score and minimum cosine similarity; a query updates a memory that reaches one of them."""
 
 
 class RememberedFile(Struct, frozen=True):
-    """Memory written into a file; `existed` is True if the same title and content already existed."""
+    """Memory written into a file; `existed` is True if a memory with this title and content already existed."""
 
     stored: StoredMemory
     existed: bool = False
@@ -51,7 +51,7 @@ class ForgetPreview(Struct, frozen=True):
 
 
 class ForgetResult(Struct):
-    """Forgotten memories, and the reasons for keeping the others, by path."""
+    """Forgotten memories, and the reason for each memory that was kept, by path."""
 
     forgotten: list[StoredMemory] = field(default_factory=list[StoredMemory])
     kept: dict[str, str] = field(default_factory=dict[str, str])
@@ -65,7 +65,7 @@ class ProjectMemories(Closing):
 
     @classmethod
     def open(cls, home: Home, start: Path, model: str | None = None, make_judge: JudgeFactory | None = None) -> Self:
-        """Open the memories of the project that contains this folder; close them at the end of the context."""
+        """Open the memories of the project that contains this folder, as a context manager."""
         home.make()
         core = MemoryCore.open(home, model, make_judge)
         return cls(core, Redactor(home.key()), MnemonicsFolder(root_of(start)))
@@ -93,26 +93,26 @@ class ProjectMemories(Closing):
         self._sync.sync()
         return self._sync.types
 
-    def remember(self, title: str, content: str, declared: str, tags: tuple[str, ...] = ()) -> RememberedFile:
+    def remember(self, title: str, content: str, memory_type: str, tags: tuple[str, ...] = ()) -> RememberedFile:
         """Write a memory into a new file, with a number if the title is taken; raises `InvalidInput`."""
         self._sync.sync()
-        declared = self._sync.types.find(declared)
+        memory_type = self._sync.types.find(memory_type)
         if not title.strip():
             raise InvalidInput("Title cannot be empty", hint="Give a short title.")
         title = self._sync.redacted(" ".join(readable(title).split()))
-        return self._write(title, self._clean(content), declared, tuple(map(self._sync.redacted, _plain(tags))))
+        return self._write(title, self._clean(content), memory_type, tuple(map(self._sync.redacted, _plain(tags))))
 
-    def recall(self, query: str, declared: str | None = None, limit: int = 10) -> list[RecalledMemory]:
+    def recall(self, query: str, memory_type: str | None = None, limit: int = 10) -> list[RecalledMemory]:
         """Return the memories of this project and global memories that match a query, best first."""
         self._sync.sync()
-        return self._matches(query, declared, limit, (self._sync.namespace, *GLOBAL_NAMESPACES))
+        return self._matches(query, memory_type, limit, (self._sync.namespace, *GLOBAL_NAMESPACES))
 
-    def nearest(self, query: str, declared: str | None = None) -> list[RecalledMemory]:
+    def nearest(self, query: str, memory_type: str | None = None) -> list[RecalledMemory]:
         """Return the most similar memories, even below the relevance threshold, without a synchronization."""
-        wanted = self._wanted(declared, (self._sync.namespace, *GLOBAL_NAMESPACES))
+        wanted = self._wanted(memory_type, (self._sync.namespace, *GLOBAL_NAMESPACES))
         return self._of_this_checkout(self._core.nearest(query, wanted))
 
-    def update(self, query: str, content: str, declared: str | None = None) -> UpdatedFile:
+    def update(self, query: str, content: str, memory_type: str | None = None) -> UpdatedFile:
         """Replace the content of the best match. A new type moves the file.
 
         If no memory matches well enough, create a memory with the query as its title.
@@ -123,19 +123,19 @@ class ProjectMemories(Closing):
             MnemonicsUnusable: The file cannot be written.
         """
         self._sync.sync()
-        declared = self._sync.types.find(declared) if declared is not None else None
+        memory_type = self._sync.types.find(memory_type) if memory_type is not None else None
         content = self._clean(content)
         best = self._matches(query, None, 1, (self._sync.namespace,))
         if not best or (best[0].score < _SCORE_MIN and (best[0].similarity or 0) < _SIMILARITY_MIN):
             title = self._sync.redacted(" ".join(query.split()))
-            new = self._write(title, content, declared or FALLBACK, ())
+            new = self._write(title, content, memory_type or FALLBACK, ())
             return UpdatedFile(new.stored, created=not new.existed)
-        return UpdatedFile(self._revise(best[0].stored, content, declared), created=False)
+        return UpdatedFile(self._revise(best[0].stored, content, memory_type), created=False)
 
-    def preview_forget(self, query: str, declared: str | None = None) -> ForgetPreview:
+    def preview_forget(self, query: str, memory_type: str | None = None) -> ForgetPreview:
         """Return the memories that a query would forget; raises `InvalidInput` if no memory matches."""
         self._sync.sync()
-        near = near_the_best(self._matches(query, declared, FORGETTABLE_MAX, (self._sync.namespace,)))
+        near = near_the_best(self._matches(query, memory_type, FORGETTABLE_MAX, (self._sync.namespace,)))
         if not near:
             raise InvalidInput(f"No memories found: {query}", hint="Search with memory_recall.")
         matches = tuple(match for match in near if not match.stored.protected)
@@ -159,9 +159,9 @@ class ProjectMemories(Closing):
         return self._core.graph.superseding(memories)
 
     def _matches(
-        self, query: str, declared: str | None, limit: int, namespaces: tuple[str, ...]
+        self, query: str, memory_type: str | None, limit: int, namespaces: tuple[str, ...]
     ) -> list[RecalledMemory]:
-        wanted, asked = self._wanted(declared, namespaces), limit
+        wanted, asked = self._wanted(memory_type, namespaces), limit
         while True:
             found = self._core.recall(query, wanted, limit=asked)
             here = self._of_this_checkout(found)
@@ -169,12 +169,12 @@ class ProjectMemories(Closing):
                 return here[:limit]
             asked *= 2
 
-    def _wanted(self, declared: str | None, namespaces: tuple[str, ...]) -> MemoryFilter:
-        types = (self._sync.types.find(declared),) if declared is not None else ()
+    def _wanted(self, memory_type: str | None, namespaces: tuple[str, ...]) -> MemoryFilter:
+        types = (self._sync.types.find(memory_type),) if memory_type is not None else ()
         return MemoryFilter(namespaces=namespaces, types=types)
 
     def _of_this_checkout(self, found: Sequence[RecalledMemory]) -> list[RecalledMemory]:
-        """Exclude files of other checkouts of the project, which have the same namespace."""
+        """Return the results without files of other checkouts of the project, which have the same namespace."""
         paths = {"", *self._sync.files}
         return [each for each in found if each.stored.memory.path in paths]
 
@@ -182,59 +182,59 @@ class ProjectMemories(Closing):
         """Return content without secrets; raises `InvalidInput` if the content cannot be stored."""
         return Memory(self._sync.redacted(readable(content)).strip()).checked().content
 
-    def _write(self, title: str, content: str, declared: str, tags: tuple[str, ...]) -> RememberedFile:
+    def _write(self, title: str, content: str, memory_type: str, tags: tuple[str, ...]) -> RememberedFile:
         with self._core.store.leases.hold(LEASE, PATIENCE):
             self._sync.sync_leased()
-            file = MemoryFile.new(content, declared, tags, show_millisecond(now()))
-            place, known = self._create(declared, slug(title), file)
+            file = MemoryFile.new(content, memory_type, tags, show_millisecond(now()))
+            relative, known = self._create(memory_type, slug(title), file)
             if known is not None and (stored := self._core.at_path(known.path)) is not None:
                 return RememberedFile(stored, existed=True)
-            path = self._folder.absolute(place)
-            memory = Memory(content, declared, title, self._sync.namespace, tags=tags, source=SOURCE, path=path)
+            path = self._folder.absolute(relative)
+            memory = Memory(content, memory_type, title, self._sync.namespace, tags=tags, source=SOURCE, path=path)
             remembered = self._core.remember(memory)
-            self._sync.record(place, remembered.stored)
+            self._sync.record(relative, remembered.stored)
         return RememberedFile(remembered.stored, superseded=remembered.superseded)
 
-    def _create(self, declared: str, stem: str, file: MemoryFile) -> tuple[str, ParsedFile | None]:
+    def _create(self, memory_type: str, stem: str, file: MemoryFile) -> tuple[str, ParsedFile | None]:
         """Create a file and return its path, with the existing file if it has the same content."""
         for name in file_names(stem):
-            place = f"{declared}/{name}"
-            known = self._sync.files.get(self._folder.absolute(place))
+            relative = f"{memory_type}/{name}"
+            known = self._sync.files.get(self._folder.absolute(relative))
             if known is not None and known.memory.body == file.body:
-                return place, known
-            if known is None and self._folder.create(place, file.text.encode()):
-                return place, None
+                return relative, known
+            if known is None and self._folder.create(relative, file.text.encode()):
+                return relative, None
         raise AssertionError
 
-    def _revise(self, stored: StoredMemory, content: str, declared: str | None) -> StoredMemory:
+    def _revise(self, stored: StoredMemory, content: str, memory_type: str | None) -> StoredMemory:
         if stored.protected:
             raise MemoryProtected(stored.id)
         with self._core.store.leases.hold(LEASE, PATIENCE):
-            place = self._rewrite_file(stored, content, declared)
-            revision = MemoryRevision(content, declared, path=self._folder.absolute(place))
+            relative = self._rewrite_file(stored, content, memory_type)
+            revision = MemoryRevision(content, memory_type, path=self._folder.absolute(relative))
             after = self._core.revise(stored.id, revision)
-            self._sync.record(place, after)
+            self._sync.record(relative, after)
         return after
 
-    def _rewrite_file(self, stored: StoredMemory, content: str, declared: str | None) -> str:
+    def _rewrite_file(self, stored: StoredMemory, content: str, memory_type: str | None) -> str:
         """Write the new content of a memory into its file or a new file; return the path of the file."""
         at, parsed = show_millisecond(now()), self._sync.files.get(stored.memory.path)
         if parsed is None:
-            file = MemoryFile.new(content, declared or stored.memory.type, stored.memory.tags, at)
+            file = MemoryFile.new(content, memory_type or stored.memory.type, stored.memory.tags, at)
             return self._create(file.declared, slug(stored.memory.title or content[:60]), file)[0]
         try:
-            file = parsed.memory.edited(content, at, declared)
+            file = parsed.memory.edited(content, at, memory_type)
         except YamlInvalid as error:
             raise MnemonicsUnusable(
                 parsed.path, str(error), hint="Correct the front matter in an editor, then call again."
             ) from None
-        if declared in {None, parsed.folder}:
-            self._folder.replace(parsed.place, file.text.encode(), parsed.digest)
-            return parsed.place
-        place = self._create(declared or parsed.folder, PurePosixPath(parsed.place).stem, file)[0]
-        self._folder.remove(parsed.place, parsed.digest)
+        if memory_type in {None, parsed.folder}:
+            self._folder.replace(parsed.relative, file.text.encode(), parsed.digest)
+            return parsed.relative
+        relative = self._create(memory_type or parsed.folder, PurePosixPath(parsed.relative).stem, file)[0]
+        self._folder.remove(parsed.relative, parsed.digest)
         self._core.store.mnemonics.drop(parsed.path)
-        return place
+        return relative
 
     def _digest(self, stored: StoredMemory) -> str:
         """Return a digest that changes with the file of a memory, or with its content if it has no file."""

@@ -1,8 +1,9 @@
 """Attribution of lines to the edits of agents, with a certainty."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
-from functools import cached_property
+from typing import TypeAlias
 
 from msgspec import Struct
 
@@ -16,7 +17,7 @@ from .blame import BlamedLine, Commit
 _SLACK = 60_000
 """Tolerated difference between the clocks of commits and transcripts, in milliseconds."""
 _DISTINCTIVE_MIN = 3
-"""Minimum letters and digits of a line that can be attributed by itself, unlike a single bracket."""
+"""Minimum letters and digits of a line that is attributed by its text alone, unlike a bracket."""
 
 
 class Certainty(StrEnum):
@@ -39,17 +40,16 @@ SURE = (Certainty.CERTAIN, Certainty.LIKELY)
 
 
 class WrittenFile(Struct, frozen=True):
-    """Lines that one exchange wrote into a file. `here` is False for a copy of the file elsewhere."""
+    """Lines that one exchange wrote into a file. `same_file` is False if it wrote them into a copy of the file."""
 
     edit: Edit
     at: Milliseconds | None
     lines: frozenset[str]
-    here: bool
+    same_file: bool
 
-    @property
-    def bare(self) -> frozenset[str]:
-        """Lines without whitespace and punctuation, which formatters change."""
-        return frozenset(map(_bare, self.lines))
+
+LineAuthor: TypeAlias = tuple[Certainty, WrittenFile | None]
+"""Certainty that an agent wrote a line, and the edit that wrote it."""
 
 
 class Attribution:
@@ -58,100 +58,83 @@ class Attribution:
     def __init__(self, writings: Sequence[WrittenFile]) -> None:
         """Index `writings`, oldest first."""
         self._writings = writings
+        self._by_line = _index((line, each) for each in writings for line in each.lines)
+        self._by_bare = _index((_bare(line), each) for each in writings for line in each.lines)
 
-    @cached_property
-    def _by_line(self) -> dict[str, list[WrittenFile]]:
-        return _index((line, each) for each in self._writings for line in each.lines)
-
-    @cached_property
-    def _by_bare(self) -> dict[str, list[WrittenFile]]:
-        return _index((line, each) for each in self._writings for line in each.bare if line)
-
-    def of(self, line: BlamedLine) -> tuple[Certainty, WrittenFile | None]:
-        """Return the certainty that an agent wrote this line, and the edit."""
+    def of(self, line: BlamedLine) -> LineAuthor:
+        """Return the author of a line, regardless of other lines."""
         text = line.text.strip()
         distinctive = len(_bare(text)) >= _DISTINCTIVE_MIN
         if distinctive and (exact := _author(self._by_line.get(text, ()), line)):
-            return (Certainty.CERTAIN if exact.here else Certainty.LIKELY), exact
+            return (Certainty.CERTAIN if exact.same_file else Certainty.LIKELY), exact
         if distinctive and (near := _author(self._by_bare.get(_bare(text), ()), line)):
             return Certainty.LIKELY, near
-        meanwhile = self._meanwhile(line)
-        if meanwhile is not None:
-            return Certainty.POSSIBLE, meanwhile
-        return Certainty.NONE, None
+        latest = _first_between(reversed(self._writings), line.commit)
+        return (Certainty.POSSIBLE, latest) if latest is not None else (Certainty.NONE, None)
 
-    def _meanwhile(self, line: BlamedLine) -> WrittenFile | None:
-        """Return the last edit of this file between the previous commit and this one, or None."""
-        edits = (each for each in reversed(self._writings) if each.here and _is_between(each, line.commit))
-        return next(edits, None)
-
-    def of_all(self, lines: Sequence[BlamedLine]) -> list[tuple[Certainty, WrittenFile | None]]:
-        """Return the certainty and the edit of each line.
+    def of_all(self, lines: Sequence[BlamedLine]) -> list[LineAuthor]:
+        """Return the author of each line.
 
         A short line is attributed like a neighbouring line. In a commit that agents wrote completely, it also counts as
         theirs if an edit of the file contains it.
         """
         found = [self.of(line) for line in lines]
-        written = [self._short(line) if found[place][0] not in SURE else None for place, line in enumerate(lines)]
+        short = [
+            _first_between(self._by_line.get(line.text.strip(), ()), line.commit) if certainty not in SURE else None
+            for line, (certainty, _) in zip(lines, found, strict=True)
+        ]
         mixed = {
             line.commit
-            for line, (certainty, _), own in zip(lines, found, written, strict=True)
+            for line, (certainty, _), own in zip(lines, found, short, strict=True)
             if certainty not in SURE and own is None and line.text.strip()
         }
-        for place, own in enumerate(written):
-            if own is not None and lines[place].commit not in mixed:
-                found[place] = Certainty.LIKELY, own
+        for index, own in enumerate(short):
+            if own is not None and lines[index].commit not in mixed:
+                found[index] = Certainty.LIKELY, own
         last = len(lines) - 1
-        for place, beside in [
+        for index, beside in [
             *((n, n - 1) for n in range(1, last + 1)),
             *((n, n + 1) for n in range(last - 1, -1, -1)),
         ]:
             certainty, author = found[beside]
-            mute = len(_bare(lines[place].text)) < _DISTINCTIVE_MIN and found[place][0] not in SURE
-            if mute and certainty in SURE and lines[beside].commit == lines[place].commit:
-                found[place] = Certainty.LIKELY, author
+            undecided = len(_bare(lines[index].text)) < _DISTINCTIVE_MIN and found[index][0] not in SURE
+            if undecided and certainty in SURE and lines[beside].commit == lines[index].commit:
+                found[index] = Certainty.LIKELY, author
         return found
 
-    def _short(self, line: BlamedLine) -> WrittenFile | None:
-        """Return the edit of this file that wrote a short line between the previous commit and this one, or None."""
-        edits = self._by_line.get(line.text.strip(), ())
-        return next((each for each in edits if each.here and _is_between(each, line.commit)), None)
 
+def read_edit(store: Store, raw: RawArchive, edit: Edit, *, same_file: bool) -> WrittenFile:
+    """Return the lines that an exchange wrote into a file, or no lines if its raw copy is unreadable."""
+    stored = store.exchanges.load([edit.exchange]).get(edit.exchange)
+    if stored is None:
+        return WrittenFile(edit, edit.started, frozenset(), same_file)
+    turns, span = stored.exchange.turns, stored.exchange.span
 
-class EditReader:
-    """Reader of the edits in the raw archive."""
-
-    def __init__(self, store: Store, raw: RawArchive) -> None:
-        self._store, self._raw = store, raw
-
-    def of(self, edit: Edit, *, here: bool) -> WrittenFile:
-        """Return the lines that an exchange wrote into a file; an empty result if its raw copy is unreadable."""
-        stored = self._store.exchanges.load([edit.exchange]).get(edit.exchange)
-        if stored is None:
-            return WrittenFile(edit, edit.started, frozenset(), here)
-        turns, span = stored.exchange.turns, stored.exchange.span
-        wrote = [turn for turn in turns if edit.path in turn.writes and not turn.failed]
-        calls = {turn.call: turn for turn in turns if turn.kind is Kind.CALL and turn.call}
-        near, lines = (span.start_line, span.start_byte), frozenset[str]()
-        for turn in wrote:
-            call = self._line(edit, calls.get(turn.call, turn), near)
-            lines |= written_lines(call, edit.path, self._line(edit, turn, near))
-        return WrittenFile(
-            edit, min((turn.at for turn in wrote if turn.at is not None), default=edit.started), lines, here
-        )
-
-    def _line(self, edit: Edit, turn: Turn, near: tuple[int, int]) -> bytes:
+    def raw_line(turn: Turn) -> bytes:
         try:
-            return b"".join(self._raw.lines(edit.archived, turn.line, turn.line, near))
+            return b"".join(raw.lines(edit.archived, turn.line, turn.line, (span.start_line, span.start_byte)))
         except (PalaverError, OSError):
             return b""
 
+    wrote = [turn for turn in turns if edit.path in turn.writes and not turn.failed]
+    calls = {turn.call: turn for turn in turns if turn.kind is Kind.CALL and turn.call}
+    lines = frozenset[str]()
+    for turn in wrote:
+        lines |= written_lines(raw_line(calls.get(turn.call, turn)), edit.path, raw_line(turn))
+    at = min((turn.at for turn in wrote if turn.at is not None), default=edit.started)
+    return WrittenFile(edit, at, lines, same_file)
+
 
 def _index(pairs: Iterable[tuple[str, WrittenFile]]) -> dict[str, list[WrittenFile]]:
-    found: dict[str, list[WrittenFile]] = {}
+    found = defaultdict[str, list[WrittenFile]](list)
     for line, each in pairs:
-        found.setdefault(line, []).append(each)
+        found[line].append(each)
     return found
+
+
+def _first_between(edits: Iterable[WrittenFile], commit: Commit) -> WrittenFile | None:
+    """Return the first of these edits of the file itself that was made between the previous commit and this one."""
+    return next((each for each in edits if each.same_file and _is_between(each, commit)), None)
 
 
 def _is_between(edit: WrittenFile, commit: Commit) -> bool:
@@ -169,10 +152,11 @@ def _author(writings: Sequence[WrittenFile], line: BlamedLine) -> WrittenFile | 
     """
     since, until = line.commit.since, line.commit.at
     before = [each for each in writings if until is None or each.at is None or each.at <= until + _SLACK]
-    before = [each for each in before if each.here] or before
+    before = [each for each in before if each.same_file] or before
     meanwhile = (each for each in before if each.at is not None and (since is None or each.at > since - _SLACK))
     return next(meanwhile, before[-1] if before else None)
 
 
 def _bare(line: str) -> str:
+    """Return a line without whitespace and punctuation, which formatters change."""
     return "".join(char for char in line if char.isalnum())

@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ...core.conversation import Milliseconds
 from .git_repository import Repository
 
-UNCOMMITTED = "0" * 40
+_UNCOMMITTED = "0" * 40
 
 
 class Commit(Struct, frozen=True):
@@ -26,7 +27,7 @@ class Commit(Struct, frozen=True):
     @property
     def uncommitted(self) -> bool:
         """True for lines that are not committed yet."""
-        return set(self.sha) == {"0"}
+        return not self.sha.strip("0")
 
 
 class BlamedLine(Struct, frozen=True):
@@ -46,7 +47,7 @@ def blame(repository: Repository, file: Path, first: int, last: int) -> list[Bla
 
 def unversioned(rows: Sequence[str]) -> list[BlamedLine]:
     """Return the lines of an untracked file as uncommitted."""
-    commit = Commit(UNCOMMITTED, None, None, "")
+    commit = Commit(_UNCOMMITTED, None, None, "")
     return [BlamedLine(number, row, commit) for number, row in enumerate(rows, start=1)]
 
 
@@ -71,10 +72,10 @@ def _read(repository: Repository, output: str, name: str) -> list[BlamedLine]:
 
 
 def _commit(sha: str, head: dict[str, str], since: dict[str, Milliseconds], name: str) -> Commit:
-    at = max(int(head.get("author-time", "0")), int(head.get("committer-time", "0"))) * 1000
     previous = since.get(head.get("previous", "").partition(" ")[0])
-    made = Commit(sha, at, previous, head.get("filename", name))
-    return Commit(sha, None, previous, made.name) if made.uncommitted else made
+    commit = Commit(sha, None, previous, head.get("filename", name))
+    at = max(int(head.get("author-time", "0")), int(head.get("committer-time", "0"))) * 1000
+    return commit if commit.uncommitted else replace(commit, at=at)
 
 
 def _times(repository: Repository, commits: list[str]) -> dict[str, Milliseconds]:

@@ -4,7 +4,7 @@ import os
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Self
+from typing import Self, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -14,9 +14,9 @@ from ...archiver.store import Store
 from ...core.closing import Closing
 from ...core.errors import DocumentNotFound, DocumentUnreadable, InvalidInput
 from ...core.home import Home
-from .attribution import SURE, Attribution, Certainty, EditReader, WrittenFile
+from .attribution import SURE, Attribution, Certainty, LineAuthor, WrittenFile, read_edit
 from .blame import BlamedLine, Commit, blame, unversioned
-from .commit_lookup import CommitGroup, CommitLookup, whole_path
+from .commit_lookup import CommitGroup, CommitLookup, absolute_path
 from .git_repository import Repository
 from .trace_record import Trace, TracedConversation, TracedFile, ranges
 
@@ -24,6 +24,9 @@ _BESIDE = 20
 """Context lines on both sides of a single line. A bracket is attributed like its neighbouring lines."""
 _EDITS_MAX = 1_000
 """Maximum number of edits of a file that are read, newest first."""
+
+
+_AttributedLine: TypeAlias = tuple[BlamedLine, LineAuthor]
 
 
 class CommitShare(Struct, frozen=True):
@@ -42,7 +45,8 @@ class CommitShare(Struct, frozen=True):
 class Attributed(Struct, frozen=True):
     """Authors of a file or a line.
 
-    `shares` are by commit, largest first. `versioned` is True if git tracks the file.
+    `total` is the number of lines, and `shares` are the lines of each commit, largest first. `versioned` is True if git
+    tracks the file.
     """
 
     path: str
@@ -61,10 +65,10 @@ class Attributed(Struct, frozen=True):
 
 
 class CodeTraces(Closing):
-    """Read-only access to git and the archive."""
+    """Traces of agents' code. They only read git and the archive."""
 
     def __init__(self, store: Store, raw: RawArchive) -> None:
-        self._store, self._writings = store, EditReader(store, raw)
+        self._store, self._raw = store, raw
 
     @classmethod
     def open(cls, home: Home) -> Self:
@@ -111,48 +115,44 @@ class CodeTraces(Closing):
     def _written_files(
         self, file: Path, repository: Repository | None, lines: Sequence[BlamedLine]
     ) -> list[WrittenFile]:
-        """Return the edits of this file under all its names, and of its copies, oldest first."""
+        """Return the edits of this file under all its names, and the edits of its copies, oldest first."""
         tails = {line.commit.name for line in lines if line.commit.name}
         tails |= {repository.relative_path(file)} if repository else set()
         found = self._store.edits.of_names(sorted({file.name, *(Path(tail).name for tail in tails)}), _EDITS_MAX)
-        here = {str(file), *(str(repository.root / tail) for tail in tails if repository)}
-        kept: list[WrittenFile] = []
+        paths = {str(file), *(str(repository.root / tail) for tail in tails if repository)}
+        written: list[WrittenFile] = []
         for edit in reversed(found):
-            place = whole_path(edit)
-            same = place in here or os.path.realpath(place) in here
-            if same or any(place.replace("\\", "/").endswith(f"/{tail}") for tail in tails):
-                kept.append(self._writings.of(edit, here=same))
-        return kept
+            path = absolute_path(edit)
+            same_file = path in paths or os.path.realpath(path) in paths
+            if same_file or any(path.replace("\\", "/").endswith(f"/{tail}") for tail in tails):
+                written.append(read_edit(self._store, self._raw, edit, same_file=same_file))
+        return written
 
-    def _shares(
-        self, name: str, found: Sequence[tuple[BlamedLine, tuple[Certainty, WrittenFile | None]]]
-    ) -> tuple[CommitShare, ...]:
-        by_commit: dict[Commit, list[tuple[BlamedLine, Certainty, WrittenFile | None]]] = {}
-        for line, (certainty, written) in found:
-            by_commit.setdefault(line.commit, []).append((line, certainty, written))
+    def _shares(self, name: str, found: Sequence[_AttributedLine]) -> tuple[CommitShare, ...]:
+        by_commit: dict[Commit, list[_AttributedLine]] = {}
+        for line, author in found:
+            by_commit.setdefault(line.commit, []).append((line, author))
         shares = [
             CommitShare(
                 commit,
-                ranges(line.number for line, _, _ in rows),
-                dict(Counter(certainty for _, certainty, _ in rows)),
-                self._trace_of(name, commit, rows),
+                ranges(line.number for line, _ in lines),
+                dict(Counter(certainty for _, (certainty, _) in lines)),
+                self._trace_of(name, commit, lines),
             )
-            for commit, rows in by_commit.items()
+            for commit, lines in by_commit.items()
         ]
         return tuple(sorted(shares, key=lambda share: -sum(share.certainties.values())))
 
-    def _trace_of(
-        self, name: str, commit: Commit, rows: Sequence[tuple[BlamedLine, Certainty, WrittenFile | None]]
-    ) -> Trace | None:
+    def _trace_of(self, name: str, commit: Commit, lines: Sequence[_AttributedLine]) -> Trace | None:
         by_session: dict[int, list[int]] = {}
         at = commit.at
-        for line, certainty, written in rows:
+        for line, (certainty, written) in lines:
             if certainty in SURE and written is not None:
                 by_session.setdefault(written.edit.session, []).append(line.number)
                 at = at if commit.at is not None else max(at or 0, written.at or 0) or None
         if not by_session:
             return None
-        conversations = tuple(self._conversation(number, lines) for number, lines in by_session.items())
+        conversations = tuple(self._conversation(number, lines_of) for number, lines_of in by_session.items())
         main = self._store.sessions.load(max(by_session, key=lambda number: len(by_session[number])))
         revision = "" if commit.uncommitted else commit.sha
         return Trace(revision, at, main.agent, main.version, (TracedFile(name, conversations),))

@@ -12,24 +12,18 @@ from ...archiver.store import Edit
 from ...core.conversation import Milliseconds
 from .git_repository import Repository
 
-
-def whole_path(edit: Edit) -> str:
-    """Return the normalised absolute path of an edited file; relative paths start at the agent's folder."""
-    return os.path.normpath(Path(edit.cwd) / edit.path)
-
-
-def edited_at(edit: Edit) -> Milliseconds | None:
-    """Return the latest possible time of an edit: the end of its exchange."""
-    return edit.ended or edit.started
-
-
 _COMMITS_MAX = 5_000
 _SLACK = 60_000
 _COMMIT, _HUNK = re.compile(r"([0-9a-f]{40,64}) (\d+)"), re.compile(r"@@ -\S+ \+(\d+)(?:,(\d+))? @@")
 
 
+def absolute_path(edit: Edit) -> str:
+    """Return the normalised absolute path of an edited file; relative paths start at the agent's folder."""
+    return os.path.normpath(Path(edit.cwd) / edit.path)
+
+
 class CommitGroup(Struct):
-    """Edits in one commit. Without a `revision`, edits of one conversation without a known commit.
+    """Edits in one commit; without a `revision`, edits of one conversation that have no known commit.
 
     `edits` are pairs of a path and an edit, newest first. The path is relative to the repository, if any, else
     absolute.
@@ -51,7 +45,7 @@ class CommitGroup(Struct):
 
 
 class CommitLookup:
-    """Commits of edits, from the histories of their repositories."""
+    """Commits that contain edits, from the histories of their repositories."""
 
     def __init__(self, edits: Sequence[Edit]) -> None:
         """Look up `edits`, newest first."""
@@ -63,7 +57,7 @@ class CommitLookup:
         """Return the edits by commit or by conversation, newest first."""
         found: dict[object, CommitGroup] = {}
         for edit in self._edits:
-            file, at = Path(whole_path(edit)), edited_at(edit)
+            file, at = Path(absolute_path(edit)), edit.ended or edit.started
             repository = self._repository(file.parent)
             path = repository.relative_path(file) if repository else str(file)
             commit = self._commit(repository, path, at) if repository and at is not None else None
@@ -83,8 +77,8 @@ class CommitLookup:
         if repository.root not in self._histories:
             self._histories[repository.root] = self._history(repository)
         commits = self._histories[repository.root].get(path, [])
-        place = bisect_left(commits, (at - _SLACK, ""))
-        return commits[place] if place < len(commits) else None
+        index = bisect_left(commits, (at - _SLACK, ""))
+        return commits[index] if index < len(commits) else None
 
     def _history(self, repository: Repository) -> dict[str, list[tuple[Milliseconds, str]]]:
         """Return the commits of each file, oldest first."""

@@ -151,7 +151,7 @@ def test_broken_files_are_reported_and_not_changed(historian: Talk) -> None:
     assert problems["empty.md"] == "Content cannot be empty"
     assert problems["bytes.md"] == "it is not UTF-8"
     assert problems["long.md"] == "it is larger than 131,072 bytes"
-    assert problems["types.yaml"] == "write one `name: description` on each line"
+    assert problems["types.yaml"] == "it needs one `name: description` on each line"
     assert {each: each.read_bytes() for each in before} == before
     assert historian.core.recall("staging port")[0].stored.state == "active"
 

@@ -5,7 +5,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from palaver.observe.mnemonics import MemoryFile, YamlInvalid
+from palaver.observe.mnemonics.front_matter import MemoryFile, YamlInvalid
 
 AT, LATER = "2026-02-16T10:30:00.000Z", "2026-03-01T00:00:00.000Z"
 LINES = st.text(st.characters(exclude_categories=("C", "Zl", "Zp")), min_size=1, max_size=30)
@@ -64,9 +64,9 @@ def test_only_the_values_that_change_are_changed(before: str, after: str) -> Non
         ("tags:\n  - a: b", "tags is not a list of words"),
         ("a: 1\na: 2", "has a duplicate key"),
         ("a: *nothing", "invalid YAML in line 2: "),
-        ("tags: " + "[" * 9_000, "over 128 brackets"),
+        ("tags: " + "[" * 9_000, "more than 128 brackets"),
         ("- " * 8_000, "invalid YAML: RecursionError"),
-        ("a: " + "x" * 20_000, "over 16,384 characters"),
+        ("a: " + "x" * 20_000, "more than 16,384 characters"),
         ("a: \x01", "invalid YAML"),
     ],
 )

@@ -16,9 +16,9 @@ def test_files_edited_meanwhile_are_kept(tmp_path: Path) -> None:
     assert folder.create("issue/a.md", b"one")
     (folder.path / "issue" / "a.md").write_bytes(b"two")
 
-    with pytest.raises(MnemonicsUnusable, match="somebody is editing it"):
+    with pytest.raises(MnemonicsUnusable, match="the file was edited in the meantime"):
         folder.replace("issue/a.md", b"three", digest_of(b"one"))
-    with pytest.raises(MnemonicsUnusable, match="somebody is editing it"):
+    with pytest.raises(MnemonicsUnusable, match="the file was edited in the meantime"):
         folder.remove("issue/a.md", digest_of(b"one"))
     assert [each.name for each in (folder.path / "issue").iterdir()] == ["a.md"]
     assert folder.read("issue/a.md") == b"two"
