@@ -57,7 +57,7 @@ def phases(store: Store, home: Home, embedder: Embedder, queries: Sequence[Query
                 one for one, _ in zip(choices.of(fused.events, filters, query.limit), range(query.limit), strict=False)
             ]
         with stopwatch(taken, "loading hits"):
-            hits._shown(chosen, analyzed, query, snippets=False)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+            hits._load_hits(chosen, analyzed, query, snippets=False)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
         results = hits.search(query, snippets=False)
         with stopwatch(taken, "rendering"):
             renderer.search(results)

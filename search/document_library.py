@@ -108,7 +108,7 @@ class DocumentLibrary(Closing):
         done.unembedded = self._store.documents.count_unembedded(self._model)
         return done
 
-    def work_off(self, report: Reporter = silent) -> IndexedDirectory:
+    def index_queued(self, report: Reporter = silent) -> IndexedDirectory:
         """Index all queued files, embed their chunks and publish the index."""
         done = self._intake.index_queued(_of_stage(report, "Reading"))
         self._finish(report)

@@ -14,7 +14,7 @@ from palaver.core.home import Home
 from palaver.core.query import Filters
 from palaver.search.index import indexed_texts
 from palaver.search.index.generation import Generations
-from palaver.search.index.matches import Numbers, TextMatches, VectorMatches
+from palaver.search.index.matches import Integers, TextMatches, VectorMatches
 from palaver.search.index.snapshot import Snapshot
 from palaver.search.index.text_entry import TextEntry
 from palaver.search.index.text_index import TextIndex
@@ -124,7 +124,7 @@ def findings(store: Store, home: Home, asked: Sequence[Question], embedder: Embe
         yield Findings(every, unworded, plain)
 
 
-def _meant(view: Snapshot, vector: Array, nearest: VectorMatches, events: Numbers) -> VectorMatches:
+def _meant(view: Snapshot, vector: Array, nearest: VectorMatches, events: Integers) -> VectorMatches:
     return view.of_events(vector, np.unique(np.concatenate([events, nearest.event])))
 
 
@@ -137,7 +137,7 @@ def _searched(
 def _both(
     analyzed: AnalyzedQuery,
     words: Words,
-    meaning: Callable[[Numbers], VectorMatches],
+    meaning: Callable[[Integers], VectorMatches],
     rerank: tuple[LateInteraction, AdjacentTerms],
 ) -> tuple[Found, Found]:
     """Return the findings of both engines, before and after text scores are completed."""

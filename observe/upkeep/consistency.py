@@ -313,7 +313,7 @@ class _ConsistencyCheck:
         return found
 
     def _wrong_vectors(self, found: IndexDifferences) -> Iterator[HealthProblem]:
-        if wrong := found.ill_embedded:
+        if wrong := found.mismatched_vectors:
             problem = f"{many(len(wrong), 'entry has', 'entries have')} vectors of a different text"
             yield self._repaired("vectors", problem, lambda: self._store.integrity.reembed(wrong), _NEXT_RUN)
 

@@ -12,22 +12,22 @@ from .text_entry import TextWriter
 from .text_index import TextIndex
 
 _SUFFIX = ".draft"
-"""Suffix without a number. A draft of a killed process therefore counts as the oldest generation and is removed."""
+"""Suffix without a number, so the draft of a killed process is removed like the oldest generation."""
 
 
 class Draft(Closing):
     """Text index of an initially empty store, updated while the store grows. Discarded unless `publish` is called."""
 
     def __init__(self, store: Store, root: Path) -> None:
-        """Use `root`, the folder of generations. Files are created when the first entry is written."""
+        """Prepare a draft in `root`, the folder of generations. The first entry creates the files."""
         self._store, self._root = store, root
         self._folder: Path | None = None
-        self._writing: TextWriter | None = None
+        self._writer: TextWriter | None = None
         self._watermark, self._known = 0, set[int]()
         self._useful = store.changes.last() == 0
 
     def follow(self) -> None:
-        """Write the changes since the last call. If a write fails, the draft is abandoned."""
+        """Write the changes since the last call. If a write fails, abandon the draft."""
         if self._useful:
             try:
                 self._follow()
@@ -37,10 +37,10 @@ class Draft(Closing):
     def publish(self, folder: Path) -> bool:
         """Move the complete text index to a new folder. Return False if the draft is empty or abandoned."""
         self.follow()
-        if not self._useful or self._writing is None or self._folder is None:
+        if not self._useful or self._writer is None or self._folder is None:
             return False
         try:
-            self._writing.finish()
+            self._writer.finish()
             self._folder.rename(folder)
         except (IndexUnwritable, OSError):
             return False
@@ -53,16 +53,16 @@ class Draft(Closing):
         changed = self._store.changes.since(self._watermark, [Entity.ITEM])
         if not changed:
             return
-        if self._writing is None:
+        if self._writer is None:
             self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._folder = Path(tempfile.mkdtemp(_SUFFIX, dir=self._root))
-            self._writing = TextIndex.make(self._folder).begin()
-        self._writing.replace(self._known.intersection(changed), indexed_texts.entries(self._store, changed))
+            self._writer = TextIndex.make(self._folder).begin()
+        self._writer.replace(self._known.intersection(changed), indexed_texts.entries(self._store, changed))
         self._known.update(changed)
         self._watermark = watermark
 
     def close(self) -> None:
         """Remove all files of the draft."""
-        self._useful, self._writing = False, None
+        self._useful, self._writer = False, None
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)

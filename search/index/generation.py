@@ -1,8 +1,8 @@
 """Index generations. A generation is built in a new folder, published atomically and never changed afterwards.
 
 The file `CURRENT` contains the name of the published folder and the checksum of its manifest. The manifest contains the
-size and checksum of each file. A generation is opened only if its files match the manifest exactly. A reader keeps its
-open generation, even after the folder is removed.
+size and checksum of each file. A generation is opened only if its files match the manifest exactly. A reader can
+use its open generation even after the folder is removed.
 """
 
 import hashlib
@@ -10,7 +10,8 @@ import json
 import os
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,7 @@ class Manifest(Struct, frozen=True):
     Attributes:
         watermark: Sequence number of the last indexed change of the store.
         files: Size in bytes and SHA-256 by relative path.
-        token: Random ID that the store also recorded.
+        token: Random ID. The store records the IDs of all generations that were built from it.
     """
 
     watermark: int
@@ -57,7 +58,7 @@ class Manifest(Struct, frozen=True):
     def is_of(self, store: Store) -> bool:
         """Return whether the generation was built from the current state or an earlier state of this store.
 
-        A generation built from a state that a restore has undone does not count.
+        Return False for a state that the restore of a backup has removed from the history of the store.
         """
         return self.watermark <= store.changes.last() and store.publications.knows(self.token)
 
@@ -161,7 +162,7 @@ class Generations:
         return Generation(folder, manifest)
 
     def sweep(self) -> None:
-        """Remove replaced generations that no running search may still open."""
+        """Remove replaced generations that no running search can still open."""
         known = _NAME.fullmatch(self.name() or "")
         if known is not None:
             self._sweep(_number(Path(known[1])))
@@ -204,13 +205,13 @@ class Generations:
     def _sweep(self, before: int) -> None:
         """Remove generations with a number below `before`, and leftovers of interrupted builds."""
         for path in self.root.iterdir():
-            if path.is_dir() and _number(path) < before and not self._may_be_opened(path):
+            if path.is_dir() and _number(path) < before and not self._is_in_use(path):
                 _remove(path)
 
-    def _may_be_opened(self, folder: Path) -> bool:
-        """Return whether a running search may still open the generation.
+    def _is_in_use(self, folder: Path) -> bool:
+        """Return whether a running search can still open the generation.
 
-        A replaced generation may be opened for `_GRACE` seconds. A clock that was set back is tolerated.
+        Searches can open a generation for `_GRACE` seconds after it was replaced, even if the clock was set back.
         """
         try:
             replaced = (self.root / f"gen-{_number(folder) + 1}" / _MANIFEST).stat().st_mtime
@@ -227,7 +228,8 @@ def checksums(folder: Path, shared: Generation | None = None) -> dict[str, tuple
     known: dict[int, str] = {}
     if shared is not None:
         known = {_stat(shared.folder / file).st_ino: digest for file, (_, digest) in shared.manifest.files.items()}
-    return {file: _checksum(folder / file, known) for file in sorted(_data_files(folder))}
+    stats = {file: _stat(folder / file) for file in sorted(_data_files(folder))}
+    return {file: (stat.st_size, known.get(stat.st_ino) or _digest(folder / file)) for file, stat in stats.items()}
 
 
 def _data_files(folder: Path) -> Iterator[str]:
@@ -253,31 +255,27 @@ def _remove(folder: Path) -> None:
     rmtree(folder, ignore_errors=True)
 
 
-def _checksum(path: Path, known: Mapping[int, str]) -> tuple[int, str]:
-    stat = _stat(path)
-    return stat.st_size, known.get(stat.st_ino) or _digest(path)
-
-
 def _stat(path: Path) -> os.stat_result:
-    try:
+    with _unreadable_as_damaged(path):
         return path.stat()
-    except OSError as error:
-        raise IndexDamaged(path, error.strerror or str(error)) from None
 
 
 def _digest(path: Path) -> str:
+    with _unreadable_as_damaged(path), path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@contextmanager
+def _unreadable_as_damaged(path: Path) -> Generator[None]:
     try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        yield
     except OSError as error:
         raise IndexDamaged(path, error.strerror or str(error)) from None
 
 
 def _read_manifest(path: Path, digest: str) -> Manifest:
-    try:
+    with _unreadable_as_damaged(path):
         text = path.read_bytes()
-    except OSError as error:
-        raise IndexDamaged(path, error.strerror or str(error)) from None
     if hashlib.sha256(text).hexdigest() != digest:
         raise IndexDamaged(path, "the manifest differs from the published manifest")
     values: dict[str, Any] = json.loads(text)

@@ -12,7 +12,7 @@ from ...core.errors import IndexDamaged
 from ...core.progress import Progress, silent
 from . import indexed_texts
 from .generation import Generation, Generations, IndexOutdated
-from .matches import Numbers
+from .matches import Integers
 from .text_index import TextIndex
 from .vector_index import VectorIndex
 from .vector_segment import Segment
@@ -24,40 +24,42 @@ class IndexDifferences(Struct, frozen=True):
     """Result of a comparison.
 
     Attributes:
+        entries: Number of entries in the text index.
+        vectors: Number of vectors in the vector index.
         differences: Descriptions of the differences.
-        ill_embedded: Keys of items whose vectors do not match their texts.
+        mismatched_vectors: Keys of items whose stored vectors and embeddable texts have different parts.
     """
 
     entries: int
     vectors: int
     differences: list[str]
-    ill_embedded: list[int]
+    mismatched_vectors: list[int]
 
 
 class IndexCheck:
-    """Comparison of index and store. Items that change during the comparison are ignored."""
+    """Comparison of index and store. Ignores items that change during the comparison."""
 
     def __init__(self, store: Store, generations: Generations) -> None:
         self._store, self._generations = store, generations
 
     def run(self, progress: Progress = silent) -> IndexDifferences:
         """Compare the whole index with the whole store."""
-        began, keys = self._store.changes.last(), self._store.items.all_keys()
-        generation, problem = self._generation(began)
+        last, keys = self._store.changes.last(), self._store.items.all_keys()
+        generation, problem = self._generation(last)
         model = generation.manifest.model if generation else ""
-        expected, ill = self._expected(keys, model, progress)
-        since = partial(self._store.changes.since, generation.manifest.watermark if generation else began)
-        damaged = set(self._store.integrity.damaged_vectors())
-        vectors = [one for one in self._store.vectors.all(model) if one.item not in damaged]
-        moved, moved_vectors = set(since([Entity.ITEM])), set(since())
-        ill = [key for key in ill if key not in moved_vectors]
+        expected, mismatched = self._expected(keys, model, progress)
+        since = partial(self._store.changes.since, generation.manifest.watermark if generation else last)
+        wrong_size = set(self._store.integrity.damaged_vectors())
+        vectors = [one for one in self._store.vectors.all(model) if one.item not in wrong_size]
+        changed, changed_vectors = set(since([Entity.ITEM])), set(since())
+        mismatched = [key for key in mismatched if key not in changed_vectors]
         if generation is None:
-            return IndexDifferences(0, 0, [problem] if problem and keys else [], ill)
+            return IndexDifferences(0, 0, [problem] if problem and keys else [], mismatched)
         text = TextIndex.open(generation.text).contents()
-        differences = _entries_apart(expected, text, moved)
-        held = VectorIndex.open(generation.vectors).contents()
-        differences += self._vectors_apart(Segment.of(vectors), held, moved_vectors)
-        return IndexDifferences(text.total(), len(held), differences, ill)
+        differences = _entry_differences(expected, text, changed)
+        indexed = VectorIndex.open(generation.vectors).contents()
+        differences += self._vector_differences(Segment.of(vectors), indexed, changed_vectors)
+        return IndexDifferences(text.total(), len(indexed), differences, mismatched)
 
     def _generation(self, last: int) -> tuple[Generation | None, str]:
         """Return the published generation after verifying its checksums, or the reason why it is unavailable.
@@ -82,7 +84,7 @@ class IndexCheck:
 
     def _expected(self, keys: list[int], model: str, progress: Progress) -> tuple[Counter[tuple[int, int]], list[int]]:
         """Return the expected entries of the text index, and the items whose vectors do not match their texts."""
-        expected, ill = Counter[tuple[int, int]](), list[int]()
+        expected, mismatched = Counter[tuple[int, int]](), list[int]()
         for start in range(0, len(keys), _BATCH):
             progress(start, len(keys))
             part = keys[start : start + _BATCH]
@@ -90,35 +92,37 @@ class IndexCheck:
             texts = indexed_texts.texts(self._store, part)
             for key, parts in self._store.integrity.parts(model, part).items():
                 if parts != texts.get(key, {}).keys():
-                    ill.append(key)
+                    mismatched.append(key)
         progress(len(keys), len(keys))
-        return expected, ill
+        return expected, mismatched
 
-    def _vectors_apart(self, stored: Segment, held: Segment, moved: set[int]) -> list[str]:
-        skipped = np.array(sorted(moved), dtype=np.int64)
+    def _vector_differences(self, stored: Segment, indexed: Segment, changed: set[int]) -> list[str]:
+        skipped = np.array(sorted(changed), dtype=np.int64)
         ours = Segment.merged([stored.without(skipped)])
-        theirs = Segment.merged([held.without(np.union1d(skipped, self._of_other_models(held, stored)))])
+        theirs = Segment.merged([indexed.without(np.union1d(skipped, self._of_other_models(indexed, stored)))])
         same = (
             np.array_equal(ours.rows, theirs.rows)
             and ours.matrix.tobytes() == theirs.matrix.tobytes()
-            and np.array_equal(ours.signs.starts, theirs.signs.starts)
-            and np.array_equal(ours.signs.bits, theirs.signs.bits)
+            and np.array_equal(ours.token_bits.starts, theirs.token_bits.starts)
+            and np.array_equal(ours.token_bits.bits, theirs.token_bits.bits)
         )
         return [] if same else [f"vectors differ: {len(theirs)} in the index, {len(ours)} in the archive"]
 
-    def _of_other_models(self, held: Segment, stored: Segment) -> Numbers:
+    def _of_other_models(self, indexed: Segment, stored: Segment) -> Integers:
         """Return the items that another model has re-embedded.
 
         The index keeps their old vectors until all items are re-embedded.
         """
-        gone = np.setdiff1d(held.rows[0], stored.rows[0])
+        gone = np.setdiff1d(indexed.rows[0], stored.rows[0])
         alive = self._store.items.load(gone.tolist())
         return np.array([key for key in gone.tolist() if key in alive], dtype=np.int64)
 
 
-def _entries_apart(expected: Counter[tuple[int, int]], held: Counter[tuple[int, int]], moved: set[int]) -> list[str]:
-    missing = [key for key, _ in expected - held if key not in moved]
-    extra = [key for key, _ in held - expected if key not in moved]
+def _entry_differences(
+    expected: Counter[tuple[int, int]], indexed: Counter[tuple[int, int]], changed: set[int]
+) -> list[str]:
+    missing = [key for key, _ in expected - indexed if key not in changed]
+    extra = [key for key, _ in indexed - expected if key not in changed]
     found = ((missing, "missing from the index"), (extra, "not in the archive"))
     return [
         f"{label}: {many(len(keys), 'entry', 'entries')} of {many(len(set(keys)), 'item')}, such as item {min(keys)}"

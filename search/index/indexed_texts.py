@@ -18,9 +18,9 @@ from .standalone_texts import OVERLAP, WINDOW, pieces
 from .text_entry import TextEntry
 
 _SHORT = 700
-"""Minimum length of an exchange that is indexed without context.
+"""Minimum number of characters of an exchange that is indexed without context.
 
-A shorter exchange is also indexed together with preceding exchanges, up to this many characters.
+A shorter exchange has an additional entry, which also contains the end of preceding exchanges, up to this length.
 """
 _INDEXED = {Kind.PROMPT, Kind.PROSE, Kind.THINKING, Kind.RECAP, Kind.CALL}
 _EMBEDDED = {Kind.PROSE, Kind.THINKING, Kind.RECAP}
@@ -31,7 +31,7 @@ _BATCH = 500
 
 
 class TextWindow(Struct, frozen=True):
-    """Part of an exchange of at most `WINDOW` characters with its lines. `said` contains (role, text) pairs."""
+    """Text of consecutive turns, with its lines. `said` contains the text of each role as (role, text) pairs."""
 
     text: str
     start_line: int
@@ -53,8 +53,8 @@ def entries(store: Store, keys: Sequence[int]) -> Iterator[TextEntry]:
             sessions[number] = store.sessions.load(number)
         context = _Context(store, exchanges.values())
         for stored in exchanges.values():
-            taught = [*learned.get(stored.key, []), *again.get(stored.key, [])]
-            yield from _exchange_entries(stored, taught, sessions[stored.session], context)
+            observed = [*learned.get(stored.key, []), *again.get(stored.key, [])]
+            yield from _exchange_entries(stored, observed, sessions[stored.session], context)
         elsewhere = {one.exchange for one in observations.values()} - exchanges.keys()
         parents = exchanges | store.exchanges.load(sorted(elsewhere))
         for observation in observations.values():
@@ -67,10 +67,10 @@ def entries(store: Store, keys: Sequence[int]) -> Iterator[TextEntry]:
 
 
 def texts(store: Store, keys: Sequence[int]) -> dict[int, dict[int, str]]:
-    """Return the texts to embed for each of these items, by key and part.
+    """Return the texts to embed for each of these items, by item key and number.
 
-    Part 0 of an exchange is the prompt. Its other parts are paragraphs of prose or thinking. An observation has one
-    part.
+    Text 0 of an exchange is the prompt. Its other texts are prose or thinking of the agent. An observation has one
+    text.
     """
     found = {key: _exchange_texts(stored.exchange) for key, stored in store.exchanges.load(keys).items()}
     for key, stored in store.observations.load(keys).items():
@@ -78,17 +78,20 @@ def texts(store: Store, keys: Sequence[int]) -> dict[int, dict[int, str]]:
     return found | standalone_texts.texts(store, keys)
 
 
-def moved_vectors(store: Store, seq: int, model: str) -> tuple[set[int], list[StoredVector]]:
-    """Return the items whose vectors changed after `seq`, and their current vectors of this model.
+def changed_vectors(store: Store, seq: int, model: str) -> tuple[set[int], list[StoredVector]]:
+    """Return the items whose vectors of this model changed after `seq`, and the current vectors of these items.
 
-    While another model re-embeds the archive, items keep their old vectors until their text changes.
+    While items are re-embedded with a new model, vectors of the old model stay valid until the text changes.
     """
     added = store.vectors.of_items(model, store.changes.since(seq))
     return {*store.changes.since(seq, [Entity.ITEM]), *(vector.item for vector in added)}, added
 
 
 def windows(exchange: Exchange) -> Iterator[TextWindow]:
-    """Yield the text of an exchange in windows. Tool output is left out, except errors and user input."""
+    """Yield the text of an exchange in windows of at most `WINDOW` characters.
+
+    Tool output is left out, except errors and user input.
+    """
     held: list[tuple[str, str]] = []
     length, start, end = 0, 0, 0
     for turn in exchange.turns:
@@ -106,12 +109,12 @@ def windows(exchange: Exchange) -> Iterator[TextWindow]:
 
 
 def entry_windows(store: Store, keys: Sequence[int], *, with_context: bool) -> Iterator[tuple[int, TextWindow]]:
-    """Yield the text of each entry of these items as (key, window). Takes half as long as `entries`.
+    """Yield the text of each entry of these items as (key, window), in half the time of `entries`.
 
     Args:
         store: The archive.
         keys: Items.
-        with_context: Whether to include windows that join a short exchange with preceding text.
+        with_context: True to include the additional windows of short exchanges, which contain preceding text.
     """
     exchanges = store.exchanges.load(keys)
     context = _Context(store, exchanges.values())
@@ -181,11 +184,11 @@ def _exchange_texts(exchange: Exchange) -> dict[int, str]:
 
 
 def _exchange_entries(
-    stored: StoredExchange, taught: Sequence[StoredObservation], session: Session, context: _Context
+    stored: StoredExchange, observed: Sequence[StoredObservation], session: Session, context: _Context
 ) -> Iterator[TextEntry]:
     """Yield the entries of an exchange with the types and concepts of its observations."""
     exchange = stored.exchange
-    observations = [entry.observation for entry in taught]
+    observations = [entry.observation for entry in observed]
     types = tuple(dict.fromkeys(str(observation.type) for observation in observations))
     concepts = _labels(concept for observation in observations for concept in observation.concepts)
     files = _paths([*exchange.reads, *exchange.writes], exchange.cwd or session.cwd)

@@ -18,11 +18,11 @@ from .text_index import TextIndex
 
 LEASE = "index"
 _BATCH = 32
-"""Number of items embedded per commit, which takes a few seconds."""
-_PORTION = 500
-"""Number of items written per progress update."""
+"""Number of items embedded per transaction. Embedding them takes a few seconds."""
+_PROGRESS_STEP = 500
+"""Number of items indexed between progress reports."""
 _STALE = 0.25
-"""Minimum share of changed items, or of deleted entries, for a rebuild of the text index.
+"""Maximum share of changed items, and of deleted entries, for an update of the text index. Otherwise, rebuild it.
 
 Deleted entries still count in document frequencies.
 """
@@ -44,7 +44,7 @@ class Indexer:
     ) -> int:
         """Embed items that have no vectors of this model, newest first, and return the number of embedded items.
 
-        An item that another process changes at the same time is embedded again later.
+        If another process changes an item at the same time, its vectors are discarded and the next run embeds it.
 
         Args:
             progress: Called with the number of embedded items and the total.
@@ -145,7 +145,7 @@ class Indexer:
         )
 
     def _text(self, folder: Path, previous: Generation | None, draft: Draft | None) -> int:
-        """Publish the draft as the first text index, or build the text index. Return its number of entries."""
+        """Use the draft as the first text index, or build the text index. Return its number of entries."""
         if previous is None and draft is not None and draft.publish(folder):
             return len(TextIndex.open(folder))
         return self._build_text(folder, previous, silent)
@@ -163,9 +163,9 @@ class Indexer:
         return len(index)
 
     def _entries(self, keys: Sequence[int], progress: Progress) -> Iterator[TextEntry]:
-        for start in range(0, len(keys), _PORTION):
+        for start in range(0, len(keys), _PROGRESS_STEP):
             progress(start, len(keys))
-            yield from indexed_texts.entries(self._store, keys[start : start + _PORTION])
+            yield from indexed_texts.entries(self._store, keys[start : start + _PROGRESS_STEP])
         progress(len(keys), len(keys))
 
     def _build_vectors(self, folder: Path, previous: Generation | None) -> tuple[int, int, str]:
@@ -182,7 +182,7 @@ class Indexer:
                 return 0, 0, model
         else:
             model, before = previous.manifest.model, previous.vectors
-            gone, added = indexed_texts.moved_vectors(self._store, previous.manifest.watermark, model)
+            gone, added = indexed_texts.changed_vectors(self._store, previous.manifest.watermark, model)
         from .vector_index import VectorIndex
 
         vectors = (VectorIndex.open(before) if before else VectorIndex()).changed(gone, added).settled()
@@ -193,16 +193,16 @@ class Indexer:
         from .token_bits import stored
 
         texts = indexed_texts.texts(self._store, keys)
-        places = [(key, part) for key in keys for part in texts.get(key, {})]
-        reading = self._embedder.read([texts[key][part] for key, part in places])
+        parts = [(key, part) for key in keys for part in texts.get(key, {})]
+        embeddings = self._embedder.read([texts[key][part] for key, part in parts])
         vectors: dict[int, dict[int, Embedding]] = {key: {} for key in keys}
-        for (key, part), embedded in zip(places, stored(reading), strict=True):
+        for (key, part), embedded in zip(parts, stored(embeddings), strict=True):
             vectors[key][part] = embedded
         return vectors
 
 
 def _share(source: Path, target: Path) -> None:
-    """Copy an index folder and share its immutable files."""
+    """Create a copy of an index folder that shares the immutable files."""
     target.mkdir()
     for path in source.iterdir():
         if path.name in _REWRITTEN:

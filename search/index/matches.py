@@ -1,4 +1,4 @@
-"""Results of the search engines in columns. Ranking hundreds of rows does not create an object per row."""
+"""Results of text and vector search, stored as columns, because an object per row would slow down ranking."""
 
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
@@ -9,17 +9,17 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-Numbers: TypeAlias = npt.NDArray[np.int64]
-Fractions: TypeAlias = npt.NDArray[np.float64]
+Integers: TypeAlias = npt.NDArray[np.int64]
+Floats: TypeAlias = npt.NDArray[np.float64]
 Flags: TypeAlias = npt.NDArray[np.bool_]
 Span: TypeAlias = tuple[int, int, int]
 """Location of an entry: key of its item, first line, last line."""
 
 
-def distinct(numbers: Numbers) -> tuple[Numbers, Numbers]:
+def distinct(numbers: Integers) -> tuple[Integers, Integers]:
     """Return the distinct values in ascending order and the first position of each value.
 
-    Equivalent to `numpy.unique`, which first imports `numpy.ma`. That import takes longer than a cold search.
+    `numpy.unique` returns the same, but imports `numpy.ma`, which takes longer than a cold search.
     """
     order = np.argsort(numbers, kind="stable")
     ordered = numbers[order]
@@ -28,8 +28,8 @@ def distinct(numbers: Numbers) -> tuple[Numbers, Numbers]:
     return ordered[is_new], order[is_new]
 
 
-def among(numbers: Numbers, wanted: Numbers) -> Flags:
-    """Return a flag per number: whether it is in `wanted`, which must be sorted.
+def among(numbers: Integers, wanted: Integers) -> Flags:
+    """Return a flag per number: True if the number is in `wanted`, which must be sorted.
 
     For hundreds of numbers, this is four times as fast as `numpy.isin`.
     """
@@ -40,10 +40,10 @@ def among(numbers: Numbers, wanted: Numbers) -> Flags:
 
 
 class TextMatch(NamedTuple):
-    """Matching entry. `fraction` is its BM25 score divided by the maximum score of the query, 0 to 1.
+    """Matching entry. `fraction` is its BM25 score divided by the maximum BM25 score of the query, 0 to 1.
 
     Unlike BM25 scores, fractions are comparable across queries and indexes. If the rare words of a query do not occur,
-    all fractions are low, and vectors decide the ranking.
+    all fractions are low, and the vector scores determine the ranking.
     """
 
     key: int
@@ -59,8 +59,8 @@ class TextMatch(NamedTuple):
 class TextMatches(Struct, frozen=True, eq=False, dict=True):
     """Matching entries. `numbers` contains the columns of `TextMatch` except `fraction`, shape (7, n)."""
 
-    numbers: Numbers
-    fraction: Fractions
+    numbers: Integers
+    fraction: Floats
 
     @classmethod
     def none(cls) -> "TextMatches":
@@ -68,12 +68,12 @@ class TextMatches(Struct, frozen=True, eq=False, dict=True):
         return cls(np.empty((7, 0), dtype=np.int64), np.empty(0))
 
     @property
-    def key(self) -> Numbers:
+    def key(self) -> Integers:
         """Item key of each entry."""
         return self.numbers[0, :]
 
     @property
-    def event(self) -> Numbers:
+    def event(self) -> Integers:
         """Event key of each entry."""
         return self.numbers[1, :]
 
@@ -100,9 +100,6 @@ class TextMatches(Struct, frozen=True, eq=False, dict=True):
         fraction = float(self.fraction[row])
         return TextMatch(key, event, source, ordinal, start_line, end_line, bool(in_code), fraction)
 
-    def __iter__(self) -> Iterator[TextMatch]:
-        return map(self.__getitem__, range(len(self)))
-
     def first(self, count: int) -> "TextMatches":
         """Return the first `count` entries."""
         return self if len(self) <= count else TextMatches(self.numbers[:, :count], self.fraction[:count])
@@ -112,10 +109,10 @@ class TextMatches(Struct, frozen=True, eq=False, dict=True):
         return self.where(among(self.key, np.array(items, dtype=np.int64)))
 
     def where(self, wanted: Flags) -> "TextMatches":
-        """Return the entries whose flag in `wanted` is true."""
+        """Return the entries with a true flag in `wanted`."""
         return TextMatches(self.numbers[:, wanted], self.fraction[wanted])
 
-    def and_also(self, others: "TextMatches", limit: int) -> "TextMatches":
+    def merged_with(self, others: "TextMatches", limit: int) -> "TextMatches":
         """Return the best `limit` entries of both results, best first."""
         numbers = np.concatenate([self.numbers, others.numbers], axis=1)
         fraction = np.concatenate([self.fraction, others.fraction])
@@ -123,20 +120,11 @@ class TextMatches(Struct, frozen=True, eq=False, dict=True):
         return TextMatches(numbers[:, best], fraction[best])
 
 
-class VectorMatch(NamedTuple):
-    """Vector and its cosine to the query, -1 to 1."""
-
-    item: int
-    event: int
-    part: int
-    similarity: float
-
-
 class VectorMatches(Struct, frozen=True, eq=False, dict=True):
-    """Vectors with their cosines. Each column of `rows`, shape (3, n), is (item, event, part)."""
+    """Vectors with their cosines to the query, -1 to 1. Each column of `rows`, shape (3, n), is (item, event, part)."""
 
-    rows: Numbers
-    similarity: Fractions
+    rows: Integers
+    similarity: Floats
 
     @classmethod
     def none(cls) -> "VectorMatches":
@@ -144,7 +132,7 @@ class VectorMatches(Struct, frozen=True, eq=False, dict=True):
         return cls(np.empty((3, 0), dtype=np.int64), np.empty(0))
 
     @classmethod
-    def together(cls, parts: Sequence["VectorMatches"]) -> "VectorMatches":
+    def concatenated(cls, parts: Sequence["VectorMatches"]) -> "VectorMatches":
         """Concatenate several results."""
         if len(parts) == 1:
             return parts[0]
@@ -152,18 +140,18 @@ class VectorMatches(Struct, frozen=True, eq=False, dict=True):
         return cls(np.concatenate(rows, axis=1), np.concatenate([np.empty(0), *(part.similarity for part in parts)]))
 
     @property
-    def item(self) -> Numbers:
+    def item(self) -> Integers:
         """Item key of each vector."""
         return self.rows[0, :]
 
     @property
-    def event(self) -> Numbers:
+    def event(self) -> Integers:
         """Event key of each vector."""
         return self.rows[1, :]
 
     @property
-    def part(self) -> Numbers:
-        """Part of the item for each vector."""
+    def part(self) -> Integers:
+        """Number of the embedded text within its item, for each vector."""
         return self.rows[2, :]
 
     @cached_property
@@ -174,19 +162,12 @@ class VectorMatches(Struct, frozen=True, eq=False, dict=True):
     def __len__(self) -> int:
         return len(self.similarity)
 
-    def __getitem__(self, row: int) -> VectorMatch:
-        item, event, part = self.rows[:, row].tolist()
-        return VectorMatch(item, event, part, float(self.similarity[row]))
-
-    def __iter__(self) -> Iterator[VectorMatch]:
-        return map(self.__getitem__, range(len(self)))
-
     def of(self, items: AbstractSet[int]) -> "VectorMatches":
         """Return the vectors of these items."""
         return self.where(among(self.item, np.sort(np.fromiter(items, dtype=np.int64))))
 
     def where(self, wanted: Flags) -> "VectorMatches":
-        """Return the vectors whose flag in `wanted` is true."""
+        """Return the vectors with a true flag in `wanted`."""
         return VectorMatches(self.rows[:, wanted], self.similarity[wanted])
 
     def best(self, limit: int) -> "VectorMatches":
@@ -195,6 +176,6 @@ class VectorMatches(Struct, frozen=True, eq=False, dict=True):
         return VectorMatches(self.rows[:, order], self.similarity[order])
 
 
-def _best_of(items: Numbers, values: Fractions) -> dict[int, float]:
+def _best_of(items: Integers, values: Floats) -> dict[int, float]:
     order = np.argsort(values)  # the best value of an item comes last and overwrites the others
     return dict(zip(items[order].tolist(), values[order].tolist(), strict=True))

@@ -1,8 +1,8 @@
 """Current view of the archive: the published generation and later changes.
 
-The tail is an in-memory text index of items that changed after the generation was published. The published entries of
-these items are hidden. Changes by one process are therefore searchable in every other process at once. Changed vectors
-form a small segment.
+The tail is an in-memory text index of items that changed after the generation was published. It replaces the published
+entries of these items, so every process can search the changes of all processes at once. Changed vectors form a small
+segment.
 """
 
 import math
@@ -24,23 +24,23 @@ from ..query.query_analysis import SENTENCE, WORD, AnalyzedQuery, shortness
 from ..query.tokenizer import terms
 from . import indexed_texts
 from .generation import Generation, Generations
-from .matches import Flags, Fractions, Numbers, TextMatches, VectorMatches, distinct
-from .matches import among as among_these
+from .matches import Flags, Floats, Integers, TextMatches, VectorMatches, distinct
+from .matches import among as is_among
 from .text_index import Pairs, TextIndex
 from .vector_index import VectorIndex
-from .vector_segment import ALL_VOICES, Array, Voices
+from .vector_segment import ALL_PARTS, Array, PartFilter
 
 _FILTERS_KEPT = 64
 """Maximum number of filters whose results are cached. A result takes one byte per item."""
-_LIST_OR_SIEVE = 2
-"""Cost ratio: filtering one candidate costs as much as listing this many items that satisfy the filters."""
+_LIST_OR_FILTER = 2
+"""Number of items satisfying the filters that can be listed in the time of filtering one candidate."""
 _LISTED, _OF_ALL = 500, 200
-"""Limits for listing matching entries while counting.
+"""Limits for listing the entries that satisfy filters.
 
-Entries are listed if at most `_LISTED` entries or one in `_OF_ALL` match.
+Counting these entries also lists them if they are at most `_LISTED`, or at most one in `_OF_ALL` of all entries.
 """
 _FEW = 5
-"""Minimum number of entries for all terms together. Below it, the spelling of the query is corrected."""
+"""Minimum sum of the entry counts of all terms. Below it, the spelling of the query is corrected."""
 _PER_SPELLING = 5
 """Number of items read per similar spelling."""
 _LARGE = 1_000
@@ -87,7 +87,7 @@ class Snapshot:
 
         A known name becomes a phrase. If the terms have few entries, unknown words are corrected.
         """
-        if query.name and any(index.holds(query.name) for index in self._texts):
+        if query.name and any(index.contains_phrase(query.name) for index in self._texts):
             query = replace(query, phrases=(query.name,))
         prefixes = terms(" ".join(query.prefixes))
         entries = {term: self.entries_with(term) for term in terms(query.text) if term not in prefixes}
@@ -107,17 +107,17 @@ class Snapshot:
     def newest(self, filters: Filters, limit: int) -> tuple[list[tuple[int, int]], bool]:
         """Return (instant, event) pairs, newest first, and whether the list is complete. Undated events come last.
 
-        An event has several entries. Events whose position depends on entries beyond `limit` are left out.
+        An event can have several entries. Events whose position depends on entries beyond `limit` are left out.
         """
         lists = [self._read_tail().newest(filters, limit)]
         if self._text is not None:
             lists.append(self._text.newest(filters, limit, sorted(self._hidden)))
-        cut = [found[-1][0] for found in lists if len(found) == limit]
+        limits = [found[-1][0] for found in lists if len(found) == limit]
         last: dict[int, int] = {}
         for at, event in chain.from_iterable(lists):
-            if not cut or at > max(cut):
+            if not limits or at > max(limits):
                 last[event] = max(at, last.get(event, at))
-        return sorted(((at, event) for event, at in last.items()), reverse=True), not cut
+        return sorted(((at, event) for event, at in last.items()), reverse=True), not limits
 
     def names(self, field: str) -> set[str]:
         """Return all values of a filter field. Some values may have no entry left; check these with `has`."""
@@ -155,8 +155,8 @@ class Snapshot:
         entries, having = sum(map(len, self._texts)), self.entries_with(term)
         return math.log(1 + (max(entries - having, 0) + 0.5) / (having + 0.5))
 
-    def adjacent_terms(self, pairs: Pairs, items: Numbers) -> Fractions:
-        """Return the share of the pairs in the best entry of each item, 0 to 1."""
+    def adjacent_terms(self, pairs: Pairs, items: Integers) -> Floats:
+        """Return the weight of the pairs that are adjacent in each item, 0 to 1. The best entry of an item counts."""
         wanted = set(items.tolist())
         found = self._read_tail().adjacent_terms(pairs, sorted(wanted))
         if self._text is not None:
@@ -170,48 +170,50 @@ class Snapshot:
         if among is not None and (flags := self._flagged.get(filters)) is not None:
             # Roles are stored per entry; all other filter fields are stored per item.
             among, filters = sorted(_flagged(flags, among)), Filters(roles=filters.roles)
-        found = self._read_tail().search(query, filters, limit, among=among, rest=self._text)
+        found = self._read_tail().search(query, filters, limit, among=among, larger=self._text)
         if self._text is None:
             return found
         share = self._shares.get(filters, 1.0)
         published = self._text.search(query, filters, limit, sorted(self._hidden), among, share)
-        return published.and_also(found, limit) if len(found) else published
+        return published.merged_with(found, limit) if len(found) else published
 
     def nearest(self, vector: Array, filters: Filters, limit: int) -> VectorMatches:
         """Return the vectors that satisfy the filters and are nearest to `vector`, best first."""
-        voices = Voices(Role.HUMAN in filters.roles, Role.ASSISTANT in filters.roles) if filters.roles else ALL_VOICES
+        part_filter = (
+            PartFilter(Role.HUMAN in filters.roles, Role.ASSISTANT in filters.roles) if filters.roles else ALL_PARTS
+        )
         if not filters:
-            return self._vectors.nearest(vector, limit, None, voices)
+            return self._vectors.nearest(vector, limit, None, part_filter)
         share = self.share(filters)
-        if share * share * len(self._vectors) > _LIST_OR_SIEVE * limit:
-            found = self._vectors.sieved(vector, limit, share, partial(self.passing, filters), voices)
+        if share * share * len(self._vectors) > _LIST_OR_FILTER * limit:
+            found = self._vectors.nearest_passing(vector, limit, share, partial(self.passing, filters), part_filter)
             if found is not None:
                 return found
-        return self._vectors.nearest(vector, limit, self._flagged.get_or_make(filters, self._flags), voices)
+        return self._vectors.nearest(vector, limit, self._flagged.get_or_make(filters, self._flags), part_filter)
 
     def near(self, vector: Array, filters: Filters, limit: int) -> VectorMatches:
-        """Return vectors by similarity. Vectors in the tail are not filtered.
+        """Return the nearest vectors, best first. The filters apply only to the published index.
 
-        The caller must check the filters. This method does not read text, so it is fast after each change.
+        The caller must filter items of the tail. This method does not read text, so it is fast after each change.
         """
         published = self._flagged_published.get_or_make(filters, self._published_flags)
         flags = _lengthened(published, max(self._hidden, default=0))
         flags[list(self._hidden)] = True
         return self._vectors.nearest(vector, limit, flags)
 
-    def of_events(self, vector: Array, events: Numbers) -> VectorMatches:
+    def of_events(self, vector: Array, events: Integers) -> VectorMatches:
         """Return the exact cosines of part 0 and of the best other part for each item of these events."""
         return self._vectors.of_events(vector, events)
 
-    def waiting(self, matches: TextMatches, vectors: VectorMatches) -> Numbers:
-        """Return the events that only words found and that are not embedded yet, ascending."""
-        alone = ~among_these(matches.event, distinct(vectors.event)[0])
+    def waiting(self, matches: TextMatches, vectors: VectorMatches) -> Integers:
+        """Return the events that are not embedded yet and therefore found by text search only, in ascending order."""
+        alone = ~is_among(matches.event, distinct(vectors.event)[0])
         if not alone.any():
             return np.empty(0, dtype=np.int64)
         items = self._store.vectors.waiting(self._model, distinct(matches.key[alone])[0].tolist())
-        return distinct(matches.event[alone & among_these(matches.key, np.array(items, dtype=np.int64))])[0]
+        return distinct(matches.event[alone & is_among(matches.key, np.array(items, dtype=np.int64))])[0]
 
-    def late_interaction(self, query: TokenVectors, vector: Array, vectors: VectorMatches) -> Fractions:
+    def late_interaction(self, query: TokenVectors, vector: Array, vectors: VectorMatches) -> Floats:
         """Return the late-interaction score of the item of each vector; NaN if unknown.
 
         Args:
@@ -232,17 +234,17 @@ class Snapshot:
             return _flagged(flags, among)
         return self._text.allowed(filters, among) if self._text is not None else set()
 
-    def passing(self, filters: Filters, items: Numbers) -> Flags:
-        """Return a flag per item: whether it satisfies the filters."""
+    def passing(self, filters: Filters, items: Integers) -> Flags:
+        """Return a flag per item: True if the item satisfies the filters."""
         passing = self.allowed(filters, items.tolist())
         return np.fromiter((item in passing for item in items.tolist()), bool, len(items))
 
     def share(self, filters: Filters) -> float:
-        """Return the approximate share of published entries that satisfy the filters, 0 to 1. The tail is ignored."""
+        """Return the share of published entries that satisfy the filters, 0 to 1. Ignores the tail."""
         return self._shares.get_or_make(filters, self._share)
 
     def is_narrow(self, filters: Filters) -> bool:
-        """Return whether few enough entries satisfy the filters to rank all of them."""
+        """Return whether the number of entries that satisfy the filters is small enough to rank all of them."""
         return bool(filters) and self._text is not None and self.share(filters) * len(self._text) <= _LISTED
 
     def _share(self, filters: Filters) -> float:
@@ -254,7 +256,7 @@ class Snapshot:
         return share
 
     def _flags(self, filters: Filters) -> Flags:
-        """Return a flag per key: whether the item satisfies the filters."""
+        """Return a flag per item key: True if the item satisfies the filters."""
         published, tail = (
             self._flagged_published.get_or_make(filters, self._published_flags),
             self._read_tail().keys(filters),
@@ -265,7 +267,7 @@ class Snapshot:
         return flags
 
     def _published_flags(self, filters: Filters) -> Flags:
-        """Return a flag per key: whether the item's published entries satisfy the filters."""
+        """Return a flag per item key: True if the item has a published entry that satisfies the filters."""
         return _flags_of(self._text.keys(filters) if self._text is not None else np.empty(0, dtype=np.int64))
 
     @property
@@ -310,7 +312,7 @@ class Snapshot:
 
     def _follow(self, last: int) -> None:
         items = self._store.changes.since(self._seq, [Entity.ITEM])
-        gone, added = indexed_texts.moved_vectors(self._store, self._seq, self._model)
+        gone, added = indexed_texts.changed_vectors(self._store, self._seq, self._model)
         self._hidden.update(items)
         self._unread.update(items)
         self._vectors = self._vectors.changed(gone, added)
@@ -318,7 +320,7 @@ class Snapshot:
         self._seq = last
 
 
-def _flags_of(keys: Numbers) -> Flags:
+def _flags_of(keys: Integers) -> Flags:
     flags = np.zeros(1 + keys.max(initial=0), dtype=bool)
     flags[keys] = True
     return flags

@@ -12,9 +12,9 @@ from .text_entry import TextEntry
 MEMORY = "memory"
 """Value of `TextEntry.kind` for memories."""
 WINDOW = 1_500
-"""Maximum number of characters of an embedded text. Conversations use the same limit."""
+"""Maximum number of characters of an entry and of an embedded text."""
 OVERLAP = 200
-"""Number of characters shared by consecutive entries. A phrase of at most this length is always within one entry."""
+"""Number of characters shared by consecutive entries. A phrase up to this length is therefore within one entry."""
 _MEMORY_WINDOWS = 32
 
 
@@ -28,19 +28,19 @@ def entries(store: Store, keys: Sequence[int]) -> Iterator[TextEntry]:
 
 
 def texts(store: Store, keys: Sequence[int]) -> dict[int, dict[int, str]]:
-    """Return the texts to embed for the memories and chunks among these items, by key and part."""
+    """Return the texts to embed for the memories and chunks among these items, by item key and number."""
     memories = {key: memory_parts(stored.memory) for key, stored in store.memories.load(keys).items()}
     chunks = store.documents.load(keys).items()
     return memories | {key: dict(enumerate(pieces(_chunk_text(chunk), WINDOW))) for key, chunk in chunks}
 
 
 def memory_parts(memory: Memory) -> dict[int, str]:
-    """Return the texts to embed for a memory, by part. The first part begins with the title."""
+    """Return the texts to embed for a memory, by number. Text 0 begins with the title."""
     return dict(enumerate(pieces(_memory_text(memory), WINDOW)))
 
 
 def pieces(text: str, step: int) -> list[str]:
-    """Return pieces of a text, up to `WINDOW` characters long, that begin `step` characters apart."""
+    """Return pieces of a text with up to `WINDOW` characters. Pieces begin `step` characters apart."""
     return [text[start : start + WINDOW] for start in range(0, max(min(1, len(text)), len(text) - WINDOW + step), step)]
 
 

@@ -18,12 +18,12 @@ NUMBERS = ("key", "event", "source", "ordinal", "start_line", "end_line", "in_co
 BODY = "body"
 DIGEST = "digest"
 EVERY = "every"
-"""Field with the same term in each entry. Its frequency is Tantivy's number of entries."""
-SAID_BY, WHOLLY_BY = "said by ", "wholly by"
+"""Field that contains one and the same term in each entry, so its document frequency is the number of entries."""
+ROLE_TEXT, SOLE_ROLE = "said by ", "wholly by"
 """Fields that filter by role. The field `body` is used for ranking.
 
 If an entry has several roles, the text of each role has a separate field without term frequencies. If one role wrote
-the whole text, `WHOLLY_BY` contains the role and `body` also serves as the filter field.
+the whole text, `SOLE_ROLE` contains the role and `body` also serves as the filter field.
 """
 _HEAP = 32_000_000
 """Memory for the index writer in bytes."""
@@ -68,10 +68,9 @@ class TextEntry(Struct, frozen=True):
     @property
     def digest(self) -> int:
         """64-bit digest of the content, used to compare the index with the store."""
-        numbers = _NUMBERS(self)
         labels = (self.concepts, self.files, self.projects, self.sessions, self.branches, self.agents, self.origins)
-        told = (numbers, self.at, self.body, self.kind, self.types, labels, self.said)
-        return int.from_bytes(blake2b(line(told), digest_size=8).digest())
+        content = (_NUMBERS(self), self.at, self.body, self.kind, self.types, labels, self.said)
+        return int.from_bytes(blake2b(line(content), digest_size=8).digest())
 
 
 def schema() -> tantivy.Schema:
@@ -82,10 +81,10 @@ def schema() -> tantivy.Schema:
         builder.add_unsigned_field(name, fast=True)
     builder.add_unsigned_field(DIGEST, fast=True)
     builder.add_integer_field("at", indexed=True, fast=True)
-    for name in (EVERY, WHOLLY_BY, *_RAW):
+    for name in (EVERY, SOLE_ROLE, *_RAW):
         builder.add_text_field(name, tokenizer_name="raw", index_option="basic")
     for role in Role:
-        builder.add_text_field(SAID_BY + role, tokenizer_name=PROSE, index_option="basic")
+        builder.add_text_field(ROLE_TEXT + role, tokenizer_name=PROSE, index_option="basic")
     builder.add_text_field(BODY, tokenizer_name=PROSE, index_option="position")
     return builder.build()
 
@@ -113,9 +112,9 @@ def document(entry: TextEntry) -> tantivy.Document:
     }
     for role, text in entry.said:
         if text == entry.body:
-            written.add_text(WHOLLY_BY, role)
+            written.add_text(SOLE_ROLE, role)
         else:
-            written.add_text(SAID_BY + role, expand(text))
+            written.add_text(ROLE_TEXT + role, expand(text))
     for name, values in repeated.items():
         for value in values:
             written.add_text(name, value)
@@ -150,7 +149,7 @@ class TextWriter:
 
 @contextmanager
 def writing() -> Generator[None]:
-    """Convert a `ValueError` of Tantivy to `IndexUnwritable`. During writes, only the disk causes this error."""
+    """Convert a `ValueError` of Tantivy to `IndexUnwritable`. During a write, only a disk error causes it."""
     try:
         yield
     except ValueError as error:

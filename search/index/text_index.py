@@ -16,22 +16,21 @@ from ...core.query import Filters
 from ..query import path_patterns
 from ..query.query_analysis import AnalyzedQuery
 from ..query.tokenizer import PROSE, analyzer, label, path_label, project_labels, spaced, stems, terms
-from .text_entry import BODY, DIGEST, EVERY, NUMBERS, SAID_BY, WHOLLY_BY, TextEntry, TextWriter, schema, writing
+from .text_entry import BODY, DIGEST, EVERY, NUMBERS, ROLE_TEXT, SOLE_ROLE, TextEntry, TextWriter, schema, writing
 
 if TYPE_CHECKING:
-    from .matches import Numbers, TextMatches
+    from .matches import Integers, TextMatches
 
 _EXPANSIONS = 100
 """Maximum number of terms for a prefix. The most frequent terms are used."""
 _SINGLY = 2_000
 """Maximum number of values for which one query per value is faster than a single query."""
 _ENTRIES = 50
-"""Average number of entries per item up to which the best entry of each item is found."""
+"""Maximum average number of entries per item for which the best entry of each item is found."""
 _SPARSE, _CHAINED = 300, 64
-"""Conditions for scoring each entry that satisfies the filters with all terms.
+"""Conditions for scoring all entries that satisfy the filters, instead of all entries that contain a query term.
 
-At most one entry in `_SPARSE` satisfies the filters, and the query has at most `_CHAINED` terms. Then this method is
-faster than scoring all entries that contain any of the terms.
+This is faster if at most one entry in `_SPARSE` satisfies the filters and the query has at most `_CHAINED` terms.
 """
 _COUNTED = 4_096
 """Maximum number of terms whose entry counts are cached."""
@@ -45,7 +44,7 @@ Pairs: TypeAlias = Mapping[tuple[str, str], float]
 
 
 class TextIndex:
-    """Text index: entries that are searchable by words."""
+    """Index of text entries for search by words."""
 
     def __init__(self, index: tantivy.Index) -> None:
         self._index, self._schema = index, index.schema
@@ -74,7 +73,7 @@ class TextIndex:
         self._reload()
 
     def begin(self) -> TextWriter:
-        """Return a writer. Its changes are visible to indexes opened after it finishes."""
+        """Return a writer. Its changes are visible in indexes that are opened after `TextWriter.finish`."""
         return TextWriter(self._index)
 
     def _reload(self) -> None:
@@ -82,9 +81,9 @@ class TextIndex:
         self._index.reload()
         self._searcher = self._index.searcher()
         self._entries = self._searcher.doc_freq(EVERY, EVERY)
-        self._covered: dict[str, list[str]] = {}
+        self._matching_files: dict[str, list[str]] = {}
         """Indexed files by the folder or pattern that matches them."""
-        self._counted = Memo[str, int](_COUNTED)
+        self._entry_counts = Memo[str, int](_COUNTED)
 
     def __len__(self) -> int:
         return self._searcher.num_docs
@@ -114,7 +113,7 @@ class TextIndex:
         hidden: Sequence[int] = (),
         among: Sequence[int] | None = None,
         share: float = 1.0,
-        rest: "TextIndex | None" = None,
+        larger: "TextIndex | None" = None,
     ) -> "TextMatches":
         """Return the best entries with any of the words and all phrases.
 
@@ -125,23 +124,23 @@ class TextIndex:
             hidden: Items to leave out.
             among: Items to search; all by default.
             share: Approximate share of entries that satisfies the filters.
-            rest: Larger index that this index complements. IDF is computed over both indexes.
+            larger: Larger index whose entries also count in the IDF of terms.
         """
         query_ = AnalyzedQuery(text) if isinstance(text, str) else text
-        sought = self._sought(query_, rest) if len(self) else []
-        if not sought:
+        scored = self._term_queries(query_, larger) if len(self) else []
+        if not scored:
             from .matches import TextMatches
 
             return TextMatches.none()
-        wanted, most = [query for query, _ in sought], sum(most for _, most in sought)
-        needed = [*map(self._phrase, query_.phrases), *self._said_by(query_.text, filters)]
+        wanted, best = [query for query, _ in scored], sum(score for _, score in scored)
+        needed = [*map(self._phrase, query_.phrases), *self._role_queries(query_.text, filters)]
         if among is not None:
             needed.append(self._any_of("key", among))
         passing = share * len(self) if among is None else len(among)
         if passing * _SPARSE <= len(self) and len(wanted) <= _CHAINED and not query_.phrases:
-            found = self._hits(_counting(wanted, self._restricted(needed, filters, hidden)), limit)
-            return self._matches([hit for hit in found if hit[0] > 0], most)
-        return self._matches(self._hits(self._restricted([_any(wanted), *needed], filters, hidden), limit), most)
+            found = self._hits(_summing(wanted, self._restricted(needed, filters, hidden)), limit)
+            return self._matches([hit for hit in found if hit[0] > 0], best)
+        return self._matches(self._hits(self._restricted([_any(wanted), *needed], filters, hidden), limit), best)
 
     def newest(self, filters: Filters, limit: int, hidden: Sequence[int] = ()) -> list[tuple[int, int]]:
         """Return (instant, event) of entries that satisfy the filters, newest first. Undated entries come last."""
@@ -152,14 +151,14 @@ class TextIndex:
 
     def entries_with(self, term: str) -> int:
         """Return the number of entries with a term. Includes deleted entries until they are merged."""
-        return self._counted.get_or_make(term, partial(self._searcher.doc_freq, BODY))
+        return self._entry_counts.get_or_make(term, partial(self._searcher.doc_freq, BODY))
 
-    def holds(self, phrase: str) -> bool:
+    def contains_phrase(self, phrase: str) -> bool:
         """Return whether any entry contains this phrase."""
         return bool(len(self) and self._hits(self._phrase(phrase), 1))
 
     def adjacent_terms(self, pairs: Pairs, items: Sequence[int]) -> dict[int, float]:
-        """Return the share of pairs in the best entry of each item, 0 to 1. Items without any pair are left out."""
+        """Return the weight of the pairs in the best entry of each item, 0 to 1. Items without a pair are left out."""
         known = {pair: share for pair, share in pairs.items() if all(map(self.entries_with, pair))}
         if not known or not items:
             return {}
@@ -169,7 +168,7 @@ class TextIndex:
                 [
                     # Repeated for each pair, so that only entries of these items are read, even for common words.
                     (tantivy.Occur.Must, of_items),
-                    (tantivy.Occur.Must, tantivy.Query.const_score_query(self._following(pair), share)),
+                    (tantivy.Occur.Must, tantivy.Query.const_score_query(self._phrase_query(pair), share)),
                 ]
             )
             for pair, share in known.items()
@@ -181,66 +180,64 @@ class TextIndex:
         return best
 
     def spelled_like(self, term: str, limit: int) -> list[int]:
-        """Return items that contain words with a spelling similar to a term, up to `limit` items per word."""
+        """Return items with words spelled like a term, up to `limit` items per word."""
         if not len(self):
             return []
         from ..query import spelling  # loads rapidfuzz, which few queries need
 
-        alike = spelling.similar_stems(term, dict(self._begin(BODY, term[:1])))
+        alike = spelling.similar_stems(term, dict(self._terms_from(BODY, term[:1])))
         fuzzy = tantivy.Query.fuzzy_term_query(self._schema, BODY, term, spelling.max_edits(term))
         wanted = [fuzzy, *(self._term(BODY, one) for one in alike)]
         return [key for query in wanted for key in self._keys(self._hits(query, limit))]
 
     def names(self, field: str) -> list[str]:
-        """Return all values of a filter field such as `project`.
-
-        Values of deleted entries are included until the entries are merged.
-        """
+        """Return all values of a filter field such as `project`. Includes deleted entries until they are merged."""
         return [term for term, _ in self._searcher.terms_with_prefix(field, "")]
 
-    def _sought(self, query_: AnalyzedQuery, rest: "TextIndex | None") -> list[tuple[tantivy.Query, float]]:
-        """Return the query and the maximum score of each term."""
-        sought = [(self._scaled(term, rest), self._most(term, rest)) for term in terms(query_.text)]
+    def _term_queries(self, query_: AnalyzedQuery, larger: "TextIndex | None") -> list[tuple[tantivy.Query, float]]:
+        """Return a query and its maximum score for each term of the query."""
+        scored = [(self._scaled(term, larger), self._max_score(term, larger)) for term in terms(query_.text)]
         for prefix in query_.prefixes:
-            begun = [self._term(BODY, term) for term, _ in self._begin(BODY, prefix.lower(), _EXPANSIONS)]
-            sought.append((tantivy.Query.disjunction_max_query(begun), 0.0))
-        return sought
+            words = [self._term(BODY, term) for term, _ in self._terms_from(BODY, prefix.lower(), _EXPANSIONS)]
+            scored.append((tantivy.Query.disjunction_max_query(words), 0.0))
+        return scored
 
     def _term(self, field: str, term: str) -> tantivy.Query:
         return tantivy.Query.term_query(self._schema, field, term, "freq")
 
     def _phrase(self, phrase: str) -> tantivy.Query:
-        """Return a query for adjacent terms.
-
-        Parts of names are left out, because the index stores them apart from the text.
-        """
+        """Return a query for adjacent terms. Names are not split, because the index stores their parts separately."""
         words = stems(spaced(phrase))
         if not words:
             return tantivy.Query.all_query()
         if len(words) == 1:
             return tantivy.Query.const_score_query(self._term(BODY, words[0]), 0.0)
-        return tantivy.Query.const_score_query(self._following(words), 0.0)
+        return tantivy.Query.const_score_query(self._phrase_query(words), 0.0)
 
-    def _following(self, words: Sequence[str]) -> tantivy.Query:
+    def _phrase_query(self, words: Sequence[str]) -> tantivy.Query:
         return tantivy.Query.phrase_query(self._schema, BODY, [*words])
 
-    def _said_by(self, text: str, filters: Filters) -> list[tantivy.Query]:
+    def _role_queries(self, text: str, filters: Filters) -> list[tantivy.Query]:
         """Return queries for entries in which one of the selected roles used one of the words."""
         if not filters.roles:
             return []
         said = terms(text)
-        alone = [self._any_of(WHOLLY_BY, filters.roles), _any([self._term(BODY, term) for term in said])]
-        among = [self._term(SAID_BY + role, term) for role in filters.roles for term in said]
-        heard = _any([tantivy.Query.boolean_query([(tantivy.Occur.Must, query) for query in alone]), *among])
-        return [tantivy.Query.const_score_query(heard, 0.0)]
+        single = [self._any_of(SOLE_ROLE, filters.roles), _any([self._term(BODY, term) for term in said])]
+        several = [self._term(ROLE_TEXT + role, term) for role in filters.roles for term in said]
+        matching = _any([tantivy.Query.boolean_query([(tantivy.Occur.Must, query) for query in single]), *several])
+        return [tantivy.Query.const_score_query(matching, 0.0)]
 
-    def _scaled(self, term: str, rest: "TextIndex | None") -> tantivy.Query:
+    def _scaled(self, term: str, larger: "TextIndex | None") -> tantivy.Query:
         query = self._term(BODY, term)
-        return query if rest is None else tantivy.Query.boost_query(query, self._most(term, rest) / self._most(term))
+        return (
+            query
+            if larger is None
+            else tantivy.Query.boost_query(query, self._max_score(term, larger) / self._max_score(term))
+        )
 
-    def _most(self, term: str, rest: "TextIndex | None" = None) -> float:
+    def _max_score(self, term: str, larger: "TextIndex | None" = None) -> float:
         """Return the maximum BM25 score of a term (Robertson and Zaragoza 2009, as in Lucene and Tantivy)."""
-        indexes = [self] if rest is None else [self, rest]
+        indexes = [self] if larger is None else [self, larger]
         entries, having = sum(index.entries for index in indexes), sum(index.entries_with(term) for index in indexes)
         return math.log(1 + (entries - having + 0.5) / (having + 0.5)) * (1 + _K1)
 
@@ -265,7 +262,7 @@ class TextIndex:
         }
         clauses = [self._any_of(name, map(label, values)) for name, values in named.items() if values]
         if filters.sessions:
-            known = (term for name in filters.sessions for term, _ in self._begin("session", label(name)))
+            known = (term for name in filters.sessions for term, _ in self._terms_from("session", label(name)))
             clauses.append(self._any_of("session", known))
         if filters.files:
             clauses.append(self._any_of("file", (term for path in filters.files for term in self._files(path))))
@@ -282,7 +279,7 @@ class TextIndex:
             found = _any([tantivy.Query.term_query(self._schema, name, value, "basic") for value in wanted])
         return tantivy.Query.const_score_query(found, 0.0)
 
-    def _begin(self, field: str, beginning: str, limit: int | None = None) -> list[tuple[str, int]]:
+    def _terms_from(self, field: str, beginning: str, limit: int | None = None) -> list[tuple[str, int]]:
         return self._searcher.terms_with_prefix(field, beginning, limit=limit)
 
     def _files(self, path: str) -> list[str]:
@@ -292,14 +289,14 @@ class TextIndex:
         """
         wanted = path_label(path)
         if not path_patterns.is_pattern(path):
-            return [wanted, *(term for term, _ in self._begin("file", f"{wanted}/"))]
+            return [wanted, *(term for term, _ in self._terms_from("file", f"{wanted}/"))]
         pattern = "/".join(reversed(wanted.split("/"))) + "/" * path.endswith("/")
-        if path not in self._covered:
+        if path not in self._matching_files:
             every = self.names("file")
-            self._covered[path] = [
+            self._matching_files[path] = [
                 term for term in every if path_patterns.fits(pattern, "/".join(reversed(term.split("/"))))
             ]
-        return self._covered[path]
+        return self._matching_files[path]
 
     def _dates(self, after: int | None, before: int | None) -> tantivy.Query:
         """Return a query for a date range. Undated entries do not match."""
@@ -319,10 +316,10 @@ class TextIndex:
         query = self._restricted([self._any_of("key", among)], filters, ())
         return set(self._keys(self._hits(query, len(self))))
 
-    def share(self, filters: Filters, few: int) -> tuple[float, "Numbers | None"]:
-        """Return the share of entries that satisfy the filters, 0 to 1, and their items.
+    def share(self, filters: Filters, few: int) -> tuple[float, "Integers | None"]:
+        """Return the share of entries that satisfy the filters, 0 to 1, and the items of these entries.
 
-        The items are None if more than `few` entries satisfy the filters.
+        Instead of items, return None if more than `few` entries satisfy the filters.
         """
         import numpy as np
 
@@ -332,7 +329,7 @@ class TextIndex:
         count = cast("int", getattr(found, "count"))  # noqa: B009 - missing in the stubs
         return count / len(self), np.array(self._keys(found.hits), dtype=np.int64) if count <= few else None
 
-    def keys(self, filters: Filters) -> "Numbers":
+    def keys(self, filters: Filters) -> "Integers":
         """Return all items that satisfy the filters, possibly with duplicates."""
         import numpy as np
 
@@ -351,7 +348,7 @@ class TextIndex:
         places = [place for _, place in hits]
         return [cast("list[int]", self._searcher.fast_field_values(name, places)) for name in names]
 
-    def _matches(self, hits: Sequence[tuple[float, tantivy.DocAddress]], most: float) -> "TextMatches":
+    def _matches(self, hits: Sequence[tuple[float, tantivy.DocAddress]], best: float) -> "TextMatches":
         # Building an index does not need numpy, so it is loaded only here.
         import numpy as np
 
@@ -359,7 +356,7 @@ class TextIndex:
 
         numbers = np.array(self._columns(NUMBERS, hits), dtype=np.int64)
         # The score of a prefix is added to the score of words, so the sum may exceed the maximum.
-        return TextMatches(numbers, np.minimum(np.array([score for score, _ in hits]) / most, 1.0))
+        return TextMatches(numbers, np.minimum(np.array([score for score, _ in hits]) / best, 1.0))
 
 
 def _any(queries: Sequence[tantivy.Query]) -> tantivy.Query:
@@ -367,8 +364,8 @@ def _any(queries: Sequence[tantivy.Query]) -> tantivy.Query:
     return tantivy.Query.boolean_query([(tantivy.Occur.Should, query) for query in queries])
 
 
-def _counting(queries: Sequence[tantivy.Query], needed: tantivy.Query) -> tantivy.Query:
-    """Return a query for all entries that match `needed`, scored by the sum of `queries`."""
+def _summing(queries: Sequence[tantivy.Query], needed: tantivy.Query) -> tantivy.Query:
+    """Return a query for all entries that match `needed`. The score is the sum of the scores of `queries`."""
     # The queries are nested: a flat query would use a scorer that reads blocks of 4,096 entries.
     for query in queries:
         needed = tantivy.Query.boolean_query([(tantivy.Occur.Must, needed), (tantivy.Occur.Should, query)])

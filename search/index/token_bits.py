@@ -2,7 +2,7 @@
 
 The vector of a text represents the whole text. Late interaction compares each query token with the most similar token
 of the text (Khattab and Zaharia, ColBERT, 2020). Each text token is stored as 128 sign bits, which take 16 bytes. Query
-tokens stay floating-point, so cosines are close to the cosines of full vectors.
+tokens are not reduced to bits, so cosines are close to the cosines of full vectors.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,7 +16,7 @@ from msgspec import Struct
 from ...archiver.store.vector_table import TOKEN_BYTES, Embedding
 from ..model.embedding import TOKEN_DIMENSIONS, TextEmbeddings, TokenVectors
 from .generation import link_or_copy
-from .matches import Fractions, Numbers
+from .matches import Floats, Integers
 
 _BITS, _STARTS = "signs.npy", "tokens.npy"
 _BATCH = 2_048
@@ -32,7 +32,7 @@ class TokenBits(Struct, frozen=True, eq=False):
     """
 
     bits: npt.NDArray[np.uint8]
-    starts: Numbers
+    starts: Integers
 
     @classmethod
     def of(cls, texts: Sequence[bytes]) -> "TokenBits":
@@ -48,10 +48,7 @@ class TokenBits(Struct, frozen=True, eq=False):
 
     @classmethod
     def open(cls, folder: Path, texts: int) -> "TokenBits":
-        """Map the files of a folder with this number of texts.
-
-        Without files, no text has token embeddings.
-        """
+        """Map the files in a folder. If the files are missing, none of the `texts` texts has token embeddings."""
         if not (folder / _BITS).exists():
             return cls.of([b""] * texts)
         bits, starts = (np.asarray(np.load(folder / name, mmap_mode="r")) for name in (_BITS, _STARTS))
@@ -68,11 +65,11 @@ class TokenBits(Struct, frozen=True, eq=False):
                 np.save(folder / name, content)
 
     @property
-    def counts(self) -> Numbers:
+    def counts(self) -> Integers:
         """Number of tokens of each text, shape (texts,)."""
         return np.diff(self.starts)
 
-    def picked(self, places: Numbers) -> "TokenBits":
+    def selected(self, places: Integers) -> "TokenBits":
         """Return the texts at these positions in the given order."""
         starts, ends = self.starts[places], self.starts[places + 1]
         # Consecutive texts are copied as one slice. An index array of all tokens would take half as much memory again.
@@ -81,7 +78,7 @@ class TokenBits(Struct, frozen=True, eq=False):
         pieces = [self.bits[start:end] for start, end in zip(starts[begins].tolist(), ends[last].tolist(), strict=True)]
         return TokenBits(np.concatenate([self.bits[:0], *pieces]), _starts(ends - starts))
 
-    def similarity(self, query: TokenVectors) -> Fractions:
+    def similarity(self, query: TokenVectors) -> Floats:
         """Return the late-interaction score of each text, -1 to 1, shape (texts,). NaN for texts without tokens.
 
         For each query token, the cosine to the most similar token of the text is taken. The score is the mean of these
@@ -91,28 +88,28 @@ class TokenBits(Struct, frozen=True, eq=False):
         scores = np.full(len(self.counts), np.nan)
         if not len(query) or not len(known):
             return scores
-        asked = _in_bytes(query)
-        nearest = 2 * self._most(asked, known) - asked.sum(axis=1, dtype=np.int32)
-        lengths = np.linalg.norm(asked.astype(np.float64), axis=1) * np.sqrt(TOKEN_DIMENSIONS)
+        tokens = _to_int8(query)
+        nearest = 2 * self._max_products(tokens, known) - tokens.sum(axis=1, dtype=np.int32)
+        lengths = np.linalg.norm(tokens.astype(np.float64), axis=1) * np.sqrt(TOKEN_DIMENSIONS)
         scores[known] = np.average(nearest / lengths, axis=1, weights=np.linalg.norm(query, axis=1))
         return scores
 
-    def _most(self, asked: npt.NDArray[np.int8], known: Numbers) -> npt.NDArray[np.int32]:
+    def _max_products(self, tokens: npt.NDArray[np.int8], known: Integers) -> npt.NDArray[np.int32]:
         """Return the maximum dot product of each query token with the tokens of each text.
 
         The result has shape (texts, query tokens). `known` contains the indices of texts with tokens.
         """
         # Bits 0 and 1 represent -1 and 1, so the product with signs is twice the product with bits minus the sum.
         # NumPy is slower under load, because the threads of its BLAS wait for each other.
-        pack, starts, ends = numkong.dots_pack(asked, "int8"), self.starts[known], self.starts[known + 1]
-        most, done = np.empty((len(known), len(asked)), dtype=np.int32), 0
+        pack, starts, ends = numkong.dots_pack(tokens, "int8"), self.starts[known], self.starts[known + 1]
+        best, done = np.empty((len(known), len(tokens)), dtype=np.int32), 0
         while done < len(known):
             upto = max(done + 1, int(np.searchsorted(ends, starts[done] + _BATCH, "right")))
             bits = np.unpackbits(self.bits[starts[done] : ends[upto - 1]], axis=1).view(np.int8)
             products: npt.NDArray[np.int32] = np.asarray(numkong.dots_packed(bits, pack))
-            np.maximum.reduceat(products, starts[done:upto] - starts[done], axis=0, out=most[done:upto])
+            np.maximum.reduceat(products, starts[done:upto] - starts[done], axis=0, out=best[done:upto])
             done = upto
-        return most
+        return best
 
 
 def stored(embeddings: TextEmbeddings) -> Iterator[Embedding]:
@@ -122,25 +119,25 @@ def stored(embeddings: TextEmbeddings) -> Iterator[Embedding]:
 
 
 def packed(tokens: TokenVectors) -> bytes:
-    """Return the sign bits of a text's token embeddings, 16 bytes per token."""
+    """Return the sign bits of the token embeddings of one text, 16 bytes per token."""
     return np.packbits(tokens > 0, axis=1).tobytes()
 
 
-def _in_bytes(tokens: TokenVectors) -> npt.NDArray[np.int8]:
+def _to_int8(tokens: TokenVectors) -> npt.NDArray[np.int8]:
     """Return each token embedding scaled to int8. The rounding error is 0.3 %."""
     largest: TokenVectors = np.abs(tokens).max(axis=1, keepdims=True)
     rounded: npt.NDArray[np.floating] = np.round(tokens * (127 / largest))
     return rounded.astype(np.int8)
 
 
-def _starts(counts: Numbers) -> Numbers:
+def _starts(counts: Integers) -> Integers:
     starts = np.zeros(len(counts) + 1, dtype=np.int64)
     np.cumsum(counts, out=starts[1:])
     return starts
 
 
-def row_ranges(starts: Numbers, counts: Numbers) -> Numbers:
-    """Return the concatenated row indices of several ranges."""
+def row_ranges(starts: Integers, counts: Integers) -> Integers:
+    """Return the row indices of several ranges, each given by its start and its number of rows."""
     ends = np.cumsum(counts)
-    rows: Numbers = np.arange(int(counts.sum())) + np.repeat(starts - ends + counts, counts)
+    rows: Integers = np.arange(int(counts.sum())) + np.repeat(starts - ends + counts, counts)
     return rows

@@ -15,22 +15,22 @@ import numpy as np
 import numpy.typing as npt
 
 from ...core.errors import IndexUnwritable
-from .matches import Numbers
+from .matches import Integers
 
 if TYPE_CHECKING:
     from usearch.index import Index
 
 _EXPANSION = 64
 """Number of candidates per vector while building, and minimum per query. Recall is 0.996 of an exact scan."""
-_SURELY = 25_000
+_SMALL = 25_000
 """Maximum number of rows for a search without extra candidates.
 
-Above it, each doubling of the rows adds the number of wanted rows to the candidates.
+Above this limit, the number of candidates grows by the number of wanted rows with each doubling of the rows.
 """
 
 
 class VectorGraph:
-    """Approximate nearest-neighbour search among the rows of a matrix. Results are row indices."""
+    """Approximate nearest-neighbour search in a matrix. Results are row indices."""
 
     def __init__(self, load: "Callable[[], Index]") -> None:
         self._load = load
@@ -68,12 +68,12 @@ class VectorGraph:
         except RuntimeError as error:
             raise IndexUnwritable(str(error)) from error
 
-    def near(self, query: npt.NDArray[np.float16], limit: int, wanted: int) -> Numbers:
+    def near(self, query: npt.NDArray[np.float16], limit: int, wanted: int) -> Integers:
         """Return the indices of the `limit` rows nearest to a query.
 
-        The number of candidates is chosen so that the best `wanted` rows are complete.
+        The graph examines enough candidates for nearly all of the best `wanted` rows.
         """
-        times = math.log2(max(2.0, len(self._index) / _SURELY))
+        times = math.log2(max(2.0, len(self._index) / _SMALL))
         # mypy does not support a setter whose type differs from its getter.
         self._index.expansion_search = max(_EXPANSION, limit, int(wanted * times))  # type: ignore[misc]
         return self._index.search(query, limit).keys.astype(np.int64)

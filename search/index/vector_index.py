@@ -12,15 +12,15 @@ import numpy as np
 
 from ...archiver.store import StoredVector
 from ..model.embedding import TokenVectors
-from .matches import Flags, Fractions, Numbers, VectorMatches
-from .vector_segment import ALL_VOICES, Array, Segment, Sieve, Voices
+from .matches import Flags, Floats, Integers, VectorMatches
+from .vector_segment import ALL_PARTS, Array, ItemFilter, PartFilter, Segment
 
 EXACT_UP_TO = 20_000
 """Maximum number of vectors for an exact scan. The scan of float16 rows takes 1-2 ms."""
 _ALWAYS = 1_000
-"""Maximum number of vectors in a segment that is merged with each addition."""
+"""Maximum number of vectors in a small segment. New vectors are always merged with the small segments."""
 _STALE = 0.25
-"""Minimum share of deleted rows for rewriting a segment."""
+"""Maximum share of deleted rows in a segment. A segment with more deleted rows is rewritten."""
 
 
 class VectorIndex:
@@ -73,40 +73,42 @@ class VectorIndex:
         )
 
     def nearest(
-        self, vector: Array, limit: int, allowed: Flags | None = None, voices: Voices = ALL_VOICES
+        self, vector: Array, limit: int, allowed: Flags | None = None, part_filter: PartFilter = ALL_PARTS
     ) -> VectorMatches:
         """Return the vectors nearest to a unit vector, best first.
 
         Args:
             vector: Unit vector of the query.
             limit: Maximum number of vectors to return.
-            allowed: Flags by key of the items to search; all by default.
-            voices: Parts of exchanges to search.
+            allowed: Flag per item key, True for items to search. All items by default.
+            part_filter: Parts of exchanges to search.
         """
-        found = VectorMatches.together([segment.nearest(vector, limit, allowed, voices) for segment in self._segments])
+        found = VectorMatches.concatenated(
+            [segment.nearest(vector, limit, allowed, part_filter) for segment in self._segments]
+        )
         return found if len(self._segments) == 1 else found.best(limit)
 
-    def sieved(
-        self, vector: Array, limit: int, share: float, sieve: Sieve, voices: Voices = ALL_VOICES
+    def nearest_passing(
+        self, vector: Array, limit: int, share: float, passes: ItemFilter, part_filter: PartFilter = ALL_PARTS
     ) -> VectorMatches | None:
-        """Return the nearest vectors that pass a filter. None if too few candidates pass.
+        """Return the nearest vectors that pass a filter, or None if too few candidates pass.
 
         Args:
             vector: Unit vector of the query.
             limit: Maximum number of vectors to return.
             share: Approximate share of items that pass the filter, above 0.
-            sieve: Filter function, applied to candidates.
-            voices: Parts of exchanges to search.
+            passes: Filter function, applied to candidates.
+            part_filter: Parts of exchanges to search.
         """
-        found = [segment.sieved(vector, limit, share, sieve, voices) for segment in self._segments]
+        found = [segment.nearest_passing(vector, limit, share, passes, part_filter) for segment in self._segments]
         whole = [one for one in found if one is not None]
-        return VectorMatches.together(whole).best(limit) if len(whole) == len(found) else None
+        return VectorMatches.concatenated(whole).best(limit) if len(whole) == len(found) else None
 
-    def of_events(self, vector: Array, events: Numbers) -> VectorMatches:
+    def of_events(self, vector: Array, events: Integers) -> VectorMatches:
         """Return the exact cosines of part 0 and of the best other part for each item of these events."""
-        return VectorMatches.together([segment.of_events(vector, events) for segment in self._segments])
+        return VectorMatches.concatenated([segment.of_events(vector, events) for segment in self._segments])
 
-    def late_interaction(self, query: TokenVectors, vector: Array, rows: Numbers) -> Fractions:
+    def late_interaction(self, query: TokenVectors, vector: Array, rows: Integers) -> Floats:
         """Return the late-interaction score of the item of each row, -1 to 1; NaN if unknown.
 
         The score of an item is the best score among its texts that are nearest to the query's vector.
@@ -116,23 +118,23 @@ class VectorIndex:
             vector: Unit vector of the query.
             rows: (item, event, part), shape (3, n).
         """
-        close = np.full(rows.shape[1], np.nan)
+        scores = np.full(rows.shape[1], np.nan)
         for segment in self._segments:
-            close = np.fmax(close, segment.late_interaction(query, vector, rows))
-        return close
+            scores = np.fmax(scores, segment.late_interaction(query, vector, rows))
+        return scores
 
 
-def _merged(segments: Sequence[Segment], may: Callable[[Segment], bool]) -> list[Segment]:
-    """Return fewer segments without empty segments.
+def _merged(segments: Sequence[Segment], is_mergeable: Callable[[Segment], bool]) -> list[Segment]:
+    """Merge mergeable segments and remove empty segments.
 
-    A segment is merged with all smaller segments if it is not larger than these together. The number of segments is
-    therefore logarithmic, and so is the number of times a vector is rewritten.
+    A segment is merged with all smaller segments if it is not larger than their sum. The number of segments, and the
+    number of times that a vector is rewritten, therefore grow with the logarithm of the number of vectors.
     """
-    ranked = sorted((one for one in segments if may(one) and one.living), key=lambda one: one.living)
+    ranked = sorted((one for one in segments if is_mergeable(one) and one.living), key=lambda one: one.living)
     below = [0, *accumulate(one.living for one in ranked)]
     upto = max((place + 1 for place, one in enumerate(ranked) if one.living <= max(below[place], _ALWAYS)), default=0)
-    loose = [*ranked[:upto], *(one for one in ranked[upto:] if one.living < (1 - _STALE) * len(one))]
-    kept = [one for one in segments if one.living and one not in loose]
-    if len(loose) == 1 and loose[0].alive is None:
-        return [*kept, *loose]
-    return [*kept, Segment.merged(loose)] if loose else kept
+    merged = [*ranked[:upto], *(one for one in ranked[upto:] if one.living < (1 - _STALE) * len(one))]
+    kept = [one for one in segments if one.living and one not in merged]
+    if len(merged) == 1 and merged[0].alive is None:
+        return [*kept, *merged]
+    return [*kept, Segment.merged(merged)] if merged else kept

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from ...archiver.store import StoredVector
 from ..model.embedding import TokenVectors
 from .generation import link_or_copy
-from .matches import Flags, Fractions, Numbers, VectorMatches, among, distinct
+from .matches import Flags, Floats, Integers, VectorMatches, among, distinct
 from .token_bits import TokenBits, row_ranges
 from .vector_graph import VectorGraph
 
@@ -23,26 +23,26 @@ Array: TypeAlias = npt.NDArray[np.float32]
 _ROWS, _MATRIX, _ALIVE, _GRAPH = "rows.npy", "vectors.npy", "alive.npy", "graph.usearch"
 _ITEM, _EVENT, _PART = range(3)
 _SCAN_OR_WALK = 20
-"""Number of rows that an exact scan reads in the time of one graph candidate."""
+"""Number of rows that an exact scan reads in the time that the graph needs for one candidate."""
 _SPARE = 1.5
 """Number of graph candidates per expected result of a filtered search."""
 _LIKELY = 1.1
-"""Number of candidates per result that the first attempt filters. The first attempt usually suffices."""
+"""Number of candidates per expected result that are filtered first. Usually, enough of these candidates pass."""
 _TEXTS = 16
 """Maximum number of texts per item that late interaction compares."""
 
-Sieve: TypeAlias = Callable[[Numbers], Flags]
-"""Function that returns a flag per item: whether the search may return it."""
+ItemFilter: TypeAlias = Callable[[Integers], Flags]
+"""Function that returns a flag per item: True if the item passes the filter."""
 
 
-class Voices(NamedTuple):
-    """Parts of exchanges to search: prompts and answers."""
+class PartFilter(NamedTuple):
+    """Parts of exchanges to search. Items outside exchanges always pass."""
 
-    asked: bool = True
-    answered: bool = True
+    prompts: bool = True
+    answers: bool = True
 
 
-ALL_VOICES = Voices()
+ALL_PARTS = PartFilter()
 
 
 class Segment(Struct, frozen=True, eq=False, dict=True):
@@ -51,14 +51,15 @@ class Segment(Struct, frozen=True, eq=False, dict=True):
     Attributes:
         rows: (item, event, part) in order of event, shape (3, n).
         matrix: Vectors, shape (n, dimension).
-        signs: Binary token embeddings of the texts.
+        token_bits: Binary token embeddings of the texts.
         alive: True for rows that are not deleted, shape (n,); None if no row is deleted.
-        folder: Folder of the files if the segment was read from files.
+        folder: Folder of the files; None if the segment was not read from files.
+        graph: Graph of the vectors; None for a small segment.
     """
 
-    rows: Numbers
+    rows: Integers
     matrix: npt.NDArray[np.float16]
-    signs: TokenBits
+    token_bits: TokenBits
     alive: Flags | None = None
     folder: Path | None = None
     graph: VectorGraph | None = None
@@ -79,13 +80,13 @@ class Segment(Struct, frozen=True, eq=False, dict=True):
         kept = [segment.places() for segment in segments]
         rows = np.concatenate([one.rows[:, places] for one, places in zip(segments, kept, strict=True)], axis=1)
         matrix = np.concatenate([one.matrix[places] for one, places in zip(segments, kept, strict=True)])
-        signs = TokenBits.merged([one.signs.picked(places) for one, places in zip(segments, kept, strict=True)])
+        signs = TokenBits.merged([one.token_bits.selected(places) for one, places in zip(segments, kept, strict=True)])
         return cls._sorted(rows, matrix, signs)
 
     @classmethod
-    def _sorted(cls, rows: Numbers, matrix: npt.NDArray[np.float16], signs: TokenBits) -> "Segment":
+    def _sorted(cls, rows: Integers, matrix: npt.NDArray[np.float16], signs: TokenBits) -> "Segment":
         order = np.lexsort((rows[_PART], rows[_ITEM], rows[_EVENT]))
-        return cls(np.ascontiguousarray(rows[:, order]), matrix[order], signs.picked(order))
+        return cls(np.ascontiguousarray(rows[:, order]), matrix[order], signs.selected(order))
 
     @classmethod
     def open(cls, folder: Path) -> "Segment":
@@ -104,7 +105,7 @@ class Segment(Struct, frozen=True, eq=False, dict=True):
     def save(self, folder: Path) -> None:
         """Write the files into a generation under construction. Files of an opened segment are linked."""
         folder.mkdir()
-        self.signs.save(folder, self.folder)
+        self.token_bits.save(folder, self.folder)
         if self.folder is not None:
             for name in (_ROWS, _MATRIX, *([_GRAPH] if self.graph else ())):
                 link_or_copy(self.folder / name, folder / name)
@@ -124,11 +125,11 @@ class Segment(Struct, frozen=True, eq=False, dict=True):
     def __len__(self) -> int:
         return len(self.matrix)
 
-    def places(self) -> Numbers:
+    def places(self) -> Integers:
         """Return the indices of rows that are not deleted."""
         return np.arange(len(self)) if self.alive is None else np.flatnonzero(self.alive)
 
-    def without(self, items: Numbers) -> "Segment":
+    def without(self, items: Integers) -> "Segment":
         """Return the segment without the vectors of these items."""
         gone = np.isin(self.rows[_ITEM], items)
         if not gone.any():
@@ -139,9 +140,11 @@ class Segment(Struct, frozen=True, eq=False, dict=True):
         """Return a segment with the same rows and a graph."""
         return replace(self, folder=None, graph=VectorGraph.of(self.matrix))
 
-    def nearest(self, vector: Array, limit: int, allowed: Flags | None, voices: Voices = ALL_VOICES) -> VectorMatches:
+    def nearest(
+        self, vector: Array, limit: int, allowed: Flags | None, part_filter: PartFilter = ALL_PARTS
+    ) -> VectorMatches:
         """See `VectorIndex.nearest`."""
-        passed = self._passed(allowed, voices)
+        passed = self._passed(allowed, part_filter)
         count = len(self) if passed is None else int(np.count_nonzero(passed))
         if self.graph is not None and count * count > _SCAN_OR_WALK * limit * len(self):
             found = self.graph.near(_as_stored(vector), min(len(self), -(-limit * len(self) // count)), limit)
@@ -153,10 +156,10 @@ class Segment(Struct, frozen=True, eq=False, dict=True):
         best = _highest(cosines, limit)
         return self._of(best if places is None else places[best], cosines[best]).best(limit)
 
-    def sieved(
-        self, vector: Array, limit: int, share: float, sieve: Sieve, voices: Voices = ALL_VOICES
+    def nearest_passing(
+        self, vector: Array, limit: int, share: float, passes: ItemFilter, part_filter: PartFilter = ALL_PARTS
     ) -> VectorMatches | None:
-        """See `VectorIndex.sieved`."""
+        """See `VectorIndex.nearest_passing`."""
         wanted = min(len(self), int(_SPARE * limit / share))
         if self.graph is not None and _SCAN_OR_WALK * wanted < len(self):
             found = np.sort(self.graph.near(_as_stored(vector), wanted, limit))
@@ -167,10 +170,12 @@ class Segment(Struct, frozen=True, eq=False, dict=True):
         first, passed = np.arange(len(near)) < _LIKELY * limit / share, VectorMatches.none()
         for some in (near.where(first), near.where(~first)):
             if len(passed) < limit:
-                passed = VectorMatches.together([passed, some.where(sieve(some.item) & _heard(some.rows, voices))])
+                passed = VectorMatches.concatenated(
+                    [passed, some.where(passes(some.item) & _in_parts(some.rows, part_filter))]
+                )
         return None if len(passed) < limit and wanted < len(self) else passed.best(limit)
 
-    def of_events(self, vector: Array, events: Numbers) -> VectorMatches:
+    def of_events(self, vector: Array, events: Integers) -> VectorMatches:
         """See `VectorIndex.of_events`."""
         places = self._places_of(events)
         if not len(places):
@@ -181,68 +186,65 @@ class Segment(Struct, frozen=True, eq=False, dict=True):
         _, first = distinct(kinds[order])
         return self._of(places[order[first]], cosines[order[first]])
 
-    def late_interaction(self, query: TokenVectors, vector: Array, rows: Numbers) -> Fractions:
+    def late_interaction(self, query: TokenVectors, vector: Array, rows: Integers) -> Floats:
         """See `VectorIndex.late_interaction`. Compares the `_TEXTS` nearest texts of an item."""
         items, _ = distinct(rows[_ITEM])
-        told = self._places_of(distinct(rows[_EVENT])[0])
-        if not len(told):
+        candidates = self._places_of(distinct(rows[_EVENT])[0])
+        if not len(candidates):
             return np.full(len(rows[_ITEM]), np.nan)
-        places = self._foremost(told[among(self.rows[_ITEM, told], items)], vector)
+        places = self._nearest_texts(candidates[among(self.rows[_ITEM, candidates], items)], vector)
         best = np.full(len(items), np.nan)
-        of: Numbers = self.rows[_ITEM, places]
-        np.fmax.at(best, np.searchsorted(items, of), self.signs.picked(places).similarity(query))
-        close: Fractions = best[np.searchsorted(items, rows[_ITEM])]
-        return close
+        items_of_rows: Integers = self.rows[_ITEM, places]
+        np.fmax.at(best, np.searchsorted(items, items_of_rows), self.token_bits.selected(places).similarity(query))
+        scores: Floats = best[np.searchsorted(items, rows[_ITEM])]
+        return scores
 
-    def _foremost(self, places: Numbers, vector: Array) -> Numbers:
-        """Return, for each item, the `_TEXTS` rows that are nearest to a unit vector. Indices are ascending."""
+    def _nearest_texts(self, places: Integers, vector: Array) -> Integers:
+        """Return the `_TEXTS` rows of each item that are nearest to a unit vector, in ascending order."""
         order = np.lexsort((-self._cosines(places, vector), self.rows[_ITEM, places]))
         _, first = distinct(self.rows[_ITEM, places[order]])
         ranks = row_ranges(np.zeros_like(first), np.diff(first, append=len(order)))
         return np.sort(places[order[ranks < _TEXTS]])
 
-    def _places_of(self, events: Numbers) -> Numbers:
+    def _places_of(self, events: Integers) -> Integers:
         """Return the indices of rows of these events that are not deleted."""
         starts, ends = (np.searchsorted(self.rows[_EVENT], events, side) for side in ("left", "right"))
         places = row_ranges(starts, ends - starts)
         return places if self.alive is None else places[self.alive[places]]
 
-    def _passed(self, allowed: Flags | None, voices: Voices) -> Flags | None:
-        """Return a flag per row: whether the search may return it. None if all rows may be returned."""
+    def _passed(self, allowed: Flags | None, part_filter: PartFilter) -> Flags | None:
+        """Return a flag per row: True if the search can return the row. None if it can return all rows."""
         passed = self.alive
         if allowed is not None:
             # Keys beyond the end get the last flag, False. This avoids a comparison per row.
             padded: Flags = np.concatenate((allowed, np.zeros(1, dtype=bool)))
             flags: Flags = padded.take(self.rows[_ITEM, :], mode="clip")
             passed = flags if passed is None else flags & passed
-        if voices == ALL_VOICES:
+        if part_filter == ALL_PARTS:
             return passed
-        heard = _heard(self.rows, voices)
-        return heard if passed is None else heard & passed
+        in_parts = _in_parts(self.rows, part_filter)
+        return in_parts if passed is None else in_parts & passed
 
-    def _cosines(self, places: Numbers | None, vector: Array) -> Fractions:
-        """Return the cosines of these rows, or of all rows.
-
-        If more than half of the rows are requested, all cosines are computed.
-        """
+    def _cosines(self, places: Integers | None, vector: Array) -> Floats:
+        """Return the cosines of these rows, or of all rows. For more than half of the rows, compute all cosines."""
         if places is not None and 2 * len(places) < len(self):
             return _cosines(self.matrix[places], vector)
         cosines = _cosines(self.matrix, vector)
         return cosines if places is None else cosines[places]
 
-    def _of(self, places: Numbers, cosines: Fractions) -> VectorMatches:
+    def _of(self, places: Integers, cosines: Floats) -> VectorMatches:
         return VectorMatches(self.rows[:, places], cosines)
 
 
-def _heard(rows: Numbers, voices: Voices) -> Flags:
-    """Return a flag per row: whether `voices` includes its part. Rows outside exchanges are always included."""
+def _in_parts(rows: Integers, part_filter: PartFilter) -> Flags:
+    """Return a flag per row: True if the row passes the filter."""
     items, events, parts = rows
-    wanted = np.where(parts == 0, voices.asked, voices.answered)
-    heard: Flags = (items != events) | wanted
-    return heard
+    wanted = np.where(parts == 0, part_filter.prompts, part_filter.answers)
+    passed: Flags = (items != events) | wanted
+    return passed
 
 
-def _highest(values: Fractions, limit: int) -> Numbers:
+def _highest(values: Floats, limit: int) -> Integers:
     """Return the positions of the highest values, ascending."""
     return np.arange(len(values)) if len(values) <= limit else np.sort(np.argpartition(-values, limit)[:limit])
 
@@ -251,8 +253,8 @@ def _as_stored(vector: Array) -> npt.NDArray[np.float16]:
     return vector.astype(np.float16)
 
 
-def _cosines(matrix: npt.NDArray[np.float16], vector: Array) -> Fractions:
+def _cosines(matrix: npt.NDArray[np.float16], vector: Array) -> Floats:
     if not len(matrix):
         return np.empty(0)
-    distances: Fractions = np.asarray(numkong.cdist(_as_stored(vector)[None, :], matrix, "angular"))
+    distances: Floats = np.asarray(numkong.cdist(_as_stored(vector)[None, :], matrix, "angular"))
     return np.clip(1 - distances[0, :], -1, 1)

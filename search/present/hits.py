@@ -37,7 +37,7 @@ _WEAK = 3
 
 
 class Hits:
-    """Search for hits, one page at a time."""
+    """Search that returns hits, one page at a time."""
 
     def __init__(self, store: Store, engine: Engine) -> None:
         self._store, self._engine, self._representatives = store, engine, Representatives(store, engine)
@@ -50,25 +50,25 @@ class Hits:
 
         Args:
             query: The query.
-            snippets: Whether hits show the matching text instead of the beginning. Snippets take a fifth of the search
-                time.
+            snippets: True to show the matching text in hits; False to show the beginning of their text. Snippets take a
+                fifth of the search time.
 
         Raises:
             InvalidInput: The cursor is invalid.
         """
         found = self._found(query) if query.concepts else RankedEvents([], AnalyzedQuery(""))
-        answer, near = self._answer(query, found, snippets=snippets)
+        answer, near = self._results(query, found, snippets=snippets)
         if answer.hits or query.cursor:
             return answer
         # Even a query without a known word has nearest vectors.
         nearest = () if found.query.no_known_term else near or self._with_phrases_as_words(query, snippets=snippets)
         return replace(answer, explanation=self._explainer.explain(query, nearest, found.query))
 
-    def _answer(self, query: Query, found: RankedEvents, *, snippets: bool) -> tuple[Results, tuple[Hit, ...]]:
-        """Return the page without an explanation. If the page is empty, also return the nearest hits."""
+    def _results(self, query: Query, found: RankedEvents, *, snippets: bool) -> tuple[Results, tuple[Hit, ...]]:
+        """Return the page without an explanation, and the nearest hits, which an explanation shows."""
         events = found.events if query.weak else found.listed
         page, further = self._page(query, events if query.concepts else self._newest(query.filters))
-        hits = self._shown(page, found.query, query, snippets=snippets)
+        hits = self._load_hits(page, found.query, query, snippets=snippets)
         if not hits:
             self._store.refuse_unreadable()  # unreadable content may contain matches
         relevant = found.relevant or query.weak
@@ -76,7 +76,7 @@ class Hits:
             query,
             hits if relevant else (),
             len(hits) if relevant else 0,
-            self._engine.lag,
+            self._engine.snapshot.lag,
             self._engine.used(query.mode),
             cursor=page_cursor.after(page[-1].event.key, query) if relevant and further else "",
             corrections=found.query.corrections,
@@ -84,12 +84,12 @@ class Hits:
             relaxed=found.query.relaxed,
             times=found.query.times,
             empty_times=found.query.empty_times,
-            newest=self._last() if found.query.empty_times else None,
+            newest=self._newest_instant() if found.query.empty_times else None,
             ranking_limit=bool(page and relevant and not further and found.truncated and events == found.events),
         )
-        without_words = {_public(each) for each in page if not each.event.words}
-        near = (hit for hit in hits if hit.id not in without_words or not _is_command(hit))
-        return answer, tuple(islice(near, _WEAK))
+        without_words = {_public_id(each) for each in page if not each.event.words}
+        nearest = (hit for hit in hits if hit.id not in without_words or not _is_command(hit))
+        return answer, tuple(islice(nearest, _WEAK))
 
     def around(self, public: str, key: int, count: int) -> Timeline:
         """Return a hit with up to `count` exchanges before and after it.
@@ -110,10 +110,10 @@ class Hits:
         representatives = list(self._representatives.of(events, Filters(), len(events)))
         learned = self._store.observations.load([key]).get(key)
         if learned is not None or key == item.exchange:
-            asked = Representative(Event.unranked(item.exchange), learned)
-            representatives = [asked if each.event.key == item.exchange else each for each in representatives]
-        hits = self._shown(representatives, AnalyzedQuery(""), Query(()), snippets=True)
-        ours = [_public(each) for each in representatives if each.event.key == item.exchange]
+            chosen = Representative(Event.unranked(item.exchange), learned)
+            representatives = [chosen if each.event.key == item.exchange else each for each in representatives]
+        hits = self._load_hits(representatives, AnalyzedQuery(""), Query(()), snippets=True)
+        ours = [_public_id(each) for each in representatives if each.event.key == item.exchange]
         for anchor in hits:
             if anchor.id in ours:
                 return Timeline(anchor.id, hits, anchor.session_id, anchor.path)
@@ -131,10 +131,10 @@ class Hits:
         if plain == query.concepts:
             return ()
         wanted = replace(query, concepts=plain, limit=_WEAK, weak=True)
-        answer, _ = self._answer(wanted, self._found(wanted), snippets=snippets)
+        answer, _ = self._results(wanted, self._found(wanted), snippets=snippets)
         return answer.hits
 
-    def _last(self) -> Milliseconds | None:
+    def _newest_instant(self) -> Milliseconds | None:
         """Return the instant of the newest event; None if no event has a date."""
         return next((at for at, _ in self._engine.newest(Filters()) if at), None)
 
@@ -148,66 +148,66 @@ class Hits:
         return self._engine.find(first, query.mode, query.filters)
 
     def _page(self, query: Query, events: Iterable[Event]) -> tuple[list[Representative], bool]:
-        """Return the representatives on a page, and whether another page follows."""
+        """Return the representatives on a page, and True if another page follows."""
         sessions, left = query.by is Grouping.SESSION, iter(events)
         if query.cursor and not sessions:
-            _go_on(query, (event.key for event in left))
+            _skip_to_cursor(query, (event.key for event in left))
         representatives = self._representatives.of(left, query.filters, query.limit + 1)
         if len(query.concepts) > 1:  # several concepts are searched only in conversations
-            representatives = (each for each in representatives if each.held is None)
+            representatives = (each for each in representatives if each.standalone is None)
         if sessions:
             representatives = iter(self._representatives.by_session(representatives))
             if query.cursor:
-                _go_on(query, (each.event.key for each in representatives))
+                _skip_to_cursor(query, (each.event.key for each in representatives))
         page = list(islice(representatives, query.limit + 1))
         return page[: query.limit], len(page) > query.limit
 
-    def _shown(
+    def _load_hits(
         self, representatives: Sequence[Representative], analyzed: AnalyzedQuery, query: Query, *, snippets: bool
     ) -> tuple[Hit, ...]:
-        heads = self._store.exchanges.locations([each.event.key for each in representatives])
-        bare = [each.event.key for each in representatives if each.learned is None and each.held is None]
+        locations = self._store.exchanges.locations([each.event.key for each in representatives])
+        bare = [each.event.key for each in representatives if each.observation is None and each.standalone is None]
         whole = self._store.exchanges.load(bare)
-        again = self._store.repetitions.of_exchanges([each.event.key for each in representatives])
+        repeated_in = self._store.repetitions.of_exchanges([each.event.key for each in representatives])
         terms = SearchTerms.of(analyzed, self._engine.snapshot) if snippets else None
         shown: list[Hit] = []
         for each in representatives:
             event = each.event
-            if each.held is not None:
-                hit = _of_held(event, each.held)
-            elif event.key in heads and (each.learned or event.key in whole):
-                hit = self._hit(each, heads[event.key], whole.get(event.key))
+            if each.standalone is not None:
+                hit = _of_held(event, each.standalone)
+            elif event.key in locations and (each.observation or event.key in whole):
+                hit = self._hit(each, locations[event.key], whole.get(event.key))
             else:
                 continue  # another process has just removed the exchange
             parts = event.parts if analyzed.text else ()
-            here, also = page_cursor.after(event.key, query), again.get(event.key, ())
+            here, also = page_cursor.after(event.key, query), repeated_in.get(event.key, ())
             hit = replace(hit, parts=parts, more=each.more, cursor=here, also_in=also)
             shown.append(hit if terms is None else self._with_snippet(hit, event, terms))
         return tuple(shown)
 
-    def _hit(self, each: Representative, head: ExchangeLocation, whole: StoredExchange | None) -> Hit:
-        """Return a hit for an observation. For an exchange without an observation, `whole` is the exchange."""
-        event, learned, match = each.event, each.learned, each.event.best_match
+    def _hit(self, each: Representative, location: ExchangeLocation, whole: StoredExchange | None) -> Hit:
+        """Return a hit for an observation, or for the exchange `whole` if the representative has no observation."""
+        event, learned, match = each.event, each.observation, each.event.best_match
         if learned is not None:
             observation = learned.observation
-            start, end = observation.lines or (head.start_line, head.end_line)
+            start, end = observation.lines or (location.start_line, location.end_line)
         else:
             assert whole is not None
             observation = of_exchange(whole.exchange)
-            start, end = head.start_line, head.end_line
+            start, end = location.start_line, location.end_line
             if match is not None and match.key == event.key:
                 start, end = match.start_line, match.end_line
         return Hit(
-            id=_public(each),
+            id=_public_id(each),
             kind="observation" if learned else "exchange",
             type=str(observation.type),
             title=observation.title,
-            project=head.project,
+            project=location.project,
             at=observation.at,
             score=event.score,
             similarity=event.similarity,
-            session_id=head.session_id,
-            path=head.path,
+            session_id=location.session_id,
+            path=location.path,
             start_line=start,
             end_line=end,
             tokens=min(learned.price, DETAIL_TOKENS) if learned else observation.tokens,
@@ -226,21 +226,21 @@ class Hits:
         return replace(hit, snippet=shown, matched=tuple(terms.words(shown)))
 
 
-def _go_on(query: Query, keys: Iterator[int]) -> None:
-    """Skip the events of earlier pages; raises `InvalidInput` if the cursor's event no longer matches."""
+def _skip_to_cursor(query: Query, keys: Iterator[int]) -> None:
+    """Skip the events up to the cursor; raises `InvalidInput` if the event of the cursor no longer matches."""
     ended = page_cursor.event_of(query)
     if ended not in keys:
         raise page_cursor.invalid("the last result of the previous page no longer matches")
 
 
 def _is_command(hit: Hit) -> bool:
-    """Return whether a hit is a one-word prompt, such as `clear`. Such prompts are similar to meaningless queries."""
+    """Return whether a hit is a one-word prompt, such as `clear`. Its vector is similar to meaningless queries."""
     return hit.kind == "exchange" and hit.title.isascii() and len(hit.title.split()) < 2
 
 
-def _public(each: Representative) -> str:
+def _public_id(each: Representative) -> str:
     """Return the ID of a representative that belongs to a conversation."""
-    return ids.show("observation", each.learned.key) if each.learned else ids.show("exchange", each.event.key)
+    return ids.show("observation", each.observation.key) if each.observation else ids.show("exchange", each.event.key)
 
 
 def _of_held(event: Event, held: StoredMemory | StoredChunk) -> Hit:

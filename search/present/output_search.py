@@ -23,7 +23,7 @@ from ..rank.engine import Engine
 from .transcript_reader import TranscriptReader
 
 SECONDS = 2.0
-"""Default time limit of a search in seconds. Reading a gigabyte of copies takes as long."""
+"""Default time limit of a search in seconds. This suffices to read a gigabyte of copies."""
 _MOST = 3
 _BEFORE, _SHOWN = 60, 200
 """Maximum number of characters before a match, and of the whole excerpt."""
@@ -96,7 +96,7 @@ class OutputSearch:
             turns = (turn for turn in exchange.turns if (turn.line, turn.call) in known)
             texts = (composed(without_recalled(turn.text, shortened=False)) for turn in turns)
             text = next((text for text in texts if all(each.search(text) for each in search.patterns)), "")
-            if text and self._engine.allowed(search.query.filters, [stored.key]):
+            if text and self._engine.snapshot.allowed(search.query.filters, [stored.key]):
                 yield ToolOutputLine(source.archived, line, _excerpt(text, search.patterns[0]))
                 return
 

@@ -31,15 +31,13 @@ def event_of(query: Query) -> int:
         packed = base64.b64decode(padded.encode("ascii"), altchars=b"-_", validate=True)
     except (binascii.Error, ValueError):
         raise invalid("it is not from this search") from None
-    if not _DIGEST < len(packed) <= _DIGEST + _LONGEST:
-        raise invalid("it is not from this search")
-    if packed[:_DIGEST] != _digest(query):
+    if not _DIGEST < len(packed) <= _DIGEST + _LONGEST or packed[:_DIGEST] != _digest(query):
         raise invalid("it is not from this search")
     return int.from_bytes(packed[_DIGEST:])
 
 
 @lru_cache(maxsize=8)
 def _digest(query: Query) -> bytes:
-    """Return a digest of the query. The limit is not included, so it may differ from page to page."""
+    """Return a digest of the query without its limit, so pages can have different limits."""
     asked = repr((query.concepts, query.mode, query.filters, query.weak, query.by))
     return blake2b(asked.encode("utf-8", "replace"), digest_size=_DIGEST).digest()

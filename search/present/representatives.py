@@ -23,43 +23,44 @@ if TYPE_CHECKING:
     from ..rank.engine import Engine
     from ..rank.fusion import Event
 
-_RAW_SAYS_MORE = 2.0
-"""An exchange represents itself if its words match this many times better than the words of its observations."""
+_MUCH_BETTER = 2.0
+"""An exchange represents itself if its text score is more than this multiple of its best observation's text score."""
 _SUMMARY = 0.5
-"""Weight of a session summary. A summary repeats parts of other observations and is less specific."""
-_AS_GOOD = 0.5
-"""Minimum share of the best score for counting further events of a session."""
+"""Factor for the score of a session summary, which is less specific than the observations that it summarizes."""
+_SIMILAR_SCORE = 0.5
+"""Minimum share of the best score of a session for counting its other events."""
 _GROWTH = 4
-"""Factor by which the number of events to read grows while too few events satisfy the filters."""
+"""Factor by which the number of events read at once grows from batch to batch."""
 
 
 class Representative(Struct, frozen=True):
-    """Item that a hit shows for an event.
+    """Event with the item that a hit shows for it.
 
     Attributes:
-        learned: Observation that represents the exchange; None if the exchange represents itself.
-        held: Memory or document chunk. It has no exchange and is a separate event.
+        observation: Observation that represents the exchange; None if the exchange represents itself.
+        standalone: Memory or document chunk, which is an event without an exchange.
         more: Number of other events in the session with a similar score, in a search for sessions.
     """
 
     event: Event
-    learned: StoredObservation | None = None
-    held: StoredMemory | StoredChunk | None = None
+    observation: StoredObservation | None = None
+    standalone: StoredMemory | StoredChunk | None = None
     more: int = 0
 
 
 class _Candidate(NamedTuple):
-    """Event with the observations that satisfy the filters.
+    """Event with the keys of its observations that satisfy the filters.
 
     Attributes:
-        itself: Whether the exchange itself satisfies the filters.
-        held: Whether the event may be a memory or a document chunk.
+        exchange_passes: True if the exchange itself satisfies the filters.
+        can_be_standalone: True if the event satisfies the filters and has no observation. It is then an exchange, a
+            memory or a document chunk.
     """
 
     event: Event
     observations: Sequence[int]
-    itself: bool
-    held: bool
+    exchange_passes: bool
+    can_be_standalone: bool
 
 
 class Representatives:
@@ -69,85 +70,87 @@ class Representatives:
         self._store, self._engine = store, engine
 
     def of(self, events: Iterable[Event], filters: Filters, at_a_time: int) -> Iterator[Representative]:
-        """Yield a representative for each event that has an item satisfying the filters, in the order of events."""
+        """Yield a representative of each event with an item that satisfies the filters, in the order of the events."""
         left = self._satisfying(events, filters, at_a_time)
-        while part := list(islice(left, at_a_time)):
-            yield from self._part(part)
+        while batch := list(islice(left, at_a_time)):
+            yield from self._choose(batch)
 
     def by_session(self, representatives: Iterable[Representative]) -> list[Representative]:
         """Return the first representative of each session. Memories and documents have no session and are left out."""
-        every = [each for each in representatives if each.held is None]
+        every = [each for each in representatives if each.standalone is None]
         items = self._store.items.load([each.event.key for each in every])
         groups: dict[int, list[Representative]] = {}
         for each in every:
             if each.event.key in items:
                 groups.setdefault(items[each.event.key].session, []).append(each)
-        return [replace(first, more=_as_good(first, rest)) for first, *rest in groups.values()]
+        return [replace(first, more=_count_similar(first, rest)) for first, *rest in groups.values()]
 
     def _satisfying(self, events: Iterable[Event], filters: Filters, at_a_time: int) -> Iterator[_Candidate]:
-        """Yield events that have an item satisfying the filters. Batches grow while few events satisfy the filters."""
+        """Yield the events with an item that satisfies the filters. Events are read in growing batches."""
         left = iter(events)
         # The index stores the types and concepts of all observations of an exchange together. One observation must
         # satisfy all of these filters. It may be an earlier observation that this exchange repeats.
-        labelled = bool(filters.types or filters.concepts)
-        while part := list(islice(left, at_a_time)):
-            keys = [event.key for event in part]
+        has_labels = bool(filters.types or filters.concepts)
+        while batch := list(islice(left, at_a_time)):
+            keys = [event.key for event in batch]
             learned = self._store.observations.keys_of_exchanges(keys)
             every = [*keys, *chain.from_iterable(learned.values())]
-            allowed = self._engine.allowed(filters, every) if filters else set(every)
-            again = self._store.confirmations.of_exchanges([*filter(allowed.__contains__, keys)]) if labelled else {}
-            for event in part:
+            allowed = self._engine.snapshot.allowed(filters, every) if filters else set(every)
+            again = self._store.confirmations.of_exchanges([*filter(allowed.__contains__, keys)]) if has_labels else {}
+            for event in batch:
                 observations = [key for key in learned.get(event.key, ()) if key in allowed]
-                confirms = any(_has(stored.observation, filters) for stored in again.get(event.key, ()))
-                held = event.key in allowed and event.key not in learned
-                itself = event.key in allowed and (confirms or not labelled)
-                if observations or itself or held:
-                    yield _Candidate(event, observations, itself, held)
+                confirms = any(_matches_labels(stored.observation, filters) for stored in again.get(event.key, ()))
+                can_be_standalone = event.key in allowed and event.key not in learned
+                exchange_passes = event.key in allowed and (confirms or not has_labels)
+                if observations or exchange_passes or can_be_standalone:
+                    yield _Candidate(event, observations, exchange_passes, can_be_standalone)
             at_a_time *= _GROWTH
 
-    def _part(self, candidates: Sequence[_Candidate]) -> Iterator[Representative]:
+    def _choose(self, candidates: Sequence[_Candidate]) -> Iterator[Representative]:
         learned = self._store.observations.load([key for each in candidates for key in each.observations])
         memories: dict[int, StoredMemory] = {}
         chunks: dict[int, StoredChunk] = {}
-        kinds = self._store.items.kinds([each.event.key for each in candidates if each.held])
+        kinds = self._store.items.kinds([each.event.key for each in candidates if each.can_be_standalone])
         if others := [key for key, kind in kinds.items() if kind != "exchange"]:
             memories, chunks = self._store.memories.load(others), self._store.documents.load(others)
         at = now()
-        for event, keys, itself, _ in candidates:
-            if held := memories.get(event.key) or chunks.get(event.key):
+        for event, keys, exchange_passes, _ in candidates:
+            if item := memories.get(event.key) or chunks.get(event.key):
                 shown = is_related(event) or event.similarity is None  # without vector search, all items are shown
                 if shown and (event.key in chunks or memories[event.key].is_valid_at(at)):
-                    yield Representative(event, held=held)
+                    yield Representative(event, standalone=item)
                 continue
             observations = [learned[key] for key in keys if key in learned]
-            if observations or itself:
-                yield Representative(event, _best(event, observations, itself=itself))
+            if observations or exchange_passes:
+                yield Representative(event, _best(event, observations, exchange_passes=exchange_passes))
 
 
-def _as_good(first: Representative, rest: Sequence[Representative]) -> int:
-    return sum(other.event.score >= _AS_GOOD * first.event.score for other in rest)
+def _count_similar(first: Representative, rest: Sequence[Representative]) -> int:
+    return sum(other.event.score >= _SIMILAR_SCORE * first.event.score for other in rest)
 
 
-def _best(event: Event, observations: Sequence[StoredObservation], *, itself: bool) -> StoredObservation | None:
+def _best(
+    event: Event, observations: Sequence[StoredObservation], *, exchange_passes: bool
+) -> StoredObservation | None:
     """Return the observation whose evidence covers the matching words, or else the best-matching observation.
 
     Return None if no observation exists, or if the exchange matches much better outside the evidence.
     """
 
-    def own(stored: StoredObservation) -> float:
-        return event.own(stored.key) * (_SUMMARY if stored.observation.is_summary else 1)
+    def score(stored: StoredObservation) -> float:
+        return event.score_of(stored.key) * (_SUMMARY if stored.observation.is_summary else 1)
 
-    best = max(observations, key=own, default=None)
+    best = max(observations, key=score, default=None)
     match = event.best_match
-    if best is None or not itself or match is None or match.key != event.key:
+    if best is None or not exchange_passes or match is None or match.key != event.key:
         return best
     covering = [stored for stored in observations if _covers(stored.observation, match)]
     if covering:
-        return max(covering, key=own)
-    return None if match.fraction > _RAW_SAYS_MORE * event.words_of(best.key) else best
+        return max(covering, key=score)
+    return None if match.fraction > _MUCH_BETTER * event.words_of(best.key) else best
 
 
-def _has(observation: Observation, filters: Filters) -> bool:
+def _matches_labels(observation: Observation, filters: Filters) -> bool:
     """Return whether an observation satisfies the type and concept filters."""
     concepts = {label(concept) for concept in observation.concepts}
     typed = not filters.types or observation.type in filters.types
@@ -155,6 +158,6 @@ def _has(observation: Observation, filters: Filters) -> bool:
 
 
 def _covers(observation: Observation, match: TextMatch) -> bool:
-    """Return whether the evidence overlaps the matching words. Without evidence, an observation covers its exchange."""
+    """Return whether the matching lines overlap the evidence, or True for an observation without evidence."""
     lines = observation.lines
     return lines is None or (lines[0] <= match.end_line and match.start_line <= lines[1])

@@ -12,7 +12,7 @@ from ..query.query_analysis import WORD, AnalyzedQuery
 
 LENGTH = 300
 _SAID, _BEFORE = 2_000, 100
-"""Maximum number of characters searched for the first matching word, and number of characters shown before a match."""
+"""Maximum number of characters searched for words, and number of characters shown before a match."""
 _SHORT = 2
 """Maximum length of ASCII terms that are not highlighted as matches."""
 _NO_WORD_BEFORE = r"(?<![^\W_])"
@@ -26,7 +26,7 @@ class SearchTerms(Struct, frozen=True):
     _forms: re.Pattern[str] | None = None
     exact: tuple[str, ...] = ()
     _known: dict[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
-    """Query terms by word of a text. Hits often contain the same words."""
+    """Cache of the query terms in each word of a text, because hits often contain the same words."""
 
     @classmethod
     def of(cls, query: AnalyzedQuery, snapshot: Snapshot) -> "SearchTerms":
@@ -49,7 +49,7 @@ class SearchTerms(Struct, frozen=True):
     def _place(self, said: str) -> int:
         """Return the position of the best match in a text."""
         exact = filter(None, (tokenizer.literal_pattern(phrase).search(said) for phrase in self.exact))
-        if place := next((stands.start() for stands in exact), None):
+        if place := next((match.start() for match in exact), None):
             return place
         found = self.words(said)
         return said.find(min(found, key=found.__getitem__)) if found else 0
@@ -81,25 +81,27 @@ class SearchTerms(Struct, frozen=True):
 def _inexact_occurrences(phrase: str, text: str) -> Iterator[str]:
     """Yield the occurrences of a phrase in a text, including other word endings and punctuation."""
     wanted = tokenizer.stems(tokenizer.spaced(phrase))
-    stands = (found[0] for found in _forms(phrase).finditer(text)) if wanted else ()
-    return (said for said in stands if tokenizer.stems(tokenizer.spaced(said)) == wanted)
+    matches = (found[0] for found in _forms(phrase).finditer(text)) if wanted else ()
+    return (said for said in matches if tokenizer.stems(tokenizer.spaced(said)) == wanted)
 
 
 def _forms(phrase: str) -> re.Pattern[str]:
     """Return a pattern that matches a phrase with any word endings and any punctuation between words.
 
-    Each text matches in only one way, so a long phrase does not cause backtracking.
+    A text can match in only one way, so a long phrase does not cause backtracking.
     """
-    words = (rf"{_NO_WORD_BEFORE}{_begun(word)}[^\W_]*" if word.isascii() else word for word in WORD.findall(phrase))
+    words = (
+        rf"{_NO_WORD_BEFORE}{_common_prefix(word)}[^\W_]*" if word.isascii() else word for word in WORD.findall(phrase)
+    )
     return re.compile(r"[\W_]+".join(words), re.IGNORECASE)
 
 
-def _begun(word: str) -> str:
+def _common_prefix(word: str) -> str:
     """Return the prefix that all inflected forms of a word share."""
-    begun = word.lower()
+    prefix = word.lower()
     for stem in tokenizer.stems(word):
-        begun = next(begun[:end] for end in range(len(begun), -1, -1) if stem.startswith(begun[:end]))
-    return begun
+        prefix = next(prefix[:end] for end in range(len(prefix), -1, -1) if stem.startswith(prefix[:end]))
+    return prefix
 
 
 def _beginning(said: str, place: int) -> int:

@@ -42,10 +42,10 @@ class ZeroResultExplainer:
     def explain(self, query: Query, weak: Sequence[Hit], analyzed: AnalyzedQuery) -> ZeroResultExplanation:
         """Return the reasons why a query has no relevant results. `weak` contains the nearest hits."""
         missing = self._missing(query, analyzed)
-        undated = _dropped(query.filters, _DATES)
+        undated = _without_filters(query.filters, _DATES)
         whenever = self._events(query, undated) if undated != query.filters else []
         earlier, later = self._dates(query.filters, whenever)
-        present, apart = self._together(query)
+        present, apart = self._concept_hits(query)
         return ZeroResultExplanation(
             weak=tuple(weak),
             without=tuple(self._without(query, len(whenever))),
@@ -53,7 +53,7 @@ class ZeroResultExplainer:
             later=later,
             similar=tuple(islice(self._spelling(analyzed), _MOST)),
             unknown=tuple(islice(self._unknown(query.filters), _MOST)),
-            phrases=tuple(islice(self._unfound(query), _MOST)),
+            phrases=tuple(islice(self._unmatched_phrases(query), _MOST)),
             concepts=present,
             disjoint=apart,
             no_known_term=analyzed.no_known_term,
@@ -61,7 +61,7 @@ class ZeroResultExplainer:
             without_missing=self._without_words(query, analyzed, missing) if missing else None,
         )
 
-    def _together(self, query: Query) -> tuple[tuple[ConceptHits, ...], tuple[tuple[str, str], ...]]:
+    def _concept_hits(self, query: Query) -> tuple[tuple[ConceptHits, ...], tuple[tuple[str, str], ...]]:
         """Return the conversation count of each concept, and the pairs of concepts without a common conversation.
 
         Pairs are searched only if every concept occurs.
@@ -98,7 +98,7 @@ class ZeroResultExplainer:
             yield "dates", whenever
         for name in given:
             if name not in _DATES:
-                yield name, len(self._events(query, _dropped(query.filters, [name])))
+                yield name, len(self._events(query, _without_filters(query.filters, [name])))
 
     def _dates(self, filters: Filters, whenever: Sequence[int]) -> tuple[int | None, int | None]:
         """Return the nearest instants before and after the date range at which an event of `whenever` occurred."""
@@ -142,7 +142,7 @@ class ZeroResultExplainer:
         yield from analyzed.corrections
         yield from filter(None, map(self._engine.snapshot.correction, analyzed.words[:_WORDS]))
 
-    def _unfound(self, query: Query) -> Iterator[str]:
+    def _unmatched_phrases(self, query: Query) -> Iterator[str]:
         """Yield the phrases that do not match under the filters.
 
         If each phrase matches alone but the concept does not match, yield all phrases of the concept.
@@ -178,15 +178,15 @@ class ZeroResultExplainer:
         called = sorted({one.partition("/")[0] for one in known}) if files else known
         alike = [one for one in called if "/" not in one or "/" in asked]
 
-        def living(names: Iterable[str]) -> Iterator[str]:
+        def existing(names: Iterable[str]) -> Iterator[str]:
             return (one for one in names if view.has(_only(field, one)))
 
         if len(alike) <= _CHECKED:
-            alike = list(living(alike))
-        near = tuple(islice(living(alike), _NAMES + 1))
+            alike = list(existing(alike))
+        near = tuple(islice(existing(alike), _NAMES + 1))
         if len(near) > _NAMES:
             holding = (one for one in alike if asked in one)
-            near = tuple(islice(living(dict.fromkeys(chain(holding, similar_spellings(asked, alike)))), _NAMES))
+            near = tuple(islice(existing(dict.fromkeys(chain(holding, similar_spellings(asked, alike)))), _NAMES))
         written = self._written() if field == "projects" else {}
         return UnknownName(field, name, tuple(written.get(one, one) for one in near), len(alike) - len(near))
 
@@ -201,6 +201,6 @@ def _only(field: str, name: str) -> Filters:
     return replace(Filters(), **given)
 
 
-def _dropped(filters: Filters, names: Sequence[str]) -> Filters:
+def _without_filters(filters: Filters, names: Sequence[str]) -> Filters:
     nothing = Filters()
     return replace(filters, **{name: getattr(nothing, name) for name in names})

@@ -1,7 +1,6 @@
 """Search engine, which returns ranked events for a query."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from collections.abc import Set as AbstractSet
 from functools import cached_property, partial
 from math import inf
 from typing import TYPE_CHECKING, TypeAlias
@@ -15,7 +14,7 @@ from ...core.memo import Memo
 from ...core.query import Filters, Mode
 from ...core.results import TimeExpression
 from ..index.generation import Generations
-from ..index.matches import Fractions, TextMatches, VectorMatches, among, distinct
+from ..index.matches import Floats, TextMatches, VectorMatches, among, distinct
 from ..index.snapshot import Snapshot
 from ..index.vector_segment import Array
 from ..model.embedder import load, model_of
@@ -30,23 +29,23 @@ if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
 DEPTH = 200
-"""Maximum number of entries and of vectors that enter fusion."""
+"""Maximum number of entries, and maximum number of vectors, to fuse."""
 _DEEP = 1_600
-"""Maximum number of entries and of vectors per concept in a query with several concepts.
+"""Value of `DEPTH` per concept for a query with several concepts.
 
-A conversation can contain more matching entries than `DEPTH`.
+A single conversation can contain more matching entries than `DEPTH`.
 """
 _COMPLETED = 50
-"""Maximum number of vector-only events whose entries are searched for words."""
+"""Maximum number of events found only by vector search for which text scores are computed."""
 _THRESHOLD, _SHORT_QUERY = 0.088, 0.25
 """Relevance threshold of the plain score, and factor of its increase for short queries.
 
 Short queries usually repeat words of the wanted text, while most words of a sentence may differ. The values were chosen
-on the train split of questions about coding sessions. They lose no answer in the top 5 (bench/RESULTS.md). Re-ranking
-is ignored, because it compares events with each other and not with the query alone.
+on the train split of questions about coding sessions. They remove no answer from the top 5 (bench/RESULTS.md). The
+threshold ignores re-ranking, because a re-ranked score depends on the other events.
 """
 _RELEVANT_WORDS = PRESENT_WORDS
-"""Minimum fraction of words that makes an entry relevant at any score, if every word occurs in the archive."""
+"""Minimum text score that makes an entry relevant regardless of the threshold, if all query terms are known."""
 _RE_EMBED = "Run `palaver archive` to embed everything again."
 _REMEMBERED = 64
 """Number of queries whose embeddings are cached."""
@@ -56,7 +55,7 @@ _NEWEST, _GROWTH = 2_000, 8
 WordsOf: TypeAlias = Callable[[int, Sequence[int]], TextMatches]
 """Function that returns a limited number of entries of the given items, best first."""
 Place: TypeAlias = tuple[int, int]
-"""Location of an item: (session, 0), or (0, key) for an item outside sessions."""
+"""Conversation or item outside conversations, as (session, 0) or (0, item key)."""
 
 
 class Engine:
@@ -75,19 +74,10 @@ class Engine:
         self.unavailable: ModelUnavailable | None = None
         """Error of the last vector search; None if the search succeeded."""
 
-    @property
-    def lag(self) -> int:
-        """Number of changes that are not in the published index. Searches include these changes."""
-        return self.snapshot.lag
-
     def used(self, mode: Mode) -> tuple[str, ...]:
         """Return the names of the engines that answered the last query."""
         wanted = (Mode.TEXT, Mode.VECTOR) if mode is Mode.BOTH else (mode,)
         return tuple(str(engine) for engine in wanted if engine is Mode.TEXT or self.unavailable is None)
-
-    def allowed(self, filters: Filters, keys: Sequence[int]) -> AbstractSet[int]:
-        """Return the given items that satisfy the filters."""
-        return self.snapshot.allowed(filters, keys)
 
     def find(
         self, query: str, mode: Mode, filters: Filters, depth: int | None = None, *, rerank: bool = True
@@ -99,7 +89,7 @@ class Engine:
             mode: Engines to use.
             filters: Filters that events must satisfy.
             depth: Maximum number of entries and of vectors to fuse; `DEPTH` by default.
-            rerank: Whether to re-rank the first events. Counting events does not require re-ranking.
+            rerank: True to re-rank the first events. Re-ranking does not change the number of events.
         """
         self.snapshot.refresh()
         depth, analyzed = depth or DEPTH, self._analyzed(query, mode)
@@ -115,8 +105,8 @@ class Engine:
         *,
         rerank: bool = True,
     ) -> RankedEvents:
-        """Return the results of both engines as one list. The list is re-ranked if any event is relevant."""
-        # A match of a quoted phrase is always relevant, so the threshold is 0.
+        """Fuse the results of both engines, and re-rank them if any event is relevant."""
+        # Each match of a quoted phrase is relevant, so the threshold is 0.
         both = mode is Mode.BOTH and self.unavailable is None
         threshold = _THRESHOLD + _SHORT_QUERY * analyzed.shortness if both and not analyzed.phrases else 0.0
         by_words = _RELEVANT_WORDS if analyzed.all_known else inf
@@ -134,7 +124,7 @@ class Engine:
         return analyzed if mode is Mode.VECTOR else self.snapshot.resolve(analyzed)
 
     def with_known_phrases(self, query: AnalyzedQuery) -> AnalyzedQuery:
-        """Return the query with its phrases looked up in the index."""
+        """Return the query with its phrases classified by their matches in the index."""
         return self._phrases.resolve(query) if query.phrases else query
 
     def words(
@@ -147,14 +137,14 @@ class Engine:
     def _found(
         self, query: AnalyzedQuery, mode: Mode, filters: Filters, depth: int
     ) -> tuple[TextMatches, VectorMatches, bool]:
-        """Return the results of both engines, and whether an engine reached its limit."""
+        """Return the results of both engines, and True if an engine reached its limit."""
         embedded = None if mode is Mode.TEXT else self._embedding_in_background(query.text)
-        every = having = TextMatches.none()
+        every = first = TextMatches.none()
         if mode is not Mode.VECTOR or query.phrases:
             every = self.entries(query, mode, filters, depth)
-            having = every.first(depth)
+            first = every.first(depth)
         # In vector mode, text search only locates quoted phrases.
-        matches, truncated = TextMatches.none() if mode is Mode.VECTOR else having, len(having) == depth
+        matches, truncated = TextMatches.none() if mode is Mode.VECTOR else first, len(first) == depth
         if embedded is None:
             return matches, VectorMatches.none(), truncated
         self.unavailable = None
@@ -166,7 +156,7 @@ class Engine:
         # With quoted phrases, only events that contain the phrases are compared.
         nearest = VectorMatches.none() if query.phrases else self.snapshot.nearest(vector, filters, depth)
         # Read all vectors of these events to compare each event completely.
-        events, _ = distinct(np.concatenate([having.event, nearest.event]))
+        events, _ = distinct(np.concatenate([first.event, nearest.event]))
         vectors = self.snapshot.of_events(vector, events)
         if mode is Mode.BOTH and len(matches) == depth and not query.phrases:
             matches = completed(matches, vectors, self.words_of(query, filters, every, depth))
@@ -181,7 +171,7 @@ class Engine:
         return self.words(query, filters, max(depth, _DEEP) if narrow else depth)
 
     def words_of(self, query: AnalyzedQuery, filters: Filters, found: TextMatches, depth: int) -> WordsOf:
-        """Return a function that finds the entries of given items. It reads only `found` if that result is complete."""
+        """Return a function that finds the entries of given items. If `found` is complete, it only selects from it."""
         if depth < len(found) < _DEEP:
             return lambda _, items: found.of(items)
         return partial(self.snapshot.text, query, filters)
@@ -189,7 +179,7 @@ class Engine:
     def _fused(
         self, query: AnalyzedQuery, mode: Mode, matches: TextMatches, vectors: VectorMatches, rerank_from: float
     ) -> list[Event]:
-        """Return the events in both results. They are re-ranked if the best plain score is at least `rerank_from`."""
+        """Fuse both results, and re-rank them if the best plain score is at least `rerank_from`."""
         both = mode is Mode.BOTH and self.unavailable is None
         pairs = adjacent_pairs(query.text, self.snapshot.idf_of_term)
         return fuse(
@@ -243,7 +233,7 @@ class Engine:
         )
 
     def _within(self, places: Iterable[Place], found: RankedEvents, mode: Mode, filters: Filters) -> RankedEvents:
-        """Return the events in these conversations and items that match a concept, after comparing all their items."""
+        """Compare all items in these places with a concept, and return the events that match it."""
         query = found.query
         sessions, alone = {session for session, _ in places if session}, [key for _, key in places if key]
         items = [*self._store.items.of_sessions(sorted(sessions)), *alone]
@@ -255,12 +245,12 @@ class Engine:
             vectors = self.snapshot.of_events(self._vector(query.text), distinct(events)[0])
             vectors = vectors.of(self.snapshot.allowed(filters, items)) if filters else vectors
         matches = TextMatches.none() if mode is Mode.VECTOR else matches
-        # Re-ranked and plain scores have different scales, so all events are scored in the same way.
+        # Re-ranked and plain scores are not comparable, so either all events are re-ranked or none.
         events_ = self._fused(query, mode, matches, vectors, 0.0 if found.relevant else inf)
         return RankedEvents(events_, query)
 
     def _by_place(self, found: RankedEvents) -> dict[Place, Event]:
-        """Return the best event of each conversation, or item outside conversations, that contains the concept."""
+        """Return the best event of each place that contains the concept."""
         present = [
             event
             for event in found.events
@@ -276,13 +266,13 @@ class Engine:
     def nearest(self, text: str, filters: Filters, limit: int, vector: Array | None = None) -> VectorMatches:
         """Return the vectors nearest to a text, best first. Empty if the model is unavailable.
 
-        Vectors that are not in the published index are returned without checking the filters.
+        The filters apply only to the published index; see `Snapshot.near`.
 
         Args:
             text: Text to compare.
             filters: Filters that items must satisfy.
             limit: Maximum number of vectors to return.
-            vector: Vector of the text by `model`, if already computed.
+            vector: Vector of the text by the model of the index, if already computed.
         """
         self.snapshot.refresh()
         try:
@@ -291,12 +281,7 @@ class Engine:
             return VectorMatches.none()
         return self.snapshot.near(query, filters, limit)
 
-    @property
-    def model(self) -> str:
-        """Name of the embedding model of the index."""
-        return self.snapshot.model
-
-    def _late_interaction(self, text: str, vectors: VectorMatches) -> Fractions:
+    def _late_interaction(self, text: str, vectors: VectorMatches) -> Floats:
         tokens = weighted_tokens(text, self._embedding(text), self.snapshot.idf)
         return self.snapshot.late_interaction(tokens, self._vector(text), vectors)
 
@@ -336,12 +321,12 @@ class Engine:
 
 
 def completed(matches: TextMatches, vectors: VectorMatches, words: WordsOf) -> TextMatches:
-    """Return the text matches and the additional text matches of the best events that only vectors found."""
-    unread = vectors.where(~among(vectors.event, np.sort(matches.event)))
-    best = list(dict.fromkeys(unread.best(len(unread)).event.tolist()))[:_COMPLETED]
-    items, _ = distinct(unread.item[among(unread.event, np.array(sorted(best), dtype=np.int64))])
-    others = _every(lambda limit: words(limit, items.tolist()))
-    return matches.and_also(others, len(matches) + len(others))
+    """Add the text matches of the best events that only vector search found to the text matches."""
+    vector_only = vectors.where(~among(vectors.event, np.sort(matches.event)))
+    best = list(dict.fromkeys(vector_only.best(len(vector_only)).event.tolist()))[:_COMPLETED]
+    items, _ = distinct(vector_only.item[among(vector_only.event, np.array(sorted(best), dtype=np.int64))])
+    additional = _every(lambda limit: words(limit, items.tolist()))
+    return matches.merged_with(additional, len(matches) + len(additional))
 
 
 def _within(time: TimeExpression) -> Filters:

@@ -19,7 +19,7 @@ from ..query.query_analysis import WORD, AnalyzedQuery
 from ..query.tokenizer import composed, literal_pattern
 
 _MOST, _FIRST = 2_000, 50
-"""Maximum and initial number of candidates to compare. Comparing 2,000 candidates takes 0.1 s."""
+"""Maximum and initial number of candidates to compare. Comparing the maximum takes 0.1 s."""
 _GROWTH = 4
 """Factor by which the number of candidates grows while too few match."""
 _REMEMBERED = 64
@@ -86,12 +86,12 @@ class _Compared:
 
     def __init__(self, key: _Key) -> None:
         self._key, self._patterns = key, [*map(literal_pattern, key.phrases)]
-        # Most inexact candidates do not contain the longest word. Checking it first is fast.
+        # Few inexact candidates contain the longest word of a phrase, so this fast check comes first.
         self._words = [max(WORD.findall(composed(phrase)), key=len, default="").lower() for phrase in key.phrases]
         self._items, self._spans = set[int](), set[Span]()
 
     def add(self, store: Store, items: Iterable[int]) -> None:
-        """Compare these items unless they were compared before."""
+        """Compare the items that are not in the cache."""
         new = set(items) - self._items
         self._items |= new
         for key, window in entry_windows(store, sorted(new), with_context=self._key.with_context):
@@ -99,7 +99,7 @@ class _Compared:
                 self._spans.add((key, window.start_line, window.end_line))
 
     def matching(self, found: TextMatches) -> Flags:
-        """Return a flag per entry: whether it contains all phrases."""
+        """Return a flag per entry: True if the entry contains all phrases."""
         return np.fromiter((span in self._spans for span in found.spans), bool, len(found))
 
     def _texts(self, window: TextWindow) -> list[str]:

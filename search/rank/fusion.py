@@ -2,15 +2,16 @@
 
 An event is an exchange with its observations, or a single memory or document chunk. Its score is a weighted sum of:
 
-- words: BM25 as a fraction of the maximum score of the query. To discount chance matches, the fraction is raised to the
-  power of 1.5. In code, where common words are keywords and names, the power is 3.
+- words: the text score, which is BM25 divided by the maximum BM25 score of the query. To discount chance matches, the
+  text score is raised to the power of 1.5. In code, where common words are keywords and names, the power is 3.
 - prompt and semantic: the cosine of the user's prompt, and the best cosine of any vector of the event.
-- late interaction: similarity of the query's tokens to the tokens of the event's texts. Tokens of unrelated code are
-  similar, so code uses the best cosine instead.
-- adjacent terms: share of the query's adjacent-term pairs that are adjacent in the event. Not used in code.
+- late interaction: similarity of the query's tokens to the tokens of the event's texts. Even tokens of unrelated code
+  are similar, so code uses the best cosine instead.
+- adjacent terms: weight of the query's adjacent-term pairs that are also adjacent in the event. Not used in code.
 - date: whether the event is within the date range in the query.
 
-Words and cosines are absolute values. Rare words that occur therefore decide a query, and vectors decide a paraphrase.
+Text scores and cosines are absolute values. Therefore, rare words that occur dominate the ranking of a query, and
+vectors dominate the ranking of a paraphrase.
 Late interaction and adjacent terms are expensive, so they re-rank only the first events. All other events get the
 lowest late-interaction score of these first events.
 
@@ -28,7 +29,7 @@ from msgspec.structs import replace
 
 from ...archiver.store.vector_table import PROMPT
 from ...core.results import ScorePart
-from ..index.matches import Flags, Fractions, Numbers, TextMatch, TextMatches, VectorMatches, among, distinct
+from ..index.matches import Flags, Floats, Integers, TextMatch, TextMatches, VectorMatches, among, distinct
 
 
 class Weights(NamedTuple):
@@ -54,12 +55,12 @@ _NONE = np.empty(0, dtype=np.int64)
 PARTS = ("words", "prompt", "semantic", "late interaction", "adjacent terms", "date")
 """Names of the parts of a score in the order of summation. Without a date in the query, `date` is left out."""
 
-LateInteraction: TypeAlias = Callable[[VectorMatches], Fractions]
+LateInteraction: TypeAlias = Callable[[VectorMatches], Floats]
 """Function that returns the late-interaction score of the text of each vector, -1 to 1; NaN if unknown."""
-AdjacentTerms: TypeAlias = Callable[[Numbers], Fractions]
-"""Function that returns the share of the query's adjacent-term pairs in each item, 0 to 1."""
-InDateRange: TypeAlias = Callable[[Numbers], Flags]
-"""Function that returns a flag per event: whether it is within the date range of the query."""
+AdjacentTerms: TypeAlias = Callable[[Integers], Floats]
+"""Function that returns the weight of the query's adjacent-term pairs in each item, 0 to 1."""
+InDateRange: TypeAlias = Callable[[Integers], Flags]
+"""Function that returns a flag per event: True if the event is within the date range of the query."""
 
 
 class Event(Struct, eq=False):
@@ -68,11 +69,11 @@ class Event(Struct, eq=False):
     Attributes:
         score: Ranking score, 0 to 1.
         plain: Score without re-ranking and without expected values. The relevance threshold applies to it.
-        words: Highest fraction of words in any entry, 0 to 1.
+        words: Highest text score of any entry, 0 to 1.
         prompt: Cosine of the prompt, or its expected value; 0 if no prompt was compared.
         similarity: Best cosine of any vector; None if no vector was compared.
         late_interaction: Late-interaction score, 0 to 1; 0 without re-ranking.
-        adjacent_terms: Share of the query's adjacent-term pairs in the best-matching item, 0 to 1.
+        adjacent_terms: Weight of the query's adjacent-term pairs in the best-matching item, 0 to 1.
         in_date_range: 1 if the event is within the date range of the query, else 0.
     """
 
@@ -102,7 +103,7 @@ class Event(Struct, eq=False):
 
     @property
     def best_match(self) -> TextMatch | None:
-        """Entry with the highest fraction of words; None if no entry matches."""
+        """Entry with the highest text score; None if no entry matches."""
         return self._matches[self._best] if self._best >= 0 else None
 
     @property
@@ -125,11 +126,11 @@ class Event(Struct, eq=False):
         return max(0.0, self.similarity or 0.0)
 
     def words_of(self, item: int) -> float:
-        """Return the highest fraction of words in the entries of one item."""
+        """Return the highest text score of one item of the event, 0 to 1."""
         return self._matches.best_of.get(item, 0.0)
 
-    def own(self, item: int) -> float:
-        """Return the highest fraction plus the best cosine of one item of the event."""
+    def score_of(self, item: int) -> float:
+        """Return the sum of the highest text score and the best cosine of one item of the event."""
         return self.words_of(item) + max(0.0, self._vectors.best_of.get(item, 0.0))
 
 
@@ -151,23 +152,23 @@ def fuse(
     weights: Weights = _WEIGHTS,
     *,
     rerank_from: float = 0.0,
-    waiting: Numbers = _NONE,
+    waiting: Integers = _NONE,
     in_date_range: InDateRange | None = None,
 ) -> list[Event]:
-    """Return all events that were found, best first. Events with equal scores are sorted by key.
+    """Return the events of all matches, best first. Events with equal scores are sorted by key.
 
     Args:
         matches: Result of text search.
         vectors: Result of vector search.
-        late_interaction: Compares token embeddings; None without token embeddings.
-        adjacent_terms: Compares adjacent terms; None to skip this part.
+        late_interaction: Function that compares token embeddings; None to skip this part.
+        adjacent_terms: Function that compares adjacent terms; None to skip this part.
         weights: Weights of the parts.
         rerank_from: Minimum plain score of the best event for re-ranking.
         waiting: Events that are not embedded yet, ascending.
-        in_date_range: Flags events within the date range of the query; None if the query has no date range.
+        in_date_range: Function that flags events in the date range of the query; None without a date range.
     """
     keys, _ = distinct(np.concatenate([matches.event, vectors.event]))
-    found = _Measured.of(keys, matches, vectors, among(keys, waiting))
+    found = _Scores.of(keys, matches, vectors, among(keys, waiting))
     parts, used = found.counted(), weights._replace(late_interaction=0.0, adjacent_terms=0.0)
     plain, dated, date = found.plain(used), np.zeros(len(keys)), 0.0
     if in_date_range:
@@ -192,23 +193,23 @@ def fuse(
     return list(map(Event, *rows, repeat(matches), repeat(vectors), repeat(used.shares(date))))
 
 
-class _Measured(NamedTuple):
+class _Scores(NamedTuple):
     """Measurements by event, each of shape (events,).
 
     `best` is the row of the best text match, and `in_code` tells whether this match is code. `prompt` and `semantic`
     contain expected values for events that are `waiting` to be embedded.
     """
 
-    words: Fractions
-    prompt: Fractions
-    similarity: Fractions
-    semantic: Fractions
-    best: Numbers
+    words: Floats
+    prompt: Floats
+    similarity: Floats
+    semantic: Floats
+    best: Integers
     in_code: Flags
     waiting: Flags
 
     @classmethod
-    def of(cls, keys: Numbers, matches: TextMatches, vectors: VectorMatches, waiting: Flags) -> "_Measured":
+    def of(cls, keys: Integers, matches: TextMatches, vectors: VectorMatches, waiting: Flags) -> "_Scores":
         best = _best_matches(keys, matches)
         found, words, in_code = best >= 0, np.zeros(len(keys)), np.zeros(len(keys), dtype=bool)
         words[found], in_code[found] = matches.fraction[best[found]], matches.in_code[best[found]]
@@ -219,11 +220,11 @@ class _Measured(NamedTuple):
         prompt, semantic = (_expected(each, words, waiting, ~waiting) for each in (prompts, np.maximum(similarity, 0)))
         return cls(words, prompt, similarity, semantic, best, in_code, waiting)
 
-    def counted(self) -> tuple[Fractions, ...]:
+    def counted(self) -> tuple[Floats, ...]:
         """Return the values that enter the sum."""
         return _powers(self.words, self.in_code), np.maximum(self.prompt, 0), self.semantic
 
-    def plain(self, weights: Weights) -> Fractions:
+    def plain(self, weights: Weights) -> Floats:
         """Return the scores with these weights. The score of a waiting event depends on its words alone."""
         score = _total(self.counted(), weights.shares())
         if self.waiting.any():
@@ -232,7 +233,7 @@ class _Measured(NamedTuple):
         return score
 
 
-def _expected(values: Fractions, words: Fractions, waiting: Flags, known: Flags) -> Fractions:
+def _expected(values: Floats, words: Floats, waiting: Flags, known: Flags) -> Floats:
     """Return the values with expected values for waiting events.
 
     The expected value is the known value with the same rank as the event's rank by words.
@@ -245,7 +246,7 @@ def _expected(values: Fractions, words: Fractions, waiting: Flags, known: Flags)
     return expected
 
 
-def _total(parts: Sequence[Fractions], shares: Sequence[float]) -> Fractions:
+def _total(parts: Sequence[Floats], shares: Sequence[float]) -> Floats:
     """Return the weighted sum of the parts, added in order."""
     total = np.zeros(len(parts[0]))
     for share, part in zip(shares, parts, strict=False):
@@ -253,13 +254,13 @@ def _total(parts: Sequence[Fractions], shares: Sequence[float]) -> Fractions:
     return total
 
 
-def _order(keys: Numbers, score: Fractions) -> Numbers:
+def _order(keys: Integers, score: Floats) -> Integers:
     return np.lexsort((keys, -score))
 
 
 def _late_interaction(
-    keys: Numbers, first: Numbers, vectors: VectorMatches, compare: LateInteraction, measured: _Measured
-) -> Fractions | None:
+    keys: Integers, first: Integers, vectors: VectorMatches, compare: LateInteraction, measured: _Scores
+) -> Floats | None:
     """Return the late-interaction score of each event; None if no event can be compared.
 
     Events outside `first` get the lowest score. Events without token embeddings get the mean score, and waiting events
@@ -281,12 +282,12 @@ def _late_interaction(
     return _expected(np.maximum(best, 0), measured.words, waiting, is_first & ~waiting)
 
 
-def _powers(fractions: Fractions, in_code: Flags | bool) -> Fractions:
+def _powers(fractions: Floats, in_code: Flags | bool) -> Floats:
     """Return fractions to the power of 1.5, or of 3 in code. The result is exact, so that parts add up to the score."""
     return np.where(in_code, fractions * fractions * fractions, fractions * np.sqrt(fractions))
 
 
-def _best_matches(keys: Numbers, matches: TextMatches) -> Numbers:
+def _best_matches(keys: Integers, matches: TextMatches) -> Integers:
     """Return the row of each event's best match; -1 without a match. On a tie, the first row is returned."""
     order = np.lexsort((-matches.fraction, matches.event))
     events, first = distinct(matches.event[order])

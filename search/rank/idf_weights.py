@@ -1,4 +1,4 @@
-"""IDF weights of a query, which give rare words and pairs of rare terms a higher weight in re-ranking."""
+"""Weights of query tokens and adjacent-term pairs by inverse document frequency (IDF), for re-ranking."""
 
 from collections.abc import Callable
 from itertools import pairwise
@@ -12,9 +12,9 @@ from ..query.query_analysis import WORD
 from ..query.tokenizer import spaced, stems
 
 _TOKENS = 48
-"""Maximum number of query tokens to compare. One question in 50 has more; pasted text also has more."""
+"""Maximum number of query tokens to compare. One question in 50 has more tokens."""
 _PAIRS = 12
-"""Maximum number of adjacent-term pairs to compare. Further pairs contain common words and do not improve results."""
+"""Maximum number of adjacent-term pairs to compare. Pairs with a lower IDF do not improve results."""
 
 
 def weighted_tokens(text: str, embeddings: TextEmbeddings, idf: Callable[[str], float]) -> TokenVectors:
@@ -43,9 +43,9 @@ def weighted_tokens(text: str, embeddings: TextEmbeddings, idf: Callable[[str], 
 
 
 def adjacent_pairs(text: str, idf: Callable[[str], float]) -> Pairs:
-    """Return the pairs of adjacent terms with the highest IDF and their shares of the total IDF.
+    """Return the pairs of adjacent terms with the highest IDF, with weights proportional to the IDF.
 
-    Empty if the total is 0.
+    The weights add up to 1. The result is empty if no pair has a positive IDF.
     """
     weights = {pair: sum(map(idf, pair)) for pair in pairwise(stems(spaced(text)))}
     best = sorted(weights, key=lambda pair: -weights[pair])[:_PAIRS]

@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
 Item = TypeVar("Item")
 
-_AT_A_TIME = 20
+_BATCH = 20
 _LEAST_WORDS, _LEAST_SEMANTIC = 0.05, 0.2
-"""Minimum fraction of words and minimum cosine. An item below both values is unrelated to the query.
+"""Minimum text score and minimum cosine. An item below both values is unrelated to the query.
 
 Paraphrases have cosines of at least 0.2; unrelated items have cosines of at most 0.17.
 """
 _SPARE = 64
-"""Number of additional vectors to request, because vectors in the tail are not filtered."""
+"""Number of additional vectors to request, because vectors of changed items are returned unfiltered."""
 
 
 class MemoryVectors(Struct, frozen=True):
@@ -140,7 +140,7 @@ class MemoryFinder(_ItemFinder):
     def near(
         self, memory: Memory, vectors: MemoryVectors | None, wanted: MemoryFilter, limit: int, min_similarity: float
     ) -> list[NearMemory]:
-        """Return the memories nearest to a memory, best first, with a cosine of at least `min_similarity`.
+        """Return the memories with a cosine of at least `min_similarity` to a memory, best first.
 
         Empty if the model is unavailable.
         """
@@ -156,7 +156,7 @@ class MemoryFinder(_ItemFinder):
         return list(islice((each for each in near if wanted.admits(each.stored)), limit))
 
     def embed(self, memory: Memory) -> MemoryVectors | None:
-        """Return the embeddings of a memory. None if the model is unavailable; the memory is then embedded later."""
+        """Return the embeddings of a memory, or None if the model is unavailable."""
         texts = memory_parts(memory)
         try:
             embeddings = self._embedder.read(list(texts.values()))
@@ -178,10 +178,10 @@ class MemoryFinder(_ItemFinder):
         ]
 
     def _vector(self, vectors: MemoryVectors | None) -> Array | None:
-        """Return the vector of the first part if it was computed with the model of the index."""
+        """Return the vector of the first text if it was computed with the model of the index, else None."""
         import numpy as np
 
-        if vectors is None or vectors.model != self._engine.model:
+        if vectors is None or vectors.model != self._engine.snapshot.model:
             return None
         return np.frombuffer(vectors.parts[0].data, dtype="<f2").astype(np.float32)
 
@@ -196,9 +196,9 @@ def _admitted(
 ) -> Iterator[tuple[Item, Event]]:
     """Yield the items of these events that still exist and that `admits` accepts. Items are loaded in batches."""
     left = iter(events)
-    while part := list(islice(left, _AT_A_TIME)):
-        known = load([event.key for event in part])
-        for event in part:
+    while batch := list(islice(left, _BATCH)):
+        known = load([event.key for event in batch])
+        for event in batch:
             if event.key in known and admits(known[event.key]):
                 yield known[event.key], event
 

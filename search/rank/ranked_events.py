@@ -8,13 +8,13 @@ from ..query.query_analysis import AnalyzedQuery
 from .fusion import Event
 
 PRESENT_WORDS, PRESENT_SEMANTIC = 0.25, 0.4
-"""Minimum fraction of words, or minimum cosine, for a concept to be present in a conversation.
+"""Minimum text score, or minimum cosine, of an event that contains a concept.
 
-If all words occur once, the fraction is 0.45 in a window of average length. In a window three times as long, it is
-0.25.
+If each word of the concept occurs once, the text score is 0.45 in a window of average length, and 0.25 in a window
+three times as long.
 """
 _LISTED = 0.6
-"""Minimum share of the relevance threshold for listing an event after relevant events.
+"""Share of the relevance threshold that an event must reach to be listed after relevant events.
 
 On 400 questions of the train split, 314 of 315 answers in the top 10 are kept.
 """
@@ -25,7 +25,7 @@ class RankedEvents(Struct, frozen=True):
 
     Attributes:
         threshold: Minimum plain score of a relevant event.
-        words_threshold: Minimum fraction of words that makes an event relevant at any score.
+        words_threshold: Minimum text score that makes an event relevant regardless of its plain score.
         truncated: True if an engine reached its limit, so that more events may match.
     """
 
@@ -36,12 +36,12 @@ class RankedEvents(Struct, frozen=True):
     truncated: bool = False
 
     def is_relevant(self, event: Event) -> bool:
-        """Return whether an event is relevant by its plain score or its fraction of words."""
+        """Return whether an event is relevant by its plain score or its text score."""
         return event.plain >= self.threshold or event.words >= self.words_threshold
 
     @property
     def listed(self) -> list[Event]:
-        """Events to show. If no event is relevant, all events; otherwise the events near or above the threshold."""
+        """Events to show: the events near or above the threshold, or all events if no event is relevant."""
         if not self.relevant:
             return self.events
         return [event for event in self.events if self.is_relevant(event) or event.plain >= _LISTED * self.threshold]

@@ -10,19 +10,19 @@ from bench.retrieval.ablation import Findings, Found, findings, rankings
 from bench.retrieval.corpus import Question
 from palaver.core.home import Home
 from palaver.core.query import Filters, Mode
-from palaver.search.index.matches import Fractions, Numbers, TextMatches, VectorMatches
+from palaver.search.index.matches import Floats, Integers, TextMatches, VectorMatches
 from palaver.search.rank import engine
 from palaver.search.rank.fusion import Weights, fuse
 
 from ..search.history import History, Said
 
 
-def close(nears: VectorMatches) -> Fractions:
+def close(nears: VectorMatches) -> Floats:
     """Return late-interaction scores in which the first event ranks first."""
     return 1 / nears.event
 
 
-def beside(items: Numbers) -> Fractions:
+def beside(items: Integers) -> Floats:
     """Return adjacent-term scores in which the first item ranks first."""
     return 1 / items
 

@@ -9,7 +9,7 @@ import pytest
 from bench.phases import phases
 from palaver.core.home import Home
 from palaver.core.query import Query
-from palaver.search.index.matches import Fractions, VectorMatches
+from palaver.search.index.matches import Floats, VectorMatches
 from palaver.search.index.snapshot import Snapshot
 from palaver.search.index.vector_segment import Array
 from palaver.search.model.embedding import TokenVectors
@@ -31,7 +31,7 @@ def test_late_interaction_measures_the_engines_tokens(
     compared: list[tuple[TokenVectors, int]] = []
     compare = Snapshot.late_interaction
 
-    def spy(view: Snapshot, query: TokenVectors, vector: Array, nears: VectorMatches) -> Fractions:
+    def spy(view: Snapshot, query: TokenVectors, vector: Array, nears: VectorMatches) -> Floats:
         compared.append((query, len(nears)))
         return compare(view, query, vector, nears)
 

@@ -167,7 +167,7 @@ def test_slow_indexing_is_queued(documents: DocumentLibrary, folder: Path, monke
     assert documents.index_directory(folder).queued == 2
     assert documents.stats().queued == 2
 
-    assert (documents.work_off().indexed, documents.stats().queued) == (2, 0)
+    assert (documents.index_queued().indexed, documents.stats().queued) == (2, 0)
     assert found(documents, "stir glaze")
 
 

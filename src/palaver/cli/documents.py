@@ -63,7 +63,7 @@ def index(paths: Sequence[str], *, namespace: str, flat: bool, as_json: bool) ->
                 wrong += 1
                 reason = "it does not exist" if isinstance(problem, DocumentNotFound) else str(problem)
                 done.failed.append(FailedFile(place, reason, problem.hint))
-        _add(done, documents.work_off(report))
+        _add(done, documents.index_queued(report))
     if as_json:
         print_json({"namespace": namespace, **to_json(done)})
     else:

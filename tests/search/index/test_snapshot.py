@@ -15,7 +15,7 @@ from palaver.archiver.store import Store
 from palaver.core.query import Filters, Mode, Role
 from palaver.search.index import generation, snapshot
 from palaver.search.index.generation import Generation, Generations
-from palaver.search.index.matches import Numbers, TextMatches, VectorMatches
+from palaver.search.index.matches import Integers, TextMatches, VectorMatches
 from palaver.search.index.snapshot import Snapshot
 from palaver.search.index.text_index import TextIndex
 from palaver.search.rank.engine import Engine
@@ -61,7 +61,7 @@ def test_a_narrow_filter_is_evaluated_once(
     monkeypatch.setattr(snapshot, "_OF_ALL", of_all)
     listing, indexes = TextIndex.keys, list[int]()
 
-    def keys(self: TextIndex, filters: Filters) -> Numbers:
+    def keys(self: TextIndex, filters: Filters) -> Integers:
         indexes.append(len(self))
         return listing(self, filters)
 
@@ -82,7 +82,7 @@ def test_changes_of_another_connection_are_found(published: History) -> None:
         [key] = writer.say("two", Said("copper pan"))
 
         assert found(engine, "copper", Mode.TEXT) == [key]
-        assert engine.lag == 1
+        assert engine.snapshot.lag == 1
         writer.embed()
         assert found(engine, "copper pan", Mode.VECTOR)[0] == key
 
@@ -169,7 +169,7 @@ def test_a_deleted_item_is_not_found(published: History) -> None:
     assert found(engine, "silver spoon") == [first]
     assert found(engine, "spoon", Mode.TEXT) == []
     assert found(engine, "spoon", Mode.TEXT, Filters(projects=("one",))) == []
-    assert engine.allowed(Filters(projects=("one",)), [first, first + 1]) == {first}
+    assert engine.snapshot.allowed(Filters(projects=("one",)), [first, first + 1]) == {first}
 
 
 def test_a_new_generation_is_opened(published: History) -> None:
@@ -177,12 +177,12 @@ def test_a_new_generation_is_opened(published: History) -> None:
     engine = published.engine()
     [key] = published.say("two", Said("copper pan"))
     before = engine.find("copper", Mode.TEXT, NO_FILTERS).events
-    assert engine.lag == 1
+    assert engine.snapshot.lag == 1
 
     published.publish()
 
     assert keys(engine.find("copper", Mode.TEXT, NO_FILTERS).events) == keys(before) == [key]
-    assert engine.lag == 0
+    assert engine.snapshot.lag == 0
 
 
 def test_readers_keep_a_removed_generation(published: History, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -196,7 +196,7 @@ def test_readers_keep_a_removed_generation(published: History, monkeypatch: pyte
 
     assert not (published.folder / "index" / "gen-1").exists()
     assert set(view.text("kettle", NO_FILTERS, 5).key) == {1, 2}
-    assert view.nearest(vector, NO_FILTERS, 1)[0].similarity == pytest.approx(1, abs=1e-3)
+    assert view.nearest(vector, NO_FILTERS, 1).similarity[0] == pytest.approx(1, abs=1e-3)
 
 
 def test_an_unpublished_archive_has_the_same_scores(published: History) -> None:

@@ -68,7 +68,7 @@ def index(*entries: TextEntry) -> TextIndex:
 
 
 def found(made: TextIndex, words: str, filters: Filters = NO_FILTERS, limit: int = 50) -> list[int]:
-    return [match.key for match in made.search(words, filters, limit)]
+    return made.search(words, filters, limit).key.tolist()
 
 
 def test_an_unwritable_folder_is_reported(tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ def test_idf_counts_the_entries_of_all_indexes() -> None:
     few, many = entry(1, "samovar tap"), [entry(key, f"kettle {key}") for key in range(2, 40)]
     alone, rest = index(few), index(*many)
     [apart] = alone.search("which kettle has a samovar", NO_FILTERS, 9)
-    [beside] = alone.search("which kettle has a samovar", NO_FILTERS, 9, rest=rest)
+    [beside] = alone.search("which kettle has a samovar", NO_FILTERS, 9, larger=rest)
     [whole, *_] = index(few, *many).search("which kettle has a samovar", NO_FILTERS, 9)
 
     assert whole.key == 1
@@ -234,16 +234,16 @@ def test_filters_combine(told: list[Told], wanted: Filters) -> None:
     assert keys(made, wanted) == expected
     assert made.allowed(wanted, range(len(told))) == expected
     assert set(found(made, "word", wanted)) == expected
-    assert {match.fraction for match in made.search("word", wanted, 50)} <= {
-        match.fraction for match in made.search("word", NO_FILTERS, 50)
-    }
+    assert set(made.search("word", wanted, 50).fraction.tolist()) <= set(
+        made.search("word", NO_FILTERS, 50).fraction.tolist()
+    )
 
 
 def test_hidden_items_are_not_found() -> None:
     """A search omits items that changed after the index was published."""
     made = index(entry(1), entry(2))
 
-    assert [match.key for match in made.search("word", NO_FILTERS, 5, hidden=[1])] == [2]
+    assert made.search("word", NO_FILTERS, 5, hidden=[1]).key.tolist() == [2]
 
 
 def test_few_allowed_entries_have_their_usual_scores() -> None:
@@ -253,7 +253,8 @@ def test_few_allowed_entries_have_their_usual_scores() -> None:
     wanted, filters = [3, 4, 400, 404], Filters(projects=("p4",))
 
     def scores(**narrowed: Any) -> list[tuple[int, float]]:
-        return [(match.key, match.fraction) for match in made.search("brass kettle", NO_FILTERS, 2_000, **narrowed)]
+        found = made.search("brass kettle", NO_FILTERS, 2_000, **narrowed)
+        return list(zip(found.key.tolist(), found.fraction.tolist(), strict=True))
 
     every = dict(scores())
     assert dict(scores(among=wanted)) == {key: every[key] for key in wanted if key in every}
@@ -291,11 +292,13 @@ def test_long_lists_of_items_work_like_short_lists(singly: int, monkeypatch: pyt
     made = index(*(Told(concepts=["a"]).entry(key) for key in range(1, 7)), entry(7))
 
     assert made.allowed(Filters(concepts=("a",)), [2, 5, 7, 9]) == {2, 5}
-    assert {match.key for match in made.search("word", NO_FILTERS, 9, among=[2, 5, 7, 9])} == {2, 5, 7}
-    assert {match.key for match in made.search("word", NO_FILTERS, 9, hidden=[2, 5, 9])} == {1, 3, 4, 6, 7}
-    scored = {match.key: match.fraction for match in made.search("word", NO_FILTERS, 9)}
+    assert set(made.search("word", NO_FILTERS, 9, among=[2, 5, 7, 9]).key.tolist()) == {2, 5, 7}
+    assert set(made.search("word", NO_FILTERS, 9, hidden=[2, 5, 9]).key.tolist()) == {1, 3, 4, 6, 7}
+    every = made.search("word", NO_FILTERS, 9)
+    scored = dict(zip(every.key.tolist(), every.fraction.tolist(), strict=True))
     for found in (made.search("word", NO_FILTERS, 9, among=[2, 5]), made.search("word", Filters(concepts=("a",)), 9)):
-        assert all(match.fraction == scored[match.key] < 1 for match in found)
+        assert found.fraction.tolist() == [scored[key] for key in found.key.tolist()]
+        assert found.fraction.max() < 1
     assert not len(made.search("word", NO_FILTERS, 9, among=[]))
 
 

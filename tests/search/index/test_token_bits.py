@@ -90,7 +90,7 @@ def test_merged_texts_can_be_picked(some: list[int], others: list[int]) -> None:
     places = list(range(len(packs)))
     np.random.default_rng(0).shuffle(places)
     picked, wanted = (
-        merged.picked(np.array(places[::2], dtype=np.int64)),
+        merged.selected(np.array(places[::2], dtype=np.int64)),
         TokenBits.of([packs[at] for at in places[::2]]),
     )
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from palaver.archiver.store import StoredVector
 from palaver.search.index import vector_graph, vector_index, vector_segment
-from palaver.search.index.matches import Flags, Numbers, VectorMatches
+from palaver.search.index.matches import Flags, Integers, VectorMatches
 from palaver.search.index.token_bits import TokenBits, packed
 from palaver.search.index.vector_graph import VectorGraph
 from palaver.search.index.vector_index import VectorIndex
@@ -46,7 +46,7 @@ def expected(query: Array, items: Iterable[int]) -> list[int]:
 
 
 def items(found: VectorMatches) -> list[int]:
-    return [near.item for near in found]
+    return found.item.tolist()
 
 
 def flags(items: Iterable[int]) -> Flags:
@@ -68,7 +68,7 @@ def test_similarity_is_a_true_cosine() -> None:
     assert items(found)[-1] == 51
     assert items(found)[1:-1] == expected(query, range(50))
     for place in range(1, 51):
-        assert found[place].similarity == pytest.approx(float(unit(found[place].item * 1_000) @ query), abs=2e-3)
+        assert found.similarity[place] == pytest.approx(float(unit(int(found.item[place]) * 1_000) @ query), abs=2e-3)
     assert -1 <= found.similarity[-1] <= -0.999
     assert 0.999 <= found.similarity[0] <= 1
 
@@ -128,7 +128,7 @@ def test_the_best_vectors_of_each_item() -> None:
     )
 
     compared = made.changed([4], []).of_events(query, np.array([1, 4]))
-    found = {near[:3]: near.similarity for near in compared}
+    found = dict(zip(map(tuple, compared.rows.T.tolist()), compared.similarity.tolist(), strict=True))
 
     assert set(found) == {(1, 1, 0), (1, 1, 1), (2, 1, 0)}
     assert found[1, 1, 1] == pytest.approx(1, abs=1e-3)
@@ -245,7 +245,7 @@ def test_a_larger_graph_is_searched_more_widely(monkeypatch: pytest.MonkeyPatch)
         return float(np.mean([np.isin(exact, near).mean() for exact, near in zip(nearest, found, strict=True)]))
 
     before = share()
-    monkeypatch.setattr(vector_graph, "_SURELY", 5)
+    monkeypatch.setattr(vector_graph, "_SMALL", 5)
 
     assert before < 0.97 < share()
 
@@ -325,7 +325,7 @@ def test_a_filter_function_finds_the_same_as_flags(passing: set[int], gone: set[
     made = made.changed([], [stored(item) for item in range(200, 210)])
     query = unit(7)
 
-    found = made.sieved(query, limit, share, lambda items: np.isin(items, list(passing)))
+    found = made.nearest_passing(query, limit, share, lambda items: np.isin(items, list(passing)))
 
     if found is not None:
         assert items(found) == items(made.nearest(query, limit, flags(passing)))
@@ -335,18 +335,18 @@ def test_the_nearest_candidates_are_filtered_first() -> None:
     """The filter function gets only as many candidates as needed, nearest first, and more if all of them fail."""
     made, query, asked = index(*(stored(item) for item in range(200))), unit(7), list[int]()
 
-    def sieve(items: Numbers) -> Flags:
+    def sieve(items: Integers) -> Flags:
         asked.extend(items.tolist())
         return np.isin(items, passing)
 
     order = items(made.nearest(query, 200))
     passing = order[::2]
-    assert made.sieved(query, 50, 1 / 2, sieve) is not None
+    assert made.nearest_passing(query, 50, 1 / 2, sieve) is not None
     assert 100 <= len(asked) < 150
     assert asked == order[: len(asked)]
     asked.clear()
     passing = order[100:150]
-    found = made.sieved(query, 50, 1 / 2, sieve)
+    found = made.nearest_passing(query, 50, 1 / 2, sieve)
     assert found is not None
     assert (items(found), asked) == (passing, order[:150])
 
@@ -360,7 +360,7 @@ def test_candidates_of_a_graph_are_filtered(tmp_path: Path) -> None:
     shares: list[float] = []
     for seed in range(20):
         query = unit(-seed % 9_999)
-        found = made.sieved(query, 10, 0.5, lambda items: items < 2_000)
+        found = made.nearest_passing(query, 10, 0.5, lambda items: items < 2_000)
         assert found is not None
         assert set(items(found)) <= left | {0}
         shares.append(len(set(items(found)) & set(expected(query, left | {0})[:10])) / 10)

@@ -3,15 +3,25 @@
 from collections.abc import Sequence
 from itertools import permutations
 from statistics import fmean
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from palaver.search.index.matches import Fractions, Numbers, TextMatch, TextMatches, VectorMatch, VectorMatches
+from palaver.search.index.matches import Floats, Integers, TextMatch, TextMatches, VectorMatches
 from palaver.search.rank import fusion
 from palaver.search.rank.fusion import AdjacentTerms, Event, LateInteraction, Weights
+
+
+class VectorMatch(NamedTuple):
+    """Row of `VectorMatches`."""
+
+    item: int
+    event: int
+    part: int
+    similarity: float
 
 
 def gather(
@@ -117,12 +127,12 @@ def test_weights_can_be_zero() -> None:
     assert dict(zip(fusion.PARTS[:-1], (part.points for part in event.parts), strict=True))["prompt"] == 0
 
 
-def close(nears: VectorMatches) -> Fractions:
+def close(nears: VectorMatches) -> Floats:
     """Return a late-interaction score that grows with the part and the event, and NaN for observations."""
     return np.where(nears.item == nears.event, nears.part / 2 + nears.event / 100, np.nan)
 
 
-def beside(items: Numbers) -> Fractions:
+def beside(items: Integers) -> Floats:
     """Return an adjacent-term score that grows with the item key."""
     return items / 200
 
@@ -156,7 +166,7 @@ def test_only_the_first_events_are_re_ranked(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(fusion, "_RERANKED", 2)
     asked: list[list[int]] = []
 
-    def compare(nears: VectorMatches) -> Fractions:
+    def compare(nears: VectorMatches) -> Floats:
         asked.append(nears.event.tolist())
         return np.array([{1: 0.2, 2: 0.9}[event] for event in nears.event.tolist()])
 
@@ -247,7 +257,7 @@ def test_adjacent_terms_score_higher(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fusion, "_RERANKED", 3)
     asked: list[list[int]] = []
 
-    def together(items: Numbers) -> Fractions:
+    def together(items: Integers) -> Floats:
         asked.append(items.tolist())
         return np.array([{11: 0.0, 2: 0.8}[item] for item in items.tolist()])
 
@@ -300,7 +310,7 @@ def test_each_item_has_its_own_scores() -> None:
     matches = [match(1, fraction, item=item) for fraction, item in ((0.3, 11), (0.6, 1), (0.2, 11))]
     [event] = gather(matches, [VectorMatch(11, 1, 0, 0.5)])
 
-    assert (event.words, event.words_of(11), event.own(11), event.own(12)) == (0.6, 0.3, 0.8, 0.0)
+    assert (event.words, event.words_of(11), event.score_of(11), event.score_of(12)) == (0.6, 0.3, 0.8, 0.0)
 
 
 def test_the_first_of_equal_matches_represents_an_event() -> None:
@@ -317,5 +327,5 @@ def test_an_item_scores_by_its_best_entry_and_vector() -> None:
         [first, second], [VectorMatch(1, 1, 0, 0.5), VectorMatch(1, 1, 1, 0.3), VectorMatch(9, 1, 0, -0.4)]
     )
 
-    assert event.own(1) == 0.6 + 0.5
-    assert event.words_of(9) == event.own(9) == event.own(8) == 0.0
+    assert event.score_of(1) == 0.6 + 0.5
+    assert event.words_of(9) == event.score_of(9) == event.score_of(8) == 0.0
