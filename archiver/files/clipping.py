@@ -1,4 +1,4 @@
-"""Functions that remove terminal colours from text, and that clip text to a length."""
+"""Functions that clean and clip text, and that find plans and headings in it."""
 
 import re
 from typing import Final

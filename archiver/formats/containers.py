@@ -70,6 +70,7 @@ class ExportFormat(FolderFormat):
     The user passes the path of an export. These agents have neither transcript folders nor other transcripts.
     """
 
+    suffixes = ()
     service: ClassVar[str]
     """Host name of the service, which identifies the sessions of all its exports."""
     messages_field: ClassVar[str]
@@ -103,9 +104,6 @@ class ExportFormat(FolderFormat):
     def identify(self, path: Path, head: bytes) -> Session:
         """Return the session, identified by the header or, without a header, by the file name."""
         return Session(self.agent, first_string(header_of(head), *self.id_fields) or path.stem)
-
-    def _has_transcript_name(self, name: str) -> bool:  # noqa: ARG002 - the base's signature
-        return False
 
     def _is_from_agent(self, record: Record) -> bool:  # noqa: ARG002 - the base's signature
         return False

@@ -26,7 +26,11 @@ class FolderFormat(ABC):
     root_folders: ClassVar[tuple[str, ...]] = ()
     """Transcript folders, relative to the agent's home."""
     other_folders: ClassVar[frozenset[str]] = frozenset()
-    """Folders below the transcript folders that contain other data."""
+    """Names of folders below the transcript folders that contain other data."""
+    suffixes: ClassVar[tuple[str, ...]] = (".jsonl",)
+    """Suffixes of transcripts. Without any, the agent has no transcripts in files."""
+    other_files: ClassVar[frozenset[str]] = frozenset()
+    """Names of files with such a suffix that contain other data."""
     name_pattern: ClassVar[re.Pattern[str]] = re.compile(r"(?!)")
     """Pattern of file names that only this agent uses for transcripts. By default, it matches no name."""
 
@@ -70,7 +74,7 @@ class FolderFormat(ABC):
         """Return whether a record is one that only this agent writes."""
 
     def _has_transcript_name(self, name: str) -> bool:
-        return name.endswith(".jsonl")
+        return name.endswith(self.suffixes) and name not in self.other_files
 
     def _has_transcript_path(self, path: Path) -> bool:  # noqa: ARG002 - overridden where the path matters
         """Return whether the agent stores transcripts at such a path."""

@@ -16,7 +16,6 @@ from .claude_code_reader import ClaudeCodeReader
 
 _BOOKKEEPING = {"last-prompt", "mode", "permission-mode", "custom-title", "ai-title", "agent-name", "queue-operation"}
 _ENVELOPE = {"isSidechain", "parentUuid", "uuid", "sessionId", "cwd"}
-_OTHER_FILES = {"journal.jsonl", "history.jsonl"}
 
 
 class ClaudeCode(FolderFormat):
@@ -28,6 +27,7 @@ class ClaudeCode(FolderFormat):
     agent = "claude-code"
     reader_class = ClaudeCodeReader
     home_variable = "CLAUDE_CONFIG_DIR"
+    other_files = frozenset({"journal.jsonl", "history.jsonl"})
     other_folders = frozenset({"tool-results", "memory", "file-history", "todos"})
     name_pattern = re.compile(rf"(?:{UUID}|agent-.*)\.jsonl", re.DOTALL)
 
@@ -74,9 +74,6 @@ class ClaudeCode(FolderFormat):
         # Other agents also link records by `parentUuid`, but store messages in a field `parts`.
         is_message = kind in {"user", "assistant"} and "content" in mapping(record.get("message"))
         return is_message and not _ENVELOPE.isdisjoint(record)
-
-    def _has_transcript_name(self, name: str) -> bool:
-        return name.endswith(".jsonl") and name not in _OTHER_FILES
 
 
 def _agent_id(path: Path, records: Iterable[Record]) -> str:

@@ -13,7 +13,6 @@ from .codex_envelopes import headers, parent_of
 from .codex_reader import CodexReader
 
 _ENVELOPES = {"session_meta", "response_item", "event_msg", "turn_context", "compacted", "world_state"}
-_OTHER_FILES = {"history.jsonl", "session_index.jsonl"}
 
 
 class Codex(FolderFormat):
@@ -25,6 +24,8 @@ class Codex(FolderFormat):
     agent = "codex"
     reader_class = CodexReader
     home_variable, home_folder, root_folders = "CODEX_HOME", ".codex", ("sessions", "archived_sessions")
+    suffixes = (".jsonl", ".jsonl.zst")
+    other_files = frozenset({"history.jsonl", "session_index.jsonl"})
     name_pattern = re.compile(r"rollout-.*\.jsonl(\.zst)?", re.DOTALL)
 
     def may_be_transcript(self, path: Path, root: Path) -> bool:
@@ -49,9 +50,6 @@ class Codex(FolderFormat):
         if "type" not in record:
             return record.get("record_type") == "state" or {"id", "timestamp", "instructions"} <= record.keys()
         return string(record["type"]) in _ENVELOPES and isinstance(record.get("payload"), dict)
-
-    def _has_transcript_name(self, name: str) -> bool:
-        return name.endswith((".jsonl", ".jsonl.zst")) and name not in _OTHER_FILES
 
 
 FORMAT: TranscriptFormat = Codex()

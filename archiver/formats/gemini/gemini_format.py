@@ -23,6 +23,8 @@ class Gemini(FolderFormat):
     agent = "gemini"
     reader_class = GeminiReader
     home_variable, root_folders = "GEMINI_CLI_HOME", (".gemini/tmp",)
+    suffixes = (".json", ".jsonl")
+    other_files = frozenset({"logs.json"})
     other_folders = frozenset({"checkpoints", "tool-outputs"})
     name_pattern = re.compile(r"session-\d{4}-\d\d-\d\dT\d\d-\d\d-[0-9a-f]{8}\.jsonl?")
 
@@ -46,9 +48,6 @@ class Gemini(FolderFormat):
 
     def _is_from_agent(self, record: Record) -> bool:
         return "projectHash" in record and isinstance(record.get("sessionId"), str)
-
-    def _has_transcript_name(self, name: str) -> bool:
-        return name.endswith((".json", ".jsonl")) and name != "logs.json"
 
     def _has_transcript_path(self, path: Path) -> bool:
         return _CHATS in path.parts

@@ -4,17 +4,20 @@ The file is a journal: later lines can correct a message, and the user can go ba
 exchange are read when the exchange ends.
 """
 
+import re
+
 import orjson
 from msgspec import Struct, field
 
 from ....core.conversation import Fact, Kind, Note, Session, Skipped, Turn
 from ...files.clipping import clean
 from ...files.lines import Line, Record
-from ..json_values import instant, listing, mapping, mappings, string, total
+from ..json_values import first_string, instant, joined_text, listing, mapping, mappings, media_label, string, total
 from ..record_events import RecordEvents, RecordStamp, SkipReason, line_events, record_id, unknown_type, usage
 from ..record_reader import RecordReader
-from .gemini_messages import is_command, result_of, text_of
 
+_COMMAND = re.compile(r"\?|/[a-z][\w:-]*(?:\s.*)?", re.DOTALL | re.IGNORECASE)
+_ENVELOPES = ("<session_context>", "<hook_context>")
 _HEADER = {"sessionId", "projectHash", "startTime", "lastUpdated", "messages"}
 _REPLIES = {"gemini", "model"}
 _NOTICES = {"info", "warning", "error"}
@@ -114,10 +117,10 @@ class GeminiReader(RecordReader):
         if name in self._journal.lines:
             return SkipReason.REPEATED
         self._journal.add(name, line.number)
-        text = clean(text_of(message.get("displayContent")) or _text(message))
+        text = clean(_content_text(message.get("displayContent")) or _text(message))
         if not text:
             return SkipReason.EMPTY
-        if is_command(text):
+        if _is_command(text):
             return self._injected(text, stamp)
         self._finish()
         return self._prompt(text, stamp)
@@ -138,7 +141,7 @@ class GeminiReader(RecordReader):
         if "result" not in call and not status:
             return [made]
         failed = status in {"error", "cancelled"}
-        return [made, self._calls.result(stamp, name, result_of(call), failed=failed)]
+        return [made, self._calls.result(stamp, name, _result_of(call), failed=failed)]
 
 
 def _stamp(message: Record, line: Line) -> RecordStamp:
@@ -163,9 +166,35 @@ def _canonical(message: Record, line: Line) -> bytes:
 
 
 def _text(message: Record) -> str:
-    return text_of(message.get("content") or message.get("parts"))
+    return _content_text(message.get("content") or message.get("parts"))
 
 
 def _thought(thought: Record, stamp: RecordStamp, group: str) -> list[Turn]:
     parts = (string(thought.get("subject")), string(thought.get("description")))
     return stamp.reply(Kind.THINKING, "\n".join(filter(None, parts)), group)
+
+
+def _content_text(content: object) -> str:
+    """Return the text of a message, with type and size in place of pictures and files."""
+    return joined_text(content, _part_text)
+
+
+def _is_command(text: str) -> bool:
+    """Return whether a text is a command to the program, or context that the program added."""
+    return _COMMAND.fullmatch(text) is not None or text.startswith(_ENVELOPES)
+
+
+def _result_of(call: Record) -> str:
+    """Return the result of a call: the response to the model or, without a response, the displayed text."""
+    responses = [mapping(part.get("functionResponse")) for part in mappings(call.get("result"))]
+    answers = [first_string(mapping(response.get("response")), "output", "error") for response in responses]
+    shown = call.get("resultDisplay")
+    answer = "\n".join(filter(None, answers)) or _content_text(call.get("result"))
+    return answer or string(shown) or string(mapping(shown).get("fileDiff"))
+
+
+def _part_text(part: Record) -> str:
+    data = mapping(part.get("inlineData")) or mapping(part.get("fileData"))
+    if data:
+        return media_label(string(data.get("mimeType")) or "file", data.get("data"))
+    return "" if part.get("thought") is True else string(part.get("text"))

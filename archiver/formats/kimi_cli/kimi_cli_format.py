@@ -41,10 +41,10 @@ class KimiCliReader(RecordReader):
     def __init__(self, session: Session, *, shorten: bool) -> None:
         super().__init__(session, shorten=shorten)
         self._handlers: dict[str, Callable[[Record, RecordStamp], RecordEvents]] = {
-            "TurnBegin": self._turn,
-            "SteerInput": self._turn,
+            "TurnBegin": self._user,
+            "SteerInput": self._user,
             "ContentPart": self._part,
-            "ToolCall": self._call_event,
+            "ToolCall": self._call,
             "ToolResult": self._result_event,
             "StatusUpdate": self._usage,
             "CompactionEnd": self._compaction,
@@ -69,12 +69,6 @@ class KimiCliReader(RecordReader):
 
     # Events of a journal
 
-    def _turn(self, payload: Record, stamp: RecordStamp) -> RecordEvents:
-        return self._asked(payload.get("user_input"), stamp)
-
-    def _call_event(self, payload: Record, stamp: RecordStamp) -> RecordEvents:
-        return [self._call(payload, stamp)]
-
     def _result_event(self, payload: Record, stamp: RecordStamp) -> RecordEvents:
         value = mapping(payload.get("return_value")) or mapping(payload.get("result"))
         text = text_of(value.get("output")) or string(value.get("message"))
@@ -90,13 +84,10 @@ class KimiCliReader(RecordReader):
 
     # Messages of a context
 
-    def _user(self, message: Record, stamp: RecordStamp) -> RecordEvents:
-        return self._asked(message.get("content"), stamp)
-
     def _assistant(self, message: Record, stamp: RecordStamp) -> RecordEvents:
         parts = content_blocks(message.get("content"))
-        calls = [self._call(call, stamp) for call in mappings(message.get("tool_calls"))]
-        return [*(turn for part in parts for turn in self._part(part, stamp)), *calls]
+        turns = [turn for part in parts for turn in self._part(part, stamp)]
+        return turns + [turn for call in mappings(message.get("tool_calls")) for turn in self._call(call, stamp)]
 
     def _result(self, message: Record, stamp: RecordStamp) -> RecordEvents:
         text = clean(text_of(message.get("content")))
@@ -105,8 +96,8 @@ class KimiCliReader(RecordReader):
 
     # Shared by journals and contexts
 
-    def _asked(self, content: object, stamp: RecordStamp) -> RecordEvents:
-        text = clean(text_of(content))
+    def _user(self, record: Record, stamp: RecordStamp) -> RecordEvents:
+        text = clean(text_of(record.get("user_input", record.get("content"))))
         if not text:
             return SkipReason.EMPTY
         return self._injected(text, stamp) if is_envelope(text) else self._prompt(text, stamp)
@@ -116,10 +107,10 @@ class KimiCliReader(RecordReader):
             return stamp.reply(Kind.THINKING, string(part.get("think")))
         return stamp.reply(Kind.PROSE, text_of(part))
 
-    def _call(self, call: Record, stamp: RecordStamp) -> Turn:
+    def _call(self, call: Record, stamp: RecordStamp) -> list[Turn]:
         function = mapping(call.get("function"))
         tool, arguments = string(function.get("name")), function.get("arguments")
-        return self._calls.call(stamp, string(call.get("id")), tool, arguments)
+        return [self._calls.call(stamp, string(call.get("id")), tool, arguments)]
 
 
 class KimiCli(FolderFormat):

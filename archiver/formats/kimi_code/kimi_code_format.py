@@ -48,8 +48,8 @@ class KimiCodeReader(RecordReader):
         self._copies = PromptCopies()
         self._prompts = PromptLines()
         self._handlers: dict[str, Callable[[Record, RecordStamp], RecordEvents]] = {
-            "config.update": self._config,
-            "profile.bind": self._profile,
+            "config.update": self._settings,
+            "profile.bind": self._settings,
             "turn.prompt": self._sent,
             "turn.steer": self._sent,
             "context.append_message": self._in_context,
@@ -73,12 +73,9 @@ class KimiCodeReader(RecordReader):
         stamp = RecordStamp(line.number, instant(record.get("time")), record_id("", line.data))
         return handler(content, stamp) or _SKIPPED.get(kind) or SkipReason.EMPTY
 
-    def _config(self, record: Record, stamp: RecordStamp) -> RecordEvents:
-        return self._facts.notes(stamp.line, {Fact.CWD: record.get("cwd"), Fact.MODEL: record.get("modelAlias")})
-
-    def _profile(self, record: Record, stamp: RecordStamp) -> RecordEvents:
-        disclosed = mapping(record.get("environmentDisclosure"))
-        return self._facts.notes(stamp.line, {Fact.CWD: disclosed.get("cwd"), Fact.MODEL: record.get("modelAlias")})
+    def _settings(self, record: Record, stamp: RecordStamp) -> RecordEvents:
+        cwd = record.get("cwd") or mapping(record.get("environmentDisclosure")).get("cwd")
+        return self._facts.notes(stamp.line, {Fact.CWD: cwd, Fact.MODEL: record.get("modelAlias")})
 
     def _usage(self, event: Record, stamp: RecordStamp) -> RecordEvents:
         step = string(event.get("uuid")) or stamp.record
@@ -138,6 +135,7 @@ class KimiCode(FolderFormat):
     agent = "kimi-code"
     reader_class = KimiCodeReader
     home_variable, home_folder, root_folders = "KIMI_CODE_HOME", ".kimi-code", ("sessions",)
+    other_files = frozenset({"session_index.jsonl"})
 
     def identify(self, path: Path, head: bytes) -> Session:  # noqa: ARG002 - no record names the session
         """Return the session, identified by the folders of the session and the agent."""
@@ -154,9 +152,6 @@ class KimiCode(FolderFormat):
         kind = string(record.get("type"))
         # Kimi CLI writes the same first line, but without the creation time.
         return kind in _OWN or (kind == "metadata" and "protocol_version" in record and "created_at" in record)
-
-    def _has_transcript_name(self, name: str) -> bool:
-        return name.endswith(".jsonl") and name != "session_index.jsonl"
 
     def _has_transcript_path(self, path: Path) -> bool:
         return path.name == _WIRE

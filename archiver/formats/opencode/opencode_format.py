@@ -28,6 +28,7 @@ class OpenCode(FolderFormat):
 
     agent = "opencode"
     reader_class = OpenCodeReader
+    suffixes = (".json",)
 
     def may_be_transcript(self, path: Path, root: Path) -> bool:
         """Return whether a file can be an exported session. Files of split sessions are excluded."""
@@ -75,9 +76,6 @@ class OpenCode(FolderFormat):
 
     def _is_from_agent(self, record: Record) -> bool:
         return _is_header(mapping(record.get("info")))
-
-    def _has_transcript_name(self, name: str) -> bool:
-        return name.endswith(".json")
 
 
 def _is_header(info: Record) -> bool:
