@@ -10,7 +10,6 @@ from typing import Final
 from uuid import uuid4
 
 from ...archiver.store import Batch, Job, PlannedCall, Store
-from ...core.clock import now
 from ...core.conversation import Milliseconds
 from ...core.progress import Progress
 from .extraction_request import TOKENS_OUT, ExtractionRequest
@@ -25,7 +24,7 @@ _SIZE: Final = 500
 _SKEW_MS: Final = 3_600_000
 """Tolerated difference between the provider's clock and the local clock."""
 _APPEARS_WITHIN_MS: Final = 600_000
-"""Time until a batch that was sent appears in the provider's list."""
+"""Maximum time until a submitted batch appears in the provider's list."""
 _UNSUPPORTED: Final = frozenset({404, 405, 501})
 """HTTP statuses of a server without a batch endpoint."""
 REASON: Final = "backfill"
@@ -34,7 +33,7 @@ _Claimed = tuple[Job, ExtractionRequest]
 
 
 class BatchSender:
-    """Sends jobs of one store in batches and stores their results."""
+    """Sender of batches of jobs. It also stores their results."""
 
     def __init__(
         self,
@@ -43,7 +42,7 @@ class BatchSender:
         ledger: Ledger,
         results: JobResults,
         provider: Provider,
-        clock: Callable[[], Milliseconds] = now,
+        clock: Callable[[], Milliseconds],
     ) -> None:
         self._store, self._queue, self._ledger = store, queue, ledger
         self._results, self._provider, self._clock = results, provider, clock
@@ -68,27 +67,18 @@ class BatchSender:
                 raise exhausted
         return True
 
-    def collect(self, progress: Progress) -> int:
-        """Store the results of all completed batches; return the number of pending batches."""
-        pending = 0
+    def collect(self, progress: Progress) -> None:
+        """Store the results of all completed batches."""
         for batch in self._store.jobs.open_batches():
             try:
-                pending += not self._collect(batch, progress)
+                name = batch.name or self._find_lost(batch)
+                if name is not None and self._provider.ended(name):
+                    self._store_results(batch, name, progress)
             except ModelRefused as error:
                 if error.status not in _UNSUPPORTED:
                     raise
                 # Another server, or expired results: queue the jobs again and count the batch as charged.
                 self._cancel(batch, charged=True)
-        return pending
-
-    def _collect(self, batch: Batch, progress: Progress) -> bool:
-        name = batch.name or self._find_lost(batch)
-        if name is None:
-            return not self._store.jobs.of_batch(batch.id)
-        if not self._provider.ended(name):
-            return False
-        self._store_results(batch, name, progress)
-        return True
 
     def _reserve(self, claimed: list[_Claimed]) -> tuple[Batch | None, list[_Claimed], BudgetExhausted | None]:
         """Reserve the cost of all requests that the budgets allow, and store the batch before it is sent."""
@@ -136,10 +126,7 @@ class BatchSender:
             self._store.jobs.end_batch(batch.id)
 
     def _find_lost(self, batch: Batch) -> str | None:
-        """Return the provider's name of a batch without a reply to its submission.
-
-        If the provider does not have the batch, cancel it.
-        """
+        """Return the name of a batch whose submission had no reply; cancel the batch if it was never submitted."""
         known = self._store.jobs.batch_names()
         others = [b for b in self._provider.recent() if b.name not in known and b.at >= batch.at - _SKEW_MS]
         for other in others:

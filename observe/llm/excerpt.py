@@ -20,7 +20,7 @@ _MIN_CHARS: Final = 200
 
 
 class Passage(Struct, frozen=True):
-    """One turn in the form for the model. `turn` is the source for verifying quotes."""
+    """Text of one turn, shortened for the model. Quotes are verified in the original `turn`."""
 
     line: int
     voice: str
@@ -29,7 +29,7 @@ class Passage(Struct, frozen=True):
 
 
 class Excerpt(Struct, frozen=True):
-    """Passages of an exchange in order. `left_out` passages are missing before passage `gap`."""
+    """Passages of an exchange in order. Before the passage with index `gap`, `left_out` passages are omitted."""
 
     passages: tuple[Passage, ...]
     gap: int = 0
@@ -53,7 +53,7 @@ def is_worth_asking(exchange: Exchange, excerpt: Excerpt) -> bool:
 
 
 def visible(text: str) -> str:
-    """Return the text without invisible characters, which could carry a hidden message."""
+    """Return the text without invisible characters, which could contain a hidden message."""
     plain = without_ansi(readable(text))
     if plain.isascii():
         return "".join(char for char in plain if char.isprintable() or char in "\n\t")

@@ -13,7 +13,7 @@ from ...core.observation import Evidence, Observation, ObservationType
 from ...core.origin import Origin
 from ..rules.verification import VerifiedObservations, find_quote, includes_external
 from .excerpt import Excerpt, Passage, visible
-from .messages_api import Closed, parse_reply
+from .messages_api import ReplyModel, parse_reply
 from .model_errors import ReplyInvalid
 
 _QUOTE_MIN: Final = 8
@@ -27,7 +27,7 @@ TypeName = Literal[
 ]
 
 
-class ReplyFact(Closed):
+class ReplyFact(ReplyModel):
     """Fact with the quote that proves it and the line of the quote."""
 
     text: str
@@ -35,7 +35,7 @@ class ReplyFact(Closed):
     quote: str
 
 
-class ReplyObservation(Closed):
+class ReplyObservation(ReplyModel):
     """Observation in the model's words."""
 
     type: TypeName
@@ -46,8 +46,8 @@ class ReplyObservation(Closed):
     concepts: list[str]
 
 
-class Reply(Closed):
-    """Complete reply. The verdict `nothing` is valid: the exchange has no content to keep."""
+class Reply(ReplyModel):
+    """Complete reply. The verdict `nothing` means that the exchange contains nothing to learn."""
 
     verdict: Literal["learned", "nothing"]
     observations: list[ReplyObservation]
@@ -85,31 +85,31 @@ def verify_reply(
     origin = Origin.EXTERNAL if includes_external(stored.exchange) else Origin.ASSISTANT
     kept: list[Observation] = []
     rejected = 0
-    for learned in reply.observations[:_OBSERVATIONS_MAX]:
-        proofs = [(fact, _find_evidence(fact, excerpt.passages)) for fact in learned.facts[:_FACTS_MAX]]
+    for extracted in reply.observations[:_OBSERVATIONS_MAX]:
+        proofs = [(fact, _find_evidence(fact, excerpt.passages)) for fact in extracted.facts[:_FACTS_MAX]]
         proven = [(fact, evidence) for fact, evidence in proofs if evidence is not None]
         rejected += len(proofs) - len(proven)
-        if proven and learned.title.strip():
-            kept.append(_observation(learned, proven, stored, origin, extractor))
+        if proven and extracted.title.strip():
+            kept.append(_observation(extracted, proven, stored, origin, extractor))
     if reply.observations and not kept:
         raise ReplyInvalid(f"the conversation contains none of the {rejected} quotes in the reply", raw)
     return VerifiedObservations(tuple(dict.fromkeys(kept)), rejected)
 
 
 def _observation(
-    learned: ReplyObservation,
+    extracted: ReplyObservation,
     proven: Sequence[tuple[ReplyFact, Evidence]],
     stored: StoredExchange,
     origin: Origin,
     extractor: str,
 ) -> Observation:
     return Observation(
-        type=ObservationType(learned.type),
-        title=_one_line(learned.title, _TITLE),
-        subtitle=_one_line(learned.subtitle, _SUBTITLE),
-        narrative=_one_line(learned.narrative, _NARRATIVE),
+        type=ObservationType(extracted.type),
+        title=_one_line(extracted.title, _TITLE),
+        subtitle=_one_line(extracted.subtitle, _SUBTITLE),
+        narrative=_one_line(extracted.narrative, _NARRATIVE),
         facts=tuple(_one_line(fact.text, _FACT) for fact, _ in proven),
-        concepts=tuple(dict.fromkeys(_one_line(word.lower(), _CONCEPT) for word in learned.concepts[:_CONCEPTS_MAX])),
+        concepts=tuple(dict.fromkeys(_one_line(word.lower(), _CONCEPT) for word in extracted.concepts[:_CONCEPTS_MAX])),
         files_read=stored.exchange.reads,
         files_modified=stored.exchange.writes,
         evidence=tuple(evidence for _, evidence in proven),
@@ -120,7 +120,7 @@ def _observation(
 
 
 def _find_evidence(fact: ReplyFact, passages: Sequence[Passage]) -> Evidence | None:
-    """Return the quote as written in the source: on its line, or on the only other line that contains it."""
+    """Return the quote as written in the source: on its stated line, or else on the only line that contains it."""
     words = fact.quote.strip().strip("\"'“”…").split()
     if not fact.text.strip() or not _QUOTE_MIN <= len(" ".join(words)) <= _QUOTE_MAX:
         return None

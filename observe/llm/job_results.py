@@ -12,7 +12,6 @@ from .prices import Price
 from .private_projects import PrivateProjects
 from .provider import Answer
 
-LEARNED, NOTHING = "learned", "nothing"
 _KNOWN_MAX = 10
 """Maximum number of earlier observations of the session in a request."""
 
@@ -46,7 +45,7 @@ class JobResults:
     def settle(self, job: Job | None, call: int, answer: Answer, *, batch: bool = False) -> None:
         """Store the result of a call in one transaction: price, observations and completion of the job.
 
-        Without a job, or if another process holds the job, store only the price.
+        Store only the price if `job` is None or another process has claimed the job.
         """
         cost = self.price.cost(answer.usage, batch=batch)
         with self._store.transaction():
@@ -78,11 +77,10 @@ class JobResults:
         except ReplyInvalid as error:
             self._fail(job, error)
             return
-        outcome = LEARNED if observations else NOTHING
         kept = observations or self._previous(stored)
         keep(self._store, stored, self._store.sessions.load(stored.session), kept, self._requests.extractor)
         summarise(self._store, [stored.session])
-        self._store.jobs.finish(job, outcome, rejected)
+        self._store.jobs.finish(job, "learned" if observations else "nothing", rejected)
         self.report.refused += rejected
         self.report.observations += len(observations)
         self.report.learned += bool(observations)
@@ -101,7 +99,7 @@ class JobResults:
         return verified.observations, verified.rejected
 
     def _previous(self, stored: StoredExchange) -> tuple[Observation, ...]:
-        """Return the rule-based observations of an exchange that changed files; the model cannot delete these."""
+        """Return the stored observations of an exchange that changed files; a reply cannot delete them."""
         if not stored.exchange.writes:
             return ()
         known = self._store.observations.of_exchange(stored.key)

@@ -8,14 +8,14 @@
         ├── ModelRefused        key, rights, quota or model name: no call can succeed
         ├── ModelBusy           rate limit, overload or network: the same call may succeed later
         ├── RequestRefused      this request can never succeed
-        └── ReplyInvalid        the reply is truncated, not JSON, of another shape, or proves no fact
+        └── ReplyInvalid        the reply is truncated, malformed, or without a valid quote
 """
 
 from ...core.errors import PalaverError
 
 
 class BudgetExhausted(PalaverError):
-    """Error for a budget that does not cover the next call. `span` is the budget: run, hour, day or month."""
+    """Error for a budget that does not cover the next call. `span` names the budget: run, hour, day or month."""
 
     def __init__(self, span: str, message: str) -> None:
         self.span = span
@@ -37,8 +37,8 @@ class ModelRefused(ExtractionError):
 class ModelBusy(ExtractionError):
     """Temporary failure.
 
-    `after` is the number of seconds the provider asks to wait, if any. `maybe_charged` is True if the provider may have
-    processed the call without returning a reply.
+    `after` is the number of seconds to wait, if the provider stated one. `maybe_charged` is True if the provider may
+    have processed the call without returning a reply.
     """
 
     def __init__(self, message: str, *, after: float | None = None, maybe_charged: bool = False) -> None:

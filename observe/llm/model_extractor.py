@@ -45,10 +45,7 @@ class _Selection(Struct):
 
 
 class ModelExtractor:
-    """Extractor that replaces the rule-based observations.
-
-    `provider` is called before the first request is sent.
-    """
+    """Extractor whose observations replace the rule-based ones. `provider` is called before the first request."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Judge of memory pairs that asks a language model if the rules find only a shared topic."""
+"""Judge of memory pairs that asks a language model about pairs in which the rules find only a shared subject."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -14,7 +14,7 @@ from ...core.config import Config
 from ...core.text import readable
 from ..memory import Judgement, MemoryPair, RuleJudge, Verdict
 from .ledger import Budget, Ledger
-from .messages_api import Closed, build_body, may_be_charged, parse_reply
+from .messages_api import ReplyModel, build_body, may_be_charged, parse_reply
 from .model_errors import BudgetExhausted, ExtractionError, ModelBusy, ModelRefused, ReplyInvalid
 from .prices import price_of
 from .private_projects import PrivateProjects
@@ -30,8 +30,8 @@ _CERTAINTY_MIN: Final = 0.6
 _PAUSE: Final = 60.0
 """Seconds without calls after a temporary failure."""
 _SHOWN_MAX, _REASON_MAX = 2_000, 200
-"""Characters of a memory in the request, and of a reason in the result."""
-_KNOWN_MAX: Final = 1_000
+"""Maximum characters of a memory in the request, and of a reason in the result."""
+_CACHE_MAX: Final = 1_000
 """Maximum number of cached judgements."""
 
 
@@ -43,25 +43,25 @@ class JudgeTemplates(Protocol):
         ...
 
     def request(self, pairs: Sequence[tuple[str, str]], nonce: str) -> str:
-        """Return the user prompt: older and newer text of each pair as quoted data between fences named by `nonce`."""
+        """Return the user prompt: the older and newer text of each pair, quoted between fences that contain `nonce`."""
         ...
 
 
-class _Judged(Closed):
+class _Judged(ReplyModel):
     pair: int
     verdict: Literal["contradicts", "supersedes", "compatible"]
     reason: str
     certainty: float
 
 
-class _Judgements(Closed):
+class _Judgements(ReplyModel):
     judgements: list[_Judged]
 
 
 class ModelJudge:
-    """Judge that applies the rules first and uses their verdict if the model does not answer.
+    """Judge that applies the rules first, and keeps their verdict if the model does not answer.
 
-    A model cannot judge two memories to be equal, because one of the memories would then not be stored.
+    A model cannot judge that two memories are the same, because one of them would then not be stored.
     """
 
     def __init__(
@@ -80,24 +80,23 @@ class ModelJudge:
         self._private = config.private_projects
         self._provider: Provider | None = None
         self._paused_until = 0.0
-        self._known: dict[str, Judgement | None] = {}
+        self._cache: dict[str, Judgement | None] = {}
 
     def judge_all(self, pairs: Sequence[MemoryPair]) -> list[Judgement]:
         """Judge each pair (older, newer) with at most one call.
 
-        The last 1,000 pairs are cached, including pairs without a usable judgement of the model. The rules decide
-        these.
+        The last 1,000 pairs are cached, including pairs without a usable reply, which keep the judgement of the rules.
         """
         judged, private = self._rules.judge_all(pairs), PrivateProjects(self._store, self._private)
         asked = {
-            place: _key(pair)
-            for place, (pair, judgement) in enumerate(zip(pairs, judged, strict=True))
+            index: _key(pair)
+            for index, (pair, judgement) in enumerate(zip(pairs, judged, strict=True))
             if judgement.unsure and not any(map(private.includes_memory, pair))
         }
-        unknown = {key: pairs[place] for place, key in asked.items() if key not in self._known}
+        unknown = {key: pairs[index] for index, key in asked.items() if key not in self._cache}
         if unknown and time.monotonic() >= self._paused_until:
             self._ask(unknown)
-        return [self._known.get(asked.get(place, "")) or judgement for place, judgement in enumerate(judged)]
+        return [self._cache.get(asked.get(index, "")) or judgement for index, judgement in enumerate(judged)]
 
     def close(self) -> None:
         """Close the provider if it was opened."""
@@ -124,7 +123,7 @@ class ModelJudge:
             return
 
     def _call(self, call: int, params: Mapping[str, Any]) -> Answer:
-        """Make one call and settle its cost. A call that may have been charged stays reserved."""
+        """Make one call and settle its cost. If the call fails but may be charged, its reservation remains."""
         try:
             if self._provider is None:
                 self._provider = self._open()
@@ -139,14 +138,14 @@ class ModelJudge:
         return answer
 
     def _keep(self, keys: Sequence[str], reply: _Judgements) -> None:
-        """Cache the judgements of the pairs with these keys; None for pairs without a usable judgement."""
-        self._known |= dict.fromkeys(keys)
+        """Cache the judgements of the pairs with these keys, and None for pairs without a usable judgement."""
+        self._cache |= dict.fromkeys(keys)
         for answer in reply.judgements:
             if 1 <= answer.pair <= len(keys) and _CERTAINTY_MIN <= answer.certainty <= 1:
                 reason = " ".join(readable(answer.reason).split())[:_REASON_MAX] or "No reason given"
-                self._known[keys[answer.pair - 1]] = Judgement(Verdict(answer.verdict), reason, self._model)
-        for key in list(self._known)[:-_KNOWN_MAX]:
-            del self._known[key]
+                self._cache[keys[answer.pair - 1]] = Judgement(Verdict(answer.verdict), reason, self._model)
+        for key in list(self._cache)[:-_CACHE_MAX]:
+            del self._cache[key]
 
     def _params(self, pairs: Mapping[str, MemoryPair]) -> dict[str, Any]:
         texts = [(older.content[:_SHOWN_MAX], newer.content[:_SHOWN_MAX]) for older, newer in pairs.values()]

@@ -17,7 +17,7 @@ _PER_MILLION: Final = DOLLAR // 1_000_000
 
 
 class Price(Struct, frozen=True):
-    """Billionths of a US dollar per token. `source` names the price list or the setting."""
+    """Prices per token in billionths of a US dollar. `source` names the price list or the setting."""
 
     tokens_in: int
     tokens_out: int

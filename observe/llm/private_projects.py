@@ -12,7 +12,7 @@ from ...core.memory import Memory, project_namespace
 class PrivateProjects:
     """Private projects, identified by name or by a folder that contains them.
 
-    Sessions are cached. Create a new instance after an ingest run.
+    Sessions are cached, so create a new instance after an ingest run.
     """
 
     def __init__(self, store: Store, projects: Collection[str]) -> None:
@@ -32,7 +32,7 @@ class PrivateProjects:
     def includes_memory(self, memory: Memory) -> bool:
         """Return whether a memory belongs to a private project.
 
-        The result depends on its namespace, project, file and session. If none of these has a folder, a session in a
+        The result depends on its namespace, project, file and session. If none of these names a folder, a session in a
         private folder makes all memories of projects with the same name private.
         """
         if not self._projects:
@@ -40,22 +40,24 @@ class PrivateProjects:
         space, _, name = memory.namespace.partition(":")
         if memory.namespace in self._namespaces or self._matches(name, memory.project, memory.path):
             return True
-        places = {
-            place
+        locations = {
+            location
             for native_id in {memory.session_id, name if space == "session" else ""} - {""}
-            for place in self._store.sessions.projects(native_id)
+            for location in self._store.sessions.projects(native_id)
         }
-        if any(self._matches(*place) for place in places):
+        if any(self._matches(*location) for location in locations):
             return True
-        spaces = {memory.namespace if space == "project" else "global", project_namespace(memory.project)} - {"global"}
-        located = {project_namespace(project) for project, folder in places if folder}
-        names_folder = any(PurePath(place).is_absolute() for place in (memory.project, memory.path))
-        return not (names_folder or spaces <= located or spaces.isdisjoint(self._namespaces_in_private_folders))
+        named = {memory.namespace if space == "project" else "global", project_namespace(memory.project)} - {"global"}
+        located = {project_namespace(project) for project, folder in locations if folder}
+        names_folder = any(PurePath(path).is_absolute() for path in (memory.project, memory.path))
+        return not (names_folder or named <= located or named.isdisjoint(self._namespaces_in_private_folders))
 
     @cached_property
     def _namespaces_in_private_folders(self) -> set[str]:
         """Namespaces of all projects with a session in a private folder."""
-        return self._namespaces_of(place[0] for place in self._store.sessions.projects() if self._matches(*place))
+        return self._namespaces_of(
+            name for name, folder in self._store.sessions.projects() if self._matches(name, folder)
+        )
 
     def _namespaces_of(self, names: Iterable[str]) -> set[str]:
         """Return the namespaces of all projects with these names; several projects can share a name."""
@@ -63,6 +65,6 @@ class PrivateProjects:
 
     def _matches(self, name: str, *folders: str) -> bool:
         """Return whether a name is private, or a folder is private or inside a private folder."""
-        places = [PurePath(folder) for folder in folders if folder]
-        names = {name, *(str(above) for place in places for above in (place, *place.parents))}
+        paths = [PurePath(folder) for folder in folders if folder]
+        names = {name, *(str(above) for path in paths for above in (path, *path.parents))}
         return not names.isdisjoint(self._projects)

@@ -6,7 +6,7 @@ This module does not retry. The job queue retries, so that the ledger contains e
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 import orjson
 from msgspec import Struct
@@ -25,8 +25,8 @@ _TIMEOUT = 180.0
 """Timeout in seconds, well within a job's lease."""
 _RECENT = 100
 """Maximum number of batches that `recent` returns."""
-_STOPS_ALL = {401, 402, 403, 404}
-_NOT_A_REQUEST = {408, 409, 425, 429}
+_PERMANENT = {401, 402, 403, 404}
+_TEMPORARY = {408, 409, 425, 429}
 _NOT_IMPLEMENTED = 501
 
 
@@ -55,36 +55,11 @@ class RemoteBatch(Struct, frozen=True):
     ended: bool
 
 
-class Provider(Protocol):
-    """Language model API. All methods raise `ModelBusy`, `ModelRefused` or `RequestRefused`."""
+class Provider(Closing):
+    """Client of a server with the Messages API. Creating it imports the SDK (about 1 s) but does not connect.
 
-    def ask(self, params: Mapping[str, Any]) -> Answer:
-        """Return the reply to one request; raises `ReplyInvalid` if it is not a message."""
-        ...
-
-    def submit(self, requests: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
-        """Send requests, each with its ID, as a batch and return its name."""
-        ...
-
-    def ended(self, name: str) -> bool:
-        """Return whether all results of a batch are available."""
-        ...
-
-    def results(self, name: str) -> Generator[BatchResult]:
-        """Yield the results of a completed batch, in any order."""
-        ...
-
-    def recent(self) -> list[RemoteBatch]:
-        """Return the newest batches of this API key, including batches of other programs."""
-        ...
-
-    def close(self) -> None:
-        """Close the connections."""
-        ...
-
-
-class Anthropic(Closing):
-    """Client of any server with the Messages API. Creating it imports the SDK (about 1 s) but does not connect."""
+    All methods raise `ModelBusy`, `ModelRefused` or `RequestRefused`.
+    """
 
     def __init__(self, key: str, url: str | None = None, seconds: float = _TIMEOUT) -> None:
         import anthropic
@@ -92,21 +67,25 @@ class Anthropic(Closing):
         self._client = anthropic.Anthropic(api_key=key, base_url=url or ANTHROPIC, max_retries=0, timeout=seconds)
 
     def ask(self, params: Mapping[str, Any]) -> Answer:
+        """Return the reply to one request; raises `ReplyInvalid` if it is not a message."""
         with _translate_errors():
             send: Callable[..., anthropic.APIResponse[Any]] = self._client.messages.with_raw_response.create
             raw = send(**params).http_response.text
         return _parse_answer(raw)
 
     def submit(self, requests: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
+        """Send requests, each with its ID, as a batch, and return the name of the batch."""
         entries: list[Any] = [{"custom_id": name, "params": dict(params)} for name, params in requests]
         with _translate_errors():
             return self._client.messages.batches.create(requests=entries).id
 
     def ended(self, name: str) -> bool:
+        """Return whether all results of a batch are available."""
         with _translate_errors():
             return self._client.messages.batches.retrieve(name).processing_status == "ended"
 
     def results(self, name: str) -> Generator[BatchResult]:
+        """Yield the results of a completed batch, in any order."""
         with _translate_errors():
             lines = self._client.messages.batches.results(name)
             try:
@@ -118,6 +97,7 @@ class Anthropic(Closing):
                 lines.close()
 
     def recent(self) -> list[RemoteBatch]:
+        """Return the newest batches of this API key, including batches of other programs."""
         with _translate_errors():
             page = self._client.messages.batches.list(limit=_RECENT)
             return [
@@ -126,6 +106,7 @@ class Anthropic(Closing):
             ]
 
     def close(self) -> None:
+        """Close the connections."""
         self._client.close()
 
 
@@ -188,26 +169,25 @@ class _Line(BaseModel):
 
 
 def _parse_result(record: object) -> BatchResult | None:
-    """Parse a line of the results; return None for an invalid line, so that its request has no result."""
+    """Parse a line of the results; return None for an invalid line, whose request then counts as unanswered."""
     try:
         line = _Line.model_validate(record)
     except ValidationError:
         return None
-    result = line.result
+    try:
+        return BatchResult(line.custom_id, _answer_of(line.result))
+    except ExtractionError as error:
+        return BatchResult(line.custom_id, None, error)
+
+
+def _answer_of(result: _Result) -> Answer:
     if result.type == "succeeded":
-        try:
-            return BatchResult(line.custom_id, _parse_answer(orjson.dumps(result.message).decode()))
-        except ReplyInvalid as error:
-            return BatchResult(line.custom_id, None, error)
+        return _parse_answer(orjson.dumps(result.message).decode())
     if result.type != "errored":
-        return BatchResult(
-            line.custom_id, None, ModelBusy(f"this request was not processed (batch result: {result.type})")
-        )
+        raise ModelBusy(f"this request was not processed (batch result: {result.type})")
     inner = result.error.error
     message = f"{inner.type}: {inner.message}"
-    if inner.type in {"invalid_request_error", "not_found_error"}:
-        return BatchResult(line.custom_id, None, RequestRefused(message))
-    return BatchResult(line.custom_id, None, ModelBusy(message))
+    raise (RequestRefused if inner.type in {"invalid_request_error", "not_found_error"} else ModelBusy)(message)
 
 
 def _milliseconds(at: datetime) -> Milliseconds:
@@ -238,10 +218,10 @@ def _translate_errors() -> Generator[None]:
 
 def _by_status(error: "anthropic.APIStatusError") -> ExtractionError:
     status, message = error.status_code, error.api_message or error.message
-    if status in _STOPS_ALL or error.type == "billing_error":
+    if status in _PERMANENT or error.type == "billing_error":
         hint = _HINTS.get(status, "Check the account that your API key belongs to, then run `palaver observe` again.")
         return ModelRefused(f"the provider refused the call with status {status}: {message}", status, hint=hint)
-    if status in _NOT_A_REQUEST or (status >= 500 and status != _NOT_IMPLEMENTED):
+    if status in _TEMPORARY or (status >= 500 and status != _NOT_IMPLEMENTED):
         return ModelBusy(f"the provider is busy ({status}): {message}", after=_retry_after(error.response.headers))
     return RequestRefused(f"the provider rejected this request ({status}): {message}", status)
 

@@ -9,7 +9,7 @@ from palaver.core.config import Config
 from palaver.core.home import Home
 from palaver.observe.llm.ledger import Budget
 from palaver.observe.llm.model_judge import SECONDS, ModelJudge
-from palaver.observe.llm.provider import Anthropic, Provider
+from palaver.observe.llm.provider import Provider
 from palaver.observe.memory import Judge, JudgeFactory
 from palaver.templates.prompts import JudgingPrompts
 from palaver.templates.render import Renderer
@@ -31,7 +31,7 @@ def provider_of(config: Config, *seconds: float) -> Callable[[], Provider]:
     """Return a function that opens the provider. `seconds` is the timeout of a call; the provider has a default."""
 
     def opened() -> Provider:
-        return Anthropic(os.environ[_KEY], config.llm_url, *seconds)
+        return Provider(os.environ[_KEY], config.llm_url, *seconds)
 
     return opened
 

@@ -17,7 +17,7 @@ from palaver.core.home import Home
 from palaver.core.memory import Memory, MemoryState
 from palaver.core.recursion import OWN_PROMPT_MARK
 from palaver.observe.llm.model_judge import ModelJudge
-from palaver.observe.llm.provider import Anthropic
+from palaver.observe.llm.provider import Provider
 from palaver.observe.memory import MemoryCore, Verdict
 from palaver.observe.mnemonics import ProjectMemories
 from palaver.search.index.generation import Generations
@@ -58,7 +58,7 @@ class Bench:
             self.holding.store,
             Config(**values),  # type: ignore[arg-type]
             JudgingPrompts(Renderer()),
-            lambda: self._opened.enter_context(Anthropic("test-key", self.provider.url, 5.0)),
+            lambda: self._opened.enter_context(Provider("test-key", self.provider.url, 5.0)),
         )
 
     def core(self, **settings: object) -> MemoryCore:
@@ -164,7 +164,7 @@ def test_unusable_judgements_are_cached(bench: Bench, answer: Sent) -> None:
 
 def test_cache_of_judgements_is_bounded(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """The cache drops the oldest judgement first."""
-    monkeypatch.setattr("palaver.observe.llm.model_judge._KNOWN_MAX", 1)
+    monkeypatch.setattr("palaver.observe.llm.model_judge._CACHE_MAX", 1)
     bench.provider.usually = lambda _: saying(judged("contradicts"))
     judge = bench.judge()
     for asked in (OPEN, OTHER, OTHER, OPEN):
@@ -312,7 +312,7 @@ def test_core_closes_judge_and_provider(bench: Bench, tmp_path: Path, files: boo
     closed: list[str] = []
     made: list[ModelJudge] = []
 
-    class Closing(Anthropic):
+    class Closing(Provider):
         def close(self) -> None:
             closed.append("provider")
             super().close()

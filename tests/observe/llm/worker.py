@@ -15,7 +15,7 @@ from typing import Any
 from palaver.archiver.store import Store
 from palaver.core.config import Config
 from palaver.observe.llm import model_extractor
-from palaver.observe.llm.provider import Answer, Anthropic, BatchResult
+from palaver.observe.llm.provider import Answer, BatchResult, Provider
 from palaver.templates.prompts import ExtractionPrompts
 from palaver.templates.render import Renderer
 
@@ -24,7 +24,7 @@ def die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-class Mortal(Anthropic):
+class Mortal(Provider):
     """Provider that kills its process at a chosen moment."""
 
     moment = ""
