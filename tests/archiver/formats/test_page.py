@@ -33,7 +33,7 @@ def table(heading: str) -> list[list[str]]:
 
 def reasons() -> set[str]:
     """Return the skip reasons listed on the page."""
-    return {name for row in table("What becomes of a line") for name in re.findall(r"`([a-z-]+)", row[0])}
+    return {name for row in table("Outcome of a line") for name in re.findall(r"`([a-z-]+)", row[0])}
 
 
 def test_every_format_is_listed_in_order() -> None:
