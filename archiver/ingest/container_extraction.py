@@ -50,7 +50,7 @@ class ContainerExtractor:
     def __init__(
         self, store: Store, root: Path, names: set[str], redactor: Redactor, erased: SuppressionList | None = None
     ) -> None:
-        """Prepare extraction into the archive at `root`; `names` are its copies, `erased` are lines to leave out."""
+        """Prepare extraction into the archive at `root`; `names` are its copies, and `erased` lists lines to omit."""
         self._store, self._root, self._names = store, root, names
         self._redactor, self._erased = redactor, erased
 

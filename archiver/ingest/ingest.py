@@ -61,7 +61,7 @@ class Ingest:
     def __init__(
         self, store: Store, raw: RawArchive, exclusion: Exclusion | None = None, *, pool: ParserPool | None = None
     ) -> None:
-        """Prepare runs under the archiver's lease; `pool` may have been started. Raises `KeyLost`."""
+        """Prepare runs, which require the archiver's lease. `pool` may already be running. Raises `KeyLost`."""
         self._store, self._raw, self._pool = store, raw, pool
         home = Home(raw.root.parent)
         self._key = home.key()
@@ -80,7 +80,7 @@ class Ingest:
         budget: float | None = BUDGET,
         stored: Callable[[], None] = lambda: None,
     ) -> IngestReport:
-        """Ingest new content of these transcripts. Report unreadable files, and continue with the others.
+        """Ingest new content of these transcripts. Report unreadable files, and continue with the other files.
 
         Copies with outdated rules are re-read for up to `budget` seconds. Without a budget, all copies marked for
         re-reading are re-read. `stored` is called each time new content is in the store.
@@ -90,13 +90,13 @@ class Ingest:
         self._eraser = CopyEraser(self._store, self._raw) if erased else None
         found = {each.path: each for each in transcripts}.values()
         planner = JobPlanner(self._store, self._raw, filters.redactor, filters.exclusion, self._deleted)
-        jobs = planner.jobs((each for each in found if each.held_by is None), report)
+        jobs = planner.jobs((each for each in found if each.container_format is None), report)
         drop_checksums(self._store, (job.continued for job in jobs if job.rewritten))
         if self._eraser:
             self._eraser.schedule(job.archived for job in jobs)
         try:
             self._ingest_files(jobs, progress, stored, report)
-            for container, known in ((each.path, each.held_by) for each in found):
+            for container, known in ((each.path, each.container_format) for each in found):
                 if known is not None:
                     self._ingest_container(container, known, planner.names, progress, report)
         finally:
@@ -104,7 +104,7 @@ class Ingest:
                 self._pool.close()
             self._store_all(report)
         progress(len(jobs), len(jobs))
-        self._keep_problems(report.problems)
+        self._record_problems(report.problems)
         if self._eraser:
             report.problems += self._eraser.finish()
         if self._store.sources.outdated(marked=budget is None):
@@ -255,7 +255,7 @@ class Ingest:
         store_reading(self._store, ingested.source, ingested.session, ingested.reading)
         self._store.sources.report(ingested.source.path, None)
 
-    def _keep_problems(self, problems: Sequence[SourceUnreadable]) -> None:
+    def _record_problems(self, problems: Sequence[SourceUnreadable]) -> None:
         """Record unreadable files, and clear records of files that are deleted or readable again."""
         current = {problem.path: problem.reason for problem in problems if not is_gone(problem.path)}
         before = [path for path, _ in self._store.sources.problems()]

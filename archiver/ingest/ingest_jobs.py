@@ -34,11 +34,6 @@ class IngestJob(Struct, frozen=True):
     rewritten: bool = False
     """True if the positions of lines that were read before may have changed."""
 
-    @property
-    def is_new(self) -> bool:
-        """True if nothing of the transcript was ingested before."""
-        return self.continued is None and self.replaced is None
-
     def source(self, copied: Copied) -> Source:
         """Return the state of the source after copying."""
         before, source = self.continued, copied.source(self.format.agent, self.path, self.archived)

@@ -1,4 +1,4 @@
-"""Recovery of archived copies without a database row, for example after the database was lost.
+"""Recovery of raw copies that have no row in the database, for example after the database was lost.
 
 Run an ordinary ingest first, because it knows the paths of files that agents still have. Each remaining copy is
 ingested with its own path in place of the path of the agent's file.
@@ -20,28 +20,31 @@ from .storing import store_reading, stored_session
 
 
 class Recovery:
-    """Ingest of copies without a row. Requires the archiver's lease; can be interrupted between two copies."""
+    """Ingest of raw copies that have no row in the database.
+
+    It requires the archiver's lease, and can be interrupted between two copies.
+    """
 
     def __init__(self, store: Store, raw: RawArchive, filters: IngestFilters) -> None:
         self._store, self._raw, self._filters = store, raw, filters
 
     def run(self, progress: Progress = silent) -> IngestReport:
-        """Ingest every copy without a row, oldest first, so that originals precede their forks."""
-        tally = IngestReport()
+        """Ingest every raw copy without a database row, oldest first, so that originals precede their forks."""
+        report = IngestReport()
         waiting = sorted(copies_without_row(self._raw.root, self._store), key=lambda name: (self._modified(name), name))
         for done, archived in enumerate(waiting):
             progress(done, len(waiting))
-            tally.seen += 1
+            report.seen += 1
             try:
-                self._ingest(archived, tally)
+                self._ingest(archived, report)
             except SourceUnreadable as problem:
-                tally.problems.append(problem)
+                report.problems.append(problem)
             except OSError as error:
-                tally.problems.append(unreadable(self._raw.root / archived, error))
+                report.problems.append(unreadable(self._raw.root / archived, error))
         progress(len(waiting), len(waiting))
-        return tally
+        return report
 
-    def _ingest(self, archived: str, tally: IngestReport) -> None:
+    def _ingest(self, archived: str, report: IngestReport) -> None:
         path, known = self._raw.root / archived, self._format(archived)
         source = self._raw.describe(archived).source(known.agent, path, archived)
         with self._raw.open(archived) as file:
@@ -50,9 +53,9 @@ class Recovery:
             reading.run(file)
         with self._store.transaction():
             store_reading(self._store, source, session, reading)
-        tally.changed += 1
-        tally.lines += reading.lines
-        tally.exchanges += len(reading.exchanges)
+        report.changed += 1
+        report.lines += reading.lines
+        report.exchanges += len(reading.exchanges)
 
     def _format(self, archived: str) -> TranscriptFormat:
         agent = archived.partition("/")[0]

@@ -14,8 +14,8 @@ from ..files.compression import DOCUMENT, SUFFIX, opened
 from ..formats import ContainerFormat, TranscriptFormat, folders
 from ..formats.registry import all_formats, container_formats, recognise
 
-_KINDS = (".jsonl", f".jsonl{SUFFIX}", DOCUMENT)
-_CONTAINERS = (".db", ".vscdb", ".zip")
+_SUFFIXES = (".jsonl", f".jsonl{SUFFIX}", DOCUMENT)
+_CONTAINER_SUFFIXES = (".db", ".vscdb", ".zip")
 
 
 class Transcript(Struct, frozen=True):
@@ -29,7 +29,7 @@ class Transcript(Struct, frozen=True):
     found: Path
     root: Path
     format: TranscriptFormat | None = None
-    held_by: ContainerFormat | None = None
+    container_format: ContainerFormat | None = None
     """Format of the container, if the file is a container of transcripts."""
 
     def recognise(self) -> TranscriptFormat | None:
@@ -49,8 +49,8 @@ def of_this_user(skipped: Unsearched | None = None) -> list[Transcript]:
 
     An unreadable folder is returned as a transcript, so that an ingest run reports it.
     """
-    return [each for known in all_formats() for each in _kept(known, skipped)] + [
-        each for known in container_formats() for each in _contained(known)
+    return [each for known in all_formats() for each in _of_format(known, skipped)] + [
+        each for known in container_formats() for each in _of_container_format(known)
     ]
 
 
@@ -62,32 +62,32 @@ def roots(known: TranscriptFormat) -> list[Path]:
         return []
 
 
-def _kept(known: TranscriptFormat, skipped: Unsearched | None) -> Iterator[Transcript]:
+def _of_format(known: TranscriptFormat, skipped: Unsearched | None) -> Iterator[Transcript]:
     try:
         for root in known.roots():
             if folders.is_unreadable(root):
-                yield _closed(root)
+                yield _unreadable_folder(root)
             else:
                 yield from (Transcript(_real(path), path, root, known) for path in known.transcripts(root, skipped))
     except PermissionError as error:
-        yield _closed(Path(error.filename))
+        yield _unreadable_folder(Path(error.filename))
 
 
-def _contained(known: ContainerFormat) -> Iterator[Transcript]:
+def _of_container_format(known: ContainerFormat) -> Iterator[Transcript]:
     try:
         yield from (_container(path, known) for path in known.containers())
     except PermissionError as error:
-        yield _closed(Path(error.filename))
+        yield _unreadable_folder(Path(error.filename))
 
 
-def _closed(path: Path) -> Transcript:
+def _unreadable_folder(path: Path) -> Transcript:
     """Return the unreadable folder above a path, as a transcript."""
     above = reversed(path.parents)
     closed = next((each for each in above if folders.is_unreadable(each) and not os.access(each, os.X_OK)), path)
     return Transcript(closed, closed, closed)
 
 
-def near(folder: Path) -> Iterator[Transcript]:
+def within(folder: Path) -> Iterator[Transcript]:
     """Yield this user's transcripts in a resolved folder. The root folder of an agent yields no transcripts."""
     for known in all_formats():
         for root in roots(known):
@@ -124,15 +124,15 @@ def _in_folder(folder: Path, skipped: Unsearched | None) -> Iterator[Transcript]
         next(folder.iterdir(), None)
     except PermissionError:
         raise SourceUnreadable(folder, "permission denied", hint=f"Check the permissions of {folder}.") from None
-    kinds = (*_KINDS, *_CONTAINERS)
-    for path in folders.files(folder, lambda name: name.lower().endswith(kinds), skipped=skipped):
-        if (holder := _holder(path)) is not None:
-            yield _container(path, holder)
-        elif path.name.endswith(_KINDS) and any(known.may_be_transcript(path, folder) for known in all_formats()):
+    suffixes = (*_SUFFIXES, *_CONTAINER_SUFFIXES)
+    for path in folders.files(folder, lambda name: name.lower().endswith(suffixes), skipped=skipped):
+        if (container_format := _container_format_of(path)) is not None:
+            yield _container(path, container_format)
+        elif path.name.endswith(_SUFFIXES) and any(known.may_be_transcript(path, folder) for known in all_formats()):
             yield Transcript(_real(path), path, folder)
 
 
-def _holder(path: Path) -> ContainerFormat | None:
+def _container_format_of(path: Path) -> ContainerFormat | None:
     """Return the format of a container, or None if the file is not a container or cannot be read."""
     try:
         return next((known for known in container_formats() if known.is_container(path)), None)
@@ -145,8 +145,8 @@ def _container(path: Path, known: ContainerFormat) -> Transcript:
 
 
 def _file(path: Path) -> Transcript:
-    if (holder := _holder(path)) is not None:
-        return _container(path, holder)
+    if (container_format := _container_format_of(path)) is not None:
+        return _container(path, container_format)
     try:
         known = _recognised(path)
     except OSError as error:

@@ -15,9 +15,10 @@ def group_exchanges(
 ) -> Iterator[Exchange | Note | Skipped]:
     """Yield the exchanges of a transcript, with its notes and skipped lines in between.
 
-    A prompt starts an exchange, unless other turns precede it on the same line. The exchange ends where the next
-    exchange begins. It is yielded then, after the notes and skipped lines of its lines. Turns before the first prompt
-    form a separate exchange; injected text alone belongs to the first exchange. An erased exchange keeps its ordinal.
+    A prompt starts an exchange, unless other turns precede it on the same line. An exchange ends where the next one
+    begins, and is yielded after the notes and skipped lines among its lines. Turns before the first prompt form a
+    separate exchange; if all of them are injected text, they belong to the first exchange. An erased exchange keeps its
+    ordinal.
 
     The last exchange may grow. Re-reading from its first line with its ordinal gives the same exchanges.
     """
@@ -32,7 +33,7 @@ def group_exchanges(
                     yield draft.close(ordinal, event.line - 1, tracker.starts[event.line])
                 ordinal, draft = ordinal + draft.has_ordinal, _Draft(erased=True)
             yield event
-        elif tracker.opens(event) and not draft.holds(event.line):
+        elif tracker.opens(event) and not draft.has_turn_on(event.line):
             if draft.has_conversation:
                 yield draft.close(ordinal, event.line - 1, tracker.starts[event.line])
             if draft.has_ordinal:
@@ -56,7 +57,7 @@ class _LineTracker:
 
     def __init__(self, lines: Iterable[Line]) -> None:
         self._lines = lines
-        self._reading = 0
+        self._current = 0
         self.starts: dict[int, int] = {}
         self.blanked: set[int] = set()
         """Line numbers at which erased exchanges began."""
@@ -64,17 +65,17 @@ class _LineTracker:
 
     def __iter__(self) -> Iterator[Line]:
         for line in self._lines:
-            self._reading = self.last_line = line.number
+            self._current = self.last_line = line.number
             self.starts[line.number] = line.start
             if opens_blanked(line.data):
                 self.blanked.add(line.number)
             self.end_byte = line.end
             yield line
-        self._reading = 0
+        self._current = 0
 
     def opens(self, turn: Turn) -> bool:
         """Return whether a turn is a prompt on the current line. A reader may yield a prompt of an earlier line."""
-        return turn.kind is Kind.PROMPT and turn.line == self._reading
+        return turn.kind is Kind.PROMPT and turn.line == self._current
 
     def drop_before(self, line: int) -> None:
         self.starts = {number: start for number, start in self.starts.items() if number >= line}
@@ -99,7 +100,7 @@ class _Draft(Struct):
 
     @property
     def has_ordinal(self) -> bool:
-        """True if the exchange has its own ordinal; erased exchanges have an ordinal."""
+        """True if the exchange has an ordinal, as conversations and erased exchanges do."""
         return self.has_conversation or self.erased
 
     def add(self, turn: Turn, start_byte: int) -> None:
@@ -114,10 +115,10 @@ class _Draft(Struct):
         elif note.fact is Fact.BRANCH:
             self.branch = self.branch or note.value
         elif note.fact is Fact.USAGE:
-            reply, given, made = note.value.rsplit(" ", 2)
-            self.usage[reply] = int(given), int(made)
+            reply, tokens_in, tokens_out = note.value.rsplit(" ", 2)
+            self.usage[reply] = int(tokens_in), int(tokens_out)
 
-    def holds(self, line: int) -> bool:
+    def has_turn_on(self, line: int) -> bool:
         """Return whether the exchange has a turn on this line. Two exchanges never share a line."""
         return any(turn.line == line for turn in self.turns)
 
@@ -130,5 +131,7 @@ class _Draft(Struct):
         times: list[Milliseconds] = [turn.at for turn in turns if turn.at is not None]
         span = Span(self.start_line, end_line, self.start_byte, end_byte)
         first, last = (times[0], max(times)) if times else (None, None)
-        given, made = (sum(counts) for counts in zip(*self.usage.values(), strict=True)) if self.usage else (0, 0)
-        return Exchange(ordinal, span, tuple(turns), first, last, self.cwd, self.branch, given, made)
+        tokens_in, tokens_out = (
+            (sum(counts) for counts in zip(*self.usage.values(), strict=True)) if self.usage else (0, 0)
+        )
+        return Exchange(ordinal, span, tuple(turns), first, last, self.cwd, self.branch, tokens_in, tokens_out)

@@ -19,8 +19,8 @@ class Exclusion:
 
     def __init__(self, patterns: Sequence[str] = ()) -> None:
         """Raise `ConfigInvalid` for a pattern that could never match."""
-        self._names = [pattern.rstrip("/\\") for pattern in patterns if not _is_whole(pattern)]
-        self._paths = [str(Path(pattern).expanduser()) for pattern in patterns if _is_whole(pattern)]
+        self._names = [pattern.rstrip("/\\") for pattern in patterns if not _is_path(pattern)]
+        self._paths = [str(Path(pattern).expanduser()) for pattern in patterns if _is_path(pattern)]
         for name in self._names:
             if not name or "/" in name or "\\" in name:
                 raise ConfigInvalid(
@@ -42,7 +42,7 @@ class Exclusion:
         return any(fnmatchcase(whole, path) for whole in wholes for path in self._paths)
 
 
-def _is_whole(pattern: str) -> bool:
+def _is_path(pattern: str) -> bool:
     return pattern.startswith(("/", "~")) or pattern[1:3] in {":\\", ":/"}
 
 

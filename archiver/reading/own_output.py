@@ -34,9 +34,9 @@ def remove_own_output(found: ParsedLines, session: Session, home: Path) -> None:
         checked = list(_checked(exchange, session.kind, inside))
         turns = tuple(turn for turn, own in checked if own is None)
         for line, group in groupby(checked, key=lambda pair: pair[0].line):
-            signs = [own for _, own in group]
-            if signs[0] is not None and None not in signs:
-                found.count_as(signs[0], [line])
+            reasons = [own for _, own in group]
+            if reasons[0] is not None and None not in reasons:
+                found.count_as(reasons[0], [line])
         if turns:
             kept.append(exchange if turns == exchange.turns else replace(exchange, turns=turns))
     found.exchanges = kept

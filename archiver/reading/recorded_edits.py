@@ -27,13 +27,14 @@ _OLD = ("old_string", "old_str", "oldString", "oldText", "old_text", "TargetCont
 _BEGIN = "*** Begin Patch"
 _FILES = ("*** Add File: ", "*** Update File: ", "*** Move to: ")
 _DEPTH = 12
+"""Maximum nesting depth of a record that is searched."""
 
 
 def written_lines(call: bytes, path: str, result: bytes = b"") -> frozenset[str]:
     """Return the stripped lines that a call added to the file `path`; `call` and `result` are raw lines.
 
-    A diff in the result is preferred. It has complete lines where the call has fragments, and shows the earlier content
-    of a replaced file.
+    A diff in the result is preferred, because it has complete lines where the call has fragments, and contains the
+    earlier content of a replaced file.
     """
     texts = [*_diffs(_record(result), path, _DEPTH)] or [
         text for new, old in _changes(_record(call), path, _DEPTH) for text in _added(new, old)

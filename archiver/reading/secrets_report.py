@@ -20,7 +20,7 @@ def secrets_in(store: Store) -> Secrets:
         found = [finding for turn in exchange.turns for finding in placeholders_in(turn.text)]
         everywhere.update(found)
         by_source[source].update(finding.kind for finding in found)
-    memories = {held.id: found for held in store.memories.all() if (found := secrets_of(held.memory))}
+    memories = {stored.id: found for stored in store.memories.all() if (found := secrets_of(stored.memory))}
     for found in memories.values():
         everywhere.update(found)
     different = Counter(finding.kind for finding in everywhere)
@@ -28,13 +28,13 @@ def secrets_in(store: Store) -> Secrets:
     for finding, count in everywhere.items():
         times[finding.kind] += count
     kinds = {kind: KindCount(different[kind], count) for kind, count in times.most_common()}
-    sessions = [_session(store, source, there) for source, there in sorted(by_source.items()) if there]
-    held = {memory: _counted(found) for memory, found in memories.items()}
-    return Secrets(VERSION, kinds, sessions, len(store.sources.outdated()), held)
+    sessions = [_session(store, source, found) for source, found in sorted(by_source.items()) if found]
+    by_memory = {memory: _counted(found) for memory, found in memories.items()}
+    return Secrets(VERSION, kinds, sessions, len(store.sources.outdated()), by_memory)
 
 
 def secrets_of(memory: Memory) -> list[FoundSecret]:
-    """Return each secret that was redacted from a memory, once for each location."""
+    """Return each secret that was redacted from a memory, once for each occurrence."""
     texts = memory.content, memory.title, *memory.tags, orjson.dumps(memory.metadata, option=_KEYS).decode()
     return placeholders_in("\n".join((*texts, memory.project, memory.level, memory.source, memory.session_id)))
 

@@ -1,6 +1,6 @@
 """Rules for secrets that follow their name: settings, variables, arguments, XML elements."""
 
-from .credentials import NAMED_ONLY, STAND_IN
+from .credentials import EXAMPLE_VALUES, LETTERS_ONLY
 from .rule import AllowList, Rule
 
 OPENING = (
@@ -33,12 +33,12 @@ _VALUE = rf"(?:({_JOINED})(?:$|[\s\"'`<>{{}}()\[\];,|&\\\x00])|({_BARE}))"
 # Broader than the patterns, and without repetition counts, which make a set of patterns slow.
 ENDING = r"(?:passwo?r?d|passphrase|passwort|pwd|pass|key|base|secret|token|auth)"
 _NAMED = rf"{ENDING}[\"'`\\\] \t0-9_-]*"
-_SIGN = rf"{_NAMED}(?::[ \t]*[\w.]+[ \t]*)?[:=>]+[ \t]*[a-z\\]*[\"'`]"
-_BARE_SIGN = rf"{_NAMED}[:=][ \t]*{_BARE_BEGIN}(?:{_BARE_REST}|[;,&])+[ \t]*(?:$|[\n\r#])"
+_KEYWORD = rf"{_NAMED}(?::[ \t]*[\w.]+[ \t]*)?[:=>]+[ \t]*[a-z\\]*[\"'`]"
+_BARE_KEYWORD = rf"{_NAMED}[:=][ \t]*{_BARE_BEGIN}(?:{_BARE_REST}|[;,&])+[ \t]*(?:$|[\n\r#])"
 
 # Values after such names, in programs and prose, that are not secrets.
 _NO_PASSWORD = (
-    STAND_IN,
+    EXAMPLE_VALUES,
     AllowList(
         patterns=(
             r"^\$",
@@ -52,7 +52,7 @@ _NO_PASSWORD = (
 )
 NO_KEY = (
     *_NO_PASSWORD,
-    NAMED_ONLY,
+    LETTERS_ONLY,
     AllowList(
         patterns=(
             r"^[a-z]+\d?(?:[.:/_-][a-z]+\d?)+$",
@@ -88,13 +88,13 @@ ASSIGNMENTS: tuple[Rule, ...] = (
     Rule(
         "assignment",
         rf"(?i){_LOGIN}{NUMBER}{_EQUALS}{_QUOTED}",
-        (_SIGN,),
+        (_KEYWORD,),
         allowed=_NO_PASSWORD,
     ),
     Rule(
         "assignment",
         rf"(?i){_KEY}{NUMBER}{_EQUALS}{_QUOTED}",
-        (_SIGN,),
+        (_KEYWORD,),
         entropy=2.5,
         allowed=NO_KEY,
     ),
@@ -108,7 +108,7 @@ ASSIGNMENTS: tuple[Rule, ...] = (
         "assignment",  # name: value or name = value on a line of its own, as in YAML and INI
         r"(?im)^[ \t>+|-]*(?:\d{1,6}(?:→|:|\t)[ \t]*)?[\w./:@-]*?"
         rf"(?:{_LOGIN}|{_KEY}){NUMBER}[ \t]*[:=][ \t]*({_JOINED}|{_BARE})[ \t]*(?:$|\r|#)",
-        (_BARE_SIGN,),
+        (_BARE_KEYWORD,),
         entropy=2.0,
         allowed=(*NO_KEY, NOT_BARE),
     ),
@@ -138,7 +138,7 @@ ASSIGNMENTS: tuple[Rule, ...] = (
         ("secret[ _.-]?(?:access[ _.-]?)?key", "akia", "asia"),
         entropy=3.5,
         allowed=(
-            STAND_IN,
+            EXAMPLE_VALUES,
             AllowList(patterns=("^[^0-9]+$|^[^a-z]+$|^[^A-Z]+$", rf"^{_WITHIN}{_FOLDER}/{_WITHIN}{_FOLDER}(?:/|$)")),
         ),
     ),

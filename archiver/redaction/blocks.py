@@ -1,7 +1,7 @@
 """Rules for secrets with a name elsewhere in the same block: in a table, manifest, cookie or header."""
 
 from .assignments import NO_KEY, NOT_BARE
-from .credentials import NAMED_ONLY, STAND_IN
+from .credentials import EXAMPLE_VALUES, LETTERS_ONLY
 from .mentions import NO_RANDOM, NO_SECRET
 from .rule import Rule
 
@@ -14,7 +14,7 @@ _LINE = r"(?:[ \t]*\d{1,6}(?:→|:|\t))?[ \t]*"
 _QUOTE = r"\\?[\"'`]"
 _QUOTED = rf"{_QUOTE}([^\s\"'`\\\x00]{{6,}}){_QUOTE}"
 _BARE = r"([^\s\"'`\\\x00<>{}()\[\];,|&$][^\s\"'`\\\x00<>{}()\[\]]{5,})[ \t]*(?:$|[\r\n#])"
-_LEFT_OUT = (*NO_KEY, NOT_BARE, NO_SECRET)
+_EXCEPTIONS = (*NO_KEY, NOT_BARE, NO_SECRET)
 
 # Rows of a manifest.
 _ROW = rf"(?:{_LINE}(?:- )?[\w\"'.{{}}][^\n]*\n)"
@@ -41,20 +41,20 @@ BLOCKS: tuple[Rule, ...] = (
         rf"(?:[ \t]*\r?\n{_LINE}|[ \t]+)?{_QUOTE}?value{_QUOTE}?[ \t]*[:=][ \t]*(?:{_QUOTED}|{_BARE})",
         (rf"{_NAME}[\"'`\\,]*(?:[ \t]|\r?\n[ \t]*(?:[0-9]+(?:→|:|\t))?)*[\"'`\\]*value",),
         entropy=2.0,
-        allowed=_LEFT_OUT,
+        allowed=_EXCEPTIONS,
     ),
     Rule(
         "assignment",  # variable "db_password" { default = "…" }; "db_password": {"default": "…"}
         rf"(?i){_NAME}{_QUOTE}?[ \t]*:?[ \t]*\{{[^{{}}]{{0,500}}?\bdefault{_QUOTE}?[ \t]*[:=][ \t]*{_QUOTED}",
         (rf"{_NAME}[\"'`\\]*[ \t]*:?[ \t]*\{{",),
         entropy=2.0,
-        allowed=_LEFT_OUT,
+        allowed=_EXCEPTIONS,
     ),
     Rule(
         "assignment",  # values of a Kubernetes Secret with any name
         r"(?m):[ \t]*[\"']?([^\s\"'{}]{8,})[\"']?[ \t]*(?:$|\r)",
         (r"kind:[ \t]*[\"']?secret\b",),
-        allowed=(STAND_IN, NAMED_ONLY),
+        allowed=(EXAMPLE_VALUES, LETTERS_ONLY),
         within=rf"(?im){_KIND}{_ROW}{{0,20}}?{_DATA}|{_DATA}{_ROW}{{0,20}}?{_KIND}",
     ),
     Rule(
@@ -62,7 +62,7 @@ BLOCKS: tuple[Rule, ...] = (
         r"[\w.-]+(?:=|[\"']?:[ \t]*|[\"'],[ \t]*)[\"']?([^;\s\"'`\\,<>{}()=\x00]{16,}={0,2})",
         (r"cookies?(?:[\"'\\]*[ \t]*[:=]|\.set\()", "curl"),
         entropy=3.0,
-        allowed=(STAND_IN, NAMED_ONLY, NO_RANDOM),
+        allowed=(EXAMPLE_VALUES, LETTERS_ONLY, NO_RANDOM),
         within=rf"(?i){_COOKIE}|{_COOKIE_HEADER}|{_COOKIE_OPTION}",
     ),
     Rule(
@@ -70,21 +70,21 @@ BLOCKS: tuple[Rule, ...] = (
         r"(?im)\t(?:TRUE|FALSE)\t[^\t\n]*\t(?:TRUE|FALSE)\t\d+\t[^\t\n]+\t([^\s]{16,})",
         (r"\t(?:true|false)\t[0-9]",),
         entropy=3.0,
-        allowed=(NAMED_ONLY,),
+        allowed=(LETTERS_ONLY,),
     ),
     Rule(
         "assignment",  # | DB_PASSWORD | … |
         rf"(?im){_BAR}{_PAD}[\w.-]*{_NAME}{_PAD}{_BAR}{_PAD}({_CELL}){_PAD}(?:{_BAR}|\r|$)",
         (rf"{_NAME}{_PAD}{_BAR}",),
         entropy=2.5,
-        allowed=(*_LEFT_OUT, NO_RANDOM),
+        allowed=(*_EXCEPTIONS, NO_RANDOM),
     ),
     Rule(
         "assignment",  # rows of a table whose header names such a column
         rf"(?m)(?:^|{_BAR}|[,;\t])[ \t`*\"]*({_CELL})",
         (rf"{_NAME}{_PAD}(?:{_BAR}|\r?\n)", rf"{_NAME}[,;\t]"),
         entropy=2.5,
-        allowed=(*_LEFT_OUT, NO_RANDOM),
+        allowed=(*_EXCEPTIONS, NO_RANDOM),
         within=rf"(?im){_BARRED}(?:[^\n]*[|│┃┼+][^\n]*(?:\n|$))+|{_LISTED}(?:[^\n]*[,;\t][^\n]*(?:\n|$))+",
     ),
     Rule(
@@ -93,7 +93,7 @@ BLOCKS: tuple[Rule, ...] = (
         r":([^\s:\"'`<>$][^\s\"'`<>]{5,})(?:$|[\"'\s])",
         (r":(?:[0-9]+|\*):[a-z0-9_*-]+:[a-z0-9_*.-]+:",),
         entropy=2.5,
-        allowed=_LEFT_OUT,
+        allowed=_EXCEPTIONS,
     ),
     Rule(
         "assignment",  # ConvertTo-SecureString "…"

@@ -18,10 +18,10 @@ OMITTED = {
     "curl-auth-user": "its exceptions allow every password that begins with x; credentials.py finds them",
     "hashicorp-tf-password": "only useful in its own files; assignments.py finds the same",
     "jwt": "credentials.py also matches base64url in headers",
-    "microsoft-teams-webhook": "tokens.py finds webhooks of all services",
+    "microsoft-teams-webhook": "vendor_tokens.py finds webhooks of all services",
     "private-key": "matches all text between two mentions of a key; credentials.py finds keys, also truncated ones",
-    "slack-webhook-url": "tokens.py finds webhooks of all services",
-    "telegram-bot-api-token": "tokens.py finds it without the name of the service",
+    "slack-webhook-url": "vendor_tokens.py finds webhooks of all services",
+    "telegram-bot-api-token": "vendor_tokens.py finds it without the name of the service",
     "kubernetes-secret-yaml": "finds only the first value, and none on numbered lines; blocks.py finds all",
 }
 
@@ -58,7 +58,7 @@ EXCEPTED = {
         ]
     },
 }
-"""Additional exceptions."""
+"""Additional exceptions by rule."""
 
 _END = r"""(?:[\x60'"\s;]|\\[nr]|$)"""
 _OUR_END = r"""(?:[\x60'"\s;,)\]}<]|\\|\.\s|\.?$)"""

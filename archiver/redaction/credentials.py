@@ -4,9 +4,9 @@ from .rule import AllowList, Rule
 
 # Separators of two lines of a key: whitespace, also escaped; quotes and punctuation that join strings and lines; line
 # numbers that agents' tools print.
-BETWEEN = r"""(?:[\s"'`+,;|>#*\\]|\\[nrt]|\d{1,6}(?:→|:|\t))"""
+SEPARATOR = r"""(?:[\s"'`+,;|>#*\\]|\\[nrt]|\d{1,6}(?:→|:|\t))"""
 _HEADER = r"(?:[A-Z][A-Za-z-]{2,20}: [^\n\\]{1,100})"
-_BEGIN = rf"(?i:-----BEGIN[ A-Z0-9_-]{{0,100}}PRIVATE KEY(?: BLOCK)?-----)(?:{BETWEEN}+{_HEADER})*"
+_BEGIN = rf"(?i:-----BEGIN[ A-Z0-9_-]{{0,100}}PRIVATE KEY(?: BLOCK)?-----)(?:{SEPARATOR}+{_HEADER})*"
 _END = r"(?i:-----END[ A-Z0-9_-]{0,100}KEY(?: BLOCK)?-----)"
 _PRIVATE_END = r"(?i:-----END[ A-Z0-9_-]{0,100}PRIVATE KEY(?: BLOCK)?-----)"
 _BASE64 = r"[A-Za-z0-9+/=]"
@@ -18,7 +18,7 @@ passphrase key apikey credentials? value string text bearer basic user invalid w
 new old
 """
 
-STAND_IN = AllowList(
+EXAMPLE_VALUES = AllowList(
     patterns=(
         r"^[<\[({].*[>\])}]$",  # <token>, {token}, [token]
         r"^\$\w|\$[A-Z_]{3}|[$#%]\{|\$\(|\{\w*\}|\{\{|<%|%\w*%|%[sdv]$",  # placeholders
@@ -30,25 +30,25 @@ STAND_IN = AllowList(
 )
 """Patterns for values that are clearly not secrets: templates, masks, examples."""
 
-NAMED_ONLY = AllowList(patterns=(r"^[A-Za-z_.:/-]+$",))
+LETTERS_ONLY = AllowList(patterns=(r"^[A-Za-z_.:/-]+$",))
 """Pattern for letters without digits. Such values are names and words, not random characters."""
 
 CREDENTIALS: tuple[Rule, ...] = (
     Rule(
         "private-key",
         # A whole key, or the long lines of a truncated one.
-        rf"{_BEGIN}(?:{BETWEEN}+{_BASE64}{{16,}}(?:{BETWEEN}+{_BASE64}+)*{BETWEEN}*{_END}"
-        rf"|(?:{BETWEEN}+{_BASE64}{{16,}})+)",
+        rf"{_BEGIN}(?:{SEPARATOR}+{_BASE64}{{16,}}(?:{SEPARATOR}+{_BASE64}+)*{SEPARATOR}*{_END}"
+        rf"|(?:{SEPARATOR}+{_BASE64}{{16,}})+)",
         ("private key",),
     ),
     Rule(
         "private-key",  # end of a key whose beginning is missing
-        rf"({_BASE64}{{16,}}(?:{BETWEEN}+{_BASE64}+)*{BETWEEN}*{_PRIVATE_END})",
+        rf"({_BASE64}{{16,}}(?:{SEPARATOR}+{_BASE64}+)*{SEPARATOR}*{_PRIVATE_END})",
         ("-----end",),
     ),
     Rule(
         "private-key",
-        rf"Private-Lines: \d+{BETWEEN}+({_BASE64}{{8,}}(?:{BETWEEN}+{_BASE64}{{8,}})*)",
+        rf"Private-Lines: \d+{SEPARATOR}+({_BASE64}{{8,}}(?:{SEPARATOR}+{_BASE64}{{8,}})*)",
         ("private-lines: ",),
     ),
     Rule(
@@ -67,14 +67,14 @@ CREDENTIALS: tuple[Rule, ...] = (
         "url-credentials",
         r"(?i)\b[a-z][a-z0-9+.-]{1,30}://[^\s:/\"'`<>\\]{0,100}:([^\s/\"'`<>\\]{3,200})@[\w\[.-]",
         (r"://[^\s:/]*:[^\s/]*@",),
-        allowed=(STAND_IN, AllowList(patterns=(r"^\d{1,5}[,;]",))),
+        allowed=(EXAMPLE_VALUES, AllowList(patterns=(r"^\d{1,5}[,;]",))),
     ),
     Rule(
         "url-credentials",
         r"(?i)\bhttps?://([a-z0-9_-]{20,200})(?::|:x-oauth-basic)?@[\w.-]",
         ("https?://[a-z0-9_:-]*@",),
         entropy=3.0,
-        allowed=(STAND_IN, NAMED_ONLY),
+        allowed=(EXAMPLE_VALUES, LETTERS_ONLY),
     ),
     Rule(
         "authorization",
@@ -83,26 +83,26 @@ CREDENTIALS: tuple[Rule, ...] = (
         r"(?:(?:bearer|basic|token|digest|apikey|bot|key|negotiate)[ \t]{1,5})?([\w.~+/=:-]{8,})",
         ("authorization", "x-[a-z-]*(?:key|token|secret)", "api-?key"),
         entropy=2.5,
-        allowed=(STAND_IN, NAMED_ONLY),
+        allowed=(EXAMPLE_VALUES, LETTERS_ONLY),
     ),
     Rule(
         "authorization",
         r"(?i)\bbearer[ \t]{1,5}([\w.~+/=-]{16,})",
         (r"bearer[ \t]",),
         entropy=3.0,
-        allowed=(STAND_IN, NAMED_ONLY),
+        allowed=(EXAMPLE_VALUES, LETTERS_ONLY),
     ),
     Rule(
         "authorization",
         r"(?i)\bauthorization\\?[\"'`]?[ \t]{0,5}[:=,][ \t]{0,5}\\?[\"'`]?basic[ \t]{1,5}([a-z0-9+/]{8,}={0,2})",
         (r"basic[ \t]",),
-        allowed=(STAND_IN, AllowList(patterns=("^[a-z]+$|^[A-Z]+$|^[A-Z]?[a-z]+(?:[A-Z][a-z]+)*$",))),
+        allowed=(EXAMPLE_VALUES, AllowList(patterns=("^[a-z]+$|^[A-Z]+$|^[A-Z]?[a-z]+(?:[A-Z][a-z]+)*$",))),
     ),
     Rule(
         "curl-auth-user",
         r"\bcurl\b(?:[^\n]*\n){0,5}?[^\n]*?[ \t](?:-u|--user)[ \t=]*\\?[\"']?[^\s:\"'\\]{0,100}:([^\s\"'`\\\x00]{3,})",
         ("curl",),
-        allowed=(STAND_IN,),
+        allowed=(EXAMPLE_VALUES,),
     ),
     Rule(
         "password-hash",

@@ -1,7 +1,7 @@
 """Rules for secrets in sentences, commands and code in the middle of a line."""
 
 from .assignments import ENDING, NO_KEY, NOT_BARE, NUMBER, OPENING
-from .credentials import STAND_IN
+from .credentials import EXAMPLE_VALUES
 from .rule import AllowList, Rule
 
 # Also in German, Dutch, Swedish, Spanish, Portuguese, French, Polish, Russian, Chinese, Japanese and Korean.
@@ -20,21 +20,21 @@ _WORDS = r"(?:[ \t]+[A-Za-zÀ-ɏ'@.-]+)"
 _CHARACTER = r"[!#$%*+./0-9:=?@A-Z^_a-z~-]"
 _LAST = r"[!#$%+/0-9=?@A-Z^_a-z~-]"
 # The next character distinguishes a value from code: `(` and `[` do not follow a secret.
-_TELLING = r"[0-9!#$%+^~]"
+_DISTINCTIVE = r"[0-9!#$%+^~]"
 _FIRST = r"[!#%+0-9=?@A-Z^_a-z~]"
 # As in assignments.py: parts joined by `&`, `;` or `,` that do not begin a new field.
 _PIECE, _PIECE_LAST = r"[!#$%*+./0-9?@A-Z^_a-z~-]*", r"[!#$%+/0-9?@A-Z^_a-z~-]"
 _NUMBERED = rf"{_PIECE}[0-9](?:{_PIECE}{_PIECE_LAST})?"
 _NEXT = rf"(?:&{_PIECE}{_PIECE_LAST}|[;,]{_NUMBERED})"
 _VALUE = (
-    rf"({_FIRST}{_CHARACTER}*[&;,]{_NUMBERED}{_NEXT}*|(?:{_FIRST}{_CHARACTER}*)?{_TELLING}{_CHARACTER}*{_NEXT}+"
-    rf"|(?:{_FIRST}{_CHARACTER}*)?{_TELLING}(?:{_CHARACTER}*{_LAST})?)"
+    rf"({_FIRST}{_CHARACTER}*[&;,]{_NUMBERED}{_NEXT}*|(?:{_FIRST}{_CHARACTER}*)?{_DISTINCTIVE}{_CHARACTER}*{_NEXT}+"
+    rf"|(?:{_FIRST}{_CHARACTER}*)?{_DISTINCTIVE}(?:{_CHARACTER}*{_LAST})?)"
     r"[.:]*(?:$|[\"'`*<>)}\],;|&\\]|[^!-~])"
 )
 
 # Without repetition counts, which make a set of patterns slow: a name, a link, and a value with a digit or symbol.
 _NAMED = rf"(?:{ENDING}|credentials?|pw|passcode|{_FOREIGN})[\"'`\]\\ \t0-9_*-]*"
-_SIGN = rf"{_NAMED}{_LINK}{_OPEN}(?:{_CHARACTER}|[;,&])*{_TELLING}"
+_KEYWORD = rf"{_NAMED}{_LINK}{_OPEN}(?:{_CHARACTER}|[;,&])*{_DISTINCTIVE}"
 
 NO_SECRET = AllowList(
     patterns=(
@@ -84,14 +84,14 @@ MENTIONS: tuple[Rule, ...] = (
     Rule(
         "assignment",  # please use password=… for the staging box; the password is …
         rf"(?i){_LOGIN}{NUMBER}{_CLOSED}{_LINK}{_OPEN}{_VALUE}",
-        (_SIGN,),
+        (_KEYWORD,),
         entropy=2.0,
         allowed=(*NO_KEY, NOT_BARE, NO_SECRET),
     ),
     Rule(
         "assignment",
         rf"(?i){_KEY}{NUMBER}{_CLOSED}{_LINK}{_OPEN}{_VALUE}",
-        (_SIGN,),
+        (_KEYWORD,),
         entropy=3.0,
         allowed=(*NO_KEY, NOT_BARE, NO_SECRET, NO_RANDOM),
     ),
@@ -125,7 +125,7 @@ MENTIONS: tuple[Rule, ...] = (
             "-pw[ \t]",
             "pass:",
         ),
-        allowed=(STAND_IN, AllowList(patterns=(r"^[a-z_]+$|^\d{1,5}(?::\d+)*$|^[\w.-]+/",))),
+        allowed=(EXAMPLE_VALUES, AllowList(patterns=(r"^[a-z_]+$|^\d{1,5}(?::\d+)*$|^[\w.-]+/",))),
     ),
     Rule(
         "seed-phrase",  # 12 to 24 words of a wallet after a name; words of BIP-39 have three to eight letters

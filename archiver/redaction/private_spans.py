@@ -33,7 +33,7 @@ class Unindexed(StrEnum):
 
 
 def opt_out_in(prompt: str) -> Unindexed | None:
-    """Return the part that a prompt excludes from the index, or None.
+    """Return `SESSION` or `EXCHANGE` if a prompt excludes it from the index, or None otherwise.
 
     Requests in quotations and in code are ignored.
     """
@@ -67,19 +67,19 @@ def redact_typed(text: str, depth: int = 0) -> tuple[str, int]:
 
 
 def redact_printed(text: str) -> str:
-    """Return other text without closed spans. If the middle of the text was clipped, a missing tag is assumed in it."""
+    """Return text of other speakers without closed spans. Tags missing in clipped text are assumed in the gap."""
     head, _, rest = text.partition(CUT)
     number, _, tail = rest.partition(CUT)
     if not tail:
         return _without(text, _spans(text))
-    head, tail = _without(head, _spans(head, goes_on=True)), _without(tail, _spans(tail, depth=1))
+    head, tail = _without(head, _spans(head, clipped=True)), _without(tail, _spans(tail, depth=1))
     return f"{head}{CUT}{number}{CUT}{tail}"
 
 
-def _spans(text: str, depth: int = 0, *, goes_on: bool = False) -> list[tuple[int, int]]:
+def _spans(text: str, depth: int = 0, *, clipped: bool = False) -> list[tuple[int, int]]:
     """Return the outermost spans.
 
-    An unclosed span extends to its last closing tag, or with `goes_on` to the end.
+    An unclosed span extends to its last closing tag, or with `clipped` to the end.
     """
     spans: list[tuple[int, int]] = []
     start = end = 0
@@ -91,8 +91,8 @@ def _spans(text: str, depth: int = 0, *, goes_on: bool = False) -> list[tuple[in
             depth, end = depth - 1, tag.end()
             if not depth:
                 spans.append((start, end))
-    if depth and (goes_on or end > start):
-        spans.append((start, len(text) if goes_on else end))
+    if depth and (clipped or end > start):
+        spans.append((start, len(text) if clipped else end))
     return spans
 
 

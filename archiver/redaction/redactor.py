@@ -20,7 +20,9 @@ _NAMES = 10_000
 
 _NAMED = "assignment"
 """Kind of a secret that is recognised only by its context, which differs between locations."""
-_SURROUNDED = frozenset({"authorization", "curl-auth-header", "curl-auth-user", "generic-api-key", "url-credentials"})
+_CONTEXT_KINDS = frozenset(
+    {"authorization", "curl-auth-header", "curl-auth-user", "generic-api-key", "url-credentials"}
+)
 """Kinds that describe the context of a secret, not its form."""
 
 _SHORTEST, _LONGEST = 8, 512
@@ -60,13 +62,13 @@ class Redactor:
     """Redactor of secrets in texts. Its tags are keyed, so that a guess cannot be verified without the key."""
 
     def __init__(self, key: bytes) -> None:
-        """Set the key: at least 16 random bytes, the same key for a whole archive.
+        """Set the key: at least 16 random bytes, identical for the whole archive.
 
         Raises:
             ValueError: The key is shorter.
         """
         if len(key) < KEY_BYTES:
-            raise ValueError(f"a key of {len(key)} bytes, {KEY_BYTES} needed")
+            raise ValueError(f"The key has {len(key)} bytes; at least {KEY_BYTES} are required")
         self._key = key
         self._names = Memo[str, str](_NAMES)
         self._tags = Memo[tuple[str, bytes], FoundSecret](_NAMES)
@@ -77,7 +79,7 @@ class Redactor:
         data = text.encode(errors="surrogatepass")
         findings: list[FoundSecret] = []
         for _ in range(PASSES):
-            found = _secrets(data)
+            found = find_secrets(data)
             if not found:
                 break
             data = self._replace(data, found, findings)
@@ -97,10 +99,6 @@ class Redactor:
         The check is fast, also for joined texts.
         """
         return not keyword_index().has_any(text.encode(errors="surrogatepass"))
-
-    def spans(self, data: bytes) -> list[tuple[int, int, bytes]]:
-        """Return the span of each secret in UTF-8 text, and its placeholder."""
-        return [(start, end, str(self._finding(kind, data[start:end])).encode()) for start, end, kind in _secrets(data)]
 
     def _replace(self, data: bytes, found: list[Found], findings: list[FoundSecret]) -> bytes:
         pieces: list[bytes] = []
@@ -126,20 +124,20 @@ def _kind(found: str, secret: bytes) -> str:
             shown = kind
         case _:
             shown = found
-    return _NAMED if shown in _SURROUNDED else shown
+    return _NAMED if shown in _CONTEXT_KINDS else shown
 
 
-def _secrets(data: bytes) -> list[Found]:
-    """Return the secrets outside placeholders, and other occurrences of the same values."""
+def find_secrets(data: bytes) -> list[Found]:
+    """Return the secrets in UTF-8 text outside placeholders, and other occurrences of the same values."""
     if b"[secret:" not in data:
-        return _everywhere(data, scan(data))
+        return _with_repetitions(data, scan(data))
     # No rule accepts NUL in a name or a secret.
     masked = _PLACEHOLDER.sub(lambda match: b"\0" * len(match[0]), data)
     outside = [found for found in scan(masked) if data[found[0] : found[1]] == masked[found[0] : found[1]]]
-    return _everywhere(masked, outside)
+    return _with_repetitions(masked, outside)
 
 
-def _everywhere(data: bytes, found: list[Found]) -> list[Found]:
+def _with_repetitions(data: bytes, found: list[Found]) -> list[Found]:
     """Return the secrets and other occurrences of their values, for example of a value after `password=…`."""
     kinds = {data[start:end]: kind for start, end, kind in found}
     # A short value may be a part of anything, and each value costs time.

@@ -23,10 +23,10 @@ class Rule(Struct, frozen=True):
     """Rule for one kind of secret. All patterns use RE2 syntax.
 
     A text without a match of `keywords` (ignoring case) contains no secret of this kind. The secret is the group
-    `group` of a match of `pattern`. With group 0, it is the first group that took part, or the whole match. A secret is
-    reported if its entropy is above `entropy` bits per character, and no `allowed` pattern matches the secret, the
-    match or its line. With `within`, `pattern` is searched only inside matches of `within`, for example in each cell of
-    a table.
+    `group` of a match of `pattern`. If `group` is 0, the secret is the first group that is not empty, or the whole
+    match. A secret is reported if its entropy is above `entropy` bits per character, and no `allowed` pattern matches
+    the secret, the match or its line. With `within`, `pattern` is searched only inside matches of `within`, for example
+    in each cell of a table.
     """
 
     kind: str

@@ -29,7 +29,7 @@ class Re2Match(Protocol):
     """RE2 match with byte offsets."""
 
     def span(self, group: int = 0) -> Span:
-        """Return the span of a group, or (-1, -1) if the group did not take part."""
+        """Return the span of a group, or (-1, -1) if the group did not match."""
         ...
 
 
@@ -107,13 +107,13 @@ class Detector:
 
     def find(self, text: bytes) -> Iterator[Span]:
         """Yield the span of each secret of this kind."""
-        for first, last in self._places(text):
+        for first, last in self._ranges(text):
             for match in self._pattern.finditer(text, first, last):
                 start, end = span = self._secret(match)
-                if start < end and self._counts(text, span, match.span()):
+                if start < end and self._is_secret(text, span, match.span()):
                     yield span
 
-    def _places(self, text: bytes) -> Iterator[Span]:
+    def _ranges(self, text: bytes) -> Iterator[Span]:
         if not self.rule.within:
             return iter([(0, len(text))])
         return (match.span() for match in self._within.finditer(text))
@@ -124,7 +124,7 @@ class Detector:
         groups = (match.span(group) for group in range(1, self._pattern.groups + 1))
         return next((span for span in groups if span[0] < span[1]), match.span())
 
-    def _counts(self, text: bytes, secret: Span, match: Span) -> bool:
+    def _is_secret(self, text: bytes, secret: Span, match: Span) -> bool:
         if self.rule.entropy and entropy(text[slice(*secret)]) <= self.rule.entropy:
             return False
         for target, pattern in self._allowed:

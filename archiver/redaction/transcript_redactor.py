@@ -15,7 +15,7 @@ _NAMES_TOGETHER, _TEXTS_TOGETHER = 256, 16
 _BETWEEN = "\n\0\n"
 """Separator between names. No rule matches across it."""
 _REASON_LENGTH = 60
-_BARE = {Fact.USAGE, Fact.REWOUND}
+_NUMERIC = {Fact.USAGE, Fact.REWOUND}
 """Facts with numeric values, which contain no secrets."""
 
 
@@ -32,8 +32,8 @@ class TranscriptRedactor:
             replace(
                 each,
                 turns=tuple(islice(turns, len(each.turns))),
-                cwd=self.word(each.cwd),
-                branch=self.word(each.branch),
+                cwd=self.name(each.cwd),
+                branch=self.name(each.branch),
             )
             for each in exchanges
         ]
@@ -41,7 +41,7 @@ class TranscriptRedactor:
     def notes(self, notes: Sequence[Note]) -> list[Note]:
         """Return the notes redacted."""
         return [
-            note if note.fact in _BARE else replace(note, value=self.word(note.value), about=self.word(note.about))
+            note if note.fact in _NUMERIC else replace(note, value=self.name(note.value), about=self.name(note.about))
             for note in notes
         ]
 
@@ -49,27 +49,27 @@ class TranscriptRedactor:
         """Return the session redacted."""
         return replace(
             session,
-            native_id=self.word(session.native_id),
-            parent_id=self.word(session.parent_id),
-            project=self.word(session.project),
-            cwd=self.word(session.cwd),
-            branch=self.word(session.branch),
-            title=self.word(session.title),
-            version=self.word(session.version),
+            native_id=self.name(session.native_id),
+            parent_id=self.name(session.parent_id),
+            project=self.name(session.project),
+            cwd=self.name(session.cwd),
+            branch=self.name(session.branch),
+            title=self.name(session.title),
+            version=self.name(session.version),
         )
 
     def records(self, records: dict[str, int]) -> dict[str, int]:
         """Return the record IDs redacted, because agents may derive them from any text."""
         if not self._has_secret(_BETWEEN.join(records)):
             return records
-        return {self.word(record): line for record, line in records.items()}
+        return {self.name(record): line for record, line in records.items()}
 
     def outcomes(self, outcomes: Sequence[str]) -> list[str]:
-        """Return the outcomes of lines redacted, because some quote the transcript."""
-        redacted = {outcome: self.word(outcome)[:_REASON_LENGTH] for outcome in set(outcomes)}
+        """Return the outcomes of lines redacted, because some outcomes quote the transcript."""
+        redacted = {outcome: self.name(outcome)[:_REASON_LENGTH] for outcome in set(outcomes)}
         return [redacted[outcome] for outcome in outcomes]
 
-    def word(self, text: str) -> str:
+    def name(self, text: str) -> str:
         """Return a short text redacted, such as a name, a title or a folder. Results are cached."""
         return self._redactor.redact_name(private_spans.redact_typed(text)[0] if "<" in text else text)
 
@@ -84,8 +84,8 @@ class TranscriptRedactor:
         return bool(self._redactor.redact(names).findings)
 
     def _redact_names(self, turn: Turn) -> Turn:
-        tool, call, record, group = map(self.word, (turn.tool, turn.call, turn.record, turn.group))
-        reads, writes = tuple(map(self.word, turn.reads)), tuple(map(self.word, turn.writes))
+        tool, call, record, group = map(self.name, (turn.tool, turn.call, turn.record, turn.group))
+        reads, writes = tuple(map(self.name, turn.reads)), tuple(map(self.name, turn.writes))
         return turn._replace(tool=tool, call=call, record=record, group=group, reads=reads, writes=writes)
 
     def _redact_texts(self, turns: Sequence[Turn]) -> Iterator[Turn]:

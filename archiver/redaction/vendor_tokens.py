@@ -1,6 +1,6 @@
 """Rules for tokens with a vendor's prefix, secret URLs, and other secrets with a recognisable form."""
 
-from .credentials import BETWEEN, NAMED_ONLY
+from .credentials import LETTERS_ONLY, SEPARATOR
 from .rule import AllowList, Rule
 
 PREFIXES = (
@@ -32,8 +32,8 @@ PREFIXES = (
 """Prefixes of tokens. At least 20 random characters follow each prefix."""
 
 _BEFORE = r"(?:^|[^A-Za-z0-9]|\\[nrt])"
-_SHOWN = AllowList(patterns=(r"(?i)x{4}|\.{3}|example|your|placeholder|redacted|^T0+/B0+/",))
-"""Vendors' placeholders. The short words of `STAND_IN` occur in long random values by chance."""
+_VENDOR_PLACEHOLDERS = AllowList(patterns=(r"(?i)x{4}|\.{3}|example|your|placeholder|redacted|^T0+/B0+/",))
+"""Vendors' placeholders. The short words of `EXAMPLE_VALUES` occur in long random values by chance."""
 _WORDS = AllowList(patterns=(r"^[A-Za-z]+\d?[_.-](?:[A-Za-z]+\d{0,4}|\d{1,6})(?:[_.-](?:[A-Za-z]+\d{0,4}|\d{1,6}))*$",))
 """Pattern for words and numbers joined by punctuation, such as the name of a CSS class."""
 _PAGE = AllowList(patterns=(r"^(?:(?:[A-Za-z]+\d{0,4}|\d{1,6})(?:[/._?=&#-]+|$))+$",))
@@ -52,14 +52,14 @@ TOKENS: tuple[Rule, ...] = (
         rf"{_BEFORE}((?:{'|'.join(PREFIXES)})[\w-][\w.=-]{{18,}}[\w=-])",
         tuple(rf"{prefix if len(prefix) > 3 else f'{_BEFORE}{prefix}'}[a-z0-9_-]" for prefix in PREFIXES),
         entropy=3.5,
-        allowed=(_SHOWN, NAMED_ONLY, _WORDS),
+        allowed=(_VENDOR_PLACEHOLDERS, LETTERS_ONLY, _WORDS),
     ),
     Rule(
         "telegram-bot-token",  # bot id and key; all keys have the same beginning
         r"(?:^|[^A-Za-z0-9]|bot)([0-9]{8,12}:AA[\w-]{33})",
         (r"[0-9]:aa[\w-]",),
         entropy=3.5,
-        allowed=(NAMED_ONLY,),
+        allowed=(LETTERS_ONLY,),
     ),
     Rule(
         "discord-bot-token",  # base64 of an id, time, signature
@@ -72,25 +72,25 @@ TOKENS: tuple[Rule, ...] = (
         rf"({_PATH}{{20,}})",
         (r"//hooks?\.", r"webhook\.", r"webhooks?(?:b2)?/"),
         entropy=3.3,
-        allowed=(_SHOWN, NAMED_ONLY, _PAGE),
+        allowed=(_VENDOR_PLACEHOLDERS, LETTERS_ONLY, _PAGE),
     ),
     Rule(
         "url-signature",  # signed URLs, for example of Azure (sig), Amazon or Google (Signature)
         r"(?i)[?&;](?:sig|(?:x-(?:amz|goog)-)?signature)=([a-z0-9%+/_-]{40,}={0,2})",
         (r"[?&;](?:sig|[a-z-]*signature)=",),
         entropy=3.5,
-        allowed=(_SHOWN, NAMED_ONLY),
+        allowed=(_VENDOR_PLACEHOLDERS, LETTERS_ONLY),
     ),
     Rule(
         "encrypted-password",  # as Maven encrypts it
         r"(\{[A-Za-z0-9+/]{20,}={1,2}\})",
         (r"[a-z0-9+/]={1,2}\}",),
         entropy=3.5,
-        allowed=(NAMED_ONLY, AllowList(patterns=(r"^\{[A-Za-z]+=",))),
+        allowed=(LETTERS_ONLY, AllowList(patterns=(r"^\{[A-Za-z]+=",))),
     ),
     Rule(
         "private-key",
-        rf"{_ENCODED}[A-Za-z0-9+/=]{{16,}}(?:{BETWEEN}+[A-Za-z0-9+/=]{{16,}})*",
+        rf"{_ENCODED}[A-Za-z0-9+/=]{{16,}}(?:{SEPARATOR}+[A-Za-z0-9+/=]{{16,}})*",
         (
             r"ls0tls1crudjti(?:bquklw|bsu0egufjj|bfqybq|bpuevou1ni|bftkns|beu0egufjj|bqr1agufjj|btu0gy)",
             r"iba(?:danbgkq|akc)",

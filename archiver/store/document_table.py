@@ -13,7 +13,7 @@ from ...core.conversation import Milliseconds
 from ...core.document import Chunk, ChunkKind, DocumentFilter, FailedFile, StoredChunk, StoredFile
 from ...core.home import Home
 from ..redaction import Redactor
-from ..redaction.quick import name_may_hold
+from ..redaction.quick import name_may_contain_secret
 from .database import AMONG, Database, Row, Value, listed, placeholders
 
 _CHUNK: Final = Chunk.__struct_fields__
@@ -215,7 +215,7 @@ class DocumentTable:
 
     def shown(self, path: Path) -> Path:
         """Return the path of a file with secrets in its names masked, as used in all chunks and replies."""
-        if not name_may_hold(str(path)):
+        if not name_may_contain_secret(str(path)):
             return path
         return Path(self._redactor.redact_name(str(path)))
 

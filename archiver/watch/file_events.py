@@ -6,7 +6,7 @@ Events are hints. A regular scan finds the changes that they miss.
 import time
 from collections.abc import Callable, Collection, Generator
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
@@ -25,59 +25,36 @@ _RETRY: Final = 60.0
 
 
 class Changes(Struct, frozen=True):
-    """Changed files and folders; `lost` is true if other paths may have changed too."""
+    """Changed files and folders; `lost` is true if unlisted paths may have changed too."""
 
     paths: frozenset[Path] = frozenset()
     lost: bool = False
 
 
-class Events(Protocol):
-    """Interface to a source of file events."""
-
-    @property
-    def deaf(self) -> str:
-        """Reason why changes may currently be missed; empty if all changes are reported."""
-        ...
-
-    def follow(self, folders: Collection[WatchedFolder]) -> None:
-        """Listen for events in exactly these folders."""
-        ...
-
-    def wait(self) -> Changes:
-        """Wait for changes for up to one second."""
-        ...
-
-    def close(self) -> None:
-        """Stop listening."""
-        ...
-
-
 class FileEvents:
-    """Events of the operating system. Folders without events are not an error; `deaf` reports them."""
+    """Events of the operating system. Folders without events are not an error; see `may_miss_changes`."""
 
     def __init__(self, *, poll: bool = False, clock: Callable[[], float] = time.monotonic) -> None:
         """Prepare to listen for events; with `poll`, do not listen."""
         self._poll, self._clock = poll, clock
         self._folders: frozenset[WatchedFolder] = frozenset()
         self._events: Generator[set[FileChange]] | None = None
-        self._on_network = False
-        self._failure, self._retry_at = "", 0.0
+        self._on_network = self._failed = False
+        self._retry_at = 0.0
 
     @property
-    def deaf(self) -> str:
-        """See `Events.deaf`."""
-        if self._poll:
-            return "asked to poll"
-        return self._failure or ("a folder on a network file system" if self._on_network else "")
+    def may_miss_changes(self) -> bool:
+        """True if changes may happen without an event: while polling, after a failure, or on a network file system."""
+        return self._poll or self._failed or self._on_network
 
     def follow(self, folders: Collection[WatchedFolder]) -> None:
-        """See `Events.follow`."""
+        """Listen for events in exactly these folders."""
         if frozenset(folders) != self._folders:
             self.close()
             self._folders, self._retry_at = frozenset(folders), 0.0
 
     def wait(self) -> Changes:
-        """See `Events.wait`."""
+        """Wait for changes for up to one second."""
         if self._events is None and not self._poll and self._clock() >= self._retry_at:
             self._listen()
         if self._events is None:
@@ -86,15 +63,15 @@ class FileEvents:
         try:
             changes = next(self._events)
         # The library also raises these errors for names that are not UTF-8. Its thread has then ended.
-        except (RuntimeError, OSError) as error:
+        except (RuntimeError, OSError):
             self.close()
-            self._failure, self._retry_at = f"{type(error).__name__}: {error}", self._clock() + _RETRY
+            self._failed, self._retry_at = True, self._clock() + _RETRY
             return Changes(lost=True)
-        self._failure = ""
+        self._failed = False
         return Changes(frozenset(Path(path) for _, path in changes))
 
     def close(self) -> None:
-        """See `Events.close`."""
+        """Stop listening."""
         if self._events is not None:
             self._events.close()
         self._events = None

@@ -1,6 +1,6 @@
 """Scan for transcripts that changed since they were last ingested, with one `stat` call per transcript."""
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias
 
@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from ..copies.raw import Stat
 from ..formats.registry import all_formats
-from ..ingest.transcripts import Transcript, near, of_this_user, roots
+from ..ingest.transcripts import Transcript, of_this_user, roots, within
 
 _FOLDERS: Final = 8
 """Maximum number of unknown folders to search separately; more folders cost as much as a full scan."""
@@ -35,25 +35,20 @@ class ScannedTranscript(Struct, frozen=True):
 class TranscriptScan:
     """Record of the state of each ingested transcript.
 
-    A transcript counts as changed until `keep` records its state.
+    A transcript counts as changed until `mark_ingested` records its state.
     """
 
-    def __init__(
-        self,
-        find: Callable[[], Iterable[Transcript]] = of_this_user,
-        near: Callable[[Path], Iterable[Transcript]] = near,
-    ) -> None:
-        self._find, self._near = find, near
+    def __init__(self) -> None:
         self._ingested: dict[Path, State] = {}
         self._found: dict[Path, Transcript] = {}
 
-    def all(self) -> list[ScannedTranscript]:
+    def all_changed(self) -> list[ScannedTranscript]:
         """Return every transcript that changed."""
-        self._found = {transcript.path: transcript for transcript in self._find()}
+        self._found = {transcript.path: transcript for transcript in of_this_user()}
         self._ingested = {path: state for path, state in self._ingested.items() if path in self._found}
         return self._changed(self._found.values())
 
-    def some(self, paths: Collection[Path]) -> tuple[list[ScannedTranscript], bool]:
+    def changed_among(self, paths: Collection[Path]) -> tuple[list[ScannedTranscript], bool]:
         """Return the changed transcripts among these files, and new transcripts in the folders of unknown paths.
 
         The second value is true if every path was a transcript. Otherwise a full scan is needed, for example after a
@@ -62,26 +57,25 @@ class TranscriptScan:
         unknown = [path for path in paths if path not in self._found]
         folders = {path if path.is_dir() else path.parent for path in unknown}
         searched = folders if len(folders) <= _FOLDERS else ()
-        beside = {found.path: found for folder in searched for found in self._near(folder)}
-        new = {path: found for path, found in beside.items() if path not in self._found}
+        nearby = {found.path: found for folder in searched for found in within(folder)}
+        new = {path: found for path, found in nearby.items() if path not in self._found}
         self._found |= new
         known = [path for path in paths if path in self._found]
         return self._changed(self._found[path] for path in {*known, *new}), len(known) == len(paths)
 
-    def keep(self, scanned: Iterable[ScannedTranscript]) -> None:
+    def mark_ingested(self, scanned: Iterable[ScannedTranscript]) -> None:
         """Record that these transcripts were ingested in this state."""
         self._ingested.update({each.transcript.path: each.state for each in scanned})
 
-    def forget(self, paths: Iterable[Path] | None = None) -> None:
+    def mark_changed(self, paths: Iterable[Path] | None = None) -> None:
         """Treat these transcripts as changed; without arguments, treat all transcripts as changed."""
         for path in list(self._ingested) if paths is None else paths:
             self._ingested.pop(path, None)
 
     def folders(self) -> frozenset[WatchedFolder]:
         """Return every folder in which a transcript may appear or change."""
-        found = {
-            path: each.root for path, each in self._found.items() if path != each.root
-        }  # unreadable folders omitted
+        # An unreadable folder is its own root.
+        found = {path: each.root for path, each in self._found.items() if path != each.root}
         around = {root.resolve() for known in all_formats() for root in roots(known)}
         around |= {root.resolve() for root in found.values()}
         # A link leads out of its root, and events of the root do not cover its target.
@@ -100,8 +94,10 @@ def _state(transcript: Transcript) -> State | None:
     An unreadable transcript is reported through its folder.
     """
     try:
-        held_by = transcript.held_by
-        return Stat.of(transcript.path) if held_by is None else held_by.container_state(transcript.path)
+        container_format = transcript.container_format
+        return (
+            Stat.of(transcript.path) if container_format is None else container_format.container_state(transcript.path)
+        )
     except OSError:
         return None
 

@@ -11,7 +11,7 @@ from ..copies.raw import RawArchive
 from ..ingest.ingest import Ingest
 from ..reading.exclusion import Exclusion
 from ..store import ARCHIVER, Store
-from .file_events import Changes, Events
+from .file_events import Changes, FileEvents
 from .transcript_scan import ScannedTranscript, TranscriptScan, WatchedFolder
 
 SCAN: Final = 15.0
@@ -26,7 +26,7 @@ _RETRY: Final = 60.0
 """Seconds between attempts to read files that could not be read."""
 _RECHECK: Final = 3600.0
 """Seconds between two comparisons of every transcript with the archive."""
-_PATIENCE: Final = 0.5
+_LEASE_WAIT: Final = 0.5
 """Seconds to wait for another ingest process."""
 _COMPRESSION: Final = 1.0
 """Maximum seconds of one compression step."""
@@ -40,7 +40,7 @@ class TranscriptWatcher:
         store: Store,
         raw: RawArchive,
         scan: TranscriptScan,
-        events: Events,
+        events: FileEvents,
         clock: Callable[[], float] = time.monotonic,
         exclusion: Exclusion | None = None,
     ) -> None:
@@ -54,7 +54,7 @@ class TranscriptWatcher:
     def apply_settings(self, exclusion: Exclusion) -> None:
         """Apply new settings, and scan all transcripts again."""
         self._ingest = Ingest(self._store, self._raw, exclusion)
-        self._scan.forget()
+        self._scan.mark_changed()
         self._next_scan = 0.0
 
     def step(self) -> IngestReport | None:
@@ -76,8 +76,8 @@ class TranscriptWatcher:
             return self._scan_all()
         if not changes.paths:
             return []
-        changed, explained = self._scan.some(changes.paths)
-        if not explained:
+        changed, complete = self._scan.changed_among(changes.paths)
+        if not complete:
             self._next_scan = min(self._next_scan, self._earliest_scan)
             if self._clock() >= self._next_scan:
                 return self._scan_all()
@@ -86,15 +86,15 @@ class TranscriptWatcher:
     def _scan_all(self) -> list[ScannedTranscript]:
         start = self._clock()
         if start >= self._next_recheck:
-            self._scan.forget()
+            self._scan.mark_changed()
             self._next_recheck = start + _RECHECK
         if start >= self._next_retry:
-            self._scan.forget(each.transcript.path for each in self._failed)
+            self._scan.mark_changed(each.transcript.path for each in self._failed)
             self._failed, self._next_retry = [], start + _RETRY
-        changed = self._scan.all()
+        changed = self._scan.all_changed()
         end = self._clock()
         self._earliest_scan = end + _EVENT_SHARE * (end - start)
-        self._next_scan = end + max(_POLL if self._events.deaf else SCAN, _SHARE * (end - start))
+        self._next_scan = end + max(_POLL if self._events.may_miss_changes else SCAN, _SHARE * (end - start))
         folders = self._scan.folders()
         if folders != self._folders:
             self._folders = folders
@@ -104,12 +104,12 @@ class TranscriptWatcher:
 
     def _run(self, changed: list[ScannedTranscript]) -> IngestReport | None:
         try:
-            with self._store.leases.hold(ARCHIVER, _PATIENCE):
+            with self._store.leases.hold(ARCHIVER, _LEASE_WAIT):
                 report = self._ingest.run(each.transcript for each in changed)
         except LeaseHeld:
             self._next_scan = self._clock() + _POLL
             return None
-        self._scan.keep(changed)
+        self._scan.mark_ingested(changed)
         failed = {problem.path for problem in report.problems}
         self._failed += [each for each in changed if each.transcript.path in failed]
         self._store.stages.note("archive", report.problems)

@@ -12,7 +12,7 @@ from typing import Final
 from ...archiver.copies.raw import RawArchive
 from ...archiver.reading.exclusion import Exclusion
 from ...archiver.store import ARCHIVER, WATCHER, Store
-from ...archiver.watch.file_events import Events
+from ...archiver.watch.file_events import FileEvents
 from ...archiver.watch.transcript_scan import TranscriptScan
 from ...archiver.watch.transcript_watcher import TranscriptWatcher
 from ...core.config import Config
@@ -43,7 +43,7 @@ class BackgroundArchiver:
     def __init__(
         self,
         home: Home,
-        events: Events,
+        events: FileEvents,
         listener: Listener,
         settings: Callable[[], Config] = Config,
         clock: Callable[[], float] = time.monotonic,
@@ -84,7 +84,7 @@ class BackgroundArchiver:
     def _watch(self) -> None:
         self._is_only = False
         self._home.make()
-        self._scan.forget()
+        self._scan.mark_changed()
         with Store.create(self._home.database) as store, store.leases.hold(WATCHER, patience=1.0):
             self._is_only = True
             raw = RawArchive(self._home.archive)

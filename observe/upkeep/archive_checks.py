@@ -123,7 +123,7 @@ def agents(context: HealthContext) -> Answer:
     exclusion, raw = Exclusion(context.config.exclude), RawArchive(context.home.archive)
     skipped = Unsearched()
     for each in context.transcripts(skipped):
-        if each.format is None or each.held_by is not None or exclusion.covers(str(each.found.parent)):
+        if each.format is None or each.container_format is not None or exclusion.covers(str(each.found.parent)):
             continue
         agent, source, state = each.format.agent, known.get(each.path), Stat.of(each.path)
         found[agent] += 1

@@ -106,8 +106,8 @@ def _may_have_copy(transcript: Transcript, archive: Path, redactor: Redactor) ->
 
     A container counts as copied if copies of its agent exist.
     """
-    if transcript.held_by is not None:
-        return (archive / transcript.held_by.agent).is_dir()
+    if transcript.container_format is not None:
+        return (archive / transcript.container_format.agent).is_dir()
     try:
         known = transcript.recognise()
     except OSError:

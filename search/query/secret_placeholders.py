@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from ...archiver.redaction.quick import may_hold, name_may_hold
+from ...archiver.redaction.quick import may_contain_secret, name_may_contain_secret
 from ...core.home import Home
 from ...core.query import Query
 
@@ -28,7 +28,7 @@ def without_secrets(query: Query, home: Home) -> Query:
 
 def redacted(text: str, home: Home) -> str:
     """Return a text with a quoted placeholder instead of each secret."""
-    if not may_hold(text):
+    if not may_contain_secret(text):
         return text
     done = _redacted(text, home)
     made = done.text
@@ -40,7 +40,7 @@ def redacted(text: str, home: Home) -> str:
 
 def _clean(names: tuple[str, ...], home: Home) -> tuple[str, ...]:
     """Return these names in the redacted form that the archive stores."""
-    return tuple(_redacted(name, home).text if name_may_hold(name) else name for name in names)
+    return tuple(_redacted(name, home).text if name_may_contain_secret(name) else name for name in names)
 
 
 def _redacted(text: str, home: Home) -> "Redacted":

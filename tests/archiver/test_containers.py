@@ -178,5 +178,5 @@ def test_containers_of_the_user_are_found(home: Path, archive: Archive) -> None:
     put(program)
     program.close()
 
-    assert [each.held_by for each in of_this_user()] == [by_agent("opencode")]
+    assert [each.container_format for each in of_this_user()] == [by_agent("opencode")]
     assert Ingest(archive.store, archive.raw).run(of_this_user()).exchanges == 1

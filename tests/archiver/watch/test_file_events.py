@@ -65,7 +65,7 @@ def test_a_change_is_changes(events: FileEvents, place: Path) -> None:
         path.write_text("one")  # listening in a new folder may begin after its event
         found = events.wait()
     assert not found.lost
-    assert events.deaf == ""
+    assert not events.may_miss_changes
 
 
 def test_listening_resumes_after_a_name_that_is_not_utf8(
@@ -77,16 +77,16 @@ def test_listening_resumes_after_a_name_that_is_not_utf8(
         pass
 
     assert changes(events).lost
-    assert "UTF-8" in events.deaf or "decode" in events.deaf
+    assert events.may_miss_changes
     monkeypatch.setattr(events, "_retry_at", 0.0)
     assert events.wait() == Changes()
-    assert events.deaf == ""
+    assert not events.may_miss_changes
     (place / "next").touch()
     assert place / "next" in changes(events).paths
 
 
 def test_a_missing_folder_is_no_error(place: Path) -> None:
-    """A missing folder is reported in `deaf` until the folder exists; listening is retried once a minute."""
+    """Changes may be missed until a missing folder exists; listening is retried once a minute."""
     now = [0.0]
     events = FileEvents(clock=lambda: now[0])
     gone = folder(place)
@@ -94,28 +94,28 @@ def test_a_missing_folder_is_no_error(place: Path) -> None:
     events.follow([gone])
 
     assert events.wait().lost
-    assert events.deaf
+    assert events.may_miss_changes
     place.mkdir()
     assert events.wait() == Changes()
-    assert events.deaf
+    assert events.may_miss_changes
     now[0] += 61
     events.wait()
-    assert events.deaf == ""
+    assert not events.may_miss_changes
     events.close()
 
 
 def test_polling_listens_to_nothing(place: Path) -> None:
-    """With `poll`, changes are not reported, and `deaf` has a reason."""
+    """With `poll`, changes are not reported, so they may be missed."""
     events = FileEvents(poll=True)
     events.follow([folder(place)])
     (place / "file").touch()
 
     assert events.wait() == Changes()
-    assert events.deaf == "asked to poll"
+    assert events.may_miss_changes
 
 
 def test_a_network_folder_is_not_listened_to(place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder on a network file system is reported in `deaf`; changes in local folders are reported."""
+    """Changes on a network file system may be missed; changes in local folders are reported."""
     other = tmp_path / "network"
     other.mkdir()
 
@@ -130,7 +130,7 @@ def test_a_network_folder_is_not_listened_to(place: Path, tmp_path: Path, monkey
     (place / "two").touch()
 
     assert changes(events).paths == {place / "two"}
-    assert "network" in events.deaf
+    assert events.may_miss_changes
     events.close()
 
 
@@ -142,12 +142,12 @@ from palaver.archiver.watch.transcript_scan import WatchedFolder
 Path("/proc/sys/user/max_inotify_watches").write_text("3")  # applies to this namespace only
 events = FileEvents()
 events.follow([WatchedFolder(Path(sys.argv[1]), 0, 0)])
-print(events.wait().lost, events.deaf)
+print(events.wait().lost, events.may_miss_changes)
 """
 
 
 @pytest.mark.skipif(not shutil.which("unshare"), reason="limits are set in a namespace of its own")
-def test_the_limit_of_the_system_makes_events_deaf(place: Path) -> None:
+def test_the_limit_of_the_system_causes_missed_changes(place: Path) -> None:
     """If the system's limit of watches is reached, changes may be lost."""
     for number in range(5):
         (place / str(number)).mkdir()
@@ -156,5 +156,4 @@ def test_the_limit_of_the_system_makes_events_deaf(place: Path) -> None:
     if "unshare" in done.stderr or "max_inotify_watches" in done.stderr:
         pytest.skip("this system gives no namespace with limits of its own")
 
-    assert (done.stdout[:4], done.stderr) == ("True", "")
-    assert "watch limit" in done.stdout
+    assert (done.stdout, done.stderr) == ("True True\n", "")

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from palaver.archiver.ingest.transcripts import Transcript, near
+from palaver.archiver.ingest.transcripts import Transcript, within
+from palaver.archiver.watch import transcript_scan
 from palaver.archiver.watch.transcript_scan import TranscriptScan
 
 from ..formats.claude_code.claude_lines import jsonl
@@ -34,8 +35,8 @@ def session(projects: Path, number: int = 1, folder: str = "shop") -> Path:
 
 def looked(scan: TranscriptScan) -> list[Path]:
     """Return the transcripts that a scan finds, after keeping them."""
-    seen = scan.all()
-    scan.keep(seen)
+    seen = scan.all_changed()
+    scan.mark_ingested(seen)
     return [each.transcript.path for each in seen]
 
 
@@ -61,13 +62,13 @@ def test_unkept_transcripts_are_found_again(projects: Path) -> None:
     """Transcripts that were not kept, or were forgotten, are found by the next scan."""
     one, two = session(projects, 1), session(projects, 2)
     scan = TranscriptScan()
-    seen = scan.all()
-    scan.keep(seen[1:])
+    seen = scan.all_changed()
+    scan.mark_ingested(seen[1:])
 
     assert looked(scan) == [one]
-    scan.forget([two])
+    scan.mark_changed([two])
     assert looked(scan) == [two]
-    scan.forget()
+    scan.mark_changed()
     assert looked(scan) == [one, two]
 
 
@@ -93,44 +94,46 @@ def test_a_hint_is_followed(projects: Path) -> None:
     os.utime(one, ns=(0, 0))
     os.utime(two, ns=(0, 0))
 
-    seen, explained = scan.some([one])
-    assert ([each.transcript.path for each in seen], explained) == ([one], True)
-    assert scan.some([one, projects / "other"])[1] is False
+    seen, complete = scan.changed_among([one])
+    assert ([each.transcript.path for each in seen], complete) == ([one], True)
+    assert scan.changed_among([one, projects / "other"])[1] is False
 
 
-def test_each_folder_is_listed_once(projects: Path) -> None:
+def test_each_folder_is_listed_once(projects: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A folder is listed once for any number of new files in it."""
     looked_into = list[Path]()
 
     def counted(folder: Path) -> Iterator[Transcript]:
         looked_into.append(folder)
-        return near(folder)
+        return within(folder)
 
-    scan = TranscriptScan(near=counted)
+    monkeypatch.setattr(transcript_scan, "within", counted)
+    scan = TranscriptScan()
     looked(scan)
     new = [session(projects, number) for number in range(9)]
 
-    seen, explained = scan.some(new)
+    seen, complete = scan.changed_among(new)
 
-    assert ({each.transcript.path for each in seen}, explained) == ({*new}, True)
+    assert ({each.transcript.path for each in seen}, complete) == ({*new}, True)
     assert looked_into == [projects / "shop"]
 
 
-def test_many_new_folders_require_a_full_scan(projects: Path) -> None:
+def test_many_new_folders_require_a_full_scan(projects: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """If many folders have new files, a full scan replaces separate searches."""
 
     def never(folder: Path) -> Iterator[Transcript]:
         raise AssertionError(folder)
 
-    scan = TranscriptScan(near=never)
+    monkeypatch.setattr(transcript_scan, "within", never)
+    scan = TranscriptScan()
     known = session(projects)
     looked(scan)
     os.utime(known, ns=(0, 0))
     new = [session(projects, 2, folder=f"shop{number}") for number in range(100)]
 
-    seen, explained = scan.some([known, *new])
+    seen, complete = scan.changed_among([known, *new])
 
-    assert ([each.transcript.path for each in seen], explained) == ([known], False)
+    assert ([each.transcript.path for each in seen], complete) == ([known], False)
     assert set(looked(scan)) == {known, *new}
 
 
@@ -140,7 +143,7 @@ def test_folders(projects: Path, tmp_path: Path) -> None:
     away = session(tmp_path / "away", 2)
     (projects / "linked.jsonl").symlink_to(away)
     scan = TranscriptScan()
-    scan.all()
+    scan.all_changed()
 
     assert {folder.path for folder in scan.folders()} == {projects, away.parent}
     before = scan.folders()
