@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 class ArchiveSearch(Closing):
     """Implementation of `SearchIndex`. Opens the archive; raises `StoreMissing` if it does not exist.
 
-    Each layer loads its parts on first use. Reading a transcript does not open the index, and a search does not open
+    Each layer is loaded on first use. Reading a transcript does not open the index, and a search does not open
     transcripts.
     """
 
@@ -62,13 +62,13 @@ class ArchiveSearch(Closing):
             raise self._unknown([public]) from None
 
     def _with_namespaces(self, query: Query) -> Query:
-        """Return the query with the memory namespaces of each project filter that is a folder path."""
+        """Add the namespaces of the memories of each folder in the project filter to that filter."""
         folders = [name for name in query.filters.projects if name.startswith("/")]
         if not folders:
             return query
         spaces = [self._store.projects.namespace(Path(folder)) for folder in folders]
-        having = [space for space in spaces if self._store.memories.count(MemoryFilter(namespaces=(space,)))]
-        return replace(query, filters=replace(query.filters, projects=(*query.filters.projects, *having)))
+        used = [space for space in spaces if self._store.memories.count(MemoryFilter(namespaces=(space,)))]
+        return replace(query, filters=replace(query.filters, projects=(*query.filters.projects, *used)))
 
     @cached_property
     def _engine(self) -> Engine:
@@ -125,22 +125,23 @@ class ArchiveSearch(Closing):
         unknown = [public for public in keys if ids.plain(public) not in known]
         if unknown:
             self._store.refuse_unreadable([key for key in keys.values() if key is not None])
-        asked = set(map(ids.plain, keys))
-        shown = tuple(detail for detail in found if detail.id in asked)
-        return shown, self._unknown(unknown) if unknown else None
+        plain = set(map(ids.plain, keys))
+        return tuple(detail for detail in found if detail.id in plain), self._unknown(unknown) if unknown else None
 
     def _unknown(self, wanted: Sequence[str]) -> UnknownIds:
         """Return the error for unknown IDs. The error lists which of these IDs were deleted."""
         keys = {public: key for public in wanted if (key := ids.key(public)) is not None}
-        there, asked = self._store.items.kinds([*keys.values()]), set(map(ids.plain, wanted))
-        deleted = {key for key, kind in there.items() if ids.show(kind, key) in asked}
-        gone = self._store.items.issued([*keys.values()]) - there.keys() | deleted
+        kinds, plain = self._store.items.kinds([*keys.values()]), set(map(ids.plain, wanted))
+        deleted = {key for key, kind in kinds.items() if ids.show(kind, key) in plain}
+        gone = self._store.items.issued([*keys.values()]) - kinds.keys() | deleted
         error = UnknownIds(wanted, [public for public, key in keys.items() if key in gone])
         bare = [key for public in wanted if (key := ids.bare(public)) is not None]
         named = [*bare, *keys.values()]
-        if meant := [ids.show(kind, key) for key, kind in self._store.items.kinds(named).items() if key not in deleted]:
-            guess = f"Did you mean {', '.join(meant)}?"
-            error.hint = f"{error.hint} {guess}" if error.gone else guess
+        if similar := [
+            ids.show(kind, key) for key, kind in self._store.items.kinds(named).items() if key not in deleted
+        ]:
+            question = f"Did you mean {', '.join(similar)}?"
+            error.hint = f"{error.hint} {question}" if error.gone else question
         return error
 
     def place(self, wanted: str) -> tuple[str, int]:

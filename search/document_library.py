@@ -35,7 +35,7 @@ from .model.embedding import Embedder
 from .rank.item_finder import DocumentFinder, FoundChunk
 
 _PATIENCE: Final = 5.0
-"""Seconds that `async_mode` reads files before it queues the rest. Enough for most folders."""
+"""Seconds after which a call with `async_mode` queues the remaining files. Most folders take less time."""
 
 
 class DocumentLibrary(Closing):
@@ -49,16 +49,16 @@ class DocumentLibrary(Closing):
         self, store: Store, generations: Generations, embedder: Embedder, redactor: Redactor, roots: DocumentRoots
     ) -> None:
         self._store, self._roots = store, roots
-        self._intake = DocumentIngest(store, redactor)
+        self._ingest = DocumentIngest(store, redactor)
         self._finder = DocumentFinder(store, generations, embedder)
         self._indexer, self._model = Indexer(store, generations, embedder), embedder.name
         self._close = ExitStack()
 
     @classmethod
     def open(cls, home: Home, roots: Sequence[Path], model: str | None = None) -> Self:
-        """Open the documents of a home and create the home if it is missing. Use the result in `with`, or close it.
+        """Open the documents of a home, and create the home if it is missing. Close the library after use.
 
-        Only files below `roots` are indexed (`usual_roots` for agents). Files in Palaver's own home are never indexed.
+        Only files below `roots` can be indexed (`usual_roots` for agents). Files in Palaver's own home cannot.
         """
         home.prepare()
         allowed = DocumentRoots(roots, without=(home.root,))
@@ -71,10 +71,9 @@ class DocumentLibrary(Closing):
     def index_file(self, path: str | Path, namespace: str = DEFAULT_NAMESPACE) -> IndexedFile:
         """Index one file and embed its chunks, which replace the file's previous chunks.
 
-        An unchanged file keeps its chunks, and an unchanged chunk keeps its ID. Queued chunks of other files are not
-        embedded.
+        An unchanged file keeps its chunks, and an unchanged chunk keeps its ID.
         """
-        done = self._intake.index_file(Path(path), checked_namespace(namespace), self._roots)
+        done = self._ingest.index_file(Path(path), checked_namespace(namespace), self._roots)
         self._embed(silent, [key for public in done.chunk_ids if (key := ids.key(public, "chunk")) is not None])
         return replace(done, source_file=self._store.documents.shown(done.source_file))
 
@@ -89,13 +88,13 @@ class DocumentLibrary(Closing):
     ) -> IndexedDirectory:
         """Index all files of a folder that have a known suffix. Links and hidden files are skipped.
 
-        A file that cannot be read is reported and skipped. With `async_mode`, the call returns after a few seconds. The
-        database then queues the remaining files and chunks for the server, the watcher or the next `palaver archive`.
-        Without `async_mode`, all chunks are embedded and published before the call returns.
+        Files that cannot be read are reported and skipped. With `async_mode`, the call returns after a few seconds and
+        queues the remaining work for the server, the watcher or the next `palaver archive`. Without it, all chunks are
+        embedded and published before the call returns.
         """
         end = time.monotonic() + _PATIENCE
         should_stop: Callable[[], bool] = (lambda: time.monotonic() > end) if async_mode else never
-        done = self._intake.index_directory(
+        done = self._ingest.index_directory(
             Path(path),
             checked_namespace(namespace),
             self._roots,
@@ -110,7 +109,7 @@ class DocumentLibrary(Closing):
 
     def index_queued(self, report: Reporter = silent) -> IndexedDirectory:
         """Index all queued files, embed their chunks and publish the index."""
-        done = self._intake.index_queued(_of_stage(report, "Reading"))
+        done = self._ingest.index_queued(_of_stage(report, "Reading"))
         self._finish(report)
         done.unembedded = self._store.documents.count_unembedded(self._model)
         return done
@@ -118,7 +117,7 @@ class DocumentLibrary(Closing):
     def search(
         self, query: str, wanted: DocumentFilter | None = None, *, limit: int = 5, mode: Mode = Mode.BOTH
     ) -> list[FoundChunk]:
-        """Return the chunks that match a query, best first; raises `InvalidInput`. Unrelated chunks are left out."""
+        """Return the chunks that match a query, best first, without unrelated chunks; raises `InvalidInput`."""
         if not query.strip():
             raise InvalidInput("Query cannot be empty", hint="Give a question or keywords.")
         if limit < 1:
@@ -150,9 +149,9 @@ class DocumentLibrary(Closing):
         The file itself need not exist. Without `namespace`, chunks in all namespaces are deleted.
         """
         plain, documents = _plain(path), self._store.documents
-        held = {each.source_file for each in documents.files()}
-        meant = [file for file in held if plain in {file, documents.shown(file)}]
-        return self._delete(DocumentFilter(namespaces=_one(namespace), source_files=(plain, *meant)))
+        stored = {each.source_file for each in documents.files()}
+        matching = [file for file in stored if plain in {file, documents.shown(file)}]
+        return self._delete(DocumentFilter(namespaces=_one(namespace), source_files=(plain, *matching)))
 
     def delete_directory(self, path: str | Path, namespace: str | None = None) -> int:
         """Delete all chunks of files below a folder and return their number."""

@@ -12,7 +12,7 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Any
 
 from ...core.errors import ModelUnavailable
 from ...core.text import readable
@@ -20,9 +20,6 @@ from . import FOLDER
 from .embedding import Embedder, TextEmbeddings
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
     from .embedding import Vectors
     from .encoder import Encoder
 
@@ -45,7 +42,7 @@ def load(name: str = DEFAULT_MODEL, *, threads: int | None = None, download: boo
     Args:
         name: `DEFAULT_MODEL`, a model name on the Hugging Face hub, or the absolute path of a model folder.
         threads: Number of CPU threads; all by default.
-        download: Whether sentence-transformers may download the model.
+        download: True to allow sentence-transformers to download the model.
     """
     if name == DEFAULT_MODEL:
         return _packaged_embedder(threads)
@@ -129,7 +126,7 @@ class SentenceTransformerEmbedder:
         """Use a model by hub name or absolute path. The network is used only with `download`."""
         self.name = f"{model}/{_PIPELINE}"
         self._model, self._threads, self._download = model, threads, download
-        self._loaded: tuple[_SentenceTransformer, int] | None = None
+        self._loaded: tuple[Any, int] | None = None
         self._lock = Lock()
 
     @property
@@ -150,13 +147,13 @@ class SentenceTransformerEmbedder:
 
         return TextEmbeddings(self.embed(texts), [np.empty((0, 0), dtype=np.float32)] * len(texts), [()] * len(texts))
 
-    def _load(self) -> tuple[_SentenceTransformer, int]:
+    def _load(self) -> tuple[Any, int]:
         if self._loaded is None:
             model = self._open()
             self._loaded = model, _encode(model, [""]).shape[1]
         return self._loaded
 
-    def _open(self) -> _SentenceTransformer:
+    def _open(self) -> Any:
         path = Path(self._model)
         if path.exists() and not path.is_absolute():
             # The library prefers a local path, so the owner of the current folder would determine the loaded model.
@@ -174,7 +171,7 @@ class SentenceTransformerEmbedder:
         if self._threads:
             import_module("torch").set_num_threads(self._threads)
         try:
-            model = library.SentenceTransformer(
+            return library.SentenceTransformer(
                 self._model,
                 trust_remote_code=False,
                 local_files_only=not self._download,
@@ -182,13 +179,6 @@ class SentenceTransformerEmbedder:
             )
         except _library_errors() as error:
             raise ModelUnavailable(f"{self._model} cannot be loaded: {error}", hint=_CHOOSE) from error
-        return cast("_SentenceTransformer", model)
-
-
-class _SentenceTransformer(Protocol):
-    def encode(
-        self, inputs: list[str], *, normalize_embeddings: bool, show_progress_bar: bool
-    ) -> npt.NDArray[np.floating]: ...
 
 
 def _library_errors() -> tuple[type[Exception], ...]:
@@ -197,6 +187,7 @@ def _library_errors() -> tuple[type[Exception], ...]:
     return (*_LOAD_ERRORS, hub, weights)
 
 
-def _encode(model: _SentenceTransformer, texts: Sequence[str]) -> Vectors:
+def _encode(model: Any, texts: Sequence[str]) -> Vectors:
     cleaned = [readable(text) for text in texts]
-    return model.encode(cleaned, normalize_embeddings=True, show_progress_bar=False).astype("float32")
+    vectors: Vectors = model.encode(cleaned, normalize_embeddings=True, show_progress_bar=False).astype("float32")
+    return vectors

@@ -8,10 +8,10 @@ first import.
 import hashlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypedDict, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +28,7 @@ MANIFEST = "manifest.json"
 DIMENSION = 384
 _WEIGHTS_FOLDER = "session.model_external_initializers_file_folder_path"
 _CHARACTERS_MAX = 16_384
-"""Maximum number of characters to tokenize. The model reads 256 tokens, and tokenizing a megabyte takes a second."""
+"""Maximum number of characters to tokenize. The model uses 256 tokens; tokenizing a megabyte would take a second."""
 _ERRORS = (
     "EPFail",
     "Fail",
@@ -42,25 +42,6 @@ _ERRORS = (
 )
 
 
-class ModelFile(TypedDict):
-    """Manifest entry of a model file: `size` in bytes, `sha256` in lower-case hexadecimal."""
-
-    size: int
-    sha256: str
-
-
-class OnnxSession(Protocol):
-    """Loaded model, which returns the embeddings of one text.
-
-    The first output is the vector of the text, shape (384,). The second output contains the token embeddings, including
-    [CLS] and [SEP].
-    """
-
-    def run(self, output_names: None, input_feed: Mapping[str, npt.NDArray[np.int64]]) -> list[npt.NDArray[np.float32]]:
-        """See `onnxruntime.InferenceSession.run`."""
-        ...
-
-
 class Encoded(NamedTuple):
     """Embedding of one text: a unit vector, shape (384,), and the token embeddings with their (start, end) offsets."""
 
@@ -70,11 +51,11 @@ class Encoded(NamedTuple):
 
 
 class Encoder:
-    """Encoder that embeds each text separately and several texts in parallel.
+    """Encoder that embeds each text in a separate run, and several texts in parallel.
 
-    Dynamic quantisation scales activations by the extremes of a whole batch, including padding. In batches of 32, the
-    vectors of the same text in two batches have a cosine of 0.98 to 1. One run per text is deterministic and faster
-    with one thread per text. It needs 130 MB instead of 650 MB.
+    Dynamic quantisation scales activations by the extremes of a whole batch, including padding. The vectors of one text
+    in two batches of 32 texts have a cosine of 0.98 to 1. Separate runs are deterministic and faster, and need 130 MB
+    instead of 650 MB.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -99,13 +80,14 @@ class Encoder:
             return list(pool.map(self._encode, texts))
 
     def _encode(self, text: str) -> Encoded:
+        # The outputs are the vector of the text, shape (384,), and the token embeddings, shape (tokens, 128).
         tokenized = self._tokenizer.encode(text[:_CHARACTERS_MAX])
         vector, tokens = self._session.run(None, {"input_ids": np.array(tokenized.ids, dtype=np.int64)})
         return Encoded(vector, tokens[1:-1], tokenized.offsets[1:-1])  # without [CLS] and [SEP]
 
 
-def fingerprint(path: Path) -> ModelFile:
-    """Return the size and checksum of a file; raises `OSError`."""
+def fingerprint(path: Path) -> dict[str, int | str]:
+    """Return `size` in bytes and `sha256` in lower-case hexadecimal of a file, as in the manifest; raises `OSError`."""
     with path.open("rb") as file:
         return {"size": path.stat().st_size, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
 
@@ -122,8 +104,8 @@ def verify_checksums(folder: Path) -> None:
             raise ValueError(f"{name} differs from the manifest")
 
 
-def _manifest(folder: Path) -> dict[str, ModelFile]:
-    files: dict[str, ModelFile] = json.loads((folder / MANIFEST).read_bytes())["files"]
+def _manifest(folder: Path) -> dict[str, dict[str, int | str]]:
+    files: dict[str, dict[str, int | str]] = json.loads((folder / MANIFEST).read_bytes())["files"]
     return {name: files[name] for name in FILES}
 
 
@@ -132,8 +114,8 @@ def open_tokenizer(folder: Path) -> Tokenizer:
     return Tokenizer.from_buffer((folder / TOKENIZER).read_bytes())
 
 
-def open_session(path: Path) -> OnnxSession:
-    """Load a model and its weights file; raises `OSError` or `ValueError`."""
+def open_session(path: Path) -> Any:
+    """Return an `onnxruntime.InferenceSession` of a model file; raises `OSError` or `ValueError`."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     # The graph was optimised by build_model.py.
@@ -141,8 +123,7 @@ def open_session(path: Path) -> OnnxSession:
     # Some installers create links to files. ONNX Runtime rejects weights outside the folder of the graph.
     options.add_session_config_entry(_WEIGHTS_FOLDER, str((path.parent / WEIGHTS).resolve().parent))
     try:
-        session = onnxruntime.InferenceSession(path.read_bytes(), options, providers=["CPUExecutionProvider"])
-        return cast("OnnxSession", session)
+        return onnxruntime.InferenceSession(path.read_bytes(), options, providers=["CPUExecutionProvider"])
     except _onnx_errors() as error:
         raise ValueError(str(error)) from error
 

@@ -27,7 +27,7 @@ _TITLE, _QUOTE, _ANSWER = 80, 120, 1_200
 
 
 class Details:
-    """Details of items by key. An observation of type `general` describes an exchange."""
+    """Lookup of details by item key. Exchanges, memories and chunks are described by an observation, too."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -53,7 +53,7 @@ class Details:
             elif key in exchanges:
                 found.append(replace(self._of_exchange(exchanges[key]), also_in=again.get(key, ())))
             elif key in memories and memories[key].state is not MemoryState.ARCHIVED:
-                found.append(self._of_memory(memories[key]))
+                found.append(_of_memory(memories[key]))
             elif key in chunks:
                 found.append(_of_chunk(chunks[key]))
         return found
@@ -73,22 +73,6 @@ class Details:
         observation = of_exchange(stored.exchange)
         return self._detail(
             ids.show("exchange", stored.key), "exchange", observation, stored, (span.start_line, span.end_line)
-        )
-
-    def _of_memory(self, held: StoredMemory) -> Detail:
-        memory = held.memory
-        return Detail(
-            id=held.id,
-            kind="memory",
-            observation=of_memory(held),
-            project=memory.project or memory.namespace,
-            branch="",
-            session_id=memory.session_id,
-            session_title="",
-            path=memory.path,
-            start_line=0,
-            end_line=0,
-            tokens=tokens.count(memory.content),
         )
 
     def _detail(
@@ -120,11 +104,11 @@ _TYPES = {
 
 def of_memory(held: StoredMemory) -> Observation:
     """Return a memory as an observation. The facts contain the statistics of the memory."""
-    memory, standing = held.memory, held.stats
-    outcomes = f"{many(standing.successes, 'success', 'successes')}, {many(standing.failures, 'failure')}"
+    memory, stats = held.memory, held.stats
+    outcomes = f"{many(stats.successes, 'success', 'successes')}, {many(stats.failures, 'failure')}"
     mark = "(untrusted) " if memory.origin.trust is Trust.LOW else ""
     mark += "(superseded) " if held.state is MemoryState.SUPERSEDED else ""
-    earned = f"confidence {standing.confidence:.2f}: {outcomes}"
+    earned = f"confidence {stats.confidence:.2f}: {outcomes}"
     return Observation(
         type=_TYPES.get(held.family, ObservationType.GENERAL),
         title=f"{mark}{memory.title or one_line(memory.content, _TITLE)}",
@@ -161,6 +145,23 @@ def _title(held: StoredChunk) -> str:
     return one_line(f"{file}, page {chunk.page}: {chunk.text}" if chunk.page else f"{file}: {chunk.text}", _TITLE)
 
 
+def _of_memory(held: StoredMemory) -> Detail:
+    memory = held.memory
+    return Detail(
+        id=held.id,
+        kind="memory",
+        observation=of_memory(held),
+        project=memory.project or memory.namespace,
+        branch="",
+        session_id=memory.session_id,
+        session_title="",
+        path=memory.path,
+        start_line=0,
+        end_line=0,
+        tokens=tokens.count(memory.content),
+    )
+
+
 def _of_chunk(held: StoredChunk) -> Detail:
     chunk = held.chunk
     return Detail(
@@ -185,16 +186,16 @@ def _asked(prompt: str) -> str:
 
 
 def _beginning(text: str) -> str:
-    """Return the beginning of a text without a truncated last word. A word longer than the limit is truncated."""
-    said = text.strip()
-    return said if len(said) <= _QUOTE else said[:_QUOTE].rsplit(None, 1)[0]
+    """Return up to `_QUOTE` characters of a text, up to the end of a word if possible."""
+    stripped = text.strip()
+    return stripped if len(stripped) <= _QUOTE else stripped[:_QUOTE].rsplit(None, 1)[0]
 
 
 def of_exchange(exchange: Exchange) -> Observation:
     """Return an exchange as an observation with the prompt and the answer."""
     prompt, answer = exchange.prompt, exchange.answer
     said = [turn for turn in exchange.turns if turn.text.strip()]
-    # Text before the prompt is inserted by the agent's program and is the same in each session.
+    # Text before the prompt is inserted by the agent's program, so it is the same in each session.
     asked = next((turn for turn in said if turn.kind is Kind.PROMPT), said[0] if said else None)
     quote = (Evidence(asked.line, asked.line, _beginning(asked.text)),) if asked else ()
     return Observation(

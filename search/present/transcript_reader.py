@@ -30,40 +30,34 @@ _COUNTED = 100_000
 """Maximum number of characters of a text whose tokens are counted. Counting a megabyte takes 0.3 s."""
 
 _LEAD = 100
-"""Number of lines to parse before the first wanted line if its exchange begins even earlier."""
-
-
+"""Maximum number of lines of an exchange to parse before the first requested line."""
 _SHORTEST = 6
 """Minimum number of characters in a session ID prefix."""
 
 
-class _Stretch(Struct, frozen=True):
+class _Excerpt(Struct, frozen=True):
     """Requested lines of a source.
 
     Attributes:
+        start: First requested line.
+        last: Last requested line.
         near: Position from which to parse.
-        left: Lines that the user discarded by a rewind.
+        rewound: Lines that the user discarded by a rewind.
     """
 
     source: Source
     start: int
     last: int
     near: ExchangeStart
-    left: frozenset[int]
+    rewound: frozenset[int]
 
 
 class TranscriptReader:
     """Reader of archived transcripts by path and lines. Rejects paths outside the archive."""
 
-    def __init__(
-        self, store: Store, raw: RawArchive, redactor: Redactor, suppression: SuppressionList | None = None
-    ) -> None:
-        self._store, self._raw, self._redactor, self._suppression = (
-            store,
-            raw,
-            TranscriptRedactor(redactor),
-            suppression,
-        )
+    def __init__(self, store: Store, raw: RawArchive, redactor: Redactor, suppression: SuppressionList) -> None:
+        self._store, self._raw = store, raw
+        self._redactor, self._suppression = TranscriptRedactor(redactor), suppression
 
     def read(self, path: str, start: int, end: int | None) -> TranscriptExcerpt:
         """Return the conversation on these lines. Line numbers are 1-based and inclusive.
@@ -77,10 +71,10 @@ class TranscriptReader:
         source, last = self._range(path, start, end)
         session = self._session(source)
         shown = UNINDEXED not in session.links
-        stretch = self._stretch(source, start, last)
-        exchanges = list(self._exchanges(stretch, session, shorten=False)) if shown else []
+        excerpt = self._excerpt(source, start, last)
+        exchanges = list(self._exchanges(excerpt, session, shorten=False)) if shown else []
         if _exceed_budget(exchanges):
-            exchanges = list(self._exchanges(stretch, session, shorten=True))
+            exchanges = list(self._exchanges(excerpt, session, shorten=True))
         exchanges = self._redactor.exchanges(exchanges)
         exchanges, next_line = _within_budget(exchanges)
         end_line = next_line - 1 if next_line else last
@@ -112,27 +106,25 @@ class TranscriptReader:
         session = self._session(source)
         if UNINDEXED in session.links:
             return []
-        stretch = self._stretch(source, line, line)
-        return self._redactor.exchanges(list(self._exchanges(stretch, session, shorten=False)))
+        excerpt = self._excerpt(source, line, line)
+        return self._redactor.exchanges(list(self._exchanges(excerpt, session, shorten=False)))
 
     def raw(self, path: str, start: int, end: int | None) -> Iterator[bytes]:
         """Return the raw lines with their line ends. Deleted lines are left out; raises the same errors as `read`."""
         source, last = self._range(path, start, end)
         near = self._store.exchanges.start_before(source.id or 0, start)
         rows = self._raw.lines(source.archived, start, last, (near.start_line, near.start_byte))
-        gone = self._gone(self._stretch(source, start, last))
+        gone = self._gone(self._excerpt(source, start, last))
         return (row for number, row in enumerate(rows, start) if number not in gone) if gone else rows
 
-    def _gone(self, stretch: _Stretch) -> set[int]:
+    def _gone(self, excerpt: _Excerpt) -> set[int]:
         """Return the numbers of deleted lines."""
-        if not self._suppression:
-            return set()
-        source, near = stretch.source, stretch.near
+        source, near = excerpt.source, excerpt.near
         with self._raw.open(source.archived) as file:
             lines = split(file, start_byte=near.start_byte, start_line=near.start_line)
-            gone = self._suppression.lines(source.path, islice(lines, stretch.last - near.start_line + 1))
+            gone = self._suppression.lines(source.path, islice(lines, excerpt.last - near.start_line + 1))
         session = Session(source.agent, "")
-        turns = [turn for each in self._said(stretch, session, shorten=True) for turn in each.turns]
+        turns = [turn for each in self._said(excerpt, session, shorten=True) for turn in each.turns]
         return gone | self._suppression.records({turn.record: turn.line for turn in turns if turn.record})
 
     def _session(self, source: Source) -> Session:
@@ -159,40 +151,42 @@ class TranscriptReader:
             raise InvalidLineRange(f"line {start} is past the last line, {source.lines}")
         return source, min(end or source.lines, source.lines)
 
-    def _exchanges(self, stretch: _Stretch, session: Session, *, shorten: bool) -> Iterator[Exchange]:
+    def _exchanges(self, excerpt: _Excerpt, session: Session, *, shorten: bool) -> Iterator[Exchange]:
         """Yield the exchanges on these lines without deleted turns."""
-        gone = self._gone(stretch)
-        for each in self._said(stretch, session, shorten=shorten):
+        gone = self._gone(excerpt)
+        for each in self._said(excerpt, session, shorten=shorten):
             turns = tuple(turn for turn in each.turns if turn.line not in gone) if gone else each.turns
             if turns:
                 yield replace(each, turns=turns)
 
-    def _said(self, stretch: _Stretch, session: Session, *, shorten: bool) -> Iterator[Exchange]:
+    def _said(self, excerpt: _Excerpt, session: Session, *, shorten: bool) -> Iterator[Exchange]:
         """Yield the exchanges on these lines, each with only the turns on these lines.
 
         Rewound turns come from the store, because a rewind may appear much later in the transcript.
         """
-        source, near = stretch.source, stretch.near
+        source, near = excerpt.source, excerpt.near
         reader = by_agent(source.agent).reader(session, shorten=shorten)
         with self._raw.open(source.archived) as file:
             lines = split(file, start_byte=near.start_byte, start_line=near.start_line)
-            wanted = islice(lines, stretch.last - near.start_line + 1)
+            wanted = islice(lines, excerpt.last - near.start_line + 1)
             for event in group_exchanges(reader, wanted, first_ordinal=near.ordinal):
                 if isinstance(event, Exchange) and not is_excluded(event):
-                    said = (turn for turn in event.turns if stretch.start <= turn.line <= stretch.last)
-                    turns = tuple(turn._replace(active=False) if turn.line in stretch.left else turn for turn in said)
+                    said = (turn for turn in event.turns if excerpt.start <= turn.line <= excerpt.last)
+                    turns = tuple(
+                        turn._replace(active=False) if turn.line in excerpt.rewound else turn for turn in said
+                    )
                     if turns:
-                        yield self._placed(stretch, replace(event, turns=turns))
+                        yield self._placed(excerpt, replace(event, turns=turns))
 
-    def _stretch(self, source: Source, start: int, last: int) -> _Stretch:
-        left = self._store.exchanges.rewound_lines(source.id or 0, start, last)
-        return _Stretch(source, start, last, self._near(source, start), frozenset(left))
+    def _excerpt(self, source: Source, start: int, last: int) -> _Excerpt:
+        rewound = self._store.exchanges.rewound_lines(source.id or 0, start, last)
+        return _Excerpt(source, start, last, self._near(source, start), frozenset(rewound))
 
     def _near(self, source: Source, start: int) -> ExchangeStart:
-        """Return the position from which to parse so that line `start` is in context.
+        """Return the position from which to parse to understand line `start`.
 
-        An exchange can span a whole day, so parsing begins shortly before the line. An exchange that is not stored is
-        parsed from its start, because its prompt may exclude it from the archive.
+        An exchange can span a whole day, so parsing begins at most `_LEAD` lines before the line. An exchange that is
+        not stored is parsed from its start, because its prompt can exclude it from the archive.
         """
         first = self._store.exchanges.start_before(source.id or 0, start)
         line = start - _LEAD
@@ -201,18 +195,18 @@ class TranscriptReader:
         byte = self._raw.start_of(source.archived, line, (first.start_line, first.start_byte))
         return first._replace(start_line=line, start_byte=byte)
 
-    def _placed(self, stretch: _Stretch, exchange: Exchange) -> Exchange:
+    def _placed(self, excerpt: _Excerpt, exchange: Exchange) -> Exchange:
         """Return the exchange with the ordinal, span, start and token counts of the complete exchange.
 
         An exchange that is not stored, such as Palaver's own replies, keeps only the values of the lines read.
         """
-        whole = self._store.exchanges.header_at(stretch.source.id or 0, exchange.turns[0].line)
+        whole = self._store.exchanges.header_at(excerpt.source.id or 0, exchange.turns[0].line)
         if whole is not None:
             return replace(exchange, **whole._asdict())
         span = exchange.span
-        if stretch.start <= span.start_line and span.end_line <= stretch.last:
+        if excerpt.start <= span.start_line and span.end_line <= excerpt.last:
             return exchange
-        first, last = max(span.start_line, stretch.start), min(span.end_line, stretch.last)
+        first, last = max(span.start_line, excerpt.start), min(span.end_line, excerpt.last)
         return replace(exchange, span=replace(span, start_line=first, end_line=last), tokens_in=0, tokens_out=0)
 
 

@@ -1,4 +1,4 @@
-"""Zero-result explanations: reasons for an empty result, and changes of the query that return hits."""
+"""Zero-result explanations: reasons for an empty result, and changes to the query that would produce hits."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, combinations, islice
@@ -16,11 +16,11 @@ from ..query.tokenizer import label, path_label, terms
 from ..rank.engine import Engine
 
 _COUNTS = 0.5
-"""Minimum share of the best score for counting a hit."""
+"""Minimum share of the best plain score for counting an event."""
 _NAMES = 3
 """Maximum number of similar names suggested for an unknown name."""
 _CHECKED = 2_000
-"""Maximum number of names that are all checked for remaining entries."""
+"""Maximum number of known names for which each name is checked for entries."""
 _FEW = 5
 """Maximum number of words in a query for which missing words are reported."""
 _MOST, _WORDS = 5, 50
@@ -34,13 +34,13 @@ _NAMED = {
 
 
 class ZeroResultExplainer:
-    """Explainer of empty results. It runs further searches to find the reasons."""
+    """Explainer of empty results. It runs more searches to find the reasons."""
 
     def __init__(self, store: Store, engine: Engine) -> None:
         self._store, self._engine = store, engine
 
     def explain(self, query: Query, weak: Sequence[Hit], analyzed: AnalyzedQuery) -> ZeroResultExplanation:
-        """Return the reasons why a query has no relevant results. `weak` contains the nearest hits."""
+        """Return the reasons why a query has no relevant result. `weak` contains the nearest hits."""
         missing = self._missing(query, analyzed)
         undated = _without_filters(query.filters, _DATES)
         whenever = self._events(query, undated) if undated != query.filters else []
@@ -73,13 +73,13 @@ class ZeroResultExplainer:
         if not all(each.conversations for each in present):
             return present, ()
         pairs = combinations(concepts, 2)
-        # If the query has only two concepts, the empty result already excludes this pair.
+        # The empty result shows that all concepts together do not occur, so a pair of all concepts is not searched.
         return present, tuple(
             pair for pair in pairs if pair == concepts or not self._having(query, query.filters, *pair)
         )
 
     def _having(self, query: Query, filters: Filters, *concepts: str) -> list[int]:
-        """Return the best event of each conversation that contains all concepts. Empty if no event is relevant."""
+        """Return the best event of each conversation that contains all concepts, or nothing if none is relevant."""
         found = self._engine.find_all(concepts, query.mode, filters)
         return [event.key for event in found.events] if found.relevant else []
 
@@ -101,7 +101,7 @@ class ZeroResultExplainer:
                 yield name, len(self._events(query, _without_filters(query.filters, [name])))
 
     def _dates(self, filters: Filters, whenever: Sequence[int]) -> tuple[int | None, int | None]:
-        """Return the nearest instants before and after the date range at which an event of `whenever` occurred."""
+        """Return the instant of the last event before the date range, and of the first event after it."""
         after, before = filters.after, filters.before
         items = self._store.items.load(whenever)
         at = sorted(item.at for item in items.values() if item.at is not None)
@@ -143,9 +143,9 @@ class ZeroResultExplainer:
         yield from filter(None, map(self._engine.snapshot.correction, analyzed.words[:_WORDS]))
 
     def _unmatched_phrases(self, query: Query) -> Iterator[str]:
-        """Yield the phrases that do not match under the filters.
+        """Yield the phrases without a match that satisfies the filters.
 
-        If each phrase matches alone but the concept does not match, yield all phrases of the concept.
+        If each phrase of a concept has a match, but not all together, yield all phrases of the concept.
         """
 
         def occurs(text: str, *phrases: str) -> bool:
@@ -169,28 +169,28 @@ class ZeroResultExplainer:
             yield from (self._nearest(field, name, known) for name in missing)
 
     def _nearest(self, field: str, name: str, known: Sequence[str]) -> UnknownName:
-        """Return known names that contain an unknown name or are similar to it, and the number of further names.
+        """Return known names that contain an unknown name or are similar to it, and the number of other names.
 
-        If more than `_CHECKED` names are known, the count may include names without entries.
+        If more than `_CHECKED` names are known, the number can include names without entries.
         """
         files, view = field == "files", self._engine.snapshot
-        asked = path_label(name).partition("/")[0] if files else label(name)
-        called = sorted({one.partition("/")[0] for one in known}) if files else known
-        alike = [one for one in called if "/" not in one or "/" in asked]
+        wanted = path_label(name).partition("/")[0] if files else label(name)
+        names = sorted({one.partition("/")[0] for one in known}) if files else known
+        alike = [one for one in names if "/" not in one or "/" in wanted]
 
-        def existing(names: Iterable[str]) -> Iterator[str]:
-            return (one for one in names if view.has(_only(field, one)))
+        def existing(candidates: Iterable[str]) -> Iterator[str]:
+            return (one for one in candidates if view.has(_only(field, one)))
 
         if len(alike) <= _CHECKED:
             alike = list(existing(alike))
         near = tuple(islice(existing(alike), _NAMES + 1))
         if len(near) > _NAMES:
-            holding = (one for one in alike if asked in one)
-            near = tuple(islice(existing(dict.fromkeys(chain(holding, similar_spellings(asked, alike)))), _NAMES))
-        written = self._written() if field == "projects" else {}
-        return UnknownName(field, name, tuple(written.get(one, one) for one in near), len(alike) - len(near))
+            containing = (one for one in alike if wanted in one)
+            near = tuple(islice(existing(dict.fromkeys(chain(containing, similar_spellings(wanted, alike)))), _NAMES))
+        spellings = self._spellings() if field == "projects" else {}
+        return UnknownName(field, name, tuple(spellings.get(one, one) for one in near), len(alike) - len(near))
 
-    def _written(self) -> dict[str, str]:
+    def _spellings(self) -> dict[str, str]:
         """Return the original spelling of projects and folders by label."""
         return {label(each): each for place in self._store.sessions.projects() for each in place}
 

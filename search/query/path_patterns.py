@@ -12,7 +12,7 @@ def is_pattern(path: str) -> bool:
 
 
 def fits(pattern: str, path: str) -> bool:
-    """Return whether a pattern matches a path. Both use slashes as separators and the same case.
+    """Return whether a pattern matches a path, with slashes as separators. The comparison is case-sensitive.
 
     `*` and `?` match within a name; `**` matches any number of folders. A pattern without a leading slash may begin at
     any folder. A pattern with a final slash matches all files below that folder.
@@ -31,16 +31,16 @@ def _fits(pattern: Sequence[_T], parts: Sequence[_T], star: _T, equal: Callable[
 
     Backtracking goes only to the last star, so the time is at most proportional to the product of both lengths.
     """
-    here, there, last, resumed = 0, 0, -1, 0
-    while there < len(parts):
-        if here < len(pattern) and pattern[here] == star:
-            last, resumed = here, there
-            here += 1
-        elif here < len(pattern) and equal(pattern[here], parts[there]):
-            here, there = here + 1, there + 1
-        elif last >= 0:
+    place, part, last_star, resumed = 0, 0, -1, 0
+    while part < len(parts):
+        if place < len(pattern) and pattern[place] == star:
+            last_star, resumed = place, part
+            place += 1
+        elif place < len(pattern) and equal(pattern[place], parts[part]):
+            place, part = place + 1, part + 1
+        elif last_star >= 0:
             resumed += 1
-            here, there = last + 1, resumed
+            place, part = last_star + 1, resumed
         else:
             return False
-    return all(rest == star for rest in pattern[here:])
+    return all(each == star for each in pattern[place:])

@@ -27,7 +27,7 @@ _FEW_TERMS, _MANY_TERMS = 6, 12
 def shortness(terms: int) -> float:
     """Return a measure of how much shorter than 12 terms a query is.
 
-    The value is 0 for 12 or more terms and 0.48 for 6 or fewer. It grows slowly at first.
+    The value is 0 for 12 or more terms and 0.48 for 6 or fewer terms. In between, each missing term adds more.
     """
     return math.log(_MANY_TERMS / min(max(terms, _FEW_TERMS), _MANY_TERMS)) ** 2
 
@@ -47,7 +47,7 @@ class AnalyzedQuery(Struct, frozen=True):
         in_sentence: True if at least `SENTENCE` words are outside quotes.
         exact: Phrases that must match literally.
         inexact: Phrases that match only with other forms of their words.
-        relaxed: Phrases in a sentence that have no match and are searched as words.
+        relaxed: Phrases of a sentence without a match. Their words are searched separately.
         times: Time expressions, which are not part of `text`. At most one per concept.
         empty_times: Time expressions whose date range contains no entry. They are searched as words.
     """
@@ -69,7 +69,7 @@ class AnalyzedQuery(Struct, frozen=True):
 
     @classmethod
     def of(cls, query: str, *, dated: bool = False) -> "AnalyzedQuery":
-        """Return the analyzed query. With `dated`, a time expression is recognised."""
+        """Return the analyzed query. With `dated`, recognise a time expression."""
         outside_quotes = len(_QUOTED.sub(" ", query).split())
         times: tuple[TimeExpression, ...] = ()
         if dated and (found := extract(query)):

@@ -1,4 +1,4 @@
-"""Search for similar spellings of unknown names and words."""
+"""Similar spellings of unknown names and words."""
 
 from collections.abc import Iterable, Mapping
 from heapq import nlargest
@@ -22,7 +22,7 @@ def max_edits(word: str) -> int:
 
 
 def nearest(word: str, texts: Iterable[str]) -> str:
-    """Return the most similar word in these texts, in lower case. Empty if no word is similar enough.
+    """Return the most similar word in these texts, in lower case, or an empty string if no word is similar enough.
 
     Only words with the same first letter are compared, because typos rarely change the first letter.
     """

@@ -7,11 +7,10 @@ import posixpath
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator
-from functools import cache
+from functools import cache, lru_cache
 
 import tantivy
 
-from ...core.memo import Memo
 from ...core.memory import PROJECT, project_namespace
 from ...core.text import readable
 
@@ -21,9 +20,11 @@ VERSION = 4
 PROSE = "prose"
 _STEM = "english"
 _LONGEST = 80
+"""Maximum number of characters of an indexed word. Longer words rarely repeat and are not cached."""
 _KEPT = 1 << 16
+"""Maximum number of words whose name parts are cached."""
 _SHORT, _TEXTS = 1_000, 2_048
-"""Maximum length of texts whose terms are cached, and maximum number of cached texts."""
+"""Maximum number of characters of a text whose terms are cached, and maximum number of cached texts."""
 
 _IDEOGRAPHS = r"\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0002fa1f"
 _PICTOGRAPHS = r"\u2600-\u27bf\U0001f000-\U0001faff"
@@ -31,7 +32,8 @@ _HUMP = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
 _MIXED = re.compile(r"(?<![A-Za-z0-9])(?=[A-Za-z0-9]*?(?:[a-z][A-Z]|[A-Z]{2}[a-z]))[A-Za-z0-9]++")
 _SNAKE = re.compile(r"(?<![A-Za-z0-9_])[A-Za-z0-9]++(?:_[A-Za-z0-9]++)+")
 _LATIN = bytes(range(256)).decode("latin-1")
-_SHAPE = re.sub(r"\s", " ", re.sub("[A-Z]", "A", re.sub("[a-z]", "a", _LATIN))).encode("latin-1")
+_CLASSES = re.sub(r"\s", " ", re.sub("[A-Z]", "A", re.sub("[a-z]", "a", _LATIN))).encode("latin-1")
+"""Translation table of Latin-1 to character classes: `a` and `A` for ASCII letters, and a space for whitespace."""
 _COMPOUND = (b"aA", b"AAa", b"_")
 """Character-class patterns of words in which `_MIXED` or `_SNAKE` may match."""
 
@@ -53,17 +55,20 @@ _ANALYZER = analyzer()
 
 
 def stems(text: str) -> list[str]:
-    """Return the terms of a text in order. To split compound names too, `expand` the text first."""
+    """Return the terms of a text in order. Compound names are split only in a text returned by `expand`."""
     return _ANALYZER.analyze(text)
 
 
 def terms(text: str) -> tuple[str, ...]:
     """Return the distinct terms of a query or word."""
-    return _TERMS.get_or_make(text, _terms) if len(text) <= _SHORT else _terms(text)
+    return _cached_terms(text) if len(text) <= _SHORT else _terms(text)
 
 
 def _terms(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(stems(expand(text))))
+
+
+_cached_terms = lru_cache(_TEXTS)(_terms)
 
 
 def expand(text: str) -> str:
@@ -120,8 +125,8 @@ def _words(run: re.Match[str]) -> str:
 def forms(terms: Iterable[str]) -> re.Pattern[str]:
     """Return a pattern that matches words with any of these terms.
 
-    Terms are stems, so the pattern matches every word that begins with a stem. The caller stems the few matches to
-    compare them exactly.
+    Terms are stems, so the pattern matches every word that begins with a stem. The caller must stem each match to
+    compare it exactly.
     """
     wanted = list(terms)
     begun = "|".join(re.escape(term.removesuffix("i")) for term in wanted if term.isascii())
@@ -140,7 +145,7 @@ def label(value: str) -> str:
 
 
 def project_labels(names: Iterable[str]) -> Iterator[str]:
-    """Yield the labels of projects: the name, used by sessions, and the namespace, used by memories."""
+    """Yield both labels of each project: its name, stored for sessions, and its namespace, stored for memories."""
     for name in names:
         yield label(name)
         bare = name.removeprefix(PROJECT)
@@ -149,7 +154,7 @@ def project_labels(names: Iterable[str]) -> Iterator[str]:
 
 
 def path_label(path: str, folder: str = "") -> str:
-    """Return a path as stored in the index, with its parts reversed so that the end of a path becomes a prefix.
+    """Return a path as stored in the index: its names in reverse order, so that a prefix finds the end of a path.
 
     A relative path is resolved against `folder`. The label of an absolute path ends with a slash.
     """
@@ -159,19 +164,20 @@ def path_label(path: str, folder: str = "") -> str:
 
 def _names(text: str) -> Iterator[str]:
     """Yield the parts of CamelCase names and the joined form of snake_case names, once per distinct word."""
-    return filter(None, map(_KNOWN.__getitem__, dict.fromkeys(_compounds(text))))
+    words = dict.fromkeys(_compounds(text))
+    return filter(None, (_cached_parts(word) if len(word) <= _LONGEST else _parts(word) for word in words))
 
 
 def _compounds(text: str) -> list[str]:
-    """Return the words that may contain compound names, in order. Words are found by their character classes."""
-    shape = f"{text} ".encode("latin-1", "replace").translate(_SHAPE)
+    """Return the words that match a pattern of `_COMPOUND`, in order. Only these words can contain compound names."""
+    classes = f"{text} ".encode("latin-1", "replace").translate(_CLASSES)
     words: dict[int, str] = {}
-    for sign in _COMPOUND:
-        at = shape.find(sign)
+    for pattern in _COMPOUND:
+        at = classes.find(pattern)
         while at >= 0:
-            start, end = shape.rfind(b" ", 0, at) + 1, shape.find(b" ", at)
+            start, end = classes.rfind(b" ", 0, at) + 1, classes.find(b" ", at)
             words[start] = text[start:end]
-            at = shape.find(sign, end)
+            at = classes.find(pattern, end)
     return [words[start] for start in sorted(words)]
 
 
@@ -181,17 +187,4 @@ def _parts(word: str) -> str:
     return " ".join(parts + whole)
 
 
-class _NameParts(dict[str, str]):
-    """Cache of name parts by word. Long words rarely repeat and are not cached."""
-
-    def __missing__(self, word: str) -> str:
-        parts = _parts(word)
-        if len(word) <= _LONGEST:
-            if len(self) >= _KEPT:
-                self.clear()
-            self[word] = parts
-        return parts
-
-
-_KNOWN = _NameParts()
-_TERMS = Memo[str, tuple[str, ...]](_TEXTS)
+_cached_parts = lru_cache(_KEPT)(_parts)

@@ -253,5 +253,5 @@ def test_file_outside_the_manifest_closes_the_generation(generations: Generation
     path.parent.mkdir(exist_ok=True)
     path.write_text("planted")
 
-    with pytest.raises(IndexDamaged, match="not in the manifest"):
+    with pytest.raises(IndexDamaged, match="not listed in the manifest"):
         generations.current()
