@@ -36,7 +36,7 @@ class DocumentIngest:
         """
         plain, root = roots.find(path)
         if plain.is_dir():
-            raise DocumentUnreadable(plain, "a folder, not a file", hint="Index it as a directory.")
+            raise DocumentUnreadable(plain, "the path is a folder", hint="Index it as a directory.")
         format_of(path)
         return self._index(QueuedFile(plain, namespace, root))
 
@@ -57,7 +57,7 @@ class DocumentIngest:
         """
         plain, root = roots.find(folder)
         if not plain.is_dir():
-            raise DocumentUnreadable(plain, "not a folder", hint="Index it as a file.")
+            raise DocumentUnreadable(plain, "the path is not a folder", hint="Index it as a file.")
         done, walk = IndexedDirectory(), FolderWalk(plain)
         found = [
             QueuedFile(path, namespace, root)

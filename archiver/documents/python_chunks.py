@@ -14,7 +14,7 @@ _TOKENS: Final = 512
 _BLOCK: Final = 100
 """Maximum lines of a block."""
 _CHARACTERS: Final = 4_000
-"""Maximum characters of a chunk, because a single line, such as literal data, may be very long."""
+"""Maximum characters of a chunk, because a single line, such as literal data, can be very long."""
 _SIGNATURE: Final = 300
 _TOP = re.compile(r"(?:async[ \t]+def|def|class)[ \t]+(\w+)")
 

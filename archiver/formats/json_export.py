@@ -61,7 +61,8 @@ def conversations(path: Path) -> Iterator[dict[str, object]]:
     except RecursionError:
         raise SourceUnreadable(path, "the JSON is nested too deeply for an export") from None
     except _ZIP_FAULTS as fault:
-        raise SourceUnreadable(path, f"damaged: {fault}", hint="Request a new export from the service.") from None
+        hint = "Request a new export from the service."
+        raise SourceUnreadable(path, f"the export is damaged: {fault}", hint=hint) from None
 
 
 @contextmanager

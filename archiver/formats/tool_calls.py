@@ -41,7 +41,7 @@ class ToolCall(Struct, frozen=True):
 
 
 UNKNOWN_CALL = ToolCall("", "")
-"""Placeholder call for results without a known call."""
+"""Placeholder for the call of a result whose call is unknown."""
 
 
 class ToolCalls(Struct):

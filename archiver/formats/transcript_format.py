@@ -106,7 +106,7 @@ class ContainerFormat(TranscriptFormat, Protocol):
     def container_state(self, path: Path) -> int:
         """Return a fingerprint that changes whenever the container changes.
 
-        Costs only a few `stat` calls. Raises `OSError`.
+        The function makes only a few `stat` calls. Raises `OSError`.
         """
         ...
 

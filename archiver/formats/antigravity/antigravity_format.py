@@ -24,9 +24,9 @@ _NAMES = {"TargetFile": "path", "AbsolutePath": "path", "CommandLine": "command"
 
 
 class AntigravityReader(RecordReader):
-    """Reader of one session, with a numbered step per record.
+    """Reader of one session. Each record is a numbered step.
 
-    Results contain no call ID. They occur in the order of the calls.
+    Results contain no call ID, but occur in the order of the calls.
     """
 
     def __init__(self, session: Session, *, shorten: bool) -> None:

@@ -16,7 +16,7 @@ _INSTRUCTIONS = {"user_editable_context", "model_editable_context", "reasoning_r
 
 
 class ChatGptReader(RecordReader):
-    """Reader of one conversation, with a message per record."""
+    """Reader of one conversation. Each record contains one message."""
 
     def __init__(self, session: Session, *, shorten: bool) -> None:
         super().__init__(session, shorten=shorten)

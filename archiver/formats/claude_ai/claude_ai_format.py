@@ -13,7 +13,7 @@ from ..transcript_format import ContainerFormat
 
 
 class ClaudeAiReader(RecordReader):
-    """Reader of one conversation, with a message per record."""
+    """Reader of one conversation. Each record contains one message."""
 
     def _record(self, record: Record, line: Line) -> RecordEvents:
         if "conversation" in record:

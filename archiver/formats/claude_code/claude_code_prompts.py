@@ -44,7 +44,7 @@ class AttributedText(NamedTuple):
 def attribute(text: str) -> AttributedText:
     """Return a text with its author; the text is empty for an empty envelope.
 
-    Because users quote the program's tags, a text counts as an envelope only if it consists of tagged passages alone.
+    A text counts as an envelope only if all of it is tagged, because users quote the program's tags.
     """
     text = without_reminders(text) or text.strip()
     if text.startswith("<"):

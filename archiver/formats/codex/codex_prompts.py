@@ -30,8 +30,8 @@ _SHELL = re.compile(
 def is_envelope(text: str, *, known_only: bool) -> bool:
     """Return whether a text consists of one of the program's envelopes.
 
-    With `known_only`, which is used for events, only known tags count, because events rarely contain text of the
-    program. In items, any tag with an underscore counts, because HTML tags never contain underscores.
+    With `known_only`, only known tags count. Otherwise, any tag with an underscore counts, because HTML tags never
+    contain underscores. Events need `known_only`, because most of their text was typed by the user.
     """
     text = text.strip()
     if text.startswith(_INSTRUCTIONS):

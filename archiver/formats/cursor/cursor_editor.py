@@ -46,7 +46,7 @@ def _session(path: Path, session_id: str, state: int, at: int, lines: "partial[I
 
 
 def _states(database: ForeignDatabase) -> dict[str, int]:
-    """Return a fingerprint per conversation, from the keys, lengths and row IDs of its values.
+    """Return a fingerprint per conversation, computed from the keys, lengths and row IDs of its values.
 
     The editor stores a changed value in a new row.
     """

@@ -25,11 +25,11 @@ def test_errors_of_files_have_a_reason(theo: Talk, tmp_path: Path) -> None:
 
     assert refusal(theo, "index_file", file_path=missing) == f"File not found: {missing}"
     assert refusal(theo, "index_file", file_path=str(tmp_path / "none")) == f"File not found: {tmp_path / 'none'}"
-    assert refusal(theo, "index_file", file_path=str(tmp_path)) == "Failed to read file: a folder, not a file"
+    assert refusal(theo, "index_file", file_path=str(tmp_path)) == "Failed to read file: the path is a folder"
     assert refusal(theo, "index_directory", dir_path=" ") == "dir_path cannot be empty"
     assert refusal(theo, "index_directory", dir_path=str(tmp_path / "none")) == f"File not found: {tmp_path / 'none'}"
     refused = refusal(theo, "index_directory", dir_path=str(tmp_path / "bad.pdf"))
-    assert refused == "Failed to read file: not a folder"
+    assert refused == "Failed to read file: the path is not a folder"
     assert refusal(theo, "index_file", file_path=str(tmp_path / "notes.docx")) == "Unsupported file type: .docx"
     assert refusal(theo, "index_file", file_path=str(tmp_path / "bad.pdf")).startswith("Failed to read file: ")
     assert refusal(theo, "trace_query", file=missing) == f"File not found: {missing}"

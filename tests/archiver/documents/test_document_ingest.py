@@ -203,7 +203,7 @@ def test_each_mistake_has_its_own_error(ingest: DocumentIngest, folder: Path) ->
         ingest.index_directory(folder / "a.md", "docs", roots)
     for name in ("folder.md", "folder"):
         (folder / name).mkdir()
-        with pytest.raises(DocumentUnreadable, match="a folder, not a file"):
+        with pytest.raises(DocumentUnreadable, match="the path is a folder"):
             ingest.index_file(folder / name, "docs", roots)
 
 
