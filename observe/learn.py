@@ -30,13 +30,13 @@ class Learned(Struct, frozen=True):
     unobserved: int
     embedded: int
     model: ModelUnavailable | None
-    """Reason why semantic search is not available, or empty."""
+    """Reason why semantic search is not available, or None."""
 
 
 def learn(
     home: Home, store: Store, indexer: Indexer, report: Reporter = silent, should_stop: Callable[[], bool] = never
 ) -> Learned:
-    """Process all ingested content until done or `should_stop`. The caller holds the learner's lease."""
+    """Process all ingested content until `should_stop` returns true. The caller holds the lease of the learner."""
     redactor = Redactor(home.key())
     DocumentIngest(store, redactor).index_queued(partial(report, "Reading"), should_stop)
     if store.memories.to_redact(VERSION, 1):

@@ -39,7 +39,7 @@ class Pipeline(Closing):
         """Open the archive of this home, or create an archive.
 
         `model` is the embedding model, by default the packaged model. Folders that match a pattern in `exclude` are
-        omitted. `pool` parses files and may already be started.
+        omitted. `pool` parses files and may already be running.
 
         Raises:
             ConfigInvalid: A pattern in `exclude` is invalid.
@@ -66,16 +66,17 @@ class Pipeline(Closing):
     ) -> Report:
         """Ingest changes in these transcripts, and finish the work of an interrupted run.
 
-        Waits up to `patience` seconds for another ingest process. If another process observes and embeds, this work is
-        left to it. `searchable` is called when the text is indexed, before anything is observed or embedded.
+        Waits up to `patience` seconds for another ingest process. Another process that is already observing and
+        embedding also observes and embeds these changes. `searchable` is called when the text is indexed, before
+        anything is observed or embedded.
         """
         start, result = time.monotonic(), Report()
         with self._indexer.draft() as draft:
             with self._store.leases.hold(ARCHIVER, patience):
                 problems = [*self._lost(), *self._finish_erasing(report)]
                 result.ingested = self._ingest.run(transcripts, partial(report, "Archiving"), stored=draft.follow)
-                told = {each.path for each in result.ingested.problems}
-                result.ingested.problems[:0] = [each for each in problems if each.path not in told]
+                reported = {each.path for each in result.ingested.problems}
+                result.ingested.problems[:0] = [each for each in problems if each.path not in reported]
                 self._store.stages.note("archive", result.ingested.problems)
             outdated = self._generations.is_outdated
             self._publish(draft)

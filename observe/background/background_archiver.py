@@ -25,7 +25,7 @@ from .index_schedule import IndexSchedule
 from .index_worker import IndexWorker, WorkerResult
 
 _MAINTENANCE: Final = 3600.0
-"""Seconds between two searches for copies to compress and for expired deletions to erase."""
+"""Seconds between two runs that compress copies and erase expired deletions."""
 _HEARTBEAT: Final = 60.0
 """Seconds between two records that the archiver is running."""
 _PATIENCE: Final = 60.0
@@ -61,7 +61,7 @@ class BackgroundArchiver:
         self._scan, self._worker = TranscriptScan(), IndexWorker(home)
         self._retry = _RETRY[0]
         self._next_heartbeat = self._next_maintenance = 0.0
-        self._is_only = False
+        self._holds_lease = False
         self._failures = dict[str, str]()
         """The last reported failure of each failing stage."""
 
@@ -72,7 +72,7 @@ class BackgroundArchiver:
                 try:
                     self._watch()
                 except (PalaverError, OSError) as problem:
-                    if isinstance(problem, LeaseHeld) and not self._is_only:
+                    if isinstance(problem, LeaseHeld) and not self._holds_lease:
                         raise
                     self._report_failure("watch", problem, self._retry)
                     self._wait(self._retry)
@@ -82,11 +82,11 @@ class BackgroundArchiver:
             self._events.close()
 
     def _watch(self) -> None:
-        self._is_only = False
+        self._holds_lease = False
         self._home.make()
         self._scan.mark_changed()
         with Store.create(self._home.database) as store, store.leases.hold(WATCHER, patience=1.0):
-            self._is_only = True
+            self._holds_lease = True
             raw = RawArchive(self._home.archive)
             self._erase(store, _PATIENCE)
             watcher = TranscriptWatcher(store, raw, self._scan, self._events, self._clock, self._exclusion)

@@ -27,17 +27,12 @@ class BackgroundIndexer:
         self._thread: threading.Thread | None = None
 
     def wake(self) -> None:
-        """Start indexing all queued content in a worker that starts after this call, and return immediately."""
+        """Index all queued content in the background, in a worker that starts after this call."""
         with self._lock:
             self._wanted = True
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="background-indexer", daemon=True)
                 self._thread.start()
-
-    def join(self, timeout: float | None = None) -> None:
-        """Wait up to `timeout` seconds until no work is left."""
-        if (thread := self._thread) is not None:
-            thread.join(timeout)
 
     def _run(self) -> None:
         while self._is_wanted():

@@ -33,9 +33,7 @@ class IndexSchedule:
         """
         self._store, self._worker, self._model, self._clock = store, worker, model, clock
         self._indexed, self._lag, self._at_once = -1, 0, False
-        """The last indexed change, the number of unindexed changes before it, and whether the last worker stopped
-        early.
-        """
+        """Last indexed change, number of unindexed changes before it, and True if the last worker stopped early."""
         self._last, self._changed_at = -1, clock()
         self._changing_since: float | None = None
         self._not_before, self._retry = 0.0, _RETRY[0]
@@ -43,7 +41,7 @@ class IndexSchedule:
 
     @property
     def quiet(self) -> bool:
-        """True if no recent change exists and no work is left."""
+        """True if there was no recent change and no work is left."""
         idle = not self._worker.busy and self._last == self._indexed
         return idle and self._clock() - self._changed_at >= _QUIET
 

@@ -42,7 +42,7 @@ Idle workers start once an hour. The interval is shorter than an hour, so that e
 _ORPHANED: Final = 60.0
 """Seconds that a worker outlives its caller, so that even a frequently killed caller gets an index."""
 _NICE: Final = 10
-"""Niceness of a worker, so that the user's programs and ingest have priority."""
+"""Niceness of a worker, so that the user's programs and ingest runs have priority."""
 
 
 class WorkerResult(Struct, frozen=True):
@@ -93,7 +93,7 @@ def update_index(
 
 
 def verify_due(home: Home, store: Store, indexer: Indexer) -> VerifiedCopies:
-    """Verify data that is due: some raw copies each hour, the index and the database each day."""
+    """Verify what is due: some raw copies each hour, the index and the database each day."""
     last = {stage.name: stage.succeeded or 0 for stage in store.stages.all()}
     verified = VerifiedCopies()
     if last.get("verify-copies", 0) < now() - _VERIFY_COPIES:

@@ -21,20 +21,20 @@ from ...core.errors import StoreCorrupt, StoreMissing
 from ...core.installation import upgrade_hint
 from ...core.report import Unsearched
 from .consistency import RECOVER_COPIES, RECOVER_DATABASE, missing_database
-from .health_context import ARCHIVE, Answer, HealthContext
+from .health_context import ARCHIVE, Findings, HealthContext
 
 _SETTLED: Final = 60.0
-"""Seconds after which a changed agent's file should be archived if an archiver is running."""
+"""Seconds after which a running archiver should have archived a changed file of an agent."""
 _OVERDUE: Final = 2 * 3600 * 1000
 """Milliseconds after which an expired deletion should be erased; `palaver watch` erases once an hour."""
 _REPAIR_COPY: Final = (
     "Run `palaver fsck --repair`, which copies the agent's file again if it still exists. Otherwise restore a backup."
 )
-_NAMED: Final = 3
+_LISTED_MAX: Final = 3
 """Maximum number of individually listed problems of one kind."""
 
 
-def database(context: HealthContext) -> Answer:
+def database(context: HealthContext) -> Findings:
     """Check that the database exists, is readable, and contains all acknowledged changes."""
     path = context.home.database
     try:
@@ -61,11 +61,9 @@ def database(context: HealthContext) -> Answer:
         yield HealthProblem("database", str(damage), RECOVER_DATABASE)
 
 
-def archive(context: HealthContext) -> Answer:
-    """Report the archive's size, and check that every line has an outcome and every file was readable."""
+def archive(context: HealthContext) -> Findings:
+    """Report the archive's size, and check that every file was readable and every line was parsed or skipped."""
     status = context.status
-    if status is None:
-        return
     kinds = list(status.skipped.items())
     skipped = ", ".join(f"{count:,} {reason}" for reason, count in kinds[:3])
     others = f" and {sum(count for _, count in kinds[3:]):,} of other kinds" if kinds[3:] else ""
@@ -74,38 +72,38 @@ def archive(context: HealthContext) -> Answer:
     for name, count, known in status.unaccounted:
         problem = f"{name} has {many(count, 'line')}, of which {known:,} were parsed or skipped"
         yield HealthProblem("archive", problem, "Run `palaver fsck --repair`.")
-    for path, reason in status.problems[:_NAMED]:
+    for path, reason in status.problems[:_LISTED_MAX]:
         yield HealthProblem("archive", f"could not read {path}: {reason}", f"Make it readable. {ARCHIVE}")
-    if more := len(status.problems[_NAMED:]):
+    if more := len(status.problems[_LISTED_MAX:]):
         problem = f"could not read {many(more, 'more file')}"
         yield HealthProblem("archive", problem, "Run `palaver status` to list them.")
 
 
-def copies(context: HealthContext) -> Answer:
+def copies(context: HealthContext) -> Findings:
     """Report the time of the last verification of raw copies, and any damaged copies."""
     status = context.status
-    if status is None or not (status.verified and status.verified_since):
+    if not (status.verified and status.verified_since):
         return
     yield "copies", f"{status.verified:,} of {status.files:,} verified since {show_minute(status.verified_since)} UTC"
-    for name, reason in status.damaged[:_NAMED]:
+    for name, reason in status.damaged[:_LISTED_MAX]:
         yield HealthProblem("copies", f"{context.home.archive / str(name)}: {reason}", _REPAIR_COPY)
-    if more := len(status.damaged[_NAMED:]):
+    if more := len(status.damaged[_LISTED_MAX:]):
         yield HealthProblem("copies", f"{many(more, 'more copy is', 'more copies are')} damaged", _REPAIR_COPY)
 
 
-def copies_without_rows(context: HealthContext) -> Answer:
+def copies_without_rows(context: HealthContext) -> Findings:
     """Check that the database lists every copy, because unlisted copies cannot be searched."""
-    if context.store is None or context.store.leases.holder(ARCHIVER):
+    if context.store.leases.holder(ARCHIVER):
         return  # an ingest run creates each copy before its row
     if names := copies_without_row(context.home.archive, context.store):
         problem = f"{many(len(names), 'copy is', 'copies are')} not in the database, such as {names[0]}"
         yield HealthProblem("copies", problem, RECOVER_COPIES)
 
 
-def outdated_copies(context: HealthContext) -> Answer:
+def outdated_copies(context: HealthContext) -> Findings:
     """Check that no copy needs re-parsing, for example after an interrupted rebuild or an update."""
     status, store = context.status, context.store
-    if status is None or store is None or status.watcher or store.leases.holder(ARCHIVER):
+    if status.watcher or store.leases.holder(ARCHIVER):
         return
     if count := store.sources.count_to_read():
         verb = "waits" if count == 1 else "wait"
@@ -113,13 +111,11 @@ def outdated_copies(context: HealthContext) -> Answer:
         yield HealthProblem("copies", problem, ARCHIVE)
 
 
-def agents(context: HealthContext) -> Answer:
-    """Check that the current agents' files are archived. Containers are not opened."""
+def agents(context: HealthContext) -> Findings:
+    """Check that the agents' files are archived. Containers, which have many sessions in one file, are not opened."""
     store = context.store
-    if store is None:
-        return
     found, behind, new, erased = Counter[str](), Counter[str](), Counter[str](), Counter[str]()
-    known, refused = store.sources.by_path(), {path for path, _ in store.sources.problems()}
+    known, unreadable = store.sources.by_path(), {path for path, _ in store.sources.problems()}
     exclusion, raw = Exclusion(context.config.exclude), RawArchive(context.home.archive)
     skipped = Unsearched()
     for each in context.transcripts(skipped):
@@ -127,11 +123,11 @@ def agents(context: HealthContext) -> Answer:
             continue
         agent, source, state = each.format.agent, known.get(each.path), Stat.of(each.path)
         found[agent] += 1
-        if source is None and each.path not in refused and _is_erased(context, store, each.path, state):
+        if source is None and each.path not in unreadable and _is_erased(context, store, each.path, state):
             erased[agent] += 1
             continue
-        late = source is None or not raw.is_unchanged(source, state)
-        if late and each.path not in refused and time.time() - state.mtime / 1e9 > _SETTLED:
+        changed = source is None or not raw.is_unchanged(source, state)
+        if changed and each.path not in unreadable and time.time() - state.mtime / 1e9 > _SETTLED:
             behind[agent] += 1
             new[agent] += source is None
     counts = [many(count, f"{agent} file") for agent, count in found.items()]
@@ -156,11 +152,9 @@ def _is_erased(context: HealthContext, store: Store, path: Path, state: Stat) ->
     return store.tombstones.is_erased_file(known.file(path), state.mtime, state.size)
 
 
-def deletions(context: HealthContext) -> Answer:
+def deletions(context: HealthContext) -> Findings:
     """Check that the suppression list recognises deleted items, and that erasures are complete."""
     store = context.store
-    if store is None:
-        return
     past = store.tombstones.all()
     try:
         store.tombstones.check_key(context.key)
@@ -168,8 +162,8 @@ def deletions(context: HealthContext) -> Answer:
         yield HealthProblem("deletions" if past else "key", str(lost), lost.hint)
     if not past:
         return
-    undoable = sum(each.state is DeletionState.KEPT for each in past)
-    yield "deletions", f"{len(past):,}; {undoable:,} can be undone" if undoable else f"{len(past):,}"
+    reversible = sum(each.state is DeletionState.KEPT for each in past)
+    yield "deletions", f"{len(past):,}; {reversible:,} can be undone" if reversible else f"{len(past):,}"
     if unfinished := sum(each.state is DeletionState.ERASING for each in past):
         waiting = list(store.tombstones.scheduled_erasures())
         left = many(len(waiting), "copy", "copies")

@@ -61,7 +61,7 @@ def check_consistency(
         home: The home to check.
         model: The embedding model of the index, by default the packaged model. It is not loaded.
         exclude: Patterns of folders to omit when copies are parsed again.
-        repair: Whether to repair.
+        repair: True to repair damage where possible.
         report: Callback for progress.
 
     Raises:
@@ -106,7 +106,7 @@ def damage_of(home: Home) -> list[str]:
 
 
 def missing_database(home: Home, missing: StoreMissing) -> HealthProblem:
-    """Return a problem if the database is missing while raw copies exist."""
+    """Return the problem that the database is missing although raw copies exist."""
     kept = "it restores conversations but not memories; deleted items stay deleted."
     remedy = f"{missing.hint.removesuffix('.')}; {kept}"
     return HealthProblem("database", f"{home.database} is missing, but raw copies exist", remedy)
@@ -124,18 +124,18 @@ def _salvaged(home: Home, damage: str) -> Iterator[HealthProblem]:
         )
     if done.unverified:
         problem = (
-            f"{_named(done.unverified)} were on a damaged page: their content is intact, other fields may be wrong"
+            f"{_memory_ids(done.unverified)} were on a damaged page: their content is intact, other fields may be wrong"
         )
         yield HealthProblem("memories", problem, "Check them with `palaver show`.", repaired=True)
     if done.unknown_losses:
         problem = "memories stored after the newest backup may be lost: neither their table nor its index can be read"
         yield HealthProblem("memories", problem, f"Look for them in {done.kept}.")
     if done.lost:
-        problem = f"{_named(done.lost)} could not be read, and no backup has them"
+        problem = f"{_memory_ids(done.lost)} could not be read, and no backup has them"
         yield HealthProblem("memories", problem, "Restore them from a backup of your own, if you have one.")
 
 
-def _named(memories: Sequence[int]) -> str:
+def _memory_ids(memories: Sequence[int]) -> str:
     return ", ".join(f"mem_{key}" for key in memories)
 
 
@@ -175,7 +175,7 @@ class _ConsistencyCheck:
         return tally
 
     def _deletions(self) -> Iterator[HealthProblem]:
-        """Check that the suppression list recognises deleted items, also if the database is lost."""
+        """Check that the suppression list recognises deleted items, even if the database was lost."""
         tombstones = self._store.tombstones
         try:
             tombstones.check_key(self._home.key())
@@ -227,10 +227,10 @@ class _ConsistencyCheck:
             ]
         if found:
             problem = f"{many(len(found), 'memory was', 'memories were')} only in the damaged write-ahead log"
-            yield HealthProblem("memories", problem, f"Stored again as {_named(found)}.", repaired=True)
+            yield HealthProblem("memories", problem, f"Stored again as {_memory_ids(found)}.", repaired=True)
 
     def _parsed(self) -> Iterator[HealthProblem]:
-        """Check that rows account for every line of the copies, and otherwise parse the copies again."""
+        """Check that rows account for every line of each copy. A repair parses the other copies again."""
         wrong = self._store.integrity.unreadable_sources() or self._store.integrity.outside_source()
         self._result.checked["sources"] = len(self._store.sources.all()) if not wrong else 0
         if not wrong:

@@ -18,13 +18,13 @@ from ...search.index.generation import FORMAT
 from ...search.model.embedder import DEFAULT_MODEL, PackagedEmbedder, load
 from ...search.query import tokenizer
 from .. import rules
-from .health_context import Answer, HealthContext
+from .health_context import Findings, HealthContext
 
 _LITTLE_SPACE: Final = 1 << 30
 """Minimum free space in bytes for a growing archive and a new index."""
 
 
-def versions(context: HealthContext) -> Answer:
+def versions(context: HealthContext) -> Findings:
     """Check the versions of Palaver, Python and SQLite."""
     programs = f"palaver {context.version}, Python {platform.python_version()}, SQLite {sqlite_version()}"
     yield "versions", f"{programs}, index {FORMAT}.{tokenizer.VERSION}, rules {rules.VERSION}, secrets {SECRETS}"
@@ -33,7 +33,7 @@ def versions(context: HealthContext) -> Answer:
         yield HealthProblem("versions", f"SQLite {sqlite_version()} can lose rows in its write-ahead log", remedy)
 
 
-def folder(context: HealthContext) -> Answer:
+def folder(context: HealthContext) -> Findings:
     """Check that the home folder is writable, has free space, and is on a local disk."""
     root = context.home.root
     if not root.is_dir():
@@ -51,7 +51,7 @@ def folder(context: HealthContext) -> Answer:
         yield HealthProblem("folder", f"{root} is on a network file system, where locks may not work", remedy)
 
 
-def permissions(context: HealthContext) -> Answer:
+def permissions(context: HealthContext) -> Findings:
     """Check that only the user can read the home."""
     readable, foreign = list[Path](), list[Path]()
     root = context.home.root
@@ -74,13 +74,13 @@ def permissions(context: HealthContext) -> Answer:
         yield HealthProblem("permissions", f"{problem}, such as {foreign[0]}", remedy)
 
 
-def language_model(context: HealthContext) -> Answer:
+def language_model(context: HealthContext) -> Findings:
     """Report the language model, or the reason why no language model is used."""
     off = context.off(context.config)
     yield "language model", f"not used: {off}" if off else context.config.llm_model
 
 
-def model(context: HealthContext) -> Answer:
+def model(context: HealthContext) -> Findings:
     """Check that the embedding model's files are complete and that it works."""
     embedder = load(context.model or DEFAULT_MODEL)
     try:

@@ -1,4 +1,4 @@
-"""Health check of a home (`palaver doctor`): independent read-only checks that return facts and problems.
+"""Health check of a home (`palaver doctor`): independent read-only checks that report facts and problems.
 
 A check that fails is reported as a problem, so that the health check also works on a broken home.
 """
@@ -11,9 +11,9 @@ from ...core.errors import ConfigInvalid, PalaverError
 from ...core.progress import Reporter
 from . import archive_checks, environment_checks, pipeline_checks
 from .consistency import check_consistency
-from .health_context import Answer, HealthContext
+from .health_context import Findings, HealthContext, StoreUnreadable
 
-CHECKS: Final[tuple[Callable[[HealthContext], Answer], ...]] = (
+CHECKS: Final[tuple[Callable[[HealthContext], Findings], ...]] = (
     environment_checks.versions,
     environment_checks.folder,
     environment_checks.permissions,
@@ -39,27 +39,29 @@ def diagnose(context: HealthContext, deep: Reporter | None = None) -> HealthRepo
     """Run all checks. With `deep`, a progress callback, also verify the checksums of all stored data."""
     found = HealthReport(context.home.root)
     # The deep check runs first, so that the other checks see its results.
-    verified = list(_answers(context, lambda _: _verified(context, deep), "checksums")) if deep else []
+    verified = list(_findings(context, lambda _: _verified(context, deep), "checksums")) if deep else []
     for check in CHECKS:
-        _add(found, list(_answers(context, check, check.__name__.replace("_", " "))))
+        _add(found, list(_findings(context, check, check.__name__.replace("_", " "))))
     _add(found, verified)
-    if context.store is not None:
-        context.store.close()
+    if context.readable_store is not None:
+        context.readable_store.close()
     return found
 
 
-def _verified(context: HealthContext, report: Reporter) -> Answer:
+def _verified(context: HealthContext, report: Reporter) -> Findings:
     done = check_consistency(context.home, context.model, context.config.exclude, report=report)
     checked = ", ".join(f"{kind} {count:,}" for kind, count in done.checked.items())
     yield "checksums", f"verified: {checked}" if checked else "not verified"
     yield from done.problems
 
 
-def _answers(
-    context: HealthContext, check: Callable[[HealthContext], Answer], label: str
+def _findings(
+    context: HealthContext, check: Callable[[HealthContext], Findings], label: str
 ) -> Iterator[tuple[str, str] | HealthProblem]:
     try:
         yield from check(context)
+    except StoreUnreadable:
+        return
     except ConfigInvalid as problem:
         yield HealthProblem("settings", str(problem), problem.hint)
     except PalaverError as problem:
@@ -69,10 +71,10 @@ def _answers(
         yield HealthProblem(label, reason, "Check its owner and permissions.")
 
 
-def _add(report: HealthReport, answers: list[tuple[str, str] | HealthProblem]) -> None:
+def _add(report: HealthReport, findings: Findings) -> None:
     known = {(each.part, each.problem) for each in report.problems}
-    for answer in answers:
-        if isinstance(answer, tuple):
-            report.facts[answer[0]] = answer[1]
-        elif (answer.part, answer.problem) not in known:
-            report.problems.append(answer)
+    for each in findings:
+        if isinstance(each, tuple):
+            report.facts[each[0]] = each[1]
+        elif (each.part, each.problem) not in known:
+            report.problems.append(each)

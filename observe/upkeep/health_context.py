@@ -16,15 +16,19 @@ from ...core.report import Status, Unsearched
 from ...search.index.generation import Generations
 from .archive_status import state_of
 
-Answer = Iterable[tuple[str, str] | HealthProblem]
-"""Result of a check: facts with labels, and problems."""
+Findings = Iterable[tuple[str, str] | HealthProblem]
+"""Result of a check: facts, each with its label, and problems."""
 ARCHIVE: Final = "Run `palaver archive`."
+
+
+class StoreUnreadable(Exception):
+    """Signal to skip a check that needs the store. The check of the database reports why it cannot be read."""
 
 
 class HealthContext(Struct, frozen=True, dict=True):
     """Home to check.
 
-    `transcripts` finds the agents' files. `off` is the reason why no language model may be used, or empty.
+    `transcripts` finds the agents' files. `off` returns the reason why no language model is used, or an empty text.
     """
 
     home: Home
@@ -38,8 +42,8 @@ class HealthContext(Struct, frozen=True, dict=True):
         return Config.read(self.home.config)
 
     @cached_property
-    def store(self) -> Store | None:
-        """Store, opened read-only; None if it cannot be read, which `archive_checks.database` reports."""
+    def readable_store(self) -> Store | None:
+        """Store, opened read-only; None if it cannot be read."""
         try:
             store = Store.open_read_only(self.home.database)
             seen, known = store.schema
@@ -47,11 +51,16 @@ class HealthContext(Struct, frozen=True, dict=True):
         except PalaverError:
             return None
 
+    @property
+    def store(self) -> Store:
+        """Store, opened read-only; raises `StoreUnreadable`."""
+        if self.readable_store is None:
+            raise StoreUnreadable
+        return self.readable_store
+
     @cached_property
-    def status(self) -> Status | None:
-        """Status of the archive; None if the store cannot be read."""
-        if self.store is None:
-            return None
+    def status(self) -> Status:
+        """Status of the archive; raises `StoreUnreadable`."""
         return state_of(self.home, self.store, Generations(self.home.index), self.model)
 
     @property

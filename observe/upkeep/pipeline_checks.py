@@ -6,17 +6,15 @@ from ...core.amount import many
 from ...core.checkup import HealthProblem
 from ...core.clock import show_minute
 from .archive_status import OUTDATED
-from .health_context import ARCHIVE, Answer, HealthContext
+from .health_context import ARCHIVE, Findings, HealthContext
 
 _BEHIND: Final = 5_000
 """Maximum number of unindexed changes. Each search process reads them again when it starts."""
 
 
-def index(context: HealthContext) -> Answer:
+def index(context: HealthContext) -> Findings:
     """Check that the index is usable and up to date."""
     status = context.status
-    if status is None:
-        return
     behind = f"{many(status.index_lag, 'change')} not indexed yet"
     lag = f", {behind} (still searched)" if status.index_lag and status.index_usable else ""
     yield "index", status.index + lag
@@ -28,11 +26,9 @@ def index(context: HealthContext) -> Answer:
         yield HealthProblem("index", behind, ARCHIVE)
 
 
-def observations(context: HealthContext) -> Answer:
+def observations(context: HealthContext) -> Findings:
     """Check that all exchanges are observed and all entries are embedded."""
     status = context.status
-    if status is None:
-        return
     left = [f"{many(status.unobserved, 'exchange')} not observed yet"] * bool(status.unobserved)
     left += [f"{many(status.unembedded, 'entry', 'entries')} not embedded yet"] * bool(status.unembedded)
     yield "observations", "; ".join([f"{sum(status.observations.values()):,}", *left])
@@ -40,11 +36,9 @@ def observations(context: HealthContext) -> Answer:
         yield HealthProblem("observations", " and ".join(left), ARCHIVE)
 
 
-def stages(context: HealthContext) -> Answer:
+def stages(context: HealthContext) -> Findings:
     """Check that the last run of every stage succeeded."""
     status = context.status
-    if status is None:
-        return
     times = [f"{stage.name} {show_minute(stage.succeeded)}" for stage in status.stages if stage.succeeded]
     yield "last success", f"{', '.join(times)} UTC" if times else "none yet"
     for stage in status.stages:
@@ -53,18 +47,15 @@ def stages(context: HealthContext) -> Answer:
             yield HealthProblem("stages", problem, ARCHIVE)
 
 
-def background(context: HealthContext) -> Answer:
+def background(context: HealthContext) -> Findings:
     """Report whether the background archiver is running."""
-    if context.status is None:
-        return
     watcher = context.status.watcher
     since = f"running since {show_minute(watcher.since)} UTC" if watcher else ""
     yield "watcher", since or "not running; `palaver setup service` starts it"
 
 
-def failed_requests(context: HealthContext) -> Answer:
+def failed_requests(context: HealthContext) -> Findings:
     """Check that no request to a language model failed permanently."""
-    failed = len(context.store.jobs.dead()) if context.store else 0
-    if failed:
+    if failed := len(context.store.jobs.dead()):
         remedy = "Run `palaver observe --dead-letters` to see them, and `palaver observe --revive` to retry."
         yield HealthProblem("language model", f"{many(failed, 'request')} failed permanently", remedy)

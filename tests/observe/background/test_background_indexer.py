@@ -1,5 +1,6 @@
 """The background indexer embeds and publishes queued documents."""
 
+import threading
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,13 @@ from palaver.search.model.embedder import load
 
 LONG = 200.0
 """Seconds after which a test fails."""
+
+
+def wait_for_indexer(seconds: float) -> None:
+    """Wait until no work is left, at most for a number of seconds."""
+    for thread in threading.enumerate():
+        if thread.name == "background-indexer":
+            thread.join(seconds)
 
 
 @pytest.fixture
@@ -38,7 +46,7 @@ def test_waiting_chunks_are_embedded_and_published(
 
         background = BackgroundIndexer(home, None)
         background.wake()
-        background.join(LONG)
+        wait_for_indexer(LONG)
 
         stats = documents.stats()
     assert (stats.queued, stats.unembedded, stats.chunks) == (0, 0, 3)
@@ -57,7 +65,7 @@ def test_workers_wait_for_another_learner(
         documents.index_directory(tmp_path / "docs")
         with Store.open(home.database) as store, store.leases.hold(LEARNER):
             background.wake()
-            background.join(2.0)
+            wait_for_indexer(2.0)
             assert store.documents.count_unembedded(load().name) == 3
-        background.join(LONG)
+        wait_for_indexer(LONG)
         assert documents.stats().unembedded == 0

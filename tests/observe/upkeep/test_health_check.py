@@ -414,7 +414,6 @@ def test_a_running_watcher(home: Home) -> None:
 def test_only_work_that_waits_is_named(home: Home, exchanges: int, vectors: int, told: str) -> None:
     """Waiting exchanges and waiting entries are each mentioned only if there are some."""
     context = HealthContext(home, "1.2.3", nothing, off)
-    assert context.status is not None
     status = replace(context.status, unobserved=exchanges, unembedded=vectors)
     context.__dict__["status"] = status  # pyright: ignore[reportIndexIssue] - a cached property keeps it there
 
