@@ -54,7 +54,7 @@ class Checksums:
     def verified(self, file: BinaryIO, path: Path) -> Iterator[bytes]:
         """Yield the covered bytes of a file, each block after its checksum was verified.
 
-        Raises `CopyDamaged` at the first block that differs or is missing. The error reports `path` as the copy.
+        Raises `CopyDamaged` at the first block that differs or is missing. The error names `path` as the copy.
         """
         left = self.size
         for number, expected in enumerate(self.sums):
@@ -97,7 +97,7 @@ def continued(known: Source | None, path: Path, size: int) -> Checksums:
 
 
 def damaged_blocks(file: BinaryIO, packed: bytes) -> dict[int, int]:
-    """Return the number of each block that differs from its checksum, and the checksum of its present bytes."""
+    """Return the number of each block that differs from its checksum, with the checksum of its current bytes."""
     expected = Checksums(packed).sums
     return {number: found for number, found in enumerate(_block_sums(file, packed)) if found != expected[number]}
 
@@ -105,7 +105,7 @@ def damaged_blocks(file: BinaryIO, packed: bytes) -> dict[int, int]:
 def updated(file: BinaryIO, packed: bytes, damaged: Mapping[int, int]) -> bytes:
     """Return the checksums of a file after some bytes were overwritten without a change of length.
 
-    A block that was `damaged` keeps a checksum that does not match, so that overwriting does not certify the damage.
+    The checksum of a `damaged` block still does not match, so that overwriting does not certify the damage.
     """
     sums = Checksums(packed)
     for number, found in enumerate(_block_sums(file, packed)):

@@ -2,7 +2,7 @@
 
 The layout is zstd's seekable format, so that `zstd -d` restores the file without Palaver::
 
-    frame ... frame | ours: SHA-256 of the content, checksum of the table, lines per frame | table of frame sizes
+    frame ... frame | SHA-256 of the content, checksum of the table, lines per frame | table of frame sizes
 
 Each frame has its own checksum. Reading detects damage, and damage affects only its frame. If the table is lost, the
 file is scanned for its frames.
@@ -37,10 +37,10 @@ _OPTIONS: Final[dict[int, int]] = {
     zstd.CompressionParameter.checksum_flag: 1,
 }
 _FRAME_MAGIC: Final = b"\x28\xb5\x2f\xfd"
-_OURS: Final = 0x184D2A5C  # zstd skips frames with magic numbers 0x184D2A50 to 0x184D2A5F
+_METADATA: Final = 0x184D2A5C  # zstd skips frames with magic numbers 0x184D2A50 to 0x184D2A5F
 _TABLE: Final = 0x184D2A5E
 _SEEKABLE_MAGIC: Final = 0x8F92EAB1
-_OURS_MAGIC: Final = struct.pack("<I", _OURS)
+_METADATA_MAGIC: Final = struct.pack("<I", _METADATA)
 _HEADER, _FOOTER = struct.Struct("<II"), struct.Struct("<IBI")
 _DIGEST, _CHECK = 32, 8
 
@@ -91,7 +91,7 @@ class CompressedFile(io.BufferedReader):
         super().__init__(self._frames, 64 * 1024)
 
     def start_of(self, line: int) -> int | None:
-        """Return the byte offset of a line (1-based, at most one past the last); None if the table was lost."""
+        """Return the byte offset of a line (1-based, at most the last line plus one); None if the table was lost."""
         before = self.table.lines
         if line == 1 or not before:
             return 0 if line == 1 else None
@@ -116,7 +116,7 @@ class CompressedFile(io.BufferedReader):
         return bytes(kept)
 
     def format_damage(self) -> str:
-        """Return a description of the damage outside the frames; empty if the file is intact."""
+        """Describe damage outside the frames; empty if the file is intact."""
         if self.table.extra:
             return f"{self.table.extra} unexpected bytes follow the end of the file; all content is readable"
         return "" if self.table.digest else self._frames.truncation().reason
@@ -200,9 +200,9 @@ def _frame_table(frames: list[tuple[int, int]], lines: list[int], digest: bytes,
 def _trailer(frames: list[tuple[int, int]], lines: list[int], digest: bytes) -> bytes:
     sizes = struct.pack(f"<{2 * len(frames)}I", *(size for frame in frames for size in frame))
     counts = struct.pack(f"<{len(lines)}I", *lines)
-    ours = digest + hashlib.blake2b(digest + counts + sizes, digest_size=_CHECK).digest() + counts
+    metadata = digest + hashlib.blake2b(digest + counts + sizes, digest_size=_CHECK).digest() + counts
     table = sizes + _FOOTER.pack(len(frames), 0, _SEEKABLE_MAGIC)
-    return _HEADER.pack(_OURS, len(ours)) + ours + _HEADER.pack(_TABLE, len(table)) + table
+    return _HEADER.pack(_METADATA, len(metadata)) + metadata + _HEADER.pack(_TABLE, len(table)) + table
 
 
 def _trailer_size(count: int) -> int:
@@ -246,7 +246,7 @@ def _find_frames(data: bytes) -> FrameTable:
     if len(data) > at + length and (table := _read_trailer(data[at : at + length], count, at)):
         return replace(table, extra=len(data) - at - length)
     sizes = [(packed, FRAME) for packed, _ in frames[:-1]] + frames[-1:]  # all frames except the last are full
-    return _frame_table(sizes, [], b"", has_end=data[at : at + 4] == _OURS_MAGIC)
+    return _frame_table(sizes, [], b"", has_end=data[at : at + 4] == _METADATA_MAGIC)
 
 
 def _frame_at(data: bytes, at: int) -> tuple[int, int] | None:
@@ -254,7 +254,7 @@ def _frame_at(data: bytes, at: int) -> tuple[int, int] | None:
 
     An unreadable frame extends to the start of the next frame.
     """
-    if data.startswith(_OURS_MAGIC, at):
+    if data.startswith(_METADATA_MAGIC, at):
         return None
     rest = memoryview(data)[at:]
     try:

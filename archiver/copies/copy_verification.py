@@ -31,7 +31,7 @@ _PATIENCE: Final = 5.0
 
 
 class DamagedCopy(Struct, frozen=True):
-    """Source whose copy is missing or differs from its checksums, with the reason."""
+    """Source whose copy is missing or damaged, with the reason."""
 
     source: Source
     reason: str
@@ -121,7 +121,7 @@ class CopyVerifier:
     def damage(self, source: Source) -> str:
         """Verify a copy. Return a description of the damage; empty if the copy is intact.
 
-        A copy from an older version without checksums gets new checksums.
+        Compute the checksums of a copy that has none because an older version made it.
         """
         copy = Copy(self._raw.root, source.archived)
         try:
@@ -147,7 +147,7 @@ class CopyVerifier:
                 self._store.sources.save_checksums(source.id, sums)
 
     def _restore_format(self, source: Source) -> bool:
-        """Decompress a copy whose content is intact but whose table is damaged; return False if content is damaged."""
+        """Decompress a copy if only its table is damaged; return False if its content is damaged."""
         try:
             if not source.sums:
                 return False

@@ -3,7 +3,7 @@
 import hashlib
 import os
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Final
 
@@ -34,10 +34,10 @@ class Exporter:
         Raises `InvalidInput` if no source matches.
         """
         sources = self._store.sources
-        archived = sources.by_archived(self._raw.named(wanted))
+        archived = sources.by_archived(self._raw.archive_path(wanted))
         if archived is not None:
             return [archived]
-        current = sources.by_path().get(_resolved(wanted))
+        current = sources.by_path().get(resolved(wanted))
         found = [current] if current is not None else sources.of_session(encodable(wanted))
         found = [source for source in found if source.coverage.keys() != {DELETED}]
         if not found:
@@ -52,30 +52,22 @@ class Exporter:
         if DELETED in source.coverage:
             hint = "Run `palaver read` to see the remaining lines."
             raise SourceUnreadable(self._raw.root / source.archived, "some of its lines were deleted", hint=hint)
-        digest = hashlib.sha256()
-        size = 0
-        with self._open(source) as file:
-            for piece in self._pieces(source, file):
+        digest, size, path = hashlib.sha256(), 0, self._raw.root / source.archived
+        try:
+            copy = self._raw.open_raw(source.archived)
+        except FileNotFoundError:
+            raise CopyGone(path) from None
+        with copy as file:
+            unverified = iter(lambda: file.read(_PIECE), b"")
+            for piece in Checksums(source.sums).verified(file, path) if source.sums else unverified:
                 target.write(piece)
                 digest.update(piece)
                 size += len(piece)
         return ExportedFile(source.archived, Path(), size, digest.hexdigest())
 
-    def _pieces(self, source: Source, file: BinaryIO) -> Iterator[bytes]:
-        if source.sums:
-            yield from Checksums(source.sums).verified(file, self._raw.root / source.archived)
-        while not source.sums and (piece := file.read(_PIECE)):
-            yield piece
-
     def warning(self, source: Source) -> str:
-        """Return damage to a copy's file that leaves all of its content readable; empty if the file is intact."""
+        """Describe damage to a copy's file that leaves its content readable; empty if the file is intact."""
         return Copy(self._raw.root, source.archived).format_damage()
-
-    def _open(self, source: Source) -> BinaryIO:
-        try:
-            return self._raw.open_raw(source.archived)
-        except FileNotFoundError:
-            raise CopyGone(self._raw.root / source.archived) from None
 
     def export(self, sources: Sequence[Source], folder: Path, progress: Progress = silent) -> Exported:
         """Write sources below a folder: one subfolder for each agent, with the original paths below it.
@@ -87,15 +79,15 @@ class Exporter:
             raise InvalidInput(f"{folder} is inside the archive", hint="Export to another folder.")
         _create(folder)
         result = Exported(folder)
-        for done, (place, source) in enumerate(self._places(sources)):
+        for done, (path, source) in enumerate(self._target_paths(sources)):
             progress(done, len(sources))
             try:
-                self._export(source, folder / place, result)
+                self._export(source, folder / path, result)
             except SourceUnreadable as problem:
                 result.problems.append(problem)
             except OSError as error:
-                path = Path(error.filename or folder / place)
-                result.problems.append(SourceUnreadable(path, error.strerror or str(error)))
+                failed = Path(error.filename or folder / path)
+                result.problems.append(SourceUnreadable(failed, error.strerror or str(error)))
         progress(len(sources), len(sources))
         return result
 
@@ -126,19 +118,19 @@ class Exporter:
         finally:
             temporary.unlink(missing_ok=True)
 
-    def _places(self, sources: Iterable[Source]) -> list[tuple[PurePosixPath, Source]]:
+    def _target_paths(self, sources: Iterable[Source]) -> list[tuple[PurePosixPath, Source]]:
         """Return a distinct target path for each source."""
         current = {source.id for source in self._store.sources.by_path().values()}
-        places: dict[PurePosixPath, Source] = {}
+        found: dict[PurePosixPath, Source] = {}
         for source in sources:
             archived = PurePosixPath(source.archived)
-            place = _original_place(source, archived) if source.id in current else _REPLACED / archived
-            places[archived if place in places else place] = source
-        return list(places.items())
+            path = _original_path(source, archived) if source.id in current else _REPLACED / archived
+            found[archived if path in found else path] = source
+        return list(found.items())
 
 
-def _original_place(source: Source, archived: PurePosixPath) -> PurePosixPath:
-    """Return the agent's name and the end of the agent's file path.
+def _original_path(source: Source, archived: PurePosixPath) -> PurePosixPath:
+    """Return the agent's name, followed by the end of the path of the agent's file.
 
     For a conversation from a container, return its archive path.
     """
@@ -163,12 +155,12 @@ def encodable(typed: str) -> str:
     return typed.encode("utf-8", "replace").decode()
 
 
-def _resolved(wanted: str) -> Path:
-    """Return a path with links resolved; return the path unchanged if it cannot be resolved."""
+def resolved(path: str) -> Path:
+    """Return a path with `~` expanded and links resolved; return the path unchanged if that fails."""
     try:
-        return Path(wanted).resolve()
+        return Path(path).expanduser().resolve()
     except (OSError, ValueError, RuntimeError):
-        return Path(wanted)
+        return Path(path)
 
 
 def _digest(path: Path) -> str:

@@ -25,7 +25,7 @@ from .rewriting import new_content
 _PROBE = 4096
 """Bytes compared at the beginning and at the end of a file to distinguish an append from a rewrite."""
 _PIECE, _LINES_PIECE = 1 << 20, 1 << 16
-Made = TypeVar("Made")
+Result = TypeVar("Result")
 _NO_COPY = {errno.ENOENT, errno.ENAMETOOLONG, errno.ENOTDIR}
 _log = logging.getLogger(__name__)
 
@@ -46,7 +46,7 @@ class Stat(Struct, frozen=True):
 
 
 class Copied(Struct, frozen=True):
-    """Result of a copy that is durable on disk.
+    """State of a copy after it was written durably.
 
     `stat` is the file's state, with the number of copied bytes as its size. `head` and `tail` are digests of the first
     and last 4 KiB. `sums` contains the packed checksums.
@@ -59,18 +59,9 @@ class Copied(Struct, frozen=True):
 
     def source(self, agent: str, path: Path, archived: str) -> Source:
         """Return a new source for an agent's file and its copy."""
-        stat = self.stat
+        at = self.stat
         return Source(
-            agent=agent,
-            path=path,
-            archived=archived,
-            device=stat.device,
-            inode=stat.inode,
-            mtime=stat.mtime,
-            size=stat.size,
-            head=self.head,
-            tail=self.tail,
-            sums=self.sums,
+            agent, path, archived, at.device, at.inode, at.mtime, at.size, self.head, self.tail, sums=self.sums
         )
 
 
@@ -107,8 +98,8 @@ class RawArchive:
     def copy(self, path: Path, archived: str, known: Source | None = None, *, rewrite: bool = False) -> Copied:
         """Append the new bytes of a file to its copy, durably. The file must begin with the copy's content.
 
-        With `known`, its checksums are continued; otherwise the checksums of the whole copy are computed. With
-        `rewrite`, the whole copy is replaced. A damaged copy is kept under another name and recreated. Raises
+        With `known`, continue the checksums of this source; otherwise compute the checksums of the whole copy. With
+        `rewrite`, replace the whole copy. A damaged copy is kept under another name and recreated. Raises
         `SourceUnreadable` if the file is missing, is not readable, or does not fit on the disk.
         """
         try:
@@ -117,7 +108,7 @@ class RawArchive:
         except OSError as error:
             raise unreadable(path, error) from None
 
-    def update(self, archived: str, write: Callable[[Copy], Made]) -> Made:
+    def update(self, archived: str, write: Callable[[Copy], Result]) -> Result:
         """Call `write` to update a copy, and return its result. A damaged copy is kept and recreated."""
         copy = Copy(self.root, archived)
         copy.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -127,10 +118,10 @@ class RawArchive:
             _log.warning("%s; the damaged copy is kept, and a new copy is made", damage)
             return self.replace(archived, write)
 
-    def replace(self, archived: str, write: Callable[[Copy], Made]) -> Made:
-        """Call `write` to create a copy again, and return its result. The present copy is kept as damaged.
+    def replace(self, archived: str, write: Callable[[Copy], Result]) -> Result:
+        """Call `write` to create a copy again, and return its result. The old copy is kept as damaged.
 
-        If `write` raises, the present copy remains in use.
+        If `write` raises an exception, the old copy stays in use.
         """
         unfinished = self.root / UNFINISHED
         unfinished.mkdir(mode=0o700, exist_ok=True)
@@ -155,7 +146,7 @@ class RawArchive:
         return copied
 
     def describe(self, archived: str) -> Copied:
-        """Return the state of a copy without a row, as `copy` would return it. Raises like `open_raw`."""
+        """Return the state of a copy that has no row in the database. Raises the errors of `open_raw`."""
         copy = Copy(self.root, archived)
         with copy.open() as file:
             state = (copy.path if copy.path.exists() else copy.compressed_path).stat()
@@ -164,12 +155,12 @@ class RawArchive:
     def open(self, archived: str) -> BinaryIO:
         """Open the content of a copy as lines. Files that the agent compressed are decompressed.
 
-        Raises `OSError`, and `CopyDamaged` when opening or when reading damaged bytes.
+        Raises `OSError`. Opening or reading a damaged copy raises `CopyDamaged`.
         """
         return as_lines(self.open_raw(archived), self.root / archived)
 
     def open_raw(self, archived: str) -> BinaryIO:
-        """Open the exact bytes that the agent wrote; raises like `open`."""
+        """Open the exact bytes that the agent wrote. Raises the errors of `open`."""
         return Copy(self.root, archived).open()
 
     def lines(self, archived: str, first: int, last: int, near: tuple[int, int]) -> Iterator[bytes]:
@@ -182,20 +173,20 @@ class RawArchive:
             yield from islice(file, last - first + 1)
 
     def start_of(self, archived: str, line: int, near: tuple[int, int]) -> int:
-        """Return the byte offset of a line in a copy's content; `near` as for `lines`."""
+        """Return the byte offset of a line in a copy's content. `near` has the same meaning as in `lines`."""
         with self.open(archived) as file:
             return _start_of(file, line, near)
 
     def verify(self, source: Source) -> None:
-        """Raise `CopyDamaged` unless a copy matches its checksums; raises like `open_raw`."""
+        """Raise `CopyDamaged` unless a copy matches its checksums. Also raises the errors of `open_raw`."""
         with self.open_raw(source.archived) as file:
             verify(file, source.sums, self.root / source.archived)
 
     def free_name(self, wanted: str, taken: set[str], source: Path) -> str:
         """Return `wanted`, with a number added if that name belongs to another source.
 
-        A copy may have no row after a killed ingest run or a lost database. Such a copy is reused if the file begins
-        with its content. Otherwise the copy is not changed, because it may be the last copy.
+        After a killed ingest run or the loss of the database, a copy can have no row. Reuse such a copy if the file
+        begins with its content. Otherwise keep it, because it can be the only copy of another file.
         """
         path = PurePosixPath(wanted)
         name, number = wanted, 1
@@ -230,8 +221,8 @@ class RawArchive:
         """Return the archive path of a path given by a caller; raises `PathOutsideArchive`."""
         return self.resolve(path).relative_to(self.root.resolve()).as_posix().removesuffix(COMPRESSED_SUFFIX)
 
-    def named(self, path: str) -> str:
-        """Return the archive path for a caller's path; the copy need not exist."""
+    def archive_path(self, path: str) -> str:
+        """Return the archive path for a path given by a caller, even if no copy exists there."""
         asked = Path(path.encode("utf-8", "replace").decode())
         below = next((each for each in (self.root, self.root.resolve()) if asked.is_relative_to(each)), None)
         return (asked if below is None else asked.relative_to(below)).as_posix().removesuffix(COMPRESSED_SUFFIX)
@@ -243,9 +234,9 @@ class RawArchive:
             return 0
 
     def _is_beginning_of(self, archived: str, path: Path) -> bool:
-        """Return whether a file begins with all content of a copy.
+        """Return whether a file begins with the full content of a copy.
 
-        Also return True if the copy does not exist and if no copy can be created under this name.
+        Also return True if the copy does not exist, or if no copy can be created under this name.
         """
         try:
             with self.open_raw(archived) as ours, path.open("rb") as theirs:
@@ -322,8 +313,8 @@ def _copied(state: os.stat_result, ends: tuple[bytes, bytes], size: int, sums: b
 def _original_ends(source: BinaryIO, copy: BinaryIO, size: int) -> tuple[bytes, bytes]:
     """Return the digests of the first and the last 4 KiB, from the agent's file or from the copy.
 
-    The agent's bytes are used if the copy differs from them only in erased lines. If the file was rewritten during the
-    copy, the copy's bytes are used, so that the next run detects the difference.
+    Use the agent's bytes if the copy differs from them only in erased lines. If the file was rewritten while it was
+    copied, use the copy's bytes, so that the next run detects the difference.
     """
     probe = min(size, _PROBE)
     head, tail = ((_read(copy, start, probe), _read(source, start, probe)) for start in (0, size - probe))

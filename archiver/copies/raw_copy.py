@@ -24,7 +24,7 @@ from .compressed_file import CompressedFile, compress
 COMPRESSED_SUFFIX: Final = ".sealed.zst"
 """Suffix of a compressed copy. A file with the suffix `.zst` alone was compressed by its agent."""
 DAMAGED_SUFFIX: Final = ".damaged"
-"""Suffix of a damaged copy that was kept; a number may follow."""
+"""Suffix of a damaged file that was kept; a number follows if several were kept."""
 UNFINISHED: Final = ".unfinished"
 """Folder inside the archive for temporary files."""
 _PIECE: Final = 1 << 20
@@ -47,7 +47,7 @@ class Copy(Struct, frozen=True):
         return self.root / (self.archived + COMPRESSED_SUFFIX)
 
     def open(self) -> BinaryIO:
-        """Open the agent's bytes. Raises `OSError`, and `CopyDamaged` when opening or reading."""
+        """Open the agent's bytes. Raises `OSError`. Opening or reading a damaged copy raises `CopyDamaged`."""
         for _ in range(2):  # the format may change between the two attempts
             try:
                 return self.path.open("rb", BUFFER)
@@ -79,7 +79,7 @@ class Copy(Struct, frozen=True):
             return 0
 
     def checksums(self) -> bytes:
-        """Compute the packed checksums of the content; raises like `open`."""
+        """Compute the packed checksums of the content. Raises the errors of `open`."""
         with self.open() as file:
             return checksums_of(file)
 
@@ -126,7 +126,7 @@ class Copy(Struct, frozen=True):
         self.compressed_path.unlink()
 
     def format_damage(self) -> str:
-        """Return damage outside the content of the compressed file; empty if it is intact. Raises like `open`."""
+        """Describe damage outside the content of the compressed file; empty if intact. Raises the errors of `open`."""
         with self.open() as file:
             return file.format_damage() if isinstance(file, CompressedFile) else ""
 

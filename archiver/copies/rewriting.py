@@ -47,12 +47,12 @@ def drop_checksums(store: Store, sources: Iterable[Source | None]) -> None:
 
 
 @contextmanager
-def updating_checksums(store: Store, copy: Copy, source: Source | None, *, in_place: bool = False) -> Generator[None]:
+def updating_checksums(store: Store, copy: Copy, source: Source | None, *, in_place: bool) -> Generator[None]:
     """Update a source's checksums after the block rewrote its copy from the copy's own bytes.
 
     A damaged copy raises `CopyDamaged` before the block runs, because new checksums would certify the damage. With
-    `in_place`, an uncompressed copy is accepted: the block overwrites only some bytes, and damaged blocks stay recorded
-    as damaged.
+    `in_place`, a damaged uncompressed copy is accepted: the block overwrites only some bytes, and the checksums still
+    show the damage.
     """
     if source is None or not source.sums:
         yield
@@ -76,15 +76,15 @@ def updating_checksums(store: Store, copy: Copy, source: Source | None, *, in_pl
             store.sources.save_checksums(source.id, source.sums)
 
 
-def erase_lines(copy: Copy, lines: Collection[int], openings: Collection[int] = ()) -> None:
+def erase_lines(copy: Copy, lines: Collection[int], exchange_starts: Collection[int]) -> None:
     """Overwrite lines (1-based) of a copy with spaces; all other lines keep their numbers and offsets.
 
-    `openings` are the lines on which exchanges begin. A document or a zstd file is encoded again and does not become
-    smaller. Raises `OSError` and `CopyDamaged`.
+    `exchange_starts` are the lines on which exchanges begin. A document or a zstd file is encoded again and does not
+    become smaller. Raises `OSError` and `CopyDamaged`.
     """
     if not lines:
         return
-    gone, suffix = {line: line in openings for line in lines}, copy.path.suffix
+    gone, suffix = {line: line in exchange_starts for line in lines}, copy.path.suffix
     size = copy.size()
     with copy.open() as source, new_content(copy) as target:
         if suffix == DOCUMENT:

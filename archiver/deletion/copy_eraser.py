@@ -1,7 +1,7 @@
 """Erasure of lines from the raw copies.
 
-The transaction that decides an erasure also records the copies to clean, so the next ingest run can finish it. Copies
-are also recorded before new bytes of a transcript are copied, because these bytes may contain erased lines.
+The transaction that records an erasure also records the copies that contain the lines, so that the next ingest run can
+finish an interrupted erasure. A copy is also recorded before new bytes are appended, which may contain erased lines.
 """
 
 from collections.abc import Iterable
@@ -29,32 +29,29 @@ class CopyEraser:
         self._store, self._raw = store, raw
         self._key = Home(raw.root.parent).key()
         self.suppressed = SuppressionList(store, self._key, erased=True)
-        self._expected = set[str]()
+        self._scheduled = set[str]()
 
     def schedule(self, copies: Iterable[str]) -> None:
-        """Record copies that may contain erased lines now or after they are written."""
+        """Record copies that may contain erased lines, now or after the next append."""
         erased = next((each.id for each in self._store.tombstones.all() if each.state is not DeletionState.KEPT), None)
         known, recorded = {each.agent for each in all_formats()}, self._store.tombstones.scheduled_erasures()
-        expected = [name for name in copies if name not in recorded and name.partition("/")[0] in known]
-        if erased is not None and expected:
-            self._expected |= set(expected)
+        scheduled = [name for name in copies if name not in recorded and name.partition("/")[0] in known]
+        if erased is not None and scheduled:
+            self._scheduled |= set(scheduled)
             with self._store.transaction():
-                self._store.tombstones.schedule_erasure(erased, dict.fromkeys(expected, False))
+                self._store.tombstones.schedule_erasure(erased, dict.fromkeys(scheduled, False))
 
     def unschedule(self, archived: str) -> None:
-        """Record that the new lines of an expected copy contain no deleted line. The caller opens the transaction."""
-        remade = Copy(self._raw.root, archived).damaged_files()  # if so, earlier lines were copied again
-        if archived in self._expected and not remade:
+        """Record that the new lines of a scheduled copy contain no deleted line. The caller opens the transaction."""
+        # If a damaged file was kept, earlier lines were copied again and may contain erased lines.
+        if archived in self._scheduled and not Copy(self._raw.root, archived).damaged_files():
             self._store.tombstones.complete_erasure(archived)
 
     def finish(self, progress: Progress = silent) -> list[SourceUnreadable]:
-        """Clean every recorded copy, and return the problems of copies that could not be cleaned.
-
-        These copies stay recorded.
-        """
-        intended, problems = self._store.tombstones.scheduled_erasures(), list[SourceUnreadable]()
-        for done, (archived, whole) in enumerate(intended.items()):
-            progress(done, len(intended))
+        """Erase the lines from every recorded copy. Return the problems of other copies, which stay recorded."""
+        scheduled, problems = self._store.tombstones.scheduled_erasures(), list[SourceUnreadable]()
+        for done, (archived, whole) in enumerate(scheduled.items()):
+            progress(done, len(scheduled))
             copy = Copy(self._raw.root, archived)
             try:
                 self._finish(copy, whole=whole)
@@ -68,7 +65,7 @@ class CopyEraser:
     def _finish(self, copy: Copy, *, whole: bool) -> None:
         source = self._store.sources.by_archived(copy.archived)
         if not whole:
-            whole = self._clean(copy, source) if copy.exists() else source is not None and self._is_erased(source)
+            whole = self._erase_lines(copy, source) if copy.exists() else source is not None and self._is_erased(source)
         if whole:
             remove(copy)
         remove_leftovers(copy)
@@ -87,8 +84,8 @@ class CopyEraser:
             if not _keeps_offsets(copy):
                 self._store.sources.outdate([source.id])
 
-    def _clean(self, copy: Copy, source: Source | None) -> bool:
-        """Erase lines from a copy, and return whether the copy contained nothing else."""
+    def _erase_lines(self, copy: Copy, source: Source | None) -> bool:
+        """Erase the lines from a copy, and return True if no other line remains."""
         agent, path = (source.agent, source.path) if source else (copy.archived.partition("/")[0], copy.path)
         if copy.format_damage():
             copy.decompress()
@@ -107,7 +104,7 @@ class CopyEraser:
             return first is not None and all(is_blanked(line.data) for line in chain([first], lines))
 
     def _is_erased(self, source: Source) -> bool:
-        """Return whether every record of a source without a copy was erased."""
+        """Return whether every record of a source was erased."""
         records = self._store.sources.records_of(source.id or 0)
         return bool(records) and self.suppressed.records(records) == set(records.values())
 

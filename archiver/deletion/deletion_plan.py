@@ -1,7 +1,7 @@
 """Plan of a deletion: the selected content, its tombstones, and the copies that repeat some of its lines.
 
-The preview counts lines that other sessions repeat as copies, not as exchanges. If such a copy loses an exchange, undo
-restores the exchange under a new ID.
+If other sessions repeat deleted lines, the preview counts their copies, not their exchanges. If such a copy loses an
+exchange, undo restores the exchange under a new ID.
 """
 
 from collections.abc import Mapping
@@ -24,12 +24,12 @@ class DeletionPlan(Struct, frozen=True):
     Attributes:
         selector: The state of the store in which the content was selected.
         selection: The selected content.
-        hashes: Tombstones to store, as keyed hashes.
-        repeats: Repeated deleted lines in copies that stay, by source ID.
-        unreadable: Names of damaged copies, which may contain deleted lines.
-        kept_lines: Number of lines of deleted copies that stay in the sessions that contained them first.
+        hashes: Tombstones to store: keyed hashes.
+        repeats: Lines of other copies that repeat deleted lines, by source ID.
+        unreadable: Names of damaged copies, which can contain deleted lines.
+        kept_lines: Number of lines of deleted copies that are kept because another session contained them first.
         seq: Last entry of the change log when the plan was made.
-        erase: Whether lines are also removed from the copies.
+        erase: True if the lines are also erased from the copies.
     """
 
     selector: Selector
@@ -107,28 +107,28 @@ class Planner:
     def _hashes(
         self, source: Source, selection: Selection, ownership: Ownership, *, erase: bool
     ) -> tuple[set[int], int]:
-        """Return keyed hashes of the selected lines that a copy owns, and the number of lines that others own.
+        """Return keyed hashes of the selected lines that a copy owns, and the number of lines that other copies own.
 
-        Lines that were deleted before are omitted, so that undo restores exactly the content that its deletion removed.
+        Except for an erasure, omit lines that were deleted before, which undo must not restore.
         """
         number = source.id or 0
         others = ownership.repeated(source, lambda owner, line: not selection.has(owner, line))
-        left_out = others if erase else others | ownership.deleted(source)
+        omitted = others if erase else others | ownership.deleted(source)
 
-        def goes(line: int) -> bool:
-            return selection.has(number, line) and line not in left_out
+        def is_deleted(line: int) -> bool:
+            return selection.has(number, line) and line not in omitted
 
-        hashes = {line_hash for line, line_hash in ownership.hashes(source, everywhere=True) if goes(line)}
+        hashes = {line_hash for line, line_hash in ownership.hashes(source, everywhere=True) if is_deleted(line)}
         records = self._store.sources.records_of(number).items()
-        return hashes | {self._suppression.record(record) for record, line in records if goes(line)}, len(others)
+        return hashes | {self._suppression.record(record) for record, line in records if is_deleted(line)}, len(others)
 
     def _hashes_of_damaged(
         self, source: Source, selection: Selection, unreadable: set[str], *, erase: bool
     ) -> tuple[set[int], int]:
-        """Return the keyed hashes and line count of a copy that may be damaged.
+        """Return the result of `_hashes` for a damaged copy.
 
-        The agent's own file is read first. If it is missing or changed, the store and the readable rest of the copy are
-        used.
+        Read the agent's own file instead. If it is missing or changed, use the database and the readable rest of the
+        copy.
         """
         try:
             return self._hashes(source, selection, self._originals, erase=erase)
@@ -145,10 +145,7 @@ class Planner:
         unreadable: set[str],
         progress: Progress,
     ) -> dict[int, set[int]]:
-        """Return the lines with these hashes in other copies of the same agents.
-
-        Damaged copies are added to `unreadable`.
-        """
+        """Return the lines with these hashes in other copies of the same agents; add damaged copies to `unreadable`."""
         agents = {selector.sources[number].agent for number in selection.sources | selection.lines.keys()}
         others = [
             (number, source)

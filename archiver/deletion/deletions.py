@@ -52,7 +52,7 @@ class Deletions:
         return planner.plan(selector, selector.select(), erase=request.erase, progress=progress)
 
     def token(self, plan: DeletionPlan, *rest: object) -> str:
-        """Return a token for exactly this plan. `rest` is the additional content that the deletion removes."""
+        """Return a token for exactly this plan. `rest` is other content that the deletion removes."""
         selection, sources = plan.selection, plan.selector.sources
         content = (
             sorted(selection.exchanges.values()),
@@ -64,14 +64,14 @@ class Deletions:
         return hashlib.blake2b(repr(content).encode("utf-8", "replace"), key=self._key, digest_size=6).hexdigest()
 
     def delete(
-        self, plan: DeletionPlan, also: Callable[[int], None] = _nothing, extra: DeletionSummary = _NO_COUNTS
+        self, plan: DeletionPlan, callback: Callable[[int], None] = _nothing, extra: DeletionSummary = _NO_COUNTS
     ) -> int:
         """Carry out a plan, and return the ID of the deletion.
 
         Args:
             plan: The plan to carry out.
-            also: Function that is called with the ID in the same transaction.
-            extra: Counts of observations and memories.
+            callback: Function that is called with the ID in the same transaction.
+            extra: Number of observations and memories that the callback removes.
 
         Raises:
             ChangedMeanwhile: The content changed after it was planned. Nothing is deleted.
@@ -89,8 +89,8 @@ class Deletions:
             if plan.erase:
                 self._erase(plan, number)
             self._store.sources.outdate(plan.changed_sources)
-            also(number)
-            self._end_overtaken()
+            callback(number)
+            self._end_erased()
         return number
 
     def expired(self, at: Milliseconds) -> list[Deletion]:
@@ -98,8 +98,8 @@ class Deletions:
         past = self._store.tombstones.all()
         return [each for each in past if each.state is DeletionState.KEPT and each.at < at - UNDO_PERIOD]
 
-    def expire(self, number: int, also: Callable[[], None] = _nothing) -> None:
-        """Begin to erase a deletion; `also` runs in the same transaction.
+    def expire(self, number: int, callback: Callable[[], None] = _nothing) -> None:
+        """Begin to erase a deletion, and call `callback` in the same transaction.
 
         Raises:
             InvalidInput: The deletion does not exist, was undone before, or was erased.
@@ -109,10 +109,10 @@ class Deletions:
             self._store.tombstones.set_state(deletion.id, DeletionState.ERASING)
             copies = {source.archived: False for source in self._store.sources.all() if repeats_others(source)}
             self._store.tombstones.schedule_erasure(deletion.id, copies)
-            also()
+            callback()
 
-    def undo(self, number: int, also: Callable[[], None] = _nothing) -> None:
-        """Restore the content of a deletion under the same IDs; `also` runs in the same transaction.
+    def undo(self, number: int, callback: Callable[[], None] = _nothing) -> None:
+        """Restore the content of a deletion under the same IDs, and call `callback` in the same transaction.
 
         Raises:
             InvalidInput: The deletion does not exist, was undone before, or was erased.
@@ -123,7 +123,7 @@ class Deletions:
             self._store.tombstones.undo(number)
             deleted = [each.id for each in self._store.sources.all() if DELETED in each.coverage]
             self._store.sources.outdate([each for each in deleted if each is not None])
-            also()
+            callback()
 
     def _undoable(self, number: int) -> Deletion:
         found = self._store.tombstones.load(number)
@@ -133,7 +133,7 @@ class Deletions:
         return found
 
     def _clear_sessions(self, plan: DeletionPlan) -> None:
-        """Clear titles and dates, which may come from deleted lines. Re-reading the copies sets them."""
+        """Clear titles and dates, which can come from deleted lines. The next reading of the copies sets them again."""
         self._store.summaries.drop(plan.sessions)
         for number in plan.sessions:
             session = self._store.sessions.load(number)
@@ -155,8 +155,8 @@ class Deletions:
         self._store.tombstones.erase_rows(selection.sources, selection.sessions)
         self._store.tombstones.erase_calls(selection.exchanges.keys())
 
-    def _end_overtaken(self) -> None:
-        """Mark deletions as erasing if their content was erased later and they removed no memories."""
+    def _end_erased(self) -> None:
+        """End undo of deletions without memories whose whole content was erased by a later deletion."""
         for number in self._store.tombstones.fully_erased():
             deletion = self._store.tombstones.load(number)
             if deletion is not None and not deletion.summary.memories:

@@ -29,7 +29,7 @@ _SHARED: Final = {REPEATED, DELETED}
 
 
 class Ownership:
-    """Reader of line hashes and records in copies, which finds lines that belong to other sessions."""
+    """Reader of copies that finds lines which belong to other sessions."""
 
     def __init__(self, store: Store, raw: RawArchive, key: bytes, *, originals: bool = False) -> None:
         """Prepare to read the copies, or with `originals` the agents' own files."""
@@ -39,7 +39,7 @@ class Ownership:
     def repeated(self, source: Source, stays: Callable[[int, int], bool]) -> set[int]:
         """Return the lines of a copy that repeat a remaining line of another copy, or an earlier line of the same copy.
 
-        `stays` gets a source ID and a line number, and returns whether that line remains. Lines with a record ID are
+        `stays` returns whether the line of a source remains. Lines with a record ID are
         compared by this ID. Other lines are compared by content, and only with copies that own some of the records.
 
         Raises:
@@ -115,13 +115,13 @@ class Ownership:
 
     @contextmanager
     def reading(self, source: Source) -> Generator[BinaryIO]:
-        """Open the content of a copy, or of the agent's own file. Opening or reading it may raise `CopyDamaged`."""
+        """Open the content of a copy, or of the agent's own file. Opening or reading it can raise `CopyDamaged`."""
         with reading_original(source) if self._originals else reading_copy(self._raw, source.archived) as file:
             yield file
 
 
 def repeats_others(source: Source) -> bool:
-    """Return whether a copy contains, or may have contained, lines that repeat other copies."""
+    """Return whether a copy contains lines that repeat other copies, or contained such lines before a deletion."""
     return not source.coverage.keys().isdisjoint(_SHARED)
 
 
@@ -133,7 +133,7 @@ def has_files(raw: RawArchive, archived: str) -> bool:
 
 @contextmanager
 def reading_copy(raw: RawArchive, archived: str) -> Generator[BinaryIO]:
-    """Open the content of a copy. Opening or reading it may raise `CopyDamaged`, also if the copy is missing."""
+    """Open the content of a copy. Opening or reading raises `CopyDamaged` if the copy is damaged or missing."""
     try:
         file = raw.open(archived)
     except FileNotFoundError:

@@ -4,7 +4,7 @@ import json
 from bisect import bisect_right
 from collections.abc import Collection, Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from pathlib import Path, PurePath
+from pathlib import PurePath
 from typing import Final
 
 from msgspec import Struct, field
@@ -14,6 +14,7 @@ from ...core.conversation import Session, SessionKind
 from ...core.deletion import DeletionRequest, DeletionState
 from ...core.errors import CopyDamaged, InvalidInput, InvalidLineRange, PathOutsideArchive
 from ...core.home import Home
+from ..copies.exporter import resolved
 from ..copies.raw import RawArchive
 from ..files.lines import split
 from ..store import Source, Store
@@ -22,7 +23,7 @@ from ..store.source_table import DELETED
 from .ownership import Ownership, has_files, reading_copy
 
 _SHORTEST: Final = 6
-"""Minimum length of a session ID prefix that identifies a unique session."""
+"""Minimum length of a prefix that is accepted in place of a session ID."""
 _DOCUMENTS: Final = "It is part of an indexed file. Run `palaver documents forget FILE` to remove the file."
 _HINT: Final = (
     "Give an ID from `palaver search` (obs-24, ex-12 or mem_7), a session ID or its first 6 characters, or a path, "
@@ -89,7 +90,7 @@ class Selector:
         self._partly_deleted = {each.session for each in every.values() if undoable and DELETED in each.coverage}
 
     def select(self) -> Selection:
-        """Return the selected content. Raises `InvalidInput` for an unknown or ambiguous name."""
+        """Return the selected content. Raises `InvalidInput` for an unknown or ambiguous target, project or agent."""
         request = self._request
         if request.selects_everything:
             raise InvalidInput("No content to delete was given", hint=_HINT)
@@ -112,12 +113,14 @@ class Selector:
         return result
 
     def _complete(self, selection: Selection) -> None:
-        """Select sessions completely if all their content is selected, and the sub-agents of selected sessions.
+        """Select sessions completely if all their exchanges are selected, and select the sub-agents of these sessions.
 
-        A session with content that undo can restore is not complete.
+        A session is not selected completely if undo can restore some of its content.
         """
-        left = self._partly_deleted | {each.session for each in self.outlines if each.key not in selection.exchanges}
-        selection.sessions |= {each.session for each in selection.exchanges.values()} - left
+        incomplete = self._partly_deleted | {
+            each.session for each in self.outlines if each.key not in selection.exchanges
+        }
+        selection.sessions |= {each.session for each in selection.exchanges.values()} - incomplete
         while new := self._subagents(selection.sessions) - selection.sessions:
             selection.sessions |= new
         selection.sources |= {number for number, each in self.sources.items() if each.session in selection.sessions}
@@ -166,7 +169,7 @@ class Selector:
         return bool(sessions)
 
     def _sessions_called(self, name: str) -> set[int]:
-        """Return sessions with this ID, or sessions with this ID prefix if no exact match exists."""
+        """Return the sessions with this ID; without such a session, those whose ID begins with it."""
         exact = {number for number, session in self.sessions.items() if session.native_id == name}
         prefixed = {number for number, each in self.sessions.items() if each.native_id.startswith(name)}
         found = exact or (prefixed if len(name) >= _SHORTEST else set[int]())
@@ -203,7 +206,7 @@ class Selector:
         except PathOutsideArchive:
             source = None
         if source is None and path:
-            source = self._store.sources.at(_resolved(path))
+            source = self._store.sources.at(resolved(path))
         return source.id if source is not None and source.id in self.sources else None
 
     def _mentioning(
@@ -228,7 +231,7 @@ class Selector:
         return list(found.values())
 
     def _lines_with_text(self, source: Source, has_exchanges: bool, result: Selection) -> set[int]:
-        """Return the lines that contain the text, belong to the copy and are not yet deleted."""
+        """Return the lines that contain the text and belong to the copy. Except for an erasure, omit deleted lines."""
         try:
             lines = set(lines_with(self._raw, source, self._request.mentions))
             if lines:
@@ -279,10 +282,3 @@ def _in_range(outline: ExchangeOutline, request: DeletionRequest) -> bool:
         return True
     at = outline.at
     return at is not None and (request.since or at) <= at and (request.until is None or at < request.until)
-
-
-def _resolved(path: str) -> Path:
-    try:
-        return Path(path).expanduser().resolve()
-    except (OSError, ValueError, RuntimeError):
-        return Path(path)

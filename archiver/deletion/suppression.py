@@ -28,7 +28,7 @@ _BATCH: Final = 5_000
 
 
 class SuppressionList:
-    """Deleted lines of one archive, or only its erased lines, which must not remain even in the copies."""
+    """Deleted lines of one archive, or with `erased` only the lines that must also be erased from the copies."""
 
     def __init__(self, store: Store, key: bytes, *, erased: bool = False) -> None:
         """Load the tombstones. Raises `KeyLost` if another key was used for them."""

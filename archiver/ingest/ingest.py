@@ -107,7 +107,7 @@ class Ingest:
         self._record_problems(report.problems)
         if self._eraser:
             report.problems += self._eraser.finish()
-        if self._store.sources.outdated(marked=budget is None):
+        if self._store.sources.outdated(scheduled_only=budget is None):
             Rereading(self._store, self._raw, filters).run(report, progress, budget)
         return report
 

@@ -42,7 +42,7 @@ class Rereading:
         marked, end = budget is None, time.monotonic() + (float("inf") if budget is None else budget)
         unread, again = set[str](), True
         while again:
-            again, outdated = False, self._store.sources.outdated(marked=marked)
+            again, outdated = False, self._store.sources.outdated(scheduled_only=marked)
             waiting = [each for each in outdated if each.archived not in unread]
             for done, source in enumerate(waiting):
                 if time.monotonic() > end:

@@ -1,4 +1,4 @@
-"""The change log, from which search indexes learn about changes, and the table of published indexes.
+"""The change log, from which search indexes read the changed items, and the table of published indexes.
 
 Triggers write most entries (`schema/0027_change_triggers.sql`).
 """
@@ -60,10 +60,9 @@ class ChangeTable:
 
     def since(self, seq: int, entities: Iterable[Entity] = tuple(Entity)) -> list[int]:
         """Return the items with entries after number `seq`, each once, in key order. Some may have been deleted."""
-        rows = self._db.rows(
+        return self._db.numbers(
             f"SELECT DISTINCT id FROM change WHERE seq > ? AND entity {AMONG} ORDER BY id", (seq, listed(entities))
         )
-        return [int(str(row[0])) for row in rows]
 
 
 class PublicationTable:

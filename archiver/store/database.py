@@ -146,7 +146,7 @@ class Database:
 
     @property
     def schema(self) -> tuple[int, int]:
-        """Number of migrations applied to the file, and number of existing migrations."""
+        """Number of migrations applied to the database, and number of migrations that this version of Palaver has."""
         return self._version(), len(MIGRATIONS)
 
     @property
@@ -199,7 +199,7 @@ class Database:
 
     @contextmanager
     def step(self) -> Generator[None]:
-        """Run a part of a transaction; if the block fails, undo only the writes in the block."""
+        """Undo only the writes in the block if the block fails, inside a transaction."""
         self.run("SAVEPOINT step")
         try:
             yield

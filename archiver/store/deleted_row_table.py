@@ -4,11 +4,11 @@ Session summaries are not kept. A new summary with a new ID is written after a d
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import msgspec
 
-from .database import AMONG, Database, Value, listed
+from .database import AMONG, Database, listed, placeholders
 from .observation_table import MODEL_PREFIX
 from .summary_table import SummaryTable
 
@@ -19,7 +19,7 @@ _BY_ITEM: Final = (("item", "key"), ("observation", "item"), ("vector", "item"),
 _BY_EXCHANGE: Final = (("exchange", "item"), ("edited", "exchange"), ("confirmation", "exchange"))
 _ORDER: Final = ("item", "exchange", "observation", "vector", "token", "edited")
 """Tables in insertion order: each table follows the tables that it references."""
-_BEHIND_ALL: Final = 1 << 40
+_ORDINAL_OFFSET: Final = 1 << 40
 """Offset added to the ordinals of restored exchanges. Reading their source again numbers them in line order."""
 
 
@@ -53,7 +53,7 @@ class DeletedRowTable:
         found: list[_Rows] = []
         kept = self._db.rows("SELECT source, start_line, rows FROM forgotten_item WHERE forgetting = ?", (deletion,))
         for source, line, packed in kept:
-            rows: _Rows = msgspec.msgpack.decode(cast("bytes", packed))
+            rows: _Rows = msgspec.msgpack.decode(packed)
             taken = "SELECT EXISTS (SELECT 1 FROM exchange WHERE source = ? AND start_line = ?)"
             # Earlier versions could delete only observations; such a bundle needs its exchange in the database.
             if bool(rows.get("exchange")) != bool(self._db.number(taken, (source, line))):
@@ -61,17 +61,17 @@ class DeletedRowTable:
         self._insert(found)
         self._db.run("DELETE FROM forgotten_item WHERE forgetting = ?", (deletion,))
 
-    def erase(self, source: int, goes: Callable[[int], bool]) -> None:
+    def erase(self, source: int, is_erased: Callable[[int], bool]) -> None:
         """Remove the bundles of exchanges that contain erased lines of a source."""
         rows = self._db.rows("SELECT exchange, start_line, end_line FROM forgotten_item WHERE source = ?", (source,))
-        for key, start, end in cast("list[tuple[int, int, int]]", rows):
-            if any(map(goes, range(start, end + 1))):
+        for key, start, end in rows:
+            if any(map(is_erased, range(start, end + 1))):
                 self._db.run("DELETE FROM forgotten_item WHERE exchange = ?", (key,))
 
     def texts(self) -> Iterator[bytes]:
         """Yield each bundle as bytes; text in a bundle is UTF-8."""
         for (packed,) in self._db.rows("SELECT rows FROM forgotten_item"):
-            yield cast("bytes", packed)
+            yield packed
 
     def _select(self, table: str, column: str, keys: Sequence[int]) -> list[dict[str, Any]]:
         names = self._columns(table)
@@ -79,13 +79,13 @@ class DeletedRowTable:
         return [dict(zip(names, row, strict=True)) for row in rows]
 
     def _columns(self, table: str) -> list[str]:
-        return [str(name) for (name,) in self._db.rows("SELECT name FROM pragma_table_info(?)", (table,))]
+        return [name for (name,) in self._db.rows("SELECT name FROM pragma_table_info(?)", (table,))]
 
     def _insert(self, found: Sequence[_Rows]) -> None:
         for table in _ORDER:
             for row in (row for rows in found for row in rows.get(table, ())):
                 if table == "exchange":
-                    row["ordinal"] = _BEHIND_ALL + row["item"]
+                    row["ordinal"] = _ORDINAL_OFFSET + row["item"]
                 self._insert_row(table, row)
         keys = {row["key"] for rows in found for row in rows["item"]}
         confirmations = [row for rows in found for row in rows.get("confirmation", ())]
@@ -104,8 +104,7 @@ class DeletedRowTable:
 
     def _insert_row(self, table: str, row: dict[str, Any]) -> None:
         columns = [name for name in self._columns(table) if name in row]
-        values = cast("list[Value]", [row[name] for name in columns])
         self._db.run(
-            f"INSERT OR IGNORE INTO {table} ({', '.join(columns)}) VALUES ({','.join('?' * len(columns))})",
-            tuple(values),
+            f"INSERT OR IGNORE INTO {table} ({', '.join(columns)}) VALUES ({placeholders(columns)})",
+            tuple(row[name] for name in columns),
         )

@@ -57,8 +57,8 @@ class DocumentTable:
         """Replace the chunks of a document; return their keys. A chunk with equal content keeps its key."""
         number = self._save(document)
         before: dict[Chunk, list[tuple[int, int, Chunk]]] = {}
-        for held in reversed(self._select("d.id = ?", (number,))):
-            before.setdefault(_without_place(held.chunk), []).append((held.key, held.index, held.chunk))
+        for stored in reversed(self._select("d.id = ?", (number,))):
+            before.setdefault(_without_place(stored.chunk), []).append((stored.key, stored.index, stored.chunk))
         kept: list[tuple[int, int, Chunk]] = []
         keys: list[int] = []
         for index, chunk in enumerate(chunks):
@@ -77,7 +77,7 @@ class DocumentTable:
     def load(self, keys: Sequence[int]) -> dict[int, StoredChunk]:
         """Return the chunks with these keys; unknown keys are omitted."""
         rows = self._db.rows_among(f"{_SELECT} WHERE c.item {AMONG} ORDER BY path, namespace, ordinal", keys)
-        return {one.key: one for one in map(self._held, rows)}
+        return {one.key: one for one in map(self._stored, rows)}
 
     def select(self, wanted: DocumentFilter, limit: int = -1, offset: int = 0) -> list[StoredChunk]:
         """Return the chunks that satisfy a filter, ordered by file and position."""
@@ -211,7 +211,7 @@ class DocumentTable:
             f"{_SELECT} WHERE {where} ORDER BY path, namespace, ordinal LIMIT ? OFFSET ?",
             (*values, limit, offset),
         )
-        return [self._held(row) for row in rows]
+        return [self._stored(row) for row in rows]
 
     def shown(self, path: Path) -> Path:
         """Return the path of a file with secrets in its names masked, as used in all chunks and replies."""
@@ -224,9 +224,11 @@ class DocumentTable:
         home = Home(self._db.path.parent)
         return Redactor(home.key() if home.key_file.is_file() else os.urandom(32))
 
-    def _held(self, row: Row) -> StoredChunk:
-        held = _held(row)
-        return replace(held, source_file=self.shown(held.source_file))
+    def _stored(self, row: Row) -> StoredChunk:
+        *values, key, path, namespace, language, index, at = row
+        fields: dict[str, Any] = dict(zip(_CHUNK, values, strict=True))
+        fields["kind"] = ChunkKind(fields["kind"])
+        return StoredChunk(key, Chunk(**fields), self.shown(_path(path)), namespace, language, index, at)
 
 
 def _where(wanted: DocumentFilter) -> tuple[str, tuple[Value, ...]]:
@@ -244,21 +246,7 @@ def _where(wanted: DocumentFilter) -> tuple[str, tuple[Value, ...]]:
 
 
 def _without_place(chunk: Chunk) -> Chunk:
-    return Chunk(
-        chunk.text,
-        chunk.kind,
-        header_path=chunk.header_path,
-        unit=chunk.unit,
-        name=chunk.name,
-        signature=chunk.signature,
-    )
-
-
-def _held(row: Row) -> StoredChunk:
-    *values, key, path, namespace, language, index, at = row
-    fields: dict[str, Any] = dict(zip(_CHUNK, values, strict=True))
-    fields["kind"] = ChunkKind(fields["kind"])
-    return StoredChunk(key, Chunk(**fields), _path(path), namespace, language, index, at)
+    return replace(chunk, start_line=0, end_line=0, page=0)
 
 
 def _path(value: bytes) -> Path:

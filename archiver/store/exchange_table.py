@@ -64,7 +64,7 @@ class ExchangeStart(NamedTuple):
 
 
 class _KnownExchange(NamedTuple):
-    """Exchange as stored before an update."""
+    """Stored exchange before an update."""
 
     key: int
     start_line: int
@@ -97,10 +97,10 @@ class ExchangeTable:
         exchanges: Sequence[Exchange],
         moved: Sequence[Repetition] = (),
     ) -> bool:
-        """Replace the exchanges of a source from ordinal `first` on; return whether kept ordinals changed.
+        """Replace the exchanges of a source from ordinal `first` on; return True if a kept exchange was renumbered.
 
-        Lines of other sources can be `moved`. Exchanges on such lines move to this source, with their keys and
-        observations, if their turns are equal.
+        `moved` lists lines of other sources that now belong to this source. An exchange on such lines moves to this
+        source with its key and observations if its turns are equal.
         """
         known = self._known(source, first)
         moving = self._moving(exchanges, moved)
@@ -164,10 +164,7 @@ class ExchangeTable:
         return [text for line, _, _, text, *_ in turns if start <= line <= end]
 
     def start_before(self, source: int, line: int) -> ExchangeStart:
-        """Return the start of the last exchange that begins on or before a line.
-
-        If no exchange begins there, return the start of the file.
-        """
+        """Return the start of the last exchange that begins on or before a line; without one, the start of the file."""
         row = self._db.one(
             """SELECT ordinal, start_line, start_byte FROM exchange WHERE source = ? AND start_line <= ?
                ORDER BY start_line DESC LIMIT 1""",
@@ -196,7 +193,7 @@ class ExchangeTable:
         return {turn.line for (turns,) in rows for turn in _unpack(turns) if not turn.active}
 
     def containing(self, text: str) -> Iterator[tuple[int, Exchange]]:
-        """Yield each exchange with a turn that contains a text, with the ID of its source.
+        """Yield the source ID and the content of every exchange with a turn that contains a text.
 
         The text must not contain characters that JSON escapes.
         """
@@ -265,7 +262,7 @@ class ExchangeTable:
         return _KnownExchange(key, span.start_line, turns)
 
     def _put(self, session: int, source: int, exchange: Exchange, known: _KnownExchange | None) -> None:
-        """Insert or update an exchange; changed turns are embedded and observed again."""
+        """Insert or update an exchange. Schedule embedding and observing it again if its turns changed."""
         turns = _pack(exchange.turns)
         if known is None:
             key = self._db.run(
@@ -274,17 +271,6 @@ class ExchangeTable:
         else:
             key = known.key
             self._db.run("UPDATE item SET at = ? WHERE key = ?", (exchange.started, key))
-        self._write(key, source, exchange, turns)
-        if known is None or known.turns != turns:
-            self._edits.replace(key, exchange.writes)
-        if known is not None and known.turns != turns:
-            if not turns.startswith(known.turns.removesuffix(b"]")):
-                # An exchange that only grew still contains all text quoted by a summary.
-                self._summaries.drop([session])
-            self._db.run("UPDATE item SET embedded = NULL WHERE key = ?", (key,))
-            self._db.run("UPDATE exchange SET observed = NULL WHERE item = ?", (key,))
-
-    def _write(self, key: int, source: int, exchange: Exchange, turns: bytes) -> None:
         span = exchange.span
         self._db.upsert(
             "exchange",
@@ -305,6 +291,14 @@ class ExchangeTable:
                 "turns": turns,
             },
         )
+        if known is None or known.turns != turns:
+            self._edits.replace(key, exchange.writes)
+        if known is not None and known.turns != turns:
+            if not turns.startswith(known.turns.removesuffix(b"]")):
+                # An exchange that only grew still contains all text quoted by a summary.
+                self._summaries.drop([session])
+            self._db.run("UPDATE item SET embedded = NULL WHERE key = ?", (key,))
+            self._db.run("UPDATE exchange SET observed = NULL WHERE item = ?", (key,))
 
     def _first(self, sql: str, values: tuple[int, ...]) -> StoredExchange | None:
         row = self._db.one(sql, values)

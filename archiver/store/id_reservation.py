@@ -25,17 +25,17 @@ class IdReservation:
         self._skipped = False
 
     def reserve(self) -> None:
-        """Reserve more IDs if the current transaction issued an unreserved ID; called before the commit."""
+        """Before a commit, reserve more IDs if the transaction issued an unreserved ID."""
         last = self._db.number(_LAST)
         if last <= self._reserved or not self._path.parent.is_dir():
             return
         self._reserved = self._read()
         if last > self._reserved:
-            with suppress(OSError):  # Write even if IDs could be reused later.
+            with suppress(OSError):  # Commit even if the IDs cannot be reserved.
                 self._write(last + _AHEAD)
 
     def skip_reserved(self) -> None:
-        """Skip all reserved IDs if the database is behind them; called before the first write."""
+        """Before the first write, skip all reserved IDs if the database has not issued them."""
         if self._skipped:
             return
         if self._is_behind(self._read()):

@@ -11,11 +11,11 @@ from .vector_table import TOKEN_BYTES
 
 _MOST_PROBLEMS: Final = 20
 """Maximum number of problems that SQLite reports; a single problem already requires a repair."""
-_PARSED: Final = (("exchange", "turns", "source"), ("source", "coverage", "id"), ("source", "resume", "id"))
+_PARSED_JSON: Final = (("exchange", "turns", "source"), ("source", "coverage", "id"), ("source", "resume", "id"))
 """Tables and columns with JSON that was parsed from a copy, and the column with the ID of the source."""
-_LEARNED: Final = ("facts", "concepts", "files_read", "files_modified", "evidence")
+_OBSERVATION_JSON: Final = ("facts", "concepts", "files_read", "files_modified", "evidence")
 """Columns of an observation that contain JSON."""
-_BODIES: Final = ("exchange", "observation", "memory", "chunk")
+_CONTENT_TABLES: Final = ("exchange", "observation", "memory", "chunk")
 _IS_JSON: Final = "json_valid(tags) AND json_valid(metadata)"
 _HAS_NUL: Final = "instr(CAST(content AS BLOB), x'00')"
 _TAGS_OF_MEMORIES: Final = "SELECT item, value FROM memory, json_each(memory.tags)"
@@ -60,8 +60,8 @@ class Integrity:
         return dict(self._db.rows('SELECT "table", count(*) FROM pragma_foreign_key_check GROUP BY 1'))
 
     def without_content(self) -> list[int]:
-        """Return the items without content of any kind. Search cannot find such items."""
-        bodies = " UNION ALL ".join(f"SELECT item FROM {table}" for table in _BODIES)
+        """Return the items without content, which search cannot find."""
+        bodies = " UNION ALL ".join(f"SELECT item FROM {table}" for table in _CONTENT_TABLES)
         return self._db.numbers(f"SELECT key FROM item WHERE key NOT IN ({bodies})")
 
     def unreadable_sources(self) -> set[int]:
@@ -71,7 +71,7 @@ class Integrity:
         """
         queries = [
             f"SELECT {source} FROM {table} WHERE NOT json_valid(CAST({column} AS TEXT))"
-            for table, column, source in _PARSED
+            for table, column, source in _PARSED_JSON
         ]
         return set(self._db.numbers(" UNION ".join(queries))) or set(
             self._db.numbers("SELECT id FROM source WHERE lines <> (SELECT total(value) FROM json_each(coverage))")
@@ -92,15 +92,15 @@ class Integrity:
 
         If all observations are readable, return observations with evidence outside their source.
         """
-        broken = " OR ".join(f"NOT json_valid({column})" for column in _LEARNED)
+        broken = " OR ".join(f"NOT json_valid({column})" for column in _OBSERVATION_JSON)
         return self._db.numbers(f"SELECT item FROM observation WHERE {broken}") or self._db.numbers(
             """SELECT DISTINCT o.item FROM observation o JOIN exchange e ON e.item = o.exchange
                JOIN source s ON s.id = e.source, json_each(o.evidence) AS one
                WHERE one.value ->> 0 < 1 OR one.value ->> 1 < one.value ->> 0 OR one.value ->> 1 > s.lines"""
         )
 
-    def parts(self, model: str, keys: Collection[int]) -> dict[int, set[int]]:
-        """Return the parts that have vectors, for each given item that was embedded with this model."""
+    def vector_parts(self, model: str, keys: Collection[int]) -> dict[int, set[int]]:
+        """Return the numbers of the parts with vectors, for each given item that was embedded with this model."""
         found: dict[int, set[int]] = {}
         for key, part in self._db.rows(
             f"""SELECT i.key, v.part FROM item i LEFT JOIN vector v ON v.item = i.key AND v.model = i.embedded
@@ -152,7 +152,7 @@ class Integrity:
             )
 
     def delete_observations(self, observations: Iterable[int]) -> None:
-        """Delete observations; rules observe their exchanges again."""
+        """Delete observations, and schedule observing their exchanges again by rules."""
         deleted = list(observations)
         self._db.run_many(
             f"""UPDATE exchange SET observed = NULL WHERE observed NOT LIKE '{MODEL_PREFIX}%'

@@ -12,7 +12,8 @@ from .observation_table import MODEL_PREFIX, OPTED_OUT
 class Job(Struct, frozen=True):
     """Claimed job.
 
-    `attempts` fences the job: each later claim has a higher number. `digest` identifies content, prompt and model.
+    `attempts` rises with each claim, so that results of an earlier claim are refused. `digest` identifies content,
+    prompt and model.
     """
 
     exchange: int
@@ -118,7 +119,7 @@ class JobTable:
         )
 
     def uncount_attempt(self, job: Job) -> None:
-        """Subtract the last attempt from the attempts of a job."""
+        """Reduce the number of attempts of a job by one."""
         self._db.run(
             "UPDATE job SET attempts = attempts - 1 WHERE exchange = ? AND digest = ? AND attempts = ?", _fence(job)
         )

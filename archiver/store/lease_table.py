@@ -1,4 +1,7 @@
-"""Leases: exclusive rights to archive, extract or watch. Epochs that only rise fence former holders."""
+"""Leases: exclusive rights to archive, extract or watch.
+
+Each holder gets a higher epoch, so that writes of a former holder can be refused.
+"""
 
 import fcntl
 import os

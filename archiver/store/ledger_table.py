@@ -36,12 +36,12 @@ class LedgerTable:
     def __init__(self, database: Database) -> None:
         self._db = database
 
-    def reserve(self, run: str, at: Milliseconds, call: PlannedCall, batch: int | None = None) -> int:
+    def reserve(self, run: str, at: Milliseconds, call: PlannedCall) -> int:
         """Record a call before it is made; return the ID of the entry."""
         return self._db.run(
-            """INSERT INTO call (run, at, model, reason, exchange, digest, batch, state, cost)
-               VALUES (?, ?, ?, ?, ?, ?, ?, 'reserved', ?)""",
-            (run, at, call.model, call.reason, call.exchange, call.digest, batch, call.cost),
+            """INSERT INTO call (run, at, model, reason, exchange, digest, state, cost)
+               VALUES (?, ?, ?, ?, ?, ?, 'reserved', ?)""",
+            (run, at, call.model, call.reason, call.exchange, call.digest, call.cost),
         )
 
     def attach(self, calls: Sequence[int], batch: int) -> None:
@@ -66,11 +66,6 @@ class LedgerTable:
     def of_batch(self, batch: int) -> dict[int, int]:
         """Return the reserved calls of a batch, by exchange."""
         return dict(self._db.rows("SELECT exchange, id FROM call WHERE batch = ? AND state = 'reserved'", (batch,)))
-
-    def model_of(self, call: int) -> str:
-        """Return the model of a reserved call; empty for an unknown call."""
-        row = self._db.one("SELECT model FROM call WHERE id = ?", (call,))
-        return str(row[0]) if row else ""
 
     def spent_since(self, at: Milliseconds) -> int:
         """Return the cost of all calls that were charged or reserved since `at`."""

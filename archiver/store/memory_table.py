@@ -167,7 +167,8 @@ class MemoryTable:
 def _where(wanted: MemoryFilter) -> tuple[str, tuple[Value, ...]]:
     clauses: list[str] = []
     values: list[Value] = []
-    for column, named in _named(wanted):
+    columns = {"state": wanted.states, "namespace": wanted.namespaces, "type": wanted.types}
+    for column, named in columns.items():
         if named:
             clauses.append(f"{column} IN ({placeholders(named)})")
             values += named
@@ -176,14 +177,6 @@ def _where(wanted: MemoryFilter) -> tuple[str, tuple[Value, ...]]:
             clauses.append(clause)
             values += given
     return " AND ".join(clauses) or "1", tuple(values)
-
-
-def _named(wanted: MemoryFilter) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    return (
-        ("state", wanted.states),
-        ("namespace", wanted.namespaces),
-        ("type", wanted.types),
-    )
 
 
 def _limits(wanted: MemoryFilter) -> tuple[tuple[str, bool, tuple[Value, ...]], ...]:

@@ -1,4 +1,4 @@
-"""Mnemonics: files in which users keep memories, as of the last synchronisation of file and memory."""
+"""Mnemonics: memory files in projects, with their state at the last synchronisation of file and memory."""
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -8,7 +8,7 @@ from .database import Database
 
 
 class MirroredFile(Struct, frozen=True):
-    """File and its memory.
+    """File that is synchronised with a memory.
 
     `digest` is the digest of the file's bytes, and `content_hash` that of the memory's content. `declared` is the type
     that the file declares. `memory` is None if the memory was erased. `gone` is true if the file was deleted.

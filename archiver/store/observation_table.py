@@ -26,8 +26,8 @@ _LISTS: Final = ("facts", "concepts", "files_read", "files_modified")
 class StoredObservation(Struct, frozen=True):
     """Observation with its key, the key of its exchange and the ID of its session.
 
-    `price` is its cost in tokens at layer 2. If `summary` is true, the observation summarises its session and belongs
-    to the session's first exchange.
+    `price` is its size in tokens when shown in full. If `summary` is true, the observation summarises its session and
+    belongs to the session's first exchange.
     """
 
     key: int

@@ -8,7 +8,7 @@ from .database import AMONG, Database, listed
 
 
 class Repetition(NamedTuple):
-    """Line `again` of a source, which repeats `line` of the copy of the source `first`."""
+    """Line `again` of a source. It repeats line `line` of the source `first`."""
 
     first: int
     line: int

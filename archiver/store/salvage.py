@@ -32,15 +32,15 @@ from .memory_table import decoded, verified
 from .migrations import MIGRATIONS
 from .sqlite import CHECKSUM_BYTES, PAGE_BYTES, connect
 
-_BEYOND: Final = 1 << 40
+_MAX_ROW_ID: Final = 1 << 40
 """Row ID above all row IDs in use."""
 _START_OVER: Final = (
     "Move palaver.db, palaver.db-wal and palaver.db-shm to another folder, then run "
     "`palaver rebuild --from-archive`: this restores conversations, but not memories."
 )
-_LEFT_OUT: Final = {"lease", "publication", "sqlite_sequence"}
-"""Tables that are not copied, because the new database has no lease holders and no index was built from it."""
-_PLAIN: Final = "unix"
+_SKIPPED_TABLES: Final = {"lease", "publication", "sqlite_sequence"}
+"""Tables that are not copied: the new database has no lease holders, and no index was built from it."""
+_PLAIN_VFS: Final = "unix"
 """SQLite's own file system layer, which does not verify checksums."""
 _LOG_HEADER_BYTES: Final = 32
 _FRAME_HEADER_BYTES: Final = 24
@@ -139,7 +139,7 @@ def _fill(fresh: Path, home: Home, done: Salvaged) -> None:
         target.execute("PRAGMA foreign_keys=OFF; BEGIN")
         for table in _tables(target):
             done.rows += _copy_table(target, table, damaged, backup, home.database, done)
-        _tidy(target)
+        _repair_references(target)
         target.execute("UPDATE source SET rules = ''; COMMIT")
 
 
@@ -158,7 +158,7 @@ def _copy_table(
     gaps = list[_Gap]()
     if _has_rowid(target, table):
         readable = (row[1:] for row in _scan(damaged, read, gaps))
-        target.executemany(put, _sound_memories(readable, columns, gaps) if table == "memory" else readable)
+        target.executemany(put, _intact_memories(readable, columns, gaps) if table == "memory" else readable)
     else:
         target.executemany(put, _from_both_ends(damaged, table, columns))
     if table == "memory" and gaps:
@@ -182,8 +182,8 @@ def _copy_table(
     return total
 
 
-def _sound_memories(rows: Iterator[Row], columns: Sequence[str], gaps: list[_Gap]) -> Iterator[Row]:
-    """Yield the memories that match their SHA-256, and record the others as gaps.
+def _intact_memories(rows: Iterator[Row], columns: Sequence[str], gaps: list[_Gap]) -> Iterator[Row]:
+    """Yield the memories that match their SHA-256, and record all others as gaps.
 
     A mismatch means a zeroed overflow page, which has a valid checksum.
     """
@@ -195,8 +195,9 @@ def _sound_memories(rows: Iterator[Row], columns: Sequence[str], gaps: list[_Gap
             gaps.append(_Gap(values["item"], values["item"]))
 
 
-def _scan(connection: apsw.Connection, read: str, gaps: list[_Gap], first: int = 0) -> Iterator[Row]:
+def _scan(connection: apsw.Connection, read: str, gaps: list[_Gap]) -> Iterator[Row]:
     """Yield the readable rows, each with its row ID first, and record the gaps between them."""
+    first = 0
     while True:
         try:
             for row in connection.execute(f"{read} WHERE rowid >= ? ORDER BY rowid", (first,)):
@@ -205,7 +206,7 @@ def _scan(connection: apsw.Connection, read: str, gaps: list[_Gap], first: int =
         except (apsw.Error, UnicodeDecodeError):
             following = _next_readable(connection, read, first)
             gaps.append(_Gap(first, following - 1))
-            if following == _BEYOND:
+            if following == _MAX_ROW_ID:
                 return
             first = following
         else:
@@ -228,8 +229,8 @@ def _next_readable(connection: apsw.Connection, read: str, bad: int) -> int:
     step = 1
     while not is_readable(bad + step):
         step *= 2
-        if bad + step >= _BEYOND:
-            return _BEYOND
+        if bad + step >= _MAX_ROW_ID:
+            return _MAX_ROW_ID
     low, high = bad + step // 2, bad + step
     while high - low > 1:
         middle = (low + high) // 2
@@ -259,7 +260,7 @@ def _memory_rows(schema: apsw.Connection, database: Path, log: Path, *, whole: b
     read = f"SELECT rowid, {', '.join(columns)} FROM memory"
     with TemporaryDirectory(dir=log.parent) as folder:
         scratch = Path(folder) / "scratch.db"
-        with closing(apsw.Connection(str(scratch), vfs=_PLAIN)) as made:
+        with closing(apsw.Connection(str(scratch), vfs=_PLAIN_VFS)) as made:
             made.reserve_bytes("main", CHECKSUM_BYTES)
             made.execute(str(schema.execute("SELECT sql FROM sqlite_schema WHERE name = 'memory'").get))
         first = scratch.read_bytes()[:PAGE_BYTES]
@@ -273,7 +274,9 @@ def _memory_rows(schema: apsw.Connection, database: Path, log: Path, *, whole: b
                 page = file.read(PAGE_BYTES)
                 if page[0] == _TABLE_LEAF:
                     _put(file, 2, page)
-                    with closing(apsw.Connection(str(scratch), apsw.SQLITE_OPEN_READONLY, vfs=_PLAIN)) as connection:
+                    with closing(
+                        apsw.Connection(str(scratch), apsw.SQLITE_OPEN_READONLY, vfs=_PLAIN_VFS)
+                    ) as connection:
                         rows = [dict(zip(columns, row[1:], strict=True)) for row in _scan(connection, read, [])]
                     yield from filter(None, map(verified, rows))
 
@@ -317,7 +320,7 @@ def _indexed_memories(connection: apsw.Connection) -> set[int] | None:
     return None
 
 
-def _tidy(target: apsw.Connection) -> None:
+def _repair_references(target: apsw.Connection) -> None:
     """Add missing items of memories, and remove or detach rows that reference lost rows."""
     target.execute("INSERT OR IGNORE INTO item (key, kind, at) SELECT item, 'memory', created FROM memory")
     changed = -1
@@ -353,7 +356,7 @@ def _version(connection: apsw.Connection) -> int:
 
 def _tables(target: apsw.Connection) -> list[str]:
     rows = target.execute("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY rowid")
-    return [str(name) for (name,) in rows if name not in _LEFT_OUT]
+    return [str(name) for (name,) in rows if name not in _SKIPPED_TABLES]
 
 
 def _has_rowid(target: apsw.Connection, table: str) -> bool:

@@ -23,7 +23,7 @@ DELETED: Final = "forgotten"
 
 
 class Source(Struct):
-    """Agent's file and its raw copy.
+    """File of an agent and its raw copy.
 
     `size` counts bytes of the file. `parsed` and `pending` count bytes of its content, which is longer if the file is
     compressed. The `pending` bytes after `parsed` are a line that is still being written.
@@ -60,7 +60,7 @@ _SELECT: Final = f"SELECT {', '.join(_COLUMNS)} FROM source"
 
 
 class SourceTable:
-    """Table of sources, of the records that each source contains first, and of problems with files."""
+    """Table of sources, of records with the source that first contained each, and of unreadable files."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
@@ -113,11 +113,11 @@ class SourceTable:
         """Release the path of a source for a new source; the copy and rows of the old source stay."""
         self._db.run("UPDATE source SET superseded = 1 WHERE id = ?", (source.id,))
 
-    def outdated(self, *, marked: bool = False) -> list[Source]:
-        """Return sources to read again. A source follows the sources that its session was forked from; then by age.
+    def outdated(self, *, scheduled_only: bool = False) -> list[Source]:
+        """Return the sources to read again, oldest first, but a fork after the sessions that it was forked from.
 
-        Sources scheduled by `outdate` are included. Unless `marked`, also include sources that were read with other
-        redaction rules, and indexed sources whose session the user excluded from the index.
+        Sources scheduled by `outdate` are included. Unless `scheduled_only`, also include sources that were read with
+        other redaction rules, and indexed sources whose session the user excluded from the index.
         """
         rows = self._db.rows(
             f"""{_SELECT} WHERE rules = '' OR NOT ? AND (rules <> ? OR
@@ -133,7 +133,7 @@ class SourceTable:
                             JOIN session s ON (s.agent, s.native_id) = (source.agent, name)
                     ) SELECT count(*) FROM before
                 ), id""",
-            (marked, VERSION),
+            (scheduled_only, VERSION),
         )
         return [_source(row) for row in rows]
 
@@ -187,11 +187,7 @@ class SourceTable:
         return count, oldest
 
     def save_checksums(self, source: int, sums: bytes = b"") -> None:
-        """Store the checksums of a copy. By default, delete the checksums before the copy is rewritten.
-
-        A process killed between the rewrite and the next call leaves a copy without checksums instead of wrong
-        checksums.
-        """
+        """Store the checksums of a copy; without `sums`, delete the stored checksums."""
         self._db.run("UPDATE source SET sums = ? WHERE id = ?", (sums, source))
 
     def coverage(self) -> Counter[str]:
@@ -202,10 +198,7 @@ class SourceTable:
         return total
 
     def unaccounted(self) -> list[tuple[str, int, int]]:
-        """Return the copies with inconsistent line counts: name, lines, and lines with an outcome.
-
-        The result is empty unless a row is wrong.
-        """
+        """Return the copies with inconsistent line counts: name, lines, and lines with an outcome."""
         rows = self._db.rows(
             """SELECT archived, lines, counted FROM (
                    SELECT id, archived, lines, (SELECT total(value) FROM json_each(coverage)) AS counted FROM source

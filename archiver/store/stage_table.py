@@ -1,4 +1,4 @@
-"""Stages: when each stage of the work last succeeded, and its last problem."""
+"""Stages: the last success and the last problem of each kind of work, such as the backup."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from .database import Database
 
 
 class StageTable:
-    """Table of the states of stages."""
+    """Table of stages."""
 
     def __init__(self, database: Database) -> None:
         self._db = database

@@ -122,7 +122,7 @@ class Store(Closing):
 
     @property
     def schema(self) -> tuple[int, int]:
-        """Number of migrations applied to the file, and number of existing migrations."""
+        """Number of migrations applied to the database, and number of migrations that this version of Palaver has."""
         return self._database.schema
 
     @property
@@ -142,11 +142,11 @@ class Store(Closing):
         self.watermark.advance()
 
     def step(self) -> AbstractContextManager[None]:
-        """Return a context manager for a part of a transaction; if the part fails, only its writes are undone."""
+        """Inside a transaction, return a context manager that undoes the writes of its block if the block fails."""
         return self._database.step()
 
     def refuse_unreadable(self, keys: Collection[int] = ()) -> None:
-        """Raise `StoreCorrupt` if an earlier read skipped rows on damaged pages: any row, or rows with these keys."""
+        """Raise `StoreCorrupt` if an earlier read skipped rows on damaged pages; with `keys`, only for these rows."""
         damaged = self._database.unreadable.intersection(keys) if keys else self._database.unreadable
         if damaged:
             named = ", ".join(map(str, sorted(damaged)[:3]))
@@ -155,9 +155,9 @@ class Store(Closing):
             )
 
     def back_up(self) -> None:
-        """Make today's backup unless it exists or another process is making it. Record failures in stage `backup`.
+        """Make today's backup unless it exists or another process is making it. Record the result as stage `backup`.
 
-        A database without page checksums gets page checksums first.
+        Add page checksums first if the database has none.
         """
         backups = Backups(self.home)
         if self.is_read_only or not backups.is_due:

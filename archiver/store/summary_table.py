@@ -25,8 +25,8 @@ class SummaryTable:
         keys = [key for key, source in rows if source == rows[0][1]]
         return (keys[0], keys[-1]) if keys else None
 
-    def parts(self, session: int, exchange: int) -> list[StoredObservation]:
-        """Return the session's observations from the source of `exchange`, in order and without the summary."""
+    def summarised(self, session: int, exchange: int) -> list[StoredObservation]:
+        """Return the observations that a summary covers: those from the source of `exchange`, in order."""
         rows = self._db.rows(
             f"""SELECT {COLUMNS} {FROM} JOIN exchange e ON e.item = o.exchange
                 WHERE i.session = ? AND o.scope = 'exchange'
@@ -40,12 +40,8 @@ class SummaryTable:
         row = self._db.one(f"SELECT {COLUMNS} {FROM} JOIN summary s ON s.item = i.key WHERE s.session = ?", (session,))
         return stored_of(row) if row else None
 
-    def among(self, items: Collection[int]) -> list[int]:
-        """Return the given items that are summaries, in ascending order."""
-        return self._db.numbers(f"SELECT item FROM summary WHERE item {AMONG} ORDER BY item", (listed(items),))
-
     def drop(self, sessions: Collection[int]) -> None:
-        """Delete the summaries of these sessions, and schedule new summaries, because quoted content changed."""
+        """Delete and schedule again the summaries of these sessions, because content that they quote changed."""
         rows = self._db.rows(f"SELECT session, item FROM summary WHERE session {AMONG}", (listed(sessions),))
         for session, item in rows:
             self._db.run("DELETE FROM item WHERE key = ?", (item,))
@@ -56,7 +52,7 @@ class SummaryTable:
         self._db.run("INSERT OR IGNORE INTO summary_due VALUES (?)", (session,))
 
     def due(self) -> list[int]:
-        """Return the sessions with exchanges that need a new summary."""
+        """Return the sessions that have exchanges and need a new summary."""
         return self._db.numbers(
             """SELECT session FROM summary_due WHERE session IN (
                    SELECT i.session FROM exchange e JOIN item i ON i.key = e.item WHERE i.session = summary_due.session

@@ -1,4 +1,4 @@
-"""Vectors: stored in the database, because computing them again takes minutes and requires the model."""
+"""Vectors of items, one for each part of an item's text. Computing them again takes minutes and requires the model."""
 
 from collections.abc import Sequence
 from typing import Final, NamedTuple
@@ -9,7 +9,7 @@ from .change_log import ChangeLog, Entity
 from .database import AMONG, Database, listed
 
 PARTS_MAX: Final = 256
-"""Maximum number of vectors per item."""
+"""Maximum number of parts of an item, each with a vector."""
 TOKEN_BYTES: Final = 16
 """Bytes per token embedding: 128 binary dimensions."""
 PROMPT: Final = 0
@@ -32,7 +32,7 @@ class Embedding(NamedTuple):
 
 
 class StoredVector(Struct, frozen=True):
-    """Embedded text of an item. `data` and `token_bits` have the same format as in `Embedding`.
+    """Vector of one part of an item's text. `data` and `token_bits` have the same format as in `Embedding`.
 
     `event` is the exchange to which the item belongs; part 0 of an exchange is its prompt.
     """
@@ -52,9 +52,8 @@ class VectorTable:
 
     def unembedded(self, model: str, limit: int) -> list[int]:
         """Return the keys of items without vectors of this model, newest first."""
-        return self._db.numbers(
-            "SELECT key FROM item WHERE embedded IS NOT ? ORDER BY key DESC LIMIT ?", (model, limit)
-        )
+        sql = "SELECT key FROM item WHERE embedded IS NOT ? ORDER BY key DESC LIMIT ?"
+        return self._db.numbers(sql, (model, limit))
 
     def count_unembedded(self, model: str) -> int:
         """Count the items without vectors of this model."""
@@ -67,7 +66,7 @@ class VectorTable:
         )
 
     def replace(self, model: str, vectors: dict[int, dict[int, Embedding]]) -> None:
-        """Replace the vectors of each item by vectors keyed by part. Items deleted meanwhile are skipped."""
+        """Replace all vectors of each item with the given vectors, by part. Items deleted meanwhile are skipped."""
         for item, parts in vectors.items():
             if not self._db.number("SELECT count(*) FROM item WHERE key = ?", (item,)):
                 continue
@@ -93,7 +92,5 @@ class VectorTable:
 
     def all(self, model: str) -> list[StoredVector]:
         """Return every vector of a model, sorted by item and part."""
-        return [
-            StoredVector(*row)
-            for row in self._db.rows(f"{_SELECT} WHERE v.model = ? ORDER BY v.item, v.part", (model,))
-        ]
+        rows = self._db.rows(f"{_SELECT} WHERE v.model = ? ORDER BY v.item, v.part", (model,))
+        return [StoredVector(*row) for row in rows]

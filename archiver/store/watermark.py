@@ -57,7 +57,7 @@ class Watermark:
         self._written = last
 
     def check(self) -> None:
-        """Record the number of missing changes, and copy the write-ahead log; called before the first write."""
+        """Before the first write, record the number of missing changes and copy the write-ahead log."""
         if self._written < 0:
             self._written = 0
             if missing := self._behind():
@@ -76,7 +76,7 @@ class Watermark:
 
 
 def reset(home: Home) -> None:
-    """Remove the watermark and a recorded loss, because the database is created again."""
+    """Delete the watermark and a recorded loss when the database is created again."""
     for path in _paths(home):
         with suppress(OSError):
             path.unlink(missing_ok=True)
@@ -88,7 +88,7 @@ def _paths(home: Home) -> tuple[Path, Path]:
 
 
 def _keep_log(home: Home) -> None:
-    """Copy the write-ahead log before SQLite removes it; used when acknowledged changes are missing."""
+    """Copy the write-ahead log to the backups before SQLite removes the log."""
     if has_log(home.database):
         home.backups.mkdir(mode=0o700, exist_ok=True)
         log = home.database.with_name(f"{home.database.name}-wal")

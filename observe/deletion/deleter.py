@@ -50,7 +50,7 @@ _NAMED: Final = 5
 
 
 class _Plan(Struct, frozen=True):
-    """Preview and the data required to carry it out; `files` maps paths of memory files to digests."""
+    """Preview, with the data that the deletion needs. `files` maps paths of memory files to digests."""
 
     preview: DeletionPreview
     archive: DeletionPlan
@@ -62,7 +62,7 @@ class Deleter(Closing):
     """Deleter for one home. Raises `StoreMissing` if the home has no archive."""
 
     def __init__(self, home: Home, model: str | None = None, exclude: Sequence[str] = ()) -> None:
-        """Open the home; `exclude` are folder patterns, and `model` is the embedding model (default: packaged)."""
+        """Open the home. `exclude` contains folder patterns; `model` is the embedding model (default: packaged)."""
         self._home, self._model, self._exclusion = home, model, Exclusion(exclude)
         self._store = Store.open(home.database)
         self._raw = RawArchive(home.archive)
@@ -100,7 +100,7 @@ class Deleter(Closing):
         not_restored: list[str] = []
         sessions: list[int] = []
 
-        def also() -> None:
+        def restore_memories() -> None:
             for memory in self._store.memories.load(erasure.memories_of(self._store, number)).values():
                 if memory.state is MemoryState.ARCHIVED:
                     try:
@@ -110,7 +110,7 @@ class Deleter(Closing):
             sessions.extend(self._store.summaries.due())
 
         with self._store.leases.hold(ARCHIVER, _PATIENCE):
-            self._deletions.undo(number, also)
+            self._deletions.undo(number, restore_memories)
             self._read_again(report)
             self._summarise(sessions)
             unobserved = self._store.exchanges.count_unobserved(rules.VERSION)
@@ -178,12 +178,12 @@ class Deleter(Closing):
         origins = {plan.selector.sessions[number].native_id for number in selection.sessions}
         origins |= {ids.show("observation", key) for key in observations}
         found = (each for each in self._store.memories.all() if request.erase or each.state is not MemoryState.ARCHIVED)
-        return [each for each in found if each.key in selection.memories or _is_meant(each, request, origins)]
+        return [each for each in found if each.key in selection.memories or _is_selected(each, request, origins)]
 
     def _carry_out(self, plan: _Plan) -> int:
         keys, erase = [each.key for each in plan.memories], plan.preview.erase
 
-        def also(number: int) -> None:
+        def remove_memories(number: int) -> None:
             if erase:
                 edges = [edge for key in keys for edge in superseded_by(self._store, key)]
                 self._store.memories.delete(keys)
@@ -193,7 +193,7 @@ class Deleter(Closing):
                     archive(self._store, memory, erasure.context(number), now())
 
         extra = DeletionSummary(observations=plan.preview.observations, memories=len(keys))
-        return self._deletions.delete(plan.archive, also, extra)
+        return self._deletions.delete(plan.archive, remove_memories, extra)
 
     def _read_again(self, report: Reporter) -> None:
         """Re-read the copies with deleted or restored lines."""
@@ -260,7 +260,7 @@ def _ids(plan: _Plan) -> set[str]:
     return items | {sessions[number].native_id for number in selection.sessions}
 
 
-def _is_meant(stored: StoredMemory, request: DeletionRequest, origins: Collection[str]) -> bool:
+def _is_selected(stored: StoredMemory, request: DeletionRequest, origins: Collection[str]) -> bool:
     """Return whether a memory was extracted from deleted content or meets all conditions of a request."""
     memory = stored.memory
     if {memory.session_id, str(memory.metadata.get(OBSERVATION, ""))} & {*origins}:

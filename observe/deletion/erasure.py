@@ -35,7 +35,7 @@ _READERS: Final = 5.0
 class ErasureResult(Struct, frozen=True):
     """Result of an erasure.
 
-    `done` is true if no erased content is left; `problems` describe copies that still contain erased content.
+    `done` is true if no erased content remains. `problems` describe copies that still contain erased content.
     """
 
     done: bool
@@ -56,15 +56,15 @@ def expire(store: Store, raw: RawArchive, number: int) -> None:
         InvalidInput: The deletion does not exist, was undone before, or was erased.
     """
 
-    def also() -> None:
+    def delete_memories() -> None:
         memories = store.memories.load(memories_of(store, number)).values()
         store.memories.delete([each.key for each in memories if each.state is MemoryState.ARCHIVED])
 
-    Deletions(store, raw).expire(number, also)
+    Deletions(store, raw).expire(number, delete_memories)
 
 
 def context(number: int) -> str:
-    """Return the name of a deletion for the history of memories."""
+    """Return the context by which the events of memories name a deletion."""
     return f"palaver forget, number {number}"
 
 
@@ -81,7 +81,7 @@ def is_unfinished(store: Store) -> bool:
 def finish(
     home: Home, store: Store, exclusion: Exclusion, model: str | None = None, report: Reporter = silent
 ) -> ErasureResult:
-    """Remove erased content everywhere. Requires the archiver's lease, and can be repeated.
+    """Remove erased content from all files. Requires the archiver's lease; can be repeated.
 
     Raises:
         LeaseHeld: Another process is building an index.

@@ -26,7 +26,7 @@ from ...search.archive_search import ArchiveSearch
 from ...search.query.query_analysis import unquoted
 
 _MOST: Final = 48
-"""Number of texts to search for."""
+"""Maximum number of texts to search for."""
 _PER_EXCHANGE: Final = 4
 _SEARCHES: Final = 6
 _DISTINCTIVE: Final = re.compile(r"\w[\w .,:/=+()#-]{14,58}\w")
@@ -99,17 +99,17 @@ def _contents(path: Path) -> Iterator[BinaryIO]:
 
 def _contains(file: BinaryIO, wanted: Sequence[bytes]) -> bool:
     overlap = max(map(len, wanted), default=1) - 1
-    held = b""
+    window = b""
     while block := file.read(_BLOCK):
-        held += block
-        if any(form in held for form in wanted):
+        window += block
+        if any(form in window for form in wanted):
             return True
-        held = held[-overlap:] if overlap else b""
+        window = window[-overlap:] if overlap else b""
     return False
 
 
 def _of_exchanges(store: Store, plan: DeletionPlan) -> Iterator[str]:
-    """Yield texts from exchanges spread over the selection, beginning with prompts and tool output."""
+    """Yield texts from exchanges spread over the selection; in each exchange, prompts and tool output come first."""
     keys = sorted(plan.selection.exchanges)
     for key in keys[:: max(1, len(keys) // _MOST)]:
         for stored in store.exchanges.load([key]).values():
@@ -127,7 +127,7 @@ def _of_sessions(plan: DeletionPlan) -> Iterator[str]:
 
 
 def _stored_text(store: Store, plan: DeletionPlan, memories: Collection[int]) -> Iterator[bytes]:
-    """Yield the remaining text in the database, and text that undo of other deletions can restore."""
+    """Yield the remaining text in the database, including text that undo of other deletions can restore."""
     selection = plan.selection
     yield from store.deleted_rows.texts()
     titles = (each.title for number, each in plan.selector.sessions.items() if number not in selection.sessions)
@@ -138,8 +138,8 @@ def _stored_text(store: Store, plan: DeletionPlan, memories: Collection[int]) ->
         batch = keys[start : start + _BATCH]
         turns = (turn.text for stored in store.exchanges.load(batch).values() for turn in stored.exchange.turns)
         observed = store.observations.load(batch).values()
-        kept_too = (each.observation for each in observed if each.exchange not in selection.exchanges)
-        yield _joined(chain(turns, *((it.title, it.subtitle, it.narrative, *it.facts) for it in kept_too)))
+        remaining = (each.observation for each in observed if each.exchange not in selection.exchanges)
+        yield _joined(chain(turns, *((it.title, it.subtitle, it.narrative, *it.facts) for it in remaining)))
 
 
 def _archived_text(raw: RawArchive, plan: DeletionPlan) -> Iterator[bytes]:

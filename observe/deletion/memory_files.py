@@ -1,4 +1,4 @@
-"""Memory files in the user's projects: shown in the preview, and deleted only by an erasure."""
+"""Memory files in the user's projects. The preview lists them; only an erasure deletes them."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -25,7 +25,7 @@ def files_of(memories: Iterable[StoredMemory]) -> dict[str, str]:
 def delete_files(store: Store, memories: Iterable[StoredMemory], files: Mapping[str, str]) -> tuple[str, ...]:
     """Delete files with unchanged digests; return the remaining files, each with a reason.
 
-    The store removes the record of a deleted file. It keeps the digest of a remaining file to prevent another import.
+    Also delete the record of a deleted file. Keep the digest of a remaining file, so that it is not imported again.
     """
     gone = {path for path in {each.memory.path for each in memories} - {""} if _was_deleted(store, path)}
     if not files and not gone:

@@ -47,6 +47,6 @@ def summarise(store: Store, sessions: Iterable[int]) -> None:
         if bounds is None:
             continue
         first, last = bounds
-        parts = [part.observation for part in store.summaries.parts(session, last)]
+        parts = [part.observation for part in store.summaries.summarised(session, last)]
         ended = store.exchanges.load([last])[last].exchange
         store.summaries.put(session, first, build_summary(parts, store.sessions.load(session), ended))

@@ -90,7 +90,7 @@ class IndexCheck:
             part = keys[start : start + _BATCH]
             expected.update((entry.key, entry.digest) for entry in indexed_texts.entries(self._store, part))
             texts = indexed_texts.texts(self._store, part)
-            for key, parts in self._store.integrity.parts(model, part).items():
+            for key, parts in self._store.integrity.vector_parts(model, part).items():
                 if parts != texts.get(key, {}).keys():
                     mismatched.append(key)
         progress(len(keys), len(keys))

@@ -140,7 +140,7 @@ class TranscriptReader:
             raise InvalidLineRange("startLine must be ≥1")
         if end is not None and end < start:
             raise InvalidLineRange("endLine must be ≥startLine")
-        source = self._store.sources.by_archived(self._raw.named(path))
+        source = self._store.sources.by_archived(self._raw.archive_path(path))
         if source is None or source.coverage.keys() == {DELETED}:
             raise PathOutsideArchive(path)
         try:

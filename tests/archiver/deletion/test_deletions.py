@@ -557,7 +557,7 @@ def test_a_file_without_deleted_lines_is_not_cleaned(history: History, monkeypat
     def record(_: CopyEraser, copy: Copy, __: object) -> None:
         cleaned.append(copy)
 
-    monkeypatch.setattr(CopyEraser, "_clean", record)
+    monkeypatch.setattr(CopyEraser, "_erase_lines", record)
     history.write(talk("other", session=OTHER), OTHER, at=3)
 
     assert history.ingest().problems == []
