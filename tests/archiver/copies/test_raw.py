@@ -123,7 +123,7 @@ def test_copies_are_readable_only_by_their_owner(raw: RawArchive, file: Path) ->
 
 def test_a_deleted_file_is_reported(raw: RawArchive, tmp_path: Path) -> None:
     """The error reports the file and the reason, and no empty copy remains."""
-    with pytest.raises(SourceUnreadable, match="gone: deleted before it could be copied"):
+    with pytest.raises(SourceUnreadable, match="gone: the file was deleted before it could be copied"):
         raw.copy(tmp_path / "gone", NAME)
     assert not raw.root.exists()
 

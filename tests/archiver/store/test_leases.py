@@ -72,7 +72,7 @@ def test_a_later_holder_fences_an_earlier_one(store: Store) -> None:
         store.leases.check(first)
     with store.leases.hold("archiver") as second:
         assert (first.epoch, second.epoch) == (1, 2)
-        with pytest.raises(LeaseHeld, match="took the archiver lease"):
+        with pytest.raises(LeaseHeld, match="acquired the archiver lease"):
             store.leases.check(first)
         store.leases.check(second)
 
