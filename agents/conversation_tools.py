@@ -136,7 +136,7 @@ def _lines(
 ) -> tuple[str, int, int | None]:
     """Return the path and the lines to read.
 
-    An ID stands for its conversation, by default for the lines of its evidence.
+    For an ID, the path is that of its conversation, and the default lines are its evidence.
 
     Raises:
         InvalidInput: The ID is unknown, or does not belong to a conversation.
@@ -151,7 +151,7 @@ def _lines(
 
 
 def _unquoted(query: object) -> object:
-    """Return an array that a client sent as a string; some clients do this for parameters of two types."""
+    """Return the array in a string, because some clients send arrays as strings; return other values unchanged."""
     if not isinstance(query, str) or not query.startswith('["'):
         return query
     try:

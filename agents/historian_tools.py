@@ -15,7 +15,7 @@ from ..observe.mnemonics import FALLBACK, ForgetPreview, ForgetResult, ProjectMe
 from ..templates.memory_changes import supersession_fields, undo_command
 from ..templates.quote import clean, line
 from .json_reply import NOTICE, error_fields, error_reply, json_reply
-from .toolset import Effect, ServerConfig, Tool, ToolReply, Toolset, WholeNumber, open_part
+from .toolset import Effect, ServerConfig, Tool, ToolReply, Toolset, WholeNumber, open_component
 
 _RESULTS_MAX = 50
 _SHOWN = 4_000
@@ -30,7 +30,7 @@ OnlyType: TypeAlias = Annotated[str | None, Field(description="Only this type")]
 class HistorianContext:
     """Memories of the project in which the server was started.
 
-    `previews` contains the result of each unconfirmed memory_forget, by its query and type, for the confirmed call.
+    `previews` maps the query and type of each unconfirmed memory_forget to its preview, for the confirmed call.
     """
 
     def __init__(self, config: ServerConfig) -> None:
@@ -41,7 +41,9 @@ class HistorianContext:
     def memories(self) -> ProjectMemories:
         """Memories of the project; raises `ServerNotReady`."""
         config = self.config
-        return open_part(lambda: ProjectMemories.open(config.home, config.project, config.model, config.make_judge))
+        return open_component(
+            lambda: ProjectMemories.open(config.home, config.project, config.model, config.make_judge)
+        )
 
     def reply(self, fields: dict[str, Any]) -> ToolReply:
         """Return a reply, with the files that could not be read."""
@@ -66,7 +68,7 @@ def memory_remember(
     historian: HistorianContext,
     title: Annotated[str, Field(description="Names the file")],
     content: Annotated[str, Field(description="Markdown; one subject")],
-    memoryType: Annotated[str, Field(description="From memory_list_types")],  # noqa: N803 - the page's name
+    memoryType: Annotated[str, Field(description="From memory_list_types")],  # noqa: N803 - name in the specification
     tags: Annotated[list[str] | None, Field(description="Keywords")] = None,
 ) -> ToolReply:
     """Write a new memory into a Markdown file of the project. A title that is taken gets a number."""
@@ -176,7 +178,7 @@ def _forgotten(result: ForgetResult) -> dict[str, Any]:
 
 
 def _secrets(memory: Memory) -> dict[str, list[str]]:
-    """Return the kinds of removed secrets, if any."""
+    """Return a field with the kinds of removed secrets, or no field if nothing was removed."""
     kinds = kinds_of(memory)
     return {"secretsRemoved": kinds} if kinds else {}
 

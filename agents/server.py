@@ -1,6 +1,6 @@
 """Server of toolsets over the Model Context Protocol, on standard input and output, for all protocol versions.
 
-Importing this module costs about a second, nearly all of it the SDK, so only serving processes do.
+Importing this module takes about a second, mostly for the SDK, so only serving processes import it.
 """
 
 import faulthandler
@@ -42,7 +42,7 @@ def serve(served: ServedTools, config: ServerConfig, version: str = "") -> None:
     try:
         anyio.run(serve_stdio, build(served, config, version))
     except* BrokenPipeError:
-        logging.getLogger(__name__).info("the client has gone")
+        logging.getLogger(__name__).info("the client closed the connection")
 
 
 def build(served: ServedTools, config: ServerConfig, version: str = "") -> Server[Any]:
@@ -92,7 +92,7 @@ class _ToolServer:
 
 
 def _listed(name: str, tool: Tool, *, online: bool) -> ListedTool:
-    """Return a tool in the format for clients. `online` is whether a language model may judge memories."""
+    """Return a tool in the format for clients. `online` is true if a language model can judge memories."""
     reads, destroys = tool.effect is Effect.READS, tool.effect is Effect.DESTROYS
     return ListedTool(
         name=name,

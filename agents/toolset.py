@@ -31,8 +31,8 @@ Opened = TypeVar("Opened")
 class ServerConfig(Struct, frozen=True):
     """Configuration of a server.
 
-    Only documents below `roots` are indexed. `project` is the folder in which the agent works. `make_judge` makes the
-    judge of contradictions; None means rules. With `background` a separate process embeds indexed documents.
+    Only documents below `roots` are indexed. `project` is the folder in which the agent works. `make_judge` creates the
+    judge of contradictions; None selects rules. If `background` is true, a separate process embeds indexed documents.
     """
 
     home: Home
@@ -77,8 +77,8 @@ class Tool(Struct, frozen=True):
     """Tool of a toolset: a function with the context as its first parameter, and a schema of the other parameters.
 
     The docstring of the function is the description, and its annotations are the schema. The core checks parameters
-    with a `SkipValidation` annotation, because it has its own messages. `judges` is whether a call may compare
-    memories. If the user configured a language model, such a call can use it.
+    with a `SkipValidation` annotation, because it has its own messages. If `judges` is true, a call can compare
+    memories, with the language model if the user configured one.
     """
 
     name: str
@@ -107,7 +107,7 @@ class Tool(Struct, frozen=True):
         return schema
 
     def call(self, context: object, arguments: Mapping[str, object]) -> ToolReply:
-        """Run the tool; null is the same as omitting a parameter. Raises `InvalidInput` for invalid arguments."""
+        """Run the tool; a null argument counts as omitted. Raises `InvalidInput` for invalid arguments."""
         required = {field.alias or name for name, field in self.arguments.model_fields.items() if field.is_required()}
         present = {name: value for name, value in arguments.items() if value is not None or name in required}
         try:
@@ -167,13 +167,13 @@ class ServedTools(Struct, frozen=True):
 def find_toolset(name: str) -> Toolset:
     """Return the toolset with this name; raises `InvalidInput` for an unknown name."""
     if name not in TOOLSETS:
-        raise InvalidInput(f"No toolset of that name: {name}", hint=f"Use one or more of: {', '.join(TOOLSETS)}.")
+        raise InvalidInput(f"Unknown toolset: {name}", hint=f"Use one or more of: {', '.join(TOOLSETS)}.")
     found = getattr(import_module(TOOLSETS[name], __package__), name.upper())
     assert isinstance(found, Toolset)
     return found
 
 
-def open_part(opener: Callable[[], Opened]) -> Opened:
+def open_component(opener: Callable[[], Opened]) -> Opened:
     """Open a component of a context; raises `ServerNotReady` on failure, and the next call tries again."""
     try:
         return opener()

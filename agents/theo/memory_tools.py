@@ -120,7 +120,7 @@ def memory_forget(
     if memory_id is not None:
         found = [core.get(memory_id)]
     else:
-        found = _meant(core, given[0], namespace, limit, by_id=query is None)
+        found = _matches(core, given[0], namespace, limit, by_id=query is None)
     if namespace and any(stored.memory.namespace != namespace for stored in found):
         raise InvalidInput(
             f"{found[0].id} is in {found[0].memory.namespace}, not in {namespace}",
@@ -277,7 +277,7 @@ def _recalled_rows(core: MemoryCore, found: Sequence[RecalledMemory]) -> list[di
     ]
 
 
-def _meant(core: MemoryCore, text: str, namespace: str | None, limit: int, *, by_id: bool) -> list[StoredMemory]:
+def _matches(core: MemoryCore, text: str, namespace: str | None, limit: int, *, by_id: bool) -> list[StoredMemory]:
     """Return the memory with this ID if it exists and `by_id` is set; otherwise the best matches of the text."""
     if by_id:
         try:

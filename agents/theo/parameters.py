@@ -5,14 +5,15 @@ from typing import Annotated, Any, TypeAlias
 from pydantic import Field
 
 from ...core.errors import InvalidInput, InvalidMemoryType
+from ...core.memory import Relation
 from ...core.memory_filter import MemoryFilter
-from ...core.memory_types import GOLDEN_RULE, MEMORY_TYPES
+from ...core.memory_types import FAMILIES, GOLDEN_RULE
 from ...observe.memory import MemoryCore
 from ..toolset import WholeNumber
 
 RESULTS_MAX = 50
 TYPES = ("preference", "decision", "pattern", "session", "fact")
-RELATIONS = ("relates_to", "supersedes", "caused_by", "contradicts")
+RELATIONS = tuple(Relation)
 
 MemoryId: TypeAlias = Annotated[str, Field(description="Memory ID, such as mem_7")]
 SessionId: TypeAlias = Annotated[str | None, Field(description="Session in which it was applied")]
@@ -35,14 +36,14 @@ Object: TypeAlias = dict[str, Any]
 
 
 def checked_count(value: int, maximum: int = RESULTS_MAX) -> int:
-    """Return a number of results; raises `InvalidInput` unless it is from 1 to `maximum`."""
+    """Return the maximum number of results; raises `InvalidInput` unless it is from 1 to `maximum`."""
     if not 1 <= value <= maximum:
         raise InvalidInput(f"Invalid number of results: {value}", hint=f"Ask for 1 to {maximum}.")
     return value
 
 
-def checked_share(name: str, value: float) -> float:
-    """Return a share; raises `InvalidInput` unless it is from 0 to 1."""
+def checked_fraction(name: str, value: float) -> float:
+    """Return a number; raises `InvalidInput` unless it is from 0 to 1."""
     if not 0 <= value <= 1:
         raise InvalidInput(f"Invalid {name}: {value}", hint="Give a number from 0.0 to 1.0.")
     return value
@@ -56,12 +57,12 @@ def memory_filter(
     min_confidence: float | None = None,
 ) -> MemoryFilter:
     """Return the memory filter of a call; raises `InvalidMemoryType` for an unknown type."""
-    known = {each.name for each in MEMORY_TYPES} | {GOLDEN_RULE}
+    known = {*FAMILIES, GOLDEN_RULE}
     if memory_type is not None and memory_type not in known and memory_type not in core.count_by("type"):
         raise InvalidMemoryType(memory_type, hint=f"Use one of: {', '.join((*TYPES, GOLDEN_RULE))}.")
     return MemoryFilter(
         namespaces=(namespace,) if namespace else (),
         types=(memory_type,) if memory_type else (),
-        min_importance=checked_share("min_importance", min_importance or 0.0),
-        min_confidence=checked_share("min_confidence", min_confidence or 0.0),
+        min_importance=checked_fraction("min_importance", min_importance or 0.0),
+        min_confidence=checked_fraction("min_confidence", min_confidence or 0.0),
     )

@@ -86,10 +86,10 @@ def search_with_budget(
     candidates = _found(theo, redacted(query, theo.config.home), _ALL, RESULTS_MAX)
     chosen, used = list[_SearchResult](), 0
     for candidate in candidates:
-        price = tokens.count(candidate.content)
-        if used + price <= max_tokens:
+        cost = tokens.count(candidate.content)
+        if used + cost <= max_tokens:
             chosen.append(candidate)
-            used += price
+            used += cost
     left_out = len(candidates) - len(chosen)
     return limited_reply(
         {
@@ -133,8 +133,8 @@ def _scope(filters: Object) -> _SearchScope:
 
 
 def _listed(theo: TheoContext, query: str, found: list[_SearchResult]) -> ToolReply:
-    price = sum(tokens.count(each.content) for each in found)
-    return limited_reply({"results": _rows(theo, found), "total": len(found), "query": query, "total_tokens": price})
+    cost = sum(tokens.count(each.content) for each in found)
+    return limited_reply({"results": _rows(theo, found), "total": len(found), "query": query, "total_tokens": cost})
 
 
 def _rows(theo: TheoContext, found: list[_SearchResult]) -> list[dict[str, Any]]:

@@ -8,13 +8,13 @@ from ...observe.background.background_indexer import BackgroundIndexer
 from ...observe.memory import MemoryCore
 from ...observe.traces import CodeTraces
 from ...search.document_library import DocumentLibrary
-from ..toolset import ServerConfig, open_part
+from ..toolset import ServerConfig, open_component
 
 
 class TheoContext:
     """Memories, documents and code traces of one home.
 
-    `backfilled_to` contains the memory after which the next backfill of a namespace continues.
+    `backfilled_to` maps a namespace to the last memory of its latest backfill, after which the next one continues.
     """
 
     def __init__(self, config: ServerConfig) -> None:
@@ -25,7 +25,7 @@ class TheoContext:
     def core(self) -> MemoryCore:
         """Memories of the home; raises `ServerNotReady`."""
         config = self.config
-        return open_part(lambda: MemoryCore.open(config.home, config.model, config.make_judge))
+        return open_component(lambda: MemoryCore.open(config.home, config.model, config.make_judge))
 
     def namespace(self, named: str, *, claim: bool = False) -> str:
         """Return the namespace for a name in a call. The name of the agent's folder selects its own project.
@@ -39,9 +39,9 @@ class TheoContext:
 
     @cached_property
     def documents(self) -> DocumentLibrary:
-        """Indexed documents; raises `ServerNotReady`. Opening them embeds chunks that an earlier server left."""
+        """Indexed documents; raises `ServerNotReady`. Opening them embeds chunks that are not embedded yet."""
         config = self.config
-        documents = open_part(lambda: DocumentLibrary.open(config.home, config.roots, config.model))
+        documents = open_component(lambda: DocumentLibrary.open(config.home, config.roots, config.model))
         self.embed_waiting(documents.stats())
         return documents
 
@@ -57,4 +57,4 @@ class TheoContext:
     @cached_property
     def traces(self) -> CodeTraces:
         """Code traces; raises `ServerNotReady`."""
-        return open_part(lambda: CodeTraces.open(self.config.home))
+        return open_component(lambda: CodeTraces.open(self.config.home))

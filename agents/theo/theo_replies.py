@@ -25,7 +25,7 @@ def success_reply(data: Mapping[str, Any]) -> ToolReply:
 
 
 def limited_reply(data: Mapping[str, Any]) -> ToolReply:
-    """Return a success with its own token limit, with the notice about quoted text and without truncation."""
+    """Return a success with the notice about quoted text, but without truncation. The caller limits its length."""
     return json_reply({"success": True, "data": data, **NOTICE})
 
 
@@ -35,11 +35,11 @@ def flat_reply(fields: Mapping[str, Any]) -> ToolReply:
 
 
 def truncated(reply: Mapping[str, Any], budget: int = BUDGET) -> dict[str, Any]:
-    """Return the reply, or a shorter one with `truncated` if it does not fit. Totals still count everything."""
+    """Return the reply, shortened and marked as `truncated` if it exceeds the budget. Totals still count everything."""
     if json_cost(reply) <= budget:
         return dict(reply)
-    marks = {"truncated": True, "hint": _HINT}
-    data = {"data": {**reply["data"], **marks}} if "data" in reply else marks
+    note = {"truncated": True, "hint": _HINT}
+    data = {"data": {**reply["data"], **note}} if "data" in reply else note
     return fit_json({**reply, **data}, budget)
 
 
@@ -49,7 +49,7 @@ def instant(at: Milliseconds | None) -> str | None:
 
 
 def rounded(similarity: float | None) -> float | None:
-    """Return a cosine with four decimals; None if none was computed."""
+    """Return a number with four decimals; None for None."""
     return None if similarity is None else round(similarity, 4)
 
 

@@ -11,7 +11,7 @@ import yaml
 from msgspec import Struct
 
 from ...core.errors import InvalidMemoryType
-from ...core.memory_types import GOLDEN_RULE, HISTORIAN, known_types
+from ...core.memory_types import GOLDEN_RULE, HISTORIAN_TYPES
 from .front_matter import YamlInvalid
 
 FALLBACK: Final = "context"
@@ -37,11 +37,12 @@ class MemoryFileTypes:
     """Types of a project: built-in types, types in `types.yaml`, and folders that users created."""
 
     def __init__(self, own: Mapping[str, str], folders: Iterable[str]) -> None:
-        built_in = {known.name: known.description for known in known_types(HISTORIAN)}
         described = {kebab(name): description or _DESCRIPTION for name, description in own.items()}
         tops = {PurePosixPath(path).parts[0] for path in folders}
-        known = {name: _DESCRIPTION for name in tops if name == kebab(name)} | described | built_in
-        self._known = {name: known[name] for name in (*built_in, *sorted(known.keys() - built_in)) if _is_valid(name)}
+        known = {name: _DESCRIPTION for name in tops if name == kebab(name)} | described | HISTORIAN_TYPES
+        self._known = {
+            name: known[name] for name in (*HISTORIAN_TYPES, *sorted(known.keys() - HISTORIAN_TYPES)) if _is_valid(name)
+        }
 
     def __contains__(self, name: str) -> bool:
         return name in self._known

@@ -25,7 +25,7 @@ from .theo.talking import envelope
 def test_every_toolset_is_loaded_by_its_name() -> None:
     """Only requested toolsets are loaded; an unknown name is an error that lists the toolsets."""
     assert [find_toolset(name).name for name in TOOLSETS] == list(TOOLSETS)
-    with pytest.raises(InvalidInput, match="No toolset of that name: nothing") as caught:
+    with pytest.raises(InvalidInput, match="Unknown toolset: nothing") as caught:
         find_toolset("nothing")
     assert caught.value.hint == f"Use one or more of: {', '.join(TOOLSETS)}."
 
@@ -109,8 +109,8 @@ def test_the_command_shows_the_token_cost_of_each_toolset() -> None:
     ("arguments", "said"),
     [
         (["--toolset", "theo,conversation"], "theo and conversation both define the tool search"),
-        (["--toolset", "nothing"], "No toolset of that name: nothing"),
-        (["--toolset", ""], "No toolset of that name: "),
+        (["--toolset", "nothing"], "Unknown toolset: nothing"),
+        (["--toolset", ""], "Unknown toolset: "),
     ],
 )
 def test_invalid_toolsets_are_refused_before_the_start(arguments: list[str], said: str) -> None:

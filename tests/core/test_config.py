@@ -64,7 +64,7 @@ def test_new_file_is_synced_before_replacement(tmp_path: Path, monkeypatch: pyte
     ("text", "message"),
     [
         ("modle = 'x'", "unknown setting modle"),
-        ("model = 3", "model is not text"),
+        ("model = 3", "model is not a string"),
         ("model = ", "config.toml: "),
     ],
 )

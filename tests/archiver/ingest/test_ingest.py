@@ -366,7 +366,7 @@ def test_a_file_deleted_before_it_is_copied_stops_nothing(history: History) -> N
     raw = Interfering(history.home.archive, lambda path: path.unlink() if path == gone else None)
     tally = Ingest(history.store, raw).run(in_paths([history.folder]))
 
-    assert [str(problem) for problem in tally.problems] == [f"{gone}: deleted before it could be copied"]
+    assert [str(problem) for problem in tally.problems] == [f"{gone}: the file was deleted before it could be copied"]
     assert (tally.changed, history.prompts()) == (1, ["one?"])
 
 
