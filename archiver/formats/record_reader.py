@@ -1,14 +1,17 @@
 """Base class of transcript readers."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TypeAlias
 
-from ...core.conversation import Kind, Note, Session, SessionKind, Skipped, Speaker, Turn
+from ...core.conversation import Fact, Kind, Note, Session, SessionKind, Skipped, Speaker, Turn
 from ..files.clipping import clean, clip
 from ..files.lines import Line, Reason, Record, records
-from .record_events import RecordEvents, RecordStamp, SessionFacts, line_events
+from .record_events import RecordEvents, RecordStamp, SessionFacts, SkipReason, line_events
 from .tool_calls import INPUT_LIMIT, ToolCall, ToolCalls
 from .transcript_format import Event
+
+RecordHandler: TypeAlias = "Callable[[Record, RecordStamp], RecordEvents]"
 
 
 class RecordReader(ABC):
@@ -65,6 +68,15 @@ class RecordReader(ABC):
 
     def _finish(self) -> None:  # noqa: B027 - most readers delay no events
         """Release delayed events, because no line follows."""
+
+    def _fact_handler(self, fields: Mapping[Fact, str]) -> RecordHandler:
+        """Return a handler of records that contain only facts about the session, each in one of these fields."""
+
+        def handler(record: Record, stamp: RecordStamp) -> RecordEvents:
+            facts = {fact: record.get(name) for fact, name in fields.items()}
+            return self._facts.notes(stamp.line, facts) or SkipReason.REPEATED
+
+        return handler
 
     def _prompt(self, text: str, stamp: RecordStamp) -> list[Turn | Note]:
         """Return the events that open an exchange. The prompt of a sub-agent comes from its parent agent."""

@@ -1,14 +1,14 @@
 """Reader of Claude Code transcripts, of every version."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from ....core.conversation import Fact, Kind, Note, Session, Skipped, Speaker, Turn
 from ...files.clipping import clean, clip, one_line
 from ...files.lines import Line, Record
 from ..json_values import content_blocks, count_of, instant, mapping, mappings, string, total
 from ..record_events import UUID, RecordEvents, RecordStamp, SkipReason, record_id, unknown_type, usage
-from ..record_reader import RecordReader
+from ..record_reader import RecordHandler, RecordReader
 from ..rewinds import PromptParents
 from ..tool_calls import INPUT_LIMIT, UNKNOWN_CALL
 from ..transcript_format import Event
@@ -57,7 +57,7 @@ class ClaudeCodeReader(RecordReader):
         self._titles: dict[int, str] = {}
         self._queue = PromptQueue(self._released)
         self._parents = PromptParents()
-        self._handlers: dict[str, Callable[[Record, RecordStamp], RecordEvents]] = {
+        self._handlers: dict[str, RecordHandler] = {
             "user": self._user,
             "assistant": self._assistant,
             "system": self._system,

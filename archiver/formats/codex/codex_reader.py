@@ -5,14 +5,14 @@ reader takes a prompt from the first of its two records. It prefers items for re
 have more detail.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from ....core.conversation import Fact, Kind, Note, Session, Turn
 from ...files.clipping import clean
 from ...files.lines import Line, Reason, Record
 from ..json_values import content_blocks, count_of, first_string, instant, listing, mapping, mappings, string, total
 from ..record_events import RecordEvents, RecordStamp, SkipReason, record_id, unknown_type, usage
-from ..record_reader import RecordReader
+from ..record_reader import RecordHandler, RecordReader
 from ..repetitions import PromptCopies, Repetitions
 from ..rewinds import PromptLines
 from ..tool_calls import UNKNOWN_CALL, ToolCall
@@ -58,9 +58,9 @@ class CodexReader(RecordReader):
         self._prompts = PromptLines()
         self._thoughts: set[str] = set()
         self._reviewing = False
-        self._handlers: dict[str, Callable[[Record, RecordStamp], RecordEvents]] = {
+        self._handlers: dict[str, RecordHandler] = {
             "session_meta": self._header,
-            "turn_context": self._context,
+            "turn_context": self._fact_handler({Fact.MODEL: "model", Fact.CWD: "cwd"}),
             "compacted": self._compaction,
             "response_item/message": self._message,
             "response_item/agent_message": self._agent_message,
@@ -77,7 +77,7 @@ class CodexReader(RecordReader):
             "event_msg/entered_review_mode": self._review_begins,
             "event_msg/exited_review_mode": self._review_ends,
             "event_msg/thread_rolled_back": self._rolled_back,
-            "event_msg/thread_name_updated": self._title,
+            "event_msg/thread_name_updated": self._fact_handler({Fact.TITLE: "thread_name"}),
             "event_msg/token_count": self._usage,
             **{f"response_item/{name}": self._call for name in (
                 "function_call", "custom_tool_call", "local_shell_call", "tool_search_call", "web_search_call",
@@ -124,13 +124,6 @@ class CodexReader(RecordReader):
             Fact.BRANCH: mapping(payload.get("git")).get("branch"),
         }
         return self._facts.notes(stamp.line, facts) or SkipReason.REPEATED
-
-    def _context(self, payload: Record, stamp: RecordStamp) -> RecordEvents:
-        facts = {Fact.MODEL: payload.get("model"), Fact.CWD: payload.get("cwd")}
-        return self._facts.notes(stamp.line, facts) or SkipReason.REPEATED
-
-    def _title(self, payload: Record, stamp: RecordStamp) -> RecordEvents:
-        return self._facts.note(stamp.line, Fact.TITLE, payload.get("thread_name")) or SkipReason.REPEATED
 
     def _usage(self, payload: Record, stamp: RecordStamp) -> RecordEvents:
         """Return a note of the token usage of a reply.

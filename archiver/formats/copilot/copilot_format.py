@@ -1,16 +1,15 @@
 """Sessions of GitHub Copilot CLI."""
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 
-from ....core.conversation import Fact, Kind, Note, Session, Speaker, Turn
+from ....core.conversation import Fact, Kind, Session, Speaker, Turn
 from ...files.clipping import clean
 from ...files.lines import Line, Record, head_records
 from ..folder_format import FolderFormat
 from ..json_values import first_string, instant, listing, mapping, mappings, string, total
 from ..record_events import RecordEvents, RecordStamp, SkipReason, record_id, unknown_type, usage
-from ..record_reader import RecordReader
+from ..record_reader import RecordHandler, RecordReader
 from ..repetitions import Repetitions
 from ..transcript_format import TranscriptFormat
 
@@ -37,12 +36,12 @@ class CopilotReader(RecordReader):
     def __init__(self, session: Session, *, shorten: bool) -> None:
         super().__init__(session, shorten=shorten)
         self._repetitions = Repetitions(self._released)
-        self._handlers: dict[str, Callable[[Record, RecordStamp], RecordEvents]] = {
+        self._handlers: dict[str, RecordHandler] = {
             "session.start": self._started,
             "session.resume": self._started,
-            "session.context_changed": self._moved,
-            "session.model_change": self._model,
-            "session.title_changed": self._title,
+            "session.context_changed": self._fact_handler({Fact.CWD: "cwd", Fact.BRANCH: "branch"}),
+            "session.model_change": self._fact_handler({Fact.MODEL: "newModel"}),
+            "session.title_changed": self._fact_handler({Fact.TITLE: "title"}),
             "session.compaction_complete": self._compaction,
             "session.error": self._notice,
             "session.shutdown": self._shutdown,
@@ -70,27 +69,15 @@ class CopilotReader(RecordReader):
         return handler(mapping(record.get("data")), RecordStamp(line.number, instant(record.get("timestamp")), named))
 
     def _started(self, data: Record, stamp: RecordStamp) -> RecordEvents:
+        context = mapping(data.get("context"))
         facts = {
             Fact.SESSION: data.get("sessionId"),
             Fact.VERSION: data.get("copilotVersion"),
             Fact.MODEL: data.get("selectedModel"),
+            Fact.CWD: context.get("cwd"),
+            Fact.BRANCH: context.get("branch"),
         }
-        return [
-            *self._facts.notes(stamp.line, facts),
-            *self._place(mapping(data.get("context")), stamp),
-        ] or SkipReason.REPEATED
-
-    def _moved(self, data: Record, stamp: RecordStamp) -> RecordEvents:
-        return self._place(data, stamp) or SkipReason.REPEATED
-
-    def _place(self, context: Record, stamp: RecordStamp) -> list[Note]:
-        return self._facts.notes(stamp.line, {Fact.CWD: context.get("cwd"), Fact.BRANCH: context.get("branch")})
-
-    def _model(self, data: Record, stamp: RecordStamp) -> RecordEvents:
-        return self._facts.note(stamp.line, Fact.MODEL, data.get("newModel")) or SkipReason.REPEATED
-
-    def _title(self, data: Record, stamp: RecordStamp) -> RecordEvents:
-        return self._facts.note(stamp.line, Fact.TITLE, data.get("title")) or SkipReason.REPEATED
+        return self._facts.notes(stamp.line, facts) or SkipReason.REPEATED
 
     def _compaction(self, data: Record, stamp: RecordStamp) -> RecordEvents:
         return self._compacted(data.get("summaryContent"), stamp)

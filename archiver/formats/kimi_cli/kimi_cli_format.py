@@ -1,7 +1,6 @@
 """Sessions of Kimi CLI: event journals and, from older versions, contexts."""
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 from ....core.conversation import Fact, Kind, Session, SessionKind, Turn
@@ -11,7 +10,7 @@ from ..folder_format import FolderFormat
 from ..json_values import content_blocks, instant, mapping, mappings, string
 from ..kimi_shared import is_envelope, session_folder, step_usage, text_of
 from ..record_events import RecordEvents, RecordStamp, SkipReason, record_id, unknown_type
-from ..record_reader import RecordReader
+from ..record_reader import RecordHandler, RecordReader
 from ..transcript_format import TranscriptFormat
 
 _WIRE, _CONTEXT = "wire.jsonl", "context.jsonl"
@@ -40,7 +39,7 @@ class KimiCliReader(RecordReader):
 
     def __init__(self, session: Session, *, shorten: bool) -> None:
         super().__init__(session, shorten=shorten)
-        self._handlers: dict[str, Callable[[Record, RecordStamp], RecordEvents]] = {
+        self._handlers: dict[str, RecordHandler] = {
             "TurnBegin": self._user,
             "SteerInput": self._user,
             "ContentPart": self._part,

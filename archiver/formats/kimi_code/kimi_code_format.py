@@ -5,7 +5,6 @@ record.
 """
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 from ....core.conversation import Fact, Kind, Session, SessionKind
@@ -15,7 +14,7 @@ from ..folder_format import FolderFormat
 from ..json_values import count_of, instant, mapping, string
 from ..kimi_shared import is_envelope, session_folder, step_usage, text_of
 from ..record_events import RecordEvents, RecordStamp, SkipReason, record_id, unknown_type
-from ..record_reader import RecordReader
+from ..record_reader import RecordHandler, RecordReader
 from ..repetitions import PromptCopies
 from ..rewinds import PromptLines
 from ..transcript_format import TranscriptFormat
@@ -47,7 +46,7 @@ class KimiCodeReader(RecordReader):
         super().__init__(session, shorten=shorten)
         self._copies = PromptCopies()
         self._prompts = PromptLines()
-        self._handlers: dict[str, Callable[[Record, RecordStamp], RecordEvents]] = {
+        self._handlers: dict[str, RecordHandler] = {
             "config.update": self._settings,
             "profile.bind": self._settings,
             "turn.prompt": self._sent,

@@ -47,7 +47,7 @@ def _lines(path: Path) -> Iterator[bytes]:
     try:
         yield message_line(path.stem, session=exact_json(path.read_bytes()))
         for message in _messages(path):
-            files = _files(_storage(path) / "part" / message.stem)
+            files = _files(path.parents[2] / "part" / message.stem)
             parts = [{"id": part.stem, "data": exact_json(part.read_bytes())} for part in files]
             yield message_line(message.stem, message=exact_json(message.read_bytes()), parts=parts)
     except OSError as error:
@@ -55,7 +55,7 @@ def _lines(path: Path) -> Iterator[bytes]:
 
 
 def _messages(path: Path) -> list[Path]:
-    return _files(_storage(path) / "message" / path.stem)
+    return _files(path.parents[2] / "message" / path.stem)
 
 
 def _files(folder: Path) -> list[Path]:
@@ -63,7 +63,3 @@ def _files(folder: Path) -> list[Path]:
         return sorted(path for path in folder.iterdir() if path.suffix == ".json")
     except (FileNotFoundError, NotADirectoryError):
         return []
-
-
-def _storage(path: Path) -> Path:
-    return path.parents[2]

@@ -1,7 +1,6 @@
 """Sessions of pi, of every version."""
 
 import re
-from collections.abc import Callable
 from pathlib import Path, PurePath
 
 from ....core.conversation import Fact, Kind, Session, Speaker, Turn
@@ -10,7 +9,7 @@ from ...files.lines import Line, Record, head_records
 from ..folder_format import FolderFormat
 from ..json_values import instant, joined_text, mapping, mappings, media_label, string, total
 from ..record_events import RecordEvents, RecordStamp, SkipReason, record_id, unknown_type, usage
-from ..record_reader import RecordReader
+from ..record_reader import RecordHandler, RecordReader
 from ..rewinds import EntryTree
 from ..transcript_format import TranscriptFormat
 
@@ -24,10 +23,10 @@ class PiReader(RecordReader):
     def __init__(self, session: Session, *, shorten: bool) -> None:
         super().__init__(session, shorten=shorten)
         self._tree = EntryTree()
-        self._handlers: dict[str, Callable[[Record, RecordStamp], RecordEvents]] = {
+        self._handlers: dict[str, RecordHandler] = {
             "session": self._header,
-            "session_info": self._title,
-            "model_change": self._model,
+            "session_info": self._fact_handler({Fact.TITLE: "name"}),
+            "model_change": self._fact_handler({Fact.MODEL: "modelId"}),
             "compaction": self._compaction,
             "branch_summary": self._branch_summary,
             "custom_message": self._custom,
@@ -68,12 +67,6 @@ class PiReader(RecordReader):
         origin = PurePath(string(record.get("parentSession")).replace("\\", "/")).stem.rpartition("_")[2]
         facts = {Fact.SESSION: native_id, Fact.PARENT: origin, Fact.CWD: record.get("cwd")}
         return self._facts.notes(stamp.line, facts | {Fact.MODEL: record.get("modelId")}) or SkipReason.REPEATED
-
-    def _title(self, record: Record, stamp: RecordStamp) -> RecordEvents:
-        return self._facts.note(stamp.line, Fact.TITLE, record.get("name")) or SkipReason.REPEATED
-
-    def _model(self, record: Record, stamp: RecordStamp) -> RecordEvents:
-        return self._facts.note(stamp.line, Fact.MODEL, record.get("modelId")) or SkipReason.REPEATED
 
     def _compaction(self, record: Record, stamp: RecordStamp) -> RecordEvents:
         return self._compacted(record.get("summary"), stamp)
