@@ -110,8 +110,8 @@ class ExportFormat(FolderFormat):
 
     def _session(self, found: Record) -> ContainedSession:
         header = {name: value for name, value in found.items() if name != self.messages_field}
-        named = fingerprint(*(header.get(name) for name in self.name_fields))
-        session_id = first_string(header, *self.id_fields) or f"{named:x}"
+        identity = fingerprint(*(header.get(name) for name in self.name_fields))
+        session_id = first_string(header, *self.id_fields) or f"{identity:x}"
         lines = [message_line(session_id, conversation=header), *self._messages(session_id, found)]
         changed, created = (instant(header.get(name)) for name in self.time_fields)
         name = file_name(session_id)

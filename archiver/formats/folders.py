@@ -84,13 +84,13 @@ def _matching(path: Path, parts: Sequence[str], errors: list[PermissionError]) -
             path.stat()
             yield path
             return
-        below = [path / parts[0]] if "*" not in parts[0] else [each for each in path.iterdir() if each.match(parts[0])]
+        children = [each for each in path.iterdir() if each.match(parts[0])] if "*" in parts[0] else [path / parts[0]]
     except PermissionError as error:
         errors.append(error)
     except OSError as error:
         _log.debug("nothing at %s: %s", os.fsencode(path), error.strerror)
     else:
-        for each in below:
+        for each in children:
             yield from _matching(each, parts[1:], errors)
 
 

@@ -34,9 +34,9 @@ def is_envelope(text: str) -> bool:
 
 def step_usage(step: str, counts: Record) -> str:
     """Return the value of a usage fact. Kimi Code names a field `inputOther`, Kimi CLI `input_other`."""
-    named = {name.replace("_", "").lower(): value for name, value in counts.items()}
-    tokens_in = total(named, "inputother", "inputcacheread", "inputcachecreation")
-    return usage(step, tokens_in, count_of(named.get("output")))
+    normalised = {name.replace("_", "").lower(): value for name, value in counts.items()}
+    tokens_in = total(normalised, "inputother", "inputcacheread", "inputcachecreation")
+    return usage(step, tokens_in, count_of(normalised.get("output")))
 
 
 def _part_text(part: Record) -> str:

@@ -27,7 +27,7 @@ class RecordReader(ABC):
         self._calls = ToolCalls(shorten)
         self._partial = False
         """True if reading began in the middle of the file, so earlier records may exist."""
-        self._alone = True
+        self._only_record = True
         """True if the current record is the only one on its line."""
         self._released: list[Event] = []
         """Delayed events of earlier lines, which are yielded before the events of the current line."""
@@ -56,7 +56,7 @@ class RecordReader(ABC):
         found = self._records(line)
         if isinstance(found, str):
             return [Skipped(line.number, found)]
-        self._alone = len(found) == 1
+        self._only_record = len(found) == 1
         return line_events(line, [self._record(record, line) for record in found])
 
     def _records(self, line: Line) -> list[Record] | Reason:

@@ -23,14 +23,14 @@ class Repetitions(Struct):
     _delayed: dict[str, list[Turn]] = field(default_factory=dict[str, list[Turn]])
     _registered: set[str] = field(default_factory=set[str])
 
-    def delay(self, key: str, turns: Sequence[Turn], *, alone: bool) -> RecordEvents:
+    def delay(self, key: str, turns: Sequence[Turn], *, only_record: bool) -> RecordEvents:
         """Delay the turns of a record, or return a reason for skipping the record.
 
-        The turns are returned at once if the line has other records (`alone` is False).
+        The turns are returned at once if the line has other records (`only_record` is False).
         """
         if not turns:
             return SkipReason.EMPTY
-        if not alone:
+        if not only_record:
             return turns
         if key in self._registered:
             return SkipReason.REPEATED

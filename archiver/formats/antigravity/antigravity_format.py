@@ -94,8 +94,8 @@ class Antigravity(FolderFormat):
 
     def identify(self, path: Path, head: bytes) -> Session:  # noqa: ARG002 - no record names the session
         """Return the session, identified by the name of its folder."""
-        named = path.name == _TRANSCRIPT and len(path.parents) > 2
-        return Session(self.agent, (path.parents[2].name if named else "") or path.stem)
+        in_session_folder = path.name == _TRANSCRIPT and len(path.parents) > 2
+        return Session(self.agent, (path.parents[2].name if in_session_folder else "") or path.stem)
 
     def _is_from_agent(self, record: Record) -> bool:
         return "step_index" in record and "source" in record

@@ -132,10 +132,10 @@ def in_order(nodes: Record, current: str) -> Iterator[tuple[str, Record]]:
         parent = string(mapping(value).get("parent"))
         children.setdefault(parent if parent in nodes and parent != name else "", []).append(name)
     shown, seen = _path_to_root(nodes, current), set[str]()
-    places = {name: place for place, name in enumerate(nodes)}
+    positions = {name: position for position, name in enumerate(nodes)}
 
     def stacked(names: list[str]) -> list[str]:
-        return sorted(names, key=lambda name: (name not in shown, -places[name]))
+        return sorted(names, key=lambda name: (name not in shown, -positions[name]))
 
     waiting = sorted(nodes, key=lambda name: _time(nodes, name), reverse=True) + stacked(children.get("", []))
     while waiting:

@@ -84,8 +84,8 @@ class ClaudeAi(ExportFormat):
     time_fields = ("updated_at", "created_at")
 
     def _messages(self, session_id: str, found: Record) -> Iterator[bytes]:
-        for place, message in enumerate(mappings(found["chat_messages"])):
-            yield message_line(string(message.get("uuid")) or f"{session_id}/{place}", message=message)
+        for number, message in enumerate(mappings(found["chat_messages"])):
+            yield message_line(string(message.get("uuid")) or f"{session_id}/{number}", message=message)
 
 
 FORMAT: ContainerFormat = ClaudeAi()

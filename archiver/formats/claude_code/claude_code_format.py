@@ -33,8 +33,8 @@ class ClaudeCode(FolderFormat):
 
     def roots(self) -> list[Path]:
         """Return the existing `projects` folders of this user from all documented locations."""
-        named = os.environ.get(self.home_variable)
-        homes = [Path(named).expanduser()] if named else []
+        configured = os.environ.get(self.home_variable)
+        homes = [Path(configured).expanduser()] if configured else []
         found: dict[Path, Path] = {}
         for home in (*homes, Path.home() / ".claude", Path.home() / ".config" / "claude"):
             folder = home / "projects"
@@ -44,9 +44,9 @@ class ClaudeCode(FolderFormat):
 
     def archive_name(self, path: Path, root: Path) -> str:
         """Return the path below `projects`, such as `<project folder>/<session>.jsonl`."""
-        below = path.relative_to(root).parts if path.is_relative_to(root) else ()
-        if "projects" in below[:2]:
-            root = root.joinpath(*below[: below.index("projects") + 1])
+        relative = path.relative_to(root).parts if path.is_relative_to(root) else ()
+        if "projects" in relative[:2]:
+            root = root.joinpath(*relative[: relative.index("projects") + 1])
         return folders.archive_name(path, root)
 
     def identify(self, path: Path, head: bytes) -> Session:
@@ -55,13 +55,14 @@ class ClaudeCode(FolderFormat):
         A sub-agent belongs to the session of its folder.
         """
         path = Path(os.fsencode(path).decode("utf-8", "backslashreplace"))  # file names may be any bytes
-        named = next(filter(None, (string(record.get("sessionId")) for record in head_records(head))), "")
+        session_id = next(filter(None, (string(record.get("sessionId")) for record in head_records(head))), "")
         agent_id = _agent_id(path, head_records(head))
         if not agent_id:
-            return Session(self.agent, path.stem if re.fullmatch(UUID, path.stem) else named or path.stem)
+            return Session(self.agent, path.stem if re.fullmatch(UUID, path.stem) else session_id or path.stem)
         native_id = f"agent-{agent_id}"
         folder = next((folder.parent.name for folder in path.parents if folder.name == "subagents"), "")
-        return Session(self.agent, native_id, SessionKind.SUBAGENT, folder or ("" if named == native_id else named))
+        parent = folder or ("" if session_id == native_id else session_id)
+        return Session(self.agent, native_id, SessionKind.SUBAGENT, parent)
 
     def _is_from_agent(self, record: Record) -> bool:
         kind = string(record.get("type"))

@@ -73,9 +73,9 @@ def _without(text: str, opening: str, closing: str) -> str:
     while (start := text.find(opening, at)) >= 0 and (end := text.find(closing, start)) >= 0:
         end += len(closing)
         line_start, line_end = text.rfind("\n", 0, start) + 1, text.find("\n", end)
-        alone = not text[max(line_start, done) : start].strip()
-        alone = alone and not text[end : line_end if line_end >= 0 else len(text)].strip()
-        if alone:
+        is_separate = not text[max(line_start, done) : start].strip()
+        is_separate = is_separate and not text[end : line_end if line_end >= 0 else len(text)].strip()
+        if is_separate:
             kept.append(text[done:start])
             done = end
         at = end

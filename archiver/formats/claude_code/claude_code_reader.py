@@ -233,8 +233,8 @@ class ClaudeCodeReader(RecordReader):
             found = AttributedText.injected(text)
         turn = stamp.turn(found.speaker, found.kind, found.text)
         # A queue operation has no ID and occurs in every copy of the file.
-        named = record_id("", f"{turn.at} {text}".encode()) if turn.at is not None else ""
-        self._queue.add(turn._replace(record=named))
+        own_id = record_id("", f"{turn.at} {text}".encode()) if turn.at is not None else ""
+        self._queue.add(turn._replace(record=own_id))
         return SkipReason.QUEUED
 
     def _summary(self, record: Record, stamp: RecordStamp) -> RecordEvents:

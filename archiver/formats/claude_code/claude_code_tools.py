@@ -67,8 +67,8 @@ def _write(arguments: Arguments) -> str:
 
 
 def _search(arguments: Arguments) -> str:
-    places = [string(arguments.get(name)) for name in ("path", "glob", "type")]
-    return " in ".join([string(arguments.get("pattern")), *filter(None, places)])
+    locations = [string(arguments.get(name)) for name in ("path", "glob", "type")]
+    return " in ".join([string(arguments.get("pattern")), *filter(None, locations)])
 
 
 def _todos(arguments: Arguments) -> str:
@@ -133,10 +133,10 @@ def result_of(block: Record, call: ToolCall, extra: object, *, shorten: bool) ->
         return ToolResult(", ".join((*reads, *writes)), failed, reads=reads, writes=writes)
     text = without_reminders(clean(content_text(block.get("content")) or _extra_text(extra)))
     text = text.removeprefix("<tool_use_error>").removesuffix("</tool_use_error>")
-    own = call.tool if block.get("type") == "tool_result" else ""
+    own_tool = call.tool if block.get("type") == "tool_result" else ""
     if failed:
-        return _failure(text, limit, by_user=own in _REPORTS_REFUSAL and not details)
-    if own == _ASK_USER and details.get("answers") and "questions" in details:
+        return _failure(text, limit, by_user=own_tool in _REPORTS_REFUSAL and not details)
+    if own_tool == _ASK_USER and details.get("answers") and "questions" in details:
         return ToolResult(clip(_answers(details), limit) or text, failed, speaker=Speaker.HUMAN)
     return ToolResult(clip(text, limit), failed, reads=reads, writes=writes)
 

@@ -106,9 +106,9 @@ class CodexReader(RecordReader):
         handler = self._handlers.get(key)
         if handler is None:
             return SkipReason.BOOKKEEPING if key in _BOOKKEEPING else unknown_type(key)
-        named = record_id(first_string(payload, "id", "call_id", "client_id"), line.data)
+        own_id = record_id(first_string(payload, "id", "call_id", "client_id"), line.data)
         at = instant(record.get("timestamp") or record.get("created_at") or payload.get("timestamp"))
-        return handler(payload, RecordStamp(line.number, at, f"{key}:{named}"))
+        return handler(payload, RecordStamp(line.number, at, f"{key}:{own_id}"))
 
     # The session
 
@@ -224,9 +224,9 @@ class CodexReader(RecordReader):
 
     def _review_begins(self, payload: Record, stamp: RecordStamp) -> RecordEvents:
         """Return the user's request for a review. The program writes the next prompt."""
-        wanted = string(mapping(payload.get("target")).get("instructions"))
-        wanted = wanted or first_string(payload, "user_facing_hint", "prompt")
-        events = self._open(f"/review {clean(wanted)}".strip(), stamp)
+        instructions = string(mapping(payload.get("target")).get("instructions"))
+        instructions = instructions or first_string(payload, "user_facing_hint", "prompt")
+        events = self._open(f"/review {clean(instructions)}".strip(), stamp)
         self._reviewing = True
         return events
 
@@ -256,7 +256,7 @@ class CodexReader(RecordReader):
         return self._event(_key("thought", clean(text)), stamp.reply(Kind.THINKING, text))
 
     def _event(self, key: str, turns: Sequence[Turn]) -> RecordEvents:
-        return self._repetitions.delay(key, turns, alone=self._alone)
+        return self._repetitions.delay(key, turns, only_record=self._only_record)
 
     def _call(self, payload: Record, stamp: RecordStamp) -> RecordEvents:
         return [self._calls.call(stamp, call_id(payload), called_tool(payload), arguments(payload))]
@@ -276,8 +276,8 @@ class CodexReader(RecordReader):
         return self._tool_event(payload, stamp, "exec_command", command_output(payload))
 
     def _mcp_end(self, payload: Record, stamp: RecordStamp) -> RecordEvents:
-        place = mapping(payload.get("invocation")) or payload
-        tool = f"mcp__{string(place.get('server'))}__{string(place.get('tool'))}"
+        invocation = mapping(payload.get("invocation")) or payload
+        tool = f"mcp__{string(invocation.get('server'))}__{string(invocation.get('tool'))}"
         return self._tool_event(payload, stamp, tool, mcp_output(payload))
 
     def _tool_event(self, payload: Record, stamp: RecordStamp, tool: str, found: ToolOutput) -> RecordEvents:

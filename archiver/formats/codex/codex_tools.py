@@ -94,8 +94,8 @@ def review_text(output: Record) -> str:
     """Return the verdict and the findings of a review."""
     lines = [string(output.get("overall_explanation"))]
     for finding in mappings(output.get("findings")):
-        place = string(mapping(finding.get("code_location")).get("absolute_file_path"))
-        lines.append(f"- {string(finding.get('title'))} ({place})\n  {string(finding.get('body'))}")
+        path = string(mapping(finding.get("code_location")).get("absolute_file_path"))
+        lines.append(f"- {string(finding.get('title'))} ({path})\n  {string(finding.get('body'))}")
     return "\n".join(filter(None, lines))
 
 

@@ -65,8 +65,8 @@ class CopilotReader(RecordReader):
         if handler is None:
             known = _SKIPPED_TYPES.get(kind) or _SKIPPED_FAMILIES.get(kind.partition(".")[0])
             return known or unknown_type(kind)
-        named = record_id(string(record.get("id")), line.data)
-        return handler(mapping(record.get("data")), RecordStamp(line.number, instant(record.get("timestamp")), named))
+        own_id = record_id(string(record.get("id")), line.data)
+        return handler(mapping(record.get("data")), RecordStamp(line.number, instant(record.get("timestamp")), own_id))
 
     def _started(self, data: Record, stamp: RecordStamp) -> RecordEvents:
         context = mapping(data.get("context"))
@@ -86,8 +86,8 @@ class CopilotReader(RecordReader):
         """Return notes of the session's changed files and token usage."""
         used = [mapping(mapping(each).get("usage")) for each in mapping(data.get("modelMetrics")).values()]
         tokens_in, tokens_out = (sum(total(each, name) for each in used) for name in ("inputTokens", "outputTokens"))
-        named = listing(mapping(data.get("codeChanges")).get("filesModified"))
-        paths = tuple(clean(path) for path in map(string, named) if path)
+        changed_files = listing(mapping(data.get("codeChanges")).get("filesModified"))
+        paths = tuple(clean(path) for path in map(string, changed_files) if path)
         changed = f"Changed: {', '.join(paths)}"
         turns = [stamp.turn(Speaker.HOST, Kind.INJECTED, changed, writes=paths)] if paths else []
         value = usage(stamp.record, tokens_in, tokens_out)
@@ -118,13 +118,14 @@ class CopilotReader(RecordReader):
         return [*turns, *self._facts.note(stamp.line, Fact.MODEL, data.get("model"))] or SkipReason.EMPTY
 
     def _reasoning(self, data: Record, stamp: RecordStamp) -> RecordEvents:
-        turns = stamp.reply(Kind.THINKING, string(data.get("content")))
-        return self._repetitions.delay(f"thought {clean(string(data.get('content')))}", turns, alone=self._alone)
+        thought = clean(string(data.get("content")))
+        turns = stamp.reply(Kind.THINKING, thought)
+        return self._repetitions.delay(f"thought {thought}", turns, only_record=self._only_record)
 
     def _call_event(self, data: Record, stamp: RecordStamp) -> RecordEvents:
         call, tool = string(data.get("toolCallId")), string(data.get("toolName"))
         turn = self._calls.call(stamp, call, tool, data.get("arguments"))
-        return self._repetitions.delay(call, [turn], alone=self._alone)
+        return self._repetitions.delay(call, [turn], only_record=self._only_record)
 
     def _result(self, data: Record, stamp: RecordStamp) -> RecordEvents:
         text = first_string(mapping(data.get("result")), "content", "detailedContent")
@@ -132,8 +133,8 @@ class CopilotReader(RecordReader):
         return [self._calls.result(stamp, string(data.get("toolCallId")), text, failed=data.get("success") is False)]
 
     def _skill(self, data: Record, stamp: RecordStamp) -> RecordEvents:
-        named = (string(data.get("name")), string(data.get("path")))
-        return self._injected(f"Skill: {' '.join(filter(None, named))}", stamp)
+        parts = (string(data.get("name")), string(data.get("path")))
+        return self._injected(f"Skill: {' '.join(filter(None, parts))}", stamp)
 
     def _notification(self, data: Record, stamp: RecordStamp) -> RecordEvents:
         return self._injected(string(data.get("content")), stamp) or SkipReason.EMPTY
@@ -155,8 +156,8 @@ class Copilot(FolderFormat):
     def identify(self, path: Path, head: bytes) -> Session:
         """Return the session, identified by its first event or, without an ID there, by its folder or file name."""
         started = (string(mapping(record.get("data")).get("sessionId")) for record in head_records(head))
-        named = next(filter(None, started), "")
-        return Session(self.agent, named or (path.parent.name if path.name == _EVENTS else path.stem))
+        session_id = next(filter(None, started), "")
+        return Session(self.agent, session_id or (path.parent.name if path.name == _EVENTS else path.stem))
 
     def _is_from_agent(self, record: Record) -> bool:
         return "." in string(record.get("type")) and isinstance(record.get("data"), dict) and "parentId" in record

@@ -86,8 +86,8 @@ def _composer_lines(database: ForeignDatabase, session_id: str, folder: str) -> 
 
 def _lines(session_id: str, header: Record, folder: str, bubbles: list[tuple[str, object]]) -> Iterator[bytes]:
     fields = {name: header[name] for name in _HEADER if name in header}
-    place = {"folder": folder} if folder else {}
-    yield message_line(session_id, conversation={"composerId": session_id, **fields, **place})
+    project = {"folder": folder} if folder else {}
+    yield message_line(session_id, conversation={"composerId": session_id, **fields, **project})
     for bubble, value in bubbles:
         yield message_line(bubble, bubble=value)
 

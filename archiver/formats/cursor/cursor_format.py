@@ -34,8 +34,8 @@ class Cursor(FolderFormat):
     def containers(self) -> Iterator[Path]:
         """Yield this user's editor databases and chat databases."""
         user = _editor_data()
-        places = [(user, f"globalStorage/{_EDITOR}"), (user, f"workspaceStorage/*/{_EDITOR}")]
-        return folders.matching([*places, (Path.home() / ".cursor" / "chats", f"*/*/{_CHAT}")])
+        patterns = [(user, f"globalStorage/{_EDITOR}"), (user, f"workspaceStorage/*/{_EDITOR}")]
+        return folders.matching([*patterns, (Path.home() / ".cursor" / "chats", f"*/*/{_CHAT}")])
 
     def is_container(self, path: Path) -> bool:
         """Return whether a file is an editor or chat database. Also return True if it is temporarily unreadable."""
@@ -60,9 +60,9 @@ class Cursor(FolderFormat):
         An agent transcript has no times except the modification time of its file.
         """
         header = header_of(head)
-        named = first_string(header, "composerId", "agentId", "tabId")
-        if named:
-            return Session(self.agent, named, cwd=string(header.get("folder")))
+        session_id = first_string(header, "composerId", "agentId", "tabId")
+        if session_id:
+            return Session(self.agent, session_id, cwd=string(header.get("folder")))
         parent = path.parent.parent.name if path.parent.name == _SUBAGENTS else ""
         kind = SessionKind.SUBAGENT if parent else SessionKind.MAIN
         at = instant(path.stat().st_mtime_ns // 1_000_000) if path.is_file() else None

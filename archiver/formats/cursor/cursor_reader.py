@@ -35,8 +35,8 @@ class CursorReader(RecordReader):
         message = mapping(record.get("message"))
         role = string(record.get("role")) or string(message.get("role"))
         # Without an ID, equal lines may be different messages.
-        named = record_id("", line.data) if string(record.get("id")) else ""
-        stamp = RecordStamp(line.number, instant(record.get("timestamp")), named)
+        own_id = record_id("", line.data) if string(record.get("id")) else ""
+        stamp = RecordStamp(line.number, instant(record.get("timestamp")), own_id)
         return self._message(role, message.get("content"), stamp)
 
     def _header(self, header: Record, line: int) -> RecordEvents:
@@ -54,8 +54,8 @@ class CursorReader(RecordReader):
         stamp = RecordStamp(line.number, at, record_id("", line.data))
         kind, text = bubble.get("type"), clean(first_string(bubble, "text", "rawText"))
         if kind in (_USER, "user"):
-            place = self._facts.note(line.number, Fact.CWD, bubble.get("workspaceProjectDir"))
-            return [*self._prompt(text, stamp), *place] if text else SkipReason.EMPTY
+            cwd = self._facts.note(line.number, Fact.CWD, bubble.get("workspaceProjectDir"))
+            return [*self._prompt(text, stamp), *cwd] if text else SkipReason.EMPTY
         if kind not in (_ASSISTANT, "ai"):
             return unknown_type(f"bubble {kind}") if bubble else SkipReason.EMPTY
         return [

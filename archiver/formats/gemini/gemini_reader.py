@@ -41,7 +41,7 @@ class _Journal(Struct):
         if known is None and partial:
             return [Note(line, Fact.REWOUND, "")]
         first = known if known is not None else min(self.lines.values(), default=0)
-        self.lines = {name: place for name, place in self.lines.items() if place < first}
+        self.lines = {name: start for name, start in self.lines.items() if start < first}
         return [Note(line, Fact.REWOUND, str(first))] if first else []
 
     def replace(self, messages: set[str], line: int, *, partial: bool) -> list[Note]:
@@ -51,8 +51,8 @@ class _Journal(Struct):
         """
         if partial:
             return [Note(line, Fact.REWOUND, "")]
-        last = max((place for name, place in self.lines.items() if name in messages), default=0)
-        abandoned = next((name for name, place in self.lines.items() if place > last), "")
+        last = max((start for name, start in self.lines.items() if name in messages), default=0)
+        abandoned = next((name for name, start in self.lines.items() if start > last), "")
         return self.rewind(abandoned, line, partial=partial) if last and abandoned else []
 
 
@@ -76,7 +76,7 @@ class GeminiReader(RecordReader):
             target = string(record["$rewindTo"])
             return self._journal.rewind(target, line.number, partial=self._partial) or SkipReason.BOOKKEEPING
         if "type" in record:
-            return self._message(record, line, alone=self._alone)
+            return self._message(record, line, only_record=self._only_record)
         if _HEADER.isdisjoint(record):
             return unknown_type("")
         return self._metadata(record, line) or SkipReason.REPEATED
@@ -92,10 +92,10 @@ class GeminiReader(RecordReader):
         ids = {string(each.get("id")) for each in messages}
         events += self._journal.replace(ids, line.number, partial=self._partial)
         new = [each for each in messages if string(each.get("id")) not in self._journal.lines]
-        found = [self._message(each, line, alone=False) for each in new]
+        found = [self._message(each, line, only_record=False) for each in new]
         return events + [event for each in found if not isinstance(each, str) for event in each]
 
-    def _message(self, message: Record, line: Line, *, alone: bool) -> RecordEvents:
+    def _message(self, message: Record, line: Line, *, only_record: bool) -> RecordEvents:
         kind, name = string(message.get("type")), string(message.get("id"))
         if kind == "user":
             return self._user(message, line)
@@ -107,7 +107,7 @@ class GeminiReader(RecordReader):
             earlier, _ = self._journal.delayed.pop(name)
             self._released.append(Skipped(earlier.number, SkipReason.REPLACED))
         self._journal.add(name, line.number)
-        if not alone or not name:
+        if not only_record or not name:
             return self._reply(message, _stamp(message, line)) or SkipReason.EMPTY
         self._journal.delayed[name] = line, message
         return []
@@ -137,11 +137,11 @@ class GeminiReader(RecordReader):
     def _call(self, call: Record, stamp: RecordStamp, group: str) -> list[Turn]:
         """Return a call, followed by its result unless the call is still running."""
         name, status = string(call.get("id")), string(call.get("status"))
-        made = self._calls.call(stamp, name, string(call.get("name")), call.get("args"), group=group)
+        call_turn = self._calls.call(stamp, name, string(call.get("name")), call.get("args"), group=group)
         if "result" not in call and not status:
-            return [made]
+            return [call_turn]
         failed = status in {"error", "cancelled"}
-        return [made, self._calls.result(stamp, name, _result_of(call), failed=failed)]
+        return [call_turn, self._calls.result(stamp, name, _result_of(call), failed=failed)]
 
 
 def _stamp(message: Record, line: Line) -> RecordStamp:
@@ -149,9 +149,9 @@ def _stamp(message: Record, line: Line) -> RecordStamp:
 
     A corrected reply gets a new ID. A corrected prompt keeps its ID.
     """
-    named = string(message.get("id"))
+    message_id = string(message.get("id"))
     if message.get("type") == "user":
-        record = f"user:{record_id(named, line.data)}"
+        record = f"user:{record_id(message_id, line.data)}"
     else:
         record = f"gemini:{record_id('', _canonical(message, line))}"
     return RecordStamp(line.number, instant(message.get("timestamp")), record)

@@ -62,8 +62,8 @@ class KimiCliReader(RecordReader):
         if handler is None:
             return _SKIPPED.get(kind) or unknown_type(kind)
         # A context has no fields that distinguish a message from an equal message in another session.
-        named = record_id("", line.data) if "timestamp" in record else ""
-        stamp = RecordStamp(line.number, instant(record.get("timestamp")), named)
+        own_id = record_id("", line.data) if "timestamp" in record else ""
+        stamp = RecordStamp(line.number, instant(record.get("timestamp")), own_id)
         return handler(content, stamp) or _SKIPPED.get(kind, SkipReason.EMPTY)
 
     # Events of a journal

@@ -76,7 +76,9 @@ def _lines(database: ForeignDatabase, session: str, header: dict[str, object], t
     for message, part, data, _ in rows:
         if message is not None:
             parts.setdefault(as_text(message), []).append((as_text(part), exact_json(data)))
-    messages = [(instant(at) or 0, as_text(own), exact_json(data)) for other, own, data, at in rows if other is None]
+    messages = [
+        (instant(at) or 0, as_text(item), exact_json(data)) for message, item, data, at in rows if message is None
+    ]
     yield message_line(session, session=header)
     for created, message_id, value in sorted(messages, key=lambda message: message[:2]):
         own_parts = sorted(parts.get(message_id, []), key=lambda part: part[0])

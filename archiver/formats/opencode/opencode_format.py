@@ -37,9 +37,9 @@ class OpenCode(FolderFormat):
     def containers(self) -> Iterator[Path]:
         """Yield this user's databases, and the header file of each split session."""
         data = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share").expanduser() / "opencode"
-        named = os.environ.get("OPENCODE_DB")
-        if named and (data / Path(named).expanduser()).is_file():
-            yield data / Path(named).expanduser()
+        configured = os.environ.get("OPENCODE_DB")
+        if configured and (data / Path(configured).expanduser()).is_file():
+            yield data / Path(configured).expanduser()
         if data.is_dir():
             yield from (path for path in sorted(data.iterdir()) if _DATABASE.fullmatch(path.name))
             sessions = folders.matching([(data / "storage" / "session", "*/*.json")])

@@ -53,8 +53,8 @@ class PiReader(RecordReader):
         if handler is None:
             return SkipReason.BOOKKEEPING if kind in _SKIPPED_TYPES else unknown_type(key)
         # The ID of an entry is unique only within its file. A fork copies the ID and the time of an entry.
-        named = f"{entry}@{written}" if entry and written else record_id("", line.data)
-        stamp = RecordStamp(line.number, instant(written), named)
+        own_id = f"{entry}@{written}" if entry and written else record_id("", line.data)
+        stamp = RecordStamp(line.number, instant(written), own_id)
         events = handler(message if kind == "message" else record, stamp)
         if kind != "session" and not isinstance(events, str):
             self._tree.mark_events(entry, line.number)

@@ -15,7 +15,7 @@ def turn(line: int) -> Turn:
 
 def delay(repetitions: Repetitions, key: str, line: int) -> bool:
     """Return whether a turn is delayed."""
-    return repetitions.delay(key, [turn(line)], alone=True) == []
+    return repetitions.delay(key, [turn(line)], only_record=True) == []
 
 
 def test_a_turn_is_skipped_if_the_better_record_follows() -> None:
@@ -40,7 +40,7 @@ def test_a_turn_is_not_delayed_if_the_better_record_came_before() -> None:
 
 def test_a_turn_that_shares_its_line_is_kept() -> None:
     """A turn is kept if its line has other events and so cannot be skipped."""
-    assert Repetitions([]).delay("a", [turn(1)], alone=False) == [turn(1)]
+    assert Repetitions([]).delay("a", [turn(1)], only_record=False) == [turn(1)]
 
 
 def test_a_turn_without_a_better_record_is_released_at_the_end_of_the_exchange() -> None:
