@@ -114,7 +114,7 @@ def get_observations(
 
 def read(
     conversation: ConversationContext,
-    path: Annotated[str, Field(description="From get_observations; an id means its lines")],
+    path: Annotated[str, Field(description="From get_observations, or an id to read its lines")],
     start_line: Annotated[LineNumber | None, Field(alias="startLine", json_schema_extra={"default": 1})] = None,
     end_line: Annotated[LineNumber | None, Field(alias="endLine")] = None,
     response_format: Format = "markdown",

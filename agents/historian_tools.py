@@ -71,7 +71,7 @@ def memory_remember(
     memoryType: Annotated[str, Field(description="From memory_list_types")],  # noqa: N803 - name in the specification
     tags: Annotated[list[str] | None, Field(description="Keywords")] = None,
 ) -> ToolReply:
-    """Write a new memory into a Markdown file of the project. A title that is taken gets a number."""
+    """Write a new memory into a Markdown file of the project. If the title is taken, the file name gets a number."""
     written = historian.memories.remember(title, content, memoryType, tuple(tags or ()))
     memory = written.stored.memory
     fields: dict[str, Any] = {
@@ -130,7 +130,7 @@ def memory_compound(
 ) -> ToolReply:
     """Replace the content of the best match. Recall it first, and repeat everything that should stay.
 
-    If nothing matches well, a new memory is made (createdNew).
+    If nothing matches well, a new memory is created (createdNew).
     """
     updated = historian.memories.update(query, modifications, memoryType)
     memory = updated.stored.memory
@@ -149,9 +149,9 @@ def memory_forget(
     historian: HistorianContext,
     query: Annotated[str, Field(description="Finds the memories to delete")],
     memoryType: OnlyType = None,  # noqa: N803
-    confirm: Annotated[bool, Field(description="Delete what the same call without it showed")] = False,
+    confirm: Annotated[bool, Field(description="Delete the memories that the first call listed")] = False,
 ) -> ToolReply:
-    """Delete memories in two steps: the first call shows them, the same call with confirm deletes exactly those."""
+    """Delete memories in two steps: the first call lists them, the same call with confirm deletes exactly those."""
     key = (query, memoryType)
     preview = historian.previews.pop(key, None) if confirm else None
     if preview is not None:
@@ -162,7 +162,9 @@ def memory_forget(
     if shown.protected:
         fields["protected"] = _rows(historian, shown.protected)
     if confirm:
-        fields["message"] = "Nothing was deleted: these were not shown before. Confirm again to delete exactly these."
+        fields["message"] = (
+            "Nothing was deleted, because these were not listed before. Confirm again to delete exactly these."
+        )
     return historian.reply(fields)
 
 

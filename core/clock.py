@@ -2,7 +2,7 @@
 
 import re
 import time
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from .conversation import Milliseconds
 from .errors import InvalidDate
@@ -35,7 +35,13 @@ def day_start(text: str) -> Milliseconds:
     Raises:
         InvalidDate: The text is not a valid day.
     """
-    return round(datetime.combine(_day(text), datetime.min.time(), UTC).timestamp() * 1000)
+    if not _DAY.match(text):
+        raise InvalidDate(text)
+    try:
+        day = datetime.fromisoformat(text)
+    except ValueError:
+        raise InvalidDate(text) from None
+    return round(day.replace(tzinfo=UTC).timestamp() * 1000)
 
 
 def day_end(text: str) -> Milliseconds:
@@ -76,12 +82,3 @@ def _moment(at: Milliseconds | None) -> datetime | None:
         return None if at is None else _EPOCH + timedelta(milliseconds=at)
     except OverflowError:
         return None
-
-
-def _day(text: str) -> date:
-    if not _DAY.match(text):
-        raise InvalidDate(text)
-    try:
-        return date.fromisoformat(text)
-    except ValueError:
-        raise InvalidDate(text) from None

@@ -6,7 +6,7 @@ IDs as opaque and resolve them by look-up.
 
 PREFIXES = {"observation": "obs-", "exchange": "ex-", "memory": "mem_", "chunk": "chunk_"}
 EXAMPLES = "obs-24, ex-12, mem_7 or chunk_3"
-_SPOKEN = {prefix[:-1]: prefix for prefix in PREFIXES.values()}
+_BY_NAME = {prefix[:-1]: prefix for prefix in PREFIXES.values()}
 
 
 def show(kind: str, key: int) -> str:
@@ -20,9 +20,9 @@ def plain(public: str) -> str:
     Variants such as `OBS-24`, `obs_24` and `obs-024` are accepted.
     """
     name, _, digits = public.strip().lower().replace("_", "-").rpartition("-")
-    if name not in _SPOKEN or not (digits.isdecimal() and digits.isascii()):
+    if name not in _BY_NAME or not (digits.isdecimal() and digits.isascii()):
         return ""
-    return f"{_SPOKEN[name]}{digits.lstrip('0') or '0'}"
+    return f"{_BY_NAME[name]}{digits.lstrip('0') or '0'}"
 
 
 def key(public: str, kind: str = "") -> int | None:

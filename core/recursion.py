@@ -12,9 +12,9 @@ OWN_PROMPT_MARK = "[palaver: own prompt]"
 
 _NAME = "palaver"
 _TOOL = re.compile(r"(?:mcp_+)?(?:plugin_)?palaver(?:_palaver)?[_./:-]+\w")
-_ASKING = "search|show|read|ask|recall|memories|context|export"
+_QUERIES = "search|show|read|ask|recall|memories|context|export"
 _COMMAND = re.compile(
-    rf"(?:\S*/)?(?:(?:uvx|uv run|pipx run|python3?(?:\.\d+)? -m) )?(?:\S*/)?palaver (?:{_ASKING})\b(?!.*(?:&&|;|\n))",
+    rf"(?:\S*/)?(?:(?:uvx|uv run|pipx run|python3?(?:\.\d+)? -m) )?(?:\S*/)?palaver (?:{_QUERIES})\b(?!.*(?:&&|;|\n))",
     re.DOTALL,
 )
 _MARK = "recalled(?:-[0-9]+)?"

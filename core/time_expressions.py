@@ -63,7 +63,7 @@ _VAGUE: Final = (
     ),
 )
 """Patterns of expressions without a unique date range, with a hint for each."""
-_MOST: Final = 100_000
+_MAX_COUNT: Final = 100_000
 """Maximum count of a unit. A larger count would exceed the range of `date`."""
 
 
@@ -97,56 +97,58 @@ def between(first: str | None, last: str | None) -> tuple[Milliseconds | None, M
 
 def date_range(text: str, today: date | None = None) -> DateRange:
     """Return the date range of a time expression relative to `today`; raises `InvalidDate`."""
-    said = " ".join(text.lower().replace(",", " ").split())
+    expression = " ".join(text.lower().replace(",", " ").split())
     for pattern, standard in _SPELLINGS:
-        said = re.sub(pattern, standard, said, flags=re.ASCII)
+        expression = re.sub(pattern, standard, expression, flags=re.ASCII)
     now = today or datetime.now(UTC).date()
     try:
         for form in _FORMS:
-            if found := re.fullmatch(form.pattern, said, re.ASCII):
+            if found := re.fullmatch(form.pattern, expression, re.ASCII):
                 return form.meaning(found, now)
     except (ValueError, OverflowError):
         raise InvalidDate(text, hint=_HINT) from None
-    raise InvalidDate(text, hint=next((hint for pattern, hint in _VAGUE if re.search(pattern, said)), _HINT))
+    raise InvalidDate(text, hint=next((hint for pattern, hint in _VAGUE if re.search(pattern, expression)), _HINT))
 
 
 def extract(query: str, today: date | None = None) -> tuple[str, str, DateRange] | None:
     """Return the query without its time expression, the expression itself and its date range.
 
     Return None if the query contains no time expression, several, or an ambiguous expression. The caller then treats
-    all of the query as words.
+    the whole query as words.
     """
     if not _TRIGGER.search(query):
         return None
     unquoted = re.sub(_QUOTED, lambda quoted: "_" * len(quoted[0]), query)
-    if re.search(_CODE, unquoted) or len(query.split()) > _LONGEST:
+    if re.search(_CODE, unquoted) or len(query.split()) > _MAX_WORDS:
         return None
     found = list(_in_queries().finditer(unquoted))
-    if len(found) != 1 or _is_other(unquoted, found[0]):
+    if len(found) != 1 or _has_other_meaning(unquoted, found[0]):
         return None
-    said = " ".join(found[0][0].split())
+    expression = " ".join(found[0][0].split())
     before, after = query[: found[0].start()], re.sub(r"\A['’]s\b", "", query[found[0].end() :])
     rest = (before.rstrip() if re.match(r"[?!.,)]", after) else before) + after
     try:
-        days = _widened(said, today)
+        days = _range_in_query(expression, today)
     except (InvalidDate, OverflowError):
         return None
-    return (" ".join(rest.split()), said, days) if len(re.findall(r"[^\W\d_]+", rest)) >= _LEAST else None
+    if len(re.findall(r"[^\W\d_]+", rest)) < _MIN_WORDS:
+        return None
+    return " ".join(rest.split()), expression, days
 
 
-def _is_other(query: str, found: re.Match[str]) -> bool:
+def _has_other_meaning(query: str, found: re.Match[str]) -> bool:
     """Return whether adjacent words give a date another meaning, as in `due by friday` or `every monday`."""
     before, after = query[: found.start()].lower().split(), query[found.end() :].lower().split()
     return not _OTHER_BEFORE.isdisjoint(before[-1:]) or not _OTHER_AFTER.isdisjoint(after[:1])
 
 
-def _widened(said: str, today: date | None) -> DateRange:
+def _range_in_query(expression: str, today: date | None) -> DateRange:
     """Return the date range of an expression in a query.
 
     After `since`, the range extends to today. For `... ago`, it extends by the unit's margin on both sides.
     """
-    lead = re.match(r"(from|of|since)\s+(?:the\s+)?", said, _FLAGS)
-    plain = said[lead.end() :] if lead else said
+    lead = re.match(r"(from|of|since)\s+(?:the\s+)?", expression, _FLAGS)
+    plain = expression[lead.end() :] if lead else expression
     days = date_range(re.sub(r"\ba few\b", "three", plain, flags=_FLAGS), today)
     if ago := re.fullmatch(rf"(?P<few>a few )?.*?(?P<unit>{_UNIT_NAMES})s? ago", plain, _FLAGS):
         unit = _UNITS[ago["unit"].lower()]
@@ -157,21 +159,21 @@ def _widened(said: str, today: date | None) -> DateRange:
     return days
 
 
-def _written(found: re.Match[str], _today: date) -> DateRange:
+def _iso_date(found: re.Match[str], _today: date) -> DateRange:
     year, month, day = found.groups()
     if day:
-        return _one(date(int(year), int(month), int(day)))
+        return _single_day(date(int(year), int(month), int(day)))
     return _month(int(year), int(month)) if month else DateRange(date(int(year), 1, 1), date(int(year), 12, 31))
 
 
-def _near(found: re.Match[str], today: date) -> DateRange:
-    return _one(today - timedelta(days=("today", "yesterday", "day before yesterday").index(found[0])))
+def _named_day(found: re.Match[str], today: date) -> DateRange:
+    return _single_day(today - timedelta(days=("today", "yesterday", "day before yesterday").index(found[0])))
 
 
 def _weekday(found: re.Match[str], today: date) -> DateRange:
     """Return the latest day with this weekday. `last` excludes today."""
     back = (today.weekday() - _index(_WEEKDAYS, found["name"])) % 7
-    return _one(today - timedelta(days=7 if found["last"] and not back else back))
+    return _single_day(today - timedelta(days=7 if found["last"] and not back else back))
 
 
 def _this_or_last(found: re.Match[str], today: date) -> DateRange:
@@ -192,7 +194,7 @@ def _this_or_last(found: re.Match[str], today: date) -> DateRange:
 
 
 def _ago(found: re.Match[str], today: date) -> DateRange:
-    return _one(_before(today, found[1], found[2]))
+    return _single_day(_before(today, found[1], found[2]))
 
 
 def _past(found: re.Match[str], today: date) -> DateRange:
@@ -228,11 +230,14 @@ def _named_month(found: re.Match[str], today: date) -> DateRange:
         raise ValueError(found[0])
     month, day = _index(_MONTHS, found["name"]) + 1, int(found["day"] or found["late"] or 0)
     year = int(found["year"] or today.year - (date(today.year, month, day or 1) > today))
-    return _one(date(year, month, day)) if day else _month(year, month)
+    return _single_day(date(year, month, day)) if day else _month(year, month)
 
 
 def _before(today: date, count: str, name: str) -> date:
-    number = 1 if count in {"a", "an"} else _NUMBERS.index(count) + 1 if count in _NUMBERS else min(int(count), _MOST)
+    if count in {"a", "an"}:
+        number = 1
+    else:
+        number = _NUMBERS.index(count) + 1 if count in _NUMBERS else min(int(count), _MAX_COUNT)
     unit = next(unit for each, unit in _UNITS.items() if each.startswith(name))
     return _months_before(today, number * unit.months) - timedelta(days=number * unit.days)
 
@@ -251,7 +256,7 @@ def _quarter(year: int, number: int) -> DateRange:
     return DateRange(date(year, number * 3 - 2, 1), _month(year, number * 3).last)
 
 
-def _one(day: date) -> DateRange:
+def _single_day(day: date) -> DateRange:
     return DateRange(day, day)
 
 
@@ -281,12 +286,12 @@ _UNIT: Final = rf"({_UNIT_NAMES})s?"
 _COUNT: Final = rf"(\d{{1,9}}|an?|{'|'.join(_NUMBERS)})"
 _MONTH: Final = rf"(?P<name>{_abbreviated(_MONTHS)})"
 
-# Parts of patterns for queries. `may`, `march` and `dec` also have other meanings, so they need a year or preposition.
+# Fragments of query patterns. `may`, `march` and `dec` also have other meanings, so they need a year or preposition.
 _Q_UNIT: Final = rf"(?:{_UNIT_NAMES})s?"
 _Q_COUNT: Final = rf"(?:\d{{1,2}}|an?|a couple of|{'|'.join(_NUMBERS)})"
 _Q_DAYS: Final = "(?:mon|tues|wednes|thurs|fri|satur|sun)day"
-_Q_SURE: Final = "(?:january|february|april|june|july|august|september|october|november|december)"
-_Q_MONTHS: Final = f"(?:{_Q_SURE}|may|march)"
+_Q_CLEAR_MONTHS: Final = "(?:january|february|april|june|july|august|september|october|november|december)"
+_Q_MONTHS: Final = f"(?:{_Q_CLEAR_MONTHS}|may|march)"
 _Q_SHORT: Final = f"(?:{_Q_MONTHS}|jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec)"
 _Q_DAY: Final = r"\d{1,2}(?:(?:st|nd|rd|th)(?: of)?)?"
 _Q_ORDINAL: Final = r"\d{1,2}(?:st|nd|rd|th)"
@@ -310,10 +315,10 @@ class _Form(NamedTuple):
 
 
 _FORMS: Final = (
-    _Form(r"(\d{4})(?:-(\d{2})(?:-(\d{2}))?)?", _written, (rf"(?:from|of|on|since) {_Q_YEAR}-\d\d-\d\d",)),
+    _Form(r"(\d{4})(?:-(\d{2})(?:-(\d{2}))?)?", _iso_date, (rf"(?:from|of|on|since) {_Q_YEAR}-\d\d-\d\d",)),
     _Form(
         "today|yesterday|day before yesterday",
-        _near,
+        _named_day,
         (rf"{_LEAD}(?:the day before )?yesterday", r"today(?=[?!.]*\Z)"),
     ),
     _Form(
@@ -346,7 +351,7 @@ _FORMS: Final = (
         rf"(?:(?P<day>\d{{1,2}}) )?{_MONTH}(?: (?P<late>\d{{1,2}}))?(?: (?P<year>\d{{4}}))?",
         _named_month,
         (
-            rf"{_LEAD}(?:the )?(?:{_Q_DAY} {_Q_SURE}|{_Q_SURE} {_Q_DAY})(?:,? {_Q_YEAR})?",
+            rf"{_LEAD}(?:the )?(?:{_Q_DAY} {_Q_CLEAR_MONTHS}|{_Q_CLEAR_MONTHS} {_Q_DAY})(?:,? {_Q_YEAR})?",
             rf"{_LEAD}(?:the )?(?:{_Q_DAY} {_Q_SHORT}|{_Q_SHORT} {_Q_DAY}),? {_Q_YEAR}",
             rf"{_LEAD}(?:the )?(?:{_Q_ORDINAL}(?: of)? {_Q_MONTHS}|{_Q_MONTHS} {_Q_ORDINAL})",
             rf"(?:on|since) (?:{_Q_DAY} {_Q_SHORT}|{_Q_SHORT} {_Q_DAY})",
@@ -365,9 +370,9 @@ _TRIGGER: Final = re.compile(
 
 Most queries do not match and skip the large patterns, which take 2 ms to compile.
 """
-_LONGEST: Final = 40
+_MAX_WORDS: Final = 40
 """Maximum number of words in a question. A longer text is assumed to be pasted, so its dates are ignored."""
-_LEAST: Final = 2
+_MIN_WORDS: Final = 2
 """Minimum number of words besides the expression. A date alone is searched as words."""
 _CODE: Final = r"[{}<>=\\`$|:;\[\]]|\w\(|[\r\n]"
 """Pattern of code, logs and messages. Dates in such texts are searched as words."""

@@ -10,7 +10,7 @@ from typing import Final
 _WORDS = (
     (re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])"), 1.22),  # words, and the words inside camelCase
     (re.compile(r"(?<!\S)[A-Za-z][a-z]*(?![^\s.,:;)!?])"), -0.13),  # a whole word with its space is cheaper
-    (re.compile(r"[a-z]{10,14}"), 0.9),  # long words fall apart
+    (re.compile(r"[a-z]{10,14}"), 0.9),  # long words are split
     (re.compile(r"[A-Z]{2,3}(?![a-z])"), 0.25),
     (re.compile(r"\d{1,3}"), 1.04),
     (re.compile(r"\d{4,6}"), 0.55),
@@ -22,15 +22,15 @@ _OTHER = (
     ("\u2e80-\u303f \u3400-\u9fff \uf900-\ufaff \uff00-\uffef", 0.85),  # Han
     ("\u3040-\u30ff", 1.0),  # kana
     ("\uac00-\ud7af \u1100-\u11ff", 1.25),  # Hangul
-    ("\u0080-\u024f", 0.9),  # Latin with marks
+    ("\u0080-\u024f", 0.9),  # Latin with diacritics
     ("\u0370-\u05ff", 0.6),  # Greek, Cyrillic, Hebrew
     ("\u0600-\u1fff", 1.1),  # Arabic to Georgian, Indic scripts
-    ("\u2000-\u2e7f", 0.9),  # typographic signs, arrows, box drawing
+    ("\u2000-\u2e7f", 0.9),  # typographic characters, arrows, box drawing
     ("\U00010000-\U0010ffff", 3.6),  # emoji
 )
-_PRICES: Final = (*(each for _, each in _WORDS), _NEWLINE, _GAP, *(each for _, each in _OTHER))
+_COSTS: Final = (*(each for _, each in _WORDS), _NEWLINE, _GAP, *(each for _, each in _OTHER))
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
-_KEPT: Final = 1 << 14
+_CACHE_SIZE: Final = 1 << 14
 
 
 def count(text: str) -> int:
@@ -44,21 +44,25 @@ def count(text: str) -> int:
     gaps = len(_GAPS.findall(text)) if "   " in text else 0
     found = [*words, text.count("\n"), gaps + text.count("\t"), *[0] * len(_OTHER)]
     if not text.isascii():
-        for sign, times in Counter("".join(_NOT_ASCII.findall(text))).items():
-            for row in _rows(sign):
-                found[row - len(_OTHER)] += times
-    return round(sum(times * each for times, each in zip(found, _PRICES, strict=True)))
+        for character, times in Counter("".join(_NOT_ASCII.findall(text))).items():
+            for index in _indices(character):
+                found[index - len(_OTHER)] += times
+    return round(sum(times * each for times, each in zip(found, _COSTS, strict=True)))
 
 
-@lru_cache(_KEPT)
-def _rows(sign: str) -> tuple[int, ...]:
-    """Return the rows of `_OTHER` that match a character. Compiling patterns would take longer than most counts."""
-    return tuple(row for row, (parts, _) in enumerate(_OTHER) if any(p[0] <= sign <= p[2] for p in parts.split(" ")))
+@lru_cache(_CACHE_SIZE)
+def _indices(character: str) -> tuple[int, ...]:
+    """Return the indices of the entries of `_OTHER` that match a character.
+
+    Compiling patterns would take longer than most counts.
+    """
+    entries = enumerate(_OTHER)
+    return tuple(index for index, (ranges, _) in entries if any(r[0] <= character <= r[2] for r in ranges.split(" ")))
 
 
-@lru_cache(_KEPT)
+@lru_cache(_CACHE_SIZE)
 def _counts(word: str) -> tuple[int, ...]:
-    """Return the number of matches of each row of `_WORDS` in a word. Most words recur, so results are cached."""
+    """Return the number of matches of each pattern in `_WORDS`. Most words recur, so results are cached."""
     return tuple([len(pattern.findall(word)) for pattern, _ in _WORDS])
 
 

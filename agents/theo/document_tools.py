@@ -23,7 +23,7 @@ def index_file(
     file_path: Annotated[str, Field(description=".md, .markdown, .txt, .py or .pdf")],
     namespace: Namespace = "default",
 ) -> ToolReply:
-    """Index a file for search. Its chunks replace the former ones; an unchanged file keeps them."""
+    """Index a file for search. New chunks replace its earlier ones; an unchanged file keeps its chunks."""
     indexed = theo.documents.index_file(file_path, namespace)
     ids = list(indexed.chunk_ids)
     return success_reply(

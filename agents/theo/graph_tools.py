@@ -55,7 +55,7 @@ def memory_edge_forget(
         case _:
             raise InvalidInput(
                 "Give edge_id, or memory_id, or source_id and target_id",
-                hint="Exactly one of the three; memory_inspect_graph shows edge IDs.",
+                hint="Give exactly one of the three. memory_inspect_graph shows edge IDs.",
             )
     return success_reply({"deleted_ids": deleted, "deleted_count": len(deleted)})
 

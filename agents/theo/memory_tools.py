@@ -124,7 +124,7 @@ def memory_forget(
     if namespace and any(stored.memory.namespace != namespace for stored in found):
         raise InvalidInput(
             f"{found[0].id} is in {found[0].memory.namespace}, not in {namespace}",
-            hint="Name that namespace, or leave it out.",
+            hint="Give that namespace, or omit the parameter.",
         )
     pinned = [] if force else [stored for stored in found if stored.memory.pinned]
     chosen = [stored.id for stored in found if stored not in pinned]

@@ -22,8 +22,8 @@ def trace_query(
 ) -> ToolReply:
     """Find the lines of a file that agents wrote, by commit, with the conversation and a certainty.
 
-    certain: the line is in an agent's edit; likely: except for formatting; possible: an agent changed the file at that
-    time. Uncommitted lines are listed separately. Lines from before the installation are found, too.
+    certain: the line is in an agent's edit; likely: only its formatting differs; possible: an agent changed the file at
+    that time. Uncommitted lines are listed separately. Lines from before the installation are found, too.
     """
     found = theo.traces.of_file(Path(file), line)
     main = max((share for share in found.shares if share.trace), key=_weight, default=None)
@@ -83,5 +83,5 @@ def _message(found: Attributed) -> str:
     if found.written:
         return f"Agents wrote {found.written} of {many(found.total, 'line')}{where}"
     if possible := found.count(Certainty.POSSIBLE):
-        return f"No AI attribution found, but an agent changed the file while {possible} of its lines came about{where}"
+        return f"No AI attribution found, but an agent changed the file when {possible} lines were written{where}"
     return f"No AI attribution found{where}"

@@ -110,7 +110,7 @@ def in_paths(paths: Sequence[Path], skipped: Unsearched | None = None) -> list[T
     found: list[Transcript] = []
     for path in paths:
         if (home := home_of(_real(path))) is not None:
-            hint = "Palaver does not archive its own data. Name a folder of transcripts."
+            hint = "Palaver does not archive its own data. Give a folder with transcripts."
             raise SourceUnreadable(path, f"it belongs to the Palaver home {home}", hint=hint)
         inside = list(_in_folder(path, skipped)) if path.is_dir() else [_file(path)]
         if not inside:

@@ -67,7 +67,7 @@ def test_only_listed_memories_are_deleted(historian: Talk) -> None:
     edited = historian.remember("Cache size", "The cache has 512 MB")
     first = historian("memory_forget", query="cache", confirm=True)
     assert first["confirmRequired"] is True
-    assert first["message"].startswith("Nothing was deleted: ")
+    assert first["message"].startswith("Nothing was deleted, ")
     edited.write_text(edited.read_text().replace("512", "1024"))
     joined = historian.remember("Cache keys", "The cache has keys of 32 bytes")
     reply = historian("memory_forget", query="cache", confirm=True)
