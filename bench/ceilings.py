@@ -1,6 +1,6 @@
-"""Measure peak memory of archiver and server, and the size of an index: `python -m bench.ceilings`.
+"""Measure peak memory of archiver and server, and the size of the index: `python -m bench.ceilings`.
 
-The archiver runs over very large synthetic sessions; the other figures use the 98 real sessions.
+The archiver reads very large synthetic sessions. The other measures use the 98 real sessions.
 """
 
 import argparse
@@ -32,22 +32,22 @@ from . import shared
 from .speed.process import PALAVER, Client, Place, run
 from .table import table, write_section
 
-_CEILING = 600
-"""Megabytes of resident memory; README.md states all limits."""
+_ARCHIVER = 600
+"""Maximum resident memory of the archiver in megabytes. README.md states all limits."""
 _SERVER, _SEARCHED = 120, 250
-"""Megabytes of a server before and after the first semantic search."""
+"""Maximum resident memory of a server in megabytes before and after the first semantic search."""
 _INDEX = 1.5
-"""Bytes of an index per byte of the compressed archive."""
+"""Maximum ratio of the size of the index to the size of the compressed archive."""
 _READ = 100
-"""Milliseconds to read 100 lines in the middle of a session of 100 MB."""
-_READING_HEAD = ["100 lines from the middle of", "uncompressed", "compressed", "aim"]
+"""Maximum milliseconds for reading 100 lines in the middle of a session of 100 MB."""
+_READING_HEAD = ["100 lines from the middle of", "uncompressed", "compressed", "limit"]
 _LONG_AGO = 1_700_000_000
 _SESSION = "33333333-0000-4000-8000-000000000003"
 _WORDS = "archive index lease store line query token frame cache branch deploy invoice retry timeout".split()
 
 
 class Case(Struct, frozen=True):
-    """Synthetic session: name, size in megabytes, and size of one long line in its middle."""
+    """Synthetic session: name, and size in megabytes of the session and of one long line in its middle."""
 
     name: str
     size: int
@@ -60,8 +60,8 @@ CASES = (Case("a session of 500 MB", 500), Case("a session of 100 MB with a line
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and print; `--write` updates RESULTS.md."""
     parser = argparse.ArgumentParser(prog="python -m bench.ceilings", description=__doc__)
-    parser.add_argument("--write", action="store_true", help="keep the table in bench/RESULTS.md")
-    parser.add_argument("--reading", action="store_true", help="only measure reading from the middle of a session")
+    parser.add_argument("--write", action="store_true", help="write the table to bench/RESULTS.md")
+    parser.add_argument("--reading", action="store_true", help="measure only reading from the middle of a session")
     chosen = parser.parse_args(arguments)
     if chosen.reading:
         print(table(_READING_HEAD, reading()))
@@ -69,11 +69,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     rows: list[list[str]] = []
     for case in CASES:
         seconds, peak = measure(case)
-        rows.append([case.name, f"{peak:.0f} MB", f"{_CEILING} MB", f"{seconds:.0f} s"])
+        rows.append([case.name, f"{peak:.0f} MB", f"{_ARCHIVER} MB", f"{seconds:.0f} s"])
         print(" ".join(rows[-1]), file=sys.stderr)
-    text = table(["`palaver archive` of", "peak memory", "ceiling", "time"], rows)
+    text = table(["`palaver archive` of", "peak memory", "limit", "time"], rows)
     try:
-        text += "\n\n" + table(["98 real sessions", "measured", "ceiling"], footprint())
+        text += "\n\n" + table(["98 real sessions", "measured", "limit"], footprint())
     except shared.SetMissing as missing:
         print(missing, file=sys.stderr)
     text += "\n\n" + table(_READING_HEAD, reading())
@@ -84,7 +84,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def measure(case: Case) -> tuple[float, float]:
-    """Return seconds and peak megabytes of archiving a session in a fresh home, all stages."""
+    """Archive a session in a new home and return the seconds and the peak memory in megabytes."""
     with tempfile.TemporaryDirectory() as folder:
         place = Place(Path(folder) / "home" / "palaver", Path(folder) / "user" / ".claude")
         place.home.parent.mkdir()
@@ -95,12 +95,12 @@ def measure(case: Case) -> tuple[float, float]:
         finished = run((*PALAVER, "archive"), place)
         with path.open("rb") as file, Store.open(Home(place.home).database) as store:
             if store.sources.totals()[:3] != (1, path.stat().st_size, sum(1 for _ in file)):
-                raise RuntimeError(f"{case.name} was not taken up whole")
+                raise RuntimeError(f"{case.name} was not archived completely")
     return finished.seconds, finished.peak
 
 
 def footprint() -> list[list[str]]:
-    """Return memory of a server and size of the index of the real sessions; raises `SetMissing`."""
+    """Return rows with the memory of a server and the size of the index for the real sessions; raises `SetMissing`."""
     with tempfile.TemporaryDirectory() as folder:
         place = Place(Path(folder) / "home" / "palaver", Path(folder) / "user" / ".claude")
         place.home.parent.mkdir()
@@ -110,14 +110,14 @@ def footprint() -> list[list[str]]:
         before, after = serving(place)
         index, archive = sizes(Home(place.home))
     return [
-        ["`palaver mcp`, words searched", f"{before:.0f} MB", f"{_SERVER} MB"],
-        ["`palaver mcp`, meaning searched", f"{after:.0f} MB", f"{_SEARCHED} MB"],
-        ["index, for each byte of the compressed archive", f"{index / archive:.2f}", f"{_INDEX}"],
+        ["`palaver mcp`, after a text search", f"{before:.0f} MB", f"{_SERVER} MB"],
+        ["`palaver mcp`, after a semantic search", f"{after:.0f} MB", f"{_SEARCHED} MB"],
+        ["index size / size of the compressed archive", f"{index / archive:.2f}", f"{_INDEX}"],
     ]
 
 
 def reading() -> list[list[str]]:
-    """Return the median time of 100 lines in the middle of a session, for both storage formats and exchange sizes."""
+    """Return rows with the median time of reading 100 lines, by storage format and size of the exchanges."""
     rows: list[list[str]] = []
     for name, single in (("many exchanges", False), ("one exchange", True)):
         with tempfile.TemporaryDirectory() as folder:
@@ -137,7 +137,7 @@ def reading() -> list[list[str]]:
 
 
 def _reading(home: Home) -> float:
-    """Return the median in milliseconds at different places, after a warm-up."""
+    """Return the median milliseconds of reading 100 lines at different positions, after a warm-up."""
     with ArchiveSearch(home) as layers, Store.open(home.database) as store:
         [source] = store.sources.all()
         times: list[float] = []
@@ -149,7 +149,7 @@ def _reading(home: Home) -> float:
 
 
 def serving(place: Place) -> tuple[float, float]:
-    """Return peak megabytes of a server after text search, and after semantic search."""
+    """Return the peak memory of a server in megabytes after a text search, and after a semantic search."""
     command, pipe = (*PALAVER, "mcp"), subprocess.PIPE
     with subprocess.Popen(command, env=place.environment, stdin=pipe, stdout=pipe) as program:
         assert program.stdin
@@ -186,9 +186,7 @@ def sizes(home: Home) -> tuple[int, int]:
 
 
 def session(case: Case, *, single: bool = False) -> Iterator[bytes]:
-    """Yield the lines of a session of a given size, with thirty tool calls per exchange; a `single` one has one
-    prompt.
-    """
+    """Yield the lines of a session. Exchanges have thirty tool calls each; with `single`, there is one exchange."""
     chance, size, number, long = random.Random(1), 0, 0, case.line
     while size < case.size * 1_000_000:
         number += 1

@@ -1,7 +1,7 @@
 """Measure the token cost of each layer on real sessions: `python -m bench.disclosure`.
 
-It archives the 98 sessions and the samples in temporary homes and asks the benchmark's questions, or the titles of the
-samples' sessions.
+It archives the 98 sessions and the samples in temporary homes. The queries are the questions of the benchmark, and the
+titles of the sample sessions.
 """
 
 import argparse
@@ -26,26 +26,32 @@ from .retrieval.sets import coding_sessions
 from .shared import SetMissing, samples, transcripts, unpack
 from .table import table, write_section
 
-_HEADER = ["", "questions", "hits", "a hit", "in the worst list", "an observation", "a stretch read"]
+_HEADER = ["", "queries", "hits", "tokens per hit", "maximum of a page", "tokens per observation", "tokens per excerpt"]
 
 
 class Costs(Struct):
-    """Tokens of every reply: hits and cost of each list, costs of details and transcripts."""
+    """Token costs of replies.
+
+    Attributes:
+        lists: Number of hits and tokens of each page of hits.
+        details: Tokens of each reply with details.
+        excerpts: Tokens of each transcript excerpt.
+    """
 
     lists: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
     details: list[int] = field(default_factory=list[int])
-    stretches: list[int] = field(default_factory=list[int])
+    excerpts: list[int] = field(default_factory=list[int])
 
     @property
     def per_hit(self) -> float:
-        """Return the mean over all hits of all lists, including headings and closing lines."""
+        """Mean tokens per hit, including the heading and the last lines of a page."""
         return sum(cost for _, cost in self.lists) / sum(hits for hits, _ in self.lists)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and print; `--write` updates RESULTS.md."""
     parser = argparse.ArgumentParser(prog="python -m bench.disclosure", description=__doc__)
-    parser.add_argument("--write", action="store_true", help="keep the table in bench/RESULTS.md")
+    parser.add_argument("--write", action="store_true", help="write the table to bench/RESULTS.md")
     chosen = parser.parse_args(arguments)
     try:
         text = table(_HEADER, list(_rows()))
@@ -59,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def measured(home: Home, questions: Sequence[str]) -> Costs:
-    """Return the costs of these questions: the list, its first hit in full, and the lines that prove it."""
+    """Return the token costs of these queries: the page of hits, details of the first hit, and its lines."""
     costs, page = Costs(), Renderer()
     with ArchiveSearch(home) as layers:
         for question in questions:
@@ -70,7 +76,7 @@ def measured(home: Home, questions: Sequence[str]) -> Costs:
             [first] = layers.details([found.hits[0].id])
             costs.details.append(count(page.observations([first])))
             if first.end_line:
-                costs.stretches.append(count(page.read(layers.read(first.path, first.start_line, first.end_line))))
+                costs.excerpts.append(count(page.read(layers.read(first.path, first.start_line, first.end_line))))
     return costs
 
 
@@ -91,7 +97,7 @@ def _row(name: str, costs: Costs) -> Sequence[str]:
         f"{costs.per_hit:.1f}",
         f"{max(cost / hits for hits, cost in costs.lists if hits > 1):.1f}",
         f"{mean(costs.details):.0f}",
-        f"{mean(costs.stretches):.0f}",
+        f"{mean(costs.excerpts):.0f}",
     ]
 
 

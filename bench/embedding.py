@@ -1,7 +1,7 @@
-"""Measure embedding throughput next to sentence-transformers with the same model: `python -m bench.embedding`.
+"""Measure embedding throughput, compared with sentence-transformers: `python -m bench.embedding`.
 
-Both embed the same texts in turns with equal threads: what an archive of the 98 sessions embeds, and passages of these
-sessions. Needs the extra `models`.
+Both embedders use the same model and number of threads, and alternately embed the same texts. The texts are those that
+an archive of the 98 sessions embeds, and passages of these sessions. Requires the extra `models`.
 """
 
 import argparse
@@ -29,7 +29,7 @@ from palaver.search.model.embedding import Embedder
 
 from .retrieval.sets import coding_sessions
 from .shared import SetMissing, transcripts, unpack
-from .stopwatch import Took, crowd, took
+from .stopwatch import Took, machine_load, took
 from .table import table, write_section
 
 THREADS, ROUNDS, TEXTS = 2, 5, 400
@@ -40,7 +40,7 @@ Vectors: TypeAlias = npt.NDArray[np.float32]
 
 
 class Comparison(Struct, frozen=True, eq=False):
-    """Times of each round for both embedders, and the cosine of both vectors of each text."""
+    """Times of each round of both embedders, and the cosine of the two vectors of each text."""
 
     texts: int
     ours: Sequence[Took]
@@ -49,14 +49,14 @@ class Comparison(Struct, frozen=True, eq=False):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure and print; `--write` updates RESULTS.md. Missing parts are named."""
+    """Measure and print; `--write` updates RESULTS.md. Missing packages are reported."""
     parser = argparse.ArgumentParser(prog="python -m bench.embedding", description=__doc__)
-    parser.add_argument("--write", action="store_true", help="keep the table in bench/RESULTS.md")
-    parser.add_argument("--texts", type=int, default=TEXTS, help="how many of each, evenly picked")
+    parser.add_argument("--write", action="store_true", help="write the table to bench/RESULTS.md")
+    parser.add_argument("--texts", type=int, default=TEXTS, help="number of texts per kind, evenly spaced")
     chosen = parser.parse_args(arguments)
     missing = [name for name in (_LIBRARY, _WEIGHTS) if find_spec(name) is None]
     if missing:
-        print(f"embedding: {' and '.join(missing)} cannot be imported; `make models` makes an environment that can")
+        print(f"embedding: {' and '.join(missing)} cannot be imported; run `make models` and use its environment")
         return 0
     weights: Path = import_module(_WEIGHTS).get_model_path()
     ours, theirs = load(threads=THREADS), load(str(weights), threads=THREADS)
@@ -64,21 +64,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for about, texts in samples():
         picked = texts[:: -(-len(texts) // chosen.texts)]
         long = sum(map(len, picked)) // len(picked)
-        lines.append([f"**{about}**, {len(picked):,} of {long:,} characters on average", *[""] * 4])
+        lines.append([f"**{about}**, {len(picked):,} texts, {long:,} characters on average", *[""] * 4])
         lines += rows(compared(ours, theirs, picked, ROUNDS))
         print(*(" ".join(line) for line in lines[-6:]), sep="\n", file=sys.stderr)
-    text = table(["all-MiniLM-L6-v2", "Palaver", "sentence-transformers", "ratio", "aim"], lines)
-    said = f"{ROUNDS} rounds in turns, {THREADS} threads each; {crowd()}"
+    text = table(["all-MiniLM-L6-v2", "Palaver", "sentence-transformers", "ratio", "target"], lines)
+    conditions = f"{ROUNDS} alternating rounds, {THREADS} threads each; {machine_load()}"
     print(text)
     if chosen.write:
-        write_section("Embedding", f"`python -m bench.embedding --write`; {said}\n\n{text}")
+        write_section("Embedding", f"`python -m bench.embedding --write`; {conditions}\n\n{text}")
     return 0
 
 
 def samples() -> Iterator[tuple[str, list[str]]]:
     """Yield texts with their description."""
     try:
-        yield "what an archive of 98 sessions embeds", _archived()
+        yield "embedded texts of 98 sessions", _archived()
         yield "passages of 98 sessions", [passage.text for passage in coding_sessions().passages]
     except SetMissing:
         yield "docstrings of the standard library", docstrings()
@@ -95,7 +95,7 @@ def _archived() -> list[str]:
 
 
 def compared(ours: Embedder, theirs: Embedder, texts: Sequence[str], rounds: int) -> Comparison:
-    """Embed the same texts with both embedders in turns, after a warm-up."""
+    """Embed the same texts alternately with both embedders, after a warm-up."""
     vectors: dict[str, Vectors] = {}
 
     def own() -> None:
@@ -122,24 +122,24 @@ def _round(work: Callable[[], None]) -> Took:
 def rows(comparison: Comparison) -> Iterator[list[str]]:
     """Return the rows of the table: texts per second, and similarity of the vectors."""
     for name, pick, of in (
-        ("texts a second, best round", min, _wall),
-        ("texts a second, median round", median, _wall),
-        ("texts for a second of processor, best round", min, _processor),
+        ("texts per second, best round", min, _wall),
+        ("texts per second, median round", median, _wall),
+        ("texts per CPU second, best round", min, _cpu),
     ):
         ours, theirs = (pick(list(map(of, taken))) for taken in (comparison.ours, comparison.theirs))
         figures = [f"{comparison.texts / seconds:.1f}" for seconds in (ours, theirs)]
         yield [name, *figures, f"{theirs / ours:.2f} x", "3 x" if of is _wall else ""]
     cosines = comparison.cosines
-    yield ["mean cosine of both vectors", f"{cosines.mean():.4f}", "", "", "0.985"]
-    yield ["least cosine", f"{cosines.min():.4f}", "", "", ""]
+    yield ["mean cosine of the two vectors", f"{cosines.mean():.4f}", "", "", "0.985"]
+    yield ["minimum cosine", f"{cosines.min():.4f}", "", "", ""]
 
 
 def _wall(taken: Took) -> float:
     return taken.wall
 
 
-def _processor(taken: Took) -> float:
-    return taken.processor
+def _cpu(taken: Took) -> float:
+    return taken.cpu
 
 
 if __name__ == "__main__":

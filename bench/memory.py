@@ -1,7 +1,7 @@
 """Measure the memory core with 100,000 memories and a graph of 10,000: `python -m bench.memory`.
 
-Texts follow a word frequency distribution; vectors are random around clusters. The packaged model embeds what is stored
-and recalled during the measurement.
+Texts follow a word frequency distribution, and vectors are random around clusters. During the measurement, the packaged
+model embeds new memories and queries.
 """
 
 import argparse
@@ -26,7 +26,7 @@ from palaver.search.index.generation import Generations
 from palaver.search.index.indexer import Indexer
 from palaver.search.model.embedder import load
 
-from .stopwatch import crowd
+from .stopwatch import machine_load
 from .table import table, write_section
 
 MEMORIES, NODES, RUNS = 100_000, 10_000, 60
@@ -36,36 +36,36 @@ _WORDS, _CLUSTERS, _AT_A_TIME = 20_000, 400, 2_000
 _TYPES = ("preference", "decision", "pattern", "fact", "session")
 _NAMESPACES = ("global", *(f"project:p{number}" for number in range(9)))
 Row = tuple[str, float, float, float, float, str]
-"""Name, minimum, median and 95th percentile of seconds, median CPU seconds, and aim of a measure."""
+"""Name of a measure, its minimum, median and 95th percentile in seconds, its median CPU seconds, and its target."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and print; `--write` updates RESULTS.md."""
     parser = argparse.ArgumentParser(prog="python -m bench.memory", description=__doc__)
-    parser.add_argument("--write", action="store_true", help="keep the table in bench/RESULTS.md")
-    parser.add_argument("--memories", type=int, default=MEMORIES, help="how many are held")
+    parser.add_argument("--write", action="store_true", help="write the table to bench/RESULTS.md")
+    parser.add_argument("--memories", type=int, default=MEMORIES, help="number of stored memories")
     chosen = parser.parse_args(arguments)
     rows: list[list[str]] = []
     with tempfile.TemporaryDirectory() as folder:
-        for name, *seconds, aim in measures(Home(Path(folder) / "home"), chosen.memories):
-            rows.append([name, *(f"{each * 1000:.1f} ms" for each in seconds), aim])
+        for name, *seconds, target in measures(Home(Path(folder) / "home"), chosen.memories):
+            rows.append([name, *(f"{each * 1000:.1f} ms" for each in seconds), target])
             print(" ".join(rows[-1]), file=sys.stderr)
-    text = table(["measure", "best", "median", "95th percentile", "processor", "aim"], rows)
+    text = table(["measure", "minimum", "median", "95th percentile", "CPU time", "target"], rows)
     print(text)
     if chosen.write:
-        told = f"`python -m bench.memory --write`, {chosen.memories:,} memories; {crowd()}"
-        write_section("Memory", f"{told}\n\n{text}")
+        conditions = f"`python -m bench.memory --write`, {chosen.memories:,} memories; {machine_load()}"
+        write_section("Memory", f"{conditions}\n\n{text}")
     return 0
 
 
 def measures(home: Home, count: int) -> Iterator[Row]:
-    """Yield all measures of a home that is filled first."""
+    """Fill a home and yield all measures."""
     chance = random.Random(7)
     home.make()
     with Store.create(home.database) as store:
         started = time.perf_counter()
         _fill(store, count, chance)
-        _entangle(store, min(count, NODES), chance)
+        _add_edges(store, min(count, NODES), chance)
         print(f"filled in {time.perf_counter() - started:.0f} s", file=sys.stderr)
         started = time.perf_counter()
         Indexer(store, Generations(home.index), load()).publish()
@@ -96,14 +96,14 @@ def _measured(core: MemoryCore, chance: random.Random) -> Iterator[Row]:
     yield _row("count of a namespace", lambda run: core.count(_within(run)), "10 ms")
     yield _row("outcome", lambda run: core.feedback.outcome(first, success=run % 2 == 0), "20 ms")
     yield _row(f"graph of {NODES:,}, depth 3", lambda _: core.graph.inspect(first, depth=3), "50 ms")
-    print(f"the graph's depth 3 has {len(core.graph.inspect(first, depth=3).nodes):,} memories", file=sys.stderr)
+    print(f"the graph of depth 3 has {len(core.graph.inspect(first, depth=3).nodes):,} memories", file=sys.stderr)
 
 
 def _within(run: int) -> MemoryFilter:
     return MemoryFilter(namespaces=(_NAMESPACES[run % len(_NAMESPACES)],))
 
 
-def _row(name: str, do: Callable[[int], object], aim: str) -> Row:
+def _row(name: str, do: Callable[[int], object], target: str) -> Row:
     for run in range(3):
         do(run)
     seconds, used = list[float](), list[float]()
@@ -112,7 +112,7 @@ def _row(name: str, do: Callable[[int], object], aim: str) -> Row:
         do(run)
         seconds.append(time.perf_counter() - started)
         used.append(time.process_time() - begun)
-    return name, min(seconds), median(seconds), quantiles(seconds, n=20)[-1], median(used), aim
+    return name, min(seconds), median(seconds), quantiles(seconds, n=20)[-1], median(used), target
 
 
 def _text(chance: random.Random) -> str:
@@ -144,8 +144,8 @@ def _memory(chance: random.Random) -> Memory:
     )
 
 
-def _entangle(store: Store, nodes: int, chance: random.Random) -> None:
-    """Add three edges from each of the first memories to others of them."""
+def _add_edges(store: Store, nodes: int, chance: random.Random) -> None:
+    """Add three edges from each of the first `nodes` memories to random memories among them."""
     keys = store.items.all_keys()[:nodes]
     with store.transaction():
         for key in keys:

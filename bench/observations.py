@@ -32,22 +32,25 @@ from .table import table, write_section
 LABELS = PROJECT / "tests" / "observe" / "rules" / "labelled.json"
 NOTHING = "nothing"
 Row = tuple[str, str, str]
-"""Measure, value, aim."""
+"""Name of a measure, its value, and its target."""
 
 
 class Archive(Struct, frozen=True):
-    """Exchanges and observations by the native ID of their session."""
+    """Exchanges and observations by the native ID of their session.
+
+    Attributes:
+        confirmed: Keys of exchanges that repeat known observations.
+    """
 
     exchanges: dict[str, list[StoredExchange]]
     observations: dict[str, list[StoredObservation]]
     confirmed: set[int]
-    """Exchanges that repeat known observations."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and print; `--write` updates RESULTS.md."""
     parser = argparse.ArgumentParser(prog="python -m bench.observations", description=__doc__)
-    parser.add_argument("--write", action="store_true", help="keep the tables in bench/RESULTS.md")
+    parser.add_argument("--write", action="store_true", help="write the tables to bench/RESULTS.md")
     chosen = parser.parse_args(arguments)
     try:
         text = _measured()
@@ -65,10 +68,10 @@ def _measured() -> str:
     with TemporaryDirectory(prefix="palaver-bench-") as folder:
         sessions = archived(unpack(transcripts(), Path(folder) / "history"), Path(folder) / "home")
         samples = archived([shared.samples()], Path(folder) / "samples")
-        finding = list(_finding(corpus, Home(Path(folder) / "home")))
-    rows = [*finding, *_covering(sessions), *_speed(sessions)]
-    parts = [table(["98 sessions", "", "aim"], rows)]
-    parts.append(table(["exchanges labelled by hand", "tune", "held"], _judged([sessions, samples])))
+        hit_rates = list(_hit_rates(corpus, Home(Path(folder) / "home")))
+    rows = [*hit_rates, *_coverage(sessions), *_speed(sessions)]
+    parts = [table(["98 sessions", "", "target"], rows)]
+    parts.append(table(["exchanges labelled by hand", "train", "test"], _label_agreement([sessions, samples])))
     return "\n\n".join(parts)
 
 
@@ -91,13 +94,13 @@ def archived(paths: Sequence[Path], folder: Path) -> Archive:
     return Archive(said, learned, {each.exchange for every in again.values() for each in every})
 
 
-def _finding(corpus: Corpus, home: Home) -> Iterator[Row]:
-    """Return an engine that searches observations only."""
+def _hit_rates(corpus: Corpus, home: Home) -> Iterator[Row]:
+    """Yield the hit rates of an engine that searches only observations."""
     asked = tuple(question for question in corpus.questions if {"intent", "code"} & set(question.kinds))
     found = run("observations", lambda _: Observed(home), replace(corpus, questions=asked))
-    for kind, aim in (("intent", 0.90), ("code", 0.85)):
+    for kind, target in (("intent", 0.90), ("code", 0.85)):
         values = found.values("hit@5", kind, "all")
-        yield f"`{kind}` questions, hit@5 by observations alone", f"{sum(values) / len(values):.3f}", f"{aim:.2f}"
+        yield f"`{kind}` questions, hit@5 by observations alone", f"{sum(values) / len(values):.3f}", f"{target:.2f}"
 
 
 class Observed(Searcher):
@@ -107,7 +110,7 @@ class Observed(Searcher):
         self._layers = ArchiveSearch(home)
 
     def search(self, query: str, limit: int, project: str | None) -> Sequence[Ranked]:
-        """Return items, each at most once, best first."""
+        """Return distinct items, best first."""
         projects = (project,) if project else ()
         wanted = Query.parse(query, limit=min(limit, LIMIT_MAX), projects=projects, kinds=("observation",))
         best: dict[str, float] = {}
@@ -116,7 +119,7 @@ class Observed(Searcher):
         return [Ranked(session, score) for session, score in best.items()]
 
 
-def _covering(archive: Archive) -> Iterator[Row]:
+def _coverage(archive: Archive) -> Iterator[Row]:
     queries = [orjson.loads(line) for line in find("coding-sessions", "queries.jsonl").read_bytes().splitlines()]
     named = [(query["session"], query["path"]) for query in queries if query.get("path")]
     known = {
@@ -124,14 +127,14 @@ def _covering(archive: Archive) -> Iterator[Row]:
         for session, found in archive.observations.items()
     }
     share = sum(path in known.get(session, ()) for session, path in named) / len(named)
-    yield "files named in `code` questions that are known", f"{share:.3f}", "0.85"
+    yield "files of `code` questions that observations contain", f"{share:.3f}", "0.85"
     learned = {one.exchange for found in archive.observations.values() for one in found} | archive.confirmed
     changed = [one.key for said in archive.exchanges.values() for one in said if one.exchange.writes]
     covered = sum(key in learned for key in changed) / len(changed)
-    yield "exchanges with changed files that are covered", f"{covered:.3f}", "1.00"
+    yield "exchanges with changed files that have an observation", f"{covered:.3f}", "1.00"
     prices = [one.price for found in archive.observations.values() for one in found]
     yield "observations", f"{len(prices):,}", ""
-    yield "tokens of one, mean and most", f"{sum(prices) / len(prices):.0f}, {max(prices)}", "500"
+    yield "tokens per observation, mean and maximum", f"{sum(prices) / len(prices):.0f}, {max(prices)}", "500"
 
 
 def _speed(archive: Archive) -> Iterator[Row]:
@@ -142,44 +145,44 @@ def _speed(archive: Archive) -> Iterator[Row]:
     started = time.process_time()
     for exchange in said:
         observe(exchange, session)
-    yield f"the rules over {len(said)} exchanges", f"{time.process_time() - started:.1f} s", "20 s"
+    yield f"CPU time of the rules for {len(said)} exchanges", f"{time.process_time() - started:.1f} s", "20 s"
 
 
-def _judged(archives: Sequence[Archive]) -> list[Row]:
-    """Compare types and noise with the labels. An exchange with two labels matches either."""
+def _label_agreement(archives: Sequence[Archive]) -> list[Row]:
+    """Compare observations with the labels. An exchange with two labels can match either label."""
     rows = orjson.loads(LABELS.read_bytes())
     labelled = {(row["session"], *row["lines"]): row["types"] for row in rows}
-    halves = {half: _Tally() for half in ("tune", "held")}
+    splits = {split: _Tally() for split in ("train", "test")}
     for archive in archives:
         for session, said in archive.exchanges.items():
             for stored in said:
                 labels = labelled.get((session, stored.exchange.span.start_line, stored.exchange.span.end_line))
                 if labels:
                     found = [one.observation for one in archive.observations.get(session, ()) if _of(one, stored)]
-                    halves[half_of(session)].count(labels, found)
+                    splits[split_of(session)].count(labels, found)
     measures: list[tuple[str, Callable[[_Tally], str]]] = [
         ("exchanges", lambda tally: str(tally.exchanges)),
         ("type is the first label", lambda tally: f"{tally.first / max(1, tally.typed):.3f}"),
         ("type is one of the labels", lambda tally: f"{tally.any / max(1, tally.typed):.3f}"),
         (
-            "observations where nothing was worth keeping",
-            lambda tally: f"{tally.junk / max(1, tally.observations):.3f}",
+            "share of observations from exchanges without salient content",
+            lambda tally: f"{tally.unwanted / max(1, tally.observations):.3f}",
         ),
         (
-            "exchanges worth keeping that were passed over",
+            "share of exchanges with salient content but no observation",
             lambda tally: f"{tally.missed / max(1, tally.exchanges):.3f}",
         ),
     ]
-    return [(name, value(halves["tune"]), value(halves["held"])) for name, value in measures]
+    return [(name, value(splits["train"]), value(splits["test"])) for name, value in measures]
 
 
 def _of(one: StoredObservation, stored: StoredExchange) -> bool:
     return one.exchange == stored.key and not one.summary
 
 
-def half_of(session: str) -> str:
-    """Return the split of a session, `tune` or `held`."""
-    return "held" if hashlib.sha256(session.encode()).digest()[0] >> 4 & 1 else "tune"
+def split_of(session: str) -> str:
+    """Return the split of a session, `train` or `test`, by a hash of its ID."""
+    return "test" if hashlib.sha256(session.encode()).digest()[0] >> 4 & 1 else "train"
 
 
 class _Tally(Struct):
@@ -188,17 +191,17 @@ class _Tally(Struct):
     first: int = 0
     any: int = 0
     observations: int = 0
-    junk: int = 0
+    unwanted: int = 0
     missed: int = 0
 
     def count(self, labels: Sequence[str], found: Sequence[Observation]) -> None:
-        """Count one exchange; its first observation is the main one."""
+        """Count one exchange. Its first observation determines its type."""
         self.exchanges += 1
         self.observations += len(found)
         if not found:
             self.missed += NOTHING not in labels
         elif labels[0] == NOTHING:
-            self.junk += len(found)
+            self.unwanted += len(found)
         else:
             kind: ObservationType = found[0].type
             self.typed += 1

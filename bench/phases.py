@@ -1,4 +1,4 @@
-"""Time each phase of a search separately. In a search, the query is embedded during the text search."""
+"""Time each phase of a search separately. A real search embeds the query during the text search."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -23,9 +23,9 @@ _WARM_UP = 5
 
 
 def phases(store: Store, home: Home, embedder: Embedder, queries: Sequence[Query]) -> Mapping[str, list[Took]]:
-    """Return the time of each phase for each query of one concept; filters count to the engine that applies them.
+    """Return the times of each phase, one per query. Each query has one concept.
 
-    The last queries run first as a warm-up, and again at the end.
+    The time of a filter is part of the phase that applies it. The last queries also run first, as a warm-up.
     """
     engine = Engine(store, Generations(home.index), embedder)
     hits, choices, renderer = Hits(store, engine), Representatives(store, engine), Renderer()
@@ -38,25 +38,26 @@ def phases(store: Store, home: Home, embedder: Embedder, queries: Sequence[Query
         analyzed = view.resolve(AnalyzedQuery.of(query.concepts[0]))
         with stopwatch(taken, "query embedding"):
             vector = embedder.read([analyzed.text]).vectors[0, :]
-        # The engine remembers what it read, so that no other part is told with the time of that.
+        # The engine caches the embedding, so that the time of embedding is not part of another phase.
         engine._embedding(analyzed.text)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
-        with stopwatch(taken, "word engine"):
+        with stopwatch(taken, "text search"):
             every = engine.entries(analyzed, Mode.BOTH, filters, DEPTH)
             matches = every.first(DEPTH)
-        with stopwatch(taken, "vector engine"):
+        with stopwatch(taken, "vector search"):
             nears = VectorMatches.none() if analyzed.phrases else view.nearest(vector, filters, DEPTH)
-        with stopwatch(taken, "comparing events"):
+        with stopwatch(taken, "exact cosines of candidates"):
             compared = view.of_events(vector, distinct(np.concatenate([matches.event, nears.event]))[0])
-        with stopwatch(taken, "completing words"):
+        with stopwatch(taken, "text scores of vector-only candidates"):
             if len(matches) == DEPTH and not analyzed.phrases:
                 matches = completed(matches, compared, engine.words_of(analyzed, filters, every, DEPTH))
-        with stopwatch(taken, "fusion"):
+        with stopwatch(taken, "fusion and re-ranking"):
             fused = engine.ranked(analyzed, Mode.BOTH, matches, compared)
-        with stopwatch(taken, "choosing among the found"):
+        with stopwatch(taken, "selection of representatives"):
             chosen = [
-                one for one, _ in zip(choices.of(fused.events, filters, query.limit), range(query.limit), strict=False)
+                each
+                for each, _ in zip(choices.of(fused.events, filters, query.limit), range(query.limit), strict=False)
             ]
-        with stopwatch(taken, "loading hits"):
+        with stopwatch(taken, "loading of hits"):
             hits._load_hits(chosen, analyzed, query, snippets=False)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
         results = hits.search(query, snippets=False)
         with stopwatch(taken, "rendering"):

@@ -8,7 +8,7 @@ PROJECT = Path(__file__).parents[1]
 
 
 class SetMissing(Exception):
-    """Development set that is not available on this machine."""
+    """Error for a development set that is not available on this machine."""
 
 
 def find(*parts: str) -> Path:
@@ -16,7 +16,9 @@ def find(*parts: str) -> Path:
     root = Path(os.environ.get("PALAVER_SHARED") or PROJECT.parent / "shared")
     path = root.joinpath("bench", *parts)
     if not path.exists():
-        raise SetMissing(f"{'/'.join(parts)} is not in {root / 'bench'}; set PALAVER_SHARED to the folder that has it")
+        raise SetMissing(
+            f"{'/'.join(parts)} is not in {root / 'bench'}; set PALAVER_SHARED to the folder of the development sets"
+        )
     return path
 
 
@@ -29,7 +31,7 @@ def samples() -> Path:
     """Return the folder of samples in many formats; raises `SetMissing`."""
     path = find().parent / "samples"
     if not path.is_dir():
-        raise SetMissing(f"samples is not in {path.parent}; set PALAVER_SHARED to the folder that has it")
+        raise SetMissing(f"samples is not in {path.parent}; set PALAVER_SHARED to the folder of the development sets")
     return path
 
 

@@ -12,7 +12,7 @@ class Took(NamedTuple):
     """Seconds of wall time, and of CPU time in all threads of this process."""
 
     wall: float
-    processor: float
+    cpu: float
 
 
 def took(work: Callable[[], object]) -> Took:
@@ -30,6 +30,6 @@ def stopwatch(taken: defaultdict[str, list[Took]], name: str) -> Generator[None]
     taken[name].append(Took(time.perf_counter() - started, time.process_time() - begun))
 
 
-def crowd() -> str:
-    """Return the load of the machine during the last minutes."""
-    return f"{os.getloadavg()[1]:.1f} processes were running or waiting on {os.cpu_count()} processors"
+def machine_load() -> str:
+    """Return the load average of the last five minutes and the number of CPUs."""
+    return f"load average {os.getloadavg()[1]:.1f} on {os.cpu_count()} CPUs"

@@ -1,4 +1,4 @@
-"""Markdown tables, and the file that contains them."""
+"""Markdown tables, and the file of results that contains them."""
 
 import re
 from collections.abc import Sequence
@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from .shared import PROJECT
 
 RESULTS = PROJECT / "bench" / "RESULTS.md"
-_HEADING = "# Results\n\nWritten by the benchmarks themselves; `bench/README.md` says what each column means.\n"
+_HEADING = "# Results\n\nThe benchmarks write these sections. `bench/README.md` explains the columns.\n"
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a Markdown table with aligned columns, the first one to the left."""
+    """Return a Markdown table. The first column is left-aligned, all others are right-aligned."""
     widths = [max(len(row[column]) for row in (header, *rows)) for column in range(len(header))]
     rule = ["-" * widths[0], *("-" * (width - 1) + ":" for width in widths[1:])]
     return "\n".join(_line(row, widths) for row in (header, rule, *rows))

@@ -1,6 +1,4 @@
-"""Compare engines on the development sets: `python -m bench.retrieval`. `--ablate` removes one part of the ranking at
-a time.
-"""
+"""Compare search engines on the development sets: `python -m bench.retrieval`."""
 
 import argparse
 import sys
@@ -14,7 +12,7 @@ from palaver.search.model.embedder import load
 from ..shared import SetMissing
 from ..table import write_section
 from .ablation import ablation
-from .baselines import Fused, Meaning, Words
+from .baselines import BM25, RankFusion, VectorSearch
 from .corpus import Corpus, Engine, Searcher
 from .documents import OurDocuments
 from .ours import Ours
@@ -23,12 +21,12 @@ from .run import Run, run
 from .sets import SETS
 
 
-def _meaning(corpus: Corpus) -> Searcher:
-    return Meaning(corpus, load())
+def _vector_search(corpus: Corpus) -> Searcher:
+    return VectorSearch(corpus, load())
 
 
-def _fused(corpus: Corpus) -> Searcher:
-    return Fused([Words(corpus), _meaning(corpus)])
+def _rank_fusion(corpus: Corpus) -> Searcher:
+    return RankFusion([BM25(corpus), _vector_search(corpus)])
 
 
 def _ours(corpus: Corpus, kept: Path | None = None) -> Ours | OurDocuments:
@@ -36,29 +34,31 @@ def _ours(corpus: Corpus, kept: Path | None = None) -> Ours | OurDocuments:
 
 
 ENGINES: Mapping[str, Engine] = {
-    "BM25 windows": Words,
-    "vectors alone": _meaning,
-    "plain RRF": _fused,
-    "ours": _ours,
+    "BM25 windows": BM25,
+    "vectors only": _vector_search,
+    "RRF": _rank_fusion,
+    "Palaver": _ours,
 }
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure and print; `--write` updates RESULTS.md. Missing sets are named and skipped."""
+    """Measure and print; `--write` updates RESULTS.md. Missing sets are reported and skipped."""
     parser = argparse.ArgumentParser(prog="python -m bench.retrieval", description=__doc__)
     parser.add_argument("--set", dest="sets", action="append", choices=[*SETS], help="only this set; may be repeated")
-    parser.add_argument("--engine", dest="engines", action="append", choices=[*ENGINES], help="likewise")
-    parser.add_argument("--ablate", action="store_true", help="rank without one part of the ranking at a time")
-    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="keep homes here, and search those that are there")
-    parser.add_argument("--write", action="store_true", help="keep the tables in bench/RESULTS.md")
+    parser.add_argument(
+        "--engine", dest="engines", action="append", choices=[*ENGINES], help="only this engine; may be repeated"
+    )
+    parser.add_argument("--ablate", action="store_true", help="remove one part of the ranking at a time")
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="keep and reuse homes in FOLDER")
+    parser.add_argument("--write", action="store_true", help="write the tables to bench/RESULTS.md")
     chosen = parser.parse_args(arguments)
     if chosen.write and (chosen.sets or chosen.engines):
-        parser.error("--write keeps whole runs only")
+        parser.error("--write requires a run with all sets and engines")
     found = list(_corpora(chosen.sets or SETS))
     if chosen.ablate:
         _ablate(found, chosen.keep, write=chosen.write)
         return 0
-    engines: dict[str, Engine] = {**ENGINES, "ours": partial(_ours, kept=chosen.keep)}
+    engines: dict[str, Engine] = {**ENGINES, "Palaver": partial(_ours, kept=chosen.keep)}
     done: list[tuple[Corpus, list[Run]]] = []
     parts: list[str] = []
     for corpus in found:

@@ -1,4 +1,4 @@
-"""Ablation: search once, and rank without one part at a time."""
+"""Ablation: search once per question, and rank the results without one part of the ranking at a time."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -21,7 +21,7 @@ from palaver.search.index.text_index import TextIndex
 from palaver.search.index.vector_segment import Array
 from palaver.search.model.embedding import Embedder
 from palaver.search.query.query_analysis import AnalyzedQuery
-from palaver.search.rank.engine import DEPTH as BROUGHT
+from palaver.search.rank.engine import DEPTH as ENGINE_DEPTH
 from palaver.search.rank.engine import completed
 from palaver.search.rank.fusion import AdjacentTerms, LateInteraction, Weights, fuse
 from palaver.search.rank.idf_weights import adjacent_pairs, weighted_tokens
@@ -31,11 +31,11 @@ from .corpus import DEPTH, Corpus, Question
 
 _SHOWN = ("paraphrase", "question", "queries", "all")
 """Kinds of questions in the table."""
-_HALVES = ("tune", "held")
+_SPLITS = ("train", "test")
 
 
-class Housed(Protocol):
-    """Palaver with a corpus in a home."""
+class IndexedCorpus(Protocol):
+    """Home in which Palaver has indexed a corpus."""
 
     home: Home
 
@@ -45,27 +45,33 @@ class Housed(Protocol):
 
 
 class Found(NamedTuple):
-    """Findings of both engines for one question, and the scorers of the re-ranking."""
+    """Results of both engines for one question, and the functions that re-rank them."""
 
     matches: TextMatches
-    nears: VectorMatches
-    compare: LateInteraction
-    together: AdjacentTerms
+    vectors: VectorMatches
+    late_interaction: LateInteraction
+    adjacent_terms: AdjacentTerms
 
 
 class Findings(Struct, frozen=True):
-    """Findings for one question: of all entries, before text scores were completed, and without context entries."""
+    """Results for one question.
+
+    Attributes:
+        every: Results of the product.
+        uncompleted: Results without text scores of events that only vector search found.
+        without_context: Results without the context entries of short exchanges.
+    """
 
     every: Found
-    unworded: Found
-    alone: Found
+    uncompleted: Found
+    without_context: Found
 
 
 class Words(Protocol):
-    """Text search over all entries, or over given items."""
+    """Function that searches all entries, or the entries of given items."""
 
     def __call__(self, limit: int, among: Sequence[int] | None = None, /) -> TextMatches:
-        """Return at most `limit` findings."""
+        """Return the best `limit` entries."""
         ...
 
 
@@ -73,62 +79,62 @@ Ranking: TypeAlias = Callable[[Findings], tuple[Found, Weights]]
 
 
 def rankings() -> Mapping[str, Ranking]:
-    """Return each ranking by the part that it lacks."""
+    """Return the rankings by the name of the missing part."""
     without = {f"no {name.replace('_', ' ')}": Weights()._replace(**{name: 0.0}) for name in Weights._fields}
     return {
         "nothing": lambda found: (found.every, Weights()),
         **{name: _weighted(weights) for name, weights in without.items()},
-        "words in proportion": lambda found: (_in_proportion(found.every), Weights()),
-        "code like prose": lambda found: (_as_prose(found.every), Weights()),
-        "no observations": lambda found: (_said(found.every), Weights()),
-        "no context entries": lambda found: (found.alone, Weights()),
-        "words not completed": lambda found: (found.unworded, Weights()),
+        "linear text scores": lambda found: (_with_linear_text_scores(found.every), Weights()),
+        "code ranked like prose": lambda found: (_with_code_as_prose(found.every), Weights()),
+        "no observations": lambda found: (_without_observations(found.every), Weights()),
+        "no context entries": lambda found: (found.without_context, Weights()),
+        "text scores not completed": lambda found: (found.uncompleted, Weights()),
     }
 
 
-def ablation(corpus: Corpus, housed: Housed, embedder: Embedder) -> str:
-    """Return a table for one corpus: a row per ranking, a column per kind of question and split."""
+def ablation(corpus: Corpus, indexed: IndexedCorpus, embedder: Embedder) -> str:
+    """Return a table for one corpus, with a row per ranking, and a column per kind of question and split."""
     kinds = [kind for kind in _SHOWN if any(kind in question.kinds for question in corpus.questions)]
     asked = [question for question in corpus.questions if question.gains]
-    with Store.open(housed.home.database) as store:
-        found = list(findings(store, housed.home, asked, embedder))
-        items = {key: housed.item_of(store, key) for key in _events(found)}
+    with Store.open(indexed.home.database) as store:
+        found = list(findings(store, indexed.home, asked, embedder))
+        items = {key: indexed.item_of(store, key) for key in _events(found)}
     rows: list[list[str]] = []
     for name, ranking in rankings().items():
         values = [
-            _judged(question, _ranked(*ranking(each), items), corpus)
+            _metric_values(question, _ranked(*ranking(each), items), corpus)
             for question, each in zip(asked, found, strict=True)
         ]
-        rows.append([name, *(_cell(asked, values, kind, half) for kind in kinds for half in _HALVES)])
-    header = ["lacks", *(f"{kind}, {half}" for kind in kinds for half in _HALVES)]
+        rows.append([name, *(_cell(asked, values, kind, split) for kind in kinds for split in _SPLITS)])
+    header = ["without", *(f"{kind}, {split}" for kind in kinds for split in _SPLITS)]
     return f"### {corpus.name}\n\nCells: {' / '.join(corpus.metrics)}.\n\n{table(header, rows)}"
 
 
 def findings(store: Store, home: Home, asked: Sequence[Question], embedder: Embedder) -> Iterator[Findings]:
-    """Return the findings of each question."""
+    """Yield the results for each question."""
     view = Snapshot(store, Generations(home.index), embedder)
-    alone = TextIndex.make()
-    alone.apply([], _first(indexed_texts.entries(store, store.items.all_keys())))
+    without_context = TextIndex.make()
+    without_context.apply([], _first(indexed_texts.entries(store, store.items.all_keys())))
     for question in asked:
         filters = Filters(projects=(question.project,)) if question.project else Filters()
         analyzed = view.resolve(AnalyzedQuery.of(question.text))
         reading = embedder.read([analyzed.text])
         vector = reading.vectors[0, :]
-        emphasis = weighted_tokens(analyzed.text, reading, view.idf)
+        tokens = weighted_tokens(analyzed.text, reading, view.idf)
         pairs = adjacent_pairs(analyzed.text, view.idf_of_term)
-        rerank = partial(view.late_interaction, emphasis, vector), partial(view.adjacent_terms, pairs)
-        nearest = VectorMatches.none() if analyzed.phrases else view.nearest(vector, filters, BROUGHT)
-        meaning = partial(_meant, view, vector, nearest)
-        unworded, every = _both(analyzed, partial(view.text, analyzed, filters), meaning, rerank)
-        _, plain = _both(analyzed, partial(_searched, alone, analyzed, filters), meaning, rerank)
-        yield Findings(every, unworded, plain)
+        rerank = partial(view.late_interaction, tokens, vector), partial(view.adjacent_terms, pairs)
+        nearest = VectorMatches.none() if analyzed.phrases else view.nearest(vector, filters, ENGINE_DEPTH)
+        semantic_search = partial(_semantic_search, view, vector, nearest)
+        uncompleted, every = _both(analyzed, partial(view.text, analyzed, filters), semantic_search, rerank)
+        _, plain = _both(analyzed, partial(_text_search, without_context, analyzed, filters), semantic_search, rerank)
+        yield Findings(every, uncompleted, plain)
 
 
-def _meant(view: Snapshot, vector: Array, nearest: VectorMatches, events: Integers) -> VectorMatches:
+def _semantic_search(view: Snapshot, vector: Array, nearest: VectorMatches, events: Integers) -> VectorMatches:
     return view.of_events(vector, np.unique(np.concatenate([events, nearest.event])))
 
 
-def _searched(
+def _text_search(
     index: TextIndex, analyzed: AnalyzedQuery, filters: Filters, limit: int, among: Sequence[int] | None = None
 ) -> TextMatches:
     return index.search(analyzed, filters, limit, among=among)
@@ -137,19 +143,19 @@ def _searched(
 def _both(
     analyzed: AnalyzedQuery,
     words: Words,
-    meaning: Callable[[Integers], VectorMatches],
+    semantic_search: Callable[[Integers], VectorMatches],
     rerank: tuple[LateInteraction, AdjacentTerms],
 ) -> tuple[Found, Found]:
-    """Return the findings of both engines, before and after text scores are completed."""
-    matches = words(BROUGHT)
-    nears = meaning(matches.event)
-    is_complete = len(matches) < BROUGHT or bool(analyzed.phrases)
-    worded = matches if is_complete else completed(matches, nears, words)
-    return Found(matches, nears, *rerank), Found(worded, nears, *rerank)
+    """Return the results of both engines before and after the completion of text scores."""
+    matches = words(ENGINE_DEPTH)
+    vectors = semantic_search(matches.event)
+    is_complete = len(matches) < ENGINE_DEPTH or bool(analyzed.phrases)
+    completed_matches = matches if is_complete else completed(matches, vectors, words)
+    return Found(matches, vectors, *rerank), Found(completed_matches, vectors, *rerank)
 
 
 def _first(entries: Iterator[TextEntry]) -> Iterator[TextEntry]:
-    """Remove context entries: they follow the entry of their exchange and have the same lines."""
+    """Yield the entries without context entries, which follow the entry of their exchange and have the same lines."""
     last: tuple[int, int, int] | None = None
     for entry in entries:
         place = (entry.key, entry.start_line, entry.end_line)
@@ -162,27 +168,27 @@ def _weighted(weights: Weights) -> Ranking:
     return lambda found: (found.every, weights)
 
 
-def _in_proportion(found: Found) -> Found:
+def _with_linear_text_scores(found: Found) -> Found:
     """Undo the exponent of the text scores."""
     matches = found.matches
     power = np.where(matches.in_code, 1 / 3, 2 / 3)
     return found._replace(matches=replace(matches, fraction=matches.fraction**power))
 
 
-def _as_prose(found: Found) -> Found:
+def _with_code_as_prose(found: Found) -> Found:
     numbers = found.matches.numbers.copy()
     numbers[-1, :] = 0
     return found._replace(matches=replace(found.matches, numbers=numbers))
 
 
-def _said(found: Found) -> Found:
-    matches, nears, compare, together = found
-    words, meant = matches.key == matches.event, nears.item == nears.event
+def _without_observations(found: Found) -> Found:
+    matches, vectors, late_interaction, adjacent_terms = found
+    words, own_vectors = matches.key == matches.event, vectors.item == vectors.event
     return Found(
         TextMatches(matches.numbers[:, words], matches.fraction[words]),
-        VectorMatches(nears.rows[:, meant], nears.similarity[meant]),
-        compare,
-        together,
+        VectorMatches(vectors.rows[:, own_vectors], vectors.similarity[own_vectors]),
+        late_interaction,
+        adjacent_terms,
     )
 
 
@@ -190,23 +196,23 @@ def _events(found: Sequence[Findings]) -> set[int]:
     return {
         key
         for each in found
-        for matches, nears, *_ in (each.every, each.unworded, each.alone)
-        for key in (*matches.event.tolist(), *nears.event.tolist())
+        for matches, vectors, *_ in (each.every, each.uncompleted, each.without_context)
+        for key in (*matches.event.tolist(), *vectors.event.tolist())
     }
 
 
 def _ranked(found: Found, weights: Weights, items: Mapping[int, str | None]) -> list[str]:
-    """Return the first items, each once."""
+    """Return the best distinct items."""
     order = dict.fromkeys(items[event.key] for event in fuse(*found, weights))
     return [item for item in order if item is not None][:DEPTH]
 
 
-def _judged(question: Question, ranked: Sequence[str], corpus: Corpus) -> list[float]:
+def _metric_values(question: Question, ranked: Sequence[str], corpus: Corpus) -> list[float]:
     return [metric(ranked, question.gains) for metric in corpus.metrics.values()]
 
 
-def _cell(asked: Sequence[Question], values: Sequence[Sequence[float]], kind: str, half: str) -> str:
+def _cell(asked: Sequence[Question], values: Sequence[Sequence[float]], kind: str, split: str) -> str:
     of_kind = [
-        each for question, each in zip(asked, values, strict=True) if kind in question.kinds and question.half == half
+        each for question, each in zip(asked, values, strict=True) if kind in question.kinds and question.split == split
     ]
     return " / ".join(f"{fmean(column):.3f}" for column in zip(*of_kind, strict=True)) or "-"

@@ -15,7 +15,7 @@ _RRF_K = 60
 
 
 def best_per_item(passages: Iterable[tuple[str, float]], limit: int) -> list[Ranked]:
-    """Return the first `limit` distinct items of (item, score) pairs in order."""
+    """Return the first `limit` distinct items of (item, score) pairs, which must be sorted by descending score."""
     best: dict[str, float] = {}
     for item, score in passages:
         best.setdefault(item, score)
@@ -24,8 +24,8 @@ def best_per_item(passages: Iterable[tuple[str, float]], limit: int) -> list[Ran
     return [Ranked(item, score) for item, score in best.items()]
 
 
-class Words:
-    """Tantivy BM25 over the passages with the default tokenizer; any word may match."""
+class BM25:
+    """Tantivy's BM25 over the passages with the default tokenizer. A passage matches if it contains any query word."""
 
     def __init__(self, corpus: Corpus) -> None:
         schema = tantivy.SchemaBuilder()
@@ -34,14 +34,14 @@ class Words:
         schema.add_unsigned_field("number", stored=True)
         self._schema = schema.build()
         self._index = tantivy.Index(self._schema)
-        # The default tokenizer of Tantivy, so that queries are cut as the text was, without its query parser.
+        # The default tokenizer of Tantivy, so that queries are tokenized like the passages, but never parsed.
         simple = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple())
         self._analyzer = simple.filter(tantivy.Filter.remove_long(40)).filter(tantivy.Filter.lowercase()).build()
         self._items = [passage.item for passage in corpus.passages]
         self._fill(corpus.passages)
 
     def _fill(self, passages: Sequence[Passage]) -> None:
-        # One thread makes one segment order, so that ties fall the same way in every run.
+        # With one thread, equal scores are ordered in the same way in each run.
         with self._index.writer(num_threads=1) as writer:
             for number, passage in enumerate(passages):
                 writer.add_document(tantivy.Document(text=passage.text, project=passage.project, number=number))
@@ -64,8 +64,8 @@ class Words:
         return self._items[number]
 
 
-class Meaning:
-    """Exact cosine between query and passages, with the packaged model."""
+class VectorSearch:
+    """Exact vector search over the passages with the packaged model."""
 
     def __init__(self, corpus: Corpus, embedder: Embedder) -> None:
         self._embedder = embedder
@@ -80,7 +80,7 @@ class Meaning:
         return best_per_item(((self._items[place], float(similarities[place])) for place in allowed), limit)
 
 
-class Fused:
+class RankFusion:
     """Reciprocal rank fusion of other engines' rankings."""
 
     def __init__(self, engines: Sequence[Searcher]) -> None:

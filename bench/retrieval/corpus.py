@@ -1,4 +1,4 @@
-"""Values that every development set is loaded into: passages, questions, corpora."""
+"""Common format of the development sets: corpora of passages and questions."""
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
@@ -8,10 +8,10 @@ from typing import NamedTuple, Protocol, TypeAlias
 from msgspec import Struct
 
 Metric: TypeAlias = Callable[[Sequence[str], Mapping[str, float]], float]
-"""Function of ranked item IDs and gains of the relevant items that returns a number from 0 to 1."""
+"""Function that rates a ranking from 0 to 1. Its arguments are the ranked item IDs and the gains of relevant items."""
 
 DEPTH = 100
-"""Number of items requested from an engine; later ones count as not found."""
+"""Number of items requested from an engine. Items after them count as not found."""
 
 
 class Passage(Struct, frozen=True):
@@ -23,9 +23,12 @@ class Passage(Struct, frozen=True):
 
 
 class Question(Struct, frozen=True):
-    """One query. `gains` maps relevant items to their gain; it is empty if no answer exists.
+    """Query with its correct results.
 
-    `kinds` are the rows in which it counts, from narrow to wide.
+    Attributes:
+        kinds: Rows of the result table in which the question counts.
+        gains: Gain by relevant item; empty for a question without an answer.
+        project: Project to search; None for all projects.
     """
 
     id: str
@@ -35,16 +38,19 @@ class Question(Struct, frozen=True):
     project: str | None = None
 
     @property
-    def half(self) -> str:
-        """Return the split, `tune` or `held`, by a hash of the ID."""
-        return "held" if hashlib.sha256(self.id.encode()).digest()[0] & 1 else "tune"
+    def split(self) -> str:
+        """Split of the question, `train` or `test`, by a hash of its ID."""
+        return "test" if hashlib.sha256(self.id.encode()).digest()[0] & 1 else "train"
 
 
 class Corpus(Struct, frozen=True, eq=False):
-    """One development set. Passages stand in their natural order: neighbours in a dialogue are neighbours here.
+    """Development set.
 
-    `transcripts` is the archive that the passages were cut from, where items are whole conversations. `suffix` is that
-    of the files that passages are, where they are files.
+    Attributes:
+        about: Description of the set and its items.
+        passages: Passages in their original order.
+        transcripts: Archive of transcripts with the passages, if the items are conversations.
+        suffix: Suffix of the files, if the passages are files.
     """
 
     name: str
@@ -57,7 +63,7 @@ class Corpus(Struct, frozen=True, eq=False):
 
 
 class Ranked(NamedTuple):
-    """Item with the score that ordered it; comparable within one engine only."""
+    """Item with its score. Scores of different engines are not comparable."""
 
     item: str
     score: float
@@ -67,7 +73,7 @@ class Searcher(Protocol):
     """Engine that has indexed a corpus."""
 
     def search(self, query: str, limit: int, project: str | None) -> Sequence[Ranked]:
-        """Return items, each at most once, best first."""
+        """Return distinct items, best first."""
         ...
 
 

@@ -6,23 +6,20 @@ from pathlib import Path
 from palaver.archiver.store import Store
 from palaver.search.document_library import DocumentLibrary
 
+from .bench_home import BenchHome
 from .corpus import Corpus, Ranked, Searcher
-from .rooms import Rooms
 
 
 class OurDocuments(Searcher):
-    """Corpus of files in a fresh home: each passage is a file of a folder, and an item is its files.
-
-    A file ranks by its best chunk.
-    """
+    """Document search in a new home, with each passage as a file. A file ranks by its best chunk."""
 
     def __init__(self, corpus: Corpus, kept: Path | None = None) -> None:
-        """Create the engine; `kept` is a folder of homes that are reused."""
-        self._rooms = Rooms(corpus, kept)
-        self.home, root = self._rooms.home, self._rooms.root
+        """Index the corpus, or reuse its home in the folder `kept`."""
+        self._bench_home = BenchHome(corpus, kept)
+        self.home, root = self._bench_home.home, self._bench_home.root
         self._items = {f"{number:06}{corpus.suffix}": passage.item for number, passage in enumerate(corpus.passages)}
         self._documents = DocumentLibrary.open(self.home, [root])
-        if not self._rooms.known:
+        if not self._bench_home.known:
             (root / "files").mkdir()
             for name, passage in zip(self._items, corpus.passages, strict=True):
                 (root / "files" / name).write_text(passage.text, "utf-8", "replace")
@@ -34,7 +31,7 @@ class OurDocuments(Searcher):
         return self._items[held.source_file.name] if held else None
 
     def search(self, query: str, limit: int, project: str | None) -> Sequence[Ranked]:  # noqa: ARG002 - one project
-        """Return items, each at most once, best first."""
+        """Return distinct items, best first."""
         best: dict[str, float] = {}
         for found in self._documents.search(query, limit=limit):
             best.setdefault(self._items[found.held.source_file.name], found.score)

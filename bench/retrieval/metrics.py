@@ -14,17 +14,17 @@ Gains = Mapping[str, float]
 
 
 def hit_at(depth: int) -> Callable[[Ranking, Gains], float]:
-    """Return 1 if a relevant item is among the first `depth`, else 0."""
+    """Return a metric: 1 if a relevant item is among the first `depth` items, else 0."""
     return lambda ranking, gains: float(any(item in gains for item in ranking[:depth]))
 
 
 def recall_at(depth: int) -> Callable[[Ranking, Gains], float]:
-    """Return the share of relevant items among the first `depth`."""
+    """Return a metric: the share of the relevant items that are among the first `depth` items."""
     return lambda ranking, gains: sum(item in gains for item in ranking[:depth]) / len(gains)
 
 
 def reciprocal_rank(depth: int) -> Callable[[Ranking, Gains], float]:
-    """Return one divided by the rank of the first relevant item within `depth`, else 0."""
+    """Return a metric: the reciprocal rank of the first relevant item, or 0 if it is not within `depth`."""
 
     def metric(ranking: Ranking, gains: Gains) -> float:
         return next((1 / rank for rank, item in enumerate(ranking[:depth], 1) if item in gains), 0.0)
@@ -33,7 +33,7 @@ def reciprocal_rank(depth: int) -> Callable[[Ranking, Gains], float]:
 
 
 def ndcg_at(depth: int) -> Callable[[Ranking, Gains], float]:
-    """Return the discounted gain of the first `depth`, divided by that of the ideal order."""
+    """Return a metric: the discounted gain of the first `depth` items, divided by the gain of the ideal ranking."""
 
     def metric(ranking: Ranking, gains: Gains) -> float:
         got = [gains.get(item, 0.0) for item in ranking[:depth]]
@@ -48,26 +48,27 @@ def _discounted(gains: Sequence[float]) -> float:
 
 
 def separation(answerable: Sequence[float], negatives: Sequence[float]) -> float:
-    """Return the probability that an answerable query scores above a negative (AUC); ties count half."""
+    """Return the probability that an answerable question scores higher than a negative (AUC). Ties count half."""
     above, equal = np.greater.outer(answerable, negatives), np.equal.outer(answerable, negatives)
     return float((above + 0.5 * equal).mean())
 
 
-def silenced(answerable: Sequence[tuple[float, float]], negatives: Sequence[float], price: float) -> float:
-    """Return the largest share of negatives that a score threshold rejects at an average cost of `price`.
+def rejectable(answerable: Sequence[tuple[float, float]], negatives: Sequence[float], cost: float) -> float:
+    """Return the largest share of negatives that a score threshold rejects at an average cost of `cost`.
 
-    `answerable` contains pairs of top score and value of the answer; scores below the threshold lose their value.
+    `answerable` contains the best score of each question and the value of its answer. Answers with a score below the
+    threshold are lost, which costs their value.
     """
-    budget = price * len(answerable) + 1e-9
-    floor, spent = -math.inf, 0.0
+    budget = cost * len(answerable) + 1e-9
+    threshold, spent = -math.inf, 0.0
     for score, value in sorted(answerable):
-        floor = score  # loses only what scores below it; what sits on it is lost by the next step
+        threshold = score  # loses the answers below this score; an answer with this score is lost at the next threshold
         spent += value
         if spent > budget:
             break
     else:
-        floor = math.inf
-    return sum(score < floor for score in negatives) / len(negatives)
+        threshold = math.inf
+    return sum(score < threshold for score in negatives) / len(negatives)
 
 
 def interval(differences: Sequence[float], *, resamples: int = 10_000) -> tuple[float, float]:

@@ -1,4 +1,4 @@
-"""Palaver as an engine, through its public interface."""
+"""Palaver's search in conversations as an engine."""
 
 import tarfile
 from collections.abc import Sequence
@@ -13,32 +13,32 @@ from palaver.core.results import Hit
 from palaver.observe.pipeline import Pipeline
 from palaver.search.archive_search import ArchiveSearch
 
+from .bench_home import BenchHome
 from .corpus import Corpus, Passage, Ranked, Searcher
-from .rooms import Rooms
 
 
 class Ours(Searcher):
-    """Palaver with a corpus in a fresh home, asked for as much as it gives.
+    """Search in a new home, with the maximum number of hits.
 
-    A corpus with `transcripts` is archived as a person's history would be, and the hits' sessions are the items. In
-    any other corpus each passage is a prompt of its own in the history of its project.
+    The transcripts of a corpus are archived as usual, and the items are their sessions. In a corpus without
+    transcripts, each passage is stored as the prompt of an exchange, and each project is a session.
     """
 
     def __init__(self, corpus: Corpus, kept: Path | None = None) -> None:
-        """Create the engine; `kept` is a folder of homes that are reused."""
-        self._rooms = Rooms(corpus, kept)
-        self.home = self._rooms.home
+        """Archive the corpus, or reuse its home in the folder `kept`."""
+        self._bench_home = BenchHome(corpus, kept)
+        self.home = self._bench_home.home
         self._items = [passage.item for passage in corpus.passages] if corpus.transcripts is None else None
         with Pipeline(self.home) as pipeline:
-            pipeline.run([] if self._rooms.known else self._told(corpus))
+            pipeline.run([] if self._bench_home.known else self._store(corpus))
         self._layers = ArchiveSearch(self.home)
 
-    def _told(self, corpus: Corpus) -> list[Transcript]:
-        """Yield what is archived; passages are stored at once."""
+    def _store(self, corpus: Corpus) -> list[Transcript]:
+        """Return the transcripts to archive. For a corpus without transcripts, store its passages."""
         if corpus.transcripts is not None:
-            return in_paths([_unpacked(corpus.transcripts, self._rooms.root / "history")])
+            return in_paths([_unpacked(corpus.transcripts, self._bench_home.root / "history")])
         with Store.open(self.home.database) as store:
-            _store(store, corpus.passages)
+            _store_passages(store, corpus.passages)
         return []
 
     def item_of(self, store: Store, key: int) -> str | None:
@@ -51,7 +51,7 @@ class Ours(Searcher):
         return store.sessions.load(stored.session).native_id
 
     def search(self, query: str, limit: int, project: str | None) -> Sequence[Ranked]:
-        """Return items, each at most once, best first."""
+        """Return distinct items, best first."""
         wanted = Query.parse(query, limit=min(limit, LIMIT_MAX), projects=(project,) if project else ())
         best: dict[str, float] = {}
         for hit in self._layers.find(wanted).hits:
@@ -68,7 +68,7 @@ def _unpacked(archive: Path, folder: Path) -> Path:
     return folder
 
 
-def _store(store: Store, passages: Sequence[Passage]) -> None:
+def _store_passages(store: Store, passages: Sequence[Passage]) -> None:
     """Store each passage as an exchange whose line is its position in the corpus."""
     numbered = enumerate(passages, 1)
     with store.transaction():

@@ -5,16 +5,16 @@ from statistics import fmean
 
 from ..table import table
 from .corpus import Corpus
-from .metrics import interval, separation, silenced
+from .metrics import interval, rejectable, separation
 from .run import Run
 
-HALVES = ("all", "tune", "held")
+SPLITS = ("all", "train", "test")
 _NEGATIVE, _ASKED_LIKE_NEGATIVES = "negative", "questions"
-_PRICE = 0.01
+_COST = 0.01
 
 
 def report(corpus: Corpus, runs: Sequence[Run]) -> str:
-    """Return all tables of one corpus, comparing the last run with the first."""
+    """Return all tables of one corpus, with a comparison of the last run and the first run."""
     kinds = list(dict.fromkeys(kind for question in corpus.questions if question.gains for kind in question.kinds))
     kinds.sort(key=lambda kind: (kind == "all", kind in {"queries", "questions"}))
     asked = sum(bool(question.gains) for question in corpus.questions)
@@ -28,10 +28,10 @@ def report(corpus: Corpus, runs: Sequence[Run]) -> str:
 
 
 def times(reports: Sequence[tuple[Corpus, Sequence[Run]]]) -> str:
-    """Return seconds to build and milliseconds per query of every corpus and engine."""
+    """Return a table of the build time and the median query time by corpus and engine."""
     engines = [run.engine for run in reports[0][1]]
     rows = [[corpus.name, *map(_time, runs)] for corpus, runs in reports]
-    return table(["build, then median query", *engines], rows)
+    return table(["build time, median query time", *engines], rows)
 
 
 def _time(run: Run) -> str:
@@ -40,12 +40,12 @@ def _time(run: Run) -> str:
 
 def _quality(corpus: Corpus, runs: Sequence[Run], kinds: Sequence[str]) -> str:
     rows: list[list[str]] = []
-    for half in HALVES:
+    for split in SPLITS:
         for kind in kinds:
-            values = [[run.values(metric, kind, half) for metric in corpus.metrics] for run in runs]
+            values = [[run.values(metric, kind, split) for metric in corpus.metrics] for run in runs]
             cells = [" / ".join(f"{fmean(each):.3f}" if each else "-" for each in metrics) for metrics in values]
-            rows.append([kind, half, str(len(values[0][0])), *cells])
-    return table(["questions", "half", "n", *(run.engine for run in runs)], rows)
+            rows.append([kind, split, str(len(values[0][0])), *cells])
+    return table(["questions", "split", "n", *(run.engine for run in runs)], rows)
 
 
 def _difference(corpus: Corpus, runs: Sequence[Run], kinds: Sequence[str]) -> str:
@@ -62,24 +62,24 @@ def _difference(corpus: Corpus, runs: Sequence[Run], kinds: Sequence[str]) -> st
 
 
 def _refusal(corpus: Corpus, runs: Sequence[Run]) -> str:
-    """Return how well the first score separates questions with and without an answer."""
+    """Return tables that show how well the best score separates questions with and without an answer."""
     metric = "hit@5"
-    told: list[list[str]] = []
+    separations: list[list[str]] = []
     refused: list[list[str]] = []
     for run in runs:
         tops, negatives = run.tops(_ASKED_LIKE_NEGATIVES), run.tops(_NEGATIVE)
-        worth = list(zip(tops, run.values(metric, _ASKED_LIKE_NEGATIVES, "all"), strict=True))
-        cells = (separation(tops, negatives), silenced(worth, negatives, _PRICE))
-        told.append([run.engine, *(f"{cell:.3f}" for cell in cells)])
-        for half in HALVES:
-            shares = (_refused(run, kind, half) for kind in (_NEGATIVE, _ASKED_LIKE_NEGATIVES, "all"))
-            refused.append([run.engine, half, *(f"{share:.3f}" for share in shares)])
+        values = list(zip(tops, run.values(metric, _ASKED_LIKE_NEGATIVES, "all"), strict=True))
+        cells = (separation(tops, negatives), rejectable(values, negatives, _COST))
+        separations.append([run.engine, *(f"{cell:.3f}" for cell in cells)])
+        for split in SPLITS:
+            shares = (_refused(run, kind, split) for kind in (_NEGATIVE, _ASKED_LIKE_NEGATIVES, "all"))
+            refused.append([run.engine, split, *(f"{share:.3f}" for share in shares)])
     count = sum(_NEGATIVE in question.kinds for question in corpus.questions)
-    could = table(["engine", "separation (AUC)", f"could be refused for 1 point of {metric}"], told)
-    did = table(["answered with nothing", "half", "negatives", "questions", "all that have an answer"], refused)
-    return f"{count} negatives, whose right answer is nothing:\n\n{could}\n\n{did}"
+    could = table(["engine", "separation (AUC)", f"rejectable for 1 point of {metric}"], separations)
+    did = table(["share without results", "split", "negatives", "questions", "all with an answer"], refused)
+    return f"{count} negatives (questions without an answer):\n\n{could}\n\n{did}"
 
 
-def _refused(run: Run, kind: str, half: str) -> float:
+def _refused(run: Run, kind: str, split: str) -> float:
     """Return the share of questions of a kind without any result."""
-    return fmean(top == float("-inf") for top in run.tops(kind, half))
+    return fmean(top == float("-inf") for top in run.tops(kind, split))

@@ -26,7 +26,7 @@ _GAINS: Mapping[str, Metric] = {"nDCG@10": ndcg_at(10), "recall@10": recall_at(1
 
 
 def coding_sessions() -> Corpus:
-    """Load 98 real sessions of a coding agent; the correct result is the session."""
+    """Load 98 real sessions of a coding agent. The correct result of a question is one session."""
     archive = shared.transcripts()
     passages: list[Passage] = []
     with tarfile.open(archive) as tar:
@@ -52,9 +52,9 @@ _LOCOMO_KINDS = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop
 
 
 def locomo() -> Corpus:
-    """Load five long dialogues; the correct results are the turns with the evidence, within the dialogue.
+    """Load five long dialogues. The correct results of a question are the turns of its dialogue with the evidence.
 
-    Category 5 (no answer in the dialogue) and questions without an existing evidence turn are excluded.
+    Category 5 (no answer in the dialogue) and questions whose evidence turns do not exist are excluded.
     """
     dialogues = _json(shared.find("locomo", "locomo-dev5.json"))
     passages = [passage for dialogue in dialogues for passage in _turns(dialogue)]
@@ -82,7 +82,7 @@ def _recalled(dialogue: Mapping[str, Any], known: set[str]) -> Iterator[Question
 
 
 def cosqa() -> Corpus:
-    """Load web queries and 6,267 Python functions; the correct result is the function judged to answer the query."""
+    """Load web queries and 6,267 Python functions. The correct result of a query is one function."""
     functions: Mapping[str, int] = _json(shared.find("cosqa", "code_idx_map.txt"))
     passages = tuple(Passage(str(number), code, "") for code, number in functions.items())
     questions = tuple(
@@ -96,11 +96,11 @@ _ABSTRACTS = 1400
 
 
 def cranfield() -> Corpus:
-    """Load 1,400 abstracts on aerodynamics with graded relevance; codes 1 (best) to 4 become gains 4 to 1."""
+    """Load 1,400 abstracts on aerodynamics with graded relevance. The codes 1 (best) to 4 become the gains 4 to 1."""
     passages = tuple(
         Passage(number, " ".join(re.sub(r"(?m)^\.[TABW]$", " ", body).split()), "")
         for number, body in _numbered(shared.find("cranfield", "cran.all.1400"))
-        if int(number) <= _ABSTRACTS  # the last text holds a line that only looks like one more entry
+        if int(number) <= _ABSTRACTS  # a line of the last abstract looks like the start of another entry
     )
     gains: defaultdict[int, dict[str, float]] = defaultdict(dict)
     for line in shared.find("cranfield", "cranqrel").read_text().splitlines():
@@ -117,7 +117,7 @@ def cranfield() -> Corpus:
 
 
 def _numbered(path: Path) -> list[tuple[str, str]]:
-    """Yield (number, body) pairs of a file whose entries start with `.I <number>`."""
+    """Return (number, body) pairs of a file whose entries start with `.I <number>`."""
     parts = re.split(r"(?m)^\.I (\d+)\s*$", path.read_text(encoding="utf-8", errors="replace"))
     return [(str(int(number)), body) for number, body in zip(parts[1::2], parts[2::2], strict=True)]
 

@@ -14,7 +14,7 @@ CACHE = PROJECT / "bench" / ".cache"
 
 
 def embedded(embedder: Embedder, texts: Sequence[str]) -> npt.NDArray[np.float32]:
-    """Return one vector per text, from the cache if the model and the texts are unchanged."""
+    """Return one vector per text. The vectors of the same texts and model are read from a cache."""
     key = hashlib.sha256("\0".join((embedder.name, *texts)).encode()).hexdigest()[:32]
     path = CACHE / f"{key}.npy"
     if not path.exists():

@@ -1,8 +1,8 @@
-"""The readable text of a Claude Code transcript, cut into windows.
+"""Readable text of a Claude Code transcript in windows.
 
-The reader is the benchmark's own on purpose: the floor must not move when the product's reader changes. What goes in
-is what a person would read: prompts, the assistant's prose, one line for each tool call, and the output of calls that
-failed. Left out: thinking, other tool output, injected lines (`isMeta`), compaction summaries, progress, snapshots.
+This reader shares no code with the product, so that the baseline stays the same when the product changes. It reads
+prompts, the assistant's prose, one line for each tool call, and the output of failed calls. It skips thinking, other
+tool output, injected lines (`isMeta`), compaction summaries, progress and snapshots.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -13,14 +13,14 @@ import orjson
 Json: TypeAlias = "str | float | bool | list[Json] | dict[str, Json] | None"
 
 SIZE = 1500
-"""Maximum characters of a window. Pieces are packed; longer pieces are split."""
+"""Maximum number of characters of a window. A window can contain several pieces of text; longer pieces are split."""
 
 _CALL = 300
 _ERROR = 1500
 
 
 def windows(lines: Iterable[bytes]) -> Iterator[str]:
-    """Yield windows of at most `SIZE` characters without overlap; each prompt starts a new one."""
+    """Yield windows of at most `SIZE` characters without overlap. Each prompt starts a new window."""
     held, length = list[str](), 0
     for piece, begins in _pieces(lines):
         for start in range(0, len(piece), SIZE):
@@ -35,7 +35,7 @@ def windows(lines: Iterable[bytes]) -> Iterator[str]:
 
 
 def _pieces(lines: Iterable[bytes]) -> Iterator[tuple[str, bool]]:
-    """Yield pieces of readable text, and whether each starts an exchange."""
+    """Yield (piece, starts_exchange) pairs of the readable text."""
     for line in lines:
         try:
             record = orjson.loads(line)

@@ -1,1 +1,1 @@
-"""Search over synthetic archives of 10^4 to 10^6 items, with each phase timed separately."""
+"""Ingest, indexing and search in synthetic archives of 10,000 to 1,000,000 items."""

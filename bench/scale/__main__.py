@@ -1,4 +1,4 @@
-"""Build and search synthetic archives of growing size: `python -m bench.scale`."""
+"""Measure ingest, indexing and search in synthetic archives of several sizes: `python -m bench.scale`."""
 
 import argparse
 import sys
@@ -8,25 +8,25 @@ from contextlib import nullcontext
 from pathlib import Path
 
 from ..shared import SetMissing
-from ..stopwatch import crowd
+from ..stopwatch import machine_load
 from ..table import table, write_section
 from .row import Row
-from .steps import asking, building, living, run
+from .steps import add_live_session, build_archive, measure_searches, run
 
-_SOME = 0.1
+_MIN_GROWTH_BASE = 0.1
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and print; `--write` updates RESULTS.md."""
     parser = argparse.ArgumentParser(prog="python -m bench.scale", description=__doc__)
-    parser.add_argument("--items", type=int, nargs="+", default=[10_000, 100_000], help="the sizes, in order")
-    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="keep archives here, and ask those that are there")
-    parser.add_argument("--build", action="store_true", help="build what is to be kept, and ask nothing")
-    parser.add_argument("--write", action="store_true", help="keep the table in bench/RESULTS.md")
+    parser.add_argument("--items", type=int, nargs="+", default=[10_000, 100_000], help="numbers of items")
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="keep and reuse archives in FOLDER")
+    parser.add_argument("--build", action="store_true", help="only build the archives in FOLDER")
+    parser.add_argument("--write", action="store_true", help="write the table to bench/RESULTS.md")
     chosen = parser.parse_args(arguments)
     if chosen.build and (chosen.write or not chosen.keep):
-        parser.error("--build needs --keep, and has nothing to --write")
-    steps = [building] if chosen.build else [building, living, asking]
+        parser.error("--build requires --keep and excludes --write")
+    steps = [build_archive] if chosen.build else [build_archive, add_live_session, measure_searches]
     try:
         with tempfile.TemporaryDirectory() if chosen.keep is None else nullcontext(chosen.keep) as folder:
             columns = [run(steps, Path(folder) / str(items), items) for items in chosen.items]
@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(text)
     if chosen.write:
         sizes = " ".join(map(str, chosen.items))
-        write_section("Scale", f"`python -m bench.scale --write --items {sizes}`; {crowd()}\n\n{text}")
+        write_section("Scale", f"`python -m bench.scale --write --items {sizes}`; {machine_load()}\n\n{text}")
     return 0
 
 
@@ -51,8 +51,8 @@ def _line(rows: Sequence[Row]) -> list[str]:
 
 
 def _growth(before: Row, after: Row) -> str:
-    """Return the growth factor, or an empty text for shares and zero times."""
-    if not before.unit or before.figures[-1] < _SOME:
+    """Return the growth factor, or an empty string for shares and for values too small to compare."""
+    if not before.unit or before.figures[-1] < _MIN_GROWTH_BASE:
         return ""
     return f"{after.figures[-1] / before.figures[-1]:.1f} x"
 

@@ -16,30 +16,30 @@ from palaver.core.query import Filters
 from .material import Material
 
 VERSION = 1
-"""Version of the generator; raise it with every change of its output."""
+"""Version of the generator. Increment it when the output changes."""
 DAY = 86_400_000
 _START = 1_700_000_000_000
 _TYPES = tuple(ObservationType)
 _PER_SESSION = 50
 _PROJECTS, _CONCEPTS, _FILES, DAYS = 20, 30, 20, 400
 _TOKENS = 10, 210
-"""Minimum and maximum tokens of a text; real prompts and observations average 110."""
+"""Minimum and maximum number of tokens of a text. Real prompts and observations have 110 tokens on average."""
 _SPREAD = 0.6
-"""Share of the difference of two vectors that is added to a third as noise."""
+"""Factor of the noise in a vector. The noise is the difference of two other vectors."""
 
 
-class Asked(Struct, frozen=True):
+class FilteredQuery(Struct, frozen=True):
     """Question with its vector and filters."""
 
     words: str
     filters: Filters
 
 
-class Maker:
-    """Deterministic writer of items: half exchanges, half their observations, each with a vector."""
+class ArchiveWriter:
+    """Deterministic writer of items. Half of them are exchanges, half are observations, and each has a vector."""
 
     def __init__(self, material: Material, model: str) -> None:
-        """Create a writer; `model` is the name under which vectors are stored."""
+        """Prepare a writer. Vectors are stored under the model name `model`."""
         self._random = np.random.default_rng(7)
         self._material, self._model = material, model
 
@@ -50,12 +50,12 @@ class Maker:
                 self.session(store, number)
             progress(min(items, (number + 1) * 2 * _PER_SESSION))
 
-    def questions(self, count: int) -> Iterator[Asked]:
-        """Yield questions in turn, with different filters of every kind."""
+    def questions(self, count: int) -> Iterator[FilteredQuery]:
+        """Yield the questions of the material in turn, each with different filters of all kinds."""
         for words in islice(cycle(self._material.questions), count):
             pick: list[int] = self._random.integers(0, 1 << 30, size=4).tolist()
             after = int(self._random.integers(0, DAYS // 2))
-            yield Asked(
+            yield FilteredQuery(
                 words,
                 Filters(
                     after=_START + after * DAY,
@@ -68,11 +68,11 @@ class Maker:
             )
 
     def session(self, store: Store, number: int) -> None:
-        """Write one session of fifty exchanges with an observation each."""
+        """Write a session of fifty exchanges with one observation each."""
         project = f"project{number % _PROJECTS}"
-        session = store.sessions.save(Session("made-up", f"session{number}", project=project, cwd=f"/w/{project}"))
-        name = f"made-up/{number}.jsonl"
-        source = store.sources.save(Source("made-up", Path("/") / name, name, 0, 0, 0, 0, b"", b"", session=session))
+        session = store.sessions.save(Session("synthetic", f"session{number}", project=project, cwd=f"/w/{project}"))
+        name = f"synthetic/{number}.jsonl"
+        source = store.sources.save(Source("synthetic", Path("/") / name, name, 0, 0, 0, 0, b"", b"", session=session))
         store.exchanges.replace(session, source, 0, [self._exchange(ordinal) for ordinal in range(_PER_SESSION)])
         key = max(store.changes.since(store.changes.last() - _PER_SESSION))
         vectors = self._vectors(2 * _PER_SESSION)

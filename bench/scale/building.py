@@ -1,4 +1,4 @@
-"""Build synthetic archives, and reuse kept ones."""
+"""Build synthetic archives, or reuse existing archives."""
 
 import shutil
 from collections.abc import Callable, Sequence
@@ -15,40 +15,40 @@ from palaver.search.query import tokenizer
 
 from ..stopwatch import took
 from . import archive
-from .archive import Maker
+from .archive import ArchiveWriter
 from .material import Material
 from .row import Row
 
 _BUILT = "built.json"
 
 
-class Made(Struct, frozen=True):
-    """Parameters of an archive; only one with equal parameters is reused."""
+class Parameters(Struct, frozen=True):
+    """Parameters of an archive. An existing archive is reused only if its parameters are equal."""
 
     items: int
     model: str
-    maker: int = archive.VERSION
+    writer: int = archive.VERSION
     index: int = FORMAT
     analysis: int = tokenizer.VERSION
 
 
 class Built(Struct, frozen=True):
-    """Record stored beside an archive."""
+    """Parameters and measurements that are stored beside an archive."""
 
-    made: Made
+    parameters: Parameters
     rows: list[Row]
 
 
 def build(
     folder: Path, items: int, progress: Callable[[int], None], material: Material, embedder: Embedder
 ) -> Sequence[Row]:
-    """Return an archive of a given size in `folder / "home"` with the cost of building it."""
-    made, path, home = Made(items, embedder.name), folder / _BUILT, Home(folder / "home")
+    """Build an archive in `folder / "home"`, or reuse it, and return the cost of the build."""
+    parameters, path, home = Parameters(items, embedder.name), folder / _BUILT, Home(folder / "home")
     known = _known(path)
-    if known is None or known.made != made:
+    if known is None or known.parameters != parameters:
         if home.root.exists():
             shutil.rmtree(home.root)
-        known = Built(made, _build(home, items, progress, material, embedder))
+        known = Built(parameters, _build(home, items, progress, material, embedder))
         path.write_bytes(json.encode(known))
     return known.rows
 
@@ -65,7 +65,7 @@ def _build(
 ) -> list[Row]:
     home.make()
     with Store.create(home.database) as store:
-        filling = took(lambda: Maker(material, embedder.name).fill(store, items, progress))
+        filling = took(lambda: ArchiveWriter(material, embedder.name).fill(store, items, progress))
         filled = Row.of_peak("fill the store, peak memory")
         indexing = took(Indexer(store, Generations(home.index), embedder).publish)
     size = sum(path.stat().st_size for path in published(home).folder.rglob("*"))

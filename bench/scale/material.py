@@ -1,4 +1,4 @@
-"""Material of synthetic archives: word frequencies, vectors and questions."""
+"""Input of the generator of synthetic archives: word frequencies, vectors and questions."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -21,7 +21,12 @@ _WORDS, _TEXTS, _LENGTH = 5_000, 200, 12
 
 
 class Material(Struct, frozen=True, eq=False):
-    """Words with cumulative frequencies `shares`, and `vectors` of shape (n, width)."""
+    """Input of the generator.
+
+    Attributes:
+        shares: Cumulative relative frequencies of the words.
+        vectors: Vectors, shape (n, dimension).
+    """
 
     words: Sequence[str]
     shares: Shares
@@ -40,7 +45,7 @@ class Material(Struct, frozen=True, eq=False):
 
     @classmethod
     def invented(cls, embedder: Embedder) -> "Material":
-        """Return a small synthetic material with numbered words."""
+        """Return small synthetic material with numbered words."""
         random = np.random.default_rng(7)
         drawn = random.zipf(1.3, size=(_TEXTS, _LENGTH)) % _WORDS
         texts = [" ".join(f"w{rank}" for rank in row) for row in drawn.tolist()]

@@ -1,4 +1,4 @@
-"""Cost of a live session, and of each phase of a search, in an existing archive."""
+"""Cost of a new session, and of each phase of a search, in an existing archive."""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -24,39 +24,39 @@ from palaver.search.rank.engine import DEPTH, Engine
 
 from ..phases import phases
 from ..stopwatch import Took, took
-from .archive import DAY, DAYS, Asked, Maker
+from .archive import DAY, DAYS, ArchiveWriter, FilteredQuery
 from .building import published
 from .material import Material
 from .row import Row
 
 _WARM_UP = 5
 _COMPARED = 20
-"""Questions that are compared with an exact scan."""
+"""Number of questions whose vector results are compared with an exact scan."""
 _NONE = Filters()
 _T = TypeVar("_T")
 
 
 def live(folder: Path, material: Material, embedder: Embedder) -> Iterator[Row]:
-    """Add a session of fifty exchanges with observations, and leave it there."""
+    """Add a session of fifty exchanges with observations to the archive, and measure its publication."""
     home = Home(folder / "home")
     with Store.open(home.database) as store:
         with store.transaction():
-            Maker(material, embedder.name).session(store, store.sessions.count())
+            ArchiveWriter(material, embedder.name).session(store, store.sessions.count())
         indexer = Indexer(store, Generations(home.index), embedder)
         yield Row.of_work("publish 100 changed items", took(indexer.publish))
     yield Row.of_peak("publish 100 changed items, peak memory")
 
 
 def ask(folder: Path, questions: int, material: Material, embedder: Embedder) -> Iterator[Row]:
-    """Run at least ten questions: as a whole, phase by phase, and compared with an exact scan."""
-    home, asked = Home(folder / "home"), list(Maker(material, embedder.name).questions(questions))
+    """Measure at least ten questions: whole searches, the phases of searches, and the recall of vector search."""
+    home, asked = Home(folder / "home"), list(ArchiveWriter(material, embedder.name).questions(questions))
     with Store.open(home.database) as store:
         yield from _searched(home, store, embedder, asked)
         yield Row.of_peak("peak memory of the searching process")
         yield from _recall(home, Snapshot(store, Generations(home.index), embedder), embedder, asked[:_COMPARED])
 
 
-def _searched(home: Home, store: Store, embedder: Embedder, questions: Sequence[Asked]) -> Iterator[Row]:
+def _searched(home: Home, store: Store, embedder: Embedder, questions: Sequence[FilteredQuery]) -> Iterator[Row]:
     queries = {
         "no filter": [Query((one.words,)) for one in questions],
         "half the dates": [
@@ -67,24 +67,24 @@ def _searched(home: Home, store: Store, embedder: Embedder, questions: Sequence[
     }
 
     def search() -> Callable[[Query], Results]:
-        # Another engine for every row: it remembers the vectors of what it was asked.
+        # A new engine for each row, because an engine caches the vectors of queries.
         return partial(Hits(store, Engine(store, Generations(home.index), embedder)).search, snippets=False)
 
     for name, wanted in queries.items():
         yield Row.of_calls(f"hybrid search, {name}", _each(search(), wanted))
-    yield Row.of_calls("the same filters again and again", _each(search(), _alike(queries["all filters"])))
+    yield Row.of_calls("hybrid search, repeated filters", _each(search(), _with_equal_filters(queries["all filters"])))
     for name in ("no filter", "all filters"):
         for phase, taken in phases(store, home, embedder, queries[name]).items():
             yield Row.of_calls(f"  {phase}, {name}", taken)
 
 
-def _recall(home: Home, view: Snapshot, embedder: Embedder, questions: Sequence[Asked]) -> Iterator[Row]:
-    """Return the share of the nearest items of an exact scan that is found, under stricter and stricter filters."""
+def _recall(home: Home, view: Snapshot, embedder: Embedder, questions: Sequence[FilteredQuery]) -> Iterator[Row]:
+    """Yield the recall of vector search compared with an exact scan, with increasingly strict filters."""
     index = published(home)
     text = TextIndex.open(index.text)
     every = VectorIndex([replace(Segment.open(path), graph=None) for path in index.vectors.iterdir()])
     vectors = embedder.embed([one.words for one in questions])
-    for name, days in (("everything", 0), ("half", DAYS // 2), ("10 %", DAYS // 10), ("1 %", DAYS // 100)):
+    for name, days in (("100 %", 0), ("50 %", DAYS // 2), ("10 %", DAYS // 10), ("1 %", DAYS // 100)):
         shares: list[float] = []
         for one, vector in zip(questions, vectors, strict=True):
             after = one.filters.after or 0
@@ -94,15 +94,15 @@ def _recall(home: Home, view: Snapshot, embedder: Embedder, questions: Sequence[
             flags[keys] = True
             found, exact = view.nearest(vector, filters, DEPTH), every.nearest(vector, DEPTH, flags)
             shares.append(float(np.isin(exact.item, found.item).mean()) if len(exact) else 1.0)
-        yield Row(f"  recall@{DEPTH} of vectors, filter that keeps {name}", (sum(shares) / len(shares),))
+        yield Row(f"  recall@{DEPTH} of vector search, {name} of entries pass the filter", (sum(shares) / len(shares),))
 
 
-def _alike(queries: Sequence[Query]) -> list[Query]:
+def _with_equal_filters(queries: Sequence[Query]) -> list[Query]:
     return [replace(query, filters=queries[0].filters) for query in queries]
 
 
 def _each(ask: Callable[[_T], object], questions: Sequence[_T]) -> list[Took]:
-    """Return the time of each question except the warm-up ones."""
+    """Return the times of all questions except the last, which are the warm-up."""
     for question in questions[-_WARM_UP:]:
         ask(question)
     return [took(partial(ask, question)) for question in questions[:-_WARM_UP]]

@@ -1,4 +1,4 @@
-"""One measure of one archive."""
+"""Rows of the result table."""
 
 import resource
 import sys
@@ -11,7 +11,12 @@ from ..stopwatch import Took
 
 
 class Row(Struct, frozen=True):
-    """Measure with `figures` in `unit` (ms, s, MB, or none for a share); growth uses the last figure."""
+    """Measure of one archive.
+
+    Attributes:
+        figures: Values in `unit`. The growth between archives is computed from the last value.
+        unit: ms, s or MB; empty for a share.
+    """
 
     name: str
     figures: tuple[float, ...]
@@ -19,19 +24,19 @@ class Row(Struct, frozen=True):
 
     @classmethod
     def of_work(cls, name: str, took: Took) -> "Row":
-        """Return a row of single work: wall time, CPU time."""
-        return cls(name, (took.wall, took.processor), "s")
+        """Return the wall time and the CPU time of a single task."""
+        return cls(name, (took.wall, took.cpu), "s")
 
     @classmethod
     def of_calls(cls, name: str, took: Sequence[Took]) -> "Row":
-        """Return a row of repeated calls: median, 99th percentile, median CPU time."""
+        """Return the median, the 99th percentile and the median CPU time of repeated calls."""
         walls = [each.wall for each in took]
-        figures = median(walls), quantiles(walls, n=100)[-1], median(each.processor for each in took)
+        figures = median(walls), quantiles(walls, n=100)[-1], median(each.cpu for each in took)
         return cls(name, tuple(1e3 * figure for figure in figures), "ms")
 
     @classmethod
     def of_peak(cls, name: str) -> "Row":
-        """Return a row of the peak memory of this process, mapped files included."""
+        """Return the peak memory of this process, including mapped files."""
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10)
         return cls(name, (peak,), "MB")
 

@@ -1,4 +1,4 @@
-"""Steps of measuring one archive, each in a process of its own with its own peak of memory."""
+"""Steps of a measurement. Each step runs in a separate process, so that its peak memory is separate, too."""
 
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -21,7 +21,7 @@ Step: TypeAlias = Callable[[Path, int], Sequence[Row]]
 
 
 def run(steps: Sequence[Step], folder: Path, items: int) -> list[Row]:
-    """Return all rows of these steps."""
+    """Run the steps and return their rows."""
     rows: list[Row] = []
     for step in steps:
         with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
@@ -29,25 +29,25 @@ def run(steps: Sequence[Step], folder: Path, items: int) -> list[Row]:
     return rows
 
 
-def building(folder: Path, items: int) -> Sequence[Row]:
-    """Build the archive."""
+def build_archive(folder: Path, items: int) -> Sequence[Row]:
+    """Build the archive and measure the build."""
     embedder = load()
-    return _shown(items, build(folder, items, partial(_progress, items), Material.real(embedder), embedder))
+    return _collected(items, build(folder, items, partial(_progress, items), Material.real(embedder), embedder))
 
 
-def living(folder: Path, items: int) -> Sequence[Row]:
-    """Add a live session."""
+def add_live_session(folder: Path, items: int) -> Sequence[Row]:
+    """Add a session to the archive and measure its publication."""
     embedder = load()
-    return _shown(items, live(folder, Material.real(embedder), embedder))
+    return _collected(items, live(folder, Material.real(embedder), embedder))
 
 
-def asking(folder: Path, items: int) -> Sequence[Row]:
-    """Search the archive."""
+def measure_searches(folder: Path, items: int) -> Sequence[Row]:
+    """Search the archive and measure the searches."""
     embedder = load()
-    return _shown(items, ask(folder, _QUESTIONS, Material.real(embedder), embedder))
+    return _collected(items, ask(folder, _QUESTIONS, Material.real(embedder), embedder))
 
 
-def _shown(items: int, rows: Iterable[Row]) -> list[Row]:
+def _collected(items: int, rows: Iterable[Row]) -> list[Row]:
     every: list[Row] = []
     for row in rows:
         every.append(row)

@@ -1,1 +1,1 @@
-"""Speed of the real command line as ratios to bare work in the same run."""
+"""Speed of the command line, compared with baselines in the same run."""

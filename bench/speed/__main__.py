@@ -1,4 +1,4 @@
-"""Measure the command line over 98 real sessions as ratios to bare work: `python -m bench.speed`."""
+"""Measure the speed of the command line with 98 real sessions, compared with baselines: `python -m bench.speed`."""
 
 import argparse
 import sys
@@ -10,9 +10,9 @@ from .measures import Measure, measures
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure and print; `--write` updates RESULTS.md. A missing set is named."""
+    """Measure and print; `--write` updates RESULTS.md. A missing development set is reported."""
     parser = argparse.ArgumentParser(prog="python -m bench.speed", description=__doc__)
-    parser.add_argument("--write", action="store_true", help="keep the table in bench/RESULTS.md")
+    parser.add_argument("--write", action="store_true", help="write the table to bench/RESULTS.md")
     chosen = parser.parse_args(arguments)
     rows: list[list[str]] = []
     try:
@@ -22,7 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SetMissing as missing:
         print(f"speed: {missing}")
         return 0
-    text = table(["measure", "Palaver", "bare work", "ratio", "aim", "what the bare work is"], rows)
+    text = table(["measure", "Palaver", "baseline", "ratio", "target", "baseline task"], rows)
     print(text)
     if chosen.write:
         write_section("Speed", f"`python -m bench.speed --write`\n\n{text}")
@@ -30,11 +30,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _row(measure: Measure) -> list[str]:
-    if measure.bare is None:
-        return [measure.name, _show(measure.ours, measure.unit), "", "", measure.aim, measure.against]
-    ratio = f"{measure.ours / measure.bare:.1f}"
-    shown = [_show(seconds, measure.unit) for seconds in (measure.ours, measure.bare)]
-    return [measure.name, *shown, ratio, measure.aim, measure.against]
+    if measure.baseline is None:
+        return [measure.name, _show(measure.ours, measure.unit), "", "", measure.target, measure.task]
+    ratio = f"{measure.ours / measure.baseline:.1f}"
+    shown = [_show(seconds, measure.unit) for seconds in (measure.ours, measure.baseline)]
+    return [measure.name, *shown, ratio, measure.target, measure.task]
 
 
 def _show(value: float, unit: str) -> str:

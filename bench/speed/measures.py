@@ -1,4 +1,4 @@
-"""Measures of Palaver, each with the bare work under it in the same run."""
+"""Measures of Palaver, each with a baseline from the same run. The baseline does the least work for the same task."""
 
 import sys
 import tempfile
@@ -28,7 +28,7 @@ from .process import PALAVER, Place, compile_modules, paired, run, server, until
 _WARM, _INGESTS = 200, 7
 _LONG_AGO = 1_000_000_000_000
 """Instant in milliseconds before all sessions."""
-_BARE = """import orjson, sys
+_BASELINE = """import orjson, sys
 for name in sys.argv[1:]:
     for line in open(name, "rb"):
         try:
@@ -40,15 +40,21 @@ _PYTHON = (sys.executable, "-c")
 
 
 class Measure(Struct, frozen=True):
-    """One row in seconds, or megabytes if `unit` says so; `bare` is None if there is no baseline."""
+    """Row of the table.
+
+    Attributes:
+        ours: Value of Palaver, in `unit`.
+        baseline: Value of the baseline, in `unit`; None without a baseline.
+        task: Description of the baseline.
+        target: Maximum ratio to the baseline (`5 x`), or maximum time (`15 ms`).
+    """
 
     name: str
     ours: float
-    bare: float | None = None
-    against: str = ""
+    baseline: float | None = None
+    task: str = ""
     unit: str = "s"
-    aim: str = ""
-    """Aim: a ratio (`5 x`) or a time (`15 ms`)."""
+    target: str = ""
 
 
 def measures() -> Iterator[Measure]:
@@ -64,7 +70,7 @@ def measures() -> Iterator[Measure]:
         yield from _cold_search(place, queries[0])
         yield from _server(place)
         yield from warm_search(place, queries[:_WARM])
-        yield from parts(place, queries[:_WARM])
+        yield from search_phases(place, queries[:_WARM])
 
 
 def _queries() -> list[str]:
@@ -73,38 +79,43 @@ def _queries() -> list[str]:
 
 
 def _start(place: Place) -> Iterator[Measure]:
-    ours, bare = paired(_runs(place, (*PALAVER, "--help")), _runs(place, (*_PYTHON, "pass")))
-    yield Measure("palaver --help", ours, bare, "python -c pass")
+    ours, baseline = paired(_runs(place, (*PALAVER, "--help")), _runs(place, (*_PYTHON, "pass")))
+    yield Measure("palaver --help", ours, baseline, "python -c pass")
 
 
 def ingest(place: Place, files: Sequence[Path]) -> Iterator[Measure]:
-    """Measure `palaver up` over these files: first runs and one without changes."""
+    """Measure `palaver up` with these files: first runs, and one run without changes."""
     size = sum(file.stat().st_size for file in files) / 1e6
-    what = f"a program that reads the same {size:.0f} MB and parses each line with orjson"
-    searchable, bare = paired(lambda: _searchable(place), _runs(place, (*_PYTHON, _BARE, *map(str, files))), _INGESTS)
-    yield Measure("palaver up, to searchable by text", searchable, bare, what, aim="5 x")
+    task = f"new process: read {size:.0f} MB and parse each line with orjson"
+    searchable, baseline = paired(
+        lambda: _searchable(place), _runs(place, (*_PYTHON, _BASELINE, *map(str, files))), _INGESTS
+    )
+    yield Measure("palaver up, until text is searchable", searchable, baseline, task, target="5 x")
     before = _parse(files)
-    inside = _inside(place)
+    warm = _ingest_in_process(place)
     yield Measure(
-        "the same in a process that runs already", inside, min(before, _parse(files)), "orjson.loads of those lines"
+        "ingest in a warm process, until text is searchable",
+        warm,
+        min(before, _parse(files)),
+        "same process: parse each line with orjson",
     )
     first = run((*PALAVER, "up"), place)
-    yield Measure("palaver up, complete", first.seconds, bare, what)
+    yield Measure("palaver up, complete", first.seconds, baseline, task)
     yield Measure("palaver up, peak memory", first.peak, unit="MB")
     again = run((*PALAVER, "up"), place)
-    yield Measure("palaver up, nothing new", again.seconds, bare, what)
+    yield Measure("palaver up, no changes", again.seconds, baseline, task)
 
 
 def _searchable(place: Place) -> float:
-    """Return the seconds until `palaver up` has made the history searchable in another home."""
+    """Return the seconds until `palaver up` in a new home has made the text of the history searchable."""
     with tempfile.TemporaryDirectory() as folder:
         elsewhere = Place(Path(folder) / "home" / "palaver", place.history)
         elsewhere.home.parent.mkdir()
         return until((*PALAVER, "up"), elsewhere, lambda: bool(Generations(Home(elsewhere.home).index).name()))
 
 
-def _inside(place: Place) -> float:
-    """Return the seconds until this process has made the history searchable in another home."""
+def _ingest_in_process(place: Place) -> float:
+    """Return the seconds until this process has made the text of the history searchable in a new home."""
     with tempfile.TemporaryDirectory() as folder, Pipeline(Home(Path(folder) / "home")) as pipeline:
         return pipeline.run(in_paths([place.history])).searchable
 
@@ -122,8 +133,10 @@ def _parse(files: Sequence[Path]) -> float:
 
 def _cold_search(place: Place, query: str) -> Iterator[Measure]:
     command = (*PALAVER, "search", query, "--json")
-    bare = (*_PYTHON, "import tantivy, onnxruntime")
-    yield Measure("palaver search, cold", *paired(_runs(place, command), _runs(place, bare)), bare[-1], aim="2 x")
+    baseline = (*_PYTHON, "import tantivy, onnxruntime")
+    yield Measure(
+        "palaver search, cold", *paired(_runs(place, command), _runs(place, baseline)), baseline[-1], target="2 x"
+    )
     yield Measure("palaver search, peak memory", run(command, place).peak, unit="MB")
 
 
@@ -135,33 +148,33 @@ def _server(place: Place) -> Iterator[Measure]:
             client.request("tools/list", {})
             return time.perf_counter() - started
 
-    bare = (*_PYTHON, "import mcp.server")
-    yield Measure("palaver mcp, start to tools/list", *paired(listed, _runs(place, bare)), bare[-1])
+    baseline = (*_PYTHON, "import mcp.server")
+    yield Measure("palaver mcp, start to tools/list", *paired(listed, _runs(place, baseline)), baseline[-1])
 
 
 def warm_search(place: Place, queries: Sequence[str]) -> Iterator[Measure]:
-    """Time two or more queries to an open archive, in this process and over MCP."""
+    """Time at least two queries to an open archive, in this process and over MCP."""
     with ArchiveSearch(Home(place.home)) as layers:
         inside = _each(lambda query: layers.find(Query.parse(query)), queries)
     with server(place) as client:
         client.initialize()
         over = _each(lambda query: client.request("tools/call", _call(query)), queries)
-    bare = _each(_bare_search(place), queries)
-    what = "a bare Tantivy query on the same index"
+    baseline = _each(_baseline_search(place), queries)
+    task = "Tantivy query on the same index"
     for name, asked in (("search, warm", inside), ("search over MCP, warm", over)):
-        yield Measure(f"{name}, median", median(asked), median(bare), what, aim="15 ms")
-        yield Measure(f"{name}, 99th percentile", _p99(asked), _p99(bare), what)
+        yield Measure(f"{name}, median", median(asked), median(baseline), task, target="15 ms")
+        yield Measure(f"{name}, 99th percentile", _p99(asked), _p99(baseline), task)
 
 
-def parts(place: Place, queries: Sequence[str]) -> Iterator[Measure]:
-    """Time the phases of a search in an open archive: without a filter, and with a new date range."""
+def search_phases(place: Place, queries: Sequence[str]) -> Iterator[Measure]:
+    """Time the phases of searches in an open archive, without filters and with a different date range per query."""
     home, model = Home(place.home), load()
     plain = [Query.parse(query) for query in queries]
     dated = [replace(one, filters=Filters(after=_LONG_AGO + number)) for number, one in enumerate(plain)]
     with Store.open(home.database) as store:
-        for asked, name in ((plain, ""), (dated, ", dates")):
+        for asked, name in ((plain, ""), (dated, ", date filter")):
             for phase, taken in phases(store, home, model, asked).items():
-                yield Measure(f"of it {phase}{name}", median(each.wall for each in taken))
+                yield Measure(f"phase: {phase}{name}", median(each.wall for each in taken))
 
 
 def _call(query: str) -> dict[str, object]:
@@ -175,8 +188,8 @@ def _each(search: Callable[[str], object], queries: Sequence[str]) -> list[float
     return [_timed(search, query) for query in queries]
 
 
-def _bare_search(place: Place) -> Callable[[str], object]:
-    """Search any of the query's words in the body field of the published index, first ten hits."""
+def _baseline_search(place: Place) -> Callable[[str], object]:
+    """Return a function that finds ten entries with any word of a query in the published index."""
     published = Generations(Home(place.home).index).current()
     assert published is not None
     index = tantivy.Index.open(str(published.text))

@@ -31,22 +31,23 @@ class Finished(Struct, frozen=True):
 
 
 class Place(Struct, frozen=True):
-    """Temporary home and history of an agent; nothing else of the user is visible."""
+    """Temporary home and transcripts of an agent. Measured programs see no other files of the user."""
 
     home: Path
     history: Path
 
     @property
     def environment(self) -> dict[str, str]:
-        """Return the environment of every measured program."""
+        """Environment variables of measured programs."""
         own = {"HOME": str(self.home.parent), "PALAVER_HOME": str(self.home), "CLAUDE_CONFIG_DIR": str(self.history)}
         others = dict.fromkeys(("CODEX_HOME", "COPILOT_HOME", "PI_CODING_AGENT_DIR"), str(self.home.parent / "none"))
         return {**os.environ, **others, **own}
 
 
 def compile_modules() -> None:
-    """Compile the modules of an editable install, as pip does for installed ones; without it, a cold search takes a
-    fifth longer.
+    """Compile the modules of an editable install, as pip compiles the modules of an installed package.
+
+    Without compiled modules, a cold search takes a fifth longer.
     """
     for folder in Path(palaver.__path__[0]).iterdir():
         if folder.is_dir():
@@ -64,19 +65,23 @@ def run(command: Sequence[str], place: Place) -> Finished:
         if program.returncode:
             complaint.seek(0)
             said = complaint.read().decode(errors="replace")
-            raise RuntimeError(f"{' '.join(command)} ended with {program.returncode}: {said[-2000:]}")
+            raise RuntimeError(f"{' '.join(command)} failed with exit status {program.returncode}: {said[-2000:]}")
     return Finished(seconds, peak)
 
 
 def until(command: Sequence[str], place: Place, reached: Callable[[], bool]) -> float:
-    """Return the seconds until a program reaches a condition, and kill it. Raises `RuntimeError` if it ends before."""
+    """Return the seconds until a condition is true during a program, then kill the program.
+
+    Raises:
+        RuntimeError: The program ended before.
+    """
     started = time.perf_counter()
     with subprocess.Popen(
         command, env=place.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     ) as program:
         while not reached():
             if program.poll() is not None:
-                raise RuntimeError(f"{' '.join(command)} ended with {program.returncode} before it was done")
+                raise RuntimeError(f"{' '.join(command)} ended early with exit status {program.returncode}")
             time.sleep(_OFTEN)
         seconds = time.perf_counter() - started
         program.kill()
@@ -84,14 +89,14 @@ def until(command: Sequence[str], place: Place, reached: Callable[[], bool]) -> 
 
 
 def _wait(number: int) -> tuple[int, float]:
-    """Return exit status and peak memory of a child."""
+    """Return the exit status and the peak memory in megabytes of a child process."""
     _, status, usage = os.wait4(number, 0)
     return status, usage.ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10)
 
 
-def paired(ours: Callable[[], float], bare: Callable[[], float], runs: int = COLD_RUNS) -> tuple[float, float]:
-    """Return the median seconds of two functions, run in turns."""
-    pairs = [(ours(), bare()) for _ in range(runs)]
+def paired(ours: Callable[[], float], baseline: Callable[[], float], runs: int = COLD_RUNS) -> tuple[float, float]:
+    """Call two functions alternately and return the median of each function's results."""
+    pairs = [(ours(), baseline()) for _ in range(runs)]
     return median(pair[0] for pair in pairs), median(pair[1] for pair in pairs)
 
 
@@ -119,7 +124,7 @@ class Client:
                     raise RuntimeError(f"{method}: {reply}")
                 result: Mapping[str, Any] = reply["result"]
                 return result
-        raise RuntimeError(f"{method}: the server has gone")
+        raise RuntimeError(f"{method}: the server closed the connection")
 
     def _send(self, message: Mapping[str, Any]) -> None:
         self._sending.write(orjson.dumps({"jsonrpc": "2.0", **message}) + b"\n")
@@ -128,7 +133,7 @@ class Client:
 
 @contextmanager
 def server(place: Place) -> Generator[Client]:
-    """Start `palaver mcp`, and end it by closing its input."""
+    """Start `palaver mcp` and yield a client. Closing the input of the server ends it."""
     command = (*PALAVER, "mcp")
     with subprocess.Popen(
         command, env=place.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL

@@ -54,7 +54,7 @@ def test_each_weight_is_removed_once() -> None:
 
 def test_proportional_text_scores() -> None:
     """With proportional text scores, an item with twice the fraction gets twice the score, in code and in prose."""
-    found, _ = rankings()["words in proportion"](Findings(EVERY, NOTHING, NOTHING))
+    found, _ = rankings()["linear text scores"](Findings(EVERY, NOTHING, NOTHING))
     alone = fuse(found.matches, VectorMatches.none(), weights=Weights(1, 0, 0, 0, 0))
 
     assert {event.key: round(event.score, 9) for event in alone} == {1: 0.5, 2: 0.4, 3: 0.6}
@@ -62,7 +62,7 @@ def test_proportional_text_scores() -> None:
 
 def test_code_like_prose_counts_more() -> None:
     """Partial text matches get higher scores when code is ranked like prose."""
-    assert scores("code like prose")[3] > scores("nothing")[3]
+    assert scores("code ranked like prose")[3] > scores("nothing")[3]
 
 
 def test_observations_can_be_removed() -> None:
@@ -72,14 +72,14 @@ def test_observations_can_be_removed() -> None:
 
 def test_partial_findings_are_ranked() -> None:
     """Events can be ranked without context entries and before their text scores are completed."""
-    assert scores("no context entries") == scores("words not completed") == {}
+    assert scores("no context entries") == scores("text scores not completed") == {}
 
 
 @pytest.mark.parametrize("text", ["kettle", "kettle pan steam", '"brass kettle"'])
 def test_full_ranking_equals_the_product(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     """Events and scores of the full ranking equal those of the engine, also at its result limit and with phrases."""
     monkeypatch.setattr(engine, "DEPTH", 2)
-    monkeypatch.setattr(ablation, "BROUGHT", 2)
+    monkeypatch.setattr(ablation, "ENGINE_DEPTH", 2)
     history = History(tmp_path)
     history.say("one", *(Said(f"brass kettle {'pan ' * n} steam") for n in range(5)), Said("pan"), Said("a kettle"))
     history.embed()

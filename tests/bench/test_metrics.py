@@ -5,7 +5,7 @@ import math
 import pytest
 
 from bench.retrieval.corpus import Question
-from bench.retrieval.metrics import hit_at, interval, ndcg_at, recall_at, reciprocal_rank, separation, silenced
+from bench.retrieval.metrics import hit_at, interval, ndcg_at, recall_at, reciprocal_rank, rejectable, separation
 
 RANKING = ["a", "b", "c", "d"]
 
@@ -37,18 +37,18 @@ def test_ndcg() -> None:
 
 
 def test_separation() -> None:
-    """A tie counts as half; a query without results ranks below every score."""
+    """A tie counts as split; a query without results ranks below every score."""
     assert separation([3.0, 1.0], [1.0, -math.inf]) == pytest.approx((1 + 1 + 0.5 + 1) / 4)
 
 
-def test_silenced() -> None:
+def test_rejectable() -> None:
     """The threshold is the highest one that rejects at most the allowed number of correct results."""
     answerable = [(0.9, 1.0), (0.5, 1.0), (0.3, 0.0), (0.2, 1.0)]
     negatives = [0.1, 0.2, 0.4, 0.6]
 
-    assert silenced(answerable, negatives, 0.0) == 0.25
-    assert silenced(answerable, negatives, 0.25) == 0.75
-    assert silenced(answerable, negatives, 1.0) == 1.0
+    assert rejectable(answerable, negatives, 0.0) == 0.25
+    assert rejectable(answerable, negatives, 0.25) == 0.75
+    assert rejectable(answerable, negatives, 1.0) == 1.0
 
 
 def test_interval() -> None:
@@ -62,6 +62,6 @@ def test_interval() -> None:
 
 def test_splits() -> None:
     """A question always belongs to the same data split."""
-    halves = [Question(f"q{number}", "", (), {}).half for number in range(8)]
+    splits = [Question(f"q{number}", "", (), {}).split for number in range(8)]
 
-    assert halves == ["tune", "held", "tune", "tune", "held", "tune", "held", "held"]
+    assert splits == ["train", "test", "train", "train", "test", "train", "test", "test"]

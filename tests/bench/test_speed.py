@@ -3,7 +3,7 @@
 from importlib.util import cache_from_source
 from pathlib import Path
 
-from bench.speed.measures import ingest, parts, warm_search
+from bench.speed.measures import ingest, search_phases, warm_search
 from bench.speed.process import Place, compile_modules
 from palaver.search.rank import engine
 
@@ -17,13 +17,13 @@ def test_speed_is_measured_over_any_history(tmp_path: Path) -> None:
     files = sorted(demo.history(place.history / "projects").rglob("*.jsonl"))
 
     asked = ["sqlite", "high water", "json files"]
-    rows = [*ingest(place, files), *warm_search(place, asked), *parts(place, asked)]
+    rows = [*ingest(place, files), *warm_search(place, asked), *search_phases(place, asked)]
 
-    assert [row.name for row in rows if row.aim] == (
-        ["palaver up, to searchable by text", "search, warm, median", "search over MCP, warm, median"]
+    assert [row.name for row in rows if row.target] == (
+        ["palaver up, until text is searchable", "search, warm, median", "search over MCP, warm, median"]
     )
     assert len(rows) == 9 + 2 * 9
-    assert all(row.ours > 0 and (row.bare is None or row.bare > 0) for row in rows)
+    assert all(row.ours > 0 and (row.baseline is None or row.baseline > 0) for row in rows)
 
 
 def test_measured_programs_are_compiled() -> None:

@@ -1,4 +1,4 @@
-"""Homes of benchmark runs: temporary, or kept for the next run."""
+"""Palaver homes of benchmark runs."""
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -9,8 +9,8 @@ from palaver.core.home import Home
 from .corpus import Corpus
 
 
-class Rooms:
-    """Folder of a corpus with a home, temporary or below `kept`."""
+class BenchHome:
+    """Folder with the home of a corpus: a temporary folder, or a folder in `kept` for later runs."""
 
     def __init__(self, corpus: Corpus, kept: Path | None) -> None:
         self._own = TemporaryDirectory(prefix="palaver-bench-")
