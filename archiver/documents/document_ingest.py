@@ -15,7 +15,7 @@ from ..redaction import VERSION as REDACTION_VERSION
 from ..redaction import Redactor
 from ..store import Document, QueuedFile, Store
 from .document_formats import SUFFIXES, VERSION, format_of
-from .document_roots import DocumentRoots, FolderWalk, read
+from .document_roots import DocumentRoots, read, regular_files
 
 _BATCH: Final = 50
 """Number of queued files that are fetched at once."""
@@ -58,15 +58,12 @@ class DocumentIngest:
         plain, root = roots.find(folder)
         if not plain.is_dir():
             raise DocumentUnreadable(plain, "the path is not a folder", hint="Index it as a file.")
-        done, walk = IndexedDirectory(), FolderWalk(plain)
-        found = [
-            QueuedFile(path, namespace, root)
-            for path in walk.files(recursive=recursive, without=roots.without)
-            if path.suffix.lower() in SUFFIXES
-        ]
-        if unreadable := next((problem for problem in walk.problems if problem.path == plain), None):
+        done = IndexedDirectory()
+        paths, problems = regular_files(plain, recursive=recursive, without=roots.without)
+        if unreadable := next((problem for problem in problems if problem.path == plain), None):
             raise unreadable
-        done.failed += [FailedFile(problem.path, problem.reason, problem.hint) for problem in walk.problems]
+        found = [QueuedFile(path, namespace, root) for path in paths if path.suffix.lower() in SUFFIXES]
+        done.failed += [FailedFile(problem.path, problem.reason, problem.hint) for problem in problems]
         for number, file in enumerate(found):
             if should_stop():
                 with self._store.transaction():

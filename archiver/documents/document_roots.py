@@ -7,12 +7,12 @@ folder with a link after the check gives no access to other folders (see CVE-202
 import errno
 import os
 import stat
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from ...core.errors import DocumentNotFound, DocumentOutsideRoots, DocumentUnreadable
 from ...core.home import MARKERS, is_home
@@ -35,26 +35,25 @@ class DocumentFile(Struct, frozen=True):
     at: int
 
 
-class FolderWalk(Struct):
-    """Search of a folder for documents. It also collects a problem for each unreadable folder."""
+def regular_files(
+    folder: Path, *, recursive: bool, without: Sequence[Path] = ()
+) -> tuple[list[Path], list[DocumentUnreadable]]:
+    """Return the regular files in a folder, sorted by name, and an error for each unreadable folder.
 
-    folder: Path
-    problems: list[DocumentUnreadable] = field(default_factory=list[DocumentUnreadable])
-
-    def files(self, *, recursive: bool, without: Sequence[Path] = ()) -> Iterator[Path]:
-        """Yield every regular file, sorted by name. Links and hidden files are skipped."""
-        for top, folders, names in os.walk(self.folder, onerror=self._add_problem):
-            current = Path(top)
-            if not MARKERS.isdisjoint(names) or ("pyvenv.cfg" in names and current != self.folder):
-                folders.clear()
-                continue
-            yield from filter(_is_document, (current / name for name in sorted(names)))
-            kept = sorted(name for name in folders if name not in _GENERATED and not name.startswith("."))
-            folders[:] = [name for name in kept if recursive and current / name not in (*without, *_SYSTEM)]
-
-    def _add_problem(self, error: OSError) -> None:
-        reason = error.strerror or str(error)
-        self.problems.append(DocumentUnreadable(Path(error.filename), reason, hint="Check its permissions."))
+    Links and hidden files are skipped.
+    """
+    files: list[Path] = []
+    errors: list[OSError] = []
+    for top, folders, names in os.walk(folder, onerror=errors.append):
+        current = Path(top)
+        if not MARKERS.isdisjoint(names) or ("pyvenv.cfg" in names and current != folder):
+            folders.clear()
+            continue
+        files += filter(_is_document, (current / name for name in sorted(names)))
+        kept = sorted(name for name in folders if name not in _GENERATED and not name.startswith("."))
+        folders[:] = [name for name in kept if recursive and current / name not in (*without, *_SYSTEM)]
+    hint = "Check its permissions."
+    return files, [DocumentUnreadable(Path(each.filename), each.strerror or str(each), hint=hint) for each in errors]
 
 
 class DocumentRoots:

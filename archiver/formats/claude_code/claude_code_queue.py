@@ -33,8 +33,8 @@ class PromptQueue(Struct):
         """Delay a queued prompt."""
         self._prompts.append(_QueuedPrompt(turn))
 
-    def contains(self, line: int, *, accounted: bool) -> bool:
-        """Return whether a prompt of this line is delayed. `accounted` is True if the line has other events."""
+    def mark_line(self, line: int, *, accounted: bool) -> bool:
+        """Note whether a line has other events. Return whether a prompt of this line is delayed."""
         if not self._prompts:
             return False
         on_line = [prompt for prompt in self._prompts if prompt.turn.line == line]
@@ -42,7 +42,7 @@ class PromptQueue(Struct):
             prompt.accounted = accounted
         return bool(on_line)
 
-    def seen_again(self, text: str) -> None:
+    def skip(self, text: str) -> None:
         """Skip the first delayed prompt with this text."""
         words = text.split() if self._prompts else []
         for prompt in self._prompts:

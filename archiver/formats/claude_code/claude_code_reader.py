@@ -74,7 +74,7 @@ class ClaudeCodeReader(RecordReader):
             return [Skipped(line.number, SkipReason.PROGRESS)]
         events = super()._line(line)
         skipped = bool(events) and isinstance(events[0], Skipped)
-        return () if self._queue.contains(line.number, accounted=not skipped) and skipped else events
+        return () if self._queue.mark_line(line.number, accounted=not skipped) and skipped else events
 
     def _finish(self) -> None:
         self._queue.settle(0)
@@ -122,7 +122,7 @@ class ClaudeCodeReader(RecordReader):
         return AttributedText.injected(found.text) if injected or record.get("isSidechain") is True else found
 
     def _text_events(self, record: Record, stamp: RecordStamp, text: AttributedText) -> list[Turn | Note]:
-        self._queue.seen_again(text.text)
+        self._queue.skip(text.text)
         notes = self._open(record, stamp.line) if text.kind is Kind.PROMPT else []
         limit = INPUT_LIMIT if self._shorten and text.kind is Kind.INJECTED else None
         turn = stamp.turn(text.speaker, text.kind, clip(text.text, limit), tool=text.tool)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from palaver.archiver.documents import document_roots
-from palaver.archiver.documents.document_roots import DocumentRoots, FolderWalk, read
+from palaver.archiver.documents.document_roots import DocumentRoots, read, regular_files
 from palaver.core.errors import DocumentNotFound, DocumentOutsideRoots, DocumentUnreadable, PalaverError
 
 from ...shared import SHARED
@@ -118,10 +118,10 @@ def test_a_walk_finds_regular_files_only(root: Path) -> None:
     (root / "way").symlink_to(root.parent / "outside")
     os.mkfifo(root / "pipe.md")
 
-    found = list(FolderWalk(root).files(recursive=True, without=[root / "left"]))
+    found, _ = regular_files(root, recursive=True, without=[root / "left"])
 
     assert [path.relative_to(root).as_posix() for path in found] == ["deep/a.md", "deep/kept/b.md"]
-    assert list(FolderWalk(root / "deep").files(recursive=False)) == [root / "deep" / "a.md"]
+    assert regular_files(root / "deep", recursive=False) == ([root / "deep" / "a.md"], [])
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
@@ -130,10 +130,11 @@ def test_an_unreadable_folder_is_reported_by_the_walk(root: Path) -> None:
     closed = [root / "closed", root / "deep" / "closed", root / "next" / "closed"]
     for folder in closed:
         folder.mkdir(mode=0, parents=True)
-    walk = FolderWalk(root)
 
-    assert list(walk.files(recursive=True)) == [root / "deep" / "a.md"]
-    assert sorted(problem.path for problem in walk.problems) == closed
+    files, problems = regular_files(root, recursive=True)
+
+    assert files == [root / "deep" / "a.md"]
+    assert sorted(problem.path for problem in problems) == closed
 
 
 def payloads() -> Iterator[str]:
@@ -164,9 +165,9 @@ def test_nothing_in_a_home_is_a_document(root: Path) -> None:
     home = root / "deep" / "home"
     home.mkdir()
     (home / "notes.md").write_text("# Notes")
-    before = {path.name for path in FolderWalk(root).files(recursive=True)}
+    before = {path.name for path in regular_files(root, recursive=True)[0]}
     (home / "redaction.key").touch()
 
-    assert {path.name for path in FolderWalk(root).files(recursive=True)} == before - {"notes.md"}
+    assert {path.name for path in regular_files(root, recursive=True)[0]} == before - {"notes.md"}
     with pytest.raises(DocumentOutsideRoots):
         DocumentRoots([root]).find(home / "notes.md")
