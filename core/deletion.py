@@ -22,9 +22,7 @@ class DeletionRequest(Struct, frozen=True):
     - a session or a path with `:FIRST-LAST`, which selects the exchanges on these lines.
 
     Attributes:
-        targets: IDs and paths.
         projects: Names or folders of projects.
-        agents: Names of agents.
         since: First moment, inclusive.
         until: Last moment, exclusive.
         mentions: Text that must occur, ignoring case.
@@ -85,11 +83,8 @@ class DeletionPreview(Struct, frozen=True):
     Attributes:
         token: Token that confirms exactly this extent.
         erase: True if every byte is removed.
-        sessions: Sessions from which content is deleted.
-        exchanges: Number of exchanges.
-        observations: Number of observations extracted from these exchanges.
+        observations: Number of observations extracted from the deleted exchanges.
         copies: Raw copies from which lines are removed.
-        memories: Memories that are deleted.
         protected: IDs of golden rules and pinned memories, which are deleted only with `force`.
         files: Memory files in the user's projects. Only an erasure deletes these files.
         repeated_in: Number of other raw copies that repeat some of the lines, which are removed there, too.
@@ -123,12 +118,10 @@ class ErasureCheck(Struct):
 
     Attributes:
         samples: Number of distinctive texts that were searched.
-        files: Number of files that were read.
-        size: Number of bytes that were read.
+        size: Number of bytes that were read in `files` files.
         searches: Number of index searches.
         found: Files that still contain a sample.
         hits: IDs of erased items that a search still returned.
-        unreadable: Files that could not be read.
         uncleaned: Raw copies from which lines could not be erased.
         problems: Explanations for `uncleaned`.
         compacted: False if another process prevented compaction of the database.
@@ -210,8 +203,6 @@ class Deletion(Struct, frozen=True):
 
     Attributes:
         id: ID of the deletion, for undo.
-        at: Moment of the deletion.
-        state: Progress of the deletion.
         marks: Number of tombstones: two or three for each line.
         summary: Number of removed items; empty if the database has been lost since.
     """

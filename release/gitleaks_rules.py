@@ -1,4 +1,6 @@
-"""Build `gitleaks.json` from the configuration of gitleaks: ``python -m palaver.archiver.redaction.build TOML``.
+"""Build `archiver/redaction/gitleaks.json` from the configuration of gitleaks.
+
+    python release/gitleaks_rules.py TOML
 
 The same input gives the same bytes. Rules and exceptions that only match paths are omitted. The rules in `OMITTED` are
 also omitted.
@@ -12,7 +14,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from .rules import GITLEAKS
+from palaver.archiver.redaction.rules import GITLEAKS
 
 OMITTED = {
     "curl-auth-user": "its exceptions allow every password that begins with x; credentials.py finds them",

@@ -2,16 +2,17 @@
 
 import json
 import re
+import runpy
 import tarfile
 from pathlib import Path
 
 import pytest
 
-from palaver.archiver.redaction import build
 from palaver.archiver.redaction.rules import GITLEAKS
 
 from ...shared import SHARED
 
+build = runpy.run_path(str(Path(__file__).parents[3] / "release" / "gitleaks_rules.py"))["main"]
 PACKED = SHARED / "hostile" / "gitleaks-rules.tar.gz"
 
 CONFIG = r"""
@@ -49,7 +50,7 @@ def test_rules_are_converted(tmp_path: Path) -> None:
     """A converted rule keeps its pattern, keywords, group, entropy and the exceptions that do not match paths."""
     source, target = tmp_path / "gitleaks.toml", tmp_path / "gitleaks.json"
     source.write_text(CONFIG)
-    build.main(source, target)
+    build(source, target)
     made = json.loads(target.read_text())
 
     assert made["version"] == "v1.2.3"
@@ -72,7 +73,7 @@ def test_changed_rule_is_noticed(tmp_path: Path) -> None:
     source.write_text(CONFIG.replace('"one"', '"sourcegraph-access-token"'))
 
     with pytest.raises(ValueError, match="sourcegraph-access-token has changed"):
-        build.main(source, tmp_path / "gitleaks.json")
+        build(source, tmp_path / "gitleaks.json")
 
 
 @pytest.mark.skipif(not PACKED.exists(), reason="gitleaks' configuration is not here")
@@ -80,6 +81,6 @@ def test_shipped_rules_are_built(tmp_path: Path) -> None:
     """The script generates the shipped file, byte for byte."""
     with tarfile.open(PACKED) as packed:
         packed.extract("gitleaks-rules/gitleaks.toml", tmp_path, filter="data")
-    build.main(tmp_path / "gitleaks-rules" / "gitleaks.toml", tmp_path / "gitleaks.json")
+    build(tmp_path / "gitleaks-rules" / "gitleaks.toml", tmp_path / "gitleaks.json")
 
     assert (tmp_path / "gitleaks.json").read_bytes() == GITLEAKS.read_bytes()
