@@ -118,9 +118,10 @@ class _JsonStream:
 
     def _read_more(self) -> bool:
         rest = self._text[self._at :]
-        for size, limit in ((len(rest), CONVERSATION_LIMIT), (self._read, EXPORT_LIMIT)):
+        limits = (("a conversation", len(rest), CONVERSATION_LIMIT), ("the export", self._read, EXPORT_LIMIT))
+        for name, size, limit in limits:
             if size > limit:
-                raise SourceUnreadable(self._path, f"it is larger than {limit >> 20} MB")
+                raise SourceUnreadable(self._path, f"{name} is larger than the limit of {limit >> 20} MB")
         piece = self._file.read(max(_PIECE, len(rest)))
         self._read += len(piece)
         self._text, self._at = rest + piece, 0

@@ -13,8 +13,9 @@ from .json_values import listing, mapping, string
 from .record_events import RecordStamp
 
 INPUT_LIMIT = 2000
+"""Maximum characters of a shortened input."""
 RESULT_LIMIT = 1500
-"""Maximum characters of a shortened input or result."""
+"""Maximum characters of a shortened result."""
 
 _TOOL_LENGTH = 100
 _READERS = {"read", "view", "view_image", "read_file", "readfile", "view_file"}
