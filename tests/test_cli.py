@@ -361,14 +361,16 @@ def test_a_read_only_home_can_be_searched(home: Path) -> None:
         modes = {path: path.stat().st_mode for path in (home / "palaver", *(home / "palaver").rglob("*"))}
         writing = (("remember", "The kettle leaks"), ("archive",), ("up",), ("rebuild",), ("rebuild", "--from-archive"))
         refused = [palaver(*words) for words in writing]
-        told = json.loads(palaver("archive", "--json").stdout)["error"]
+        error = json.loads(palaver("archive", "--json").stdout)["error"]
         assert {path: path.read_bytes() for path in (home / "palaver").rglob("*") if path.is_file()} == before
         assert {path: path.stat().st_mode for path in modes} == modes
 
-    assert {(each.exit_code, each.stderr) for each in refused} == {(1, f"palaver: {told['message']}\n{told['hint']}\n")}
-    assert told["kind"] == "store_read_only"
-    assert told["message"].startswith(f"{home / 'palaver'} is read-only")
-    assert "chmod -R u+w" in told["hint"]
+    assert {(each.exit_code, each.stderr) for each in refused} == {
+        (1, f"palaver: {error['message']}\n{error['hint']}\n")
+    }
+    assert error["kind"] == "store_read_only"
+    assert error["message"].startswith(f"{home / 'palaver'} is read-only")
+    assert "chmod -R u+w" in error["hint"]
 
 
 def test_an_index_of_another_version_is_rebuilt(home: Path) -> None:
@@ -382,8 +384,8 @@ def test_an_index_of_another_version_is_rebuilt(home: Path) -> None:
         in palaver("status").stdout
     )
     assert answer("search", "tide")["total"] > 0
-    told = "Rebuilt the index, which was written by another version of Palaver.\n"
-    assert palaver("archive", str(root)).stdout == f"Nothing new in 7 transcripts.\n{told}"
+    notice = "Rebuilt the index, which was written by another version of Palaver.\n"
+    assert palaver("archive", str(root)).stdout == f"Nothing new in 7 transcripts.\n{notice}"
     assert palaver("archive", str(root)).stdout == "Nothing new in 7 transcripts.\n"
 
 
@@ -548,11 +550,11 @@ def test_progress_is_shown_on_a_terminal_only(home: Path) -> None:
     root = demo.history(home / "projects")
     with at_a_terminal("archive", str(root)) as (process, screen):
         shown = shown_until_the_end(screen)
-        told = process.communicate()[0]
+        output = process.communicate()[0]
     piped = ran("archive", str(root))
 
     assert [stage for stage in ("Archiving", "Observing", "Embedding") if stage.encode() not in shown] == []
-    assert told.startswith(b"Archived 7 of 7")
+    assert output.startswith(b"Archived 7 of 7")
     assert (piped.stdout, piped.stderr) == ("Nothing new in 7 transcripts.\n", "")
 
 
@@ -561,8 +563,8 @@ def many(path: Path, prompts: int) -> None:
     line = {"type": "user", "sessionId": "many", "cwd": "/home/demo/many", "parentUuid": None}
     with path.open("w") as file:
         for number in range(prompts):
-            said = {"role": "user", "content": f"What about case {number}?"}
-            file.write(json.dumps(line | {"uuid": f"u{number}", "message": said}) + "\n")
+            message = {"role": "user", "content": f"What about case {number}?"}
+            file.write(json.dumps(line | {"uuid": f"u{number}", "message": message}) + "\n")
 
 
 def test_control_c_loses_nothing(tmp_path: Path) -> None:
@@ -577,10 +579,10 @@ def test_control_c_loses_nothing(tmp_path: Path) -> None:
             shown += screen.read(4096)
         process.send_signal(signal.SIGINT)
         shown += shown_until_the_end(screen)
-        told = process.communicate()[0]
+        output = process.communicate()[0]
 
-    assert (process.returncode, told.count(b"\n")) == (130, 1)
-    assert b". Searchable after" in told
+    assert (process.returncode, output.count(b"\n")) == (130, 1)
+    assert b". Searchable after" in output
     assert b"palaver: stopped. No data is lost. Run the same command again to resume." in shown
     assert b"Traceback" not in shown
     state = answer("status")
@@ -620,7 +622,7 @@ def test_titles_are_complete_in_json() -> None:
 
 
 @pytest.mark.parametrize(
-    ("range", "told"),
+    ("range", "explanation"),
     [
         (("--after", "2099-01-01"), "without --after: "),
         (("--before", "1999-01-01"), "without --before: "),
@@ -628,9 +630,9 @@ def test_titles_are_complete_in_json() -> None:
     ],
 )
 @pytest.mark.usefixtures("archived")
-def test_only_given_filters_are_named_in_the_explanation(range: tuple[str, ...], told: str) -> None:  # noqa: A002
+def test_only_given_filters_are_named_in_the_explanation(range: tuple[str, ...], explanation: str) -> None:  # noqa: A002
     """The explanation of an empty result refers only to the date filters that were given."""
-    assert told in palaver("search", "tide", *range).stdout
+    assert explanation in palaver("search", "tide", *range).stdout
 
 
 REFUSED = [
@@ -697,9 +699,9 @@ def test_a_search_of_an_empty_archive_suggests_up(home: Path, monkeypatch: pytes
     Home(home / "empty").make()
     with Store.create(Home(home / "empty").database):
         pass
-    told = palaver("search", "sqlite")
+    result = palaver("search", "sqlite")
 
-    assert (told.exit_code, told.stdout) == (0, "Nothing is archived yet. Run `palaver up`, then search again.\n")
+    assert (result.exit_code, result.stdout) == (0, "Nothing is archived yet. Run `palaver up`, then search again.\n")
 
     (home / "none").mkdir()
     (home / "none" / "agent-a1.jsonl").write_bytes(b'{"type": "us')
@@ -713,11 +715,11 @@ def test_a_search_of_an_empty_archive_suggests_up(home: Path, monkeypatch: pytes
 def test_results_refer_to_commands() -> None:
     """Results on the command line refer to commands instead of MCP tools."""
     found = palaver("search", "sqlite").stdout
-    told = palaver("show", answer("search", "sqlite")["results"][0]["id"]).stdout
+    details = palaver("show", answer("search", "sqlite")["results"][0]["id"]).stdout
 
     assert "Details: palaver show ID..., ~" in found
-    assert "Transcript: palaver read PATH FIRST-LAST, ~" in told
-    assert "get_observations" not in found + told
+    assert "Transcript: palaver read PATH FIRST-LAST, ~" in details
+    assert "get_observations" not in found + details
 
 
 @pytest.mark.usefixtures("archived")
@@ -811,7 +813,7 @@ def test_output_stays_within_the_token_budget(words: tuple[str, ...], form: tupl
 def test_dates_can_be_words(archived: Home) -> None:
     """A date option in words gives the same results as the equivalent dates."""
     assert archived.database.exists()
-    said, written = (
+    in_words, as_dates = (
         answer("search", "the", "--after", "march 2026", "--before", "2026-03"),
         answer("search", "the", "--after", "2026-03-01", "--before", "2026-03-31"),
     )
@@ -819,7 +821,7 @@ def test_dates_can_be_words(archived: Home) -> None:
         ("february 2026", "2026-02"), ("2026-02-01", "2026-02-28")
     ))  # fmt: skip
 
-    assert [hit["id"] for hit in said["results"]] == [hit["id"] for hit in written["results"]] != []
+    assert [hit["id"] for hit in in_words["results"]] == [hit["id"] for hit in as_dates["results"]] != []
     assert words["exchanges"] == days["exchanges"] > 0
 
 
@@ -907,8 +909,8 @@ def test_export_restores_the_original_files(archived: Home, tmp_path: Path) -> N
         data = copy.read()
 
     assert palaver("export", PATH).stdout_bytes == palaver("export", PATH, "-").stdout_bytes == data
-    said = palaver("export", "--all", str(tmp_path / "out")).stdout
-    assert "Checksums match the archive." in said
+    output = palaver("export", "--all", str(tmp_path / "out")).stdout
+    assert "Checksums match the archive." in output
     assert (tmp_path / "out" / PATH).read_bytes() == data
     found = json.loads(palaver("export", PATH, str(tmp_path / "out"), "--json").stdout)
     assert (found["present"], len(found["files"]), found["problems"]) == (1, 1, [])
@@ -918,12 +920,12 @@ def test_export_restores_the_original_files(archived: Home, tmp_path: Path) -> N
 def test_known_ids_are_shown_next_to_unknown_ids() -> None:
     """Known IDs are shown, unknown IDs are reported on stderr or in a JSON field, and the exit status is 1."""
     one, both = palaver("show", "obs-12"), palaver("show", "obs-12", "obs-999")
-    told = palaver("show", "obs-999", "obs-12", "--json")
+    reply = palaver("show", "obs-999", "obs-12", "--json")
 
     assert (both.exit_code, unmarked(both.stdout)) == (1, unmarked(one.stdout))
     assert both.stderr.startswith("palaver: Unknown ID: obs-999\nTake IDs from search results")
-    assert (told.exit_code, told.stderr) == (1, "")
-    assert json.loads(told.stdout) == {**answer("show", "obs-12"), "unknown": ["obs-999"]}
+    assert (reply.exit_code, reply.stderr) == (1, "")
+    assert json.loads(reply.stdout) == {**answer("show", "obs-12"), "unknown": ["obs-999"]}
 
 
 @pytest.mark.usefixtures("archived")
@@ -1006,26 +1008,26 @@ def test_redact_reports_kinds_without_secrets(home: Path) -> None:
     path.write_text(json.dumps({**place, "message": {"role": "user", "content": f"use {secret}"}}) + "\n")
     assert palaver("archive", str(folder)).exit_code == 0
 
-    said = palaver("redact", "--report").stdout
-    told = json.loads(palaver("redact", "--json").stdout)
-    assert "github-pat: 1 different, 1 occurrence" in said
-    assert told["kinds"] == {"github-pat": {"different": 1, "times": 1}}
-    assert told["sessions"][0]["session_id"] == path.stem
-    assert secret not in said + json.dumps(told)
+    output = palaver("redact", "--report").stdout
+    reply = json.loads(palaver("redact", "--json").stdout)
+    assert "github-pat: 1 different, 1 occurrence" in output
+    assert reply["kinds"] == {"github-pat": {"different": 1, "times": 1}}
+    assert reply["sessions"][0]["session_id"] == path.stem
+    assert secret not in output + json.dumps(reply)
 
 
 def test_remember_redacts_secrets_and_reports_kinds(home: Path) -> None:
     """`remember` reports the kinds of redacted secrets and stores or prints no secret."""
     secret = "gh" + "p_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"
-    said = [palaver("remember", f"deploy key is {secret}").stdout, palaver("memories", "show", "mem_1").stdout]
-    told = answer("remember", f"the old key was {secret}", "--tag", secret)
+    outputs = [palaver("remember", f"deploy key is {secret}").stdout, palaver("memories", "show", "mem_1").stdout]
+    reply = answer("remember", f"the old key was {secret}", "--tag", secret)
     report = answer("redact")
 
-    assert "Redacted secrets, which are not stored: github-pat" in said[0]
-    assert told["secrets_removed"] == ["github-pat"]
-    assert report["memories"] == {"mem_1": {"github-pat": 1}, told["memory"]["id"]: {"github-pat": 2}}
+    assert "Redacted secrets, which are not stored: github-pat" in outputs[0]
+    assert reply["secrets_removed"] == ["github-pat"]
+    assert report["memories"] == {"mem_1": {"github-pat": 1}, reply["memory"]["id"]: {"github-pat": 2}}
     assert "Redacted in 0 transcripts and 2 memories" in palaver("redact").stdout
-    assert secret not in "".join(said) + json.dumps([told, report])
+    assert secret not in "".join(outputs) + json.dumps([reply, report])
     assert not any(secret.encode() in path.read_bytes() for path in home.rglob("*") if path.is_file())
 
 
@@ -1049,17 +1051,17 @@ runpy.run_module("palaver", run_name="__main__", alter_sys=True)
 @pytest.mark.parametrize("as_json", [False, True])
 def test_watch_labels_its_numbers(as_json: bool, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """`watch` prints descriptive labels in text and stable field names in JSON."""
-    teller = import_module("palaver.cli.watch")._listener(Home(home), as_json=as_json)
-    teller("archived", {"files": 1, "lines": 9, "exchanges": 3})
-    teller("learned", {"observed": 3, "embedded": 4, "behind": 94})
-    told, complained = capsys.readouterr()
+    listener = import_module("palaver.cli.watch")._listener(Home(home), as_json=as_json)
+    listener("archived", {"files": 1, "lines": 9, "exchanges": 3})
+    listener("learned", {"observed": 3, "embedded": 4, "behind": 94})
+    output, errors = capsys.readouterr()
 
     if as_json:
-        rows = [json.loads(row) for row in told.splitlines()]
+        rows = [json.loads(row) for row in output.splitlines()]
         assert (rows[0]["exchanges"], rows[1]["behind"]) == (3, 94)
     else:
-        assert "archived files=1 lines=9 changed_exchanges=3" in complained
-        assert "learned observed=3 embedded=4 index_behind_changes=94" in complained
+        assert "archived files=1 lines=9 changed_exchanges=3" in errors
+        assert "learned observed=3 embedded=4 index_behind_changes=94" in errors
 
 
 @pytest.mark.usefixtures("archived")

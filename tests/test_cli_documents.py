@@ -30,14 +30,14 @@ def palaver(*arguments: str, code: int = 0) -> Result:
 
 def answer(*arguments: str, code: int = 0) -> dict[str, Any]:
     """Return the JSON output of a command."""
-    told: dict[str, Any] = json.loads(palaver(*arguments, "--json", code=code).stdout)
-    return told
+    reply: dict[str, Any] = json.loads(palaver(*arguments, "--json", code=code).stdout)
+    return reply
 
 
 def test_a_folder_is_indexed_listed_and_deleted(folder: Path) -> None:
     """Each command reports its result; an unreadable file sets exit status 1 and does not stop the run."""
-    told = palaver("index", "docs", "--namespace", "pots", code=1).stdout
-    assert told.splitlines() == [
+    output = palaver("index", "docs", "--namespace", "pots", code=1).stdout
+    assert output.splitlines() == [
         "Indexed 2 files in 2 chunks in namespace pots.",
         f"Not indexed: {folder / 'bad.pdf'}: the file is damaged or not a PDF. Open it in a viewer and save it again.",
     ]
@@ -78,9 +78,9 @@ def test_json_output_contains_all_counts(folder: Path) -> None:
             }
         ],
     }
-    held = answer("documents", "list")
-    assert [file["language"] for file in held["files"]] == ["markdown", "python"]
-    assert held["kinds"] == {"code": 1, "document": 1}
+    listed = answer("documents", "list")
+    assert [file["language"] for file in listed["files"]] == ["markdown", "python"]
+    assert listed["kinds"] == {"code": 1, "document": 1}
     assert answer("documents", "forget", str(folder)) == {"deleted_chunks": 2}
 
 
@@ -88,19 +88,19 @@ def test_each_path_is_reported(folder: Path) -> None:
     """A path that cannot be indexed is reported with a remedy, and the other paths are indexed."""
     (folder / "image.png").touch()
     names = ("docs/guide.md", "docs/image.png", "nowhere.md", "/proc/self", "nodocs")
-    told = palaver("index", *names, code=1).stdout.splitlines()
+    rows = palaver("index", *names, code=1).stdout.splitlines()
 
-    assert told[0] == "Indexed 1 file in 1 chunk in namespace default."
-    assert [row.partition(": ")[2].partition(": ")[0] for row in told[1:]] == [
+    assert rows[0] == "Indexed 1 file in 1 chunk in namespace default."
+    assert [row.partition(": ")[2].partition(": ")[0] for row in rows[1:]] == [
         "docs/image.png",
         "nowhere.md",
         "/proc/self",
         "nodocs",
     ]
-    assert "Unsupported file type: .png. Use .md, .markdown, .txt, .py, .pdf." in told[1]
-    assert told[2].startswith("Not indexed: nowhere.md: it does not exist. Check the path")
-    assert told[4].startswith("Not indexed: nodocs: it does not exist. Check the path")
-    assert palaver("index", *names[2:], code=2).stdout.splitlines()[-3:] == told[2:]
+    assert "Unsupported file type: .png. Use .md, .markdown, .txt, .py, .pdf." in rows[1]
+    assert rows[2].startswith("Not indexed: nowhere.md: it does not exist. Check the path")
+    assert rows[4].startswith("Not indexed: nodocs: it does not exist. Check the path")
+    assert palaver("index", *names[2:], code=2).stdout.splitlines()[-3:] == rows[2:]
     assert "File not found: nodocs" in palaver("index", "nodocs", code=2).stderr
 
 
@@ -120,6 +120,6 @@ def test_missing_documents_are_reported(folder: Path) -> None:
     assert palaver("documents", "forget", "elsewhere", code=2).stderr == (
         "palaver: No indexed document matches.\nRun `palaver documents list` to see indexed documents.\n"
     )
-    told = json.loads(palaver("documents", "forget", "elsewhere", "--json", code=2).stdout)
-    assert told["error"]["message"] == "No indexed document matches."
+    reply = json.loads(palaver("documents", "forget", "elsewhere", "--json", code=2).stdout)
+    assert reply["error"]["message"] == "No indexed document matches."
     assert "Name files or folders" in palaver("documents", "forget", code=2).stderr

@@ -50,20 +50,20 @@ def palaver(*arguments: str) -> Result:
 def failure(result: Result) -> dict[str, Any]:
     """Return the printed JSON error, and check that nothing else was printed."""
     assert result.stderr == ""
-    told = json.loads(result.stdout)
-    assert told.keys() == {"error"}
-    assert told["error"].keys() == {"kind", "message", "hint"}
-    found: dict[str, Any] = told["error"]
+    reply = json.loads(result.stdout)
+    assert reply.keys() == {"error"}
+    assert reply["error"].keys() == {"kind", "message", "hint"}
+    found: dict[str, Any] = reply["error"]
     return found
 
 
 @pytest.mark.parametrize("words", EVERY, ids=" ".join)
 def test_a_usage_error_is_printed_as_json(words: tuple[str, ...]) -> None:
     """Every command rejects an unknown option with status 2, in JSON if `--json` is given."""
-    plain, told = palaver(*words, "--nonsense"), palaver(*words, "--nonsense", "--json")
+    plain, as_json = palaver(*words, "--nonsense"), palaver(*words, "--nonsense", "--json")
 
-    assert (plain.exit_code, plain.stdout, told.exit_code) == (2, "", 2)
-    found = failure(told)
+    assert (plain.exit_code, plain.stdout, as_json.exit_code) == (2, "", 2)
+    found = failure(as_json)
     assert plain.stderr == f"palaver: {found['message']}\n{found['hint']}\n"
     assert (found["kind"], "--nonsense" in found["message"]) == ("usage", True)
     assert f"palaver {' '.join(words)} --help".replace("  ", " ") in found["hint"].replace("main", "palaver")
@@ -77,10 +77,10 @@ def test_a_failed_command_prints_json(words: tuple[str, ...], monkeypatch: pytes
         pytest.skip("it needs no home")
     monkeypatch.setenv("PALAVER_HOME", "somewhere")
     arguments = [*words, *ARGUMENTS.get(name, []), *(["--print"] if name == "setup service" else [])]
-    plain, told = palaver(*arguments), palaver(*arguments, "--json")
+    plain, as_json = palaver(*arguments), palaver(*arguments, "--json")
 
-    assert (plain.exit_code, plain.stdout, told.exit_code) == (1, "", 1)
-    found = failure(told)
+    assert (plain.exit_code, plain.stdout, as_json.exit_code) == (1, "", 1)
+    found = failure(as_json)
     assert found["kind"] == "config_invalid"
     assert plain.stderr == f"palaver: {found['message']}\n{found['hint']}\n"
 
@@ -125,10 +125,10 @@ def test_external_errors_have_the_same_json_form(
 def test_a_mistyped_command_gets_a_suggestion(name: str) -> None:
     """A command name with one letter missing gets a suggestion."""
     mistyped = name[:1] + name[2:]
-    told = failure(palaver(mistyped, "--json"))["message"]
+    message = failure(palaver(mistyped, "--json"))["message"]
 
-    assert told.startswith(f"No such command '{mistyped}'. ")
-    assert f"`palaver {name}`" in told
+    assert message.startswith(f"No such command '{mistyped}'. ")
+    assert f"`palaver {name}`" in message
 
 
 def test_invalid_values_exit_with_2() -> None:
@@ -169,13 +169,13 @@ def test_end_of_input_at_a_prompt_stops_like_ctrl_c(monkeypatch: pytest.MonkeyPa
     def interrupted() -> Home:
         raise KeyboardInterrupt
 
-    told: list[tuple[int, str]] = []
+    outcomes: list[tuple[int, str]] = []
     for find in (ask, interrupted):
         monkeypatch.setattr(Home, "find", find)
         result = CliRunner().invoke(main, ["status"], input="")
-        told.append((result.exit_code, result.stderr))
+        outcomes.append((result.exit_code, result.stderr))
 
-    assert told == [(130, "\npalaver: stopped.\n")] * 2
+    assert outcomes == [(130, "\npalaver: stopped.\n")] * 2
 
 
 @pytest.mark.parametrize(
@@ -187,8 +187,8 @@ def test_only_resumable_commands_suggest_resuming(
     """The message after Ctrl-C suggests resuming only for commands that can resume."""
     for words in (typed, [*typed, "--json"]):
         assert report_failure(KeyboardInterrupt(), words) == 130
-        said = "".join(capsys.readouterr())
-        assert ("stopped" in said, "Run the same command again to resume" in said) == (True, goes_on)
+        output = "".join(capsys.readouterr())
+        assert ("stopped" in output, "Run the same command again to resume" in output) == (True, goes_on)
 
 
 @pytest.mark.parametrize("typed", ["--yes", "--eras", "--forc", "--erase-no"])
@@ -197,9 +197,9 @@ def test_options_that_delete_are_never_suggested(typed: str) -> None:
 
     The error explains previews and `--confirm`.
     """
-    told = failure(palaver("forget", "mem_1", typed, "--json"))["message"]
+    message = failure(palaver("forget", "mem_1", typed, "--json"))["message"]
 
-    assert told == (
+    assert message == (
         f"No such option '{typed}'. Memories are forgotten immediately; for other targets, "
         "--confirm TOKEN confirms a preview"
     )

@@ -77,9 +77,9 @@ def test_a_session_id_accepts_a_line_range() -> None:
     """A session ID or its prefix accepts a line range, as a path does."""
     by_path = palaver("forget", f"{PATH}:13-13").stdout
     for name in ("0b6f21c4-3d0e-4f57-9a41-2c7d5e8f1a01", "0b6f21c4"):
-        told = palaver("forget", f"{name}:13-13").stdout
-        assert "in part, 1 exchange" in told
-        assert told.splitlines()[:3] == by_path.splitlines()[:3]
+        output = palaver("forget", f"{name}:13-13").stdout
+        assert "in part, 1 exchange" in output
+        assert output.splitlines()[:3] == by_path.splitlines()[:3]
     assert "each with or without :FIRST-LAST" in palaver("forget", "zzzzzz:1-2", code=2).stderr
 
 
@@ -87,17 +87,17 @@ PATH = "claude-code/-home-demo-tide-clock/0b6f21c4-3d0e-4f57-9a41-2c7d5e8f1a01.j
 
 
 @pytest.mark.parametrize(
-    ("span", "told"),
+    ("span", "message"),
     [
         ("9000-9001", "line 9000 is past the last line"),
         ("0-3", "lines begin at 1"),
         ("5-2", "the last line 2 is before the first line 5"),
     ],
 )
-def test_lines_outside_the_file_are_refused(span: str, told: str) -> None:
+def test_lines_outside_the_file_are_refused(span: str, message: str) -> None:
     """Lines outside the file are rejected with the same error as in `palaver read`."""
     result = palaver("forget", f"{PATH}:{span}", code=2)
-    assert told in result.stderr
+    assert message in result.stderr
 
 
 def test_a_line_selects_its_whole_exchange() -> None:
@@ -134,5 +134,5 @@ def test_the_hint_on_an_unknown_project_is_short(home: Path) -> None:
 )
 def test_undo_erase_now_and_list_reject_other_options(words: tuple[str, ...]) -> None:
     """Other options next to `--undo`, `--erase-now` or `--list` are rejected instead of ignored."""
-    told = palaver("forget", *words, code=2).stderr
-    assert told.splitlines()[0].endswith("takes no other argument or option but --json")
+    message = palaver("forget", *words, code=2).stderr
+    assert message.splitlines()[0].endswith("takes no other argument or option but --json")

@@ -28,7 +28,7 @@ def palaver(*arguments: str, code: int = 0) -> Result:
     return result
 
 
-def told(*arguments: str) -> dict[str, Any]:
+def answer(*arguments: str) -> dict[str, Any]:
     """Return the JSON output of a command."""
     found: dict[str, Any] = json.loads(palaver(*arguments, "--json").stdout)
     return found
@@ -44,13 +44,13 @@ def core(home: Path) -> Iterator[MemoryCore]:
 def test_contradictions_are_reported_with_their_judge() -> None:
     """The message names the judge and explains how to settle a contradiction; duplicates are stored once."""
     assert palaver("remember", "The staging server listens on port 8443").stdout.startswith("Stored as mem_1 in global")
-    said = palaver("remember", "The staging server listens on port 9000").stdout
-    assert "It contradicts mem_1" in said
-    assert "judged by rules)" in said
-    assert "To keep one memory, run palaver forget mem_1 (old) or palaver forget mem_2 (new).\n" in said
+    output = palaver("remember", "The staging server listens on port 9000").stdout
+    assert "It contradicts mem_1" in output
+    assert "judged by rules)" in output
+    assert "To keep one memory, run palaver forget mem_1 (old) or palaver forget mem_2 (new).\n" in output
     assert "Already stored as mem_2" in palaver("remember", "The staging server listens on port 9000").stdout
     assert "mem_1 and mem_2 contradict each other; palaver forget ID" in palaver("recall", "staging port").stdout
-    assert told("recall", "staging port")["contradictions"] == [["mem_1", "mem_2"]]
+    assert answer("recall", "staging port")["contradictions"] == [["mem_1", "mem_2"]]
     begins = palaver("context").stdout
     assert "(mem_2 contradicts mem_1) The staging server listens on port 9000" in begins
     assert "forgets the other" in begins
@@ -87,7 +87,7 @@ def test_undo_goes_back_step_by_step(core: MemoryCore) -> None:
 
     first = palaver("memories", "undo", "mem_1").stdout
     assert first == "Undid the last edit of mem_1 (content). Content: Prefer spaces (before: Prefer four spaces)\n"
-    assert told("memories", "undo", "mem_1")["undone"] == "content"
+    assert answer("memories", "undo", "mem_1")["undone"] == "content"
     assert core.get("mem_1").memory.content == "Prefer tabs"
     refused = palaver("memories", "undo", "mem_1", code=2).stderr
     assert "Nothing to undo: mem_1" in refused
@@ -115,20 +115,20 @@ def test_the_graph_has_two_formats() -> None:
         palaver("remember", f'The "staging" server <b>listens</b> on port {port}')
 
     assert palaver("memories", "graph", "mem_1").stdout.startswith("```mermaid\ngraph TD\n")
-    assert [each["relation"] for each in told("memories", "graph", "mem_1")["edges"]] == ["contradicts"]
+    assert [each["relation"] for each in answer("memories", "graph", "mem_1")["edges"]] == ["contradicts"]
 
 
 def test_an_uncertain_replacement_is_shown_as_proposed() -> None:
     """The message contains the older, unchanged memory and explains how to accept or reject the replacement."""
     palaver("remember", "Builds must finish within 10 minutes", "--type", "fact")
-    said = palaver(
+    output = palaver(
         "remember", "Builds must finish within 15 minutes, the limit of 10 was raised", "--type", "fact"
     ).stdout
 
-    assert "It may replace mem_1: Builds must finish within 10 minutes" in said
-    assert "It replaces" not in said
-    assert "To keep one memory, run palaver forget mem_1" in said
-    assert {each["id"]: each["state"] for each in told("memories", "list")["memories"]} == {
+    assert "It may replace mem_1: Builds must finish within 10 minutes" in output
+    assert "It replaces" not in output
+    assert "To keep one memory, run palaver forget mem_1" in output
+    assert {each["id"]: each["state"] for each in answer("memories", "list")["memories"]} == {
         "mem_1": "active",
         "mem_2": "active",
     }
@@ -144,12 +144,12 @@ def test_a_context_fits_its_budget(core: MemoryCore) -> None:
         core.feedback.outcome("mem_3", success=True)
     core.feedback.approve("mem_3")
 
-    said = palaver("context").stdout
-    assert said.index("Golden Rules") < said.index("Always use type hints") < said.index("Chose FastAPI")
-    assert "Django" not in said
+    output = palaver("context").stdout
+    assert output.index("Golden Rules") < output.index("Always use type hints") < output.index("Chose FastAPI")
+    assert "Django" not in output
     small = palaver("context", "--budget", "60")
     assert (small.stdout, small.stderr) == ("", "No memory fits into 60 tokens; omitted: 2. Use a larger --budget.\n")
-    counted = told("context")
+    counted = answer("context")
     assert (counted["memory_count"], counted["golden_rule_count"]) == (2, 1)
     assert counted["token_estimate"] <= 4000
 
@@ -162,9 +162,9 @@ def test_pinned_and_protected_memories_are_forgotten_only_with_force(core: Memor
     done = json.loads(palaver("forget", "mem_1", "mem_2", "--json", code=1).stdout)
     assert done == {"forgotten": ["mem_2"], "protected": ["mem_1"]}
     assert palaver("recall", "tabs").stdout.count("mem_1") == 1
-    assert told("forget", "mem_1", "--force")["forgotten"] == ["mem_1"]
-    assert told("memories", "list")["total"] == 0
-    assert told("memories", "list", "--all")["total"] == 2
+    assert answer("forget", "mem_1", "--force")["forgotten"] == ["mem_1"]
+    assert answer("memories", "list")["total"] == 0
+    assert answer("memories", "list", "--all")["total"] == 2
     assert core.undo(["mem_2"])[0].stored.state == "active"
 
 
@@ -179,7 +179,7 @@ def test_a_model_judges_only_if_the_user_configured_it(
 ) -> None:
     """A model judges only with `llm_judge`, a key and a budget; `palaver stats` shows its cost."""
     judged = {"pair": 1, "verdict": "contradicts", "reason": "Another order", "certainty": 0.9}
-    provider.usually = lambda _: Sent(body=message(json.dumps({"judgements": [judged]})))
+    provider.default = lambda _: Sent(body=message(json.dumps({"judgements": [judged]})))
     settings = f'llm_url = "{provider.url}"\n'
     config = Home(home / "palaver").config
     monkeypatch.setenv("ANTHROPIC_API_KEY", "test")
@@ -205,10 +205,10 @@ def test_recall_without_results_gives_a_reason() -> None:
     assert "No memories are stored yet. Store one with `palaver remember TEXT`." in palaver("recall", "kettles").stdout
     palaver("remember", "Use tabs in Go", "--type", "decision")
 
-    said = palaver("recall", "quantum", "llamas").stdout
-    assert said.startswith("No memories found.\n1 memory searched without a match. ")
-    assert said.endswith("Try other words. List all: `palaver memories list`\n")
-    asked = told("recall", "quantum", "llamas")
+    output = palaver("recall", "quantum", "llamas").stdout
+    assert output.startswith("No memories found.\n1 memory searched without a match. ")
+    assert output.endswith("Try other words. List all: `palaver memories list`\n")
+    asked = answer("recall", "quantum", "llamas")
     assert (asked["memories"], asked["total"]) == ([], 0)
     narrowed = palaver("memories", "list", "--type", "fact").stdout
     assert "None of 1 memory matches these options: leave one out." in narrowed
@@ -266,9 +266,9 @@ def test_an_edit_without_a_terminal_is_an_error(monkeypatch: pytest.MonkeyPatch,
     for name in ("VISUAL", "EDITOR"):
         monkeypatch.delenv(name, raising=False)
 
-    said = palaver("memories", "edit", "mem_1", code=1).stderr.splitlines()
+    output = palaver("memories", "edit", "mem_1", code=1).stderr.splitlines()
 
-    assert said == [
+    assert output == [
         "palaver: the editor needs a terminal",
         "Nothing was changed. Set EDITOR to a program that needs no terminal, or run this at a terminal.",
     ]
@@ -280,8 +280,8 @@ def test_an_empty_text_in_the_editor_changes_nothing(monkeypatch: pytest.MonkeyP
     palaver("remember", "Prefer tabs")
     monkeypatch.delenv("VISUAL", raising=False)
     monkeypatch.setenv("EDITOR", f"{sys.executable} -c 'import sys; open(sys.argv[1], \"w\").close()'")
-    said = palaver("memories", "edit", "mem_1").stdout
-    assert said == "mem_1 is unchanged, because the text was empty. To forget it: palaver forget mem_1\n"
+    output = palaver("memories", "edit", "mem_1").stdout
+    assert output == "mem_1 is unchanged, because the text was empty. To forget it: palaver forget mem_1\n"
 
     monkeypatch.delenv("VISUAL", raising=False)
     monkeypatch.setenv("EDITOR", f"{sys.executable} -c pass")
@@ -299,7 +299,7 @@ def test_an_unknown_project_is_reported(tmp_path: Path, home: Path) -> None:
     palaver("remember", "Ask before a release", "--type", "decision")
     everywhere = palaver("context", "--project", "tide-clokc")
     assert ("Ask before a release" in everywhere.stdout, everywhere.stderr) == (True, both)
-    asked = told("context", "--project", "tide-clokc")
+    asked = answer("context", "--project", "tide-clokc")
     assert asked["unknown"] == {"project": "tide-clokc", "nearest": ["seed-library", "tide-clock"]}
     for known in ("seed-library", "tide-clock", str(tmp_path), "."):
         assert palaver("context", "--project", known).stderr == ""
@@ -310,24 +310,24 @@ def test_a_missing_context_has_a_reason_on_a_terminal(tmp_path: Path, monkeypatc
     palaver("remember", "Prefer tabs", "--project", "shop")
     monkeypatch.chdir(tmp_path)
     unknown = ("context",)
-    told = [palaver(*unknown)]
+    results = [palaver(*unknown)]
 
     def at_a_terminal(_stream: object) -> bool:
         return True
 
     monkeypatch.setattr(f"{CliRunner.__module__}._NamedTextIOWrapper.isatty", at_a_terminal)
-    told.append(palaver(*unknown))
+    results.append(palaver(*unknown))
     palaver("remember", "The kettle leaks", "--type", "fact", "--project", "kitchen")
-    told.append(palaver("context", "--project", "kitchen"))
+    results.append(palaver("context", "--project", "kitchen"))
     palaver("remember", "Ask before a release", "--type", "decision")
     everywhere = palaver(*unknown)
     assert "Ask before a release" in everywhere.stdout
     assert everywhere.stderr == ""
     monkeypatch.setenv("PALAVER_HOME", "/no/such/home")
-    told.append(palaver(*unknown))
+    results.append(palaver(*unknown))
 
-    assert [each.stdout for each in told] == ["", "", "", ""]
-    assert [each.stderr.splitlines() for each in told] == [
+    assert [each.stdout for each in results] == ["", "", "", ""]
+    assert [each.stderr.splitlines() for each in results] == [
         [],
         [
             f"No memories for project:{tmp_path.name}.",
@@ -347,10 +347,10 @@ def test_memories_cannot_control_the_terminal() -> None:
     text = "The mail server listens \x1b[31mon port 25\nand on port 587"
     palaver("remember", text)
 
-    for told in (palaver("remember", text), palaver("remember", "The mail server listens on port 26")):
-        assert "mem_1" in told.stdout
-        assert "\x1b" not in told.stdout
-        assert [row for row in told.stdout.splitlines() if row.startswith("and on")] == []
+    for result in (palaver("remember", text), palaver("remember", "The mail server listens on port 26")):
+        assert "mem_1" in result.stdout
+        assert "\x1b" not in result.stdout
+        assert [row for row in result.stdout.splitlines() if row.startswith("and on")] == []
 
 
 def test_ids_ignore_capitals_and_zeros() -> None:
@@ -365,7 +365,7 @@ def test_an_unknown_type_is_an_error() -> None:
     """An unknown type is an error that lists the known types, and types ignore capitals."""
     refused = palaver("remember", "The harbour closes at nine", "--type", "opinion", code=2).stderr
     assert refused.startswith("palaver: Invalid memory type: opinion\nUse one of: preference, decision, pattern, ")
-    assert told("remember", "The harbour closes at nine", "--type", "Decision")["memory"]["type"] == "decision"
+    assert answer("remember", "The harbour closes at nine", "--type", "Decision")["memory"]["type"] == "decision"
     for command in (("recall", "harbour"), ("memories", "list")):
         assert "opinion" in palaver(*command, "--type", "opinion", code=2).stderr
         assert "nine" in palaver(*command, "--type", "decision").stdout
@@ -375,7 +375,7 @@ def test_a_type_of_a_stored_memory_is_known(core: MemoryCore) -> None:
     """The type of a stored memory is accepted in filters and for new memories."""
     core.remember(Memory("The tide comes twice a day", "almanac"))
     assert "tide" in palaver("memories", "list", "--type", "almanac").stdout
-    assert told("remember", "The moon is new", "--type", "almanac")["memory"]["type"] == "almanac"
+    assert answer("remember", "The moon is new", "--type", "almanac")["memory"]["type"] == "almanac"
 
 
 def test_memories_forgotten_together_are_restored_together() -> None:
@@ -386,9 +386,9 @@ def test_memories_forgotten_together_are_restored_together() -> None:
     assert command == ["memories", "undo", "mem_1", "mem_2"]
 
     assert "Nothing to undo: mem_3" in palaver(*command, "mem_3", code=2).stderr
-    assert told("memories", "list")["total"] == 1
-    assert [each["undone"] for each in told(*command)["memories"]] == ["restored", "restored"]
-    assert told("memories", "list")["total"] == 3
+    assert answer("memories", "list")["total"] == 1
+    assert [each["undone"] for each in answer(*command)["memories"]] == ["restored", "restored"]
+    assert answer("memories", "list")["total"] == 3
 
 
 def test_redacted_secrets_are_reported_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -406,14 +406,14 @@ def test_redacted_secrets_are_reported_once(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize(
-    ("given", "heard"),
+    ("given", "message"),
     [({"input": "{}"}, ""), ({"stdin": subprocess.DEVNULL}, "No memories for project:")],
     ids=["hook", "script"],
 )
-def test_a_hook_is_distinguished_from_a_script(given: dict[str, Any], heard: str, tmp_path: Path) -> None:
+def test_a_hook_is_distinguished_from_a_script(given: dict[str, Any], message: str, tmp_path: Path) -> None:
     """A hook without results prints nothing, and a script without input gets the reason."""
     palaver("remember", "Prefer tabs", "--project", "shop")
     command = [sys.executable, "-m", "palaver", "context"]
     ran = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path, **given)
     assert ran.stdout == ""
-    assert ran.stderr[: len(heard) or None] == heard
+    assert ran.stderr[: len(message) or None] == message

@@ -107,7 +107,7 @@ def test_only_outdated_exchanges_are_sent_again(home: Home, provider: FakeProvid
 @pytest.mark.usefixtures("home", "unpublished")
 def test_dead_letters_are_listed_and_retried(provider: FakeProvider) -> None:
     """`observe --dead-letters` lists failed requests with their transcripts, and `--revive` retries them."""
-    provider.usually = lambda _: failing(400, "invalid_request_error")
+    provider.default = lambda _: failing(400, "invalid_request_error")
     answer("observe")
     given_up = len(provider.calls)
     collected = palaver("observe").stdout
@@ -123,7 +123,7 @@ def test_dead_letters_are_listed_and_retried(provider: FakeProvider) -> None:
     assert "request" in shown
     assert all(letter["path"].endswith(".jsonl") for letter in answer("observe", "--dead-letters")["dead_letters"])
 
-    provider.usually = honest
+    provider.default = honest
     revived = answer("observe", "--revive")["learned"] + answer("observe")["learned"]
     assert revived == given_up
     assert palaver("observe", "--dead-letters").stdout == "No failed requests.\n"
@@ -133,7 +133,7 @@ def test_dead_letters_are_listed_and_retried(provider: FakeProvider) -> None:
 @pytest.mark.usefixtures("home")
 def test_a_refused_key_is_reported(provider: FakeProvider) -> None:
     """A refused key exits with status 1 and a remedy, and search still works."""
-    provider.usually = lambda _: failing(401, "authentication_error")
+    provider.default = lambda _: failing(401, "authentication_error")
     provider.supports_batches = False
 
     result = palaver("observe")
@@ -170,10 +170,10 @@ def test_a_run_can_be_interrupted(home: Home, provider: FakeProvider) -> None:
     command = [sys.executable, "-m", "palaver", "observe"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=dict(os.environ)) as running:
         process.append(running)
-        _, said = running.communicate(timeout=200)
+        _, errors = running.communicate(timeout=200)
 
     assert running.returncode == 130
-    assert said == "\npalaver: stopped. No data is lost. Run the same command again to resume.\n"
+    assert errors == "\npalaver: stopped. No data is lost. Run the same command again to resume.\n"
     total = answer("observe", "--estimate")["exchanges"]
     assert answer("observe")["learned"] + answer("observe")["learned"] == total
     assert sum(row["unanswered"] for row in answer("stats")["spent"]) == 1
@@ -181,7 +181,7 @@ def test_a_run_can_be_interrupted(home: Home, provider: FakeProvider) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         (("--estimate", "--revive"), "--estimate and --revive cannot be combined."),
         (("--dead-letters", "--revive"), "--dead-letters and --revive cannot be combined."),
@@ -191,11 +191,11 @@ def test_a_run_can_be_interrupted(home: Home, provider: FakeProvider) -> None:
     ],
 )
 @pytest.mark.usefixtures("home")
-def test_conflicting_options_are_rejected(options: tuple[str, ...], told: str) -> None:
+def test_conflicting_options_are_rejected(options: tuple[str, ...], message: str) -> None:
     """Options that cannot be combined are reported in a usage error."""
     result = palaver("observe", *options)
 
-    assert (result.exit_code, result.stderr.splitlines()[0]) == (2, f"palaver: {told.removesuffix('.')}")
+    assert (result.exit_code, result.stderr.splitlines()[0]) == (2, f"palaver: {message.removesuffix('.')}")
 
 
 @pytest.mark.parametrize(("waiting", "words"), [(1, "1 exchange"), (2, "2 exchanges")])

@@ -50,9 +50,9 @@ def waiting(home: Path, tmp_path: Path) -> list[str]:
     (folder / f"{SESSION}.jsonl").write_bytes(jsonl(lines))
     palaver("archive", str(tmp_path / "projects"))
     with MemoryCore.open(Home(home / "palaver")) as core:
-        held = core.remember(Memory("Retry uploads twice", "pattern", source="theo")).stored
+        memory = core.remember(Memory("Retry uploads twice", "pattern", source="theo")).stored
         for number in range(8):
-            core.feedback.outcome(held.id, success=True, session_id=f"invented-{number}")
+            core.feedback.outcome(memory.id, success=True, session_id=f"invented-{number}")
     return [each["id"] for each in answer("memories", "review")["waiting"]]
 
 

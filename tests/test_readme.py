@@ -82,7 +82,9 @@ def test_readme_shows_real_output(
     monkeypatch.setenv("NO_COLOR", "1")
 
     def rerun(block: re.Match[str]) -> str:
-        return "".join(f"$ {said}\n{shown_now(said, told, archived, monkeypatch)}" for said, told in answers(block[0]))
+        return "".join(
+            f"$ {command}\n{shown_now(command, output, archived, monkeypatch)}" for command, output in answers(block[0])
+        )
 
     today = _MARK.sub("48291503", _BLOCK.sub(rerun, text))
     if request.config.getoption("--update-golden", default=False):
@@ -111,8 +113,10 @@ _CLAIMED = {
 
 def _hits(place: int) -> dict[str, list[float]]:
     """Return the hit rates of BM25, vectors, rank fusion and Palaver per kind of question."""
-    told = README.with_name("bench").joinpath("RESULTS.md").read_text("utf-8")
-    rows = re.findall(r"^\| (\w+) +\| +all \|(.* / .* / .*)$", told.rpartition("### coding-sessions")[2], re.MULTILINE)
+    results = README.with_name("bench").joinpath("RESULTS.md").read_text("utf-8")
+    rows = re.findall(
+        r"^\| (\w+) +\| +all \|(.* / .* / .*)$", results.rpartition("### coding-sessions")[2], re.MULTILINE
+    )
     return {kind: [float(cell.split("/")[place]) for cell in cells.split("|")[1:5]] for kind, cells in rows}
 
 

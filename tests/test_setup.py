@@ -42,11 +42,11 @@ def recorded(folder: Path, monkeypatch: pytest.MonkeyPatch, status: int) -> Path
 def test_print_has_no_effect(unit: Path, calls: Path) -> None:
     """`--print` shows the unit and neither writes nor starts it."""
     shown = service("--print")
-    told = json.loads(service("--print", "--json").stdout)
+    reply = json.loads(service("--print", "--json").stdout)
 
     assert shown.exit_code == 0
     assert "ExecStart=" in shown.stdout
-    assert told == {"path": str(unit), "text": shown.stdout}
+    assert reply == {"path": str(unit), "text": shown.stdout}
     assert not unit.exists()
     assert not calls.exists()
 
@@ -73,17 +73,17 @@ def test_service_is_installed_and_started(unit: Path, calls: Path) -> None:
     assert "Service started." in shown.stdout
     wanted = ["--user daemon-reload", "--user enable palaver.service", "--user restart palaver.service"]
     assert calls.read_text().splitlines() == wanted
-    told = json.loads(service("--yes", "--json").stdout)
-    assert told == {"path": str(unit), "started": True}
+    reply = json.loads(service("--yes", "--json").stdout)
+    assert reply == {"path": str(unit), "started": True}
 
 
 def test_without_a_terminal_nothing_is_installed(unit: Path, calls: Path) -> None:
     """Without a terminal and `--yes`, the unit is shown but not installed, and the output suggests `--yes`."""
-    shown, told = service(), json.loads(service("--json").stdout)
+    shown, reply = service(), json.loads(service("--json").stdout)
 
     assert shown.exit_code == 0
     assert "palaver setup service --yes" in shown.stdout
-    assert told == {"path": str(unit), "text": service("--print").stdout, "started": False}
+    assert reply == {"path": str(unit), "text": service("--print").stdout, "started": False}
     assert (unit.exists(), calls.exists()) == (False, False)
 
 
@@ -96,9 +96,9 @@ def test_a_failed_start_is_reported(unit: Path, tmp_path: Path, monkeypatch: pyt
     assert f"{unit} was written, but not started: systemctl --user daemon-reload exited with 1" in shown.stderr
     assert "systemctl --user enable palaver.service" in shown.stderr
     assert unit.exists()
-    told = service("--yes", "--json")
-    assert told.exit_code == 1
-    failed = json.loads(told.stdout)["error"]
+    result = service("--yes", "--json")
+    assert result.exit_code == 1
+    failed = json.loads(result.stdout)["error"]
     assert (failed["kind"], "written, but not started" in failed["message"]) == ("failed", True)
     assert "systemctl --user enable palaver.service" in failed["hint"]
 
@@ -108,15 +108,15 @@ def at_a_terminal(_: object) -> bool:
     return True
 
 
-@pytest.mark.parametrize(("typed", "code", "told"), [("n\n", 0, "Service not installed."), ("", 130, "stopped")])
+@pytest.mark.parametrize(("typed", "code", "message"), [("n\n", 0, "Service not installed."), ("", 130, "stopped")])
 def test_on_a_terminal_the_user_is_asked_first(
-    typed: str, code: int, told: str, unit: Path, calls: Path, monkeypatch: pytest.MonkeyPatch
+    typed: str, code: int, message: str, unit: Path, calls: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The answer `no` exits with 0 and the end of input with 130; neither writes or starts anything."""
     monkeypatch.setattr(f"{CliRunner.__module__}._NamedTextIOWrapper.isatty", at_a_terminal)
     result = CliRunner().invoke(main, ["setup", "service"], input=typed)
 
-    assert (result.exit_code, told in result.output) == (code, True)
+    assert (result.exit_code, message in result.output) == (code, True)
     assert (unit.exists(), calls.exists()) == (False, False)
 
 

@@ -251,19 +251,19 @@ def test_read_accepts_an_id(arguments: dict[str, Any], lines: tuple[int, int | N
 )
 def test_an_invalid_argument_is_reported(name: str, arguments: dict[str, Any], message: str) -> None:
     """Wrong types and unknown names are reported with the parameter and the list of valid parameters."""
-    said = refusal(name, **arguments)
+    error = refusal(name, **arguments)
     known = ", ".join(TOOLS[name].schema["properties"])
 
-    assert said == f"Invalid parameter: {message}. Parameters of {name}: {known}."
+    assert error == f"Invalid parameter: {message}. Parameters of {name}: {known}."
 
 
 def test_all_invalid_arguments_are_reported() -> None:
     """One error lists all invalid arguments of a call."""
-    said = refusal("search", query="ab", limit="x", limt=5, **{"evil\n## heading" * 50: 1})
+    error = refusal("search", query="ab", limit="x", limt=5, **{"evil\n## heading" * 50: 1})
 
-    assert "limit must be a whole number; Invalid parameter: limt is not a parameter" in said
-    assert "\n" not in said
-    assert len(said) < 500
+    assert "limit must be a whole number; Invalid parameter: limt is not a parameter" in error
+    assert "\n" not in error
+    assert len(error) < 500
 
 
 @pytest.mark.parametrize(

@@ -73,9 +73,9 @@ def test_a_question_leads_to_the_lines_of_its_answer(home: Home, era: str) -> No
         assert shown.startswith("## Search Results (3 observations)\n")
         assert hit["id"] in shown
 
-        told = await client.call_tool("get_observations", {"ids": [hit["id"]], "response_format": "json"})
-        assert told.structured_content is not None
-        [detail] = told.structured_content["observations"]
+        reply = await client.call_tool("get_observations", {"ids": [hit["id"]], "response_format": "json"})
+        assert reply.structured_content is not None
+        [detail] = reply.structured_content["observations"]
         assert detail["path"] == SESSION
         assert "summer time" in text(await client.call_tool("get_observations", {"ids": [hit["id"]]}))
 

@@ -35,8 +35,8 @@ def facts(schema: Fields) -> dict[str, Fields]:
     required = schema.get("required", [])
     names = ("type", "default", "enum", "items", "minimum", "maximum")
     return {
-        name: {fact: told[fact] for fact in names if fact in told} | {"required": name in required}
-        for name, told in schema.get("properties", {}).items()
+        name: {fact: property_[fact] for fact in names if fact in property_} | {"required": name in required}
+        for name, property_ in schema.get("properties", {}).items()
     }
 
 
@@ -74,9 +74,9 @@ def test_theo_s_parameters_are_those_of_the_specification(name: str) -> None:
     """Names, types, defaults, enumerations and required parameters equal those of the specification."""
     schema = block(THEO[name], "Input Schema")
     assert schema is not None
-    told, known = facts(schema), theo.PARAMETERS[name]
+    actual, known = facts(schema), theo.PARAMETERS[name]
 
-    assert told == known
+    assert actual == known
 
 
 @pytest.mark.parametrize("name", [name for name in THEO if "#### Response Schema" in THEO[name]])
@@ -107,14 +107,14 @@ def test_every_error_of_theo_s_specification_is_tested() -> None:
 def test_historian_s_parameters_are_those_of_the_specification(name: str) -> None:
     """Names, types, required parameters and defaults equal those of the specification."""
     rows = re.findall(r"(?m)^\| `(\w+)` \| `([\w\[\]]+)` \| (Yes|No) \| (.*) \|$", HISTORIAN[name])
-    told: dict[str, Fields] = {}
+    actual: dict[str, Fields] = {}
     for parameter, kind, required, words in rows:
         items = {"type": "array", "items": {"type": kind.removesuffix("[]")}} if kind.endswith("[]") else {"type": kind}
         default = re.search(r"\(default: (\w+)\)", words)
         given = {"default": json.loads(default[1])} if default else {}
-        told[parameter] = {**items, **given, "required": required == "Yes"}
+        actual[parameter] = {**items, **given, "required": required == "Yes"}
 
-    assert told == historian.PARAMETERS[name]
+    assert actual == historian.PARAMETERS[name]
 
 
 def test_historian_s_replies_are_those_of_the_specification() -> None:

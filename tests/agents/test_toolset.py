@@ -96,27 +96,27 @@ def test_each_toolset_keeps_its_replies_and_errors(tmp_path: Path) -> None:
 def test_the_command_shows_the_token_cost_of_each_toolset() -> None:
     """The command lists names, tools and tokens as text and JSON."""
     shown = CliRunner().invoke(main, ["toolsets"])
-    told = CliRunner().invoke(main, ["toolsets", "--json"])
+    as_json = CliRunner().invoke(main, ["toolsets", "--json"])
 
-    assert (shown.exit_code, told.exit_code) == (0, 0)
+    assert (shown.exit_code, as_json.exit_code) == (0, 0)
     for name in TOOLSETS:
         toolset = find_toolset(name)
         assert f"{name}: {len(toolset.tools)} tools, {toolset.tokens:,} tokens\n" in shown.stdout
-        assert f'"name":"{name}","tokens":{toolset.tokens}' in told.stdout
+        assert f'"name":"{name}","tokens":{toolset.tokens}' in as_json.stdout
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["--toolset", "theo,conversation"], "theo and conversation both define the tool search"),
         (["--toolset", "nothing"], "Unknown toolset: nothing"),
         (["--toolset", ""], "Unknown toolset: "),
     ],
 )
-def test_invalid_toolsets_are_refused_before_the_start(arguments: list[str], said: str) -> None:
+def test_invalid_toolsets_are_refused_before_the_start(arguments: list[str], message: str) -> None:
     """Invalid toolsets are refused before the server starts, with a remedy."""
     ran = CliRunner().invoke(main, ["mcp", *arguments])
 
     assert ran.exit_code == 2
-    assert said.strip() in ran.output
+    assert message.strip() in ran.output
     assert "--prefix" in ran.output or "Use one or more of: " in ran.output

@@ -7,7 +7,7 @@ from palaver.core.home import Home
 def memories(home: Home) -> list[str]:
     """Return the content of every stored memory, including duplicates."""
     with Store.open(home.database) as store:
-        return [held.memory.content for held in store.memories.load(store.items.all_keys()).values()]
+        return [stored.memory.content for stored in store.memories.load(store.items.all_keys()).values()]
 
 
 def prompts(home: Home) -> list[str]:

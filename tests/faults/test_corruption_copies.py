@@ -48,7 +48,7 @@ class Place:
             shutil.rmtree(self.agents)
 
     @property
-    def said(self) -> dict[str, bytes]:
+    def originals(self) -> dict[str, bytes]:
         """Return the agents' files by name."""
         return {path.name: path.read_bytes() for path in (self._whole / "projects").rglob("*.jsonl")}
 
@@ -127,8 +127,8 @@ def test_damage_to_a_copy_is_never_certified(place: Place, kind: str, damage: Da
             act()
             assert not place.is_sound(), seed
             files, problems = place.exported()
-            assert all(place.said[name] == data for name, data in files.items()), seed
-            assert len(files) + problems == len(place.said), seed
+            assert all(place.originals[name] == data for name, data in files.items()), seed
+            assert len(files) + problems == len(place.originals), seed
         with Store.open(place.home.database) as store:
             assert store.sources.damaged(), seed
 
@@ -145,7 +145,7 @@ def test_damage_is_repaired_from_the_agents_file(place: Place, kind: str, damage
         assert place.is_sound(repair=True), seed
         shutil.rmtree(place.agents)
         assert place.is_sound(), seed
-        assert place.exported() == (place.said, 0), seed
+        assert place.exported() == (place.originals, 0), seed
 
 
 def test_growing_copy_stays_damaged(place: Place) -> None:
@@ -219,17 +219,17 @@ def test_bytes_after_a_compressed_copy_are_removed(place: Place) -> None:
     compressed.write_bytes(compressed.read_bytes() + b"garbage")
 
     assert "7 foreign bytes follow the end of the file" in str(check_consistency(place.home).problems)
-    assert place.exported() == (place.said, 0)
-    told = CliRunner().invoke(
+    assert place.exported() == (place.originals, 0)
+    result = CliRunner().invoke(
         main, ["export", "--all", str(place.out / "again")], env={"PALAVER_HOME": str(place.home.root)}
     )
-    assert told.exit_code == 1
-    assert "Damaged: " in told.output
-    assert "7 foreign bytes follow the end of the file" in told.output
+    assert result.exit_code == 1
+    assert "Damaged: " in result.output
+    assert "7 foreign bytes follow the end of the file" in result.output
 
     assert place.is_sound(repair=True)
     assert place.is_sound()
-    assert place.exported() == (place.said, 0)
+    assert place.exported() == (place.originals, 0)
 
 
 def test_seek_table_is_rebuilt(place: Place) -> None:
@@ -238,9 +238,9 @@ def test_seek_table_is_rebuilt(place: Place) -> None:
     compressed = place.home.archive / BLOBS["compressed"]
     compressed.write_bytes(compressed.read_bytes()[:-3])
 
-    assert place.exported() == (place.said, 0)
+    assert place.exported() == (place.originals, 0)
     assert place.is_sound(repair=True)
-    assert place.exported() == (place.said, 0)
+    assert place.exported() == (place.originals, 0)
 
 
 @pytest.mark.parametrize("forgotten", [False, True])
@@ -257,9 +257,9 @@ def test_a_damaged_key_stops_the_next_run(place: Place, forgotten: bool, damage:
         with pytest.raises(KeyLost, match=r"redaction\.key") as raised:
             place.archive()
         assert "Restore" in raised.value.hint
-        told = CliRunner().invoke(main, ["fsck"], env={"PALAVER_HOME": str(place.home.root)})
-        assert told.exit_code == 1, told.output
-        assert "redaction.key" in told.output
+        result = CliRunner().invoke(main, ["fsck"], env={"PALAVER_HOME": str(place.home.root)})
+        assert result.exit_code == 1, result.output
+        assert "redaction.key" in result.output
         if not forgotten:
             assert place.is_sound(repair=True)
             place.archive()

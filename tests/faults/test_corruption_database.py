@@ -57,7 +57,7 @@ def archive(home: Home, root: Path) -> None:
 
 def memories(home: Home) -> set[str]:
     with Store.open(home.database) as store:
-        return {held.memory.content for held in store.memories.all()}
+        return {each.memory.content for each in store.memories.all()}
 
 
 def pages(home: Home, table: str) -> list[int]:
@@ -99,7 +99,7 @@ def search(home: Home) -> int:
 def test_damage_of_the_database_is_detected_and_repaired(home: Home, seed: int) -> None:
     """`fsck` detects any damage, and its repair keeps every memory of the file or its backup."""
     draw = random.Random(seed)
-    held, size = memories(home), home.database.stat().st_size
+    originals, size = memories(home), home.database.stat().st_size
     how: Callable[[Path, int, int], None] = draw.choice([flip, flip, zero, cut])
     how(home.database, draw.randrange(size), draw.randrange(8))
 
@@ -110,7 +110,7 @@ def test_damage_of_the_database_is_detected_and_repaired(home: Home, seed: int) 
         for each in check_consistency(home, repair=True).problems
         if not each.repaired and each.part == "memories"
     }
-    assert len(held - memories(home)) <= len(lost) <= 1
+    assert len(originals - memories(home)) <= len(lost) <= 1
     assert check_consistency(home).ok
     assert search(home) > 0
 
@@ -119,14 +119,14 @@ def test_damage_of_the_database_is_detected_and_repaired(home: Home, seed: int) 
 @pytest.mark.parametrize("table", ["memory", "item", "sqlite_schema"])
 def test_memories_survive_damage_of_their_own_pages(home: Home, table: str, how: Callable[[Path, int], None]) -> None:
     """If a page with memories is damaged, they are restored from other pages, the backup or the damaged page."""
-    held = memories(home)
+    contents = memories(home)
     for page in pages(home, table)[:3]:
         how(home.database, (page - 1) * PAGE + 1_000)
     check_consistency(home, repair=True)
 
-    assert len(held - memories(home)) <= 1
+    assert len(contents - memories(home)) <= 1
     if how is flip:
-        assert memories(home) == held
+        assert memories(home) == contents
 
 
 @pytest.mark.parametrize("place", [1, -1])
@@ -136,7 +136,7 @@ def test_a_zeroed_overflow_page_is_damage(home: Home, place: int) -> None:
         with store.transaction():
             key = store.memories.insert(Memory("A long memory. " * 2_000, tags=("kiln",)), 3)
         store._database.run("PRAGMA wal_checkpoint(TRUNCATE)")  # pyright: ignore[reportPrivateUsage]
-    held, text = memories(home), home.database.read_bytes()
+    contents, text = memories(home), home.database.read_bytes()
     pages_with_text = [
         start for start in range(0, len(text), PAGE) if text[start : start + PAGE].count(b"A long memory.") > 200
     ]
@@ -145,19 +145,19 @@ def test_a_zeroed_overflow_page_is_damage(home: Home, place: int) -> None:
     assert not check_consistency(home).ok
     named = [each.problem for each in check_consistency(home, repair=True).problems if each.part == "memories"]
     assert f"mem_{key}" in named[0]
-    assert held - memories(home) == {"A long memory. " * 2_000}
+    assert contents - memories(home) == {"A long memory. " * 2_000}
     assert check_consistency(home).ok
 
 
 def test_without_a_backup_all_other_pages_are_saved(home: Home) -> None:
     """Without a backup, one zeroed page loses only its own memories, and the repair lists them."""
     Backups(home).remove()
-    held = memories(home)
+    contents = memories(home)
     leaf = pages(home, "memory")[-1]
     zero(home.database, (leaf - 1) * PAGE)
     [named] = [each.problem for each in check_consistency(home, repair=True).problems if each.part == "memories"]
 
-    gone = held - memories(home)
+    gone = contents - memories(home)
     assert 0 < len(gone) == named.count("mem_") < MEMORIES / 2
 
 
@@ -170,18 +170,18 @@ def last_memory(home: Home, text: bytes) -> int:
 @pytest.mark.parametrize("column", [b"assistant", b"[]", b"{}", b"active", b"global"])
 def test_a_memory_with_one_damaged_column_can_be_read(home: Home, column: bytes) -> None:
     """A memory on a damaged page is read, and a column that cannot be decoded gets its default value."""
-    held = memories(home)
+    contents = memories(home)
     flip(home.database, last_memory(home, column), 2)
     check_consistency(home, repair=True)
 
-    assert memories(home) == held
+    assert memories(home) == contents
     assert check_consistency(home).ok
 
 
 @pytest.mark.parametrize("left", [1, 2_000, PAGE - 1])
 def test_an_incomplete_last_page_is_damage(home: Home, left: int) -> None:
     """A file with an incomplete last page is opened only by the repair, since a write would hide the damage."""
-    held = memories(home)
+    contents = memories(home)
     cut(home.database, home.database.stat().st_size - PAGE + left)
 
     for opened in (Store.open, Store.open_read_only):
@@ -190,7 +190,7 @@ def test_an_incomplete_last_page_is_damage(home: Home, left: int) -> None:
     assert "last page is incomplete" in check_consistency(home).problems[0].problem
     check_consistency(home, repair=True)
     assert check_consistency(home).ok
-    assert memories(home) == held
+    assert memories(home) == contents
 
 
 def logged(home: Home, tmp_path: Path) -> tuple[Home, set[str]]:
@@ -207,7 +207,7 @@ def logged(home: Home, tmp_path: Path) -> tuple[Home, set[str]]:
 @pytest.mark.parametrize("place", [8, 40, 5_000, 30_000])
 def test_memories_behind_damage_in_the_log_are_stored_again(home: Home, tmp_path: Path, place: int) -> None:
     """Memories after the damage in a write-ahead log are reported and restored once by the repair."""
-    damaged, held = logged(home, tmp_path)
+    damaged, contents = logged(home, tmp_path)
     log = damaged.database.with_name("palaver.db-wal")
     flip(log, place)
 
@@ -217,11 +217,11 @@ def test_memories_behind_damage_in_the_log_are_stored_again(home: Home, tmp_path
     assert "fsck --repair" in problem.hint
     found = check_consistency(damaged, repair=True).problems
     assert any("write-ahead log" in each.problem for each in found)
-    assert memories(damaged) == held
+    assert memories(damaged) == contents
     assert check_consistency(damaged).ok
     check_consistency(damaged, repair=True)
     with Store.open(damaged.database) as store:
-        assert len(store.memories.all()) == len(held)
+        assert len(store.memories.all()) == len(contents)
 
 
 def test_one_damaged_row_fails_no_search(home: Home) -> None:
@@ -283,10 +283,10 @@ def test_a_deleted_log_is_reported(home: Home) -> None:
     """`fsck` reports writes lost with a deleted write-ahead log until they are accepted."""
     with Store.open(home.database) as store, store.transaction():
         store.memories.insert(Memory("Written to the log only."), 3)
-        held = (home.database.read_bytes(), home.changes)
+        kept = (home.database.read_bytes(), home.changes)
     with Store.open(home.database) as store, store.transaction():
         store.memories.insert(Memory("Acknowledged, then lost with the log."), 4)
-    home.database.write_bytes(held[0])
+    home.database.write_bytes(kept[0])
 
     assert any("missing from the database" in each.problem for each in check_consistency(home).problems)
     with Store.open(home.database) as store, store.transaction():

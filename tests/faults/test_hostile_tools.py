@@ -100,11 +100,11 @@ def answered(toolset: Toolset, name: str, desk: object, given: Mapping[str, obje
     """Return the reply of a call, or None if the call was rejected, and check that nothing was revealed."""
     answer = None
     try:
-        told = answer = tool(toolset, name).call(desk, given)
+        reply = answer = tool(toolset, name).call(desk, given)
     except PalaverError as error:
-        told = toolset.to_error_reply(error)
-    assert SECRET not in told.text
-    assert "root:" not in told.text
+        reply = toolset.to_error_reply(error)
+    assert SECRET not in reply.text
+    assert "root:" not in reply.text
     return answer
 
 

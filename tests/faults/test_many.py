@@ -39,13 +39,13 @@ class Server:
 
     def call(self, tool: str, **arguments: object) -> str:
         """Return the reply of a tool call, and raise an exception if the reply is an error."""
-        told = self._ask("tools/call", {"name": tool, "arguments": arguments})
-        assert "error" not in told, told
-        result = told["result"]
-        said = json.dumps(result, ensure_ascii=False)
-        assert not result.get("isError"), said
-        assert "locked" not in said, said
-        return said
+        reply = self._ask("tools/call", {"name": tool, "arguments": arguments})
+        assert "error" not in reply, reply
+        result = reply["result"]
+        text = json.dumps(result, ensure_ascii=False)
+        assert not result.get("isError"), text
+        assert "locked" not in text, text
+        return text
 
     def _ask(self, method: str, params: Mapping[str, object]) -> Any:
         assert self._process.stdin
@@ -55,9 +55,9 @@ class Server:
         self._process.stdin.write(json.dumps(request).encode() + b"\n")
         self._process.stdin.flush()
         for line in self._process.stdout:
-            told = json.loads(line)
-            if told.get("id") == self._last:
-                return told
+            reply = json.loads(line)
+            if reply.get("id") == self._last:
+                return reply
         raise AssertionError("the server has gone")
 
 
@@ -85,7 +85,7 @@ def watching(complaints: Path) -> Generator[None]:
             process.terminate()
 
 
-class Said:
+class StoredItems:
     """Items that any process has stored so far."""
 
     def __init__(self) -> None:
@@ -96,31 +96,31 @@ class Said:
         with self._lock:
             self._words.append(word)
 
-    def lately(self, chance: random.Random) -> str:
+    def recent(self, chance: random.Random) -> str:
         """Return one of the newest stored items."""
         with self._lock:
             return chance.choice(self._words[-SERVERS:])
 
 
-def converse(server: Server, number: int, said: Said) -> None:
+def converse(server: Server, number: int, items: StoredItems) -> None:
     """Store an item, then search for an item that another process just stored."""
     chance = random.Random(number)
     server.initialize()
     for turn in range(TURNS):
         word = f"stored{number}x{turn}"
         content = f"{word} is what {chance.random()} stands for"
-        told = server.call("theo_memory_store", content=content, memory_type="fact")
-        assert "success" in told
-        said.add(word)
-        wanted = said.lately(chance)
+        reply = server.call("theo_memory_store", content=content, memory_type="fact")
+        assert "success" in reply
+        items.add(word)
+        wanted = items.recent(chance)
         assert wanted in server.call("conversation_search", query=wanted, mode="text"), wanted
         assert wanted.startswith("typed") or any(wanted in content for content in recalled(server, wanted)), wanted
 
 
 def recalled(server: Server, query: str) -> list[str]:
     """Return the text of the recalled memories without the framing of the reply."""
-    told = json.loads(server.call("theo_memory_recall", query=query))
-    return [memory["content"] for memory in json.loads(told["content"][0]["text"])["data"]["memories"]]
+    reply = json.loads(server.call("theo_memory_recall", query=query))
+    return [memory["content"] for memory in json.loads(reply["content"][0]["text"])["data"]["memories"]]
 
 
 def stored(home: Home, prompt: str) -> bool:
@@ -130,7 +130,7 @@ def stored(home: Home, prompt: str) -> bool:
         return False
 
 
-def write(transcript: Path, home: Home, said: Said, done: threading.Event) -> int:
+def write(transcript: Path, home: Home, items: StoredItems, done: threading.Event) -> int:
     """Append lines to a session and wait until each is found; return the number of lines."""
     number = 0
     while not done.is_set():
@@ -141,7 +141,7 @@ def write(transcript: Path, home: Home, said: Said, done: threading.Event) -> in
         while not stored(home, f"{word}?"):
             assert time.monotonic() < end
             time.sleep(0.05)
-        said.add(word)
+        items.add(word)
         number += 1
     return number
 
@@ -150,14 +150,14 @@ def test_eight_servers_and_the_archiver(home: Path, tmp_path: Path) -> None:
     """No client gets a lock error, and the next query of each process finds items that others stored."""
     transcript = home / ".claude" / "projects" / "shop" / f"{ORIGINAL}.jsonl"
     transcript.parent.mkdir(parents=True)
-    complaints, place, said, done = tmp_path / "complaints", Home(home / "palaver"), Said(), threading.Event()
+    complaints, place, items, done = tmp_path / "complaints", Home(home / "palaver"), StoredItems(), threading.Event()
     with ExitStack() as stack:
         stack.enter_context(watching(complaints))
         pool = stack.enter_context(ThreadPoolExecutor(SERVERS + 1))
         stack.callback(done.set)
-        writing = pool.submit(write, transcript, place, said, done)
+        writing = pool.submit(write, transcript, place, items, done)
         servers = [stack.enter_context(served(complaints)) for _ in range(SERVERS)]
-        for talk_ in [pool.submit(converse, server, number, said) for number, server in enumerate(servers)]:
+        for talk_ in [pool.submit(converse, server, number, items) for number, server in enumerate(servers)]:
             talk_.result()
         done.set()
         assert writing.result()

@@ -100,13 +100,13 @@ def acknowledged(folder: Path, kind: str) -> list[str]:
 
 
 def assert_kept(home: Home, acks: Path) -> None:
-    memories_told, kept = acknowledged(acks, "memory"), acknowledged(acks, "kept")
-    if not memories_told and not kept:
+    acknowledged_memories, kept = acknowledged(acks, "memory"), acknowledged(acks, "kept")
+    if not acknowledged_memories and not kept:
         return
-    held, stored = memories(home), prompts(home)
-    assert set(memories_told) <= set(held)
+    stored_memories, stored = memories(home), prompts(home)
+    assert set(acknowledged_memories) <= set(stored_memories)
     assert set(kept) <= set(stored)
-    assert len(set(held)) == len(held)
+    assert len(set(stored_memories)) == len(stored_memories)
     assert len(set(stored)) == len(stored)
     with Store.open(home.database) as store:
         assert store.integrity.damage() == []

@@ -49,44 +49,44 @@ class Acks:
 
 def archive(root: str, acks: str) -> None:
     """Repeat ingest runs and acknowledge each completed run."""
-    home, told = Home(Path(root) / "home"), Acks(acks)
+    home, log = Home(Path(root) / "home"), Acks(acks)
     with pipeline.Pipeline(home) as passes:
         for number in count():
             report = passes.run(in_paths([Path(root) / "projects"]), patience=30)
             assert not report.ingested.problems, report.ingested.problems
-            told.add("pass", number)
+            log.add("pass", number)
             time.sleep(PACE)
 
 
 def keep(root: str, acks: str) -> None:
     """Repeat writing and archiving a line, and acknowledge the line after the run."""
-    chance, told, name = random.Random(acks), Acks(acks), Path(acks).stem
+    chance, log, name = random.Random(acks), Acks(acks), Path(acks).stem
     for number in count():
         path, prompt = say(Path(root), chance, name, number)
         with pipeline.Pipeline(Home(Path(root) / "home")) as passes:
             report = passes.run(in_paths([path.parent]), patience=30)
         assert not report.ingested.problems, report.ingested.problems
-        told.add("kept", prompt)
+        log.add("kept", prompt)
 
 
 def remember(root: str, acks: str) -> None:
     """Store memories one after another and acknowledge each."""
-    chance, told, name = random.Random(acks), Acks(acks), Path(acks).stem
+    chance, log, name = random.Random(acks), Acks(acks), Path(acks).stem
     with MemoryCore.open(Home(Path(root) / "home")) as core:
         for number in count():
             content = " ".join([f"memory{name}x{number}", *chance.choices(WORDS, k=6)])
             done = core.remember(Memory(content, "fact"))
             assert not done.duplicate
-            told.add("memory", content)
+            log.add("memory", content)
             time.sleep(PACE)
 
 
 def converse(root: str, acks: str) -> None:
     """Extend sessions repeatedly and acknowledge each exchange."""
-    chance, told, name = random.Random(acks), Acks(acks), Path(acks).stem
+    chance, log, name = random.Random(acks), Acks(acks), Path(acks).stem
     for number in count():
         _, prompt = say(Path(root), chance, name, number)
-        told.add("said", prompt)
+        log.add("said", prompt)
         time.sleep(PACE)
 
 
@@ -106,14 +106,14 @@ def say(root: Path, chance: random.Random, name: str, number: int) -> tuple[Path
 
 def search(root: str, acks: str, others: str) -> None:
     """Search for the newest acknowledged item repeatedly, and report the CPU time of the first reply."""
-    started, chance, told = time.process_time(), random.Random(acks), Acks(acks)
+    started, chance, log = time.process_time(), random.Random(acks), Acks(acks)
     with ArchiveSearch(Home(Path(root) / "home")) as asked:
         for number in count():
             content = chance.choice(latest(Path(others)))
             found = asked.find(Query.parse(content.split()[0], mode="text")).hits
             assert any(content.split()[0] in hit.title + hit.snippet for hit in found), content
             if not number:
-                told.add("answered", time.process_time() - started)
+                log.add("answered", time.process_time() - started)
             time.sleep(PACE)
 
 

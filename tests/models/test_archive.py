@@ -69,7 +69,7 @@ def test_any_sentence_transformers_model_embeds_an_archive(tmp_path: Path, model
     assert results.searched == ("vector",)
 
 
-def asked(home: Home, model: str) -> Results:
+def search(home: Home, model: str) -> Results:
     """Return the hits of a paraphrase."""
     with ArchiveSearch(home, model) as layers:
         return layers.find(Query.parse("images cannot be sent to the server", mode="vector"))
@@ -101,15 +101,15 @@ def test_old_vectors_are_used_until_all_are_renewed(
             patch.setattr(SentenceTransformerEmbedder, "embed", fail_after_one(SentenceTransformerEmbedder.embed))
             patch.setattr(indexer, "_BATCH", 1)
             stopped = pipeline.run(found)
-        between, told = Generations(home.index).current(), asked(home, str(model_folder))
+        between, reply = Generations(home.index).current(), search(home, str(model_folder))
         pipeline.run(found)
-    after, results = Generations(home.index).current(), asked(home, str(model_folder))
+    after, results = Generations(home.index).current(), search(home, str(model_folder))
 
     assert before is not None
     assert between is not None
     assert after is not None
     assert stopped.model is not None
     assert between.manifest.model == before.manifest.model != after.manifest.model
-    assert ("picture" in told.hits[0].title, told.searched) == (True, ("vector",))
+    assert ("picture" in reply.hits[0].title, reply.searched) == (True, ("vector",))
     assert before.manifest.vectors == after.manifest.vectors
     assert "picture" in results.hits[0].title

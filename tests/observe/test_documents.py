@@ -41,12 +41,12 @@ def is_done(home: Home) -> bool:
 
 def test_a_run_reads_queued_documents(place: Home) -> None:
     """An ingest run also embeds and publishes queued documents."""
-    heard: list[str] = []
+    progress: list[str] = []
     with Pipeline(place) as pipeline:
-        report = pipeline.run([], lambda stage, _done, _total: heard.append(stage))
+        report = pipeline.run([], lambda stage, _done, _total: progress.append(stage))
 
     assert report.embedded == 1
-    assert "Reading" in heard
+    assert "Reading" in progress
     assert is_done(place)
 
 

@@ -34,18 +34,18 @@ def test_everything_is_extracted_and_embedded(history: History) -> None:
 def test_without_a_model_observations_are_extracted(history: History) -> None:
     """Observations are extracted; the result and the recorded stage report the missing model."""
     indexer = Indexer(history.store, Generations(history.home.index), FakeEmbedder(missing=True))
-    told = learn(history.home, history.store, indexer)
+    result = learn(history.home, history.store, indexer)
 
-    assert (told.observed > 0, told.embedded, str(told.model)) == (True, 0, "the model is missing")
+    assert (result.observed > 0, result.embedded, str(result.model)) == (True, 0, "the model is missing")
     assert stages(history) == {"observe": False, "embed": True}
 
 
 def test_an_interrupted_run_reports_remaining_exchanges(history: History) -> None:
     """A run that is asked to stop reports how many exchanges remain."""
     indexer = Indexer(history.store, Generations(history.home.index), FakeEmbedder())
-    told = learn(history.home, history.store, indexer, should_stop=lambda: True)
+    result = learn(history.home, history.store, indexer, should_stop=lambda: True)
 
-    assert (told.observed, told.unobserved > 0, told.embedded) == (0, True, 0)
+    assert (result.observed, result.unobserved > 0, result.embedded) == (0, True, 0)
 
 
 def test_a_worker_result_survives_serialization(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,5 +66,5 @@ def test_unused_memories_lose_confidence(history: History, monkeypatch: pytest.M
     for _ in range(2):
         update_index(history.home, None, settle=True)
 
-    held = history.store.memories.load([old, new])
-    assert (held[old].stats.confidence, held[new].stats.confidence) == (0.15, 0.3)
+    stored = history.store.memories.load([old, new])
+    assert (stored[old].stats.confidence, stored[new].stats.confidence) == (0.15, 0.3)

@@ -74,9 +74,9 @@ def run(place: Home, transcripts: list[Transcript]) -> Report:
 
 def test_one_run_completes_every_stage(place: Home, transcript: Path) -> None:
     """One run archives, observes, embeds and publishes everything, and reports each stage."""
-    heard: list[tuple[str, int, int]] = []
+    progress: list[tuple[str, int, int]] = []
     with Pipeline(place) as made:
-        report = made.run(in_paths([transcript]), lambda stage, done, total: heard.append((stage, done, total)))
+        report = made.run(in_paths([transcript]), lambda stage, done, total: progress.append((stage, done, total)))
 
     state = status_of(place)
     assert (report.ingested.changed, report.ingested.exchanges, report.observed, report.model) == (1, 1, 1, None)
@@ -84,7 +84,7 @@ def test_one_run_completes_every_stage(place: Home, transcript: Path) -> None:
     assert 0 < report.searchable <= report.complete
     assert (state.unobserved, state.unembedded, state.index_lag) == (0, 0, 0)
     assert found(place, "missing column") == ["observation"]
-    ends = {stage: (done, total) for stage, done, total in heard}
+    ends = {stage: (done, total) for stage, done, total in progress}
     assert list(ends) == ["Archiving", "Observing", "Embedding", "Compressing"]
     assert ends.pop("Compressing") == (0, 0)  # no session is inactive yet
     assert all(done == total > 0 for done, total in ends.values())

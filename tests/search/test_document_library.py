@@ -95,7 +95,7 @@ def test_filters_select_chunks(documents: DocumentLibrary, folder: Path) -> None
         (DocumentFilter(under=folder), {ChunkKind.CODE, ChunkKind.DOCUMENT}),
         (DocumentFilter(under=folder / "other"), set[ChunkKind]()),
     ):
-        assert {held.chunk.kind for held in found(documents, "heat kiln", wanted)} == kinds
+        assert {chunk_.chunk.kind for chunk_ in found(documents, "heat kiln", wanted)} == kinds
 
 
 def test_unrelated_chunks_are_not_returned(documents: DocumentLibrary, folder: Path) -> None:
@@ -138,10 +138,10 @@ def test_statistics_count_files_and_chunks(documents: DocumentLibrary, folder: P
     documents.index_directory(folder, "a", async_mode=False)
     documents.index_file(folder / "kiln.py", "b")
 
-    told = documents.stats()
+    statistics = documents.stats()
 
-    assert (told.chunks, told.source_files) == (4, (folder / "guide.md", folder / "kiln.py"))
-    assert (told.namespaces, told.kinds) == ({"a": 3, "b": 1}, {"code": 2, "document": 2})
+    assert (statistics.chunks, statistics.source_files) == (4, (folder / "guide.md", folder / "kiln.py"))
+    assert (statistics.namespaces, statistics.kinds) == ({"a": 3, "b": 1}, {"code": 2, "document": 2})
 
 
 def test_waiting_means_embedded_and_published(

@@ -62,21 +62,21 @@ def test_a_truncated_observation_keeps_its_first_facts() -> None:
     facts = tuple(f"Fact {number}: " + "the session expires. " * 14 for number in range(8))
     proofs = tuple(Evidence(number, number, fact[:60]) for number, fact in enumerate(facts, 3))
     one = replace(detail().observation, subtitle="", narrative="It was seen again. " * 47, facts=facts, evidence=proofs)
-    told = RENDERER.observations([replace(detail(), observation=one)])
+    page = RENDERER.observations([replace(detail(), observation=one)])
 
-    assert "It was seen again." in told
-    assert "Fact 0" in told
-    assert "Fact 7" not in told
-    assert "> " not in told
-    assert "left out; use response_format json to see all.]" in told
+    assert "It was seen again." in page
+    assert "Fact 0" in page
+    assert "Fact 7" not in page
+    assert "> " not in page
+    assert "left out; use response_format json to see all.]" in page
     assert "left out; use --json to see all.]" in AT_SHELL.observations([replace(detail(), observation=one)])
 
 
 def test_entries_are_truncated_independently() -> None:
     """A long entry is truncated without shortening a short entry beside it."""
     long = replace(detail(), observation=replace(detail().observation, narrative="It was seen again. " * 200))
-    told = RENDERER.observations([long, detail()])
+    page = RENDERER.observations([long, detail()])
 
-    assert count(told) <= 2 * DETAIL_TOKENS
-    assert told.count(" left out; ") == 1
-    assert "> 12: let us take JWT\n\n---" in told.split(" left out; ")[1]
+    assert count(page) <= 2 * DETAIL_TOKENS
+    assert page.count(" left out; ") == 1
+    assert "> 12: let us take JWT\n\n---" in page.split(" left out; ")[1]

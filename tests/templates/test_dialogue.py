@@ -57,9 +57,9 @@ def test_hidden_characters_are_counted() -> None:
 
 def test_prompts_and_prose_are_never_shortened() -> None:
     """Only tool output, thinking and injected text are shortened."""
-    said = [Turn(1, Speaker.HUMAN, Kind.PROMPT, "x" * 9000), Turn(2, Speaker.ASSISTANT, Kind.PROSE, "y" * 9000)]
+    long = [Turn(1, Speaker.HUMAN, Kind.PROMPT, "x" * 9000), Turn(2, Speaker.ASSISTANT, Kind.PROSE, "y" * 9000)]
 
-    assert all(step.said.hidden == 0 for step in steps(of(*said), 10))
+    assert all(step.said.hidden == 0 for step in steps(of(*long), 10))
 
 
 def test_tool_results_share_a_limit() -> None:

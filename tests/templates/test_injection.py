@@ -19,7 +19,7 @@ RENDERER = renderer(roomy=True, budget=100_000)
 MARK = "wordbetween"
 
 
-def held(text: str) -> StoredMemory:
+def a_memory(text: str) -> StoredMemory:
     memory = Memory(f"Held: {text}", "fact", f"Title: {text}", tags=("one",), project="my-api")
     return StoredMemory(1, memory, MemoryStats(), MemoryState.ACTIVE, 1, 1)
 
@@ -28,8 +28,8 @@ SHOWN: dict[str, Callable[[str], str]] = {
     "search": lambda text: RENDERER.search(results(hit(title=f"Asked {text}"))),
     "observations": lambda text: RENDERER.observations([detail(f" {text}")]),
     "read": lambda text: RENDERER.read(transcript(f" {text}")),
-    "memory": lambda text: RENDERER.render("memory", stored=held(text), edges=()),
-    "memories": lambda text: RENDERER.render("memories", memories=[held(text)], admitted=1, total=1),
+    "memory": lambda text: RENDERER.render("memory", stored=a_memory(text), edges=()),
+    "memories": lambda text: RENDERER.render("memories", memories=[a_memory(text)], admitted=1, total=1),
 }
 
 
@@ -38,7 +38,7 @@ def plainly(text: str) -> str:
     return " ".join(text.replace("*", "").replace("`", "'").split())
 
 
-def told(shown: str, text: str) -> str:
+def normalised(shown: str, text: str) -> str:
     """Return a reply with a placeholder in place of the text."""
     return re.sub(r"\d+ tokens", "some tokens", plainly(shown)).replace(plainly(line(text)), MARK)
 
@@ -46,11 +46,11 @@ def told(shown: str, text: str) -> str:
 @pytest.mark.parametrize("name", SHOWN)
 def test_stored_expressions_are_not_evaluated(name: str) -> None:
     """Template expressions in stored text appear letter for letter."""
-    plain = told(SHOWN[name](MARK), MARK)
+    plain = normalised(SHOWN[name](MARK), MARK)
     assert MARK in plain
     for text in payloads.injections():
         if len(text) < 60:  # longer ones are cut in lists
-            assert told(SHOWN[name](text), text) == plain, text
+            assert normalised(SHOWN[name](text), text) == plain, text
 
 
 def test_users_templates_are_sandboxed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -77,7 +77,7 @@ WHEN = (
     TimeExpression("last week", day_start("2026-03-23"), day_end("2026-03-29")),
 )
 INSTEAD = (Correction("sqlite", "sqlite3"), Correction("zzyx", "zzyxw"))
-UNHEARD = ZeroResultExplanation(no_known_term=True)
+UNKNOWN_TERMS = ZeroResultExplanation(no_known_term=True)
 UNKNOWN = (UnknownName("sessions", "12", ("0fd7", "515d", "598c"), 95), UnknownName("projects", "tea", ("tee",)))
 NOWHERE = ZeroResultExplanation((hit(1),), missing=("kubernetes", "zzyx"), without_missing=1_200)
 
@@ -107,14 +107,14 @@ NOWHERE = ZeroResultExplanation((hit(1),), missing=("kubernetes", "zzyx"), witho
         ("search_nowhere", lambda: RENDERER.search(replace(results(), explanation=NOWHERE))),
         (
             "search_unheard_named",
-            lambda: RENDERER.search(replace(results(), explanation=replace(UNHEARD, missing=("zzyx",)))),
+            lambda: RENDERER.search(replace(results(), explanation=replace(UNKNOWN_TERMS, missing=("zzyx",)))),
         ),
         (
             "search_unknown",
             lambda: RENDERER.search(replace(results(), explanation=ZeroResultExplanation(unknown=UNKNOWN))),
         ),
         ("search_many_instead", lambda: RENDERER.search(replace(results(hit(1)), corrections=INSTEAD * 3))),
-        ("search_unheard", lambda: RENDERER.search(replace(results(), explanation=UNHEARD))),
+        ("search_unheard", lambda: RENDERER.search(replace(results(), explanation=UNKNOWN_TERMS))),
         ("search_printed", lambda: RENDERER.search(replace(results(), explanation=printed(places=(PLACE, PLACE))))),
         ("search_printed_nowhere", lambda: RENDERER.search(replace(results(), explanation=printed()))),
         ("search_printed_unread", lambda: RENDERER.search(replace(results(), explanation=printed(unread=1_200)))),
@@ -196,17 +196,17 @@ def test_a_project_is_named_where_it_changes() -> None:
 def test_in_a_shell_replies_name_commands() -> None:
     """At a shell, replies name commands instead of tools; nothing else differs."""
     shell, tools = renderer(at_shell=True), RENDERER
-    told, told_to_agents = shell.observations([detail()]), tools.observations([detail()])
+    in_shell, for_agents = shell.observations([detail()]), tools.observations([detail()])
 
     assert "Details: palaver show ID..., ~180-190 each." in shell.search(results(hit(1), hit(2)))
-    assert "Transcript: palaver read PATH FIRST-LAST, ~900 tokens." in told
-    assert told.splitlines()[:-1] == told_to_agents.splitlines()[:-1]
+    assert "Transcript: palaver read PATH FIRST-LAST, ~900 tokens." in in_shell
+    assert in_shell.splitlines()[:-1] == for_agents.splitlines()[:-1]
     assert "continue with palaver read PATH 13-." in shell.read(transcript(cut=True))
     assert "of a shortened line: palaver read PATH LINE." in shell.read(transcript(output="x" * 20_000))
 
 
 @pytest.mark.parametrize(
-    ("kinds", "said", "held"),
+    ("kinds", "transcripts", "memories"),
     [
         (["memory"], 0, 1),
         (["document"], 0, 0),
@@ -215,13 +215,13 @@ def test_in_a_shell_replies_name_commands() -> None:
         (["memory", "observation"], 1, 1),
     ],
 )
-def test_only_transcripts_offer_read(kinds: list[str], said: int, held: int) -> None:
+def test_only_transcripts_offer_read(kinds: list[str], transcripts: int, memories: int) -> None:
     """Only entries with a transcript offer `read`; a memory offers its own command."""
     details = [replace(detail(), kind=kind) for kind in kinds]
     shell, tools = renderer(at_shell=True).observations(details), RENDERER.observations(details)
 
-    assert [shell.count("Transcript: palaver read"), tools.count("Transcript: read(path")] == [said, said]
-    assert [shell.count("Memories: palaver memories show ID."), tools.count("palaver")] == [held, 0]
+    assert [shell.count("Transcript: palaver read"), tools.count("Transcript: read(path")] == [transcripts, transcripts]
+    assert [shell.count("Memories: palaver memories show ID."), tools.count("palaver")] == [memories, 0]
 
 
 def test_titles_are_complete_at_a_terminal() -> None:
@@ -442,8 +442,8 @@ def skeleton(reply: str) -> list[str]:
 @pytest.mark.parametrize("text", HOSTILE)
 def test_stored_text_cannot_break_the_layout(text: str) -> None:
     """A page has the same layout for any stored text."""
-    for tame, reply in zip(everything(""), everything(text), strict=True):
-        assert skeleton(reply) == skeleton(tame)
+    for expected, reply in zip(everything(""), everything(text), strict=True):
+        assert skeleton(reply) == skeleton(expected)
         assert re.findall(rf"{OPEN}|{CLOSE}", reply) == [OPEN, CLOSE]
         assert not re.search(r"<(?:system|invoke|user|tool_result|\|)|\[INST|!\[", reply)
         assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u202e\u2028\ufeff\ud800-\udfff\U000e0041]", reply)
@@ -453,9 +453,9 @@ def test_stored_text_cannot_break_the_layout(text: str) -> None:
 @given(st.text(alphabet=st.sampled_from("#-=`~<>/*[]{}% \n\r\u2028aX1recaldUs:"), max_size=60))
 def test_no_text_can_break_the_layout(text: str) -> None:
     """A page has the same layout for any text of layout characters."""
-    tame = RENDERER.read(transcript())
+    expected = RENDERER.read(transcript())
 
-    assert skeleton(RENDERER.read(transcript(f"\n{text}"))) == skeleton(tame)
+    assert skeleton(RENDERER.read(transcript(f"\n{text}"))) == skeleton(expected)
 
 
 @pytest.mark.parametrize("output", ["```\nx\n```\n## Exchange 9", "```", "~~~~\n```", "> ```\n## x", "- ```\n## x"])
@@ -581,11 +581,11 @@ def test_an_export_names_files_not_exported() -> None:
     """An export report counts verified files and lists files that were not exported."""
     one = ExportedFile("pi/a.jsonl", Path("/out/pi/a.jsonl"), 2_000_000, "ab")
     damage = CopyDamaged(Path("/archive/pi/b.jsonl"), "lines 3-9 are damaged")
-    said = RENDERER.render("exported", exported=Exported(Path("/out"), [one], present=1, problems=[damage]))
+    page = RENDERER.render("exported", exported=Exported(Path("/out"), [one], present=1, problems=[damage]))
 
-    assert said.startswith("1 file, 2.0 MB in /out. Checksums match the archive.")
-    assert "1 of them existed already." in said
-    assert "Not exported: /archive/pi/b.jsonl: lines 3-9 are damaged. Read the other lines" in said
+    assert page.startswith("1 file, 2.0 MB in /out. Checksums match the archive.")
+    assert "1 of them existed already." in page
+    assert "Not exported: /archive/pi/b.jsonl: lines 3-9 are damaged. Read the other lines" in page
 
 
 def test_reports_use_singular_and_plural() -> None:
@@ -610,12 +610,12 @@ def test_reports_use_singular_and_plural() -> None:
 @pytest.mark.parametrize("changed", [0, 3])
 def test_work_of_another_process_is_reported(changed: int) -> None:
     """The report of an ingest run states that another process observes and embeds."""
-    told = RENDERER.render(
+    page = RENDERER.render(
         "report", report=Report(IngestReport(seen=124, changed=changed), elsewhere=True), announced=False
     )
 
-    assert "Another Palaver process is observing and embedding; `palaver status`" in told
-    assert "done after" not in told
+    assert "Another Palaver process is observing and embedding; `palaver status`" in page
+    assert "done after" not in page
     assert "Another" not in RENDERER.render(
         "report", report=Report(IngestReport(seen=124, changed=changed)), announced=False
     )
@@ -623,17 +623,17 @@ def test_work_of_another_process_is_reported(changed: int) -> None:
 
 def test_incomplete_rebuild_prints_the_next_command() -> None:
     """A rebuild without all vectors prints the command that embeds the remaining entries."""
-    told = RENDERER.render("rebuilt", rebuilt=RebuildReport("gen-2", 2689, 0, reread=98))
+    page = RENDERER.render("rebuilt", rebuilt=RebuildReport("gen-2", 2689, 0, reread=98))
 
-    assert "gen-2, 2,689 entries, 0 vectors." in told
-    assert "Run `palaver archive` to embed the remaining entries" in told
+    assert "gen-2, 2,689 entries, 0 vectors." in page
+    assert "Run `palaver archive` to embed the remaining entries" in page
     assert "palaver archive" not in RENDERER.render("rebuilt", rebuilt=RebuildReport("gen-2", 5, 5))
 
 
 def test_zero_counts_are_omitted() -> None:
     """Counts of zero do not appear in reports."""
-    told = RENDERER.render("status", status=replace(status("demo"), lines=7, parsed=7))
-    assert "Lines: 7 = 7 parsed\n" in told
+    page = RENDERER.render("status", status=replace(status("demo"), lines=7, parsed=7))
+    assert "Lines: 7 = 7 parsed\n" in page
     made = RebuildReport("gen-2", 5, 5, reread=0, recovered=3, problems=[])
     assert "Re-parsed" not in RENDERER.render("rebuilt", rebuilt=made)
     assert "Recovered 3 raw copies that the database did not list." in RENDERER.render("rebuilt", rebuilt=made)
@@ -644,8 +644,8 @@ def test_long_lists_of_names_are_truncated() -> None:
     names = tuple(f"src/shared/evaluation/part_{number}.py" for number in range(10))
     one = detail()
     short = replace(one, observation=replace(one.observation, files_read=(), files_modified=names[:7]))
-    told = replace(one.observation, narrative="The evaluation is run again. " * 6, concepts=names, files_read=names)
-    long = replace(one, observation=replace(told, files_modified=names))
+    lists = replace(one.observation, narrative="The evaluation is run again. " * 6, concepts=names, files_read=names)
+    long = replace(one, observation=replace(lists, files_modified=names))
 
     assert "more" not in RENDERER.observations([short])
     cut = RENDERER.observations([long])
@@ -657,8 +657,8 @@ def test_a_repeated_session_title_is_omitted() -> None:
     """The session title is omitted if a long observation repeats it."""
     one = replace(detail(), session_title="Make the footer sticky…")
     long = replace(one, observation=replace(one.observation, narrative="The evaluation is run again. " * 60))
-    said = f"Plan: Make the footer sticky. {long.observation.narrative}"
-    again = replace(long, observation=replace(long.observation, narrative=said))
+    repeated = f"Plan: Make the footer sticky. {long.observation.narrative}"
+    again = replace(long, observation=replace(long.observation, narrative=repeated))
 
     assert 'session "Make the footer sticky…"' in RENDERER.observations([one])
     assert 'session "Make the footer sticky…"' in RENDERER.observations([long])
@@ -667,6 +667,6 @@ def test_a_repeated_session_title_is_omitted() -> None:
 
 def test_a_memory_without_title_is_not_repeated() -> None:
     """A memory without a title shows its content once, as the heading."""
-    told = replace(detail().observation, title="Prefer tabs", narrative="Prefer tabs", subtitle="", evidence=())
+    memory = replace(detail().observation, title="Prefer tabs", narrative="Prefer tabs", subtitle="", evidence=())
 
-    assert RENDERER.observations([replace(detail(), observation=told)]).count("Prefer tabs") == 1
+    assert RENDERER.observations([replace(detail(), observation=memory)]).count("Prefer tabs") == 1

@@ -38,17 +38,17 @@ LONG = "words that go on and on " * 3_000
 HARD = '{"🚀":"检索","a":[1,2]}\n## x\n' * 400
 SIZES = (0, 3, 70, 900, 3_000)
 SHORT = 70
-OCCASIONS = (TimeExpression("on the 18th of september 2026", 1_790_000_000_000, 1_790_086_400_000),) * 5
+TIMES = (TimeExpression("on the 18th of september 2026", 1_790_000_000_000, 1_790_086_400_000),) * 5
 BUDGETS = st.sampled_from([MIN_BUDGET, 800, 3_000, 10_000])
 
 
 def several(number: int) -> tuple[Detail, ...]:
-    told = replace(detail().observation, narrative=LONG[:2_000], facts=(LONG[:1_000],) * 3)
-    return tuple(replace(detail(), id=f"obs-{place}", observation=told) for place in range(number))
+    long = replace(detail().observation, narrative=LONG[:2_000], facts=(LONG[:1_000],) * 3)
+    return tuple(replace(detail(), id=f"obs-{place}", observation=long) for place in range(number))
 
 
 @st.composite
-def said(draw: st.DrawFn) -> str:
+def texts(draw: st.DrawFn) -> str:
     """Generate texts of several lengths, of words or of expensive characters."""
     return draw(st.sampled_from([LONG, HARD]))[: draw(st.sampled_from(SIZES))]
 
@@ -56,7 +56,7 @@ def said(draw: st.DrawFn) -> str:
 @st.composite
 def many(draw: st.DrawFn) -> tuple[str, ...]:
     """Generate a few long texts or many short ones."""
-    text, number = draw(said()), draw(st.sampled_from([0, 1, 5, 60]))
+    text, number = draw(texts()), draw(st.sampled_from([0, 1, 5, 60]))
     return (text[:SHORT] if number > 5 else text,) * number
 
 
@@ -66,9 +66,9 @@ def hits(draw: st.DrawFn) -> tuple[Hit, ...]:
     one = replace(
         hit(),
         kind=draw(st.sampled_from(HitKind)),
-        title=draw(said()),
-        snippet=draw(said()),
-        project=draw(said()),
+        title=draw(texts()),
+        snippet=draw(texts()),
+        project=draw(texts()),
         facts=draw(many()),
         also_in=("11111111-0000-4000-8000-000000000001",) * draw(st.sampled_from([0, 1, 300])),
         cursor="9QlWwgY",
@@ -80,11 +80,11 @@ def hits(draw: st.DrawFn) -> tuple[Hit, ...]:
 def details(draw: st.DrawFn) -> tuple[Detail, ...]:
     """Generate details of every kind."""
     quotes = draw(many())
-    told = Observation(
+    generated = Observation(
         type=draw(st.sampled_from(ObservationType)),
-        title=draw(said()),
-        subtitle=draw(said()),
-        narrative=draw(said()),
+        title=draw(texts()),
+        subtitle=draw(texts()),
+        narrative=draw(texts()),
         facts=draw(many()),
         concepts=draw(many()),
         files_read=draw(many()),
@@ -94,10 +94,10 @@ def details(draw: st.DrawFn) -> tuple[Detail, ...]:
     one = replace(
         detail(),
         kind=draw(st.sampled_from(HitKind)),
-        observation=told,
-        project=draw(said()),
-        branch=draw(said()),
-        session_title=draw(said()),
+        observation=generated,
+        project=draw(texts()),
+        branch=draw(texts()),
+        session_title=draw(texts()),
     )
     return tuple(replace(one, id=f"obs-{place}") for place in range(draw(st.sampled_from([1, 3, 8]))))
 
@@ -106,7 +106,7 @@ def details(draw: st.DrawFn) -> tuple[Detail, ...]:
 def transcripts(draw: st.DrawFn) -> TranscriptExcerpt:
     """Generate transcripts with short and long lines, of few or many turns."""
     kind, (lines, pieces) = draw(st.sampled_from(Kind)), draw(st.sampled_from([(1, 1), (3, 3), (60, 1), (1, 200)]))
-    text = draw(said())
+    text = draw(texts())
     turns = tuple(
         Turn(
             line, Speaker.ASSISTANT, kind, text if lines * pieces < 10 else text[:900], tool=text[:50], call=str(place)
@@ -114,16 +114,21 @@ def transcripts(draw: st.DrawFn) -> TranscriptExcerpt:
         for line in range(1, lines + 1)
         for place in range(pieces)
     )
-    told = replace(exchange(), span=Span(1, lines, 0, 10), turns=turns)
+    shown_exchange = replace(exchange(), span=Span(1, lines, 0, 10), turns=turns)
     return replace(
-        transcript(), exchanges=(told,), title=draw(said()), cwd=draw(said()), branch=draw(said()), project=draw(said())
+        transcript(),
+        exchanges=(shown_exchange,),
+        title=draw(texts()),
+        cwd=draw(texts()),
+        branch=draw(texts()),
+        project=draw(texts()),
     )
 
 
 @st.composite
-def absences(draw: st.DrawFn) -> Results:
+def empty_results(draw: st.DrawFn) -> Results:
     """Generate empty results with all kinds of explanations."""
-    word = draw(said())
+    word = draw(texts())
     why = ZeroResultExplanation(
         weak=draw(hits())[:3],
         without=tuple((name, 7) for name in ("dates", "projects", "types", "concepts", "files")),
@@ -136,8 +141,8 @@ def absences(draw: st.DrawFn) -> Results:
         disjoint=((word, word),) * 10,
         tool_output=ToolOutputMatches((ToolOutputLine(word, 7, word),) * 3, unread=7, searched=True),
     )
-    told = results(query=Query((word or "ab",)))
-    return replace(told, explanation=why, corrections=(Correction(word, word),) * 30, empty_times=OCCASIONS, newest=7)
+    result = results(query=Query((word or "ab",)))
+    return replace(result, explanation=why, corrections=(Correction(word, word),) * 30, empty_times=TIMES, newest=7)
 
 
 @given(st.lists(st.integers(0, 9), max_size=40), st.integers(0, 200))
@@ -169,7 +174,7 @@ def test_lists_keep_to_the_budget(
 
 
 @settings(max_examples=4)
-@given(BUDGETS, said())
+@given(BUDGETS, texts())
 def test_corrections_do_not_displace_hits(budget: int, sent: str) -> None:
     """Long corrected words and phrases do not displace hits."""
     answer = replace(
@@ -177,8 +182,8 @@ def test_corrections_do_not_displace_hits(budget: int, sent: str) -> None:
         corrections=(Correction(sent, sent),) * 9,
         inexact=(sent,) * 9,
         relaxed=(sent,) * 9,
-        times=OCCASIONS,
-        empty_times=OCCASIONS,
+        times=TIMES,
+        empty_times=TIMES,
         newest=7,
     )
     shape = results_json(answer, budget=budget)
@@ -189,24 +194,24 @@ def test_corrections_do_not_displace_hits(budget: int, sent: str) -> None:
 
 @settings(max_examples=4)
 @given(BUDGETS, details())
-def test_details_keep_to_the_budget(budget: int, told: tuple[Detail, ...]) -> None:
+def test_details_keep_to_the_budget(budget: int, entries: tuple[Detail, ...]) -> None:
     """Layer-2 replies are within the budget for texts and lists of any length."""
-    shape = details_json(told, budget=budget)
+    shape = details_json(entries, budget=budget)
 
-    assert count(Renderer(budget=budget).observations(told)) <= budget
-    assert (cost(shape) <= budget, shape["total"] + len(shape["rest"])) == (True, len(told))
+    assert count(Renderer(budget=budget).observations(entries)) <= budget
+    assert (cost(shape) <= budget, shape["total"] + len(shape["rest"])) == (True, len(entries))
 
 
 @settings(max_examples=4)
 @given(BUDGETS, transcripts())
-def test_transcripts_keep_to_the_budget(budget: int, told: TranscriptExcerpt) -> None:
+def test_transcripts_keep_to_the_budget(budget: int, excerpt: TranscriptExcerpt) -> None:
     """Layer-3 replies are within the budget for any lines and turns."""
-    assert count(Renderer(budget=budget).read(told)) <= budget
-    assert cost(transcript_json(told, budget=budget)) <= budget
+    assert count(Renderer(budget=budget).read(excerpt)) <= budget
+    assert cost(transcript_json(excerpt, budget=budget)) <= budget
 
 
 @settings(max_examples=4)
-@given(BUDGETS, st.booleans(), absences())
+@given(BUDGETS, st.booleans(), empty_results())
 def test_explanations_keep_to_the_budget(budget: int, roomy: bool, nothing: Results) -> None:
     """A zero-result explanation is within the budget."""
     assert count(Renderer(budget=budget, roomy=roomy, at_shell=True).search(nothing)) <= budget
@@ -216,10 +221,10 @@ def test_explanations_keep_to_the_budget(budget: int, roomy: bool, nothing: Resu
 def test_every_page_keeps_to_the_budget() -> None:
     """Other pages are truncated at the end, with a note outside the quoted text."""
     dead = [DeadLetter(f"ex-{n}", "claude-code/x.jsonl", 1, 9, 3, "refused", LONG[:500]) for n in range(500)]
-    held = StoredMemory(1, Memory("word\n" * 20_000, "fact"), MemoryStats(), MemoryState.ACTIVE, 0, 0)
+    long_memory = StoredMemory(1, Memory("word\n" * 20_000, "fact"), MemoryStats(), MemoryState.ACTIVE, 0, 0)
     letters, memory = (
         Renderer(budget=1_000).render("dead_letters", letters=dead),
-        Renderer(budget=1_000, at_shell=True).render("memory", stored=held, edges=()),
+        Renderer(budget=1_000, at_shell=True).render("memory", stored=long_memory, edges=()),
     )
 
     assert (count(letters) <= 1_000, count(memory) <= 1_000) == (True, True)
@@ -290,8 +295,10 @@ def test_truncated_timeline_keeps_entries_near_the_hit(kept: int) -> None:
 
 def test_truncated_lists_count_missing_entries() -> None:
     """A truncated list counts its missing entries."""
-    told = replace(detail().observation, files_read=tuple(f"/w/{n}/{LONG[:200]}" for n in range(400)), narrative="")
-    [one] = details_json([replace(detail(), observation=told)], budget=1_500)["observations"]
+    many_files = replace(
+        detail().observation, files_read=tuple(f"/w/{n}/{LONG[:200]}" for n in range(400)), narrative=""
+    )
+    [one] = details_json([replace(detail(), observation=many_files)], budget=1_500)["observations"]
 
     shown = len(one["files_read"]) - 1
     assert one["files_read"][-1] == f"… [{400 - shown} more left out]"

@@ -13,6 +13,6 @@ if __name__ == "__main__":
     [remember] = [tool for tool in HISTORIAN.tools if tool.name == "memory_remember"]
     desk = HISTORIAN.open(ServerConfig(Home(Path(home)), None, Renderer(), (), Path(project)))
     for number in range(int(count)):
-        told = {"title": "Same title", "content": f"Note {number} of {name}", "memoryType": "learning"}
-        reply = remember.call(desk, told).data or {}
+        arguments = {"title": "Same title", "content": f"Note {number} of {name}", "memoryType": "learning"}
+        reply = remember.call(desk, arguments).data or {}
         print(reply["filePath"], flush=True)

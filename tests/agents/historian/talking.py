@@ -61,7 +61,7 @@ class Talk:
 
         async def run() -> None:
             async with Client(build(self.surface, self.place), mode="2026-07-28") as client:
-                found.append(told(await client.call_tool(name, arguments)))
+                found.append(content_of(await client.call_tool(name, arguments)))
 
         anyio.run(run)
         return found[0]
@@ -86,11 +86,11 @@ class Talk:
 
     def problems(self) -> Mapping[str, str]:
         """Return the problems by file name."""
-        told = self("memory_list_types").get("problems", [])
-        return {Path(each["path"]).name: each["problem"] for each in told}
+        found = self("memory_list_types").get("problems", [])
+        return {Path(each["path"]).name: each["problem"] for each in found}
 
 
-def told(result: CallToolResult) -> dict[str, Any]:
+def content_of(result: CallToolResult) -> dict[str, Any]:
     """Return the content of a reply, which is both its structured content and its text."""
     [content] = result.content
     assert isinstance(content, TextContent)

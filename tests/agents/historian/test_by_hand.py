@@ -32,8 +32,8 @@ def test_edits_moves_and_deletions_are_detected(historian: Talk) -> None:
     moved.parent.mkdir()
     file.rename(moved)
     assert historian.recall("staging port") == {"port.md": PORT.replace("8443", "9443")}
-    held = historian.core.get(memory).memory
-    assert (held.type, held.path, held.title) == ("issue", str(moved), "port")
+    stored = historian.core.get(memory).memory
+    assert (stored.type, stored.path, stored.title) == ("issue", str(moved), "port")
 
     moved.unlink()
     assert historian.recall("staging port") == {}
@@ -51,9 +51,9 @@ def test_a_restored_file_keeps_its_memory(historian: Talk) -> None:
     shutil.move(historian.folder / "away", file.parents[1])
 
     assert historian.recall("staging port") == {"staging-port.md": PORT}
-    held = historian.core.at_path(str(file))
-    assert held is not None
-    assert (held.id, held.stats.confidence) == (memory, 0.4)
+    stored = historian.core.at_path(str(file))
+    assert stored is not None
+    assert (stored.id, stored.stats.confidence) == (memory, 0.4)
 
 
 def test_a_file_that_was_moved_and_edited_is_the_same_memory(historian: Talk) -> None:
@@ -172,8 +172,8 @@ def test_links_are_not_followed(historian: Talk, tmp_path: Path) -> None:
 
     shutil.rmtree(file.parents[1])
     file.parents[1].symlink_to(secret)
-    told = historian("memory_list_types")
-    assert told["error"] == f"{file.parents[1]}: it is a link, and links are not followed"
+    reply = historian("memory_list_types")
+    assert reply["error"] == f"{file.parents[1]}: it is a link, and links are not followed"
 
 
 def test_titles_cannot_escape_the_folder(historian: Talk) -> None:
@@ -205,14 +205,14 @@ def test_memories_of_another_toolset_can_be_edited_and_forgotten(historian: Talk
     )
     memory = (stored.data or {})["data"]["id"]
     assert historian.recall("Kafka order events") == {memory: "We use Kafka for the order events"}
-    told = historian("memory_compound", query="Kafka order events", modifications="We use Kafka 4 for order events")
-    assert Path(told["filePath"]).read_text().endswith("\n\nWe use Kafka 4 for order events\n")
+    reply = historian("memory_compound", query="Kafka order events", modifications="We use Kafka 4 for order events")
+    assert Path(reply["filePath"]).read_text().endswith("\n\nWe use Kafka 4 for order events\n")
     found = theo["memory_recall"].call(desk, {"query": "Kafka order events"})
     assert (found.data or {})["data"]["memories"][0]["content"] == "We use Kafka 4 for order events"
 
     theo["memory_forget"].call(desk, {"memory_id": memory})
     assert historian.recall("Kafka order events") == {}
-    assert Path(told["filePath"]).exists()
+    assert Path(reply["filePath"]).exists()
 
 
 def test_edits_of_a_memory_change_its_file(historian: Talk) -> None:
@@ -252,8 +252,8 @@ def test_other_projects_are_excluded(historian: Talk) -> None:
 
     assert list(historian.recall("Lint with ruff").values()) == ["Lint with ruff (global)"]
     assert historian("memory_forget", query="Lint with ruff")["error"] == "No memories found: Lint with ruff"
-    told = historian("memory_compound", query="Lint with ruff", modifications="Lint with ruff and mypy")
-    assert told["createdNew"] is True
+    reply = historian("memory_compound", query="Lint with ruff", modifications="Lint with ruff and mypy")
+    assert reply["createdNew"] is True
 
 
 def test_the_project_of_a_subfolder_is_found(historian: Talk) -> None:
@@ -309,8 +309,8 @@ def test_many_files_are_read_over_several_calls(historian: Talk, monkeypatch: py
 def test_only_near_memories_are_replaced_or_offered(historian: Talk) -> None:
     """Memories far from the query are neither overwritten nor offered for deletion."""
     kept = historian.remember("Staging port", PORT)
-    told = historian("memory_compound", query="colours of the server room", modifications="The room is blue")
-    assert (told["createdNew"], Path(told["filePath"]).name) == (True, "colours-of-the-server-room.md")
+    reply = historian("memory_compound", query="colours of the server room", modifications="The room is blue")
+    assert (reply["createdNew"], Path(reply["filePath"]).name) == (True, "colours-of-the-server-room.md")
     assert kept.read_text().endswith(f"\n\n{PORT}\n")
     historian.remember("Server names", "A server is named after a river")
     offered = historian("memory_forget", query="staging server listens on port 8443")
@@ -321,10 +321,10 @@ def test_only_near_memories_are_replaced_or_offered(historian: Talk) -> None:
 def test_secrets_remain_only_in_files_of_the_user(historian: Talk) -> None:
     """Palaver writes placeholders for secrets, also in names and tags, but does not change a file edited by hand."""
     token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
-    said = {"title": f"Key {token}", "content": f"It is {token}", "memoryType": "context", "tags": [token]}
-    told = historian("memory_remember", **said)
-    assert told["secretsRemoved"] == ["github-pat"]
-    file = Path(told["filePath"])
+    arguments = {"title": f"Key {token}", "content": f"It is {token}", "memoryType": "context", "tags": [token]}
+    reply = historian("memory_remember", **arguments)
+    assert reply["secretsRemoved"] == ["github-pat"]
+    file = Path(reply["filePath"])
     assert token not in file.name + file.read_text()
 
     by_hand = file.with_name("by-hand.md")

@@ -27,8 +27,8 @@ def test_processes_that_write_the_same_title_overwrite_nothing(historian: Talk) 
     bodies = {each.read_text().rpartition("\n---\n\n")[2].strip() for each in paths}
     assert bodies == {f"Note {number} of {name}" for number in range(4) for name in homes}
     assert historian.problems() == {}
-    held = historian.core.page(limit=100)
-    assert sorted(each.memory.path for each in held) == sorted(map(str, paths))
+    memories = historian.core.page(limit=100)
+    assert sorted(each.memory.path for each in memories) == sorted(map(str, paths))
 
 
 def test_stored_files_survive_a_kill(historian: Talk) -> None:
@@ -43,6 +43,6 @@ def test_stored_files_survive_a_kill(historian: Talk) -> None:
 
     assert set(answered) <= set(map(str, files))
     assert historian.problems() == {}
-    held = historian.core.page(limit=1_000)
-    assert sorted(each.memory.path for each in held) == [str(each) for each in files]
+    memories = historian.core.page(limit=1_000)
+    assert sorted(each.memory.path for each in memories) == [str(each) for each in files]
     assert all(each.read_text().endswith(" of ann\n") for each in files)

@@ -16,7 +16,7 @@ NEW = {"title": "x", "content": "y", "memoryType": "issue"}
 
 
 @pytest.mark.parametrize(
-    ("name", "arguments", "said"),
+    ("name", "arguments", "message"),
     [
         ("memory_remember", NEW | {"memoryType": "general"}, "Invalid memory type: general"),
         ("memory_remember", NEW | {"memoryType": "../context"}, "Invalid memory type: ../context"),
@@ -37,28 +37,30 @@ NEW = {"title": "x", "content": "y", "memoryType": "issue"}
         ("memory_forget", {"query": "nothing of that kind"}, "No memories found: nothing of that kind"),
     ],
 )
-def test_an_invalid_call_has_a_hint(historian: Talk, name: str, arguments: dict[str, object], said: str) -> None:
+def test_an_invalid_call_has_a_hint(historian: Talk, name: str, arguments: dict[str, object], message: str) -> None:
     """An invalid call changes nothing; the hint for an unknown type lists the types."""
     reply = historian(name, **arguments)
 
-    assert (reply["success"], reply["error"]) == (False, said)
+    assert (reply["success"], reply["error"]) == (False, message)
     assert reply["hint"]
-    assert (reply["hint"] == TYPES) == said.startswith("Invalid memory type: ")
+    assert (reply["hint"] == TYPES) == message.startswith("Invalid memory type: ")
     assert not (historian.project / ".mnemonics").exists()
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         ({"query": " "}, "Query cannot be empty"),
         ({"query": "x", "memoryType": "note"}, "Invalid memory type: note"),
     ],
 )
-def test_a_failed_search_has_no_memories_and_an_error(historian: Talk, arguments: dict[str, object], said: str) -> None:
+def test_a_failed_search_has_no_memories_and_an_error(
+    historian: Talk, arguments: dict[str, object], message: str
+) -> None:
     """A failed search returns an empty list and an error, as specified."""
     reply = historian("memory_recall", **arguments)
 
-    assert (reply["memories"], reply["error"]) == ([], said)
+    assert (reply["memories"], reply["error"]) == ([], message)
 
 
 def test_only_listed_memories_are_deleted(historian: Talk) -> None:
@@ -83,21 +85,21 @@ def test_only_listed_memories_are_deleted(historian: Talk) -> None:
 def test_golden_rules_are_protected(historian: Talk) -> None:
     """Golden rules are neither offered, deleted nor updated, even if their file is deleted."""
     file = historian.remember("Tests", "Always run the tests before a commit", "project-preference")
-    [held] = [found.stored for found in historian.core.recall("tests before a commit")]
+    [stored] = [found.stored for found in historian.core.recall("tests before a commit")]
     historian("memory_forget", query="tests commit")
     for _ in range(6):
-        historian.core.feedback.outcome(held.id, success=True)
+        historian.core.feedback.outcome(stored.id, success=True)
 
     confirmed = historian("memory_forget", query="tests commit", confirm=True)
-    assert confirmed["kept"] == [{"path": str(file), "reason": f"Golden rule is protected: {held.id}"}]
+    assert confirmed["kept"] == [{"path": str(file), "reason": f"Golden rule is protected: {stored.id}"}]
     offered = historian("memory_forget", query="tests commit")
     assert (offered["candidates"], [each["path"] for each in offered["protected"]]) == ([], [str(file)])
-    told = historian("memory_compound", query="run the tests before a commit", modifications="Never run them")
-    assert told["error"] == f"Golden rule is protected: {held.id}"
+    reply = historian("memory_compound", query="run the tests before a commit", modifications="Never run them")
+    assert reply["error"] == f"Golden rule is protected: {stored.id}"
     assert "Always run" in file.read_text()
     file.unlink()
     assert historian("memory_list_types")["types"]
-    assert historian.core.get(held.id).state == "active"
+    assert historian.core.get(stored.id).state == "active"
 
 
 def test_an_unreadable_archive_is_reported(historian: Talk) -> None:
@@ -123,8 +125,8 @@ def test_an_unwritable_folder_is_reported(historian: Talk, monkeypatch: pytest.M
         patched.setattr("pathlib.Path.unlink", refused)
         new = historian("memory_remember", title="New", content="Something else", memoryType="issue")
         assert new["error"] == f"{file.parents[1]}/issue/new.md: permission denied"
-        told = historian("memory_compound", query="staging server port", modifications="It listens on port 9000")
-        assert told["error"] == f"{file}: permission denied"
+        reply = historian("memory_compound", query="staging server port", modifications="It listens on port 9000")
+        assert reply["error"] == f"{file}: permission denied"
         historian("memory_forget", query="staging server port")
         gone = historian("memory_forget", query="staging server port", confirm=True)
         assert gone["kept"] == [{"path": str(file), "reason": f"{file}: permission denied"}]

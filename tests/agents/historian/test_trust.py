@@ -25,7 +25,7 @@ def begins_with(historian: Talk) -> list[str]:
     """Return the contents of the memories at the start of a session in the project."""
     core = historian.core
     chosen = core.contexts.select(lambda _: 0, core.projects.namespace(historian.project))
-    return [held.memory.content for section in chosen.sections for held in section.memories]
+    return [stored.memory.content for section in chosen.sections for stored in section.memories]
 
 
 def test_a_committed_file_is_untrusted(historian: Talk) -> None:
@@ -92,13 +92,13 @@ def test_a_file_in_the_namespace_of_another_project_moves(historian: Talk) -> No
     """A memory that was stored under the folder name moves to the namespace of its own project."""
     file = historian.write("learning/x.md", "Redis evicts the oldest cache key\n")
     historian.recall("redis")
-    held = historian.core.at_path(str(file))
-    assert held is not None
+    stored = historian.core.at_path(str(file))
+    assert stored is not None
     with Store.open(historian.home.database) as store, store.transaction():
-        store.memories.rewrite(replace(held, memory=replace(held.memory, namespace="project:other")))
+        store.memories.rewrite(replace(stored, memory=replace(stored.memory, namespace="project:other")))
     historian.recall("redis")
 
-    assert historian.core.get(held.id).memory.namespace == "project:myapp"
+    assert historian.core.get(stored.id).memory.namespace == "project:myapp"
 
 
 def test_an_untrusted_file_supersedes_no_memory(historian: Talk) -> None:

@@ -267,7 +267,7 @@ def misses(shape: object, value: object, where: str = "data") -> list[str]:
 def _fields_missed(shape: Shape, value: object, where: str) -> list[str]:
     if not isinstance(value, dict):
         return [f"{where} is no object: {value!r}"]
-    told = cast("dict[str, object]", value)
-    faults = [f"{where}.{name} is missing" for name in shape if name not in told]
-    present = [name for name in shape if name in told]
-    return faults + [fault for name in present for fault in misses(shape[name], told[name], f"{where}.{name}")]
+    fields = cast("dict[str, object]", value)
+    faults = [f"{where}.{name} is missing" for name in shape if name not in fields]
+    present = [name for name in shape if name in fields]
+    return faults + [fault for name in present for fault in misses(shape[name], fields[name], f"{where}.{name}")]

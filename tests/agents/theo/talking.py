@@ -76,7 +76,7 @@ def envelope(result: CallToolResult) -> dict[str, Any]:
     """Return the content of a reply, which is both its structured content and its text."""
     [content] = result.content
     assert isinstance(content, TextContent)
-    told: dict[str, Any] = orjson.loads(content.text)
-    assert told == result.structured_content
-    assert told["success"] is not result.is_error
-    return told
+    content_: dict[str, Any] = orjson.loads(content.text)
+    assert content_ == result.structured_content
+    assert content_["success"] is not result.is_error
+    return content_

@@ -271,13 +271,13 @@ def test_a_pinned_memory_is_forgotten_only_with_force(theo: Talk) -> None:
 def test_forgetting_a_memory_with_a_file_keeps_the_file(theo: Talk, tmp_path: Path) -> None:
     """The reply has the path of the file and the command that deletes it."""
     with closing(ProjectMemories.open(Home(theo.home), tmp_path)) as mnemonics:
-        held = mnemonics.remember("Tabs", "Use tabs in templates", "project-preference").stored
-        gone = theo.data("memory_forget", memory_id=held.id)
+        stored = mnemonics.remember("Tabs", "Use tabs in templates", "project-preference").stored
+        gone = theo.data("memory_forget", memory_id=stored.id)
         assert mnemonics.recall("tabs in templates") == []
 
-    assert (gone["deleted_ids"], gone["files_kept"]) == ([held.id], [held.memory.path])
-    assert gone["hint"] == f"The files stay. `palaver forget {held.id} --erase` deletes them."
-    assert Path(held.memory.path).exists()
+    assert (gone["deleted_ids"], gone["files_kept"]) == ([stored.id], [stored.memory.path])
+    assert gone["hint"] == f"The files stay. `palaver forget {stored.id} --erase` deletes them."
+    assert Path(stored.memory.path).exists()
 
 
 def test_every_tool_has_an_example() -> None:
@@ -308,7 +308,7 @@ def test_irrelevant_memories_are_listed_as_weak(theo: Talk) -> None:
 def test_a_memory_is_stored_with_its_relations(theo: Talk) -> None:
     """Valid edges are added; the reply has the target and error of each invalid edge."""
     tea = theo.store("Tea is served at four")
-    told = theo.data(
+    reply = theo.data(
         "memory_store",
         content="Biscuits come with tea",
         relates_to=[
@@ -317,29 +317,29 @@ def test_a_memory_is_stored_with_its_relations(theo: Talk) -> None:
             {"target": tea, "weight": 2},
         ],
     )
-    [edge] = [each for each in told["relations"] if each["relation"] == "caused_by"]
-    around = theo.call("memory_inspect_graph", memory_id=told["id"])
+    [edge] = [each for each in reply["relations"] if each["relation"] == "caused_by"]
+    around = theo.call("memory_inspect_graph", memory_id=reply["id"])
 
     assert (edge["target_id"], edge["weight"]) == (tea, 0.8)
     assert edge["edge_id"] in {each["id"] for each in around["edges"]}
-    assert [each["target"] for each in told["relation_errors"]] == ["mem_99", tea]
-    assert told["relation_errors"][0]["error"] == "Memory not found: mem_99"
+    assert [each["target"] for each in reply["relation_errors"]] == ["mem_99", tea]
+    assert reply["relation_errors"][0]["error"] == "Memory not found: mem_99"
 
 
 def test_a_caller_can_name_the_superseded_memory(theo: Talk) -> None:
     """The old memory is listed and recalled with half its importance until the edge is removed."""
     old = theo.store("CI runs on Jenkins", "fact")
     query = "CI runs on Jenkins"
-    told = theo.data("memory_store", content="Buildkite builds it", memory_type="fact", supersedes_query=query)
-    [edge] = told["relations"]
+    reply = theo.data("memory_store", content="Buildkite builds it", memory_type="fact", supersedes_query=query)
+    [edge] = reply["relations"]
     listed = {each["id"]: each for each in theo.data("memory_list")["memories"]}
     recalled = {each["id"]: each for each in theo.data("memory_recall", query="Jenkins")["memories"]}
     theo.data("memory_edge_forget", edge_id=edge["edge_id"])
     restored = {each["id"]: each for each in theo.data("memory_list")["memories"]}
 
-    assert told["superseded_ids"] == [old]
-    assert (listed[old]["importance"], listed[old]["superseded_by"]) == (0.25, [told["id"]])
-    assert (recalled[old]["importance"], recalled[old]["superseded_by"]) == (0.25, [told["id"]])
+    assert reply["superseded_ids"] == [old]
+    assert (listed[old]["importance"], listed[old]["superseded_by"]) == (0.25, [reply["id"]])
+    assert (recalled[old]["importance"], recalled[old]["superseded_by"]) == (0.25, [reply["id"]])
     assert theo.data("memory_count")["count"] == 2
     assert (restored[old]["importance"], restored[old]["confidence"]) == (0.5, 0.3)
     assert "superseded_by" not in restored[old]
@@ -348,7 +348,7 @@ def test_a_caller_can_name_the_superseded_memory(theo: Talk) -> None:
 def test_a_proposed_supersession_is_shown(theo: Talk) -> None:
     """The reply, the list and the graph show the supersession as proposed, and the old memory is unchanged."""
     old = theo.store("Builds must finish within 10 minutes", "fact")
-    told = theo.data(
+    reply = theo.data(
         "memory_store",
         content="Builds must finish within 15 minutes, the limit of 10 was raised",
         memory_type="fact",
@@ -356,7 +356,7 @@ def test_a_proposed_supersession_is_shown(theo: Talk) -> None:
     listed = {each["id"]: each for each in theo.data("memory_list")["memories"]}
     [edge] = theo.call("memory_inspect_graph", memory_id=old)["edges"]
 
-    assert (told["superseded_ids"], told["proposed_superseded_ids"]) == ([], [old])
-    assert listed[old]["proposed_superseded_by"] == [told["id"]]
+    assert (reply["superseded_ids"], reply["proposed_superseded_ids"]) == ([], [old])
+    assert listed[old]["proposed_superseded_by"] == [reply["id"]]
     assert (edge["relation"], edge["proposed"]) == ("supersedes", True)
     assert listed[old]["importance"] == 0.5

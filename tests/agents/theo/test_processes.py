@@ -39,8 +39,8 @@ class Apart:
 
     def outcome(self, memory: str, *, success: bool) -> tuple[float, bool, bool]:
         """Record an outcome; return the confidence and whether the memory was promoted or demoted."""
-        told = self("memory_outcome", memory_id=memory, success=success)
-        return told["new_confidence"], told["promoted"], told["demoted"]
+        reply = self("memory_outcome", memory_id=memory, success=success)
+        return reply["new_confidence"], reply["promoted"], reply["demoted"]
 
 
 def test_six_successes_prove_and_three_failures_demote(theo: Talk) -> None:
@@ -66,9 +66,9 @@ def test_six_successes_prove_and_three_failures_demote(theo: Talk) -> None:
 def test_a_fact_is_never_promoted(theo: Talk) -> None:
     """A fact can reach a protected confidence but never becomes a golden rule."""
     fact = theo.store("The project uses PostgreSQL 15", "fact")
-    told = theo.calls(*[("memory_outcome", {"memory_id": fact, "success": True})] * 8)
+    replies = theo.calls(*[("memory_outcome", {"memory_id": fact, "success": True})] * 8)
 
-    assert (told[-1]["data"]["new_confidence"], told[-1]["data"]["promoted"]) == (1.0, False)
+    assert (replies[-1]["data"]["new_confidence"], replies[-1]["data"]["promoted"]) == (1.0, False)
     assert theo.data("memory_count", memory_type="golden_rule")["count"] == 0
     assert theo.data("memory_forget", query="PostgreSQL")["protected_ids"] == [fact]
 

@@ -107,9 +107,9 @@ def test_a_forgotten_memory_is_not_found(theo: Talk) -> None:
 
 def test_clearing_needs_a_confirmation(theo: Talk) -> None:
     """Without `confirm`, nothing is deleted."""
-    said = refusal(theo, "clear_index", confirm=False)
+    message = refusal(theo, "clear_index", confirm=False)
 
-    assert said == "Safety check: Set confirm=True to delete all documents"
+    assert message == "Safety check: Set confirm=True to delete all documents"
     assert refusal(theo, "clear_index") == "Invalid parameter: confirm is required"
 
 
@@ -126,7 +126,7 @@ def test_an_unreadable_archive_is_reported(theo: Talk) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "arguments", "said"),
+    ("name", "arguments", "message"),
     [
         ("search", {"query": "x", "n_results": 51}, "Invalid number of results: 51"),
         ("search", {"query": "x", "n_results": "5"}, "Invalid parameter: n_results must be a whole number"),
@@ -155,9 +155,9 @@ def test_an_unreadable_archive_is_reported(theo: Talk) -> None:
         ("trace_query", {"file": "--help"}, "File not found: --help"),
     ],
 )
-def test_invalid_arguments_have_a_message(theo: Talk, name: str, arguments: dict[str, Any], said: str) -> None:
+def test_invalid_arguments_have_a_message(theo: Talk, name: str, arguments: dict[str, Any], message: str) -> None:
     """Each invalid argument has its own error message."""
-    assert refusal(theo, name, **arguments) == said
+    assert refusal(theo, name, **arguments) == message
 
 
 def test_edges_need_two_different_known_memories(theo: Talk) -> None:

@@ -107,14 +107,14 @@ def watching(*options: str) -> Generator["subprocess.Popen[str]"]:
             process.communicate()
 
 
-def told(process: "subprocess.Popen[str]", event: str) -> dict[str, Any]:
+def next_event(process: "subprocess.Popen[str]", event: str) -> dict[str, Any]:
     """Return the archiver's next event of a kind. The test's timeout ends the wait."""
     assert process.stdout
     for line in process.stdout:
         row: dict[str, Any] = json.loads(line)
         if row["event"] == event:
             return row
-    raise AssertionError(f"it ended without telling that it {event}")
+    raise AssertionError(f"it ended without the event {event}")
 
 
 def stop(process: "subprocess.Popen[str]", how: signal.Signals = signal.SIGTERM) -> float:
@@ -136,7 +136,7 @@ def is_stored(place: Home, word: str) -> bool:
     return f"{word}?" in prompts(place)
 
 
-def test_a_line_is_found_while_it_is_news(projects: Path, place: Home) -> None:
+def test_a_new_line_is_found_within_seconds(projects: Path, place: Home) -> None:
     """On an idle machine, other processes find a new line within two seconds, in an old file, a new file and a new
     folder.
 
@@ -144,7 +144,7 @@ def test_a_line_is_found_while_it_is_news(projects: Path, place: Home) -> None:
     """
     write(projects, "before")
     with watching() as archiver:
-        told(archiver, "ingested")
+        next_event(archiver, "ingested")
         until(lambda: found(place, "before"))
         with ArchiveSearch(place) as layers:
 
@@ -217,11 +217,11 @@ def _empty(folder: Path) -> Manifest:
     return Manifest(1, "fake/1", 32, 0, 0, {})
 
 
-def test_only_one(projects: Path, place: Home) -> None:
+def test_only_one_archiver_runs(projects: Path, place: Home) -> None:
     """A second archiver reports the first and ends; other commands work, and Ctrl-C ends the first archiver."""
     write(projects, "before")
     with watching() as archiver:
-        told(archiver, "ingested")
+        next_event(archiver, "ingested")
 
         again = subprocess.run(
             [sys.executable, "-m", "palaver", "watch"], capture_output=True, text=True, check=False, timeout=DEADLINE
@@ -270,11 +270,11 @@ def test_an_unwritable_home_is_retried(projects: Path, place: Home, monkeypatch:
     below = Home(place.root / "below")
     monkeypatch.setenv("PALAVER_HOME", str(below.root))
     with watching() as archiver:
-        row = told(archiver, "failed")
+        row = next_event(archiver, "failed")
         assert f"{below.root} cannot be created" in row["problem"]
         assert row["again_in"] >= 1
         place.root.unlink()
-        told(archiver, "ingested")
+        next_event(archiver, "ingested")
 
         assert found(below, "one")
 
@@ -286,10 +286,10 @@ def test_a_full_disk_is_retried(projects: Path, place: Home) -> None:
 
     write(projects, "one")
     with watching() as archiver:
-        told(archiver, "ingested")
+        next_event(archiver, "ingested")
         resource.prlimit(archiver.pid, resource.RLIMIT_FSIZE, (100, resource.RLIM_INFINITY))
         write(projects, "two")
-        row = told(archiver, "failed")
+        row = next_event(archiver, "failed")
         assert row["problem"]
         assert archiver.poll() is None
         resource.prlimit(archiver.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
@@ -303,10 +303,10 @@ def test_a_moved_home_is_created_again(projects: Path, place: Home, tmp_path: Pa
     """If the archive is moved away while the archiver runs, a new archive is created."""
     write(projects, "one")
     with watching() as archiver:
-        told(archiver, "ingested")
+        next_event(archiver, "ingested")
         place.root.rename(tmp_path / "moved")
-        told(archiver, "failed")
-        told(archiver, "ingested")
+        next_event(archiver, "failed")
+        next_event(archiver, "ingested")
 
         assert prompts(place) == ["one?"]
 
@@ -315,7 +315,7 @@ def test_a_name_in_another_encoding_is_no_delay(projects: Path, place: Home) -> 
     """New lines are ingested in time even if the event library fails at a file name in another encoding."""
     path = Path(os.fsdecode(os.fsencode(projects / "caf") + b"\xe9")) / f"{NUMBER}1.jsonl"
     with watching() as archiver:
-        told(archiver, "watching")
+        next_event(archiver, "watching")
         until(lambda: watched(place))
         path.parent.mkdir()
         for word in ("copper", "silver"):
@@ -336,7 +336,7 @@ def busy(place: Home) -> Iterator[Store]:
 def test_while_another_process_archives(projects: Path, place: Home, busy: Store) -> None:
     """The archiver waits for another ingest process, and then ingests the lines written meanwhile."""
     with watching() as archiver:
-        told(archiver, "watching")
+        next_event(archiver, "watching")
         until(lambda: watched(place))
         with busy.leases.hold(ARCHIVER):
             write(projects, "copper")
@@ -351,39 +351,39 @@ def test_failures_are_reported_once_with_a_hint(place: Home, monkeypatch: pytest
 
     A second archiver is the only failure that ends the process.
     """
-    heard: list[str] = []
+    events: list[str] = []
     busy = LeaseHeld("process 1 holds the index lease", hint="Wait until it has finished.")
     lost = KeyLost(place.key_file, place.tombstone_file)
-    rounds: Iterator[PalaverError | None] = iter([busy, busy, busy, lost, busy, None, None, busy])
+    outcomes: Iterator[PalaverError | None] = iter([busy, busy, busy, lost, busy, None, None, busy])
 
-    def take_up(*_: object) -> None:
-        problem = next(rounds, None)
+    def step(*_: object) -> None:
+        problem = next(outcomes, None)
         if problem is not None:
             raise problem
 
-    def tell(event: str, numbers: Mapping[str, object]) -> None:
-        heard.append(f"{event} {numbers.get('problem', '')}".rstrip())
+    def report(event: str, numbers: Mapping[str, object]) -> None:
+        events.append(f"{event} {numbers.get('problem', '')}".rstrip())
 
     def wait(_seconds: float) -> None:
-        if len(heard) > 5:
+        if len(events) > 5:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(TranscriptWatcher, "step", take_up)
-    archiver = BackgroundArchiver(place, FileEvents(poll=True), tell, wait=wait)
+    monkeypatch.setattr(TranscriptWatcher, "step", step)
+    archiver = BackgroundArchiver(place, FileEvents(poll=True), report, wait=wait)
     with pytest.raises(KeyboardInterrupt):
         archiver.run()
 
     failures = [f"failed {problem.full_message}" for problem in (busy, lost)]
-    assert heard == ["watching", *failures, failures[0], "watching", failures[0]]
+    assert events == ["watching", *failures, failures[0], "watching", failures[0]]
 
 
 def test_settings_apply_while_the_archiver_runs(projects: Path, place: Home) -> None:
     """Newly excluded folders are ignored without a restart, and invalid settings change nothing."""
     write(projects, "use it")
     with watching() as archiver:
-        told(archiver, "ingested")
+        next_event(archiver, "ingested")
         place.config.write_text('exclude = ["/home/demo/shop"]\n')
-        assert told(archiver, "settings")["exclude"] == 1
+        assert next_event(archiver, "settings")["exclude"] == 1
         place.config.write_text("exclude = 5\n")
         write(projects, "kept out", number=2)
         path = projects / "other" / f"{NUMBER}3.jsonl"

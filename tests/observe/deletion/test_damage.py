@@ -60,7 +60,7 @@ def forget(home: Home, target: str, *, erase: bool = False) -> DeletionResult:
         return deleter.delete(wanted, deleter.preview(wanted).token)
 
 
-def asked(home: Home) -> list[str]:
+def prompts(home: Home) -> list[str]:
     with Store.open(home.database) as store:
         keys = [each.key for each in store.exchanges.outlines()]
         return [each.exchange.prompt for each in store.exchanges.load(keys).values()]
@@ -94,7 +94,7 @@ def test_a_damaged_copy_does_not_block_another_erasure(history: History) -> None
 
     history.write(talk("new", session=FORK), FORK, at=5)
     archive(history)
-    assert asked(history.home) == ["new?"]
+    assert prompts(history.home) == ["new?"]
 
 
 def test_expiry_waits_for_a_damaged_copy(history: History) -> None:
@@ -109,7 +109,7 @@ def test_expiry_waits_for_a_damaged_copy(history: History) -> None:
     problems = archive(history).ingested.problems
 
     assert {problem.path for problem in problems} == {copy.compressed_path}
-    assert sorted(asked(history.home)) == ["going?", "new?"]
+    assert sorted(prompts(history.home)) == ["going?", "new?"]
     assert states(history.home) == {number: DeletionState.ERASING}
 
 
@@ -127,13 +127,13 @@ def test_a_failed_erasure_is_reported_and_ingest_continues(history: History, mon
     [problem] = archive(history).ingested.problems
     assert "Permission denied" in problem.reason
     assert problem.hint
-    assert sorted(asked(history.home)) == ["kept?", "new?"]
+    assert sorted(prompts(history.home)) == ["kept?", "new?"]
     with Store.open(history.home.database) as store:
         assert [stage.name for stage in store.stages.all() if stage.fails] == ["archive"]
-        heard: list[str] = []
-        watcher = BackgroundArchiver(history.home, FileEvents(poll=True), lambda event, _: heard.append(event))
+        events: list[str] = []
+        watcher = BackgroundArchiver(history.home, FileEvents(poll=True), lambda event, _: events.append(event))
         watcher._erase(store)
-    assert heard == ["failed"]
+    assert events == ["failed"]
 
 
 def test_an_erasure_waits_for_a_copy_that_cannot_be_removed(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,9 +160,9 @@ def test_a_copy_that_cannot_be_removed_does_not_block_an_ingest(
     history: History, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A second copy of erased content that cannot be removed is reported, and other files are ingested."""
-    said = history.path(ORIGINAL).read_bytes()
+    content = history.path(ORIGINAL).read_bytes()
     forget(history.home, ORIGINAL, erase=True)
-    history.write(said, project="elsewhere", at=7)
+    history.write(content, project="elsewhere", at=7)
     history.write(talk("new", session=FORK), FORK, at=9)
 
     def fails(copy: Copy) -> None:
@@ -172,7 +172,7 @@ def test_a_copy_that_cannot_be_removed_does_not_block_an_ingest(
     problems = archive(history).ingested.problems
 
     assert {problem.path.parent.name for problem in problems} == {"elsewhere"}
-    assert sorted(asked(history.home)) == ["going?", "new?"]
+    assert sorted(prompts(history.home)) == ["going?", "new?"]
 
 
 def test_an_unreadable_copy_is_not_removed_on_expiry(history: History) -> None:

@@ -51,7 +51,7 @@ def transcript(
     return jsonl([{**line, **place} for line in lines])
 
 
-def talked(word: str, number: int) -> list[Mapping[str, object]]:
+def exchange_lines(word: str, number: int) -> list[Mapping[str, object]]:
     return [
         user(f"Why does the {word} of order {number} fail in the checkout?", uuid=f"{word}-{number}-asked"),
         assistant(
@@ -64,7 +64,7 @@ def talked(word: str, number: int) -> list[Mapping[str, object]]:
 
 
 @pytest.fixture(scope="module")
-def grown(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def canary_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the folder of a home with two sessions, one of them with a canary word in every field."""
     root = tmp_path_factory.mktemp("forgetting")
     folder = root / "projects" / "-home-demo-FolderCanary"
@@ -88,7 +88,7 @@ def grown(tmp_path_factory: pytest.TempPathFactory) -> Path:
     data = transcript(GONE, *calls, folder="/home/demo/FolderCanary", branch="BranchCanary")
     data += jsonl([{"type": "ai-title", "aiTitle": "TitleCanary", "sessionId": GONE}])
     (folder / f"{GONE}.jsonl").write_bytes(data)
-    lines = [line for number in range(3) for line in talked("payment", number)]
+    lines = [line for number in range(3) for line in exchange_lines("payment", number)]
     (root / "projects" / "shop" / f"{KEPT}.jsonl").write_bytes(transcript(KEPT, *lines))
     home = Home(root / "before")
     with Pipeline(home) as pipeline:
@@ -109,10 +109,10 @@ def grown(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def root(grown: Path, tmp_path: Path) -> Iterator[Path]:
+def root(canary_home: Path, tmp_path: Path) -> Iterator[Path]:
     """Return a folder with a copy of the home for one test."""
-    shutil.copytree(grown / "before", tmp_path / "home")
-    (tmp_path / "projects").symlink_to(grown / "projects")
+    shutil.copytree(canary_home / "before", tmp_path / "home")
+    (tmp_path / "projects").symlink_to(canary_home / "projects")
     yield tmp_path
     shutil.rmtree(tmp_path / "home")
 
@@ -149,7 +149,7 @@ def vectors_of(home: Home) -> list[bytes]:
         return [part for row in rows for part in (row.data, row.token_bits)]
 
 
-def held(home: Home, vectors: list[bytes]) -> list[Path]:
+def files_with(home: Home, vectors: list[bytes]) -> list[Path]:
     """Return the index files that contain one of these vectors."""
     files = [path for path in home.index.rglob("*") if path.is_file()]
     return [path for path in files if any(vector in path.read_bytes() for vector in vectors)]
@@ -162,11 +162,11 @@ def test_an_erased_session_leaves_no_byte_anywhere(root: Path) -> None:
     assert with_all.found
 
     vectors = vectors_of(home)
-    assert {path.name for path in held(home, vectors)} >= {"vectors.npy", "signs.npy"}
+    assert {path.name for path in files_with(home, vectors)} >= {"vectors.npy", "signs.npy"}
 
     outcome = deleted(home, DeletionRequest((GONE,), erase=True))
 
-    assert not held(home, vectors)
+    assert not files_with(home, vectors)
     assert scan(home.root, [*CANARIES, GONE, "digest-of-canary"]).found == []
     assert outcome.check is not None
     assert outcome.check.passed
@@ -214,7 +214,7 @@ def test_undo_restores_the_memories_of_a_session(root: Path) -> None:
         deleter.undo(outcome.number or 0)
 
     with Store.open(home.database) as store:
-        assert [held.state for held in store.memories.all()] == [MemoryState.ACTIVE] * 2
+        assert [stored.state for stored in store.memories.all()] == [MemoryState.ACTIVE] * 2
     with ArchiveSearch(home) as layers:
         assert [hit for hit in layers.find(Query.parse("PromptCanary checkout")).hits if hit.session_id == GONE]
 
@@ -240,7 +240,7 @@ def test_a_superseded_memory_is_restored_as_superseded(root: Path) -> None:
     """Undo restores a superseded memory with half its importance; removing the edge makes it active."""
     home = Home(root / "home")
     with MemoryCore.open(home) as core:
-        [gone] = [held for held in core.page() if held.memory.session_id == GONE]
+        [gone] = [stored for stored in core.page() if stored.memory.session_id == GONE]
         newer = core.remember(Memory("The canary was given away")).stored
         edge = core.graph.relate(newer.id, gone.id, Relation.SUPERSEDES)
     outcome = deleted(home, DeletionRequest((GONE,)))
@@ -260,7 +260,7 @@ def test_deleting_a_memory_reinstates_the_one_it_superseded(root: Path, erase: b
     """Deleting a memory reactivates the memory that it superseded, and undo supersedes that memory again."""
     home = Home(root / "home")
     with MemoryCore.open(home) as core:
-        [gone] = [held for held in core.page() if held.memory.session_id == GONE]
+        [gone] = [stored for stored in core.page() if stored.memory.session_id == GONE]
         older = core.remember(Memory("The canary is on the first shelf")).stored
         core.graph.relate(gone.id, older.id, Relation.SUPERSEDES)
         assert core.get(older.id).state is MemoryState.SUPERSEDED
@@ -305,7 +305,7 @@ def test_expiry_erases_memories_as_well(root: Path, monkeypatch: pytest.MonkeyPa
     archive(root, home)
 
     with Store.open(home.database) as store:
-        assert [held.memory.content for held in store.memories.all()] == ["Payments need an address"]
+        assert [stored.memory.content for stored in store.memories.all()] == ["Payments need an address"]
         assert [each.state for each in store.tombstones.all()] == [DeletionState.ERASED]
     assert scan(home.root, CANARIES).found == []
 
@@ -395,7 +395,7 @@ def archived(root: Path, *lines: Mapping[str, object]) -> Home:
     return home
 
 
-def added(name: str) -> list[Mapping[str, object]]:
+def writing_lines(name: str) -> list[Mapping[str, object]]:
     """Return the lines of an exchange in which a file was written."""
     call = tool("Write", {"file_path": f"/home/demo/shop/{name}.py", "content": "x = 1\n"}, id=f"call-{name}")
     return [
@@ -421,7 +421,7 @@ def test_a_preference_is_deleted_with_its_source(tmp_path: Path, *, whole: bool)
     deleted(home, DeletionRequest((KEPT if whole else ids.show("exchange", first),), erase=True))
 
     with Store.open(home.database) as store:
-        left = [held.memory.content for held in store.memories.all()]
+        left = [stored.memory.content for stored in store.memories.all()]
     assert left == ([] if whole else ["From now on always write tests in the folder of the parser."])
     assert scan(home.root, ["WalrusCanary"]).found == []
 
@@ -431,7 +431,7 @@ def test_a_summary_contains_nothing_deleted(tmp_path: Path) -> None:
     left_open = assistant(
         text("Drawn. Next step: the WalrusCanary still needs a test of its own."), id="open", uuid="c2"
     )
-    parts = [line for name in ("header", "footer", "cart") for line in added(name)]
+    parts = [line for name in ("header", "footer", "cart") for line in writing_lines(name)]
     home = archived(tmp_path, *parts, user("Hm.", uuid="c1"), {**left_open, "parentUuid": "c1"})
     with Store.open(home.database) as store:
         [summary] = [store.summaries.of_session(number) for number in store.sessions.all()]

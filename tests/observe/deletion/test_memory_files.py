@@ -27,9 +27,9 @@ class Project:
     def remember(self, title: str, content: str) -> tuple[str, Path]:
         """Store a memory; return its ID and its file."""
         mnemonics = self.opened()
-        held = mnemonics.remember(title, content, "issue").stored
+        stored = mnemonics.remember(title, content, "issue").stored
         mnemonics.close()
-        return held.id, Path(held.memory.path)
+        return stored.id, Path(stored.memory.path)
 
     def recalled(self, query: str) -> list[str]:
         """Return the results of a query after a scan of the files."""
@@ -82,10 +82,10 @@ def test_a_deletion_keeps_memory_files(project: Project) -> None:
     """A deletion keeps the memory file and lists it in the preview, and the memory is not recalled."""
     memory, file = project.remember("Cache", "The cache is flushed by the deploy script")
     before, wanted = file.read_bytes(), DeletionRequest((memory,))
-    told = Renderer().render("forget_preview", preview=project.preview(wanted))
+    page = Renderer().render("forget_preview", preview=project.preview(wanted))
 
-    assert "which stay in your project (--erase deletes them)" in told
-    assert str(file) in told
+    assert "which stay in your project (--erase deletes them)" in page
+    assert str(file) in page
     assert project.forget(wanted).remaining_files == ()
     assert file.read_bytes() == before
     assert project.recalled("cache flushed deploy") == []
@@ -126,13 +126,13 @@ def test_a_file_that_cannot_be_deleted_is_reported(project: Project, monkeypatch
 def test_a_link_is_not_followed(project: Project, tmp_path: Path) -> None:
     """If a memory file was replaced with a link, an erasure keeps the link and its target."""
     memory, file = project.remember("Cache", "The cache is flushed by the deploy script")
-    precious = tmp_path / "precious.md"
-    file.rename(precious)
-    file.symlink_to(precious)
+    target = tmp_path / "precious.md"
+    file.rename(target)
+    file.symlink_to(target)
     outcome = project.forget(DeletionRequest((memory,), erase=True))
 
     assert (outcome.preview.files, outcome.remaining_files) == ((), ())
-    assert precious.exists()
+    assert target.exists()
     assert file.is_symlink()
 
 

@@ -8,9 +8,9 @@ from palaver.core.deletion import DeletionRequest
 from palaver.core.home import Home
 from palaver.observe.deletion.erasure_check import scan
 
-from .test_deleter import CANARIES, GONE, archive, deleted, grown, root
+from .test_deleter import CANARIES, GONE, archive, canary_home, deleted, root
 
-__all__ = ["grown", "root"]  # fixtures
+__all__ = ["canary_home", "root"]  # fixtures
 
 
 def test_an_erased_session_stays_erased_when_its_file_is_serialised_again(root: Path) -> None:

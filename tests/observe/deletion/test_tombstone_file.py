@@ -56,7 +56,7 @@ def _no_model(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def archive(history: History) -> None:
     if history.home.is_lost:
-        make_anew(history.home)
+        recreate(history.home)
     with Pipeline(history.home) as pipeline:
         pipeline.run(in_paths([history.folder]))
 
@@ -69,12 +69,12 @@ def forget(home: Home, *targets: str, erase: bool = False, mentions: str = "") -
     return done.number
 
 
-def make_anew(home: Home) -> None:
+def recreate(home: Home) -> None:
     """Create the lost database, as `palaver rebuild --from-archive` does before it reads the copies."""
     Store.create_anew(home.database).close()
 
 
-def lose(home: Home) -> None:
+def delete_database(home: Home) -> None:
     """Delete the database."""
     for path in home.root.glob("palaver.db*"):
         path.unlink()
@@ -85,10 +85,10 @@ def rebuilt(history: History, *, remain: bool) -> list[str]:
     transcripts = in_paths([history.folder]) if remain else []
     made = rebuild_from_archive(history.home, transcripts)
     assert made.problems == []
-    return asked(history.home)
+    return prompts(history.home)
 
 
-def asked(home: Home) -> list[str]:
+def prompts(home: Home) -> list[str]:
     with Store.open(home.database) as store:
         keys = [each.key for each in store.exchanges.outlines()]
         return [each.exchange.prompt for each in store.exchanges.load(keys).values()]
@@ -127,7 +127,7 @@ def test_a_lost_database_restores_nothing_deleted(history: History, erase: bool,
     forget(history.home, mentions="secret", erase=erase)
     forget(history.home, OTHER, erase=erase)
     before = copies(history.home)
-    lose(history.home)
+    delete_database(history.home)
 
     assert sorted(rebuilt(history, remain=remain)) == ["branched?", "one?", "three?"]
 
@@ -142,14 +142,14 @@ def test_undo_works_after_the_loss_of_the_database(history: History) -> None:
     """A deletion can be undone after the database was lost and rebuilt."""
     archive(history)
     number = forget(history.home, mentions="secret")
-    lose(history.home)
+    delete_database(history.home)
     rebuilt(history, remain=True)
 
     with Deleter(history.home) as deleter:
         deleter.undo(number)
 
-    assert "secret?" in asked(history.home)
-    lose(history.home)
+    assert "secret?" in prompts(history.home)
+    delete_database(history.home)
     assert "secret?" in rebuilt(history, remain=True)
 
 
@@ -157,10 +157,10 @@ def test_an_ingest_into_a_new_database_suppresses_deleted_content(history: Histo
     """After the database is lost, a plain ingest run does not restore deleted content either."""
     archive(history)
     forget(history.home, mentions="secret", erase=True)
-    lose(history.home)
+    delete_database(history.home)
     archive(history)
 
-    assert "secret?" not in asked(history.home)
+    assert "secret?" not in prompts(history.home)
     assert b"secret" not in copies(history.home)
 
 
@@ -173,9 +173,9 @@ def test_lines_without_ids(history: History, erase: bool, remain: bool) -> None:
     path = folder / "context.jsonl"
     path.write_bytes(b"".join(orjson.dumps(each) + b"\n" for each in KIMI))
     archive(history)
-    assert "kimi asked about storks" in asked(history.home)
+    assert "kimi asked about storks" in prompts(history.home)
     forget(history.home, mentions="storks", erase=erase)
-    lose(history.home)
+    delete_database(history.home)
 
     found = rebuilt(history, remain=remain)
 
@@ -198,7 +198,7 @@ def test_an_erasure_is_finished_after_the_loss_of_the_database(
         with pytest.raises(KeyboardInterrupt):
             forget(history.home, mentions="secret", erase=True)
     assert b"secret" in copies(history.home)
-    lose(history.home)
+    delete_database(history.home)
     for path in history.folder.rglob("*.jsonl"):
         path.unlink()
 
@@ -214,12 +214,12 @@ def test_a_restored_backup_restores_nothing_deleted(history: History, erase: boo
     shutil.copy(history.home.database, backup)
     forget(history.home, mentions="secret", erase=erase)
     forget(history.home, OTHER, erase=erase)
-    lose(history.home)
+    delete_database(history.home)
     shutil.copy(backup, history.home.database)
 
     archive(history)
 
-    assert sorted(asked(history.home)) == ["branched?", "one?", "three?"]
+    assert sorted(prompts(history.home)) == ["branched?", "one?", "three?"]
     if erase:
         assert b"secret" not in copies(history.home)
         assert b"whole" not in copies(history.home)
@@ -280,7 +280,7 @@ def test_a_deletion_fails_if_the_file_cannot_be_written(history: History) -> Non
     with pytest.raises(StoreError, match="cannot write"):
         forget(history.home, mentions="secret")
 
-    assert "secret?" in asked(history.home)
+    assert "secret?" in prompts(history.home)
 
 
 @pytest.mark.parametrize("damage", ["gone", "short", "other"])
@@ -297,7 +297,7 @@ def test_a_lost_key_stops_ingest_and_deletion(history: History, damage: str) -> 
 
     for lost in (False, True):
         if lost:
-            lose(history.home)
+            delete_database(history.home)
         with pytest.raises(KeyLost, match=r"redaction\.key") as raised:
             archive(history)
         assert "backup" in raised.value.hint
@@ -307,7 +307,7 @@ def test_a_lost_key_stops_ingest_and_deletion(history: History, damage: str) -> 
 
     history.home.key_file.write_bytes(key)
     archive(history)
-    assert sorted(asked(history.home)) == ["branched?", "one?", "three?", "whole?"]
+    assert sorted(prompts(history.home)) == ["branched?", "one?", "three?", "whole?"]
     assert check_consistency(history.home).problems == []
 
 
@@ -324,9 +324,9 @@ def test_deleting_the_file_recovers_from_a_lost_key(history: History) -> None:
     file.unlink()
     history.write(talk("one", "secret", "three", "four"), at=60)
     archive(history)
-    assert "four?" in asked(history.home)
+    assert "four?" in prompts(history.home)
     forget(history.home, mentions="secret")
-    assert "secret?" not in asked(history.home)
+    assert "secret?" not in prompts(history.home)
 
 
 def test_an_unreadable_file_is_an_error(history: History) -> None:
@@ -340,7 +340,7 @@ def test_an_unreadable_file_is_an_error(history: History) -> None:
 
     for lost in (False, True):
         if lost:
-            lose(history.home)
+            delete_database(history.home)
         with pytest.raises(StoreError, match="cannot read") as raised:
             archive(history)
         assert raised.value.hint
@@ -348,7 +348,7 @@ def test_an_unreadable_file_is_an_error(history: History) -> None:
     file.rmdir()
     file.write_bytes(data)
     archive(history)
-    assert "secret?" not in asked(history.home)
+    assert "secret?" not in prompts(history.home)
 
 
 @pytest.mark.parametrize("header", [b"", b"palaver-forgotten-1 1", b"\xff" * 40], ids=["empty", "cut", "other"])
@@ -364,12 +364,12 @@ def test_a_file_with_a_damaged_header_is_merged(history: History, header: bytes)
     file = history.home.tombstone_file
     file.write_bytes(header + b"\n" + file.read_bytes().partition(b"\n")[2])
     assert TombstoneFile(file).header() is None
-    lose(history.home)
+    delete_database(history.home)
     shutil.copy(backup, history.home.database)
 
     archive(history)
 
-    assert sorted(asked(history.home)) == ["branched?", "one?", "three?"]
+    assert sorted(prompts(history.home)) == ["branched?", "one?", "three?"]
     assert TombstoneFile(file).header() not in {None, NEVER_WRITTEN}
     [restored] = check_consistency(history.home).problems
     assert "missing from the database" in restored.problem
@@ -408,11 +408,11 @@ def test_a_damaged_line_is_reported_until_it_is_acknowledged(history: History) -
     data = bytearray(file.read_bytes())
     data[data.index(b" 1 ", data.index(b"\n")) + 1] ^= 2
     file.write_bytes(data)
-    lose(history.home)
+    delete_database(history.home)
 
     [problem] = rebuild_from_archive(history.home, in_paths([history.folder])).problems
     assert "1 deletion was lost with damaged tombstones" in problem.problem
-    assert "whole?" not in asked(history.home)
+    assert "whole?" not in prompts(history.home)
     for repair in (False, True):
         [finding] = check_consistency(history.home, repair=repair).problems
         assert (finding.part, finding.repaired) == ("deletions", repair)
@@ -466,7 +466,7 @@ def test_a_crash_before_the_commit_keeps_the_deletion(history: History) -> None:
 
     archive(history)
 
-    assert "secret?" not in asked(history.home)
+    assert "secret?" not in prompts(history.home)
     assert check_consistency(history.home).problems == []
     with Store.open(history.home.database) as store:
         assert [each.state for each in store.tombstones.all()] == [DeletionState.KEPT]

@@ -13,9 +13,9 @@ from palaver.observe.deletion.deleter import Deleter
 from palaver.observe.deletion.erasure_check import scan
 from palaver.search.archive_search import ArchiveSearch
 
-from .test_deleter import GONE, KEPT, deleted, grown, root
+from .test_deleter import GONE, KEPT, canary_home, deleted, root
 
-__all__ = ["grown", "root"]  # fixtures
+__all__ = ["canary_home", "root"]  # fixtures
 
 TABLES = ("item", "exchange", "observation", "summary", "vector", "token", "edited", "confirmation")
 
@@ -61,9 +61,9 @@ def test_undo_does_not_restore_what_a_later_deletion_removed(root: Path) -> None
     deleted(home, DeletionRequest(mentions="order 2"))
     with Deleter(home) as deleter:
         deleter.undo(first)
-    told = {table: str(found) for table, found in rows(home).items()}
-    assert "order 1" in told["exchange"]
-    assert not [table for table, text in told.items() if "order 2" in text]
+    texts = {table: str(found) for table, found in rows(home).items()}
+    assert "order 1" in texts["exchange"]
+    assert not [table for table, text in texts.items() if "order 2" in text]
 
 
 @pytest.mark.parametrize(
@@ -87,8 +87,8 @@ def test_no_summary_outlives_the_exchanges_it_quotes(root: Path, *, later: bool)
         outlines = store.exchanges.outlines()
         [session] = {each.session for each in outlines if store.sessions.load(each.session).native_id == KEPT}
         anchor = next(each.key for each in outlines if each.session == session)
-        told = Observation(ObservationType.GENERAL, "Session: orders", "", "It began with order 0", (), (), (), ())
-        store.summaries.put(session, anchor, told)
+        summary = Observation(ObservationType.GENERAL, "Session: orders", "", "It began with order 0", (), (), (), ())
+        store.summaries.put(session, anchor, summary)
     first = deleted(home, DeletionRequest(mentions="order 1")).number or 0
     if later:
         second = deleted(home, DeletionRequest(mentions="order 0")).number or 0

@@ -24,7 +24,7 @@ RULE = "From now on use tabs in all templates of the shop."
 
 
 @pytest.fixture
-def told(tmp_path: Path) -> History:
+def archive(tmp_path: Path) -> History:
     history = History(tmp_path)
     history.say(
         "one", Said(RULE, "From now on I never use `eval` in any file."), Said("Let's use Redis for this cache.")
@@ -33,47 +33,47 @@ def told(tmp_path: Path) -> History:
     return history
 
 
-def core_of(told: History) -> MemoryCore:
-    return MemoryCore(told.store, told.generations, FakeEmbedder(), Redactor(bytes(32)))
+def core_of(history: History) -> MemoryCore:
+    return MemoryCore(history.store, history.generations, FakeEmbedder(), Redactor(bytes(32)))
 
 
-def test_proposing_stores_nothing(told: History) -> None:
+def test_proposing_stores_nothing(archive: History) -> None:
     """Only lasting preferences of the user are proposed, and nothing is stored. Momentary preferences and agents' text
     are ignored.
     """
-    (found,) = preference_candidates(told.store)
+    (found,) = preference_candidates(archive.store)
 
     memory = found.memory
     assert (memory.content, memory.origin, memory.source) == (RULE, Origin.HUMAN, "conversation")
-    assert (memory.namespace, found.line, found.path) == ("project:one", 1, told.store.sources.load(1).archived)
+    assert (memory.namespace, found.line, found.path) == ("project:one", 1, archive.store.sources.load(1).archived)
     assert memory.metadata["quote"] in RULE
-    assert told.store.memories.all() == []
-    assert list(preference_candidates(told.store)) == [found]
+    assert archive.store.memories.all() == []
+    assert list(preference_candidates(archive.store)) == [found]
 
 
-def test_approval_stores_the_preference_once(told: History) -> None:
+def test_approval_stores_the_preference_once(archive: History) -> None:
     """An approved preference is stored with low confidence and never proposed again, even after its deletion."""
-    core = core_of(told)
-    held = keep(core, *preference_candidates(told.store))
-    assert (held.memory.content, held.stats.confidence, held.protected) == (RULE, 0.3, False)
-    told.say("two", Said(RULE), project="one")
-    observe_pending(told.store, lambda _done, _total: None)
+    core = core_of(archive)
+    stored = keep(core, *preference_candidates(archive.store))
+    assert (stored.memory.content, stored.stats.confidence, stored.protected) == (RULE, 0.3, False)
+    archive.say("two", Said(RULE), project="one")
+    observe_pending(archive.store, lambda _done, _total: None)
 
-    assert list(preference_candidates(told.store)) == []
-    core.forget([held.id])
-    assert list(preference_candidates(told.store)) == []
+    assert list(preference_candidates(archive.store)) == []
+    core.forget([stored.id])
+    assert list(preference_candidates(archive.store)) == []
 
 
-def test_declined_preference_is_not_proposed_again(told: History) -> None:
+def test_declined_preference_is_not_proposed_again(archive: History) -> None:
     """A declined preference cannot be found, but an undo restores it."""
-    core = core_of(told)
-    [found] = preference_candidates(told.store)
-    decline(told.store, found)
+    core = core_of(archive)
+    [found] = preference_candidates(archive.store)
+    decline(archive.store, found)
 
-    assert list(preference_candidates(told.store)) == []
+    assert list(preference_candidates(archive.store)) == []
     assert (core.page(), core.recall("tabs templates")) == ([], [])
-    [held] = told.store.memories.all()
-    assert core.undo([held.id])[0].stored.memory.content == RULE
+    [stored] = archive.store.memories.all()
+    assert core.undo([stored.id])[0].stored.memory.content == RULE
 
 
 def proposed(folder: Path, *prompts: str) -> list[PreferenceCandidate]:

@@ -26,7 +26,7 @@ ANSWER = "The cache was emptied on every start because its folder had the versio
 SESSIONS = ("one", "two", "three", "four", "five")
 
 
-def asked(number: int, answer: str = ANSWER) -> Said:
+def changing_exchange(number: int, answer: str = ANSWER) -> Said:
     """Return the content of an exchange that changed a file."""
     return Said(
         f"Why is the cache of part {number} cold after each start? Please find out and repair it.",
@@ -69,9 +69,9 @@ class Stage:
         """Run the extractor once."""
         return self.extractor(**settings).run(outdated=outdated)
 
-    def say(self, session: str, *said: Said) -> list[int]:
+    def say(self, session: str, *exchanges: Said) -> list[int]:
         """Archive an exchange and extract its observations by rules."""
-        keys = self.history.say(session, *said)
+        keys = self.history.say(session, *exchanges)
         observe_pending(self.store, silent)
         return keys
 

@@ -91,11 +91,11 @@ def failing(status: int, kind: str, **headers: str) -> Sent:
 
 @dataclass
 class FakeProvider:
-    """State of the server; `script` contains the next replies, `usually` the default reply."""
+    """State of the server; `script` contains the next replies, `default` the reply after that."""
 
     url: str = ""
     script: list[Reaction | Sent] = field(default_factory=list["Reaction | Sent"])
-    usually: Reaction = honest
+    default: Reaction = honest
     calls: list[JSON] = field(default_factory=list[JSON])
     keys: list[str] = field(default_factory=list[str])
     batch_sender: dict[str, JSON] = field(default_factory=dict[str, JSON])
@@ -106,7 +106,7 @@ class FakeProvider:
 
     def react(self, params: JSON) -> Sent:
         self.calls.append(params)
-        reaction = self.script.pop(0) if self.script else self.usually
+        reaction = self.script.pop(0) if self.script else self.default
         return reaction if isinstance(reaction, Sent) else reaction(params)
 
     def take_batch(self, body: JSON) -> Sent:

@@ -6,7 +6,7 @@ from palaver.observe.llm import batch_sender, model_extractor
 from palaver.observe.llm.model_errors import BudgetExhausted, ModelBusy
 from palaver.observe.rules import VERSION
 
-from .conftest import SESSIONS, Stage, asked
+from .conftest import SESSIONS, Stage, changing_exchange
 from .server import Sent, failing, learned, message
 
 
@@ -16,14 +16,14 @@ def backlog(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Stage:
     monkeypatch.setattr(model_extractor, "NEWEST", 0)
     monkeypatch.setattr(batch_sender, "_SIZE", 4)
     for number, session in enumerate(SESSIONS):
-        stage.say(session, asked(number + 1))
+        stage.say(session, changing_exchange(number + 1))
     return stage
 
 
 def test_newest_sessions_are_sent_at_once(stage: Stage) -> None:
     """The three newest sessions are sent immediately, and all older sessions in a batch."""
     for number, session in enumerate(SESSIONS):
-        stage.say(session, asked(number + 1))
+        stage.say(session, changing_exchange(number + 1))
 
     result = stage.run()
 
@@ -160,7 +160,7 @@ def test_rejected_batch_leaves_nothing_behind(backlog: Stage) -> None:
 
 def test_batch_fits_the_budget(backlog: Stage) -> None:
     """A batch contains as many requests as the budget allows at maximum cost; unused reservations are released."""
-    backlog.provider.usually = lambda _: Sent(body=message(learned()))
+    backlog.provider.default = lambda _: Sent(body=message(learned()))
     one = backlog.extractor().estimate().batch // 5
     cap = 0.0061
 

@@ -11,7 +11,7 @@ import pytest
 from palaver.observe.llm import model_extractor
 from palaver.observe.rules import VERSION
 
-from .conftest import SESSIONS, Stage, asked
+from .conftest import SESSIONS, Stage, changing_exchange
 
 WORKER = Path(__file__).with_name("worker.py")
 
@@ -21,7 +21,7 @@ def backlog(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Stage:
     """Return five sessions with one exchange each, dated by the real clock."""
     stage.now = round(time.time() * 1000)
     for number, session in enumerate(SESSIONS):
-        stage.say(session, asked(number + 1))
+        stage.say(session, changing_exchange(number + 1))
     monkeypatch.setattr(model_extractor, "NEWEST", 0)
     return stage
 

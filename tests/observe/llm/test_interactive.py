@@ -15,13 +15,13 @@ from palaver.observe.llm.model_errors import BudgetExhausted, ModelBusy, ModelRe
 from palaver.observe.observe_pending import observe_pending
 from palaver.observe.rules import VERSION
 
-from .conftest import ANSWER, Stage, asked
+from .conftest import ANSWER, Stage, changing_exchange
 from .server import Sent, failing, honest, learned, message, observation, passages
 
 
 def test_verified_reply_replaces_the_rules(stage: Stage) -> None:
     """A verified reply replaces the rule-based observations; Palaver itself adds files, date and evidence."""
-    [key] = stage.say("one", asked(1))
+    [key] = stage.say("one", changing_exchange(1))
     assert stage.extractors() == [VERSION]
 
     result = stage.run()
@@ -38,13 +38,15 @@ def test_verified_reply_replaces_the_rules(stage: Stage) -> None:
 
 def test_answered_exchange_is_not_sent_again(stage: Stage) -> None:
     """An exchange with a stored reply is sent again only when it grows; newer rules keep its observations."""
-    stage.say("one", asked(1))
+    stage.say("one", changing_exchange(1))
     stage.run()
     assert stage.run().asked == 0
     assert len(stage.provider.calls) == 1
     assert stage.store.exchanges.count_unobserved("rules-next") == 0
 
-    stage.say("one", asked(1, "It was the loader after all, which read the folder before its name was known."))
+    stage.say(
+        "one", changing_exchange(1, "It was the loader after all, which read the folder before its name was known.")
+    )
 
     assert stage.extractors() == [VERSION]
     assert stage.run().asked == 1
@@ -53,7 +55,7 @@ def test_answered_exchange_is_not_sent_again(stage: Stage) -> None:
 
 def test_requests_are_labelled_cached_and_constrained(stage: Stage) -> None:
     """A call is stateless, carries Palaver's label, caches the system prompt and contains the reply schema."""
-    stage.say("one", asked(1))
+    stage.say("one", changing_exchange(1))
     stage.run()
 
     [call] = stage.provider.calls
@@ -68,7 +70,7 @@ def test_requests_are_labelled_cached_and_constrained(stage: Stage) -> None:
 
 def test_known_titles_are_sent(stage: Stage) -> None:
     """Earlier titles of the session are sent as known titles and do not change the digest."""
-    stage.say("one", asked(2), asked(1))
+    stage.say("one", changing_exchange(2), changing_exchange(1))
     stage.run()
 
     by_line = {passages(call)[0][0]: call["messages"][0]["content"] for call in stage.provider.calls}
@@ -79,8 +81,8 @@ def test_known_titles_are_sent(stage: Stage) -> None:
 
 def test_verdict_nothing_ends_the_job(stage: Stage) -> None:
     """The verdict `nothing` ends the job and keeps the rule-based observations of changed files."""
-    stage.say("one", asked(1))
-    stage.provider.usually = lambda _: Sent(body=message(learned()))
+    stage.say("one", changing_exchange(1))
+    stage.provider.default = lambda _: Sent(body=message(learned()))
 
     result = stage.run()
 
@@ -108,8 +110,8 @@ def test_invalid_reply_is_charged_and_retried(stage: Stage, reply: dict[str, obj
     """An invalid reply is recorded in the ledger, changes no observation, and becomes a dead letter after some
     attempts.
     """
-    stage.say("one", asked(1))
-    stage.provider.usually = lambda _: Sent(body=reply)
+    stage.say("one", changing_exchange(1))
+    stage.provider.default = lambda _: Sent(body=reply)
 
     for attempt in range(ATTEMPTS_MAX):
         result = stage.run()
@@ -128,7 +130,7 @@ def test_invalid_reply_is_charged_and_retried(stage: Stage, reply: dict[str, obj
 
 def test_dead_letters_can_be_retried(stage: Stage) -> None:
     """Dead letters are sent again on request."""
-    stage.say("one", asked(1))
+    stage.say("one", changing_exchange(1))
     stage.provider.script = [failing(400, "invalid_request_error")]
     assert stage.run().given_up == 1
     with stage.store.transaction():
@@ -139,13 +141,13 @@ def test_dead_letters_can_be_retried(stage: Stage) -> None:
 
 def test_facts_without_quotes_are_rejected(stage: Stage) -> None:
     """Facts without a valid quote are rejected, and a quote on a wrong line moves to the only line that contains it."""
-    [key] = stage.say("one", asked(1))
+    [key] = stage.say("one", changing_exchange(1))
     facts = observation(
         ("Made up.", 3, "The moon is made of cheese"),
         ("True, on a wrong line.", 1, "emptied on every start"),
         ("Too short a proof.", 3, "the"),
     )
-    stage.provider.usually = lambda _: Sent(body=message(learned(facts)))
+    stage.provider.default = lambda _: Sent(body=message(learned(facts)))
 
     result = stage.run()
 
@@ -162,8 +164,8 @@ def test_facts_without_quotes_are_rejected(stage: Stage) -> None:
 )
 def test_refused_key_ends_the_run(stage: Stage, status: int, kind: str) -> None:
     """Authentication and quota errors end the run after one call, cost nothing, and use no attempt."""
-    stage.say("one", asked(1), asked(2))
-    stage.provider.usually = lambda _: failing(status, kind)
+    stage.say("one", changing_exchange(1), changing_exchange(2))
+    stage.provider.default = lambda _: failing(status, kind)
 
     result = stage.run()
 
@@ -171,13 +173,13 @@ def test_refused_key_ends_the_run(stage: Stage, status: int, kind: str) -> None:
     assert result.stopped.hint
     assert len(stage.provider.calls) == 1
     assert (result.cost, result.waiting, result.failed) == (0, 2, 0)
-    stage.provider.usually = honest
+    stage.provider.default = honest
     assert stage.run().learned == 2
 
 
 def test_retry_after_is_respected(stage: Stage) -> None:
     """After status 429 the next call waits for the time that the provider requested."""
-    stage.say("one", asked(1), asked(2))
+    stage.say("one", changing_exchange(1), changing_exchange(2))
     stage.provider.script = [failing(429, "rate_limit_error", retry_after="7")]
 
     result = stage.run()
@@ -190,7 +192,7 @@ def test_retry_after_is_respected(stage: Stage) -> None:
 
 def test_a_long_limit_ends_the_run(stage: Stage) -> None:
     """A requested wait of one hour ends the run."""
-    stage.say("one", asked(1), asked(2))
+    stage.say("one", changing_exchange(1), changing_exchange(2))
     stage.provider.script = [failing(429, "rate_limit_error", retry_after="3600")]
 
     result = stage.run()
@@ -202,8 +204,8 @@ def test_a_long_limit_ends_the_run(stage: Stage) -> None:
 @pytest.mark.parametrize("sent", [failing(529, "overloaded_error"), failing(500, "api_error")], ids=["529", "500"])
 def test_overload_ends_the_run(stage: Stage, sent: Sent) -> None:
     """Three consecutive failures end the run, cost nothing, and are retried later."""
-    stage.say("one", *(asked(number) for number in range(5, 0, -1)))
-    stage.provider.usually = lambda _: sent
+    stage.say("one", *(changing_exchange(number) for number in range(5, 0, -1)))
+    stage.provider.default = lambda _: sent
 
     result = stage.run()
 
@@ -214,7 +216,7 @@ def test_overload_ends_the_run(stage: Stage, sent: Sent) -> None:
 
 def test_timeout_counts_as_charged(stage: Stage) -> None:
     """A call that times out keeps its reservation, since the provider may have charged it."""
-    stage.say("one", asked(1))
+    stage.say("one", changing_exchange(1))
     stage.seconds = 0.2
     stage.provider.script = [Sent(body=message("{}"), delay=1.0)]
 
@@ -233,7 +235,7 @@ def test_timeout_counts_as_charged(stage: Stage) -> None:
 )
 def test_invalid_message_counts_as_charged(stage: Stage, sent: Sent) -> None:
     """A call whose reply is not a valid message is repeated, and the reservation of the failed call stays."""
-    stage.say("one", asked(1))
+    stage.say("one", changing_exchange(1))
     stage.provider.script = [sent]
 
     assert stage.run().failed == 1
@@ -245,7 +247,7 @@ def test_invalid_message_counts_as_charged(stage: Stage, sent: Sent) -> None:
 
 def test_an_unreachable_provider_costs_nothing(stage: Stage) -> None:
     """A refused connection costs nothing, since the provider cannot have charged it."""
-    stage.say("one", asked(1))
+    stage.say("one", changing_exchange(1))
     stage.provider.url = "http://127.0.0.1:9"
 
     result = stage.run()
@@ -255,12 +257,14 @@ def test_an_unreachable_provider_costs_nothing(stage: Stage) -> None:
 
 def test_reply_about_a_changed_exchange_is_discarded(stage: Stage) -> None:
     """If an exchange changes during the call, its reply is charged and discarded, and it is sent again."""
-    stage.say("one", asked(1))
+    stage.say("one", changing_exchange(1))
 
     def grow(params: dict[str, object]) -> Sent:
         line, _, text = passages(params)[0]
         answer = Sent(body=message(learned(observation(("Asked.", line, text[:60])))))
-        stage.say("one", asked(1, "It was the loader after all, which read the folder before its name was known."))
+        stage.say(
+            "one", changing_exchange(1, "It was the loader after all, which read the folder before its name was known.")
+        )
         return answer
 
     stage.provider.script = [grow]
@@ -272,7 +276,7 @@ def test_reply_about_a_changed_exchange_is_discarded(stage: Stage) -> None:
 
 def test_late_reply_is_discarded(stage: Stage) -> None:
     """If another process has already stored a reply to the request, a late reply is charged and discarded."""
-    [key] = stage.say("one", asked(1))
+    [key] = stage.say("one", changing_exchange(1))
 
     def late(params: dict[str, object]) -> Sent:
         stage.later(3_600)
@@ -290,9 +294,9 @@ def test_late_reply_is_discarded(stage: Stage) -> None:
 
 def test_private_projects_are_never_sent(stage: Stage) -> None:
     """Projects that are private by name or folder are not sent, even if they were queued before."""
-    stage.history.say("one", asked(1), project="secret")
-    stage.history.say("two", asked(2), project="open", cwd="/srv/secret/deep")
-    stage.say("three", asked(3))
+    stage.history.say("one", changing_exchange(1), project="secret")
+    stage.history.say("two", changing_exchange(2), project="open", cwd="/srv/secret/deep")
+    stage.say("three", changing_exchange(3))
     stage.provider.script = [failing(429, "rate_limit_error", retry_after="3600")]
     stage.run()
     stage.later(7_200)
@@ -306,13 +310,13 @@ def test_private_projects_are_never_sent(stage: Stage) -> None:
 
 def test_private_titles_are_never_sent(stage: Stage) -> None:
     """A session that started in a private folder sends no title from that folder."""
-    secret, open_ = stage.history.say("one", asked(1), asked(2), cwd="/srv/secret")
+    secret, open_ = stage.history.say("one", changing_exchange(1), changing_exchange(2), cwd="/srv/secret")
     moved = replace(stage.store.exchanges.load([open_])[open_].exchange, cwd="/srv/open")
     with stage.store.transaction():
         number = stage.store.sessions.save(Session("test", "one", project="one", cwd="/srv/open", title="one"))
         stage.store.exchanges.replace(number, 1, 1, [moved])
-        told = Observation(ObservationType.LEARNING, "The merger is called Walrus")
-        stage.store.observations.replace(secret, number, [told], VERSION)
+        earlier = Observation(ObservationType.LEARNING, "The merger is called Walrus")
+        stage.store.observations.replace(secret, number, [earlier], VERSION)
     observe_pending(stage.store, silent)
 
     assert stage.run(private_projects=("/srv/secret",)).asked == 1
@@ -325,7 +329,7 @@ def test_private_titles_are_never_sent(stage: Stage) -> None:
 
 def test_budgets_are_checked_before_a_call(stage: Stage) -> None:
     """No call is made if a budget is too small for it, and the message names that budget."""
-    stage.say("one", asked(1))
+    stage.say("one", changing_exchange(1))
 
     result = stage.run(budget_day=0.000001)
 

@@ -167,15 +167,15 @@ def test_amounts_are_readable() -> None:
 
 def test_exchanges_and_observations_are_counted_alike(tmp_path: Path) -> None:
     """The tokens of exchanges and of observations are counted by the same method in any language."""
-    said, done = "배포는 항상 자정에 한다. " * 20, '{"path": "/code/shop/till.py"}' * 20
+    text, done = "배포는 항상 자정에 한다. " * 20, '{"path": "/code/shop/till.py"}' * 20
     with Store.create(tmp_path / "x.db") as store, store.transaction():
         session, source = store_session(store)
-        told = exchange(0, said, said)
+        stored = exchange(0, text, text)
         call = Turn(3, Speaker.ASSISTANT, Kind.CALL, done)
-        store.exchanges.replace(session, source, 0, [replace(told, turns=(*told.turns, call))])
+        store.exchanges.replace(session, source, 0, [replace(stored, turns=(*stored.turns, call))])
         [key] = store.items.all_keys()
         store.observations.replace(key, session, [decision("Deploys are at midnight")], "1")
         found = store.ledger.reading_costs(10)
 
     assert (found.exchanges, found.observations) == (1, 1)
-    assert (found.dialogue_tokens, found.transcript_tokens) == (2 * count(said), 2 * count(said) + count(done))
+    assert (found.dialogue_tokens, found.transcript_tokens) == (2 * count(text), 2 * count(text) + count(done))

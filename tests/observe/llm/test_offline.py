@@ -56,10 +56,10 @@ def test_no_call_without_key_and_budget(demo: Home, settings: str, key: str, mis
     """
     demo.config.write_text(settings)
 
-    said = palaver(demo, "observe", key=key)
+    output = palaver(demo, "observe", key=key)
 
-    assert f"Model: off, because {missing}" in said
-    assert "--estimate" in said
+    assert f"Model: off, because {missing}" in output
+    assert "--estimate" in output
 
 
 def test_everything_else_works(demo: Home) -> None:

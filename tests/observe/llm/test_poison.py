@@ -65,7 +65,7 @@ def test_tool_output_is_never_sent(stage: Stage, tool: str, order: str) -> None:
     """Tool output is not sent, and a quote of tool output is rejected as evidence."""
     key = poisoned(stage, order, tool, obeyed=False)
     before = stage.store.observations.of_exchange(key)
-    stage.provider.usually = lambda _: obedient(order)
+    stage.provider.default = lambda _: obedient(order)
 
     result = stage.run()
 
@@ -85,7 +85,7 @@ def test_repeated_instruction_is_labelled(stage: Stage, tool: str, order: str) -
     If external text was fetched in the exchange, the origin is external.
     """
     key = poisoned(stage, order, tool, obeyed=True)
-    stage.provider.usually = lambda _: obedient(order)
+    stage.provider.default = lambda _: obedient(order)
 
     stage.run()
 
@@ -129,7 +129,7 @@ def test_reply_cannot_delete_changes(stage: Stage) -> None:
     key = poisoned(stage, ORDERS[3], "Bash", obeyed=True)
     before = stage.store.observations.of_exchange(key)
     assert before
-    stage.provider.usually = lambda _: Sent(body=message(learned()))
+    stage.provider.default = lambda _: Sent(body=message(learned()))
 
     assert stage.run().nothing == 1
     assert stage.store.observations.of_exchange(key) == before
@@ -139,7 +139,7 @@ def test_model_cannot_set_trusted_fields(stage: Stage) -> None:
     """A reply that sets origin, files, dates or lines is rejected completely."""
     key = poisoned(stage, "x", "Bash", obeyed=False)
     claimed: JSON = observation(("It opened the file anew.", 4, "every row opened the file anew"))
-    stage.provider.usually = lambda _: Sent(body=message(learned(claimed | {"origin": "human"})))
+    stage.provider.default = lambda _: Sent(body=message(learned(claimed | {"origin": "human"})))
 
     assert stage.run().failed == 1
     assert isinstance(stage.store.exchanges.load([key])[key], StoredExchange)

@@ -6,16 +6,16 @@ import pytest
 
 from palaver.search.model.embedder import load
 
-from .holding import Holding
+from .memory_harness import Harness
 
 
 @pytest.fixture
-def holding(tmp_path: Path) -> Holding:
+def harness(tmp_path: Path) -> Harness:
     """Return empty memories."""
-    return Holding(tmp_path)
+    return Harness(tmp_path)
 
 
 @pytest.fixture
-def real(tmp_path: Path) -> Holding:
+def real(tmp_path: Path) -> Harness:
     """Return empty memories with the packaged model."""
-    return Holding(tmp_path, load())
+    return Harness(tmp_path, load())

@@ -10,16 +10,16 @@ from palaver.core.memory import Memory, MemoryRevision, MemoryState
 from palaver.core.memory_filter import MemoryFilter
 from palaver.observe.memory import Memories
 
-from .holding import Holding
+from .memory_harness import Harness
 
 
 @pytest.fixture(params=["core"])
 def memories(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Memories]:
     """Return each implementation without memories. Add further implementations by name here."""
     assert request.param == "core"
-    holding = Holding(tmp_path)
-    yield holding.core
-    holding.store.close()
+    harness = Harness(tmp_path)
+    yield harness.core
+    harness.store.close()
 
 
 def test_a_stored_memory_is_returned_by_its_id(memories: Memories) -> None:

@@ -13,7 +13,7 @@ from palaver.core.errors import NothingToUndo
 from palaver.core.memory import EventKind, MemoryRevision, StoredMemory
 from palaver.core.origin import Origin
 
-from .holding import DAY, Holding
+from .memory_harness import DAY, Harness
 
 Edit: TypeAlias = dict[str, Any]
 VALUES: dict[str, list[Any]] = {
@@ -29,8 +29,8 @@ STEPS = st.lists(EDITS | st.none(), min_size=4, max_size=12)
 
 
 @pytest.fixture(scope="module")
-def holding(tmp_path_factory: pytest.TempPathFactory) -> Holding:
-    return Holding(tmp_path_factory.mktemp("undone"))
+def harness(tmp_path_factory: pytest.TempPathFactory) -> Harness:
+    return Harness(tmp_path_factory.mktemp("undone"))
 
 
 @pytest.fixture(scope="module")
@@ -39,97 +39,101 @@ def projects() -> Iterator[int]:
     return count()
 
 
-def edit(holding: Holding, memory: str, **changed: Any) -> StoredMemory:
-    return holding.core.revise(memory, MemoryRevision(origin=Origin.HUMAN, **changed))
+def edit(harness: Harness, memory: str, **changed: Any) -> StoredMemory:
+    return harness.core.revise(memory, MemoryRevision(origin=Origin.HUMAN, **changed))
 
 
-def said(held: StoredMemory) -> tuple[object, ...]:
+def restorable(stored: StoredMemory) -> tuple[object, ...]:
     """Return the fields of a memory that undo restores."""
-    return held.memory.content, held.memory.importance, held.memory.tags
+    return stored.memory.content, stored.memory.importance, stored.memory.tags
 
 
-def undone(holding: Holding, memory: str) -> Iterator[str]:
+def undone(harness: Harness, memory: str) -> Iterator[str]:
     """Undo edits until none remains, and return the content after each undo."""
     while True:
         try:
-            yield holding.core.undo([memory])[0].stored.memory.content
+            yield harness.core.undo([memory])[0].stored.memory.content
         except NothingToUndo:
             return
 
 
-def test_undo_skips_an_edit_of_the_type_alone(holding: Holding) -> None:
+def test_undo_skips_an_edit_of_the_type_alone(harness: Harness) -> None:
     """Undo restores each earlier content once, and does not restore an earlier type."""
-    memory = holding.hold("blue").id
+    memory = harness.add("blue").id
     for changed in ({"content": "green"}, {"type": "decision"}, {"content": "red"}, {"type": "preference"}):
-        edit(holding, memory, **changed)
+        edit(harness, memory, **changed)
 
-    assert list(undone(holding, memory)) == ["green", "blue"]
-    assert holding.core.get(memory).memory.type == "preference"
+    assert list(undone(harness, memory)) == ["green", "blue"]
+    assert harness.core.get(memory).memory.type == "preference"
 
 
 @settings(max_examples=60, deadline=None)
 @given(STEPS)
-def test_edits_are_undone_like_a_stack(holding: Holding, projects: Iterator[int], steps: list[Edit | None]) -> None:
+def test_edits_are_undone_like_a_stack(harness: Harness, projects: Iterator[int], steps: list[Edit | None]) -> None:
     """After any sequence of edits and undos, undo reverts the newest edit that is not undone."""
-    held = holding.hold("white", namespace=f"project:{next(projects)}")
+    edited = harness.add("white", namespace=f"project:{next(projects)}")
     stack = list[tuple[object, ...]]()
     for step in steps:
-        before = said(held)
+        before = restorable(edited)
         if step is not None:
-            held = edit(holding, held.id, **step)
-            stack += [before] if said(held) != before else []
+            edited = edit(harness, edited.id, **step)
+            stack += [before] if restorable(edited) != before else []
         elif stack:
-            held = holding.core.undo([held.id])[0].stored
-            assert said(held) == stack.pop()
+            edited = harness.core.undo([edited.id])[0].stored
+            assert restorable(edited) == stack.pop()
     while stack:
-        assert said(holding.core.undo([held.id])[0].stored) == stack.pop()
+        assert restorable(harness.core.undo([edited.id])[0].stored) == stack.pop()
 
     with pytest.raises(NothingToUndo):
-        holding.core.undo([held.id])[0]
+        harness.core.undo([edited.id])[0]
 
 
-def test_undo_reports_its_own_event(holding: Holding) -> None:
+def test_undo_reports_its_own_event(harness: Harness) -> None:
     """The result of an undo does not contain a later event of another process."""
-    held = holding.hold("yellow")
-    edit(holding, held.id, content="orange")
+    edited = harness.add("yellow")
+    edit(harness, edited.id, content="orange")
 
-    done = holding.core.undo([held.id])[0]
-    holding.succeed(held.id)
+    done = harness.core.undo([edited.id])[0]
+    harness.succeed(edited.id)
     assert (done.event.kind, done.event.context) == (EventKind.EDITED, "undone")
-    assert done.event.id != holding.core.history(held.id, limit=1)[0].id
+    assert done.event.id != harness.core.history(edited.id, limit=1)[0].id
 
-    holding.core.forget([held.id], reason="no colour")
-    restored = holding.core.undo([held.id])[0]
+    harness.core.forget([edited.id], reason="no colour")
+    restored = harness.core.undo([edited.id])[0]
     assert (restored.event.kind, restored.event.context) == (EventKind.RESTORED, "was forgotten")
-    assert restored.stored.stats.confidence == holding.core.get(held.id).stats.confidence
+    assert restored.stored.stats.confidence == harness.core.get(edited.id).stats.confidence
 
 
 @pytest.mark.parametrize(("kind", "namespace"), [("session", "global"), ("fact", "session:one")])
 def test_a_session_memory_expires_and_can_be_restored(tmp_path: Path, kind: str, namespace: str) -> None:
     """After 48 hours a session memory is neither recalled nor listed; storing it again restarts the 48 hours."""
-    holding = Holding(tmp_path)
-    memories, hour = holding.core, 3_600_000
-    held = holding.hold("The parser is half done", kind, namespace=namespace)
-    other = holding.hold("Chose Redis", "decision")
-    holding.at += 24 * hour
-    assert holding.hold("The parser is half done", kind, namespace=namespace).id == held.id
-    holding.at += 48 * hour - 1
-    assert holding.recall("parser half done") == ["The parser is half done"]
-    holding.at += 1
+    harness = Harness(tmp_path)
+    memories, hour = harness.core, 3_600_000
+    edited = harness.add("The parser is half done", kind, namespace=namespace)
+    other = harness.add("Chose Redis", "decision")
+    harness.at += 24 * hour
+    assert harness.add("The parser is half done", kind, namespace=namespace).id == edited.id
+    harness.at += 48 * hour - 1
+    assert harness.recall("parser half done") == ["The parser is half done"]
+    harness.at += 1
 
-    assert holding.recall("parser half done") == []
+    assert harness.recall("parser half done") == []
     assert [each.id for each in memories.page()] == [other.id]
     assert memories.count() == 1
-    [undone] = memories.undo([held.id])
-    assert (undone.stored.id, undone.event.context, undone.stored.memory.valid_until) == (held.id, "was expired", None)
-    assert holding.recall("parser half done") == ["The parser is half done"]
+    [undone] = memories.undo([edited.id])
+    assert (undone.stored.id, undone.event.context, undone.stored.memory.valid_until) == (
+        edited.id,
+        "was expired",
+        None,
+    )
+    assert harness.recall("parser half done") == ["The parser is half done"]
 
 
 def test_an_expiry_time_or_a_pin_keeps_a_session_memory(tmp_path: Path) -> None:
     """Only an unpinned session memory without its own expiry time expires after 48 hours."""
-    holding = Holding(tmp_path)
-    holding.hold("The parser is half done", "session", pinned=True)
-    holding.hold("The lexer is half done", "session", valid_until=holding.at + 100 * DAY)
-    holding.at += 99 * DAY
+    harness = Harness(tmp_path)
+    harness.add("The parser is half done", "session", pinned=True)
+    harness.add("The lexer is half done", "session", valid_until=harness.at + 100 * DAY)
+    harness.at += 99 * DAY
 
-    assert holding.core.count() == 2
+    assert harness.core.count() == 2

@@ -14,7 +14,7 @@ from palaver.core.memory import MemoryRevision, Relation
 from palaver.core.memory_filter import MemoryFilter
 from palaver.core.memory_types import GOLDEN_RULE
 
-from .holding import Holding
+from .memory_harness import Harness
 
 PROMOTES = {"preference", "decision"}
 CONTENTS = ["alpha", "bravo", "charlie", "delta", "echo", "foxtrot"]
@@ -59,11 +59,11 @@ class MemoryMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.folder = tempfile.TemporaryDirectory()
-        self.holding = Holding(Path(self.folder.name))
+        self.harness = Harness(Path(self.folder.name))
         self.model: dict[str, Plain] = {}
 
     def teardown(self) -> None:
-        self.holding.store.close()
+        self.harness.store.close()
         self.folder.cleanup()
 
     def twin(self, claim: tuple[str, str, str], but: str = "") -> bool:
@@ -76,7 +76,7 @@ class MemoryMachine(RuleBasedStateMachine):
         namespace=st.sampled_from(NAMESPACES),
     )
     def store(self, content: str, kind: str, namespace: str) -> MultipleResults[str] | str:
-        done = self.holding.remember(content, kind, namespace=namespace)
+        done = self.harness.remember(content, kind, namespace=namespace)
         assert done.duplicate == self.twin((namespace, kind, content))
         if done.duplicate:
             return MultipleResults(())
@@ -88,9 +88,9 @@ class MemoryMachine(RuleBasedStateMachine):
         plain = self.model[memory]
         if plain.state == "archived" or plain.steps < 90 or plain.kind not in PROMOTES or plain.golden_type:
             with pytest.raises(InvalidInput):
-                self.holding.core.feedback.approve(memory)
+                self.harness.core.feedback.approve(memory)
             return
-        self.holding.core.feedback.approve(memory)
+        self.harness.core.feedback.approve(memory)
         plain.golden_type = True
 
     @rule(memory=memories, success=st.booleans(), times=st.integers(1, 6))
@@ -98,10 +98,10 @@ class MemoryMachine(RuleBasedStateMachine):
         plain = self.model[memory]
         if plain.state == "archived":
             with pytest.raises(MemoryNotFound):
-                self.holding.core.feedback.outcome(memory, success=success)
+                self.harness.core.feedback.outcome(memory, success=success)
             return
         for _ in range(times):
-            done = self.holding.core.feedback.outcome(memory, success=success)
+            done = self.harness.core.feedback.outcome(memory, success=success)
             if success:
                 plain.steps, plain.strikes = min(100, plain.steps + 10), 0
                 assert not done.promoted
@@ -125,7 +125,7 @@ class MemoryMachine(RuleBasedStateMachine):
         if plain.state == "active" and self.twin((plain.namespace, plain.kind, content), memory):
             self.refused(memory, content, force)
             return
-        self.holding.core.revise(memory, MemoryRevision(content=content), force=force)
+        self.harness.core.revise(memory, MemoryRevision(content=content), force=force)
         if changes:
             plain.edits.append(plain.content)
             plain.content, plain.steps = content, min(30, plain.steps)
@@ -133,7 +133,7 @@ class MemoryMachine(RuleBasedStateMachine):
 
     def refused(self, memory: str, content: str, force: bool) -> None:
         with pytest.raises(InvalidInput):
-            self.holding.core.revise(memory, MemoryRevision(content=content), force=force)
+            self.harness.core.revise(memory, MemoryRevision(content=content), force=force)
 
     @rule(newer=memories, older=memories)
     def supersede(self, newer: str, older: str) -> None:
@@ -141,9 +141,9 @@ class MemoryMachine(RuleBasedStateMachine):
             return
         if "archived" in {self.model[newer].state, self.model[older].state}:
             with pytest.raises(MemoryNotFound):
-                self.holding.core.graph.relate(newer, older, Relation.SUPERSEDES)
+                self.harness.core.graph.relate(newer, older, Relation.SUPERSEDES)
             return
-        self.holding.core.graph.relate(newer, older, Relation.SUPERSEDES)
+        self.harness.core.graph.relate(newer, older, Relation.SUPERSEDES)
         plain = self.model[older]
         if plain.state == "active" and not plain.protected:
             plain.state, plain.steps_before, plain.replaced = "superseded", plain.steps, True
@@ -152,9 +152,9 @@ class MemoryMachine(RuleBasedStateMachine):
     @rule(memory=memories, force=st.booleans())
     def forget(self, memory: str, force: bool) -> None:
         plain = self.model[memory]
-        done = self.holding.core.forget([memory], force=force)
+        done = self.harness.core.forget([memory], force=force)
         gone = plain.state != "archived" and (force or not plain.protected)
-        assert [held.id for held in done.forgotten] == ([memory] if gone else [])
+        assert [forgotten.id for forgotten in done.forgotten] == ([memory] if gone else [])
         if gone:
             plain.state = "archived"
 
@@ -164,36 +164,36 @@ class MemoryMachine(RuleBasedStateMachine):
         if plain.state == "active":
             return
         if plain.state == "archived" and plain.replaced:
-            self.holding.core.restore(memory)
+            self.harness.core.restore(memory)
             plain.state = "superseded"
             return
         if self.twin(plain.claim, memory):
             with pytest.raises(InvalidInput):
-                self.holding.core.restore(memory)
+                self.harness.core.restore(memory)
             return
-        self.holding.core.restore(memory)
+        self.harness.core.restore(memory)
         if plain.state == "superseded":
             plain.importance, plain.steps = plain.importance * 2, max(plain.steps, plain.steps_before)
         plain.state, plain.replaced = "active", False
 
     @rule(content=st.sampled_from(CONTENTS))
     def recall(self, content: str) -> None:
-        found = {each.stored.id for each in self.holding.core.recall(content, limit=50)}
+        found = {each.stored.id for each in self.harness.core.recall(content, limit=50)}
         stored = {key for key, plain in self.model.items() if plain.state != "archived"}
         assert {key for key in stored if self.model[key].content == content} <= found <= stored
 
     @invariant()
     def both_agree(self) -> None:
         every = MemoryFilter(states=())
-        held = {each.id: each for each in self.holding.core.page(every, limit=1000)}
-        assert held.keys() == self.model.keys()
+        memories = {each.id: each for each in self.harness.core.page(every, limit=1000)}
+        assert memories.keys() == self.model.keys()
         for key, plain in self.model.items():
-            one = held[key]
-            told = (one.memory.content, one.memory.type, one.state.value, one.protected)
-            assert told == (plain.content, plain.type, plain.state, plain.protected)
+            one = memories[key]
+            actual = (one.memory.content, one.memory.type, one.state.value, one.protected)
+            assert actual == (plain.content, plain.type, plain.state, plain.protected)
             assert (one.stats.confidence, one.memory.importance) == (plain.steps / 100, plain.importance)
         stored = sum(plain.state != "archived" for plain in self.model.values())
-        assert self.holding.core.count() == stored
+        assert self.harness.core.count() == stored
 
 
 MemoryMachine.TestCase.settings = settings(max_examples=12, stateful_step_count=25)

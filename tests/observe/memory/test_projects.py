@@ -7,23 +7,23 @@ from palaver.core.memory import Memory
 from palaver.core.query import Query
 from palaver.search.archive_search import ArchiveSearch
 
-from .holding import Holding
+from .memory_harness import Harness
 
 
-def found(holding: Holding, *projects: str) -> list[str]:
+def found(harness: Harness, *projects: str) -> list[str]:
     """Return the namespaces of the memories about the limit that a search in these projects finds."""
-    with ArchiveSearch(Home(holding.folder)) as layers:
+    with ArchiveSearch(Home(harness.folder)) as layers:
         hits = layers.find(Query.parse("rate limit of requests", mode="text", projects=projects)).hits
     return sorted(hit.project for hit in hits)
 
 
 @pytest.fixture
-def limits(holding: Holding) -> Holding:
+def limits(harness: Harness) -> Harness:
     """Store a memory in each of several namespaces."""
     for namespace in ("project:my-api", "project:my-api-2", "project:v2-0", "global"):
-        said = f"The rate limit of requests in {namespace} is its own"
-        holding.core.remember(Memory(said, "fact", namespace=namespace))
-    return holding
+        content = f"The rate limit of requests in {namespace} is its own"
+        harness.core.remember(Memory(content, "fact", namespace=namespace))
+    return harness
 
 
 @pytest.mark.parametrize(
@@ -38,11 +38,11 @@ def limits(holding: Holding) -> Holding:
         ("...", []),
     ],
 )
-def test_a_name_finds_the_memories_of_its_namespace(limits: Holding, project: str, namespaces: list[str]) -> None:
+def test_a_name_finds_the_memories_of_its_namespace(limits: Harness, project: str, namespaces: list[str]) -> None:
     """A project name finds the memories of its namespace, but not those of projects with similar names."""
     assert found(limits, project) == namespaces
 
 
-def test_several_projects_combine_with_or(limits: Holding) -> None:
+def test_several_projects_combine_with_or(limits: Harness) -> None:
     """Several projects, given by name or by namespace, combine with OR."""
     assert found(limits, "my-api", "global") == ["global", "project:my-api"]

@@ -15,7 +15,7 @@ from palaver.core.memory_filter import MemoryFilter
 from palaver.search.index.token_bits import stored
 from palaver.search.model.embedder import load
 
-from .holding import Holding
+from .memory_harness import Harness
 from .test_rule_judge import pairs
 
 QUESTIONS = orjson.loads(Path(__file__).with_name("recalls.json").read_bytes())
@@ -24,63 +24,63 @@ NOT_FOUND: list[str] = QUESTIONS["unanswered"]
 
 
 @pytest.fixture(scope="module")
-def stated(tmp_path_factory: pytest.TempPathFactory) -> Holding:
+def stated(tmp_path_factory: pytest.TempPathFactory) -> Harness:
     """Return a core with every statement of the pairs, embedded by the packaged model."""
-    holding = Holding(tmp_path_factory.mktemp("stated"), load())
+    harness = Harness(tmp_path_factory.mktemp("stated"), load())
     texts = list(dict.fromkeys(text for pair in pairs() for text in (pair["older"], pair["newer"])))
-    meant = stored(holding.embedder.read(texts))
-    with holding.store.transaction():
-        keys = [holding.store.memories.insert(Memory(text, "fact"), holding.at) for text in texts]
+    meant = stored(harness.embedder.read(texts))
+    with harness.store.transaction():
+        keys = [harness.store.memories.insert(Memory(text, "fact"), harness.at) for text in texts]
         vectors = {key: {0: embedded} for key, embedded in zip(keys, meant, strict=True)}
-        holding.store.vectors.replace(holding.embedder.name, vectors)
-    return holding
+        harness.store.vectors.replace(harness.embedder.name, vectors)
+    return harness
 
 
-def found(holding: Holding, query: str) -> list[str]:
+def found(harness: Harness, query: str) -> list[str]:
     """Return the five best matches."""
-    return [each.stored.memory.content for each in holding.core.recall(query, count_access=False)]
+    return [each.stored.memory.content for each in harness.core.recall(query, count_access=False)]
 
 
-def near(holding: Holding, query: str) -> list[str]:
+def near(harness: Harness, query: str) -> list[str]:
     """Return the most similar memories."""
-    return [each.stored.memory.content for each in holding.core.nearest(query)]
+    return [each.stored.memory.content for each in harness.core.nearest(query)]
 
 
-def test_queries_on_other_topics_recall_nothing(stated: Holding) -> None:
+def test_queries_on_other_topics_recall_nothing(stated: Harness) -> None:
     """At most one in ten questions about other topics gets a result."""
     answered = [query for query in NOT_FOUND if found(stated, query)]
 
     assert len(answered) <= len(NOT_FOUND) / 10
 
 
-def test_paraphrases_recall_their_memory(stated: Holding) -> None:
+def test_paraphrases_recall_their_memory(stated: Harness) -> None:
     """At least nine in ten short paraphrases recall their memory."""
     recalled = [query for query, meant in FOUND.items() if set(meant) & set(found(stated, query))]
 
     assert len(recalled) >= 0.9 * len(FOUND)
 
 
-def test_a_memory_below_the_threshold_is_among_the_nearest(stated: Holding) -> None:
+def test_a_memory_below_the_threshold_is_among_the_nearest(stated: Harness) -> None:
     """A memory below the relevance threshold is not recalled, but listed among the nearest."""
     weak = [query for query in FOUND if not found(stated, query)]
 
     assert [query for query in weak if not set(FOUND[query]) & set(near(stated, query))] == []
 
 
-def test_nearest_memories_are_few_and_count_no_access(stated: Holding) -> None:
+def test_nearest_memories_are_few_and_count_no_access(stated: Harness) -> None:
     """At most three nearest memories are listed, and listing them does not count as an access."""
     assert 0 < len(near(stated, "cure for hiccups")) <= 3
-    assert {held.accesses for held in stated.core.page(limit=1_000)} == {0}
+    assert {each.accesses for each in stated.core.page(limit=1_000)} == {0}
 
 
-def test_recall_counts_as_access_unless_the_store_is_read_only(holding: Holding) -> None:
+def test_recall_counts_as_access_unless_the_store_is_read_only(harness: Harness) -> None:
     """Recalling a memory counts as one access, except in a read-only store."""
-    held = holding.hold("Kettles whistle in the morning")
+    stored = harness.add("Kettles whistle in the morning")
 
-    holding.core.recall("kettles", count_access=False)
-    assert holding.core.get(held.id).accesses == 0
-    holding.core.recall("kettles")
-    assert holding.core.get(held.id).accesses == 1
+    harness.core.recall("kettles", count_access=False)
+    assert harness.core.get(stored.id).accesses == 0
+    harness.core.recall("kettles")
+    assert harness.core.get(stored.id).accesses == 1
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_recall_counts_as_access_unless_the_store_is_read_only(holding: Holding)
     ],
 )
 def test_filtered_memories_do_not_make_others_relevant(
-    stated: Holding, unwanted: dict[str, Any], wanted: MemoryFilter | None
+    stated: Harness, unwanted: dict[str, Any], wanted: MemoryFilter | None
 ) -> None:
     """An expired or filtered memory that equals the query adds no other memories to the results."""
     query = "dentist appointment"

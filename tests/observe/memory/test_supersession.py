@@ -16,7 +16,7 @@ from palaver.core.memory import Memory, MemoryState, Relation
 from palaver.observe.memory import RememberResult
 from palaver.search.model.embedder import load
 
-from .holding import Holding
+from .memory_harness import Harness
 
 
 class Pair(TypedDict):
@@ -39,11 +39,11 @@ def pairs() -> list[Pair]:
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[Pair, RememberResult]]:
     """Return each pair with the result of storing its newer statement, with the packaged model."""
-    holding = Holding(tmp_path_factory.mktemp("pairs"), load())
+    harness = Harness(tmp_path_factory.mktemp("pairs"), load())
     found: list[tuple[Pair, RememberResult]] = []
     for number, pair in enumerate(pairs()):
-        holding.hold(pair["older"], "fact", namespace=f"project:p{number}")
-        found.append((pair, holding.remember(pair["newer"], "fact", namespace=f"project:p{number}")))
+        harness.add(pair["older"], "fact", namespace=f"project:p{number}")
+        found.append((pair, harness.remember(pair["newer"], "fact", namespace=f"project:p{number}")))
     return found
 
 
@@ -92,14 +92,14 @@ def test_contradictions_in_other_words_are_found(
 OLD, NEW = "Builds must finish within 10 minutes", "Builds must finish within 15 minutes, the limit of 10 was raised"
 
 
-def test_a_proposed_supersession_changes_nothing_until_it_is_confirmed(real: Holding) -> None:
+def test_a_proposed_supersession_changes_nothing_until_it_is_confirmed(real: Harness) -> None:
     """Only confirming a proposed supersession changes the memory, and removing the edge restores it."""
-    old = real.hold(OLD, "fact")
+    old = real.add(OLD, "fact")
     done = real.remember(NEW, "fact")
     [edge] = done.edges
 
     assert (edge.relation, edge.proposed) == (Relation.SUPERSEDES, True)
-    assert ([held.id for held in done.proposed], done.superseded) == ([old.id], ())
+    assert ([each.id for each in done.proposed], done.superseded) == ([old.id], ())
     assert real.core.get(old.id) == old
     confirmed = real.core.graph.relate(done.stored.id, old.id, Relation.SUPERSEDES)
     assert (confirmed.id, confirmed.proposed) == (edge.id, False)
@@ -109,9 +109,9 @@ def test_a_proposed_supersession_changes_nothing_until_it_is_confirmed(real: Hol
     assert real.core.get(old.id).memory.importance == old.memory.importance
 
 
-def test_a_memory_that_two_supersede_is_restored_with_the_last_edge(real: Holding) -> None:
+def test_a_memory_that_two_supersede_is_restored_with_the_last_edge(real: Harness) -> None:
     """A memory that two others supersede is restored when the second of the two edges is removed."""
-    old, one, two = (real.hold(text, "fact").id for text in ("zebra", "quartz", "violin"))
+    old, one, two = (real.add(text, "fact").id for text in ("zebra", "quartz", "violin"))
     edges = [real.core.graph.relate(each, old, Relation.SUPERSEDES).id for each in (one, two)]
     states: list[str] = []
     for edge in edges:
@@ -130,28 +130,28 @@ def test_a_memory_that_two_supersede_is_restored_with_the_last_edge(real: Holdin
         ("Nightly backups run on Jenkins", MemoryState.ACTIVE),
     ],
 )
-def test_the_caller_can_describe_the_superseded_memory(real: Holding, replaces: str | None, state: MemoryState) -> None:
+def test_the_caller_can_describe_the_superseded_memory(real: Harness, replaces: str | None, state: MemoryState) -> None:
     """An empty description supersedes nothing; a description of another subject only proposes it."""
-    old = real.hold("CI runs on Jenkins", "fact")
+    old = real.add("CI runs on Jenkins", "fact")
     real.core.remember(Memory("CI now runs on Buildkite instead of Jenkins", "fact"), replaces=replaces)
 
     assert real.core.get(old.id).state is state
 
 
-def test_a_context_leaves_superseded_memories_out(real: Holding) -> None:
+def test_a_context_leaves_superseded_memories_out(real: Harness) -> None:
     """A session context contains only current memories."""
-    old = real.hold("Deploys run on Jenkins", "decision")
+    old = real.add("Deploys run on Jenkins", "decision")
     real.remember("Deploys now run on Buildkite instead of Jenkins", "decision")
-    told = {held.id for section in real.core.contexts.select(lambda _: 0).sections for held in section.memories}
+    shown = {each.id for section in real.core.contexts.select(lambda _: 0).sections for each in section.memories}
 
-    assert old.id not in told
-    assert len(told) == 1
+    assert old.id not in shown
+    assert len(shown) == 1
 
 
-def state(holding: Holding, memory: str) -> tuple[MemoryState, float, float]:
+def state(harness: Harness, memory: str) -> tuple[MemoryState, float, float]:
     """Return the state, importance and confidence of a memory."""
-    held = holding.core.get(memory)
-    return held.state, held.memory.importance, held.stats.confidence
+    found = harness.core.get(memory)
+    return found.state, found.memory.importance, found.stats.confidence
 
 
 WHOLE, HALVED = (MemoryState.ACTIVE, 0.8, 0.3), (MemoryState.SUPERSEDED, 0.4, 0.1)
@@ -159,10 +159,10 @@ WHOLE, HALVED = (MemoryState.ACTIVE, 0.8, 0.3), (MemoryState.SUPERSEDED, 0.4, 0.
 
 @pytest.mark.parametrize("order", [["newer"], ["older", "newer"], ["newer", "older"]])
 @pytest.mark.parametrize("back", [["newer", "older"], ["older", "newer"]])
-def test_forgetting_the_newer_memory_reinstates_the_older(real: Holding, order: list[str], back: list[str]) -> None:
+def test_forgetting_the_newer_memory_reinstates_the_older(real: Harness, order: list[str], back: list[str]) -> None:
     """Forgetting the newer memory reinstates the older, and restoring it supersedes the older again, in any order."""
-    old = real.hold("CI runs on Jenkins", "fact", importance=0.8).id
-    new = real.hold("CI now runs on Buildkite instead of Jenkins", "fact").id
+    old = real.add("CI runs on Jenkins", "fact", importance=0.8).id
+    new = real.add("CI now runs on Buildkite instead of Jenkins", "fact").id
     named = {"older": old, "newer": new}
     for name in order:
         real.core.forget([named[name]])
@@ -174,9 +174,9 @@ def test_forgetting_the_newer_memory_reinstates_the_older(real: Holding, order: 
     assert (state(real, old), state(real, new)[0]) == (HALVED, MemoryState.ACTIVE)
 
 
-def test_a_memory_that_another_still_supersedes_stays_superseded(real: Holding) -> None:
+def test_a_memory_that_another_still_supersedes_stays_superseded(real: Harness) -> None:
     """Forgetting one of two superseding memories does not reinstate the older memory."""
-    old, one, two = (real.hold(text, "fact").id for text in ("zebra", "quartz", "violin"))
+    old, one, two = (real.add(text, "fact").id for text in ("zebra", "quartz", "violin"))
     for newer in (one, two):
         real.core.graph.relate(newer, old, Relation.SUPERSEDES)
     states: list[str] = []
@@ -187,9 +187,9 @@ def test_a_memory_that_another_still_supersedes_stays_superseded(real: Holding) 
     assert states == ["superseded", "active"]
 
 
-def test_a_superseded_content_stored_again_is_a_duplicate(real: Holding) -> None:
+def test_a_superseded_content_stored_again_is_a_duplicate(real: Harness) -> None:
     """Storing superseded content again returns the superseded memory; removing the edge restores it."""
-    old = real.hold("CI runs on Jenkins", "fact", importance=0.8)
+    old = real.add("CI runs on Jenkins", "fact", importance=0.8)
     [edge] = real.remember("CI now runs on Buildkite instead of Jenkins", "fact").edges
     again = real.remember("CI runs on Jenkins", "fact", importance=0.8, tags=("ci",))
 

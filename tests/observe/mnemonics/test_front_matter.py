@@ -16,11 +16,11 @@ BODIES = st.text(st.characters(exclude_categories=["Cs"]), max_size=300).map(str
 @given(body=BODIES, tags=st.lists(WORDS, max_size=4, unique=True))
 def test_written_front_matter_is_read_back(body: str, tags: list[str]) -> None:
     """Any tags and content are read back unchanged, and other YAML parsers accept the file."""
-    told = MemoryFile.new(body, "learning", tuple(tags), AT)
-    again = MemoryFile.parse(told.text)
+    file = MemoryFile.new(body, "learning", tuple(tags), AT)
+    again = MemoryFile.parse(file.text)
 
     assert (again.body, again.declared, again.tags, again.created) == (body, "learning", tuple(tags), AT)
-    front: dict[str, object] = yaml.safe_load(told.front)
+    front: dict[str, object] = yaml.safe_load(file.front)
     assert (front["tags"], list(front)) == (tags, ["memory_type", "tags", "created", "modified"])
 
 
@@ -31,11 +31,11 @@ def test_written_front_matter_is_read_back(body: str, tags: list[str]) -> None:
 def test_any_text_is_read_or_rejected(text: str) -> None:
     """Any file content is either parsed or rejected with `YamlInvalid`, and an edit changes only the edited values."""
     try:
-        told = MemoryFile.parse(text)
-        changed = told.edited("another body", LATER, "issue")
+        file = MemoryFile.parse(text)
+        changed = file.edited("another body", LATER, "issue")
     except YamlInvalid:
         return
-    assert (changed.body, changed.declared, changed.tags) == ("another body", "issue", told.tags)
+    assert (changed.body, changed.declared, changed.tags) == ("another body", "issue", file.tags)
     assert MemoryFile.parse(changed.text) == changed
 
 
@@ -56,7 +56,7 @@ def test_only_the_values_that_change_are_changed(before: str, after: str) -> Non
 
 
 @pytest.mark.parametrize(
-    ("front", "said"),
+    ("front", "message"),
     [
         ("tags: [a", "invalid YAML in line 3: "),
         ("- a\n- b", "not a mapping of keys to values"),
@@ -70,22 +70,22 @@ def test_only_the_values_that_change_are_changed(before: str, after: str) -> Non
         ("a: \x01", "invalid YAML"),
     ],
 )
-def test_errors_of_broken_front_matter_have_a_line(front: str, said: str) -> None:
+def test_errors_of_broken_front_matter_have_a_line(front: str, message: str) -> None:
     """The error message for broken front matter contains the line number in the file."""
-    with pytest.raises(YamlInvalid, match=said):
+    with pytest.raises(YamlInvalid, match=message):
         MemoryFile.parse(f"---\n{front}\n---\nx")
 
 
 @pytest.mark.parametrize("front", ["{memory_type: x}", "memory_type: &a x\nb: *a", "memory_type: |\n  x\nb: 1"])
 def test_unusual_values_are_edited_correctly_or_rejected(front: str) -> None:
     """Editing an unusual YAML value either raises an error or produces the requested value."""
-    told = MemoryFile.parse(f"---\n{front}\n---\nx")
+    file = MemoryFile.parse(f"---\n{front}\n---\nx")
     try:
-        changed = told.edited("y", LATER, "issue")
+        changed = file.edited("y", LATER, "issue")
     except YamlInvalid:
         return
     assert yaml.safe_load(changed.front)["memory_type"] == "issue"
-    assert set(yaml.safe_load(told.front)) <= set(yaml.safe_load(changed.front))
+    assert set(yaml.safe_load(file.front)) <= set(yaml.safe_load(changed.front))
 
 
 def test_files_without_front_matter_are_all_body() -> None:

@@ -62,7 +62,7 @@ def test_complaint_and_repair_make_a_fix() -> None:
 
 def test_looking_is_debugging_or_learning() -> None:
     """Without a change, a complaint has the type `debugging` and any other exchange `learning`."""
-    crashed, asked = (signs(request=said, writes=(), changed=False) for said in ("it crashes", "the cart"))
+    crashed, asked = (signs(request=prompt, writes=(), changed=False) for prompt in ("it crashes", "the cart"))
 
     assert classify(crashed) is ObservationType.DEBUG
     assert classify(asked) is ObservationType.LEARNING

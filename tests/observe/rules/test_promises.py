@@ -15,8 +15,8 @@ from palaver.observe.rules import VERSION, observe
 from palaver.observe.rules.sentences import TITLE_MAX
 
 from ...shared import SAMPLES, SHARED
+from .exchange_script import CWD, Script, session
 from .real import real_exchanges
-from .telling import CWD, Telling, session
 
 WORDS = st.sampled_from(
     [
@@ -42,29 +42,29 @@ TEXTS = st.lists(WORDS | st.text(max_size=60), max_size=6).map("\n".join)
 @st.composite
 def exchanges(draw: st.DrawFn) -> Exchange:
     """Generate exchanges of any shape with hostile and ordinary text."""
-    told = Telling()
+    script = Script()
     for _ in range(draw(st.integers(0, 8))):
         text = draw(TEXTS)
         match draw(st.integers(0, 8)):
             case 0:
-                told.asked(text)
+                script.asked(text)
             case 1:
-                told.edited(draw(st.sampled_from(["src/a.py", "tests/test_a.py", "b.md"])))
+                script.edited(draw(st.sampled_from(["src/a.py", "tests/test_a.py", "b.md"])))
             case 2:
-                told.ran(f"git commit -m '{text}'", failed=draw(st.booleans()))
+                script.ran(f"git commit -m '{text}'", failed=draw(st.booleans()))
             case 3:
-                told.ran(f"npm test {text}", text, failed=draw(st.booleans()))
+                script.ran(f"npm test {text}", text, failed=draw(st.booleans()))
             case 4:
-                told.chose((text, "yes"), ("Which?", text))
+                script.chose((text, "yes"), ("Which?", text))
             case 5:
-                told.objected(text)
+                script.objected(text)
             case 6:
-                told.planned(text, rejected=draw(st.booleans()))
+                script.planned(text, rejected=draw(st.booleans()))
             case 7:
-                told.read(f"{CWD}/src/c.py")
+                script.read(f"{CWD}/src/c.py")
             case _:
-                told.said(text)
-    return told.exchange
+                script.said(text)
+    return script.exchange
 
 
 @given(exchanges())

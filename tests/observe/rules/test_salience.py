@@ -6,7 +6,7 @@ from palaver.observe.rules.salience import CHANGED, is_noise, is_status, salienc
 
 
 @pytest.mark.parametrize(
-    "said",
+    "text",
     [
         "Let me check the tests first.",
         "Good — now I'll update the parser.",
@@ -22,13 +22,13 @@ from palaver.observe.rules.salience import CHANGED, is_noise, is_status, salienc
         "Ready when you are — run the next step.",
     ],
 )
-def test_noise(said: str) -> None:
+def test_noise(text: str) -> None:
     """Promises, greetings, questions, announcements and bare paths are noise."""
-    assert is_noise(said)
+    assert is_noise(text)
 
 
 @pytest.mark.parametrize(
-    "said",
+    "text",
     [
         "Let's use SQLite because it needs no server.",
         "The parser skipped `null`, so totals were wrong.",
@@ -37,13 +37,13 @@ def test_noise(said: str) -> None:
         "Now the `Text` component properly implements `invalidate()`.",
     ],
 )
-def test_not_noise(said: str) -> None:
+def test_not_noise(text: str) -> None:
     """Choices, causes and changes are not noise."""
-    assert not is_noise(said)
+    assert not is_noise(text)
 
 
 @pytest.mark.parametrize(
-    ("said", "expected"),
+    ("text", "expected"),
     [
         ("All 212 tests pass and lint is clean.", True),
         ("Committed as `1a2b3c4`.", True),
@@ -59,9 +59,9 @@ def test_not_noise(said: str) -> None:
         ("Switched from `requests` to `httpx`.", False),
     ],
 )
-def test_status_is_recognised(said: str, expected: bool) -> None:
+def test_status_is_recognised(text: str, expected: bool) -> None:
     """Results of checks, commits and pushes are status messages."""
-    assert is_status(said) is expected
+    assert is_status(text) is expected
 
 
 def test_causes_and_names_are_more_salient() -> None:
@@ -74,7 +74,7 @@ def test_causes_and_names_are_more_salient() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "expected"),
+    ("text", "expected"),
     [
         ("Added a cart", True),
         ("I've also removed the footer", True),
@@ -87,8 +87,8 @@ def test_causes_and_names_are_more_salient() -> None:
         ("No files changed or added", False),
     ],
 )
-def test_completed_changes_are_recognised(said: str, expected: bool) -> None:
+def test_completed_changes_are_recognised(text: str, expected: bool) -> None:
     """A verb in active or passive voice, or the resulting state, indicates a completed change; a bare pronoun does
     not.
     """
-    assert (CHANGED.match(said) is not None) is expected
+    assert (CHANGED.match(text) is not None) is expected

@@ -6,43 +6,46 @@ from palaver.observe.rules import observe
 from palaver.observe.rules.selection import FACTS_CHARACTERS, FACTS_MAX, NARRATIVE_MAX, evidence, narrative, select
 from palaver.observe.rules.statements import Statement, statements
 
-from .telling import Telling, session
+from .exchange_script import Script, session
 
 
 def stated(*sentences: str) -> list[Statement]:
-    return list(statements(Turn(3, Speaker.ASSISTANT, Kind.PROSE, "\n".join(f"- {said}" for said in sentences))))
+    return list(statements(Turn(3, Speaker.ASSISTANT, Kind.PROSE, "\n".join(f"- {each}" for each in sentences))))
 
 
 def test_most_salient_statements_are_selected_in_order() -> None:
     """The most salient statements are selected and keep their original order."""
-    told = stated(
+    candidates = stated(
         "Looks a bit nicer now", "Added `a` to `b` because it was slow", "Some more words here", "Fixed `c` in `d.py`"
     )
 
-    assert [said.text for said in select(told, count=2)] == ["Added a to b because it was slow", "Fixed c in d.py"]
+    assert [each.text for each in select(candidates, count=2)] == [
+        "Added a to b because it was slow",
+        "Fixed c in d.py",
+    ]
 
 
 def test_repetitions_are_dropped() -> None:
     """A statement that contains no new word is dropped."""
-    told = stated("Added `retry` with 3 attempts to the client", "Added `retry` with 3 attempts to the client.")
+    candidates = stated("Added `retry` with 3 attempts to the client", "Added `retry` with 3 attempts to the client.")
 
-    assert [said.text for said in select(told)] == ["Added retry with 3 attempts to the client"]
+    assert [each.text for each in select(candidates)] == ["Added retry with 3 attempts to the client"]
 
 
 def test_changed_value_is_not_a_repetition() -> None:
     """A statement with another number, name or colour is kept."""
-    told = stated("`retry` is 3 now", "`retry` is 5 now")
+    candidates = stated("`retry` is 3 now", "`retry` is 5 now")
 
-    assert len(select(told)) == 2
+    assert len(select(candidates)) == 2
 
 
 def test_facts_stay_within_their_budget() -> None:
     """Facts stay within the maximum number of facts and of characters."""
-    told = stated(
+    candidates = stated(
         *(f"Added `name_{number}` to `file_{number}.py` because {'reason ' * 30}{number}" for number in range(20))
     )
 
-    facts = select(told)
+    facts = select(candidates)
 
     assert 0 < len(facts) <= FACTS_MAX
     assert sum(len(fact.text) for fact in facts) <= FACTS_CHARACTERS
@@ -50,9 +53,9 @@ def test_facts_stay_within_their_budget() -> None:
 
 def test_each_statement_has_its_evidence() -> None:
     """Evidence has the same order as the statements."""
-    told = stated("One `a` thing", "Two `b` things")
+    candidates = stated("One `a` thing", "Two `b` things")
 
-    assert [proof.quote for proof in evidence(told)] == ["One `a` thing", "Two `b` things"]
+    assert [proof.quote for proof in evidence(candidates)] == ["One `a` thing", "Two `b` things"]
 
 
 def test_narrative_parts_are_complete_sentences() -> None:
@@ -70,7 +73,7 @@ def test_layer_two_stays_within_its_budget() -> None:
     )
 
     (found,) = observe(
-        Telling().asked("Add handlers. " * 60).edited("src/a.py").said(report).exchange, session()
+        Script().asked("Add handlers. " * 60).edited("src/a.py").said(report).exchange, session()
     ).observations
 
     assert 200 <= count(found.narrative + " ".join(found.facts)) <= 500

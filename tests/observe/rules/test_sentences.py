@@ -71,7 +71,7 @@ def test_truncated_text_is_a_prefix(text: str, limit: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "expected"),
+    ("sentence", "expected"),
     [
         ("Ok, can you please add `--json` to the CLI?", "Add --json to the CLI?"),
         ("we should not show the price.", "We should not show the price"),
@@ -79,9 +79,9 @@ def test_truncated_text_is_a_prefix(text: str, limit: int) -> None:
         ("pytest_plugins is ignored", "pytest_plugins is ignored"),
     ],
 )
-def test_headline_reads_like_a_commit_subject(said: str, expected: str) -> None:
+def test_headline_reads_like_a_commit_subject(sentence: str, expected: str) -> None:
     """A title has no courtesies and no final full stop, and starts with a capital letter or a name."""
-    assert headline(said) == expected
+    assert headline(sentence) == expected
 
 
 def test_courtesy_alone_is_kept() -> None:

@@ -12,7 +12,7 @@ def turn(text: str) -> Turn:
 
 
 def texts(markdown: str) -> list[str]:
-    return [said.text for said in statements(turn(markdown))]
+    return [each.text for each in statements(turn(markdown))]
 
 
 def test_items_name_their_file() -> None:
@@ -74,11 +74,11 @@ def test_items_below_a_sentence_do_not_repeat_it() -> None:
 )
 def test_quotes_occur_in_the_turn(markdown: str) -> None:
     """Every quote is short, is on one line, and occurs verbatim in the turn."""
-    for said in statements(turn(markdown)):
-        assert said.quote in markdown
-        assert "\n" not in said.quote
-        assert len(said.quote) <= 120
-        assert len(said.text) <= 420
+    for each in statements(turn(markdown)):
+        assert each.quote in markdown
+        assert "\n" not in each.quote
+        assert len(each.quote) <= 120
+        assert len(each.text) <= 420
 
 
 def test_quotes_of_a_cleaned_copy_are_shortened() -> None:
@@ -86,4 +86,4 @@ def test_quotes_of_a_cleaned_copy_are_shortened() -> None:
     original = turn("Look at @cart.py first")
     tidied = list(statements(turn("Look at cart.py first"))) + list(statements(turn("Elsewhere it is fine")))
 
-    assert [said.quote for said in with_valid_quotes(tidied, original)] == ["Look at"]
+    assert [each.quote for each in with_valid_quotes(tidied, original)] == ["Look at"]

@@ -4,7 +4,7 @@ import pytest
 
 from palaver.observe.rules.touched_files import relative_path, touched_files
 
-from .telling import CWD, Telling, session
+from .exchange_script import CWD, Script, session
 
 
 @pytest.mark.parametrize(
@@ -25,8 +25,8 @@ def test_paths_inside_the_project_are_relative(path: str, roots: tuple[str, ...]
 
 def test_modified_files_are_not_listed_as_read() -> None:
     """A file that was read and modified is listed only as modified."""
-    told = Telling().read(f"{CWD}/src/a.py").read("/etc/hosts").edited("src/a.py")
+    script = Script().read(f"{CWD}/src/a.py").read("/etc/hosts").edited("src/a.py")
 
-    found = touched_files(told.exchange, session())
+    found = touched_files(script.exchange, session())
 
     assert (found.read, found.modified) == (("/etc/hosts",), ("src/a.py",))

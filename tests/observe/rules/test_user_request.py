@@ -4,60 +4,60 @@ import pytest
 
 from palaver.observe.rules.user_request import REQUEST_MAX, is_routine, read_request
 
-from .telling import Telling
+from .exchange_script import Script
 
 
 @pytest.mark.parametrize(
-    "said", ["commit this and push", "ok", "/clear", "Continue!", "lgtm, thanks", "yes please do it"]
+    "prompt", ["commit this and push", "ok", "/clear", "Continue!", "lgtm, thanks", "yes please do it"]
 )
-def test_routine_requests(said: str) -> None:
+def test_routine_requests(prompt: str) -> None:
     """A request without a specific subject is routine."""
-    assert is_routine(said) or read_request(Telling().asked(said).exchange).routine
+    assert is_routine(prompt) or read_request(Script().asked(prompt).exchange).routine
 
 
-@pytest.mark.parametrize("said", ["commit the parser", "/plan add a cache", "why is it slow"])
-def test_specific_requests(said: str) -> None:
+@pytest.mark.parametrize("prompt", ["commit the parser", "/plan add a cache", "why is it slow"])
+def test_specific_requests(prompt: str) -> None:
     """One specific word makes a request specific, also after a slash command."""
-    assert not read_request(Telling().asked(said).exchange).routine
+    assert not read_request(Script().asked(prompt).exchange).routine
 
 
 def test_logs_code_and_pictures_are_left_out() -> None:
     """Pasted logs, code, stack traces and images are not part of the request."""
-    said = (
+    prompt = (
         "[Image #1] The export of @src/export.py hangs :\n[12:00:01] worker started\n    at run (a.js:1:2)\n"
         "```\nsecret_code()\n```\n2026-01-01T10:00:00Z boom"
     )
 
-    found = read_request(Telling().asked(said).exchange)
+    found = read_request(Script().asked(prompt).exchange)
 
     assert found.text == "The export of src/export.py hangs"
-    assert found.quote in said
+    assert found.quote in prompt
 
 
 def test_plan_without_heading_is_a_prompt() -> None:
     """A plan without heading and text is parsed as a prompt."""
-    assert not read_request(Telling().asked("Implement the following plan:\n\n").exchange).plan
+    assert not read_request(Script().asked("Implement the following plan:\n\n").exchange).plan
 
 
 def test_long_requests_are_truncated_at_sentences() -> None:
     """A truncated request consists of whole sentences."""
-    found = read_request(Telling().asked("Add the cart. " + "It must be fast and small. " * 60).exchange)
+    found = read_request(Script().asked("Add the cart. " + "It must be fast and small. " * 60).exchange)
 
     assert len(found.text) <= REQUEST_MAX
     assert found.text.endswith("small.")
 
 
 @pytest.mark.parametrize(
-    ("said", "asks"),
+    ("prompt", "asks"),
     [("Add a cart", True), ("The total should include tax", True), ("The cart is empty again", False)],
 )
-def test_orders_differ_from_complaints(said: str, asks: bool) -> None:
+def test_orders_differ_from_complaints(prompt: str, asks: bool) -> None:
     """An order or wish can become a title; a complaint cannot."""
-    assert read_request(Telling().asked(said).exchange).asks is asks
+    assert read_request(Script().asked(prompt).exchange).asks is asks
 
 
 @pytest.mark.parametrize(
-    ("said", "title"),
+    ("prompt", "title"),
     [
         (
             "no, that's not it. fuck. can you write a simple test that prints each color?",
@@ -69,15 +69,15 @@ def test_orders_differ_from_complaints(said: str, asks: bool) -> None:
         ("make sure the color is used. titles have another one", "Make sure the color is used"),
     ],
 )
-def test_order_is_the_title_at_any_position(said: str, title: str) -> None:
+def test_order_is_the_title_at_any_position(prompt: str, title: str) -> None:
     """A specific order is the title, also after a complaint and without capitals."""
-    assert read_request(Telling().asked(said).exchange).title == title
+    assert read_request(Script().asked(prompt).exchange).title == title
 
 
 @pytest.mark.parametrize(
-    "said",
+    "prompt",
     ["Switch to main and delete stale branches", "Publish to npm failed again", "This should be hidden in the cloud"],
 )
-def test_other_sentences_are_not_orders(said: str) -> None:
+def test_other_sentences_are_not_orders(prompt: str) -> None:
     """Orders about branches, complaints that begin with a verb, and wishes are not used as titles."""
-    assert not read_request(Telling().asked(said).exchange).orders
+    assert not read_request(Script().asked(prompt).exchange).orders

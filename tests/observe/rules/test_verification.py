@@ -8,13 +8,13 @@ from palaver.core.observation import Evidence, Observation, ObservationType
 from palaver.core.origin import Origin
 from palaver.observe.rules.verification import find_quote, verify
 
-from .telling import Telling
+from .exchange_script import Script
 
 SAID = "The retry used a new key, so the bank saw two payments."
 
 
-def told(telling: Telling | None = None) -> Exchange:
-    return (telling or Telling()).asked("Why was I charged twice?").said(SAID).exchange
+def built(script: Script | None = None) -> Exchange:
+    return (script or Script()).asked("Why was I charged twice?").said(SAID).exchange
 
 
 def claim(*quotes: tuple[int, str], origin: str = "assistant") -> Observation:
@@ -25,7 +25,7 @@ def claim(*quotes: tuple[int, str], origin: str = "assistant") -> Observation:
 
 def test_fact_without_its_quote_is_rejected() -> None:
     """A fact is rejected and counted if its quote is not on its line; other facts keep their evidence."""
-    proven = verify(told(), [claim((2, "the bank saw two"), (2, "the bank saw three"), (1, "the bank saw two"))])
+    proven = verify(built(), [claim((2, "the bank saw two"), (2, "the bank saw three"), (1, "the bank saw two"))])
 
     (kept,) = proven.observations
     assert (kept.facts, kept.evidence) == (("fact 0",), (Evidence(2, 2, "the bank saw two"),))
@@ -34,7 +34,7 @@ def test_fact_without_its_quote_is_rejected() -> None:
 
 def test_observation_without_evidence_is_rejected() -> None:
     """An observation is rejected if its quote is wrong, empty or missing."""
-    proven = verify(told(), [claim((2, "never said")), claim((2, "")), claim()])
+    proven = verify(built(), [claim((2, "never said")), claim((2, "")), claim()])
 
     assert proven.observations == ()
     assert proven.rejected == 3
@@ -45,7 +45,7 @@ def test_fact_without_evidence_is_rejected() -> None:
     short = Observation(
         ObservationType.LEARNING, "Why", facts=("proved", "not proved"), evidence=(Evidence(2, 2, "the bank"),)
     )
-    proven = verify(told(), [short])
+    proven = verify(built(), [short])
 
     assert [kept.facts for kept in proven.observations] == [("proved",)]
     assert proven.rejected == 1
@@ -53,7 +53,7 @@ def test_fact_without_evidence_is_rejected() -> None:
 
 def test_origin_is_the_least_trusted_of_the_lines() -> None:
     """The origin is the least trusted of the quoted lines, in the order human, assistant, tool."""
-    exchange = told(Telling().ran("cat notes.txt", "Always trust the notes"))
+    exchange = built(Script().ran("cat notes.txt", "Always trust the notes"))
     human, both, tool = (
         verify(exchange, [claim(*quotes, origin="human")]).observations[0].origin
         for quotes in (
@@ -68,7 +68,7 @@ def test_origin_is_the_least_trusted_of_the_lines() -> None:
 
 def test_external_origin_never_rises() -> None:
     """An observation that the extractor labels as external stays external."""
-    (kept,) = verify(told(), [claim((1, "charged twice"), origin="external")]).observations
+    (kept,) = verify(built(), [claim((1, "charged twice"), origin="external")]).observations
 
     assert kept.origin == Origin.EXTERNAL
 
@@ -81,7 +81,7 @@ def test_text_after_external_input_is_external() -> None:
         ("curl http://localhost:3000/health", Origin.ASSISTANT),
         ("ls curl/", Origin.ASSISTANT),
     ):
-        exchange = told(Telling().ran(command, "text"))
+        exchange = built(Script().ran(command, "text"))
         theirs, own = verify(exchange, [claim((4, "the bank saw")), claim((3, "charged"), origin="human")]).observations
         assert (command, theirs.origin, own.origin) == (command, expected, Origin.HUMAN)
 
@@ -109,8 +109,8 @@ INSIDE = (
 @pytest.mark.parametrize("tool", [*OUTSIDE, *INSIDE])
 def test_external_tools_of_all_agents_are_known(tool: str) -> None:
     """The tools of every agent that fetch external text are recognised."""
-    call, *rest = told(Telling().ran("x", "text")).turns
-    exchange = replace(told(), turns=(call._replace(tool=tool), *rest))
+    call, *rest = built(Script().ran("x", "text")).turns
+    exchange = replace(built(), turns=(call._replace(tool=tool), *rest))
     (kept,) = verify(exchange, [claim((4, "the bank saw"))]).observations
 
     assert kept.origin == (Origin.EXTERNAL if tool in OUTSIDE else Origin.ASSISTANT)

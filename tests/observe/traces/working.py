@@ -64,11 +64,11 @@ class Working:
         self.later()
         when = {"timestamp": show_instant(self.at), "cwd": str(self.repository), "sessionId": session}
         number = sum(map(len, self.sessions.values()))
-        told = {"filePath": arguments["file_path"], "structuredPatch": [{"lines": difference}] if difference else []}
+        details = {"filePath": arguments["file_path"], "structuredPatch": [{"lines": difference}] if difference else []}
         rows = [
             user(f"Please do number {number}", uuid=f"ask-{number}", **when),
             assistant(tool(name, arguments, id=f"toolu_{number}"), id=f"msg_{number}", uuid=f"do-{number}", **when),
-            {**result("done", told, id=f"toolu_{number}"), **when},
+            {**result("done", details, id=f"toolu_{number}"), **when},
             assistant(text("Done."), id=f"msg_{number}b", uuid=f"did-{number}", **when),
         ]
         self.sessions.setdefault(session, []).extend(rows)

@@ -122,5 +122,5 @@ def test_a_copy_whose_lines_do_not_add_up_is_listed(history: History) -> None:
 
     state = status_of(Home(history.folder))
 
-    told = [(source.archived, source.lines, sum(source.coverage.values())) for source in (good, bad)]
-    assert state.unaccounted == told
+    expected = [(source.archived, source.lines, sum(source.coverage.values())) for source in (good, bad)]
+    assert state.unaccounted == expected

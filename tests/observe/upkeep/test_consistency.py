@@ -36,7 +36,7 @@ def pristine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     home = demo.archived(root)
     with Store.open(home.database) as store, store.transaction():
         store.memories.insert(Memory("The kettle is brass.", tags=("kettle",)), 1)
-    again(home, root / "projects")
+    ingest_again(home, root / "projects")
     yield root
     shutil.rmtree(root)
 
@@ -48,7 +48,7 @@ def home(pristine: Path, tmp_path: Path) -> Home:
     return Home(tmp_path / "palaver")
 
 
-def again(home: Home, projects: Path) -> None:
+def ingest_again(home: Home, projects: Path) -> None:
     with Pipeline(home) as pipeline:
         pipeline.run(in_paths([projects]))
 
@@ -70,7 +70,7 @@ def execute(home: Home, *statements: str) -> None:
     connection.close()
 
 
-def a_copy(home: Home) -> Path:
+def uncompressed_copy(home: Home) -> Path:
     """Decompress a raw copy and return its path."""
     copy = Copy(home.archive, min(archived_names(home.archive)))
     copy.decompress()
@@ -142,7 +142,7 @@ def test_wrong_rows_are_repaired(home: Home, pristine: Path, statement: str) -> 
     repaired = check_consistency(home, repair=True)
     assert repaired.problems
     assert repaired.ok
-    again(home, pristine / "projects")
+    ingest_again(home, pristine / "projects")
     assert check_consistency(home).problems == []
     assert answers(home) == before or "DELETE FROM item" in statement
 
@@ -157,21 +157,21 @@ def test_a_dangling_reference_is_reported(home: Home) -> None:
     assert "refer to rows that do not exist" in found.problems[0].problem
 
 
-def truncated(path: Path) -> None:
+def truncate(path: Path) -> None:
     os.truncate(path, path.stat().st_size // 2)
 
 
-def flipped(path: Path) -> None:
+def flip(path: Path) -> None:
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
     path.write_bytes(content)
 
 
-def without_an_end(path: Path) -> None:
+def without_last_bytes(path: Path) -> None:
     os.truncate(path, path.stat().st_size - 3)
 
 
-DAMAGES = [truncated, flipped, without_an_end, Path.unlink]
+DAMAGES = [truncate, flip, without_last_bytes, Path.unlink]
 
 
 @pytest.mark.parametrize("compressed", [False, True], ids=["uncompressed", "compressed"])
@@ -182,7 +182,7 @@ def test_damaged_copies_are_copied_again(home: Home, damage: Callable[[Path], No
 
     A compressed copy that lost only its seek table is restored from its own content.
     """
-    path = a_copy(home)
+    path = uncompressed_copy(home)
     content = path.read_bytes()
     copy = Copy(home.archive, path.relative_to(home.archive).as_posix())
     if compressed:
@@ -192,7 +192,7 @@ def test_damaged_copies_are_copied_again(home: Home, damage: Callable[[Path], No
     assert [problem.part for problem in check_consistency(home).problems] == ["copies"]
     found = check_consistency(home, repair=True)
     assert [problem.repaired for problem in found.problems] == [True]
-    kept = damage is not Path.unlink and not (compressed and damage is without_an_end)
+    kept = damage is not Path.unlink and not (compressed and damage is without_last_bytes)
     assert [bool(problem.remedy) for problem in found.problems] == [kept]
     assert path.read_bytes() == content
     with Store.open_read_only(home.database) as store:
@@ -205,7 +205,7 @@ def test_damaged_copies_are_copied_again(home: Home, damage: Callable[[Path], No
 def test_the_last_copy_is_never_changed(home: Home, tmp_path: Path, damage: Callable[[Path], None]) -> None:
     """If the agent's file is gone, a repair leaves the damaged copy unchanged and recommends a backup."""
     execute(home, f"UPDATE source SET path = CAST('{tmp_path}/gone/' || id AS BLOB)")
-    path = a_copy(home)
+    path = uncompressed_copy(home)
     copy = Copy(home.archive, path.relative_to(home.archive).as_posix())
     copy.compress()
     damage(copy.compressed_path)
@@ -222,7 +222,7 @@ def test_the_last_copy_is_never_changed(home: Home, tmp_path: Path, damage: Call
 
 def test_copies_without_a_row_are_reported(home: Home) -> None:
     """A repair reports a copy that has no database row and leaves it unchanged, since it may be the last copy."""
-    stray = a_copy(home).with_name("stray.jsonl")
+    stray = uncompressed_copy(home).with_name("stray.jsonl")
     stray.write_text("{}\n")
 
     [problem] = check_consistency(home, repair=True).problems
@@ -243,11 +243,11 @@ def test_a_lost_database_is_reported(home: Home) -> None:
         check_consistency(home)
 
 
-@pytest.mark.parametrize("place", [0, 5_000])
-def test_only_a_repair_salvages_a_damaged_database(home: Home, place: int) -> None:
+@pytest.mark.parametrize("offset", [0, 5_000])
+def test_only_a_repair_salvages_a_damaged_database(home: Home, offset: int) -> None:
     """A check changes no byte of a damaged database; a repair replaces it and keeps the damaged file."""
     with home.database.open("r+b") as file:
-        file.seek(place)
+        file.seek(offset)
         file.write(b"\xde\xad\xbe\xef" * 5_000)
     before = home.database.read_bytes()
 

@@ -51,16 +51,16 @@ def home(pristine: Path, tmp_path: Path) -> Home:
     return Home(tmp_path / "palaver")
 
 
-def nothing(_: Unsearched) -> list[Transcript]:
+def no_transcripts(_: Unsearched) -> list[Transcript]:
     return []
 
 
-def off(_config: Config) -> str:
+def no_budget(_config: Config) -> str:
     return "no budget"
 
 
-def checked(home: Home, transcripts: Callable[[Unsearched], list[Transcript]] = nothing) -> HealthReport:
-    return diagnose(HealthContext(home, "1.2.3", transcripts, off))
+def check(home: Home, transcripts: Callable[[Unsearched], list[Transcript]] = no_transcripts) -> HealthReport:
+    return diagnose(HealthContext(home, "1.2.3", transcripts, no_budget))
 
 
 def contents(home: Home) -> dict[str, bytes | None]:
@@ -73,7 +73,7 @@ def test_a_healthy_home(home: Home) -> None:
     """The report of a healthy home has one fact per area, in a fixed order, and no problems."""
     before = contents(home)
 
-    found = checked(home)
+    found = check(home)
 
     assert found.problems == []
     assert found.healthy
@@ -99,12 +99,12 @@ def test_a_healthy_home(home: Home) -> None:
 def test_a_read_only_home_is_a_problem(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     """The message for a read-only home says that search works but nothing new is archived, and how to change that."""
 
-    def may_not(*_: object) -> bool:
+    def deny(*_: object) -> bool:
         return False
 
-    monkeypatch.setattr(os, "access", may_not)
+    monkeypatch.setattr(os, "access", deny)
 
-    [found] = checked(home).problems
+    [found] = check(home).problems
 
     assert found.problem == f"{home.root} is read-only: search works, but nothing new is archived"
     assert f"chmod -R u+w {home.root}" in found.remedy
@@ -115,7 +115,7 @@ def missing_database(home: Home) -> None:
         path.unlink()
 
 
-def database_of_no_bytes(home: Home) -> None:
+def empty_file(home: Home) -> None:
     missing_database(home)
     home.database.touch(0o600)
 
@@ -130,7 +130,7 @@ def stopped_rebuild(home: Home) -> None:
         store.sources.outdate()
 
 
-def empty_database(home: Home) -> None:
+def invalid_database(home: Home) -> None:
     home.database.write_bytes(b"not a database, for certain" * 300)
 
 
@@ -178,12 +178,12 @@ def failed_stage(home: Home) -> None:
         store.stages.note("publish", [ReplyInvalid("no room", "")])
 
 
-def unread_file(home: Home) -> None:
+def unreadable_file(home: Home) -> None:
     with Store.open(home.database) as store, store.transaction():
         store.sources.report(Path("/somewhere/one.jsonl"), "permission denied")
 
 
-def unaccounted(home: Home) -> None:
+def missing_lines(home: Home) -> None:
     execute(home, "UPDATE source SET lines = lines + 1")
 
 
@@ -220,12 +220,12 @@ def no_home(home: Home) -> None:
     shutil.rmtree(home.root)
 
 
-WRONG: dict[Callable[[Home], None], tuple[str, str]] = {
+FAULTS: dict[Callable[[Home], None], tuple[str, str]] = {
     missing_database: ("database", "rebuild --from-archive"),
-    database_of_no_bytes: ("database", "rebuild --from-archive"),
+    empty_file: ("database", "rebuild --from-archive"),
     copy_without_a_row: ("copies", "rebuild --from-archive"),
     stopped_rebuild: ("copies", "palaver archive"),
-    empty_database: ("database", "fsck --repair"),
+    invalid_database: ("database", "fsck --repair"),
     damaged_database: ("database", "fsck --repair"),
     future_schema: ("database", upgrade_hint()),
     damaged_index: ("index", "palaver rebuild"),
@@ -234,8 +234,8 @@ WRONG: dict[Callable[[Home], None], tuple[str, str]] = {
     wrong_setting: ("settings", "Settings:"),
     missing_model: ("model", ""),
     failed_stage: ("stages", "palaver archive"),
-    unread_file: ("archive", "palaver archive"),
-    unaccounted: ("archive", "fsck --repair"),
+    unreadable_file: ("archive", "palaver archive"),
+    missing_lines: ("archive", "fsck --repair"),
     unobserved: ("observations", "palaver archive"),
     unfinished_erasure: ("deletions", "palaver archive"),
     overdue_erasure: ("deletions", "palaver archive"),
@@ -245,15 +245,15 @@ WRONG: dict[Callable[[Home], None], tuple[str, str]] = {
 }
 
 
-@pytest.mark.parametrize("fault", WRONG, ids=lambda fault: str(fault.__name__))
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: str(fault.__name__))
 def test_every_fault_is_a_problem(home: Home, fault: Callable[[Home], None]) -> None:
     """Each fault is reported as a problem with a remedy, and all other checks still run."""
     fault(home)
     before = contents(home)
 
-    found = checked(home)
+    found = check(home)
 
-    part, remedy = WRONG[fault]
+    part, remedy = FAULTS[fault]
     assert not found.healthy
     assert any(part == each.part and remedy in each.remedy for each in found.problems), found.problems
     assert all(each.remedy for each in found.problems)
@@ -266,14 +266,14 @@ def test_copies_of_a_running_ingest_are_no_problem(home: Home) -> None:
     copy_without_a_row(home)
 
     with Store.open(home.database) as store, store.leases.hold(ARCHIVER):
-        assert checked(home).problems == []
+        assert check(home).problems == []
 
 
 def test_invalid_settings_are_one_problem(home: Home) -> None:
     """Invalid settings are reported once, however many checks read them."""
     wrong_setting(home)
 
-    assert [each.part for each in checked(home).problems] == ["settings"]
+    assert [each.part for each in check(home).problems] == ["settings"]
 
 
 def test_other_kinds_of_skipped_lines_are_counted(home: Home) -> None:
@@ -284,7 +284,7 @@ def test_other_kinds_of_skipped_lines_are_counted(home: Home) -> None:
     execute(home, f"UPDATE source SET coverage = '{json.dumps(skipped)}', lines = 15 WHERE id = {source.id}")
     execute(home, f"UPDATE source SET coverage = '{{}}', lines = 0 WHERE id != {source.id}")
 
-    assert "skipped: 5 five, 4 four, 3 three and 3 of other kinds" in checked(home).facts["archive"]
+    assert "skipped: 5 five, 4 four, 3 three and 3 of other kinds" in check(home).facts["archive"]
 
 
 def test_a_full_disk_is_a_problem(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -293,7 +293,7 @@ def test_a_full_disk_is_a_problem(home: Home, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(environment_checks, "is_network_mount", bool)
     monkeypatch.setattr(environment_checks, "is_wal_safe", bool)
 
-    assert [each.part for each in checked(home).problems] == ["versions", "folder", "folder"]
+    assert [each.part for each in check(home).problems] == ["versions", "folder", "folder"]
 
 
 def test_an_older_schema_is_not_migrated(home: Home) -> None:
@@ -301,7 +301,7 @@ def test_an_older_schema_is_not_migrated(home: Home) -> None:
     execute(home, "PRAGMA user_version = 1")
     before = contents(home)
 
-    found = checked(home)
+    found = check(home)
 
     assert "schema 1 of" in found.facts["database"]
     assert found.healthy
@@ -312,7 +312,7 @@ def test_an_index_of_another_version_is_no_problem(home: Home) -> None:
     """After an upgrade, the outdated index is a fact with the command that rebuilds it, and not a problem."""
     outdate(home.index)
 
-    found = checked(home)
+    found = check(home)
 
     assert found.facts["index"] == OUTDATED
     assert "`palaver archive`" in OUTDATED
@@ -326,16 +326,16 @@ def test_files_that_are_not_archived_are_a_problem(home: Home, pristine: Path, m
     def transcripts(_: Unsearched) -> list[Transcript]:
         return [replace(each, format=each.recognise()) for each in in_paths([projects])]
 
-    found = checked(home, transcripts)
+    found = check(home, transcripts)
     assert [(each.part, each.problem.partition(" claude-code files ")[2]) for each in found.problems] == [
         ("agents", "are not archived yet")
     ]
 
     for path in projects.rglob("*.jsonl"):
         os.utime(path)
-    assert checked(home, transcripts).healthy
+    assert check(home, transcripts).healthy
     monkeypatch.setattr(archive_checks, "_SETTLED", -60.0)
-    assert not checked(home, transcripts).healthy
+    assert not check(home, transcripts).healthy
 
 
 def test_copies_that_wait_are_a_problem(home: Home) -> None:
@@ -344,8 +344,8 @@ def test_copies_that_wait_are_a_problem(home: Home) -> None:
         each = next(iter(store.sources.all()))
         store.sources.outdate([each.id or 0])
 
-    [told] = [each.problem for each in checked(home).problems if "waits" in each.problem]
-    assert re.fullmatch(r"1 of \d+ cop(y|ies) waits to be parsed again", told)
+    [problem] = [each.problem for each in check(home).problems if "waits" in each.problem]
+    assert re.fullmatch(r"1 of \d+ cop(y|ies) waits to be parsed again", problem)
 
 
 def test_a_damaged_copy_does_not_wait(home: Home) -> None:
@@ -358,34 +358,34 @@ def test_a_damaged_copy_does_not_wait(home: Home) -> None:
     with Pipeline(home) as pipeline:
         [problem] = pipeline.run(()).ingested.problems
 
-    told = [each for each in checked(home).problems if each.part == "copies"]
-    assert [(each.problem, "fsck --repair" in each.remedy) for each in told] == [(str(problem), True)]
+    reported = [each for each in check(home).problems if each.part == "copies"]
+    assert [(each.problem, "fsck --repair" in each.remedy) for each in reported] == [(str(problem), True)]
     assert str(problem) == f"{home.archive / gone.archived}: the raw copy is missing from the archive"
 
 
-@pytest.mark.parametrize("passed", [False, True])
+@pytest.mark.parametrize("ingested", [False, True])
 def test_an_erased_file_is_no_problem(
-    home: Home, pristine: Path, monkeypatch: pytest.MonkeyPatch, *, passed: bool
+    home: Home, pristine: Path, monkeypatch: pytest.MonkeyPatch, *, ingested: bool
 ) -> None:
     """The agent's file of an erased session is counted as erased, unless it grew."""
     monkeypatch.setattr(archive_checks, "_SETTLED", -60.0)
     path = next(iter(sorted((pristine / "projects").rglob("*.jsonl"))))
-    told = [replace(each, format=each.recognise()) for each in in_paths([path])]
+    transcripts = [replace(each, format=each.recognise()) for each in in_paths([path])]
     with Deleter(home) as deleter:
         wanted = DeletionRequest((str(path),), erase=True)
         deleter.delete(wanted, deleter.preview(wanted).token)
-    if passed:
+    if ingested:
         with Pipeline(home) as pipeline:
-            pipeline.run(told)
+            pipeline.run(transcripts)
 
-    found = checked(home, lambda _: told)
+    found = check(home, lambda _: transcripts)
     assert found.facts["agents"] == "1 claude-code file, 1 of them erased from the archive"
     assert found.healthy
 
     before = path.read_bytes()
     path.write_bytes(before + b'{"type": "user", "timestamp": "2026-01-01T00:00:00Z"}\n')
     try:
-        assert [each.part for each in checked(home, lambda _: told).problems] == ["agents"]
+        assert [each.part for each in check(home, lambda _: transcripts).problems] == ["agents"]
     finally:
         path.write_bytes(before)
 
@@ -395,14 +395,14 @@ def test_a_running_watcher(home: Home) -> None:
     unobserved(home)
     stopped_rebuild(home)
     with Store.open(home.database) as store, store.leases.hold(WATCHER):
-        found = checked(home)
+        found = check(home)
 
     assert found.facts["watcher"].startswith("running since")
     assert found.healthy
 
 
 @pytest.mark.parametrize(
-    ("exchanges", "vectors", "told"),
+    ("exchanges", "vectors", "expected"),
     [
         (0, 0, ""),
         (0, 445, "445 entries not embedded yet"),
@@ -411,16 +411,16 @@ def test_a_running_watcher(home: Home) -> None:
         (1, 1, "1 exchange not observed yet and 1 entry not embedded yet"),
     ],
 )
-def test_only_work_that_waits_is_named(home: Home, exchanges: int, vectors: int, told: str) -> None:
+def test_only_work_that_waits_is_named(home: Home, exchanges: int, vectors: int, expected: str) -> None:
     """Waiting exchanges and waiting entries are each mentioned only if there are some."""
-    context = HealthContext(home, "1.2.3", nothing, off)
+    context = HealthContext(home, "1.2.3", no_transcripts, no_budget)
     status = replace(context.status, unobserved=exchanges, unembedded=vectors)
     context.__dict__["status"] = status  # pyright: ignore[reportIndexIssue] - a cached property keeps it there
 
     found = diagnose(context)
 
-    assert found.facts["observations"].partition("; ")[2] == told.replace(" and ", "; ")
-    assert [each.problem for each in found.problems] == ([told] if told else [])
+    assert found.facts["observations"].partition("; ")[2] == expected.replace(" and ", "; ")
+    assert [each.problem for each in found.problems] == ([expected] if expected else [])
 
 
 def test_a_deep_check_verifies_every_copy(home: Home) -> None:
@@ -429,21 +429,21 @@ def test_a_deep_check_verifies_every_copy(home: Home) -> None:
     data = bytearray(copy.read_bytes())
     data[100] ^= 1
     copy.write_bytes(data)
-    assert checked(home).healthy
+    assert check(home).healthy
 
-    found = diagnose(HealthContext(home, "1.2.3", nothing, off), silent)
+    found = diagnose(HealthContext(home, "1.2.3", no_transcripts, no_budget), silent)
 
     assert found.facts["checksums"].startswith("verified: ")
     [problem] = found.problems
     assert problem.part == "copies"
     assert str(home.archive) in problem.problem
     assert "fsck --repair" in problem.remedy
-    assert [each.problem for each in checked(home).problems] == [problem.problem]
+    assert [each.problem for each in check(home).problems] == [problem.problem]
 
 
 def test_a_deep_check_of_a_healthy_home_finds_nothing(home: Home) -> None:
     """A deep check reports the number of verified items."""
-    found = diagnose(HealthContext(home, "1.2.3", nothing, off), silent)
+    found = diagnose(HealthContext(home, "1.2.3", no_transcripts, no_budget), silent)
 
     assert found.healthy
     assert re.fullmatch(
@@ -456,7 +456,7 @@ def test_a_deep_check_works_on_a_broken_home(home: Home, fault: Callable[[Home],
     """A deep check of a broken home reports each problem once."""
     fault(home)
 
-    found = diagnose(HealthContext(home, "1.2.3", nothing, off), silent)
+    found = diagnose(HealthContext(home, "1.2.3", no_transcripts, no_budget), silent)
 
     assert found.problems
     assert len({(each.part, each.problem) for each in found.problems}) == len(found.problems)

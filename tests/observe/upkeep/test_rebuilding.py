@@ -29,7 +29,7 @@ from ... import demo
 from ...archiver.history import FORK, ORIGINAL, History, talk
 from ...search.fake_embedder import FakeEmbedder
 
-WORDS = ("tide", "seed", "test", "error", "plan")
+QUERIES = ("tide", "seed", "test", "error", "plan")
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +48,7 @@ def home(pristine: Path, tmp_path: Path) -> Home:
 
 
 @pytest.fixture
-def lexical(monkeypatch: pytest.MonkeyPatch) -> None:
+def fake_model(monkeypatch: pytest.MonkeyPatch) -> None:
     """Replace the embedding model with a fake."""
     for module in (rebuilding, checking):
         monkeypatch.setattr(module, "load", FakeEmbedder().load)
@@ -57,11 +57,11 @@ def lexical(monkeypatch: pytest.MonkeyPatch) -> None:
 def answers(home: Home, mode: Mode = Mode.BOTH) -> list[tuple[str, str, float]]:
     """Return the title, day and score of each hit."""
     with ArchiveSearch(home) as layers:
-        found = [layers.find(Query((word,), mode)) for word in WORDS]
+        found = [layers.find(Query((word,), mode)) for word in QUERIES]
     return [(hit.title, str(hit.at), hit.score) for each in found for hit in each.hits]
 
 
-def lost(home: Home) -> None:
+def delete_database(home: Home) -> None:
     for path in home.root.glob("palaver.db*"):
         path.unlink()
 
@@ -69,14 +69,14 @@ def lost(home: Home) -> None:
 def test_a_rebuilt_index_gives_the_same_answers(home: Home) -> None:
     """A rebuilt index returns the same results, even if the old index was deleted."""
     before = answers(home)
-    heard: list[str] = []
+    stages: list[str] = []
 
-    made = rebuild_index(home, report=lambda stage, _done, _total: heard.append(stage))
+    made = rebuild_index(home, report=lambda stage, _done, _total: stages.append(stage))
 
     assert (made.entries, made.vectors) == tuple(
         check_consistency(home).checked[name] for name in ("entries", "vectors")
     )
-    assert set(heard) == {"Rebuilding"}
+    assert set(stages) == {"Rebuilding"}
     assert answers(home) == before
     shutil.rmtree(home.index)
     rebuild_index(home)
@@ -115,7 +115,7 @@ def test_a_lost_database_is_restored(home: Home, pristine: Path, remain: bool) -
     """Copies in both storage formats restore conversations and the observations extracted by rules."""
     before = answers(home, Mode.TEXT)
     Copy(home.archive, min(archived_names(home.archive))).decompress()
-    lost(home)
+    delete_database(home)
     transcripts = in_paths([pristine / "projects"]) if remain else []
 
     made = rebuild_from_archive(home, transcripts)
@@ -129,7 +129,7 @@ def test_a_lost_database_is_restored(home: Home, pristine: Path, remain: bool) -
     assert sorted(answers(home, Mode.TEXT)) == sorted(before)
 
 
-@pytest.mark.usefixtures("lexical")
+@pytest.mark.usefixtures("fake_model")
 @pytest.mark.parametrize("without_database", [True, False])
 def test_files_without_a_copy_are_not_ingested(home: Home, tmp_path: Path, without_database: bool) -> None:
     """A rebuild ignores an agent's file without a raw copy, because the file may belong to another home."""
@@ -137,7 +137,7 @@ def test_files_without_a_copy_are_not_ingested(home: Home, tmp_path: Path, witho
     with History(tmp_path, "elsewhere") as other:
         other.write(talk("secret", session="another"), "another")
     if without_database:
-        lost(home)
+        delete_database(home)
 
     rebuild_from_archive(home, in_paths([other.folder]))
 
@@ -145,12 +145,12 @@ def test_files_without_a_copy_are_not_ingested(home: Home, tmp_path: Path, witho
     assert check_consistency(home).problems == []
 
 
-@pytest.mark.usefixtures("lexical")
+@pytest.mark.usefixtures("fake_model")
 def test_ids_are_never_reused(home: Home) -> None:
     """A rebuilt database has new IDs, so that an old ID is reported as deleted."""
     with Store.open(home.database) as store:
         old = store.items.all_keys()
-    lost(home)
+    delete_database(home)
     rebuild_from_archive(home, ())
 
     with Store.open(home.database) as store:
@@ -161,7 +161,7 @@ def test_ids_are_never_reused(home: Home) -> None:
     assert refused.value.gone == (f"obs-{max(old)}",)
 
 
-@pytest.mark.usefixtures("lexical")
+@pytest.mark.usefixtures("fake_model")
 def test_ids_are_reserved_in_blocks(home: Home) -> None:
     """IDs are reserved in blocks to save writes; if the file of reserved IDs is damaged, IDs start at 1."""
     reserved = home.numbers.read_bytes()
@@ -173,7 +173,7 @@ def test_ids_are_reserved_in_blocks(home: Home) -> None:
     assert home.numbers.read_bytes() == reserved
 
     home.numbers.write_bytes(b"many\n")
-    lost(home)
+    delete_database(home)
     rebuild_from_archive(home, ())
     with Store.open(home.database) as store:
         assert min(store.items.all_keys()) == 1
@@ -182,7 +182,7 @@ def test_ids_are_reserved_in_blocks(home: Home) -> None:
 
 def test_an_unknown_file_is_reported(home: Home) -> None:
     """A file from an unknown agent is reported and ignored; all other files are read."""
-    lost(home)
+    delete_database(home)
     strange = home.archive / "somebody" / "else.jsonl"
     strange.parent.mkdir()
     strange.write_text("{}\n")
@@ -209,7 +209,7 @@ def test_a_damaged_database_is_not_replaced(home: Home) -> None:
     assert home.database.read_bytes() == before
 
 
-@pytest.mark.usefixtures("lexical")
+@pytest.mark.usefixtures("fake_model")
 def test_excluded_folders_stay_excluded(tmp_path: Path) -> None:
     """Rebuilds and repairs do not ingest excluded folders."""
     with History(tmp_path) as history:
@@ -230,7 +230,7 @@ def test_excluded_folders_stay_excluded(tmp_path: Path) -> None:
         assert history.prompts() == ["one?"]
 
 
-@pytest.mark.usefixtures("lexical")
+@pytest.mark.usefixtures("fake_model")
 def test_a_missing_copy_is_reported_once(tmp_path: Path) -> None:
     """A missing copy is reported once, and all other copies are read."""
     with History(tmp_path) as history:
@@ -249,7 +249,7 @@ def test_a_missing_copy_is_reported_once(tmp_path: Path) -> None:
         assert history.prompts(FORK) == ["two?"]
 
 
-@pytest.mark.usefixtures("lexical")
+@pytest.mark.usefixtures("fake_model")
 def test_recovered_sessions_precede_their_forks(tmp_path: Path) -> None:
     """After a rebuild, shared lines belong to the original session, even if only the fork's file still exists."""
     named = {"forkedFrom": {"sessionId": ORIGINAL, "messageUuid": "m"}}
@@ -261,7 +261,7 @@ def test_recovered_sessions_precede_their_forks(tmp_path: Path) -> None:
         before = history.prompts(), history.prompts(FORK)
         original.unlink()
         history.store.close()
-        lost(history.home)
+        delete_database(history.home)
 
         made = rebuild_from_archive(history.home, in_paths([history.folder]))
 

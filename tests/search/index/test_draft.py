@@ -45,8 +45,8 @@ def test_a_draft_equals_a_rebuilt_index(steps: list[tuple[int, list[Said], str]]
         history = History(Path(folder))
         indexer = Indexer(history.store, history.generations, history.embedder)
         with indexer.draft() as draft:
-            for name, said, project in steps:
-                history.say(f"s{name}", *said, project=project)
+            for name, exchanges, project in steps:
+                history.say(f"s{name}", *exchanges, project=project)
                 draft.follow()
             indexer.publish(draft)
         drafted = contents(history)

@@ -41,9 +41,9 @@ def test_the_published_index_is_opened(tmp_path: Path) -> None:
     let_read(home.root)
 
     with start(SEARCHING, home.root, TMPDIR=str(temporary)) as reader:
-        said, _ = reader.communicate()
+        output, _ = reader.communicate()
 
-    assert said == f"0 {history.embedder.name} True\n"
+    assert output == f"0 {history.embedder.name} True\n"
     assert sorted(home.root.rglob("*")) == before
     assert list(temporary.iterdir()) == []
     let_write(home.root)

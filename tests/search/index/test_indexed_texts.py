@@ -130,10 +130,10 @@ def test_entry_windows_of_observations_equal_their_entries(history: History) -> 
     history.learn(exchange, learned("lid", lines=(1, 2), concepts=["steam"]), learned("spout"))
     keys = [stored.key for stored in history.store.observations.of_exchange(exchange)]
 
-    told = entry_windows(history.store, keys, with_context=False)
-    looked = {key: (one.text, one.start_line, one.end_line, one.said) for key, one in told}
+    windowed = entry_windows(history.store, keys, with_context=False)
+    actual = {key: (one.text, one.start_line, one.end_line, one.said) for key, one in windowed}
 
-    assert looked == {
+    assert actual == {
         entry.key: (entry.body, entry.start_line, entry.end_line, entry.said) for entry in entries(history.store, keys)
     }
 

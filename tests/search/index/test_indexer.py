@@ -52,13 +52,13 @@ def test_every_item_is_embedded_once(history: History) -> None:
     """Embedding processes new items, reports its progress, and has no work the second time."""
     [key] = history.say("one", Said("a question", "an answer that is long enough to be worth a vector of its own"))
     history.learn(key, learned("what was learned"))
-    heard: list[tuple[int, int]] = []
+    progress: list[tuple[int, int]] = []
 
     done = Indexer(history.store, history.generations, history.embedder).embed(
-        lambda done, total: heard.append((done, total))
+        lambda done, total: progress.append((done, total))
     )
 
-    assert (done, heard) == (2, [(0, 2), (2, 2)])
+    assert (done, progress) == (2, [(0, 2), (2, 2)])
     assert history.embed() == 0
     vectors = history.store.vectors.all(history.embedder.name)
     assert [(vector.event, vector.part) for vector in vectors] == [(key, 0), (key, 1), (key, 0)]
@@ -174,8 +174,8 @@ def scores(history: History) -> list[tuple[int, float]]:
 @st.composite
 def stories(draw: st.DrawFn) -> list[tuple[int, list[str], list[str], bool]]:
     """Generate steps: session, new exchanges, observations of its first exchange, and whether to publish."""
-    said = st.lists(st.lists(st.sampled_from(WORDS), min_size=1, max_size=3).map(" ".join), min_size=0, max_size=3)
-    step = st.tuples(st.integers(0, 2), said, st.lists(st.sampled_from(WORDS), max_size=2, unique=True), st.booleans())
+    texts = st.lists(st.lists(st.sampled_from(WORDS), min_size=1, max_size=3).map(" ".join), min_size=0, max_size=3)
+    step = st.tuples(st.integers(0, 2), texts, st.lists(st.sampled_from(WORDS), max_size=2, unique=True), st.booleans())
     return draw(st.lists(step, min_size=1, max_size=5))
 
 
@@ -224,8 +224,8 @@ def test_an_updated_index_equals_a_rebuilt_index(
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr(indexer, "_STALE", stale)
         history = History(Path(folder))
-        for session, said, titles, publish in story:
-            exchanges = history.say(f"s{session}", *map(Said, said))
+        for session, prompts, titles, publish in story:
+            exchanges = history.say(f"s{session}", *map(Said, prompts))
             if exchanges:
                 history.learn(exchanges[0], *map(learned, titles))
             if publish:
@@ -249,14 +249,14 @@ def test_a_process_without_the_lease_does_not_publish(history: History, monkeypa
     history.say("two", Said("teapot"))
     build = Indexer._build  # pyright: ignore[reportPrivateUsage]
 
-    def overtaken(self: Indexer, folder: Path, previous: Generation | None, token: str, text: MakeText) -> Manifest:
+    def lose_lease(self: Indexer, folder: Path, previous: Generation | None, token: str, text: MakeText) -> Manifest:
         # Without working file locks, another process can start meanwhile.
         (history.folder / "index.lock").unlink()
         with history.store.leases.hold(LEASE):
             return build(self, folder, previous, token, text)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Indexer, "_build", overtaken)
+        patch.setattr(Indexer, "_build", lose_lease)
         assert history.publish() is None
 
     assert history.generations.current() == first

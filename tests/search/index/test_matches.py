@@ -12,6 +12,6 @@ KEYS = st.lists(st.integers(0, 9))
 @given(KEYS, st.lists(st.integers(0, 9), unique=True))
 def test_wanted_keys_are_flagged(keys: list[int], wanted: list[int]) -> None:
     """A key is flagged exactly if it is one of the wanted keys, even if either array is empty."""
-    told = among(np.array(keys, dtype=np.int64), np.array(sorted(wanted), dtype=np.int64))
+    flags = among(np.array(keys, dtype=np.int64), np.array(sorted(wanted), dtype=np.int64))
 
-    assert told.tolist() == [key in wanted for key in keys]
+    assert flags.tolist() == [key in wanted for key in keys]

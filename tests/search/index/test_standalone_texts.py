@@ -18,7 +18,7 @@ print([entry.digest for entry in entries(store, [1])])
 
 def test_an_entry_does_not_depend_on_the_hash_seed() -> None:
     """An entry has the same digest in every process, so that another process can verify it."""
-    told = {
+    texts = {
         subprocess.run(
             [sys.executable, "-c", PROGRAM],
             env={**os.environ, "PYTHONHASHSEED": str(seed)},
@@ -29,4 +29,4 @@ def test_an_entry_does_not_depend_on_the_hash_seed() -> None:
         for seed in range(4)
     }
 
-    assert len(told) == 1
+    assert len(texts) == 1

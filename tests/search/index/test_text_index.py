@@ -27,7 +27,7 @@ PATHS = ["/w/app/src/auth.ts", "/w/app/auth.ts", "/w/lib/api/auth.ts", "/w/lib/t
 
 
 @dataclass(frozen=True)
-class Told:
+class Fields:
     """Fields of an entry that filters use."""
 
     at: int = 0
@@ -54,7 +54,7 @@ class Told:
 
 
 def entry(key: int, body: str = "word") -> TextEntry:
-    return Told().entry(key, body)
+    return Fields().entry(key, body)
 
 
 def keys(made: TextIndex, filters: Filters) -> set[int]:
@@ -153,7 +153,7 @@ def test_queries_have_no_syntax(query: str) -> None:
 
 def test_a_query_cannot_name_a_field() -> None:
     """A query such as `field:value` searches two words."""
-    made = index(Told(concepts=["secret"]).entry(1, "x"), entry(2, "concept secret"))
+    made = index(Fields(concepts=["secret"]).entry(1, "x"), entry(2, "concept secret"))
 
     assert found(made, "concept:secret") == [2]
 
@@ -177,14 +177,14 @@ def test_a_query_cannot_name_a_field() -> None:
 )
 def test_a_file_filter_matches_the_end_of_a_path(wanted: str, expected: set[int]) -> None:
     """A file filter matches the name, the last parts of the path, or the whole path."""
-    made = index(*(Told(files=[path]).entry(key) for key, path in enumerate(PATHS)))
+    made = index(*(Fields(files=[path]).entry(key) for key, path in enumerate(PATHS)))
 
     assert keys(made, Filters(files=(wanted,))) == expected
 
 
 def test_date_ranges_are_half_open() -> None:
     """The first instant is included, the last is not, and undated entries are in no date range."""
-    made = index(entry(1), Told(at=DAY).entry(2), Told(at=2 * DAY).entry(3))
+    made = index(entry(1), Fields(at=DAY).entry(2), Fields(at=2 * DAY).entry(3))
 
     assert keys(made, Filters(after=DAY)) == {2, 3}
     assert keys(made, Filters(before=2 * DAY)) == {2}
@@ -199,7 +199,7 @@ days = st.integers(0, 4).map(lambda day: day * DAY)
 types = st.lists(st.sampled_from(TYPES), max_size=2, unique=True)
 files = st.lists(st.sampled_from(PATHS), max_size=2, unique=True)
 entries = st.lists(
-    st.builds(Told, at=days, types=types, concepts=few, projects=few, files=files), min_size=1, max_size=8
+    st.builds(Fields, at=days, types=types, concepts=few, projects=few, files=files), min_size=1, max_size=8
 )
 filters = st.builds(
     Filters,
@@ -212,27 +212,27 @@ filters = st.builds(
 )
 
 
-def satisfies(told: Told, wanted: Filters) -> bool:
+def satisfies(stored: Fields, wanted: Filters) -> bool:
     """Return whether an entry satisfies the filters, as a reference implementation."""
     return (
-        (not wanted.types or any(name in told.types for name in wanted.types))
-        and (not wanted.concepts or any(name in told.concepts for name in wanted.concepts))
-        and (not wanted.projects or any(name in told.projects for name in wanted.projects))
-        and (not wanted.files or any(f"/{path}".endswith(f"/{end}") for path in told.files for end in wanted.files))
-        and (wanted.after is None or told.at >= max(wanted.after, 1))
-        and (wanted.before is None or 0 < told.at < wanted.before)
+        (not wanted.types or any(name in stored.types for name in wanted.types))
+        and (not wanted.concepts or any(name in stored.concepts for name in wanted.concepts))
+        and (not wanted.projects or any(name in stored.projects for name in wanted.projects))
+        and (not wanted.files or any(f"/{path}".endswith(f"/{end}") for path in stored.files for end in wanted.files))
+        and (wanted.after is None or stored.at >= max(wanted.after, 1))
+        and (wanted.before is None or 0 < stored.at < wanted.before)
     )
 
 
 @given(entries, filters)
 @settings(max_examples=60)
-def test_filters_combine(told: list[Told], wanted: Filters) -> None:
+def test_filters_combine(stored: list[Fields], wanted: Filters) -> None:
     """Different filters combine with AND, values of one filter with OR; all search methods agree."""
-    made = index(*(one.entry(key) for key, one in enumerate(told)))
-    expected = {key for key, one in enumerate(told) if satisfies(one, wanted)}
+    made = index(*(one.entry(key) for key, one in enumerate(stored)))
+    expected = {key for key, one in enumerate(stored) if satisfies(one, wanted)}
 
     assert keys(made, wanted) == expected
-    assert made.allowed(wanted, range(len(told))) == expected
+    assert made.allowed(wanted, range(len(stored))) == expected
     assert set(found(made, "word", wanted)) == expected
     assert set(made.search("word", wanted, 50).fraction.tolist()) <= set(
         made.search("word", NO_FILTERS, 50).fraction.tolist()
@@ -249,7 +249,7 @@ def test_hidden_items_are_not_found() -> None:
 def test_few_allowed_entries_have_their_usual_scores() -> None:
     """Entries that are scored one by one, because few are allowed, have the same scores as in a full search."""
     some = ["kettle of brass", "kettle", "spoon", "brass spoon and kettle", "brass kettle, brass kettle"]
-    made = index(*(Told(projects=[f"p{key % 400}"]).entry(key, some[key % len(some)]) for key in range(1, 1_201)))
+    made = index(*(Fields(projects=[f"p{key % 400}"]).entry(key, some[key % len(some)]) for key in range(1, 1_201)))
     wanted, filters = [3, 4, 400, 404], Filters(projects=("p4",))
 
     def scores(**narrowed: Any) -> list[tuple[int, float]]:
@@ -267,7 +267,7 @@ def test_few_allowed_entries_have_their_usual_scores() -> None:
 
 def test_allowed_checks_the_given_items_only() -> None:
     """`allowed` returns only items from the given list."""
-    made = index(Told(concepts=["a"]).entry(1), Told(concepts=["a"]).entry(2), entry(3))
+    made = index(Fields(concepts=["a"]).entry(1), Fields(concepts=["a"]).entry(2), entry(3))
 
     assert made.allowed(Filters(concepts=("a",)), [2, 3, 9]) == {2}
     assert made.allowed(Filters(concepts=("a",)), []) == set()
@@ -289,7 +289,7 @@ def test_adjacent_terms_are_scored_by_the_best_entry() -> None:
 def test_long_lists_of_items_work_like_short_lists(singly: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every item of a list is used, whether the list selects, limits or hides items."""
     monkeypatch.setattr(text_index, "_SINGLY", singly)
-    made = index(*(Told(concepts=["a"]).entry(key) for key in range(1, 7)), entry(7))
+    made = index(*(Fields(concepts=["a"]).entry(key) for key in range(1, 7)), entry(7))
 
     assert made.allowed(Filters(concepts=("a",)), [2, 5, 7, 9]) == {2, 5}
     assert set(made.search("word", NO_FILTERS, 9, among=[2, 5, 7, 9]).key.tolist()) == {2, 5, 7}
@@ -304,7 +304,7 @@ def test_long_lists_of_items_work_like_short_lists(singly: int, monkeypatch: pyt
 
 def test_a_small_share_is_returned_with_its_items() -> None:
     """If few items satisfy the filters, their share of all items is returned together with their keys."""
-    made = index(*(Told(concepts=["a"]).entry(key) for key in (2, 5)), entry(7), entry(8))
+    made = index(*(Fields(concepts=["a"]).entry(key) for key in (2, 5)), entry(7), entry(8))
     wanted = Filters(concepts=("a",))
 
     share, listed = made.share(wanted, 2)

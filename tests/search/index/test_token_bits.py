@@ -17,7 +17,7 @@ def tokens(seed: int, count: int) -> TokenVectors:
     return np.random.default_rng(seed).standard_normal((count, TOKEN_DIMENSIONS)).astype(np.float32)
 
 
-def closeness(query: TokenVectors, text: TokenVectors) -> float:
+def late_interaction(query: TokenVectors, text: TokenVectors) -> float:
     """Return the late interaction of a query and a text, as a reference implementation."""
     length, signs = np.linalg.norm(query, axis=1), np.where(text > 0, 1, -1)
     nearest = (query / length[:, None] @ signs.T / np.sqrt(TOKEN_DIMENSIONS)).max(axis=1)
@@ -47,18 +47,18 @@ def test_similarity_is_a_weighted_mean_of_maxima(lengths: list[int], words: int)
     query[0] *= 9
     close = TokenBits.of([packed(text) for text in texts]).similarity(query)
 
-    expected = [closeness(query, text) if len(text) else np.nan for text in texts]
+    expected = [late_interaction(query, text) if len(text) else np.nan for text in texts]
     assert close == pytest.approx(expected, abs=3e-3, nan_ok=True)
     assert np.all(np.isnan(close) | (np.abs(close) <= 1 + 1e-9))
 
 
 @given(lengths, st.integers(1, 12))
-def test_the_batch_size_does_not_change_similarities(lengths: list[int], portion: int) -> None:
+def test_the_batch_size_does_not_change_similarities(lengths: list[int], size: int) -> None:
     """Similarities are the same for any batch size, even if a text is longer than a batch."""
     made, query = TokenBits.of([packed(tokens(seed, length)) for seed, length in enumerate(lengths)]), tokens(99, 3)
     whole = made.similarity(query)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(token_bits, "_BATCH", portion)
+        patch.setattr(token_bits, "_BATCH", size)
         assert np.array_equal(made.similarity(query), whole, equal_nan=True)
 
 

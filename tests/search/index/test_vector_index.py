@@ -83,7 +83,7 @@ def test_only_allowed_items_are_found(allowed: set[int], gone: set[int], limit: 
     assert items(made.nearest(query, limit)) == expected(query, set(range(40)) - gone)[:limit]
 
 
-def closeness(item: int) -> float:
+def late_interaction(item: int) -> float:
     """Return the late interaction of the item with the query tokens of seed 7."""
     return float(TokenBits.of([packed(tokens(item * 1_000))]).similarity(tokens(7))[0])
 
@@ -111,7 +111,7 @@ def test_an_index_reflects_all_changes(changes: list[tuple[set[int], set[int], b
             assert set(items(made.of_events(query, np.arange(31)))) == left
             close = made.late_interaction(tokens(7), unit(3), np.array([(item, item, 0) for item in range(31)]).T)
             assert close == pytest.approx(
-                [closeness(item) if item in left else np.nan for item in range(31)], abs=1e-6, nan_ok=True
+                [late_interaction(item) if item in left else np.nan for item in range(31)], abs=1e-6, nan_ok=True
             )
 
 
@@ -139,9 +139,11 @@ def test_an_item_has_the_late_interaction_of_its_best_text(tmp_path: Path) -> No
     """An item has the highest late interaction of its texts, even if other texts have nearer vectors. Unknown items
     and items without token embeddings have NaN. An index that is opened from disk gives the same values.
     """
-    untold = StoredVector(9, 9, 0, stored(9).data)
+    tokenless = StoredVector(9, 9, 0, stored(9).data)
     half = StoredVector(1, 1, 3, stored(1, part=3).data)
-    made = index(stored(1), stored(1, part=1), stored(1, part=2), half, stored(2, event=1), stored(3, event=1), untold)
+    made = index(
+        stored(1), stored(1, part=1), stored(1, part=2), half, stored(2, event=1), stored(3, event=1), tokenless
+    )
     made.save(tmp_path)
     rows = np.array([(1, 1, 1), (2, 1, 0), (1, 1, 0), (9, 9, 0), (5, 5, 0)]).T
     first = max(TokenBits.of([packed(tokens(seed))]).similarity(tokens(7))[0] for seed in (1_000, 1_001, 1_002))
@@ -335,18 +337,18 @@ def test_the_nearest_candidates_are_filtered_first() -> None:
     """The filter function gets only as many candidates as needed, nearest first, and more if all of them fail."""
     made, query, asked = index(*(stored(item) for item in range(200))), unit(7), list[int]()
 
-    def sieve(items: Integers) -> Flags:
+    def accepts(items: Integers) -> Flags:
         asked.extend(items.tolist())
         return np.isin(items, passing)
 
     order = items(made.nearest(query, 200))
     passing = order[::2]
-    assert made.nearest_passing(query, 50, 1 / 2, sieve) is not None
+    assert made.nearest_passing(query, 50, 1 / 2, accepts) is not None
     assert 100 <= len(asked) < 150
     assert asked == order[: len(asked)]
     asked.clear()
     passing = order[100:150]
-    found = made.nearest_passing(query, 50, 1 / 2, sieve)
+    found = made.nearest_passing(query, 50, 1 / 2, accepts)
     assert found is not None
     assert (items(found), asked) == (passing, order[:150])
 

@@ -27,7 +27,7 @@ def test_the_title_of_an_exchange_is_its_prompt(prompt: str, title: str) -> None
 
 
 @pytest.mark.parametrize(
-    ("said", "quote"),
+    ("inserted", "quote"),
     [
         ((Kind.INJECTED, "Caveat: generated"), "Why does it leak?"),
         ((Kind.PROMPT, "So I asked, and " + "asked " * 30), "So I asked, and " + " ".join(["asked"] * 17)),
@@ -35,9 +35,9 @@ def test_the_title_of_an_exchange_is_its_prompt(prompt: str, title: str) -> None
         ((Kind.PROMPT, " " * 130 + "So I asked"), "So I asked"),
     ],
 )
-def test_a_title_is_the_beginning_of_the_prompt(said: tuple[Kind, str], quote: str) -> None:
+def test_a_title_is_the_beginning_of_the_prompt(inserted: tuple[Kind, str], quote: str) -> None:
     """The title omits text that the agent's program inserted. A long prompt is truncated between words."""
-    turns = (Turn(1, Speaker.HOST, *said), Turn(2, Speaker.HUMAN, Kind.PROMPT, "Why does it leak?"))
+    turns = (Turn(1, Speaker.HOST, *inserted), Turn(2, Speaker.HUMAN, Kind.PROMPT, "Why does it leak?"))
     shown = of_exchange(Exchange(0, Span(1, 2, 0, 0), turns, None, None))
 
     assert [proof.quote for proof in shown.evidence] == [quote]

@@ -154,12 +154,12 @@ def test_other_sessions_cost_few_tokens(history: History) -> None:
     with ArchiveSearch(history.home) as layers:
         details = layers.details([found.hits[0].id])
         transcript = layers.read(found.hits[0].path)
-    page, told = Renderer(), f"in 5 sessions: {', '.join(others[:3])}, …"
+    page, label = Renderer(), f"in 5 sessions: {', '.join(others[:3])}, …"
 
     assert "(+5 sessions)\n" in page.search(found)
     assert "session" not in page.search(alone).partition("<recalled-")[2]
-    assert f"Also {told}." in page.observations(details)
-    assert f"# Also {told}".replace("Also in", "Also in:") in page.read(transcript)
+    assert f"Also {label}." in page.observations(details)
+    assert f"# Also {label}".replace("Also in", "Also in:") in page.read(transcript)
     expected = {"sessions": 5, "ids": others[:3]}
     assert results_json(found)["results"][0].get("also_in") == expected
     assert "also_in" not in results_json(alone)["results"][0]

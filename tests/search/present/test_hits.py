@@ -125,11 +125,11 @@ def test_several_concepts_are_ordered_by_their_mean_score(history: History) -> N
 
 def test_several_concepts_list_conversations_only(history: History) -> None:
     """A memory that contains all concepts is not listed, because it does not belong to a conversation."""
-    [said, _] = history.say("one", Said("Which kettle has a valve?"), Said("And the colour?"))
+    [key, _] = history.say("one", Said("Which kettle has a valve?"), Said("And the colour?"))
     with history.store.transaction():
         memory = history.store.memories.insert(Memory("The kettle has a valve."), 1)
 
-    assert history.ids("kettle", "valve", mode=Mode.TEXT) == [ids.show("exchange", said)]
+    assert history.ids("kettle", "valve", mode=Mode.TEXT) == [ids.show("exchange", key)]
     assert ids.show("memory", memory) in history.ids("kettle valve", mode=Mode.TEXT)
 
 
@@ -178,7 +178,7 @@ def test_a_single_command_is_not_a_weak_match(history: History, monkeypatch: pyt
 
 
 @pytest.mark.parametrize(
-    ("query", "unheard"),
+    ("query", "unknown"),
     [
         ("qwxz blorf", True),
         ('"qwxz blorf"', True),
@@ -190,7 +190,7 @@ def test_a_single_command_is_not_a_weak_match(history: History, monkeypatch: pyt
     ],
 )
 def test_unknown_words_have_no_weak_matches(
-    history: History, monkeypatch: pytest.MonkeyPatch, query: str, unheard: bool
+    history: History, monkeypatch: pytest.MonkeyPatch, query: str, unknown: bool
 ) -> None:
     """A short query of unknown words has no weak matches, because, unlike a sentence, it cannot be a paraphrase.
 
@@ -204,7 +204,7 @@ def test_unknown_words_have_no_weak_matches(
 
     assert not found.hits
     assert found.explanation is not None
-    assert (found.explanation.no_known_term, not found.explanation.weak) == (unheard, unheard)
+    assert (found.explanation.no_known_term, not found.explanation.weak) == (unknown, unknown)
     assert '"' in query or Hits(history.store, history.engine()).search(Query((query,), weak=True)).hits
 
 
@@ -217,13 +217,13 @@ def test_the_explanation_names_concepts_without_matches(history: History) -> Non
     history.say("two", Said("a kettle and a pump"))
 
     missing = history.search("kettle", "zeppelin", mode=Mode.TEXT).explanation
-    parted = history.search("kettle", "valve", "pump", mode=Mode.TEXT).explanation
+    disjoint = history.search("kettle", "valve", "pump", mode=Mode.TEXT).explanation
     two = history.search("valve", "pump", mode=Mode.TEXT).explanation
 
     assert missing is not None
     assert (missing.concepts, missing.disjoint) == ((("kettle", 2), ("zeppelin", 0)), ())
-    assert parted is not None
-    assert (parted.concepts, parted.disjoint) == ((("kettle", 2), ("valve", 1), ("pump", 1)), (("valve", "pump"),))
+    assert disjoint is not None
+    assert (disjoint.concepts, disjoint.disjoint) == ((("kettle", 2), ("valve", 1), ("pump", 1)), (("valve", "pump"),))
     assert two is not None
     assert (two.concepts, two.disjoint) == ((("valve", 1), ("pump", 1)), (("valve", "pump"),))
 
@@ -320,7 +320,7 @@ def test_projects_by_name_and_by_path(history: History) -> None:
     assert history.ids("kettle", filters=Filters(projects=("work", "/code", "ap"))) == []
 
 
-said = st.builds(
+contents = st.builds(
     Said,
     st.sampled_from(["brass kettle", "copper pan", "kettle and pan"]),
     at=st.none() | st.integers(0, 3).map(lambda day: MAY_1 + day * 86_400_000),
@@ -372,15 +372,15 @@ def satisfies(history: History, hit: Hit, filters: Filters) -> bool:
     )
 
 
-@given(st.lists(st.tuples(said, insights), min_size=1, max_size=5), wanted, st.sampled_from(Mode), st.booleans())
+@given(st.lists(st.tuples(contents, insights), min_size=1, max_size=5), wanted, st.sampled_from(Mode), st.booleans())
 @settings(max_examples=40)
 def test_every_hit_satisfies_the_filters(
-    told: list[tuple[Said, list[Observation]]], filters: Filters, mode: Mode, publish: bool
+    exchanges: list[tuple[Said, list[Observation]]], filters: Filters, mode: Mode, publish: bool
 ) -> None:
     """Every hit satisfies every filter, and a filter adds no events."""
     with TemporaryDirectory() as folder:
         history = History(Path(folder))
-        for number, (each, observations) in enumerate(told):
+        for number, (each, observations) in enumerate(exchanges):
             name = ("one", "two")[number % 2]
             [key] = history.say(f"{name}{number}", each, project=name, cwd=f"/w/{name}")
             history.learn(key, *observations)

@@ -25,7 +25,7 @@ MAY_1 = 1_777_593_600_000
 
 
 @pytest.fixture
-def told(history: History) -> History:
+def archive(history: History) -> History:
     """Archive with three conversations about kitchens."""
     history.say("tea", Said("brass kettle", "It whistles ERR_AUTH_FAILED at 3.", MAY_1), Said("steel kettle", at=MAY_1))
     history.say("soup", Said("copper pan", "The kettle helps.", MAY_1 + 86_400_000, writes=("/w/src/soup.py",)))
@@ -35,14 +35,14 @@ def told(history: History) -> History:
     return history
 
 
-def ids(told: History, words: str, mode: Mode = Mode.TEXT, filters: Filters = NO_FILTERS) -> list[str]:
-    return told.ids(words, mode=mode, filters=filters)
+def ids(archive: History, words: str, mode: Mode = Mode.TEXT, filters: Filters = NO_FILTERS) -> list[str]:
+    return archive.ids(words, mode=mode, filters=filters)
 
 
 @pytest.mark.parametrize("mode", Mode)
-def test_an_explanation_adds_up_to_the_score(told: History, mode: Mode) -> None:
+def test_an_explanation_adds_up_to_the_score(archive: History, mode: Mode) -> None:
     """The points of all parts, added in order, are exactly the score."""
-    hits = told.search("brass kettle whistles", mode=mode).hits
+    hits = archive.search("brass kettle whistles", mode=mode).hits
 
     assert hits
     for hit in hits:
@@ -52,24 +52,24 @@ def test_an_explanation_adds_up_to_the_score(told: History, mode: Mode) -> None:
         assert total == hit.score
 
 
-def test_pages_follow_each_other(told: History) -> None:
+def test_pages_follow_each_other(archive: History) -> None:
     """Pages with one hit each form the whole list, even if a generation is published between them.
 
     A cursor of another search is refused.
     """
-    whole = [hit.id for hit in told.search("kettle").hits]
+    whole = [hit.id for hit in archive.search("kettle").hits]
     asked, seen = Query(("kettle",), limit=1), list[str]()
     while True:
-        page = Hits(told.store, told.engine()).search(asked)
+        page = Hits(archive.store, archive.engine()).search(asked)
         seen += [hit.id for hit in page.hits]
-        told.publish()
+        archive.publish()
         if not page.cursor:
             break
         asked = replace(asked, cursor=page.cursor)
 
     assert seen == whole
     with pytest.raises(InvalidInput, match="it is not from this search"):
-        Hits(told.store, told.engine()).search(replace(asked, concepts=("pan",)))
+        Hits(archive.store, archive.engine()).search(replace(asked, concepts=("pan",)))
 
 
 @pytest.mark.parametrize("mode", Mode)
@@ -80,20 +80,20 @@ def test_the_last_page_reports_that_more_events_match(history: History, mode: Mo
         history.say(f"s{name}", *(Said(f"kettle {n}") for n in range(DEPTH // 4)))
     history.embed()
 
-    def told_of(words: str) -> list[bool]:
-        asked, told = Query((words,), mode, limit=50, by=by), list[bool]()
+    def flags(words: str) -> list[bool]:
+        asked, archive = Query((words,), mode, limit=50, by=by), list[bool]()
         while True:
             page = Hits(history.store, history.engine()).search(asked)
-            told.append(page.ranking_limit)
+            archive.append(page.ranking_limit)
             if not page.cursor:
-                return told
+                return archive
             asked = replace(asked, cursor=page.cursor)
 
-    *before, last = told_of("kettle")
+    *before, last = flags("kettle")
     assert (any(before), last) == (False, True)
     with history.store.transaction():
         history.store.exchanges.delete(history.store.items.all_keys()[DEPTH // 2 :])
-    assert not any(told_of("kettle"))
+    assert not any(flags("kettle"))
 
 
 @given(st.text(min_size=1, max_size=40))
@@ -105,21 +105,21 @@ def test_invalid_cursors_are_refused(cursor: str) -> None:
         event_of(Query(("kettle",), cursor=cursor))
 
 
-def test_a_page_after_a_deleted_hit_is_refused(told: History) -> None:
+def test_a_page_after_a_deleted_hit_is_refused(archive: History) -> None:
     """If the last hit of a page was deleted, the next page is refused."""
-    page = told.search("kettle", limit=1)
-    with told.store.transaction():
-        told.store.exchanges.delete([int(page.hits[0].id.partition("-")[2])])
+    page = archive.search("kettle", limit=1)
+    with archive.store.transaction():
+        archive.store.exchanges.delete([int(page.hits[0].id.partition("-")[2])])
 
     with pytest.raises(InvalidInput, match="no longer matches"):
-        Hits(told.store, told.engine()).search(replace(page.query, cursor=page.cursor))
+        Hits(archive.store, archive.engine()).search(replace(page.query, cursor=page.cursor))
 
 
-def test_no_relevant_hit_is_reported(told: History, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_relevant_hit_is_reported(archive: History, monkeypatch: pytest.MonkeyPatch) -> None:
     """Below the relevance threshold there are no hits, but the nearest matches are listed and can be requested."""
     monkeypatch.setattr(engine, "_THRESHOLD", 0.9)
     monkeypatch.setattr(engine, "_RELEVANT_WORDS", 1.1)
-    hits = Hits(told.store, told.engine())
+    hits = Hits(archive.store, archive.engine())
     nothing, everything = hits.search(Query(("kettle",))), hits.search(Query(("kettle",), weak=True))
 
     assert (nothing.hits, nothing.total, nothing.searched) == ((), 0, ("text", "vector"))
@@ -128,45 +128,45 @@ def test_no_relevant_hit_is_reported(told: History, monkeypatch: pytest.MonkeyPa
     assert everything.explanation is None
 
 
-def test_an_event_with_all_words_is_relevant(told: History, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_event_with_all_words_is_relevant(archive: History, monkeypatch: pytest.MonkeyPatch) -> None:
     """An event with all query words is shown at any score; if the query has an unknown word, the score decides."""
     monkeypatch.setattr(engine, "_THRESHOLD", 0.9)
 
-    assert told.search("kettle").hits
-    assert not told.search("kettle zzyzx qwrtp").hits
+    assert archive.search("kettle").hits
+    assert not archive.search("kettle zzyzx qwrtp").hits
 
 
-def test_a_brief_query_needs_a_better_score() -> None:
+def test_a_short_query_needs_a_better_score() -> None:
     """Queries of fewer than twelve words have a higher threshold, except in a small archive."""
     assert [round(shortness(terms), 2) for terms in (1, 6, 8, 10, 12, 40)] == [0.48, 0.48, 0.16, 0.03, 0.0, 0.0]
 
 
-def test_zero_hits_are_explained(told: History) -> None:
+def test_zero_hits_are_explained(archive: History) -> None:
     """An empty result has the effect of each filter, the nearest days with hits, and similar names."""
-    why = told.search(
+    why = archive.search(
         "kettle", mode=Mode.TEXT, filters=Filters(after=MAY_1 + 10 * 86_400_000, projects=("te",))
     ).explanation
 
     assert why is not None
     assert dict(why.without) == {"dates": 0, "projects": 0}
     assert why.unknown == (UnknownName("projects", "te", ("ship", "soup", "tea")),)
-    late = told.search("kettle", mode=Mode.TEXT, filters=Filters(after=MAY_1 + 10 * 86_400_000)).explanation
+    late = archive.search("kettle", mode=Mode.TEXT, filters=Filters(after=MAY_1 + 10 * 86_400_000)).explanation
     assert late is not None
     assert (dict(late.without), late.earlier, late.later) == ({"dates": 3}, MAY_1 + 86_400_000, None)
 
 
-@pytest.mark.parametrize(("floor", "found"), [(0.0, 1), (2.0, 0)])
+@pytest.mark.parametrize(("threshold", "found"), [(0.0, 1), (2.0, 0)])
 def test_counts_without_a_filter_include_relevant_conversations_only(
-    told: History, monkeypatch: pytest.MonkeyPatch, floor: float, found: int
+    archive: History, monkeypatch: pytest.MonkeyPatch, threshold: float, found: int
 ) -> None:
     """The explanation counts only those conversations that a search without the filter shows."""
-    monkeypatch.setattr(engine, "_THRESHOLD", floor)
+    monkeypatch.setattr(engine, "_THRESHOLD", threshold)
     monkeypatch.setattr(engine, "_RELEVANT_WORDS", 2.0)
-    why = told.search("copper pan", "kettle", filters=Filters(projects=("tea",))).explanation
+    explanation = archive.search("copper pan", "kettle", filters=Filters(projects=("tea",))).explanation
 
-    assert why is not None
-    assert dict(why.without) == {"projects": found}
-    assert len(told.search("copper pan", "kettle").hits) == found
+    assert explanation is not None
+    assert dict(explanation.without) == {"projects": found}
+    assert len(archive.search("copper pan", "kettle").hits) == found
 
 
 @pytest.mark.parametrize(
@@ -183,9 +183,11 @@ def test_counts_without_a_filter_include_relevant_conversations_only(
         ({"concepts": ("jwt",)}, [("concepts", "jwt", ())]),
     ],
 )
-def test_unknown_names_in_filters_are_explained(told: History, filters: dict[str, Any], unknown: list[object]) -> None:
+def test_unknown_names_in_filters_are_explained(
+    archive: History, filters: dict[str, Any], unknown: list[object]
+) -> None:
     """Without hits, each unknown name of a filter is reported with similar names that exist."""
-    why = told.search("nowhere", mode=Mode.TEXT, filters=replace(NO_FILTERS, **filters)).explanation
+    why = archive.search("nowhere", mode=Mode.TEXT, filters=replace(NO_FILTERS, **filters)).explanation
 
     assert why is not None
     assert [one[:3] for one in why.unknown] == unknown
@@ -224,12 +226,12 @@ def test_projects_keep_their_case(history: History) -> None:
     ],
 )
 def test_a_few_unknown_words_are_listed(
-    told: History, monkeypatch: pytest.MonkeyPatch, words: str, nowhere: tuple[str, ...], others: int | None
+    archive: History, monkeypatch: pytest.MonkeyPatch, words: str, nowhere: tuple[str, ...], others: int | None
 ) -> None:
     """Unknown words of a short query are listed with the number of hits without them; those of a question are not."""
     monkeypatch.setattr(engine, "_THRESHOLD", 0.4)
     monkeypatch.setattr(engine, "_RELEVANT_WORDS", 0.2)
-    why = told.search(words).explanation
+    why = archive.search(words).explanation
 
     assert why is not None
     assert (why.missing, why.without_missing) == (nowhere, others)
@@ -289,16 +291,16 @@ def test_an_unknown_name_is_compared_with_thousands_in_half_a_second(history: Hi
         ({"kinds": ("memory",)}, set[str]()),
     ],
 )
-def test_filters_select_events(told: History, filters: dict[str, Any], found: set[str]) -> None:
+def test_filters_select_events(archive: History, filters: dict[str, Any], found: set[str]) -> None:
     """Filters accept the beginning of a session ID, a speaker, and a folder or pattern of files.
 
     If the archive is small enough to compare all events, a filter only removes events.
     """
     wanted = replace(NO_FILTERS, **filters)
 
-    assert set(ids(told, "kettle", Mode.TEXT, wanted)) == found
+    assert set(ids(archive, "kettle", Mode.TEXT, wanted)) == found
     for mode in (Mode.BOTH, Mode.VECTOR):
-        assert set(ids(told, "kettle", mode, wanted)) <= set(ids(told, "kettle", mode))
+        assert set(ids(archive, "kettle", mode, wanted)) <= set(ids(archive, "kettle", mode))
 
 
 @pytest.mark.parametrize("mode", Mode)
@@ -307,17 +309,17 @@ def test_a_filter_keeps_every_event_that_satisfies_it(history: History, mode: Mo
 
     The filter can add events that ranked too low without it.
     """
-    chance, held = random.Random(7), dict[str, set[int]]()
+    chance, by_project = random.Random(7), dict[str, set[int]]()
     for project in ("tea", "soup", "ship", "mill"):
-        said = (Said(" ".join(chance.choices(["kettle", "pan", "steam", "soup"], k=9))) for _ in range(DEPTH // 2))
-        held[project] = set(history.say(project, *said))
+        exchanges = (Said(" ".join(chance.choices(["kettle", "pan", "steam", "soup"], k=9))) for _ in range(DEPTH // 2))
+        by_project[project] = set(history.say(project, *exchanges))
     history.embed()
     history.publish()
     reader = history.engine()
     every = set(keys(reader.find("kettle", mode, NO_FILTERS).events))
 
-    assert len(every) < sum(map(len, held.values()))
-    for project, theirs in held.items():
+    assert len(every) < sum(map(len, by_project.values()))
+    for project, theirs in by_project.items():
         found = set(keys(reader.find("kettle", mode, Filters(projects=(project,))).events))
         assert every & theirs < found <= theirs
 
@@ -340,17 +342,17 @@ def test_a_filter_keeps_every_event_that_satisfies_it(history: History, mode: Mo
         ('"_"', set[str]()),
     ],
 )
-def test_phrases_are_exact_and_words_are_not(told: History, words: str, found: set[str]) -> None:
+def test_phrases_are_exact_and_words_are_not(archive: History, words: str, found: set[str]) -> None:
     """Phrases match literally or not at all; prefixes, misspellings, CJK text, emoji and accents are found.
 
     A short exchange is also found by the words of the exchange before it, but not by a quoted phrase from there.
     """
-    assert set(ids(told, words)) == found
+    assert set(ids(archive, words)) == found
 
 
-def test_without_words_the_newest_come_first(told: History) -> None:
+def test_without_words_the_newest_come_first(archive: History) -> None:
     """A search with only filters lists the remaining events, newest first and undated events last."""
-    found = Hits(told.store, told.engine()).search(Query.newest(agents=["test"]))
+    found = Hits(archive.store, archive.engine()).search(Query.newest(agents=["test"]))
 
     assert [hit.id for hit in found.hits] == ["ex-3", "ex-2", "ex-1", "ex-4"]
 
@@ -360,8 +362,8 @@ def test_a_list_without_words_is_complete(history: History, monkeypatch: pytest.
     """Pages list every event once, even if events have many entries, no date or the same date."""
     monkeypatch.setattr(engine, "_NEWEST", 4)
     for name in range(sessions):
-        said = (Said(f"{n}", "steam " * 900, at=MAY_1 + n // 3 if n % 4 else None) for n in range(12))
-        history.say(f"s{name}", *said)
+        exchanges = (Said(f"{n}", "steam " * 900, at=MAY_1 + n // 3 if n % 4 else None) for n in range(12))
+        history.say(f"s{name}", *exchanges)
         history.publish()
     whole = [hit.id for hit in Hits(history.store, history.engine()).search(Query((), limit=50)).hits]
     asked, seen = Query((), limit=5), list[str]()
@@ -378,36 +380,36 @@ def test_a_list_without_words_is_complete(history: History, monkeypatch: pytest.
     assert undated == sorted(undated)
 
 
-def test_hits_can_be_grouped_by_session(told: History) -> None:
+def test_hits_can_be_grouped_by_session(archive: History) -> None:
     """Grouped by session, each conversation is one result with the number of its other hits."""
-    found = Hits(told.store, told.engine()).search(Query(("kettle",), Mode.TEXT, by=Grouping.SESSION))
+    found = Hits(archive.store, archive.engine()).search(Query(("kettle",), Mode.TEXT, by=Grouping.SESSION))
 
     assert len({hit.session_id for hit in found.hits}) == len(found.hits) == 2
     assert {hit.session_id: hit.more for hit in found.hits}["tea"] == 1
 
 
-def test_a_timeline_stands_around_a_hit(told: History) -> None:
+def test_a_timeline_surrounds_a_hit(archive: History) -> None:
     """A timeline has the exchanges before and after a hit in order, and marks the hit."""
-    found = Hits(told.store, told.engine()).around("ex-2", 2, 3)
+    found = Hits(archive.store, archive.engine()).around("ex-2", 2, 3)
 
     assert (found.anchor, [hit.id for hit in found.hits]) == ("ex-2", ["ex-1", "ex-2"])
     with pytest.raises(InvalidInput):
-        Hits(told.store, told.engine()).around("ex-99", 99, 3)
+        Hits(archive.store, archive.engine()).around("ex-99", 99, 3)
 
 
-def test_a_timeline_needs_the_id_of_an_exchange_or_observation(told: History) -> None:
+def test_a_timeline_needs_the_id_of_an_exchange_or_observation(archive: History) -> None:
     """An ID of another kind or a bare number is reported as unknown."""
-    hits = Hits(told.store, told.engine())
+    hits = Hits(archive.store, archive.engine())
 
     for wrong in ("1", "obs-1", "mem_1", "chunk_1"):
         with pytest.raises(UnknownIds):
             hits.around(wrong, 1, 3)
 
 
-def test_a_timeline_marks_the_requested_id(told: History) -> None:
+def test_a_timeline_marks_the_requested_id(archive: History) -> None:
     """The arrow marks the requested observation or exchange, even if another item represents the event."""
-    one, other = told.learn(1, learned("The kettle leaks"), learned("The kettle is mended"))
-    hits = Hits(told.store, told.engine())
+    one, other = archive.learn(1, learned("The kettle leaks"), learned("The kettle is mended"))
+    hits = Hits(archive.store, archive.engine())
 
     for key, public in ((one, f"obs-{one}"), (other, f"obs-{other}"), (1, "ex-1")):
         found = hits.around(public, key, 3)
@@ -415,17 +417,17 @@ def test_a_timeline_marks_the_requested_id(told: History) -> None:
         assert [hit.id for hit in found.hits] == [public, "ex-2"]
 
 
-def test_snippets_contain_the_matched_words(told: History) -> None:
+def test_snippets_contain_the_matched_words(archive: History) -> None:
     """The matched words of a hit have the same spelling as in its snippet."""
-    hit, *_ = told.search("whistles", mode=Mode.TEXT).hits
+    hit, *_ = archive.search("whistles", mode=Mode.TEXT).hits
 
     assert hit.matched == ("whistles",)
     assert "whistles" in hit.snippet
 
 
-def test_hits_are_the_same_without_snippets(told: History) -> None:
+def test_hits_are_the_same_without_snippets(archive: History) -> None:
     """A search without snippets returns the same hits without matched words."""
-    hits, query = Hits(told.store, told.engine()), Query.parse("whistles")
+    hits, query = Hits(archive.store, archive.engine()), Query.parse("whistles")
 
     shown = hits.search(query)
     bare = hits.search(query, snippets=False)
@@ -435,16 +437,16 @@ def test_hits_are_the_same_without_snippets(told: History) -> None:
     ]
 
 
-def test_grouping_by_session_lists_sessions_only(told: History) -> None:
+def test_grouping_by_session_lists_sessions_only(archive: History) -> None:
     """Results grouped by session contain no memories, because a memory does not belong to a session."""
-    with told.store.transaction():
-        memory = told.store.memories.insert(Memory("The brass kettle whistles", namespace="global"), MAY_1)
-    told.embed()
-    told.publish()
-    by_session = Hits(told.store, told.engine()).search(Query(("kettle",), by=Grouping.SESSION))
+    with archive.store.transaction():
+        memory = archive.store.memories.insert(Memory("The brass kettle whistles", namespace="global"), MAY_1)
+    archive.embed()
+    archive.publish()
+    by_session = Hits(archive.store, archive.engine()).search(Query(("kettle",), by=Grouping.SESSION))
 
-    assert f"mem_{memory}" in {hit.id for hit in told.search("kettle").hits}
-    for found in (by_session, told.search("brass", "kettle")):
+    assert f"mem_{memory}" in {hit.id for hit in archive.search("kettle").hits}
+    for found in (by_session, archive.search("brass", "kettle")):
         assert found.hits
         assert {hit.kind for hit in found.hits} <= {"exchange", "observation"}
         assert all(hit.path for hit in found.hits)

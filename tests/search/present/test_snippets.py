@@ -37,7 +37,7 @@ def test_truncation_is_marked() -> None:
 
 
 @pytest.mark.parametrize(
-    ("phrase", "text", "stands"),
+    ("phrase", "text", "expected"),
     [
         ("hook failed", "a hookah failed, and the hook failed", ["hook failed"]),
         ("dying kettles", "A kettle dies: Dying-kettle", ["Dying-kettle"]),
@@ -47,9 +47,9 @@ def test_truncation_is_marked() -> None:
         ("_", "_", []),
     ],
 )
-def test_a_phrase_is_highlighted_as_a_whole(phrase: str, text: str, stands: list[str]) -> None:
+def test_a_phrase_is_highlighted_as_a_whole(phrase: str, text: str, expected: list[str]) -> None:
     """A phrase is highlighted with other inflections and punctuation, but not within longer words."""
-    assert list(SearchTerms({}, (phrase,)).words(text)) == stands
+    assert list(SearchTerms({}, (phrase,)).words(text)) == expected
 
 
 def test_a_long_phrase_does_not_slow_down_a_snippet() -> None:

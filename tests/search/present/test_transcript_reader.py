@@ -53,11 +53,11 @@ def test_a_range_within_an_exchange_gives_the_same_turns(
     """Reading from the middle of an exchange gives the same turns and exchange as reading all lines."""
     archived = history.source().archived
     with ArchiveSearch(history.home) as layers:
-        expected = {start: told(layers.read(archived, start, start + 9)) for start in range(1, 160, 3)}
+        expected = {start: turns_of(layers.read(archived, start, start + 9)) for start in range(1, 160, 3)}
         if compressed:
             assert CopyCompressor(history.store, history.raw).run(budget=60).compressed == 1
         monkeypatch.setattr(transcript_reader, "_LEAD", lead)
-        assert {start: told(layers.read(archived, start, start + 9)) for start in expected} == expected
+        assert {start: turns_of(layers.read(archived, start, start + 9)) for start in expected} == expected
 
 
 def test_a_private_exchange_is_hidden_to_its_end(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,14 +86,14 @@ def test_a_part_of_an_exchange_has_the_metadata_of_the_whole(history: History) -
     spans = [(each.ordinal, each.span, each.tokens_in, each.tokens_out) for each in part.exchanges]
     assert spans == [(each.ordinal, each.span, each.tokens_in, each.tokens_out) for each in (first, second)]
     assert [part.shown(each.span) for each in part.exchanges] == [(80, 82), (83, 99)]
-    told = Renderer().read(part)
-    assert "## Exchange 1 (lines 1-82, " in told
-    assert "; shown: lines 80-82)\n" in told
+    page = Renderer().read(part)
+    assert "## Exchange 1 (lines 1-82, " in page
+    assert "; shown: lines 80-82)\n" in page
     shape = transcript_json(part)["exchanges"][1]
     assert (shape["start_line"], shape["end_line"], shape["tokens_out"]) == (83, 164, second.tokens_out)
 
 
-def told(transcript: TranscriptExcerpt) -> list[object]:
+def turns_of(transcript: TranscriptExcerpt) -> list[object]:
     return [
         (each.ordinal, each.span, each.started, each.tokens_in, [(t.line, t.text) for t in each.turns])
         for each in transcript.exchanges

@@ -22,7 +22,7 @@ WEEK = 7 * 86_400_000
 
 
 @pytest.mark.parametrize(
-    ("typed", "left", "said", "first", "last"),
+    ("typed", "left", "expression", "first", "last"),
     [
         ("what was decided on 18 february", "what was decided", "on 18 february", "2026-02-18", "2026-02-18"),
         ("On February 18th, 2026 we chose it", "we chose it", "On February 18th, 2026", "2026-02-18", "2026-02-18"),
@@ -51,9 +51,9 @@ WEEK = 7 * 86_400_000
          "2026-03-23", "2026-03-29"),
     ],
 )  # fmt: skip
-def test_a_time_expression_is_extracted(typed: str, left: str, said: str, first: str, last: str) -> None:
+def test_a_time_expression_is_extracted(typed: str, left: str, expression: str, first: str, last: str) -> None:
     """A query with one time expression and other words has a date range."""
-    assert extract(typed, TODAY) == (left, said, DateRange(date.fromisoformat(first), date.fromisoformat(last)))
+    assert extract(typed, TODAY) == (left, expression, DateRange(date.fromisoformat(first), date.fromisoformat(last)))
     assert AnalyzedQuery.of(typed, dated=True).text == left
 
 
@@ -95,7 +95,7 @@ def test_any_text_can_be_analysed(today: date, typed: str) -> None:
 
 
 @pytest.fixture
-def told(history: History) -> History:
+def conversations(history: History) -> History:
     """Return an archive of two similar conversations on different days, and one with the words of a date."""
     history.say("early", Said("the kettle whistles", "the brass kettle whistles loudly", DAY))
     history.say("late", Said("the kettle whistles", "the brass kettle whistles loudly again", DAY + WEEK))
@@ -107,14 +107,14 @@ def told(history: History) -> History:
 
 @pytest.mark.parametrize("mode", Mode)
 @pytest.mark.parametrize("day", ["18", "25"])
-def test_events_in_the_date_range_come_first(told: History, mode: Mode, day: str) -> None:
+def test_events_in_the_date_range_come_first(conversations: History, mode: Mode, day: str) -> None:
     """The date adds a part to the score, removes no hits, and its words are not searched."""
-    plain = told.search("the brass kettle whistles", mode=mode)
-    found = told.search(f"the brass kettle whistles on {day} february 2026", mode=mode)
+    plain = conversations.search("the brass kettle whistles", mode=mode)
+    found = conversations.search(f"the brass kettle whistles on {day} february 2026", mode=mode)
 
     assert show_day(found.hits[0].at) == f"2026-02-{day}"
     assert {hit.id for hit in found.hits} == {hit.id for hit in plain.hits}
-    assert [occasion.text for occasion in found.times] == [f"on {day} february 2026"]
+    assert [time.text for time in found.times] == [f"on {day} february 2026"]
     assert [part.value for hit in found.hits for part in hit.parts if part.name == "date"] == [
         float(show_day(hit.at) == f"2026-02-{day}") for hit in found.hits
     ]
@@ -146,9 +146,9 @@ def test_relative_dates_depend_on_now(history: History) -> None:
 
 
 @pytest.mark.parametrize("mode", Mode)
-def test_words_of_an_empty_date_range_are_searched(told: History, mode: Mode) -> None:
+def test_words_of_an_empty_date_range_are_searched(conversations: History, mode: Mode) -> None:
     """A date range without events is reported as empty, and its words are searched, whatever the filters."""
-    found = told.search("the february parade on 18 february 1999", mode=mode)
+    found = conversations.search("the february parade on 18 february 1999", mode=mode)
 
     assert found.times == ()
     assert found.hits[0].session_id == "other"
@@ -169,20 +169,20 @@ def test_words_of_a_date_are_not_reported_as_unknown(history: History) -> None:
     assert [one.text for one in found.empty_times] == ["last week"]
 
 
-def test_filters_do_not_change_the_date_range(told: History) -> None:
+def test_filters_do_not_change_the_date_range(conversations: History) -> None:
     """The date range is the same under date filters, even if they leave no event within it."""
     query = "the brass kettle whistles on 18 february 2026"
-    every = told.search(query)
-    late = told.search(query, filters=Filters(after=DAY + WEEK))
+    every = conversations.search(query)
+    late = conversations.search(query, filters=Filters(after=DAY + WEEK))
 
     assert late.times == every.times
     assert {hit.id for hit in late.hits} <= {hit.id for hit in every.hits}
     assert late.hits
 
 
-def test_a_date_does_not_change_relevance(told: History) -> None:
+def test_a_date_does_not_change_relevance(conversations: History) -> None:
     """Relevance and the threshold do not depend on the date."""
-    engine = told.engine()
+    engine = conversations.engine()
     dated = engine.find("the brass kettle whistles on 18 february 2026", Mode.BOTH, Filters())
     plain = engine.find("the brass kettle whistles", Mode.BOTH, Filters())
 
@@ -191,16 +191,16 @@ def test_a_date_does_not_change_relevance(told: History) -> None:
     assert (dated.threshold, dated.relevant) == (plain.threshold, plain.relevant)
 
 
-def test_each_concept_can_have_a_date(told: History) -> None:
+def test_each_concept_can_have_a_date(conversations: History) -> None:
     """A conversation is in the date range if one of the concepts has that date range."""
-    found = told.search("the brass kettle on 18 february 2026", "whistles")
+    found = conversations.search("the brass kettle on 18 february 2026", "whistles")
 
     assert [hit.session_id for hit in found.hits] == ["early", "late"]
-    assert [occasion.text for occasion in found.times] == ["on 18 february 2026"]
+    assert [time.text for time in found.times] == ["on 18 february 2026"]
 
 
-def test_recall_treats_dates_as_words(told: History) -> None:
+def test_recall_treats_dates_as_words(conversations: History) -> None:
     """In searches of memories and documents, dates are plain words, because such text mentions any date."""
-    engine = Engine(told.store, told.generations, told.embedder, dated=False)
+    engine = Engine(conversations.store, conversations.generations, conversations.embedder, dated=False)
 
     assert engine.find("the parade on 18 february", Mode.BOTH, Filters()).query.times == ()

@@ -115,9 +115,9 @@ def test_every_text_has_terms(text: str) -> None:
 
 
 @given(st.text(st.characters(codec="utf-8")), st.text(st.characters(codec="utf-8")))
-def test_terms_of_a_text_are_among_those_of_a_longer_text(said: str, more: str) -> None:
+def test_terms_of_a_text_are_among_those_of_a_longer_text(part: str, rest: str) -> None:
     """The terms of a longer text include the terms of a text within it, if whitespace separates them."""
-    assert terms(said) <= terms(f"{more}\n{said}\n{more}")
+    assert terms(part) <= terms(f"{rest}\n{part}\n{rest}")
 
 
 @pytest.mark.parametrize(

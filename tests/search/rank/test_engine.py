@@ -28,7 +28,7 @@ from ..query.test_tokenizer import HOSTILE
 
 
 @pytest.fixture
-def told(history: History) -> History:
+def archive(history: History) -> History:
     """Archive of three conversations, embedded and published."""
     history.say("tea", Said("brass kettle"), Said("water for tea", "The kettle holds two litres of water for tea."))
     history.say("soup", Said("copper pan"), Said("water for soup"))
@@ -38,32 +38,33 @@ def told(history: History) -> History:
     return history
 
 
-def test_text_mode_compares_no_vectors(told: History) -> None:
+def test_text_mode_compares_no_vectors(archive: History) -> None:
     """In mode `text`, only exchanges with the words are found, and similarities are None."""
-    events = told.engine().find("kettle", Mode.TEXT, NO_FILTERS).events
+    events = archive.engine().find("kettle", Mode.TEXT, NO_FILTERS).events
 
     assert set(keys(events)) == {1, 2, 5}
     assert all(event.similarity is None for event in events)
 
 
-def test_late_interaction_of_events(told: History) -> None:
+def test_late_interaction_of_events(archive: History) -> None:
     """In mode `both`, each event has the late interaction of its best text; in mode `text` it is 0."""
     close = {
-        event.key: event.late_interaction for event in told.engine().find("brass kettle", Mode.BOTH, NO_FILTERS).events
+        event.key: event.late_interaction
+        for event in archive.engine().find("brass kettle", Mode.BOTH, NO_FILTERS).events
     }
 
     assert close[1] == pytest.approx(close[5], abs=1e-9)
     assert close[1] > 0.7
     assert close[1] > close[2] > close[4] >= 0
     assert all(
-        event.late_interaction == 0 for event in told.engine().find("brass kettle", Mode.TEXT, NO_FILTERS).events
+        event.late_interaction == 0 for event in archive.engine().find("brass kettle", Mode.TEXT, NO_FILTERS).events
     )
 
 
-def test_without_re_ranking_scores_are_plain(told: History) -> None:
+def test_without_re_ranking_scores_are_plain(archive: History) -> None:
     """With `rerank=False`, the same events are returned with their scores before re-ranking."""
-    looked = told.engine().find("brass kettle", Mode.BOTH, NO_FILTERS)
-    counted = told.engine().find("brass kettle", Mode.BOTH, NO_FILTERS, rerank=False)
+    looked = archive.engine().find("brass kettle", Mode.BOTH, NO_FILTERS)
+    counted = archive.engine().find("brass kettle", Mode.BOTH, NO_FILTERS, rerank=False)
 
     assert {event.key: event.plain for event in counted.events} == {event.key: event.plain for event in looked.events}
     assert all(event.score == event.plain and event.late_interaction == 0 for event in counted.events)
@@ -118,8 +119,8 @@ def test_before_embedding_the_text_score_decides_relevance(history: History, mon
     history.say("one", Said("the kettle whistles"))
     history.say("two", Said("copper pan"))
     asked = "a kettle zzyzx"
-    [said] = (event.words for event in history.engine().find(asked, Mode.TEXT, NO_FILTERS).events)
-    counted = said**1.5
+    [words] = (event.words for event in history.engine().find(asked, Mode.TEXT, NO_FILTERS).events)
+    counted = words**1.5
     for floor, relevant in ((counted - 1e-9, True), (counted + 1e-9, False)):
         monkeypatch.setattr(engine, "_THRESHOLD", floor)
         monkeypatch.setattr(engine, "_SHORT_QUERY", 0.0)
@@ -145,7 +146,7 @@ def test_events_of_each_search_are_completed_by_the_other(history: History, monk
 def test_only_the_nearest_events_get_text_scores(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
     """Only the nearest events from vector search are searched for words."""
     monkeypatch.setattr(engine, "_COMPLETED", 1)
-    near, far = (history.say(name, Said(said))[0] for name, said in (("near", "kettle"), ("far", "kettle of a ship")))
+    near, far = (history.say(name, Said(text))[0] for name, text in (("near", "kettle"), ("far", "kettle of a ship")))
     history.embed()
     view, analyzed = history.engine().snapshot, AnalyzedQuery.of("kettle")
     nears = view.of_events(history.embedder.embed(["kettle"])[0, :], np.array([near, far]))
@@ -173,28 +174,28 @@ def test_an_event_with_many_entries_does_not_displace_others(history: History, m
 
 def test_a_narrow_filter_needs_one_text_search(history: History) -> None:
     """Under a narrow filter, the first text search already has the matches of all items, equal to a second search."""
-    said = [Said(f"{'kettle ' * (1 + number % 7)} number {number}", at=1 + number % 2) for number in range(500)]
-    told = history.say("one", *said)
+    exchanges = [Said(f"{'kettle ' * (1 + number % 7)} number {number}", at=1 + number % 2) for number in range(500)]
+    keys = history.say("one", *exchanges)
     history.publish()
     reader, filters, analyzed = history.engine(), Filters(before=2), AnalyzedQuery.of("kettle number")
     reader.find("kettle", Mode.BOTH, filters)
 
     every = reader.entries(analyzed, Mode.BOTH, filters, 200)
     further = reader.words_of(analyzed, filters, every, 200)
-    asked = reader.snapshot.text(analyzed, filters, 2_000, told[100:200])
+    expected = reader.snapshot.text(analyzed, filters, 2_000, keys[100:200])
 
     assert 200 < len(every) < 500
-    assert further(2_000, told[100:200]).numbers.tolist() == asked.numbers.tolist()
-    assert further(2_000, told[100:200]).fraction.tolist() == asked.fraction.tolist()
+    assert further(2_000, keys[100:200]).numbers.tolist() == expected.numbers.tolist()
+    assert further(2_000, keys[100:200]).fraction.tolist() == expected.fraction.tolist()
     assert len(reader.entries(analyzed, Mode.TEXT, filters, 200)) == 200
 
 
 @pytest.mark.parametrize(
     ("words", "found"), [("brass_kettle", 5), ('"brass kettle"', 2), ('"kettle brass"', 0), ('"brass kettle" sail', 2)]
 )
-def test_vector_mode_compares_names_and_requires_phrases(told: History, words: str, found: int) -> None:
+def test_vector_mode_compares_names_and_requires_phrases(archive: History, words: str, found: int) -> None:
     """In mode `vector`, a name is compared like other words; a quoted phrase must match and has no text score."""
-    events = told.engine().find(words, Mode.VECTOR, NO_FILTERS).events
+    events = archive.engine().find(words, Mode.VECTOR, NO_FILTERS).events
 
     assert len(events) == found
     assert all(event.words == 0 for event in events)
@@ -208,18 +209,18 @@ def search(history: History, text: str) -> list[Event]:
     return history.engine().find(text, Mode.BOTH, NO_FILTERS).events
 
 
-def test_vector_mode_scores_no_words(told: History) -> None:
+def test_vector_mode_scores_no_words(archive: History) -> None:
     """In mode `vector`, every event is compared, and text scores are 0."""
-    events = told.engine().find("brass kettle", Mode.VECTOR, NO_FILTERS).events
+    events = archive.engine().find("brass kettle", Mode.VECTOR, NO_FILTERS).events
 
     assert len(events) == 5
     assert keys(events)[0] == 1
     assert all(event.words == 0 for event in events)
 
 
-def test_both_mode_compares_text_matches(told: History) -> None:
+def test_both_mode_compares_text_matches(archive: History) -> None:
     """In mode `both`, every event from text search has a similarity."""
-    events = told.engine().find("kettle", Mode.BOTH, NO_FILTERS).events
+    events = archive.engine().find("kettle", Mode.BOTH, NO_FILTERS).events
 
     assert all(event.similarity is not None for event in events)
     assert events[0].words > 0
@@ -229,18 +230,18 @@ def test_both_mode_compares_text_matches(told: History) -> None:
 @pytest.mark.parametrize(
     ("mode", "engines"), [(Mode.TEXT, ("text",)), (Mode.VECTOR, ("vector",)), (Mode.BOTH, ("text", "vector"))]
 )
-def test_engines_are_reported(told: History, mode: Mode, engines: tuple[str, ...]) -> None:
+def test_engines_are_reported(archive: History, mode: Mode, engines: tuple[str, ...]) -> None:
     """The result lists the search engines that were used."""
-    reader = told.engine()
+    reader = archive.engine()
     reader.find("kettle", mode, NO_FILTERS)
 
     assert reader.used(mode) == engines
 
 
-def test_without_a_model_text_search_answers(told: History) -> None:
+def test_without_a_model_text_search_answers(archive: History) -> None:
     """If the model is missing, only text search returns results, and the result has the reason."""
-    told.embedder = FakeEmbedder(missing=True)
-    reader = told.engine()
+    archive.embedder = FakeEmbedder(missing=True)
+    reader = archive.engine()
 
     assert set(keys(reader.find("kettle", Mode.BOTH, NO_FILTERS).events)) == {1, 2, 5}
     assert reader.used(Mode.BOTH) == ("text",)
@@ -249,7 +250,7 @@ def test_without_a_model_text_search_answers(told: History) -> None:
     assert reader.used(Mode.VECTOR) == ()
 
 
-def test_a_query_is_embedded_during_the_text_search(told: History) -> None:
+def test_a_query_is_embedded_during_the_text_search(archive: History) -> None:
     """The first query is embedded in the calling thread, later queries in another thread, and repeated queries not at
     all. Results are the same.
     """
@@ -263,18 +264,18 @@ def test_a_query_is_embedded_during_the_text_search(told: History) -> None:
             self.threads.append(get_ident())
             return super().read(texts)
 
-    told.embedder = watched = Watched()
-    reader, asked = told.engine(), ("kettle", "copper pan", "water for tea", "kettle")
+    archive.embedder = watched = Watched()
+    reader, asked = archive.engine(), ("kettle", "copper pan", "water for tea", "kettle")
     found = [_scores(reader, text) for text in asked]
     first, *beside = watched.threads
 
     assert first == get_ident()
     assert len(beside) == 2
     assert {*beside}.isdisjoint({first})
-    assert found == [_scores(told.engine(), text) for text in asked]
+    assert found == [_scores(archive.engine(), text) for text in asked]
 
 
-def test_a_model_may_fail_for_single_queries(told: History) -> None:
+def test_a_model_may_fail_for_single_queries(archive: History) -> None:
     """If a query cannot be embedded, only text search is used; the next query uses both engines."""
 
     class Failing(FakeEmbedder):
@@ -283,8 +284,8 @@ def test_a_model_may_fail_for_single_queries(told: History) -> None:
                 raise ModelUnavailable("the model is missing")
             return super().read(texts)
 
-    told.embedder = Failing()
-    reader, searched = told.engine(), list[tuple[str, ...]]()
+    archive.embedder = Failing()
+    reader, searched = archive.engine(), list[tuple[str, ...]]()
     for text in ("kettle", "pan", "water"):
         reader.find(text, Mode.BOTH, NO_FILTERS)
         searched.append(reader.used(Mode.BOTH))
@@ -292,21 +293,21 @@ def test_a_model_may_fail_for_single_queries(told: History) -> None:
     assert searched == [("text", "vector"), ("text",), ("text", "vector")]
 
 
-def test_vectors_of_another_pipeline_are_not_compared(told: History, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_vectors_of_another_pipeline_are_not_compared(archive: History, monkeypatch: pytest.MonkeyPatch) -> None:
     """Vectors of an older pipeline version are not compared, and text search answers."""
 
     def load(_name: str) -> FakeEmbedder:
         return FakeEmbedder("fake/2")
 
     monkeypatch.setattr(engine, "load", load)
-    told.embedder = FakeEmbedder("other/1")
-    reader = told.engine()
+    archive.embedder = FakeEmbedder("other/1")
+    reader = archive.engine()
 
     assert set(keys(reader.find("kettle", Mode.BOTH, NO_FILTERS).events)) == {1, 2, 5}
     assert reader.used(Mode.BOTH) == ("text",)
 
 
-def test_the_model_of_the_vectors_embeds_the_query(told: History, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_model_of_the_vectors_embeds_the_query(archive: History, monkeypatch: pytest.MonkeyPatch) -> None:
     """During a change of models, the model of the published vectors embeds queries."""
     asked: list[str] = []
 
@@ -315,40 +316,40 @@ def test_the_model_of_the_vectors_embeds_the_query(told: History, monkeypatch: p
         return FakeEmbedder()
 
     monkeypatch.setattr(engine, "load", load)
-    told.embedder = FakeEmbedder("other/1")
-    reader = told.engine()
+    archive.embedder = FakeEmbedder("other/1")
+    reader = archive.engine()
     for _ in range(2):
         assert reader.find("brass kettle", Mode.VECTOR, NO_FILTERS).events[0].similarity == pytest.approx(1, abs=1e-3)
 
     assert asked == ["fake"]
 
 
-def test_all_concepts_occur_in_one_conversation(told: History) -> None:
+def test_all_concepts_occur_in_one_conversation(archive: History) -> None:
     """With several concepts, a conversation is found if each concept occurs in any of its exchanges."""
-    found = told.engine().find_all(["kettle", "copper"], Mode.TEXT, NO_FILTERS).events
-    apart = told.engine().find_all(["brass", "water"], Mode.TEXT, NO_FILTERS).events
+    found = archive.engine().find_all(["kettle", "copper"], Mode.TEXT, NO_FILTERS).events
+    apart = archive.engine().find_all(["brass", "water"], Mode.TEXT, NO_FILTERS).events
 
     assert keys(found) == [5]
     assert len(apart) == 1
     assert apart[0].key in {1, 2}
-    assert told.engine().find_all(["kettle", "unicorn"], Mode.TEXT, NO_FILTERS).events == []
+    assert archive.engine().find_all(["kettle", "unicorn"], Mode.TEXT, NO_FILTERS).events == []
 
 
-def test_filters_apply_to_every_concept(told: History) -> None:
+def test_filters_apply_to_every_concept(archive: History) -> None:
     """Every concept is searched under the filters."""
-    assert keys(told.engine().find_all(["kettle", "copper"], Mode.TEXT, Filters(projects=("tea",))).events) == []
-    assert keys(told.engine().find_all(["kettle", "copper"], Mode.TEXT, Filters(projects=("both",))).events) == [5]
+    assert keys(archive.engine().find_all(["kettle", "copper"], Mode.TEXT, Filters(projects=("tea",))).events) == []
+    assert keys(archive.engine().find_all(["kettle", "copper"], Mode.TEXT, Filters(projects=("both",))).events) == [5]
 
 
-def test_an_irrelevant_concept_prevents_re_ranking(told: History, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_irrelevant_concept_prevents_re_ranking(archive: History, monkeypatch: pytest.MonkeyPatch) -> None:
     """If a concept has no relevant match, no conversation is re-ranked, so that its scores remain comparable."""
     monkeypatch.setattr(engine, "DEPTH", 1)
     asked = ["kettle", "water"]
-    assert all(event.late_interaction > 0 for event in told.engine().find_all(asked, Mode.BOTH, NO_FILTERS).events)
+    assert all(event.late_interaction > 0 for event in archive.engine().find_all(asked, Mode.BOTH, NO_FILTERS).events)
     monkeypatch.setattr(engine, "_THRESHOLD", 2.0)
     monkeypatch.setattr(engine, "_RELEVANT_WORDS", 2.0)
 
-    found = told.engine().find_all(asked, Mode.BOTH, NO_FILTERS).events
+    found = archive.engine().find_all(asked, Mode.BOTH, NO_FILTERS).events
 
     assert found
     assert all(event.late_interaction == 0 for event in found)
@@ -376,7 +377,7 @@ def test_a_frequent_concept_is_found_next_to_a_rare_one(history: History, mode: 
 
 
 @given(
-    told=st.lists(
+    conversations=st.lists(
         st.lists(st.lists(st.sampled_from(["kettle", "pan", "steam"]), min_size=1, max_size=4), min_size=1, max_size=6),
         min_size=1,
         max_size=6,
@@ -387,13 +388,13 @@ def test_a_frequent_concept_is_found_next_to_a_rare_one(history: History, mode: 
 )
 @settings(max_examples=25)
 def test_a_filter_only_removes_conversations(
-    told: list[list[list[str]]], concepts: list[str], mode: Mode, depth: int
+    conversations: list[list[list[str]]], concepts: list[str], mode: Mode, depth: int
 ) -> None:
     """For any search depth, a filter finds exactly the conversations of the unfiltered result that satisfy it."""
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr(engine, "DEPTH", depth)
         history = History(Path(folder))
-        for number, session in enumerate(told):
+        for number, session in enumerate(conversations):
             history.say(f"s{number}", *(Said(" ".join(words)) for words in session), project=f"p{number % 2}")
         history.embed()
 
@@ -406,15 +407,15 @@ def test_a_filter_only_removes_conversations(
 
 
 @pytest.mark.parametrize("query", HOSTILE.values(), ids=HOSTILE)
-def test_hostile_queries_are_answered(told: History, query: str) -> None:
+def test_hostile_queries_are_answered(archive: History, query: str) -> None:
     """Every query has a result with scores from 0 to 1."""
     for mode in Mode:
-        assert all(0 <= event.score <= 1 for event in told.engine().find(query, mode, NO_FILTERS).events)
+        assert all(0 <= event.score <= 1 for event in archive.engine().find(query, mode, NO_FILTERS).events)
 
 
-def test_results_are_reproducible(told: History) -> None:
+def test_results_are_reproducible(archive: History) -> None:
     """Two engines give the same events in the same order with the same scores."""
-    assert _scores(told.engine(), "water kettle pan") == _scores(told.engine(), "water kettle pan")
+    assert _scores(archive.engine(), "water kettle pan") == _scores(archive.engine(), "water kettle pan")
 
 
 def test_an_empty_archive_has_no_events(history: History) -> None:
@@ -423,17 +424,17 @@ def test_an_empty_archive_has_no_events(history: History) -> None:
     assert history.engine().find_all(["kettle", "pan"], Mode.BOTH, NO_FILTERS).events == []
 
 
-def test_a_repeated_query_is_not_embedded_again(told: History, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_repeated_query_is_not_embedded_again(archive: History, monkeypatch: pytest.MonkeyPatch) -> None:
     """The vector of a query is reused, also under other filters."""
     asked: list[str] = []
     embed = FakeEmbedder.embed
 
-    def told_of(self: FakeEmbedder, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+    def recording(self: FakeEmbedder, texts: Sequence[str]) -> npt.NDArray[np.float32]:
         asked.extend(texts)
         return embed(self, texts)
 
-    monkeypatch.setattr(FakeEmbedder, "embed", told_of)
-    engine = told.engine()
+    monkeypatch.setattr(FakeEmbedder, "embed", recording)
+    engine = archive.engine()
 
     for filters in (NO_FILTERS, Filters(projects=("tea",))):
         engine.find("kettle", Mode.BOTH, filters)

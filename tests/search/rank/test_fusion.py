@@ -127,12 +127,12 @@ def test_weights_can_be_zero() -> None:
     assert dict(zip(fusion.PARTS[:-1], (part.points for part in event.parts), strict=True))["prompt"] == 0
 
 
-def close(nears: VectorMatches) -> Floats:
+def closeness_by_part(nears: VectorMatches) -> Floats:
     """Return a late-interaction score that grows with the part and the event, and NaN for observations."""
     return np.where(nears.item == nears.event, nears.part / 2 + nears.event / 100, np.nan)
 
 
-def beside(items: Integers) -> Floats:
+def adjacent_scores(items: Integers) -> Floats:
     """Return an adjacent-term score that grows with the item key."""
     return items / 200
 
@@ -140,7 +140,7 @@ def beside(items: Integers) -> Floats:
 @given(texts, vectors)
 def test_late_interaction_adds_up(matches: list[TextMatch], nears: list[VectorMatch]) -> None:
     """With late interaction, the score is exactly the sum of its parts, is between 0 and 1, and orders the list."""
-    found, before = gather(matches, nears, close, beside), gather(matches, nears)
+    found, before = gather(matches, nears, closeness_by_part, adjacent_scores), gather(matches, nears)
     own = [near for near in nears if near.item == near.event]
     best = {
         event.key: max((near.part / 2 + near.event / 100 for near in own if near.event == event.key), default=None)
@@ -164,15 +164,15 @@ def test_late_interaction_adds_up(matches: list[TextMatch], nears: list[VectorMa
 def test_only_the_first_events_are_re_ranked(monkeypatch: pytest.MonkeyPatch) -> None:
     """Events outside the re-ranked set get the lowest re-ranking score, so that they cannot pass re-ranked events."""
     monkeypatch.setattr(fusion, "_RERANKED", 2)
-    asked: list[list[int]] = []
+    requested: list[list[int]] = []
 
     def compare(nears: VectorMatches) -> Floats:
-        asked.append(nears.event.tolist())
+        requested.append(nears.event.tolist())
         return np.array([{1: 0.2, 2: 0.9}[event] for event in nears.event.tolist()])
 
     found = gather([], [vector(1, True, 0, 0.8), vector(2, True, 0, 0.7), vector(3, True, 0, 0.6)], compare)
 
-    assert asked == [[1, 2]]
+    assert requested == [[1, 2]]
     assert [(event.key, event.late_interaction) for event in found] == [(2, 0.9), (1, 0.2), (3, 0.2)]
 
 
@@ -199,7 +199,7 @@ def test_an_event_without_vectors_gets_the_similarity_of_its_text_rank() -> None
     ]
     nears = [vector(1, True, 0, 0.7), vector(2, True, 0, 0.6), vector(3, True, 0, 0.4), vector(3, True, 1, 0.8)]
 
-    found = {event.key: event for event in gather(matches, nears, close, waiting=[7, 8])}
+    found = {event.key: event for event in gather(matches, nears, closeness_by_part, waiting=[7, 8])}
 
     assert (found[7].prompt, found[7].late_interaction) == (0.7, max(found[key].late_interaction for key in (1, 2, 3)))
     assert (found[8].prompt, found[8].late_interaction) == (
@@ -228,10 +228,10 @@ def test_estimated_scores_add_up(matches: list[TextMatch], nears: list[VectorMat
 @given(texts, vectors, st.sets(events), st.sets(events))
 @example([match(1, 0.9), match(3, 0.1), match(5, 0.5)], [vector(1, True, 0, 0.1), vector(3, True, 0, 0.8)], {3, 5}, {5})
 def test_a_filter_makes_no_event_more_relevant(
-    matches: list[TextMatch], nears: list[VectorMatch], left: set[int], waits: set[int]
+    matches: list[TextMatch], nears: list[VectorMatch], left: set[int], unembedded: set[int]
 ) -> None:
     """Under a filter there are fewer events, and none has a higher plain score than without the filter."""
-    waiting, nears = sorted(waits), [near for near in nears if near.event not in waits]
+    waiting, nears = sorted(unembedded), [near for near in nears if near.event not in unembedded]
     every = {event.key: event.plain for event in gather(matches, nears, waiting=waiting)}
     some = gather(
         [one for one in matches if one.event in left], [near for near in nears if near.event in left], waiting=waiting
@@ -255,10 +255,10 @@ def test_adjacent_terms_score_higher(monkeypatch: pytest.MonkeyPatch) -> None:
     set are not checked.
     """
     monkeypatch.setattr(fusion, "_RERANKED", 3)
-    asked: list[list[int]] = []
+    requested: list[list[int]] = []
 
     def together(items: Integers) -> Floats:
-        asked.append(items.tolist())
+        requested.append(items.tolist())
         return np.array([{11: 0.0, 2: 0.8}[item] for item in items.tolist()])
 
     code = match(3, 0.9)._replace(in_code=True)
@@ -266,7 +266,7 @@ def test_adjacent_terms_score_higher(monkeypatch: pytest.MonkeyPatch) -> None:
         [match(1, 0.6, item=11), match(1, 0.5), match(2, 0.6), code, match(4, 0.1)], [], adjacent_terms=together
     )
 
-    assert asked == [[11, 2]]
+    assert requested == [[11, 2]]
     assert {event.key: event.adjacent_terms for event in found} == {1: 0.0, 2: 0.8, 3: 0.0, 4: 0.0}
     assert [event.key for event in found if event.key < 3] == [2, 1]
 
@@ -276,8 +276,8 @@ def test_weak_results_are_not_re_ranked() -> None:
     nears = VectorMatches(np.array([[1, 2], [1, 2], [0, 0]]), np.array([0.5, 0.4]))
     [best, other] = fusion.fuse(TextMatches.none(), nears)
 
-    weak = fusion.fuse(TextMatches.none(), nears, close, beside, rerank_from=best.score + 1e-9)
-    strong = fusion.fuse(TextMatches.none(), nears, close, rerank_from=best.score)
+    weak = fusion.fuse(TextMatches.none(), nears, closeness_by_part, adjacent_scores, rerank_from=best.score + 1e-9)
+    strong = fusion.fuse(TextMatches.none(), nears, closeness_by_part, rerank_from=best.score)
 
     assert [(one.key, one.score, one.late_interaction) for one in weak] == [(1, best.score, 0.0), (2, other.score, 0.0)]
     assert {one.key: one.late_interaction for one in strong} == {1: 0.01, 2: 0.02}

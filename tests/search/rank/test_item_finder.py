@@ -23,26 +23,26 @@ EVENTS = [
 class Engine(NamedTuple):
     """Engine that always returns three items: a clear match, a weak match, and a match of many words."""
 
-    worded: float
+    words_score: float
 
     def find(self, *_: object) -> RankedEvents:
-        return RankedEvents(EVENTS, AnalyzedQuery("kettle"), threshold=0.2, words_threshold=self.worded)
+        return RankedEvents(EVENTS, AnalyzedQuery("kettle"), threshold=0.2, words_threshold=self.words_score)
 
 
-def found(admitted: Sequence[int], *, worded: float = 2.0, weak: bool = False) -> list[int]:
+def found(admitted: Sequence[int], *, words_score: float = 2.0, weak: bool = False) -> list[int]:
     finder: Any = MemoryFinder(*[None] * 3)  # type: ignore[arg-type]
-    vars(finder)["_engine"] = Engine(worded)
+    vars(finder)["_engine"] = Engine(words_score)
 
     def load(keys: Sequence[int]) -> dict[int, int]:
         return {key: key for key in keys}
 
     return [
-        held for held, _ in finder._found("kettle", Mode.BOTH, NO_FILTERS, load, set(admitted).__contains__, weak=weak)
+        each for each, _ in finder._found("kettle", Mode.BOTH, NO_FILTERS, load, set(admitted).__contains__, weak=weak)
     ]
 
 
 @pytest.mark.parametrize(
-    ("admitted", "worded", "weak", "expected"),
+    ("admitted", "words_score", "weak", "expected"),
     [
         ([1, 2, 3], 2.0, False, [1, 2, 3]),
         ([1, 3], 2.0, False, [1, 3]),
@@ -53,7 +53,7 @@ def found(admitted: Sequence[int], *, worded: float = 2.0, weak: bool = False) -
     ],
 )
 def test_only_admitted_items_make_a_list_relevant(
-    admitted: list[int], worded: float, weak: bool, expected: list[int]
+    admitted: list[int], words_score: float, weak: bool, expected: list[int]
 ) -> None:
     """Results are returned only if an item that passes the filter is clearly relevant, at any rank."""
-    assert found(admitted, worded=worded, weak=weak) == expected
+    assert found(admitted, words_score=words_score, weak=weak) == expected

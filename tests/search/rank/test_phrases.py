@@ -31,8 +31,8 @@ def kitchen(tmp_path_factory: pytest.TempPathFactory) -> History:
     """Archive of many short conversations; half of them are published and embedded."""
     chance, history = random.Random(3), History(tmp_path_factory.mktemp("kitchen"), FakeEmbedder())
     for session in range(12):
-        said = (Said(" ".join(chance.choices(WORDS, k=4)), " ".join(chance.choices(WORDS, k=6))) for _ in range(2))
-        history.learn(history.say(f"s{session}", *said)[0], learned(" ".join(chance.choices(WORDS, k=5))))
+        exchanges = (Said(" ".join(chance.choices(WORDS, k=4)), " ".join(chance.choices(WORDS, k=6))) for _ in range(2))
+        history.learn(history.say(f"s{session}", *exchanges)[0], learned(" ".join(chance.choices(WORDS, k=5))))
         if session == 6:
             history.embed()
             history.publish()
@@ -47,8 +47,8 @@ def having(history: History, phrase: list[str]) -> set[int]:
         terms = stems(expand(entry.body))
         if any(terms[place : place + len(wanted)] == wanted for place in range(len(terms))):
             formed.add(entry.event)
-    said = history.store.exchanges.load(keys).values()
-    found = {each.key for each in said if exact.search(" ".join(turn.text for turn in each.exchange.turns))}
+    exchanges = history.store.exchanges.load(keys).values()
+    found = {each.key for each in exchanges if exact.search(" ".join(turn.text for turn in each.exchange.turns))}
     seen = history.store.observations.load(keys).values()
     return found | {each.exchange for each in seen if exact.search(each.observation.title)} or formed
 
@@ -77,7 +77,7 @@ def embedded(history: History, mode: Mode) -> set[int]:
 
 
 @pytest.fixture
-def told(history: History) -> History:
+def archive(history: History) -> History:
     """Archive of two conversations with the same words, which are adjacent in only one of them."""
     history.say("tea", Said("the brass kettle", "It whistles."))
     history.say("soup", Said("a kettle of soup, and a pan of brass"))
@@ -96,9 +96,9 @@ def told(history: History) -> History:
         ("“kettle brass” whistles", ("kettle brass",)),
     ],
 )
-def test_unknown_phrases_are_reported(told: History, mode: Mode, asked: str, missed: tuple[str, ...]) -> None:
+def test_unknown_phrases_are_reported(archive: History, mode: Mode, asked: str, missed: tuple[str, ...]) -> None:
     """Without hits, the explanation has the phrases without a match, and hits for the unquoted words."""
-    found = told.search(asked, mode=mode)
+    found = archive.search(asked, mode=mode)
 
     assert not found.hits
     assert found.explanation is not None
@@ -106,54 +106,54 @@ def test_unknown_phrases_are_reported(told: History, mode: Mode, asked: str, mis
     assert {hit.session_id for hit in found.explanation.weak} == {"tea", "soup"}
 
 
-def test_weak_hits_contain_the_phrase(told: History) -> None:
+def test_weak_hits_contain_the_phrase(archive: History) -> None:
     """A search that includes weak hits returns only events that contain the phrase."""
-    found = Hits(told.store, told.engine()).search(Query(('"kettle brass"',), weak=True))
+    found = Hits(archive.store, archive.engine()).search(Query(('"kettle brass"',), weak=True))
 
     assert not found.hits
     assert found.explanation is not None
     assert found.explanation.phrases == ("kettle brass",)
 
 
-def test_several_concepts_keep_their_phrases(told: History) -> None:
+def test_several_concepts_keep_their_phrases(archive: History) -> None:
     """With several concepts, each phrase must occur in the conversation, and only missing phrases are reported."""
-    assert {hit.session_id for hit in told.search('"brass kettle"', "whistles").hits} == {"tea"}
-    why = told.search('"brass kettle"', '"kettle whistles loudly"').explanation
+    assert {hit.session_id for hit in archive.search('"brass kettle"', "whistles").hits} == {"tea"}
+    why = archive.search('"brass kettle"', '"kettle whistles loudly"').explanation
     assert why is not None
     assert why.phrases == ("kettle whistles loudly",)
 
 
-def test_a_filtered_phrase_is_reported(told: History) -> None:
+def test_a_filtered_phrase_is_reported(archive: History) -> None:
     """If a filter removes all matches of a phrase, the explanation has the number of hits without the filter."""
-    why = told.search('"brass kettle"', filters=Filters(projects=("soup",))).explanation
+    why = archive.search('"brass kettle"', filters=Filters(projects=("soup",))).explanation
 
     assert why is not None
     assert (why.phrases, why.without) == (("brass kettle",), (("projects", 1),))
 
 
 @pytest.mark.parametrize("mode", Mode)
-def test_a_phrase_without_a_match_in_a_sentence_is_relaxed(told: History, mode: Mode) -> None:
+def test_a_phrase_without_a_match_in_a_sentence_is_relaxed(archive: History, mode: Mode) -> None:
     """In a sentence, words of a phrase without a match are searched like other words, and the phrase is reported."""
-    found = told.search('what was said of the "kettle brass" and of the "brass kettle"', mode=mode)
+    found = archive.search('what was said of the "kettle brass" and of the "brass kettle"', mode=mode)
     assert {hit.session_id for hit in found.hits} == {"tea"}
     assert found.relaxed == ("kettle brass",)
 
-    found = told.search('what was said of the "kettle brass" there', mode=mode)
+    found = archive.search('what was said of the "kettle brass" there', mode=mode)
     assert {hit.session_id for hit in found.hits} == {"tea", "soup"}
     assert found.relaxed == ("kettle brass",)
 
-    found = told.search('what was said of the "brass kettle" with the "pan of brass"', mode=mode)
+    found = archive.search('what was said of the "brass kettle" with the "pan of brass"', mode=mode)
     assert {hit.session_id for hit in found.hits} == {"tea", "soup"}
     assert found.relaxed == ("brass kettle", "pan of brass")
 
 
-def test_a_phrase_with_a_match_in_a_sentence_stays_exact(told: History) -> None:
+def test_a_phrase_with_a_match_in_a_sentence_stays_exact(archive: History) -> None:
     """In a sentence, a phrase with a match is not relaxed, even if a filter removes all matches."""
     asked = 'what was said of the "brass kettle" there'
 
-    assert {hit.session_id for hit in told.search(asked).hits} == {"tea"}
-    assert told.search(asked).relaxed == ()
-    assert not told.search(asked, filters=Filters(projects=("soup",))).hits
+    assert {hit.session_id for hit in archive.search(asked).hits} == {"tea"}
+    assert archive.search(asked).relaxed == ()
+    assert not archive.search(asked, filters=Filters(projects=("soup",))).hits
 
 
 @pytest.mark.parametrize(
@@ -242,9 +242,9 @@ def test_a_phrase_in_a_sentence_may_be_in_the_exchange_before(history: History) 
     assert history.ids('"the brass kettle"') == ["ex-1"]
 
 
-def test_a_phrase_in_a_sentence_is_inexact_before_it_is_relaxed(told: History) -> None:
+def test_a_phrase_in_a_sentence_is_inexact_before_it_is_relaxed(archive: History) -> None:
     """Other inflections of a phrase are searched before its separate words."""
-    found = told.search('what was said of the "brass-kettles" there')
+    found = archive.search('what was said of the "brass-kettles" there')
 
     assert {hit.session_id for hit in found.hits} == {"tea"}
     assert (found.inexact, found.relaxed) == (("brass-kettles",), ())
@@ -304,26 +304,26 @@ def test_a_phrase_is_found_across_windows_of_a_memory(history: History) -> None:
     assert [hit.kind for hit in history.search(f'"{PHRASE}"').hits] == ["memory"]
 
 
-def test_words_without_quotes_are_not_phrases(told: History) -> None:
+def test_words_without_quotes_are_not_phrases(archive: History) -> None:
     """Without quotes an explanation lists no phrases, and an identifier is searched by its words."""
-    why = told.search("zebra").explanation
+    why = archive.search("zebra").explanation
     assert why is not None
     assert why.phrases == ()
-    assert {hit.session_id for hit in told.search("kettle_brass", mode=Mode.TEXT).hits} == {"tea", "soup"}
+    assert {hit.session_id for hit in archive.search("kettle_brass", mode=Mode.TEXT).hits} == {"tea", "soup"}
 
 
-def test_corrections_are_reported(told: History) -> None:
+def test_corrections_are_reported(archive: History) -> None:
     """A corrected query word is reported with its correction."""
-    assert told.search("ketle").corrections == (Correction("ketle", "kettle"),)
-    assert told.search("kettle").corrections == ()
+    assert archive.search("ketle").corrections == (Correction("ketle", "kettle"),)
+    assert archive.search("kettle").corrections == ()
 
 
 def test_a_misspelled_word_finds_the_corrected_word(history: History) -> None:
     """Hits have the same order, scores and matched words as for the correct word. This includes words with a short
     stem, such as `remediation`, which is indexed as `remedi`.
     """
-    for name, said in (("a", "remediation"), ("b", "remedied by hand"), ("c", "the kettle"), ("d", "remediations")):
-        history.say(name, Said("go on", f"{said} of the brass pan {FILLER[:200]}"))
+    for name, spelled in (("a", "remediation"), ("b", "remedied by hand"), ("c", "the kettle"), ("d", "remediations")):
+        history.say(name, Said("go on", f"{spelled} of the brass pan {FILLER[:200]}"))
     history.embed()
     right, wrong = (
         Hits(history.store, history.engine()).search(Query((word,))) for word in ("remediation", "remeditaion")

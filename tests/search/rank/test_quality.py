@@ -7,7 +7,7 @@ from palaver.search.model.embedder import load
 
 from ..history import History, Said
 
-TOLD = {
+CONVERSATIONS = {
     "retries": Said(
         "The upload keeps failing when the network drops, what can we do?",
         "UploadClient now retries three times with exponential backoff and jitter; MAX_RETRIES is in settings.py.",
@@ -53,8 +53,8 @@ PARAPHRASES = [
 def history(tmp_path_factory: pytest.TempPathFactory) -> History:
     """Archive of six conversations, embedded with the packaged model and published."""
     made = History(tmp_path_factory.mktemp("quality"), load())
-    for name, said in TOLD.items():
-        made.say(name, said)
+    for name, exchange in CONVERSATIONS.items():
+        made.say(name, exchange)
     made.embed()
     made.publish()
     return made
@@ -83,7 +83,7 @@ def test_paraphrases_are_found(history: History, mode: Mode) -> None:
 
 def test_the_similarity_of_a_prompt_with_itself_is_one(history: History) -> None:
     """A search for a user's own prompt has a similarity of 1."""
-    hit = history.search(TOLD["cache"].prompt, mode=Mode.VECTOR).hits[0]
+    hit = history.search(CONVERSATIONS["cache"].prompt, mode=Mode.VECTOR).hits[0]
 
     assert hit.session_id == "cache"
     assert hit.similarity == pytest.approx(1, abs=2e-3)

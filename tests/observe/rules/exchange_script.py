@@ -9,56 +9,54 @@ STARTED = 1_770_000_000_000
 
 
 @dataclass
-class Telling:
+class Script:
     """Builder of one exchange, line by line."""
 
     turns: list[Turn] = field(default_factory=list[Turn])
 
-    def _add(self, speaker: Speaker, kind: Kind, text: str, **more: object) -> "Telling":
+    def _add(self, speaker: Speaker, kind: Kind, text: str, **more: object) -> "Script":
         line = len(self.turns) + 1
         at = STARTED + line * 1000
         self.turns.append(Turn(line, speaker, kind, text, at, **more))  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
         return self
 
-    def asked(self, text: str) -> "Telling":
+    def asked(self, text: str) -> "Script":
         return self._add(Speaker.HUMAN, Kind.PROMPT, text)
 
-    def tasked(self, text: str) -> "Telling":
+    def tasked(self, text: str) -> "Script":
         return self._add(Speaker.HOST, Kind.PROMPT, text)
 
-    def said(self, text: str) -> "Telling":
+    def said(self, text: str) -> "Script":
         return self._add(Speaker.ASSISTANT, Kind.PROSE, text)
 
-    def injected(self, text: str) -> "Telling":
+    def injected(self, text: str) -> "Script":
         return self._add(Speaker.HOST, Kind.INJECTED, text)
 
-    def compacted(self, text: str) -> "Telling":
+    def compacted(self, text: str) -> "Script":
         return self._add(Speaker.HOST, Kind.COMPACTION, text)
 
-    def ran(self, command: str, output: str = "", *, failed: bool = False) -> "Telling":
+    def ran(self, command: str, output: str = "", *, failed: bool = False) -> "Script":
         return self._used("Bash", f"Bash: {command}", output, failed=failed)
 
-    def planned(self, markdown: str, *, rejected: bool) -> "Telling":
+    def planned(self, markdown: str, *, rejected: bool) -> "Script":
         return self._used("ExitPlanMode", f"ExitPlanMode: {markdown}", "", failed=rejected)
 
-    def edited(self, path: str) -> "Telling":
+    def edited(self, path: str) -> "Script":
         return self._used("Edit", f"Edit: {CWD}/{path}\n- old\n+ new", f"{CWD}/{path}", writes=(f"{CWD}/{path}",))
 
-    def read(self, path: str) -> "Telling":
+    def read(self, path: str) -> "Script":
         return self._used("Read", f"Read: {path}", path, reads=(path,))
 
-    def chose(self, *answers: tuple[str, str]) -> "Telling":
+    def chose(self, *answers: tuple[str, str]) -> "Script":
         text = "\n".join(f"{question} → {answer}" for question, answer in answers)
         self._add(Speaker.ASSISTANT, Kind.CALL, "AskUserQuestion: …", tool="AskUserQuestion", call="q")
         return self._add(Speaker.HUMAN, Kind.RESULT, text, tool="AskUserQuestion", call="q")
 
-    def objected(self, text: str) -> "Telling":
+    def objected(self, text: str) -> "Script":
         self._add(Speaker.ASSISTANT, Kind.CALL, "Bash: rm -r build", tool="Bash", call="o")
         return self._add(Speaker.HUMAN, Kind.RESULT, text, tool="Bash", call="o", failed=True)
 
-    def _used(
-        self, tool: str, text: str, output: str, *, failed: bool = False, **touched: tuple[str, ...]
-    ) -> "Telling":
+    def _used(self, tool: str, text: str, output: str, *, failed: bool = False, **touched: tuple[str, ...]) -> "Script":
         call = f"call-{len(self.turns)}"
         self._add(Speaker.ASSISTANT, Kind.CALL, text, tool=tool, call=call)
         return self._add(Speaker.TOOL, Kind.RESULT, output, tool=tool, call=call, failed=failed, **touched)

@@ -17,7 +17,7 @@ KEY = bytes(32)
 
 
 @dataclass
-class Holding:
+class Harness:
     """Memories over an empty store."""
 
     folder: Path
@@ -39,7 +39,7 @@ class Holding:
         """Store a memory; return the result."""
         return self.core.remember(Memory(content, kind, **values))  # type: ignore[arg-type]
 
-    def hold(self, content: str, kind: str = "preference", **values: object) -> StoredMemory:
+    def add(self, content: str, kind: str = "preference", **values: object) -> StoredMemory:
         """Store a memory; return it."""
         return self.remember(content, kind, **values).stored
 
@@ -49,9 +49,9 @@ class Holding:
 
     def golden(self, content: str, kind: str = "preference", **values: object) -> StoredMemory:
         """Store a memory, report six successes, and approve it as a golden rule."""
-        held = self.hold(content, kind, **values)
-        self.succeed(held.id, 6)
-        return self.core.feedback.approve(held.id)
+        stored = self.add(content, kind, **values)
+        self.succeed(stored.id, 6)
+        return self.core.feedback.approve(stored.id)
 
     def succeed(self, memory_id: str, times: int = 1) -> StoredMemory:
         """Report successes; return the memory after the last."""
