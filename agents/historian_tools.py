@@ -53,13 +53,12 @@ class HistorianContext:
 
 def memory_list_types(historian: HistorianContext) -> ToolReply:
     """List the types of memories, built-in and this project's own. Call it before memory_remember."""
-    types = historian.memories.types().all
-    [fallback] = [each for each in types if each.name == FALLBACK]
+    types = historian.memories.types().descriptions
     return historian.reply(
         {
-            "types": [{"name": line(each.name), "description": line(each.description)} for each in types],
+            "types": [{"name": line(name), "description": line(description)} for name, description in types.items()],
             "fallbackType": FALLBACK,
-            "fallbackDescription": fallback.description,
+            "fallbackDescription": types[FALLBACK],
         }
     )
 

@@ -83,16 +83,7 @@ class MemoryCore(Closing):
         judge: Judge | None = None,
         clock: Callable[[], Milliseconds] = now,
     ) -> None:
-        """Create the components on an open store.
-
-        Args:
-            store: The open store.
-            generations: The search index.
-            embedder: The embedding model.
-            redactor: Removes secrets from all stored text.
-            judge: Judge of contradictions; None selects the rules.
-            clock: Returns the present time.
-        """
+        """Create the components on an open store. Without a `judge` of contradictions, the rules judge."""
         finder, redaction = MemoryFinder(store, generations, embedder), MemoryRedactor(redactor)
         # Only the rules judge edits and backfills, so that they never cost money or wait for the network.
         by_rules = Contradictions(store, finder, RuleJudge(), clock)

@@ -13,12 +13,7 @@ from ...core.memory import Edge, Memory, MemoryState, StoredMemory
 
 
 def find_memory(store: Store, memory_id: str, *, forgotten: bool = False) -> StoredMemory:
-    """Return the memory with this ID.
-
-    Args:
-        store: The open store.
-        memory_id: A public ID, such as `mem_7`.
-        forgotten: True to return forgotten memories too, as showing, forgetting and restoring require.
+    """Return the memory with this public ID; with `forgotten`, return it even if it is forgotten.
 
     Raises:
         MemoryNotFound: The ID is unknown, or the memory is forgotten.

@@ -57,10 +57,8 @@ class MemoryWriter:
         a change of an older memory supersedes it; if that is uncertain, the supersession is only proposed. A memory
         that contradicts an older memory is linked as contradicting, a similar memory as related.
 
-        Args:
-            memory: The memory.
-            replaces: Description of the memories to supersede. With None, the content determines them; with an empty
-                text, no memory is superseded.
+        `replaces` describes the memories to supersede. With None, the content determines them; with an empty text, no
+        memory is superseded.
 
         Raises:
             InvalidInput: The memory cannot be stored.

@@ -83,11 +83,8 @@ class SessionContexts:
         own words decisions, important preferences, pinned memories, and memories that match the query. Memories with
         low trust and session memories are omitted.
 
-        Args:
-            cost: Function that returns the number of tokens of the reply that contains a context.
-            namespace: The project; None selects memories that apply to every project.
-            query: The topic of the session, for which matching facts and known issues are added.
-            budget: Maximum tokens of the reply.
+        With None as the namespace, the context contains only memories that apply to every project. With a query, it
+        also contains matching facts and known issues. `cost` returns the number of tokens of the reply with a context.
 
         Raises:
             InvalidInput: The budget is below 1.

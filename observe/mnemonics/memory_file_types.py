@@ -8,7 +8,6 @@ from pathlib import PurePosixPath
 from typing import Final, cast
 
 import yaml
-from msgspec import Struct
 
 from ...core.errors import InvalidMemoryType
 from ...core.memory_types import GOLDEN_RULE, HISTORIAN_TYPES
@@ -26,13 +25,6 @@ _CAMEL_CASE = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _SEPARATORS = re.compile(r"[\s_/\\-]+")
 
 
-class MemoryFileType(Struct, frozen=True):
-    """Type with its description."""
-
-    name: str
-    description: str
-
-
 class MemoryFileTypes:
     """Types of a project: built-in types, types in `types.yaml`, and folders that users created."""
 
@@ -48,9 +40,9 @@ class MemoryFileTypes:
         return name in self._known
 
     @property
-    def all(self) -> tuple[MemoryFileType, ...]:
-        """All types, the built-in ones first."""
-        return tuple(MemoryFileType(name, description) for name, description in self._known.items())
+    def descriptions(self) -> Mapping[str, str]:
+        """Descriptions of all types by name, the built-in types first."""
+        return self._known
 
     def find(self, name: str) -> str:
         """Return the type with this name in any spelling; raises `InvalidMemoryType`, which lists the types."""

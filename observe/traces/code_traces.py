@@ -99,9 +99,7 @@ class CodeTraces(Closing):
     def latest(self, conversation_url: str | None = None, limit: int = 20) -> tuple[list[Trace], int]:
         """Return the newest traces, one per commit or uncommitted conversation, and their total number.
 
-        Args:
-            conversation_url: Session ID, or `session:ID` as in the records; selects that conversation.
-            limit: Maximum number of traces.
+        `conversation_url`, a session ID or `session:ID`, selects one conversation.
 
         Raises:
             InvalidInput: The limit is below 1.

@@ -57,12 +57,8 @@ def check_consistency(
 ) -> ConsistencyReport:
     """Verify all stored data, and with `repair` repair the damage where possible.
 
-    Args:
-        home: The home to check.
-        model: The embedding model of the index, by default the packaged model. It is not loaded.
-        exclude: Patterns of folders to omit when copies are parsed again.
-        repair: True to repair damage where possible.
-        report: Callback for progress.
+    The embedding model is not loaded. Folders that match a pattern in `exclude` are omitted when copies are parsed
+    again.
 
     Raises:
         StoreMissing: No archive exists.
