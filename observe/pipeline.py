@@ -73,7 +73,7 @@ class Pipeline(Closing):
         start, result = time.monotonic(), Report()
         with self._indexer.draft() as draft:
             with self._store.leases.hold(ARCHIVER, patience):
-                problems = [*self._lost(), *self._finish_erasing(report)]
+                problems = [*self._losses(), *self._finish_erasing(report)]
                 result.ingested = self._ingest.run(transcripts, partial(report, "Archiving"), stored=draft.follow)
                 reported = {each.path for each in result.ingested.problems}
                 result.ingested.problems[:0] = [each for each in problems if each.path not in reported]
@@ -95,7 +95,7 @@ class Pipeline(Closing):
         result.complete = time.monotonic() - start
         return result
 
-    def _lost(self) -> list[SourceUnreadable]:
+    def _losses(self) -> list[SourceUnreadable]:
         """Return data that the database lost: tombstones in a damaged file, and acknowledged changes."""
         problems: list[SourceUnreadable] = []
         if self._store.tombstones.lost:

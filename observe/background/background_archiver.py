@@ -34,7 +34,7 @@ _RETRY: Final = (1.0, 60.0)
 """Seconds until the first retry after a failure, and the maximum delay of later retries."""
 
 Listener = Callable[[str, Mapping[str, object]], None]
-"""Callback for the name and counts of each event. It never receives archived content."""
+"""Callback that receives the name and counts of each event, but never archived content."""
 
 
 class BackgroundArchiver:

@@ -82,7 +82,7 @@ def _passages(exchange: Exchange) -> Iterator[Passage]:
 def _voice(turn: Turn) -> str:
     """Return the speaker label for the model, or an empty string for an omitted turn.
 
-    A user answers questions of tools through tool results.
+    The user's answer to a question of a tool is a tool result.
     """
     match turn.kind, turn.speaker:
         case (Kind.PROMPT, Speaker.HUMAN) | (Kind.RESULT, Speaker.HUMAN):

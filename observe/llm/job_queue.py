@@ -35,7 +35,7 @@ class JobQueue:
                 self._store.jobs.put(exchange, digest)
 
     def claim(self, limit: int, sessions: Collection[int] | None = None) -> list[Job]:
-        """Lease up to `limit` due jobs, newest exchange first. Jobs without attempts left become dead letters."""
+        """Lease up to `limit` due jobs, newest exchange first. Jobs without remaining attempts become dead letters."""
         at = self._clock()
         with self._store.transaction():
             claimed = self._store.jobs.claim(at, at + LEASE_MS, limit, sessions)
@@ -64,7 +64,7 @@ class JobQueue:
         return False
 
     def _delay(self, job: Job, error: ExtractionError) -> Milliseconds:
-        """Return the delay of a retry: doubled per attempt, with 50 % jitter, at least the delay that was requested."""
+        """Return the delay before a retry: doubled per attempt, with 50 % jitter, at least as the provider asks."""
         longest = min(_BACKOFF_MS << job.attempts - 1, _BACKOFF_MAX_MS)
         asked = error.after if isinstance(error, ModelBusy) and error.after else 0
         return max(round(longest * self._random.uniform(0.5, 1)), round(asked * 1000))

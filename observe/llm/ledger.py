@@ -18,7 +18,7 @@ from ...core.conversation import Milliseconds
 from .model_errors import BudgetExhausted
 
 _HOUR: Final = 3_600_000
-"""Milliseconds."""
+"""One hour in milliseconds."""
 
 
 class Budget(Struct, frozen=True):

@@ -83,7 +83,7 @@ class ModelJudge:
         self._cache: dict[str, Judgement | None] = {}
 
     def judge_all(self, pairs: Sequence[MemoryPair]) -> list[Judgement]:
-        """Judge each pair (older, newer) with at most one call.
+        """Judge all pairs with at most one call of the model.
 
         The last 1,000 pairs are cached, including pairs without a usable reply, which keep the judgement of the rules.
         """

@@ -123,7 +123,7 @@ class _Counts(BaseModel):
 
 
 class _Message(BaseModel):
-    """Message fields in use. The SDK does not validate replies, so this module parses them."""
+    """Fields of a message that this module uses. The SDK does not validate replies."""
 
     content: list[_Block]
     stop_reason: str | None

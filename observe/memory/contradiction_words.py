@@ -51,13 +51,13 @@ EXCLUSIVE = frozenset("owns leads maintains manages heads chairs".split())
 VALUED = frozenset(
     "port version limit timeout level size max min maximum minimum count python node java ttl year age".split()
 )
-"""Nouns before a number that is a value. After any other noun, a number is part of a name, as in `bug 101`."""
+"""Nouns after which a number is a value. After any other noun, a number is part of a name, as in `bug 101`."""
 
 VERSIONED = frozenset(
     """php ruby rails django react angular vue kotlin swift postgresql postgres mysql mariadb mongodb redis
     elasticsearch kubernetes debian ubuntu""".split()
 )
-"""Product names before a version number. A version conflicts only with another version of the same product."""
+"""Products. A number after a product is a version, which conflicts only with another version of this product."""
 
 _MEASURES = {
     "time": """ms s sec secs second seconds min mins minute minutes h hour hours day days week weeks month months year

@@ -49,7 +49,7 @@ class Comparison(Struct, frozen=True):
 
 
 class DetectedConflict(Struct, frozen=True):
-    """Comparison with a conflicting memory, the edge between both memories, and whether the edge is new."""
+    """Comparison with a conflicting memory, and the edge between both memories. `new` is True if the edge was added."""
 
     comparison: Comparison
     edge: Edge | None
@@ -74,9 +74,8 @@ class Contradictions:
     ) -> list[Comparison]:
         """Return comparisons with the most similar valid memories of the namespace, best first.
 
-        The list is empty without an embedding model. `stored` is the memory itself if it is stored already: it is
-        excluded, and the older memory of each pair comes first. Without `stored`, the memory counts as newer than all
-        others.
+        The list is empty without an embedding model. If the memory is already stored, pass it as `stored`: the result
+        then excludes it, and the older memory of each pair comes first. Otherwise the memory is the newer one.
         """
         wanted = MemoryFilter(namespaces=(memory.namespace,), states=ACTIVE, valid_at=self._clock())
         near = self._finder.near(memory, vectors, wanted, limit + 1, min_similarity)

@@ -1,6 +1,7 @@
 """Feedback: applications and outcomes of memories, and the resulting confidence.
 
-The confidence rules are those of Theo with its defects fixed. `after_success`, `after_failure` and `decayed` are pure
+The confidence rules are those of Theo with its defects fixed. A memory is proven if its confidence qualifies it as a
+golden rule. `after_success`, `after_failure` and `decayed` are pure
 functions.
 """
 
@@ -28,9 +29,9 @@ STRIKES = 3
 UNTRUSTED_CAP = 0.85
 """Maximum confidence of a memory with low trust, below the threshold of a golden rule."""
 IDLE = 30 * 86_400_000
-"""Milliseconds without use that lower the confidence by one step."""
+"""Milliseconds without use after which the confidence is lowered by one step."""
 SESSIONS = 6
-"""Number of archived sessions with a success that make a memory in the user's own words a golden rule."""
+"""Number of archived sessions that must report a success of a memory in the user's own words to promote it."""
 
 
 class ConfidenceChange(Struct, frozen=True):
@@ -82,7 +83,7 @@ class Feedback:
     def outcome(self, memory_id: str, *, success: bool, error: str = "", session_id: str = "") -> ConfidenceChange:
         """Record an outcome and change the confidence; raises `MemoryNotFound`.
 
-        A proven memory in the user's own words becomes a golden rule once `SESSIONS` archived sessions reported a
+        A proven memory in the user's own words becomes a golden rule when `SESSIONS` archived sessions have reported a
         success. Any other proven memory waits for the user's approval.
         """
         error, session_id = map(self._redactor.text, (error, session_id))

@@ -92,7 +92,7 @@ class MemoryEditor:
         return after
 
     def forget(self, memory_ids: Sequence[str], *, force: bool = False, reason: str = "") -> ForgottenMemories:
-        """Forget these memories; protected memories need `force`. Forgotten memories can be restored.
+        """Forget these memories, but protected memories only with `force`. Forgotten memories can be restored.
 
         Raises:
             MemoryNotFound: One of the memories does not exist, and no memory was forgotten.
@@ -110,8 +110,8 @@ class MemoryEditor:
         """Restore a forgotten, superseded or expired memory.
 
         A superseded memory regains its importance and confidence, and the edges that supersede it are removed. A
-        forgotten memory that an edge still supersedes becomes superseded again. An expired memory loses its expiry
-        time.
+        forgotten memory that another memory still supersedes becomes superseded again. An expired memory loses its
+        expiry time.
 
         Raises:
             MemoryNotFound: The memory does not exist.
@@ -121,9 +121,9 @@ class MemoryEditor:
             return self._restore(self._find(memory_id))
 
     def undo(self, memory_ids: Sequence[str]) -> list[UndoneChange]:
-        """Undo the last edit of each memory, or restore it if it is forgotten. On an error, no memory changes.
+        """Undo the last edit of each memory; restore a forgotten, superseded or expired memory instead.
 
-        Each further call undoes the edit before it.
+        Each further call undoes the edit before it. On an error, no memory changes.
 
         Raises:
             MemoryNotFound: One of the memories does not exist.

@@ -155,9 +155,9 @@ class MemoryGraph:
             return self._store.memory_edges.put(edge)
 
     def forget_edge(self, number: int) -> list[int]:
-        """Remove an edge and return its ID, or an empty list if it does not exist.
+        """Remove an edge and return a list with its ID, or an empty list if the edge does not exist.
 
-        A memory that no edge supersedes afterwards regains its importance, confidence and state.
+        If no other edge supersedes the target, the target regains its importance, confidence and state.
         """
         return self._forget([edge] if (edge := self._store.memory_edges.load(number)) else [])
 
@@ -224,7 +224,7 @@ class MemoryGraph:
     ) -> list[ExpandedMemory]:
         """Return valid memories within three edges of recalled memories, best path first.
 
-        They must satisfy the filter. At most 20 memories are returned, and they do not count as accessed.
+        The memories satisfy the filter `wanted`. At most 20 memories are returned, and they do not count as accessed.
         """
         paths = {each.stored.key: MemoryPath(each.stored.key) for each in found}
         recalled, frontier = set(paths), list(paths)
@@ -340,9 +340,9 @@ def _extend(
     edges_max: float = inf,
     paths_max: float = inf,
 ) -> list[int]:
-    """Extend the paths to the frontier by edges; return the memories that are new or have a better path.
+    """Extend the paths that end at the frontier by one edge; return the memories with a new or better path.
 
-    At most `edges_max` edges of each memory are followed. No path to a new memory is added beyond `paths_max` paths.
+    At most `edges_max` edges of each memory are followed, and at most `paths_max` paths are kept.
     """
     starts, followed, new = {key: paths[key] for key in frontier}, Counter[int](), dict[int, None]()
     for edge in edges:

@@ -18,7 +18,7 @@ _SECONDS_MAX: Final = 20.0
 """Maximum seconds that one ingest run spends on stored memories. The next run continues."""
 _BATCH: Final = 200
 _TEXT_FIELDS: Final = ("content", "title", "project", "level", "source", "session_id")
-"""Fields with text of users and agents. A namespace with a secret is rejected; a path names a file and is kept."""
+"""Text fields that are redacted. A namespace with a secret is rejected instead, and a path stays unchanged."""
 
 _Json: TypeAlias = str | Mapping[Any, Any] | tuple[Any, ...] | list[Any] | float | None
 
@@ -71,7 +71,7 @@ class MemoryRedactor:
                 return value
 
     def _named_value(self, name: object, value: Any) -> Any:
-        """Return a value without secrets. Its key alone can identify it as a password."""
+        """Return a value without secrets. After a key such as `password`, the whole value is a secret."""
         clean = self._value(value)
         if clean != value or not isinstance(value, str) or not isinstance(name, str):
             return clean

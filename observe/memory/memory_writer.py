@@ -53,8 +53,8 @@ class MemoryWriter:
     def remember(self, memory: Memory, *, replaces: str | None = None) -> RememberResult:
         """Store a memory after redacting it.
 
-        The same content is stored once per namespace and type family, unless it has its own file. A memory that states
-        a change of an older memory supersedes it; if that is uncertain, the supersession is only proposed. A memory
+        The same content is stored once per namespace and type family, unless it has its own file. A memory that reports
+        a change supersedes the older memory; if that is uncertain, the supersession is only proposed. A memory
         that contradicts an older memory is linked as contradicting, a similar memory as related.
 
         `replaces` describes the memories to supersede. With None, the content determines them; with an empty text, no

@@ -97,8 +97,8 @@ JudgeFactory: TypeAlias = Callable[[Store], Judge]
 class RuleJudge:
     """Judge of memory pairs by rules.
 
-    The verdict is `SUPERSEDES` only if the newer statement reports a change. Otherwise both statements may be intended,
-    and the verdict is `CONTRADICTS`. The README states the measured precision and recall.
+    The verdict on a conflict is `SUPERSEDES` if the newer statement reports a change, and otherwise `CONTRADICTS`. The
+    README states the measured precision and recall.
     """
 
     name = "rules"
@@ -135,7 +135,7 @@ class RuleJudge:
 def differ_in_subject(older: str, newer: str, new_values: int = 0) -> bool:
     """Return whether each text has content words that the other lacks, so that their subjects may differ.
 
-    Numbers are ignored, and up to `new_values` phrases of the newer text.
+    Numbers are ignored, and so are new values in the newer text, up to `new_values` phrases.
     """
     new = whole(newer)
     removed, added = ([word for word in words if not word.number] for words in _unshared(whole(older), new))
@@ -248,7 +248,7 @@ _OLD_VALUE = tuple(
 
 
 def _replaced_value(older: str, newer: str) -> str | None:
-    """Return the value that the newer text calls replaced, if the older text contains it."""
+    """Return the value that the newer text describes as replaced, if the older text contains it."""
     text = normalized(newer)
     affirmed = [statement for statement in sentences(older) if not statement.negated]
     stems_of_newer = {word.stem for statement in sentences(newer) for word in statement.words}
@@ -297,7 +297,7 @@ def _unshared(old: ParsedStatement, new: ParsedStatement) -> tuple[list[Word], l
 
 
 def _phrases(words: Sequence[Word], statement: ParsedStatement) -> list[list[Word]]:
-    """Group words that no function word separates."""
+    """Group words into phrases, which function words separate."""
     phrases: list[list[Word]] = []
     for word in words:
         if phrases and _GRAMMAR.isdisjoint(statement.tokens[phrases[-1][-1].position : word.position]):

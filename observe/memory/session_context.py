@@ -79,12 +79,12 @@ class SessionContexts:
     ) -> SessionContext:
         """Return golden rules, then preferences, decisions and patterns of the namespace, within the budget.
 
-        For a project, the context also includes memories that apply to every project: golden rules, and in the user's
-        own words decisions, important preferences, pinned memories, and memories that match the query. Memories with
-        low trust and session memories are omitted.
+        For a project, the context also includes memories that apply to every project: golden rules, and memories in the
+        user's own words that are decisions, important preferences, pinned, or matches of the query. Memories with low
+        trust and session memories are omitted.
 
         With None as the namespace, the context contains only memories that apply to every project. With a query, it
-        also contains matching facts and known issues. `cost` returns the number of tokens of the reply with a context.
+        also contains matching facts and known issues. `cost` returns the tokens of the reply that contains a context.
 
         Raises:
             InvalidInput: The budget is below 1.

@@ -74,7 +74,7 @@ def reinstate(store: Store, stored: StoredMemory, at: Milliseconds) -> StoredMem
 
 
 def reinstate_targets(store: Store, edges: Iterable[Edge], at: Milliseconds) -> None:
-    """Reinstate the targets of removed or ineffective edges inside a transaction.
+    """Reinstate the targets of edges that were removed, or whose source was forgotten, inside a transaction.
 
     A target stays superseded if another memory supersedes it, or if another active memory has its content.
     """
@@ -97,7 +97,7 @@ def archive(store: Store, stored: StoredMemory, reason: str, at: Milliseconds) -
 def restore(store: Store, stored: StoredMemory, reason: str, at: Milliseconds) -> StoredMemory:
     """Restore a forgotten or expired memory inside a transaction and return it.
 
-    It supersedes its former targets again. It becomes superseded if another memory supersedes it.
+    The memory supersedes its former targets again. If another memory supersedes it, it becomes superseded.
 
     Raises:
         InvalidInput: Another memory with the same content or file is stored.

@@ -49,7 +49,7 @@ class ParsedFile(Struct, frozen=True):
 
     @property
     def folder(self) -> str:
-        """Type of the folder that contains the file."""
+        """Type that the folder of the file names."""
         return folder_type(self.relative)
 
 

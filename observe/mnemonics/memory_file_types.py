@@ -20,7 +20,7 @@ TYPES_FILE: Final = "types.yaml"
 _DESCRIPTION: Final = "A type of this project"
 """Description of a type for which the project gives none."""
 _STEM_BYTES: Final = 200
-"""Maximum length of the stem of a file name. File systems allow 255 bytes, including a suffix and a number."""
+"""Maximum bytes of the stem of a file name. File systems allow 255 bytes, including a number and the suffix."""
 _CAMEL_CASE = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _SEPARATORS = re.compile(r"[\s_/\\-]+")
 

@@ -40,7 +40,7 @@ class MnemonicsFolder:
         self.path = self.project / MNEMONICS
 
     def absolute(self, path: str) -> str:
-        """Return the absolute path in its stored form."""
+        """Return the absolute path, as the store records it."""
         return f"{self.path}/{path}"
 
     def scan(self) -> FolderListing:

@@ -36,7 +36,7 @@ class RememberedFile(Struct, frozen=True):
 
 
 class UpdatedFile(Struct, frozen=True):
-    """Updated memory; `created` is True if no memory matched well enough."""
+    """Updated or new memory; `created` is True if no memory matched well enough to be updated."""
 
     stored: StoredMemory
     created: bool
@@ -58,7 +58,7 @@ class ForgetResult(Struct):
 
 
 class ProjectMemories(Closing):
-    """Memories of one project. Each call synchronizes the files first. An instance serves one thread at a time."""
+    """Memories of one project. Most calls synchronize its files first. An instance serves one thread at a time."""
 
     def __init__(self, core: MemoryCore, redactor: Redactor, folder: MnemonicsFolder) -> None:
         self._core, self._folder, self._sync = core, folder, FileSync(core, redactor, folder)
@@ -196,7 +196,7 @@ class ProjectMemories(Closing):
         return RememberedFile(remembered.stored, superseded=remembered.superseded)
 
     def _create(self, memory_type: str, stem: str, file: MemoryFile) -> tuple[str, ParsedFile | None]:
-        """Create a file and return its path, with the existing file if it has the same content."""
+        """Create a file and return its path. If the file already exists with this content, return the file too."""
         for name in file_names(stem):
             relative = f"{memory_type}/{name}"
             known = self._sync.files.get(self._folder.absolute(relative))

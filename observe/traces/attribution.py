@@ -75,8 +75,8 @@ class Attribution:
     def of_all(self, lines: Sequence[BlamedLine]) -> list[LineAuthor]:
         """Return the author of each line.
 
-        A short line is attributed like a neighbouring line. In a commit that agents wrote completely, it also counts as
-        theirs if an edit of the file contains it.
+        A short line is attributed like a neighbouring line. If agents wrote the rest of its commit, a short line is
+        also attributed to an edit of the file that contains it.
         """
         found = [self.of(line) for line in lines]
         short = [
@@ -148,7 +148,8 @@ def _is_between(edit: WrittenFile, commit: Commit) -> bool:
 def _author(writings: Sequence[WrittenFile], line: BlamedLine) -> WrittenFile | None:
     """Return the edit that wrote the line: the first after the previous commit, else the last before this one.
 
-    A later edit of a whole file repeats lines of earlier ones. Edits of the file itself precede those of a copy.
+    A later edit of a whole file repeats lines of earlier edits. Edits of the file itself are preferred to edits of a
+    copy.
     """
     since, until = line.commit.since, line.commit.at
     before = [each for each in writings if until is None or each.at is None or each.at <= until + _SLACK]

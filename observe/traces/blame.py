@@ -42,7 +42,7 @@ def blame(repository: Repository, file: Path, first: int, last: int) -> list[Bla
     """Return the lines `first` to `last` of a file, or an empty list if git does not track the file."""
     name = repository.relative_path(file)
     output = repository.run("blame", "--porcelain", "--no-textconv", "-L", f"{first},{last}", paths=(name,))
-    return _read(repository, output, name)
+    return _parse_porcelain(repository, output, name)
 
 
 def unversioned(rows: Sequence[str]) -> list[BlamedLine]:
@@ -51,7 +51,7 @@ def unversioned(rows: Sequence[str]) -> list[BlamedLine]:
     return [BlamedLine(number, row, commit) for number, row in enumerate(rows, start=1)]
 
 
-def _read(repository: Repository, output: str, name: str) -> list[BlamedLine]:
+def _parse_porcelain(repository: Repository, output: str, name: str) -> list[BlamedLine]:
     """Parse the porcelain format: `<sha> <old line> <new line>`, headers once per commit, and the line after a tab."""
     heads: dict[str, dict[str, str]] = {}
     found: list[tuple[int, str, str]] = []

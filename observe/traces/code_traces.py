@@ -23,7 +23,7 @@ from .trace_record import Trace, TracedConversation, TracedFile, ranges
 _BESIDE = 20
 """Context lines on both sides of a single line. A bracket is attributed like its neighbouring lines."""
 _EDITS_MAX = 1_000
-"""Maximum number of edits of a file that are read, newest first."""
+"""Maximum number of edits that are read for a file; older edits are ignored."""
 
 
 _AttributedLine: TypeAlias = tuple[BlamedLine, LineAuthor]
@@ -65,7 +65,7 @@ class Attributed(Struct, frozen=True):
 
 
 class CodeTraces(Closing):
-    """Traces of agents' code. They only read git and the archive."""
+    """Traces of the code that agents wrote, read from git and the archive."""
 
     def __init__(self, store: Store, raw: RawArchive) -> None:
         self._store, self._raw = store, raw

@@ -20,7 +20,7 @@ class Repository(Struct, frozen=True):
 
     @classmethod
     def of(cls, folder: Path) -> "Repository | None":
-        """Return the working tree that contains a folder; None for a folder outside git, or without git installed."""
+        """Return the working tree that contains a folder; None if there is none or git is not installed."""
         while not folder.is_dir() and folder != folder.parent:
             folder = folder.parent
         output = _run(folder, "rev-parse", "--show-toplevel")

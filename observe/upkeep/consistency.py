@@ -226,7 +226,7 @@ class _ConsistencyCheck:
             yield HealthProblem("memories", problem, f"Stored again as {_memory_ids(found)}.", repaired=True)
 
     def _parsed(self) -> Iterator[HealthProblem]:
-        """Check that rows account for every line of each copy. A repair parses the other copies again."""
+        """Check that rows account for every line of each copy. A repair parses incomplete copies again."""
         wrong = self._store.integrity.unreadable_sources() or self._store.integrity.outside_source()
         self._result.checked["sources"] = len(self._store.sources.all()) if not wrong else 0
         if not wrong:

@@ -54,7 +54,7 @@ def rebuild_from_archive(
 
     A missing database is created. `transcripts` are the files that agents still have. They provide the original paths
     of their copies; files without a copy are not ingested. Valid observations and vectors are kept. The next ingest run
-    continues an interrupted rebuild. `exclude` are patterns of folders to omit.
+    continues an interrupted rebuild. Folders that match a pattern in `exclude` are omitted.
 
     Raises:
         StoreCorrupt: The database is damaged. Nothing is changed.
@@ -102,7 +102,7 @@ def _parse_all(
 
 
 def _may_have_copy(transcript: Transcript, archive: Path, redactor: Redactor) -> bool:
-    """Return whether a file may have a copy; unreadable files return true so that they are reported.
+    """Return whether a file may have a copy; also return True for an unreadable file, so that it is reported.
 
     A container counts as copied if copies of its agent exist.
     """
