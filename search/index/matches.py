@@ -100,6 +100,9 @@ class TextMatches(Struct, frozen=True, eq=False, dict=True):
         fraction = float(self.fraction[row])
         return TextMatch(key, event, source, ordinal, start_line, end_line, bool(in_code), fraction)
 
+    def __iter__(self) -> Iterator[TextMatch]:
+        return map(self.__getitem__, range(len(self)))
+
     def first(self, count: int) -> "TextMatches":
         """Return the first `count` entries."""
         return self if len(self) <= count else TextMatches(self.numbers[:, :count], self.fraction[:count])

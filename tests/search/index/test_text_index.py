@@ -68,7 +68,8 @@ def index(*entries: TextEntry) -> TextIndex:
 
 
 def found(made: TextIndex, words: str, filters: Filters = NO_FILTERS, limit: int = 50) -> list[int]:
-    return made.search(words, filters, limit).key.tolist()
+    keys: list[int] = made.search(words, filters, limit).key.tolist()
+    return keys
 
 
 def test_an_unwritable_folder_is_reported(tmp_path: Path) -> None:

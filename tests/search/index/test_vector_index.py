@@ -46,7 +46,8 @@ def expected(query: Array, items: Iterable[int]) -> list[int]:
 
 
 def items(found: VectorMatches) -> list[int]:
-    return found.item.tolist()
+    keys: list[int] = found.item.tolist()
+    return keys
 
 
 def flags(items: Iterable[int]) -> Flags:
