@@ -21,7 +21,7 @@ SIZES = [0, 100, 1_000, 5_000, 20_000, 60_000, 120_000, 250_000]
 """Maximum file sizes in bytes, from zero to a limit that truncates only the largest files."""
 
 
-ROOMS = [100, 400, 700, 760, 780, 800, 830, 900, 1_100, 1_160, 1_200, 1_260]
+FREE_BYTES = [100, 400, 700, 760, 780, 800, 830, 900, 1_100, 1_160, 1_200, 1_260]
 """Disk sizes in kilobytes, from too small for a database to slightly too small for an index."""
 FILLED = """
 mount -t tmpfs -o "size=$1k" none "$PALAVER_HOME" || exit 77
@@ -78,15 +78,15 @@ def test_first_ingest_run(pristine: Path, tmp_path: Path, size: int) -> None:
 
 
 @pytest.mark.skipif(not shutil.which("unshare"), reason="a disk of its own is made in a namespace of its own")
-@pytest.mark.parametrize("room", ROOMS)
-def test_small_disk(pristine: Path, tmp_path: Path, room: int) -> None:
+@pytest.mark.parametrize("free_bytes", FREE_BYTES)
+def test_small_disk(pristine: Path, tmp_path: Path, free_bytes: int) -> None:
     """A full disk is reported and leaves no partial file; with more space the next run completes the archive."""
     home = tmp_path / "palaver"
     home.mkdir()
     inside = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", FILLED, "sh"]
 
     done = subprocess.run(
-        [*inside, str(room), sys.executable, str(pristine / "projects")],
+        [*inside, str(free_bytes), sys.executable, str(pristine / "projects")],
         check=False,
         capture_output=True,
         text=True,

@@ -24,7 +24,7 @@ from .fake_layers import DATES
 ERAS = ["legacy", "2026-07-28"]
 PALAVER = (sys.executable, "-m", "palaver", "mcp")
 SESSION = "claude-code/-home-demo-tide-clock/1c90a7e2-77b1-4c36-8d1f-90b4a6c2d302.jsonl"
-Talk = Callable[[Client], Coroutine[Any, Any, None]]
+Scenario = Callable[[Client], Coroutine[Any, Any, None]]
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Home:
     return home
 
 
-def served(home: Path, talk: Talk, era: str = ERAS[1], command: tuple[str, ...] = PALAVER) -> None:
+def served(home: Path, scenario: Scenario, era: str = ERAS[1], command: tuple[str, ...] = PALAVER) -> None:
     """Run `talk` against a server in a separate process."""
 
     async def run() -> None:
@@ -46,7 +46,7 @@ def served(home: Path, talk: Talk, era: str = ERAS[1], command: tuple[str, ...] 
         environment = dict(os.environ) | {"PALAVER_HOME": str(home)}
         server = StdioServerParameters(command=program, args=arguments, env=environment)
         async with Client(stdio_client(server), mode=era) as client:
-            await talk(client)
+            await scenario(client)
 
     anyio.run(run)
 
@@ -62,7 +62,7 @@ def text(result: CallToolResult) -> str:
 def test_a_question_leads_to_the_lines_of_its_answer(home: Home, era: str) -> None:
     """Each of the three tools returns the input of the next tool, in JSON and Markdown."""
 
-    async def talk(client: Client) -> None:
+    async def scenario(client: Client) -> None:
         assert [tool.name for tool in (await client.list_tools()).tools] == ["search", "get_observations", "read"]
 
         question = {"query": "high water one hour late since the clocks changed", "limit": 3}
@@ -93,7 +93,7 @@ def test_a_question_leads_to_the_lines_of_its_answer(home: Home, era: str) -> No
         assert detail["tokens"] == pytest.approx(count(by_id), rel=0.1)
         assert found["next"] is None
 
-    served(home.root, talk, era)
+    served(home.root, scenario, era)
 
 
 MISTAKES: list[tuple[str, dict[str, Any], str]] = [
@@ -124,58 +124,58 @@ MISTAKES: list[tuple[str, dict[str, Any], str]] = [
 def test_errors_have_the_text_of_the_specification(home: Home, era: str) -> None:
     """Each invalid call is a tool error with the text of the specification, and the server continues."""
 
-    async def talk(client: Client) -> None:
+    async def scenario(client: Client) -> None:
         for name, arguments, words in MISTAKES:
             refused = await client.call_tool(name, arguments)
             assert (refused.is_error, text(refused)) == (True, words)
         assert not (await client.call_tool("search", {"query": "sqlite"})).is_error
 
-    served(home.root, talk, era)
+    served(home.root, scenario, era)
 
 
 def test_a_search_without_hits_is_not_an_error(home: Home) -> None:
     """A search without hits suggests a next step."""
 
-    async def talk(client: Client) -> None:
+    async def scenario(client: Client) -> None:
         for query, noun in (("tide", "observations"), (["tide", "clock"], "conversations")):
             found = await client.call_tool("search", {"query": query, "before": "2020-01-01"})
             assert (found.is_error, text(found).startswith(f"No {noun} found. Try broader query")) == (False, True)
 
-    served(home.root, talk)
+    served(home.root, scenario)
 
 
 def test_several_concepts_find_conversations(home: Home) -> None:
     """An array of concepts finds exchanges of conversations that contain all concepts."""
 
-    async def talk(client: Client) -> None:
+    async def scenario(client: Client) -> None:
         found = await client.call_tool("search", {"query": ["SQLite", "UTC"]})
         assert text(found).startswith("## Search Results (1 conversation)\n")
         assert SESSION in text(found)
 
-    served(home.root, talk)
+    served(home.root, scenario)
 
 
 def test_a_search_has_a_token_budget(home: Home) -> None:
     """Hits of two projects cost at most 30 tokens each, including heading and last line."""
 
-    async def talk(client: Client) -> None:
+    async def scenario(client: Client) -> None:
         shown = text(await client.call_tool("search", {"query": "tests fail in the name search"}))
         assert shown.count("\nobs-") >= 9
         assert count(shown) <= 30 * shown.count("\nobs-")
 
-    served(home.root, talk)
+    served(home.root, scenario)
 
 
 def test_an_archive_created_later_is_found(tmp_path: Path, home: Home) -> None:
     """A server without an archive reports that, and works once the archive exists."""
 
-    async def talk(client: Client) -> None:
+    async def scenario(client: Client) -> None:
         missing = await client.call_tool("search", {"query": "sqlite"})
         assert (missing.is_error, "Run `palaver up`" in text(missing)) == (True, True)
         shutil.copytree(home.root, tmp_path / "later", symlinks=True)
         assert not (await client.call_tool("search", {"query": "sqlite"})).is_error
 
-    served(tmp_path / "later", talk)
+    served(tmp_path / "later", scenario)
 
 
 def test_the_server_command_of_up_works() -> None:
@@ -185,8 +185,8 @@ def test_the_server_command_of_up_works() -> None:
     options, _, command = line.partition(" -- ")
     home = shlex.split(options)[-1].removeprefix("PALAVER_HOME=")
 
-    async def talk(client: Client) -> None:
+    async def scenario(client: Client) -> None:
         assert "obs-" in text(await client.call_tool("search", {"query": "sqlite"}))
 
     assert options.strip().startswith("claude mcp add palaver -e PALAVER_HOME=")
-    served(Path(home), talk, command=tuple(shlex.split(command)))
+    served(Path(home), scenario, command=tuple(shlex.split(command)))

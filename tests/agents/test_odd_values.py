@@ -44,12 +44,12 @@ def test_every_tool_answers_odd_values(name: str, tmp_path: Path, monkeypatch: p
     home.make()
     Store.create(home.database).close()
     toolset = find_toolset(name)
-    desk = toolset.open(ServerConfig(home, None, Renderer(), (work,), work))
+    context = toolset.open(ServerConfig(home, None, Renderer(), (work,), work))
 
     for tool in toolset.tools:
         for parameter in tool.schema.get("properties", {}):
             for value in ODD:
-                answer = called(tool, desk, ordinary(tool) | {parameter: value})
+                answer = called(tool, context, ordinary(tool) | {parameter: value})
                 assert isinstance(answer, ToolReply | PalaverError)
 
 
@@ -62,9 +62,9 @@ def ordinary(tool: Tool) -> dict[str, object]:
     }
 
 
-def called(tool: Tool, desk: object, arguments: dict[str, object]) -> ToolReply | PalaverError:
+def called(tool: Tool, context: object, arguments: dict[str, object]) -> ToolReply | PalaverError:
     """Return the reply, or the typed error."""
     try:
-        return tool.call(desk, arguments)
+        return tool.call(context, arguments)
     except PalaverError as error:
         return error

@@ -29,26 +29,26 @@ ROOT = Path(__file__).parents[2]
 MODULE = "tests.agents.fake_layers"
 PATH = transcript().path
 ERAS = ["legacy", "2026-07-28"]
-Talk = Callable[[Client], Coroutine[Any, Any, None]]
+Scenario = Callable[[Client], Coroutine[Any, Any, None]]
 
 
-def over_stdio(talk: Talk, mode: str) -> None:
+def over_stdio(scenario: Scenario, mode: str) -> None:
     """Run `talk` against a server in a separate process."""
 
     async def run() -> None:
         server = StdioServerParameters(command=sys.executable, args=["-m", MODULE], cwd=ROOT)
         async with Client(stdio_client(server), mode=mode) as client:
-            await talk(client)
+            await scenario(client)
 
     anyio.run(run)
 
 
-def in_process(talk: Talk, open_layers: Callable[[], FakeLayers] = FakeLayers) -> None:
+def in_process(scenario: Scenario, open_layers: Callable[[], FakeLayers] = FakeLayers) -> None:
     """Run `talk` against a server in this process."""
 
     async def run() -> None:
         async with Client(build(*over(open_layers)), mode="2026-07-28") as client:
-            await talk(client)
+            await scenario(client)
 
     anyio.run(run)
 
@@ -69,7 +69,7 @@ def text(result: CallToolResult) -> str:
 def test_both_protocol_generations_are_served(mode: str) -> None:
     """Clients with and without a handshake see the same tools and replies."""
 
-    async def talk(client: Client) -> None:
+    async def scenario(client: Client) -> None:
         tools = (await client.list_tools()).tools
         assert [tool.name for tool in tools] == ["search", "get_observations", "read"]
         for listed, tool in zip(tools, CONVERSATION.tools, strict=True):
@@ -89,14 +89,14 @@ def test_both_protocol_generations_are_served(mode: str) -> None:
             assert result.structured_content is None
             assert not result.is_error
 
-    over_stdio(talk, mode)
+    over_stdio(scenario, mode)
 
 
 @pytest.mark.parametrize("mode", ERAS)
 def test_json_is_the_text_and_the_structured_content(mode: str) -> None:
     """The text of a JSON reply is its structured content."""
 
-    async def talk(client: Client) -> None:
+    async def scenario(client: Client) -> None:
         for name, arguments, key in (
             ("search", {"query": "auth"}, "results"),
             ("get_observations", {"ids": ["obs-1"]}, "observations"),
@@ -106,14 +106,14 @@ def test_json_is_the_text_and_the_structured_content(mode: str) -> None:
             assert result.structured_content[key]
             assert orjson.loads(text(result)) == result.structured_content
 
-    over_stdio(talk, mode)
+    over_stdio(scenario, mode)
 
 
 @pytest.mark.parametrize("mode", ERAS)
 def test_errors_have_the_text_of_the_specification(mode: str) -> None:
     """An invalid call is a tool error with a remedy, and the server continues."""
 
-    async def talk(client: Client) -> None:
+    async def scenario(client: Client) -> None:
         for name, arguments, message in (
             ("search", {"query": "x"}, "Query too short: Single string must be ≥2 characters"),
             ("search", {"query": 1}, "Query must be string or array. Use string or string[]"),
@@ -142,47 +142,47 @@ def test_errors_have_the_text_of_the_specification(mode: str) -> None:
             assert text(result) == message
         assert not (await client.call_tool("search", {"query": "auth"})).is_error
 
-    over_stdio(talk, mode)
+    over_stdio(scenario, mode)
 
 
 def test_an_unknown_tool_is_a_protocol_error() -> None:
     """A call of an unknown tool is an error that lists the tools."""
 
-    async def talk(client: Client) -> None:
+    async def scenario(client: Client) -> None:
         with pytest.raises(MCPError, match=r"Unknown tool: forget\. Tools: search, get_observations, read"):
             await client.call_tool("forget", {})
 
-    in_process(talk)
+    in_process(scenario)
 
 
 def test_a_bug_does_not_end_the_server() -> None:
     """An unexpected error ends one call, not the connection."""
 
-    async def talk(client: Client) -> None:
+    async def scenario(client: Client) -> None:
         with pytest.raises(MCPError):
             await client.call_tool("search", {"query": "crash"})
         assert not (await client.call_tool("search", {"query": "auth"})).is_error
 
-    in_process(talk)
+    in_process(scenario)
 
 
 def test_the_archive_is_opened_at_the_first_call() -> None:
     """Without an archive, the server lists its tools, and each call explains how to create an archive."""
 
-    async def talk(client: Client) -> None:
+    async def scenario(client: Client) -> None:
         assert len((await client.list_tools()).tools) == 3
         for _ in range(2):
             result = await client.call_tool("search", {"query": "auth"})
             assert result.is_error
             assert "Run `palaver up` to create one." in text(result)
 
-    in_process(talk, missing)
+    in_process(scenario, missing)
 
 
 def test_concurrent_calls_are_all_answered() -> None:
     """Many calls on one connection do not disturb each other."""
 
-    async def talk(client: Client) -> None:
+    async def scenario(client: Client) -> None:
         replies: list[str] = []
 
         async def ask(ids: list[str]) -> None:
@@ -193,7 +193,7 @@ def test_concurrent_calls_are_all_answered() -> None:
                 group.start_soon(ask, ["obs-1"] * number)
         assert sorted(replies) == sorted(f"Retrieved {n} observation{'s' if n > 1 else ''}:" for n in range(1, 11))
 
-    in_process(talk)
+    in_process(scenario)
 
 
 def spawn(*program: str) -> subprocess.Popen[bytes]:

@@ -24,7 +24,7 @@ SEARCH = '{"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name":
 )
 def test_an_invalid_message_gets_an_error(line: str, identity: int | None, code: int) -> None:
     """The reply is a JSON-RPC error with the ID of the request if it is readable, and the server continues."""
-    refused, served = spoken(line, SEARCH % '{"query": "auth"}')
+    refused, served = replies_to(line, SEARCH % '{"query": "auth"}')
 
     assert (refused["id"], refused["error"]["code"]) == (identity, code)
     assert served["result"]["isError"] is False
@@ -37,12 +37,12 @@ def test_an_invalid_message_gets_an_error(line: str, identity: int | None, code:
 )
 def test_unusual_json_is_accepted(arguments: str, failed: bool) -> None:
     """A lone surrogate is replaced, and a number of 5,000 digits is a float; the tool answers both."""
-    (answer,) = spoken(SEARCH % arguments)
+    (answer,) = replies_to(SEARCH % arguments)
 
     assert (answer["id"], answer["result"]["isError"]) == (7, failed)
 
 
-def spoken(*lines: str) -> list[dict[str, Any]]:
+def replies_to(*lines: str) -> list[dict[str, Any]]:
     """Return the server's reply to each line."""
     with spawn() as server:
         shake_hands(server, "2025-11-25")

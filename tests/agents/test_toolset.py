@@ -19,7 +19,7 @@ from palaver.core.home import Home
 from palaver.observe.memory import Judge, JudgeFactory, RuleJudge
 from palaver.templates.render import Renderer
 
-from .theo.talking import envelope
+from .theo.client import envelope
 
 
 def test_every_toolset_is_loaded_by_its_name() -> None:

@@ -17,12 +17,12 @@ from palaver.search.rank.fusion import Weights, fuse
 from ..search.history import History, Said
 
 
-def close(nears: VectorMatches) -> Floats:
+def closeness(vector_matches: VectorMatches) -> Floats:
     """Return late-interaction scores in which the first event ranks first."""
-    return 1 / nears.event
+    return 1 / vector_matches.event
 
 
-def beside(items: Integers) -> Floats:
+def adjacent_scores(items: Integers) -> Floats:
     """Return adjacent-term scores in which the first item ranks first."""
     return 1 / items
 
@@ -32,10 +32,10 @@ EVERY = Found(
         np.array([[1, 1, 1, 0, 1, 2, 0], [12, 2, 1, 1, 3, 4, 0], [3, 3, 0, 0, 1, 2, 1]]).T, np.array([0.5, 0.4, 0.6])
     ),
     VectorMatches(np.array([[1, 1, 0], [12, 2, 0], [3, 3, 0]]).T, np.array([0.3, 0.2, 0.1])),
-    close,
-    beside,
+    closeness,
+    adjacent_scores,
 )
-NOTHING = Found(TextMatches.none(), VectorMatches.none(), close, beside)
+NOTHING = Found(TextMatches.none(), VectorMatches.none(), closeness, adjacent_scores)
 
 
 def scores(lacks: str) -> dict[int, float]:

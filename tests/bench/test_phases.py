@@ -31,9 +31,9 @@ def test_late_interaction_measures_the_engines_tokens(
     compared: list[tuple[TokenVectors, int]] = []
     compare = Snapshot.late_interaction
 
-    def spy(view: Snapshot, query: TokenVectors, vector: Array, nears: VectorMatches) -> Floats:
-        compared.append((query, len(nears)))
-        return compare(view, query, vector, nears)
+    def spy(view: Snapshot, query: TokenVectors, vector: Array, vector_matches: VectorMatches) -> Floats:
+        compared.append((query, len(vector_matches)))
+        return compare(view, query, vector, vector_matches)
 
     monkeypatch.setattr(Snapshot, "late_interaction", spy)
     if not clear:

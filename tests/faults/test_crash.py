@@ -47,7 +47,7 @@ def warm(tmp_path: Path) -> Iterator[Warm]:
         yield server
 
 
-class Crowd:
+class ProcessGroup:
     """Running processes of all roles, with their acknowledged writes."""
 
     def __init__(self, root: Path, warm: Warm) -> None:
@@ -98,27 +98,27 @@ def until(what: Callable[[], object]) -> float:
 def test_killed_two_hundred_times(tmp_path: Path, warm: Warm) -> None:
     """Acknowledged memories and lines are stored exactly once, the database is intact, and the index is complete."""
     (tmp_path / "projects" / "shop").mkdir(parents=True)
-    crowd, chance, waited = Crowd(tmp_path, warm), random.Random(2026), list[float]()
+    group, chance, waited = ProcessGroup(tmp_path, warm), random.Random(2026), list[float]()
     for role in ("remember", "converse"):
-        until(partial(has_acknowledged, crowd.start(role)))
+        until(partial(has_acknowledged, group.start(role)))
     for number in range(ROUNDS):
-        crowd.complete()
+        group.complete()
         time.sleep(chance.uniform(0.05, 0.5))  # the test varies the moment of the kill
         assert not warm.failed(), warm.complaints()
-        crowd.kill(sorted(crowd.alive) if number % 20 == 19 else some(crowd.alive, chance))
+        group.kill(sorted(group.alive) if number % 20 == 19 else some(group.alive, chance))
         if number % 20 == 19:
-            waited.append(until(partial(has_acknowledged, crowd.start("search"))))
-    crowd.kill(sorted(crowd.alive))
+            waited.append(until(partial(has_acknowledged, group.start("search"))))
+    group.kill(sorted(group.alive))
 
     home = Home(tmp_path / "home")
     with pipeline.Pipeline(home) as passes:
         assert not passes.run(in_paths([tmp_path / "projects"])).ingested.problems
     assert_whole(home)
-    assert_each_once(memories(home), crowd.acknowledged("memory"), crowd.kills["remember"])
-    assert_each_once(prompts(home), crowd.acknowledged("said"), crowd.kills["converse"])
-    assert_rebuilt_alike(home, random.Random(1).sample(crowd.acknowledged("said"), 40))
-    assert crowd.acknowledged("pass")
-    assert all(float(each) < FIRST_ANSWER for each in crowd.acknowledged("answered"))
+    assert_each_once(memories(home), group.acknowledged("memory"), group.kills["remember"])
+    assert_each_once(prompts(home), group.acknowledged("said"), group.kills["converse"])
+    assert_rebuilt_alike(home, random.Random(1).sample(group.acknowledged("said"), 40))
+    assert group.acknowledged("pass")
+    assert all(float(each) < FIRST_ANSWER for each in group.acknowledged("answered"))
     assert min(waited) < FIRST_ANSWER
 
 

@@ -46,20 +46,20 @@ def history(tmp_path: Path) -> Iterator[History]:
 
 
 @pytest.fixture(scope="module")
-def spoken(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
+def hostile_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
     """Return a home with every hostile string in each text field."""
     root = tmp_path_factory.mktemp("spoken")
     with History(root) as history, pytest.MonkeyPatch.context() as patch:
         patch.setattr(pipeline, "load", fake)
         for number, string in enumerate(payloads.naughty()):
-            history.write(spoken_everywhere(string, number), f"s{number}")
+            history.write(session_with(string, number), f"s{number}")
         with pipeline.Pipeline(history.home) as passes:
             report = passes.run(in_paths([history.folder]))
         assert not report.ingested.problems
         yield history.home
 
 
-def spoken_everywhere(string: str, number: int) -> list[dict[str, Any]]:
+def session_with(string: str, number: int) -> list[dict[str, Any]]:
     """Return a session with a string in all its text fields, after a unique word."""
     place = {"sessionId": f"s{number}", "cwd": string, "gitBranch": string, "version": string}
     call = tool("Bash", {"command": string, "description": string, string: string}, id=string)
@@ -103,17 +103,17 @@ def test_every_json_as_a_whole_transcript(history: History) -> None:
         assert sum(source.coverage.values()) == source.lines
 
 
-def test_every_string_in_every_field(spoken: Home) -> None:
+def test_every_string_in_every_field(hostile_home: Home) -> None:
     """Every string is stored verbatim and shown in all layers, and every line is accounted for."""
-    with Store.open(spoken.database) as store:
+    with Store.open(hostile_home.database) as store:
         assert len(store.sources.all()) == len(payloads.naughty())
         for source in store.sources.all():
             assert sum(source.coverage.values()) == source.lines == 6
         exchanges = [each.exchange for each in store.exchanges.load(store.items.all_keys()).values()]
     first_words = {exchange.prompt.split()[0] for exchange in exchanges}
     assert first_words >= {f"asked{number}" for number in range(len(payloads.naughty()))}
-    page = Renderer(spoken.templates)
-    with ArchiveSearch(spoken) as asked_layers:
+    page = Renderer(hostile_home.templates)
+    with ArchiveSearch(hostile_home) as asked_layers:
         for number in range(0, len(payloads.naughty()), 5):
             [hit, *_] = asked_layers.find(Query.parse(f"asked{number}", mode="text")).hits
             page.observations(asked_layers.details([hit.id]))
@@ -122,10 +122,10 @@ def test_every_string_in_every_field(spoken: Home) -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_every_string_as_a_query(spoken: Home, mode: str) -> None:
+def test_every_string_as_a_query(hostile_home: Home, mode: str) -> None:
     """Every string works as a query and as a concept, or is rejected as too short."""
-    page = Renderer(spoken.templates)
-    with ArchiveSearch(spoken) as asked:
+    page = Renderer(hostile_home.templates)
+    with ArchiveSearch(hostile_home) as asked:
         for number, string in enumerate(payloads.naughty()):
             try:
                 page.search(asked.find(Query.parse(string, mode=mode)))
@@ -192,14 +192,14 @@ def test_no_path_leads_out_of_the_archive(guarded: History) -> None:
     originals = Exporter(guarded.store, guarded.raw)
     read = next(tool for tool in CONVERSATION.tools if tool.name == "read")
     with ArchiveSearch(guarded.home) as asked:
-        desk = ConversationContext(asked, Renderer(guarded.home.templates))
+        context = ConversationContext(asked, Renderer(guarded.home.templates))
         for path in escapes(guarded):
             with pytest.raises(PathOutsideArchive):
                 asked.read(path)
             with pytest.raises(PathOutsideArchive):
                 list(asked.read_raw(path))
             with pytest.raises(PathOutsideArchive):
-                read.call(desk, {"path": path})
+                read.call(context, {"path": path})
             with pytest.raises(InvalidInput):
                 originals.find(path)
 

@@ -36,7 +36,7 @@ def _no_model(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @dataclass
-class Guarded:
+class AgentFolder:
     """Working folder of an agent with links to a secret beside the folder."""
 
     root: Path
@@ -85,8 +85,8 @@ class Guarded:
 
 
 @pytest.fixture
-def guarded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Guarded]:
-    found = Guarded(tmp_path)
+def guarded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[AgentFolder]:
+    found = AgentFolder(tmp_path)
     monkeypatch.chdir(found.work)
     yield found
     found.holds()
@@ -96,11 +96,11 @@ def tool(toolset: Toolset, name: str) -> Tool:
     return next(each for each in toolset.tools if each.name == name)
 
 
-def answered(toolset: Toolset, name: str, desk: object, given: Mapping[str, object]) -> ToolReply | None:
+def answered(toolset: Toolset, name: str, context: object, given: Mapping[str, object]) -> ToolReply | None:
     """Return the reply of a call, or None if the call was rejected, and check that nothing was revealed."""
     answer = None
     try:
-        reply = answer = tool(toolset, name).call(desk, given)
+        reply = answer = tool(toolset, name).call(context, given)
     except PalaverError as error:
         reply = toolset.to_error_reply(error)
     assert SECRET not in reply.text
@@ -108,24 +108,26 @@ def answered(toolset: Toolset, name: str, desk: object, given: Mapping[str, obje
     return answer
 
 
-def test_no_path_indexes_a_file_outside(guarded: Guarded) -> None:
+def test_no_path_indexes_a_file_outside(guarded: AgentFolder) -> None:
     """Each path is rejected as a file and as a folder, reveals no content in traces, and deletes nothing."""
-    desk = TheoContext(guarded.place)
+    context = TheoContext(guarded.place)
     for number, path in enumerate(guarded.escapes()):
-        assert answered(THEO, "index_file", desk, {"file_path": path}) is None, path
+        assert answered(THEO, "index_file", context, {"file_path": path}) is None, path
         if number % 40 == 0:
-            if (found := answered(THEO, "index_directory", desk, {"dir_path": path, "async_mode": False})) is not None:
+            if (
+                found := answered(THEO, "index_directory", context, {"dir_path": path, "async_mode": False})
+            ) is not None:
                 assert found.data is not None
                 assert found.data["data"]["files_indexed"] == 0, path
-            answered(THEO, "trace_query", desk, {"file": path})
-            gone = answered(THEO, "delete_file", desk, {"source_file": path})
+            answered(THEO, "trace_query", context, {"file": path})
+            gone = answered(THEO, "delete_file", context, {"source_file": path})
             assert gone is None or (gone.data is not None and gone.data["data"]["deleted_count"] == 0), path
-    assert desk.documents.stats().chunks == 0
+    assert context.documents.stats().chunks == 0
 
 
-def test_no_memory_name_leads_outside(guarded: Guarded) -> None:
+def test_no_memory_name_leads_outside(guarded: AgentFolder) -> None:
     """A title, type or tag that looks like a path is rejected or becomes a file in the project's memory folder."""
-    desk = HistorianContext(guarded.place)
+    context = HistorianContext(guarded.place)
     names = [*guarded.escapes()[:10], *guarded.escapes()[10::1499], *payloads.naughty()[::40]]
     written = 0
     for name in names:
@@ -136,16 +138,16 @@ def test_no_memory_name_leads_outside(guarded: Guarded) -> None:
                 "content": f"Said of {name} {given.keys()}",
                 **given,
             }
-            written += answered(HISTORIAN, "memory_remember", desk, wanted) is not None
+            written += answered(HISTORIAN, "memory_remember", context, wanted) is not None
     made = {path for path in guarded.work.rglob("*") if path.is_file() and not path.is_relative_to(guarded.home.root)}
     assert written > len(names)
     assert all(path.resolve().is_relative_to(guarded.work) for path in made - {guarded.work / "link.md"})
 
 
-def test_document_tools_answer_every_string(guarded: Guarded) -> None:
+def test_document_tools_answer_every_string(guarded: AgentFolder) -> None:
     """Every string as a path, namespace or ID gets a reply or an error message."""
     (guarded.work / "notes.md").write_text("# Herons\n\nThey wait.\n")
-    desk = TheoContext(guarded.place)
+    context = TheoContext(guarded.place)
     for string in payloads.naughty()[::3]:
         for name, given in (
             ("index_file", {"file_path": string}),
@@ -155,8 +157,8 @@ def test_document_tools_answer_every_string(guarded: Guarded) -> None:
             ("delete_chunks", {"ids": [string]}),
             ("trace_list", {"conversation_url": string}),
         ):
-            answered(THEO, name, desk, given)
-    assert desk.documents.stats().source_files == (guarded.work / "notes.md",)
+            answered(THEO, name, context, given)
+    assert context.documents.stats().source_files == (guarded.work / "notes.md",)
 
 
 @pytest.fixture

@@ -157,8 +157,8 @@ def test_eight_servers_and_the_archiver(home: Path, tmp_path: Path) -> None:
         stack.callback(done.set)
         writing = pool.submit(write, transcript, place, items, done)
         servers = [stack.enter_context(served(complaints)) for _ in range(SERVERS)]
-        for talk_ in [pool.submit(converse, server, number, items) for number, server in enumerate(servers)]:
-            talk_.result()
+        for task in [pool.submit(converse, server, number, items) for number, server in enumerate(servers)]:
+            task.result()
         done.set()
         assert writing.result()
     assert "locked" not in complaints.read_text(errors="replace")

@@ -29,7 +29,7 @@ class Disk:
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir()
-        program = Path(__file__).with_name("forgetful.py")
+        program = Path(__file__).with_name("lossy_disk.py")
         self._process = subprocess.Popen(
             [sys.executable, str(program), str(folder)],
             stdin=subprocess.PIPE,

@@ -11,7 +11,7 @@ from palaver.observe.background.index_worker import WorkerResult, update_index
 from palaver.observe.pipeline import Pipeline
 from palaver.search.document_library import DocumentLibrary
 
-from .background.test_index_schedule import ScriptedWorker, Time
+from .background.test_index_schedule import Clock, ScriptedWorker
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def test_a_queued_document_starts_the_index_worker(place: Home) -> None:
     """The worker starts even without other changes; a document that failed does not start it again."""
     worker = ScriptedWorker()
     with Store.open(place.database) as store:
-        schedule = IndexSchedule(store, worker, lambda: "chosen", Time())
+        schedule = IndexSchedule(store, worker, lambda: "chosen", Clock())
         schedule.step()
         assert worker.started == [False]
 

@@ -21,8 +21,8 @@ def answers(view: Snapshot) -> list[object]:
     view.refresh()
     vectors = FakeEmbedder().embed(WORDS)
     texts = [sorted(map(int, view.text(word, Filters(), 50).key)) for word in WORDS]
-    nears = [view.nearest(row, Filters(), 3) for row in vectors]
-    return [texts, [[each.item.tolist(), each.similarity.round(3).tolist()] for each in nears]]
+    matches = [view.nearest(row, Filters(), 3) for row in vectors]
+    return [texts, [[each.item.tolist(), each.similarity.round(3).tolist()] for each in matches]]
 
 
 def main() -> None:

@@ -33,14 +33,14 @@ SHOWN: dict[str, Callable[[str], str]] = {
 }
 
 
-def plainly(text: str) -> str:
+def without_markup(text: str) -> str:
     """Return a text without Markdown characters and spaces."""
     return " ".join(text.replace("*", "").replace("`", "'").split())
 
 
 def normalised(shown: str, text: str) -> str:
     """Return a reply with a placeholder in place of the text."""
-    return re.sub(r"\d+ tokens", "some tokens", plainly(shown)).replace(plainly(line(text)), MARK)
+    return re.sub(r"\d+ tokens", "some tokens", without_markup(shown)).replace(without_markup(line(text)), MARK)
 
 
 @pytest.mark.parametrize("name", SHOWN)

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from .talking import Talk
+from .client import Agent
 
 
 @pytest.fixture
-def historian(tmp_path: Path) -> Talk:
+def historian(tmp_path: Path) -> Agent:
     """Return a client of a server over an empty home and an empty project."""
-    return Talk(tmp_path)
+    return Agent(tmp_path)

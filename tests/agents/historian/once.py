@@ -11,8 +11,8 @@ from palaver.templates.render import Renderer
 if __name__ == "__main__":
     home, project, name, count = sys.argv[1:]
     [remember] = [tool for tool in HISTORIAN.tools if tool.name == "memory_remember"]
-    desk = HISTORIAN.open(ServerConfig(Home(Path(home)), None, Renderer(), (), Path(project)))
+    context = HISTORIAN.open(ServerConfig(Home(Path(home)), None, Renderer(), (), Path(project)))
     for number in range(int(count)):
         arguments = {"title": "Same title", "content": f"Note {number} of {name}", "memoryType": "learning"}
-        reply = remember.call(desk, arguments).data or {}
+        reply = remember.call(context, arguments).data or {}
         print(reply["filePath"], flush=True)

@@ -11,17 +11,17 @@ from palaver.agents.theo import THEO
 from palaver.archiver.store import Store
 from palaver.core.memory import Memory, MemoryRevision, MemoryState, Relation
 
-from .talking import Talk
+from .client import Agent
 
 PORT = "The staging server listens on port 8443"
 
 
-def held_type(historian: Talk, query: str) -> str:
+def held_type(historian: Agent, query: str) -> str:
     """Return the type of the best match."""
     return historian.core.recall(query)[0].stored.memory.type
 
 
-def test_edits_moves_and_deletions_are_detected(historian: Talk) -> None:
+def test_edits_moves_and_deletions_are_detected(historian: Agent) -> None:
     """The next call of any toolset detects edited, moved and deleted files, and the memory keeps its ID."""
     file = historian.remember("Staging port", PORT)
     memory = historian.core.recall("staging port")[0].stored.id
@@ -41,7 +41,7 @@ def test_edits_moves_and_deletions_are_detected(historian: Talk) -> None:
     assert historian.core.history(memory)[0].context == f"deleted by hand: {moved}"
 
 
-def test_a_restored_file_keeps_its_memory(historian: Talk) -> None:
+def test_a_restored_file_keeps_its_memory(historian: Agent) -> None:
     """A file that a branch change removes and restores keeps the statistics of its memory."""
     file = historian.remember("Staging port", PORT)
     memory = historian.core.recall("staging port")[0].stored.id
@@ -56,7 +56,7 @@ def test_a_restored_file_keeps_its_memory(historian: Talk) -> None:
     assert (stored.id, stored.stats.confidence) == (memory, 0.4)
 
 
-def test_a_file_that_was_moved_and_edited_is_the_same_memory(historian: Talk) -> None:
+def test_a_file_that_was_moved_and_edited_is_the_same_memory(historian: Agent) -> None:
     """A file that was both moved and edited is recognised by its creation time."""
     file = historian.remember("Staging port", PORT)
     memory = historian.core.recall("staging port")[0].stored.id
@@ -67,7 +67,7 @@ def test_a_file_that_was_moved_and_edited_is_the_same_memory(historian: Talk) ->
     assert historian.core.get(memory).memory.content.endswith("9443")
 
 
-def test_files_that_users_wrote_are_memories(historian: Talk) -> None:
+def test_files_that_users_wrote_are_memories(historian: Agent) -> None:
     """Files need no front matter to be memories; folders and entries of types.yaml define types."""
     historian.write("runbook/deploy.md", "Deploy with `make ship` after the smoke tests\n")
     historian.write("learning/ünïcode 数据.md", "---\ntags: [cache, redis]\n---\nRedis evicts the oldest cache key\n")
@@ -84,7 +84,7 @@ def test_files_that_users_wrote_are_memories(historian: Talk) -> None:
     assert historian.remember("Outage", "The disk was full", "postMortem").parent.name == "post-mortem"
 
 
-def test_the_type_follows_the_last_change(historian: Talk) -> None:
+def test_the_type_follows_the_last_change(historian: Agent) -> None:
     """A moved file has the type of its folder, an edited file the type of its front matter; the file is not changed."""
     file = historian.remember("Staging port", PORT)
     file.write_text(file.read_text().replace("memory_type: learning", "memory_type: issue"))
@@ -99,7 +99,7 @@ def test_the_type_follows_the_last_change(historian: Talk) -> None:
     assert "memory_type: issue" in moved.read_text()
 
 
-def test_a_type_change_moves_the_file(historian: Talk) -> None:
+def test_a_type_change_moves_the_file(historian: Agent) -> None:
     """A type change moves the file to the folder of its type and keeps the rest of its front matter."""
     text = f"---\n# ours\nmemory_type: learning # really?\nreviewed-by:   'nobody'\n---\n\n{PORT}\n"
     file = historian.write("learning/port.md", text)
@@ -115,7 +115,7 @@ def test_a_type_change_moves_the_file(historian: Talk) -> None:
     assert historian.recall("Port 9000") == {"port.md": "Port 9000"}
 
 
-def test_a_repeated_title_overwrites_no_file(historian: Talk) -> None:
+def test_a_repeated_title_overwrites_no_file(historian: Agent) -> None:
     """A repeated title with other content gets a numbered file; with the same content it is the same memory."""
     first = historian.remember("Staging port", PORT)
     second = historian.remember("staging PORT", "The staging port is closed at night")
@@ -128,7 +128,7 @@ def test_a_repeated_title_overwrites_no_file(historian: Talk) -> None:
     assert by_hand.read_text() == "Somebody's own words"
 
 
-def test_broken_files_are_reported_and_not_changed(historian: Talk) -> None:
+def test_broken_files_are_reported_and_not_changed(historian: Agent) -> None:
     """A broken file is reported with a reason, its memory keeps the former content, and all other files are read."""
     file = historian.remember("Staging port", PORT)
     file.write_text(file.read_text().replace("tags: []", "tags: [a, b"))
@@ -156,7 +156,7 @@ def test_broken_files_are_reported_and_not_changed(historian: Talk) -> None:
     assert historian.core.recall("staging port")[0].stored.state == "active"
 
 
-def test_links_are_not_followed(historian: Talk, tmp_path: Path) -> None:
+def test_links_are_not_followed(historian: Agent, tmp_path: Path) -> None:
     """A link to a file, to a folder or to `.mnemonics` itself is neither read nor written."""
     secret = tmp_path / "elsewhere"
     secret.mkdir()
@@ -176,7 +176,7 @@ def test_links_are_not_followed(historian: Talk, tmp_path: Path) -> None:
     assert reply["error"] == f"{file.parents[1]}: it is a link, and links are not followed"
 
 
-def test_titles_cannot_escape_the_folder(historian: Talk) -> None:
+def test_titles_cannot_escape_the_folder(historian: Agent) -> None:
     """The file of any title is in the folder of its type."""
     folder = historian.project / ".mnemonics" / "learning"
     for title in ("../../etc/passwd", "..", "/root", "a\0b\nc", "-rf", "🎉", "x" * 500, "日本語のタイトル", "CON"):
@@ -187,7 +187,7 @@ def test_titles_cannot_escape_the_folder(historian: Talk) -> None:
     assert {"日本語のタイトル.md", "untitled.md", "untitled-2.md"} <= {each.name for each in folder.iterdir()}
 
 
-def test_secrets_are_not_written(historian: Talk) -> None:
+def test_secrets_are_not_written(historian: Agent) -> None:
     """Content, title and tags are redacted before the file is written."""
     secret = "ghp_" + "a1B2c3D4e5F6" * 3
     file = historian.remember("Token", f"The deploy token is {secret}")
@@ -196,26 +196,27 @@ def test_secrets_are_not_written(historian: Talk) -> None:
     assert "[secret:" in file.read_text()
 
 
-def test_memories_of_another_toolset_can_be_edited_and_forgotten(historian: Talk) -> None:
+def test_memories_of_another_toolset_can_be_edited_and_forgotten(historian: Agent) -> None:
     """The path of a memory without a file is its ID; an update writes a file."""
     theo = {tool.name: tool for tool in THEO.tools}
-    desk = THEO.open(historian.place)
+    context = THEO.open(historian.place)
     stored = theo["memory_store"].call(
-        desk, {"content": "We use Kafka for the order events", "memory_type": "decision", "namespace": "project:myapp"}
+        context,
+        {"content": "We use Kafka for the order events", "memory_type": "decision", "namespace": "project:myapp"},
     )
     memory = (stored.data or {})["data"]["id"]
     assert historian.recall("Kafka order events") == {memory: "We use Kafka for the order events"}
     reply = historian("memory_compound", query="Kafka order events", modifications="We use Kafka 4 for order events")
     assert Path(reply["filePath"]).read_text().endswith("\n\nWe use Kafka 4 for order events\n")
-    found = theo["memory_recall"].call(desk, {"query": "Kafka order events"})
+    found = theo["memory_recall"].call(context, {"query": "Kafka order events"})
     assert (found.data or {})["data"]["memories"][0]["content"] == "We use Kafka 4 for order events"
 
-    theo["memory_forget"].call(desk, {"memory_id": memory})
+    theo["memory_forget"].call(context, {"memory_id": memory})
     assert historian.recall("Kafka order events") == {}
     assert Path(reply["filePath"]).exists()
 
 
-def test_edits_of_a_memory_change_its_file(historian: Talk) -> None:
+def test_edits_of_a_memory_change_its_file(historian: Agent) -> None:
     """Undoing an edit or a deletion changes the file, too."""
     file = historian.remember("Staging port", PORT)
     memory = historian.core.recall("staging port")[0].stored.id
@@ -234,7 +235,7 @@ def test_edits_of_a_memory_change_its_file(historian: Talk) -> None:
     assert file.read_text().endswith(f"\n---\n\n{PORT}\n")
 
 
-def test_undoing_a_type_change_keeps_the_file(historian: Talk) -> None:
+def test_undoing_a_type_change_keeps_the_file(historian: Agent) -> None:
     """Undoing a type change restores the content, and the file stays in its new folder."""
     historian.remember("Staging port", PORT)
     reply = historian("memory_compound", query="staging port", modifications="Port 9000", memoryType="issue")
@@ -245,7 +246,7 @@ def test_undoing_a_type_change_keeps_the_file(historian: Talk) -> None:
     assert historian.problems() == {}
 
 
-def test_other_projects_are_excluded(historian: Talk) -> None:
+def test_other_projects_are_excluded(historian: Agent) -> None:
     """Global memories are found, memories of other projects are not, and neither can be forgotten here."""
     for namespace in ("global", "project:other", "session:1"):
         historian.core.remember(Memory(f"Lint with ruff ({namespace})", namespace=namespace))
@@ -256,19 +257,21 @@ def test_other_projects_are_excluded(historian: Talk) -> None:
     assert reply["createdNew"] is True
 
 
-def test_the_project_of_a_subfolder_is_found(historian: Talk) -> None:
+def test_the_project_of_a_subfolder_is_found(historian: Agent) -> None:
     """A server that starts in a subfolder uses the memories of the project."""
     historian.remember("Staging port", PORT)
-    inner = Talk(historian.folder)
+    inner = Agent(historian.folder)
     (historian.project / "src" / "deep").mkdir(parents=True)
-    inner.__class__ = type("Inner", (Talk,), {"project": property(lambda self: self.folder / "myapp" / "src" / "deep")})
+    inner.__class__ = type(
+        "Inner", (Agent,), {"project": property(lambda self: self.folder / "myapp" / "src" / "deep")}
+    )
 
     assert inner.recall("staging port") == {"staging-port.md": PORT}
 
 
-def test_two_checkouts_of_a_project_keep_their_files_apart(historian: Talk) -> None:
+def test_two_checkouts_of_a_project_keep_their_files_apart(historian: Agent) -> None:
     """Each checkout finds its own files, and both have the same namespace."""
-    other = Talk(historian.folder / "elsewhere")
+    other = Agent(historian.folder / "elsewhere")
     other.home = historian.home
     historian.remember("Staging port", PORT)
     other.remember("Staging port", "The staging server listens on port 9000")
@@ -277,7 +280,7 @@ def test_two_checkouts_of_a_project_keep_their_files_apart(historian: Talk) -> N
     assert list(other.recall("staging server port").values()) == ["The staging server listens on port 9000"]
 
 
-def test_memories_of_an_unreadable_folder_are_kept(historian: Talk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memories_of_an_unreadable_folder_are_kept(historian: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
     """An unreadable folder is reported, and its memories stay stored."""
     file = historian.remember("Staging port", PORT)
     with monkeypatch.context() as patched:
@@ -294,7 +297,7 @@ def test_memories_of_an_unreadable_folder_are_kept(historian: Talk, monkeypatch:
     assert historian.recall("staging port") == {"staging-port.md": PORT}
 
 
-def test_many_files_are_read_over_several_calls(historian: Talk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_files_are_read_over_several_calls(historian: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
     """A call ends in time and reports the number of remaining files, which the next calls read."""
     for number in range(4):
         historian.write(f"learning/{number}.md", f"Note number {number}")
@@ -306,7 +309,7 @@ def test_many_files_are_read_over_several_calls(historian: Talk, monkeypatch: py
     assert historian.core.count() == 4
 
 
-def test_only_near_memories_are_replaced_or_offered(historian: Talk) -> None:
+def test_only_near_memories_are_replaced_or_offered(historian: Agent) -> None:
     """Memories far from the query are neither overwritten nor offered for deletion."""
     kept = historian.remember("Staging port", PORT)
     reply = historian("memory_compound", query="colours of the server room", modifications="The room is blue")
@@ -318,7 +321,7 @@ def test_only_near_memories_are_replaced_or_offered(historian: Talk) -> None:
     assert [Path(each["path"]).name for each in offered["candidates"]] == ["staging-port.md"]
 
 
-def test_secrets_remain_only_in_files_of_the_user(historian: Talk) -> None:
+def test_secrets_remain_only_in_files_of_the_user(historian: Agent) -> None:
     """Palaver writes placeholders for secrets, also in names and tags, but does not change a file edited by hand."""
     token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
     arguments = {"title": f"Key {token}", "content": f"It is {token}", "memoryType": "context", "tags": [token]}
@@ -337,7 +340,7 @@ def test_secrets_remain_only_in_files_of_the_user(historian: Talk) -> None:
     assert not any(token.encode() in each.read_bytes() for each in database.parent.glob("palaver.db*"))
 
 
-def test_a_superseded_file_is_recalled_until_it_is_deleted(historian: Talk) -> None:
+def test_a_superseded_file_is_recalled_until_it_is_deleted(historian: Agent) -> None:
     """A superseded memory is recalled until the user deletes its file; then it is forgotten."""
     file = historian.write("learning/ci.md", "CI runs on Jenkins\n")
     historian.recall("jenkins")

@@ -4,8 +4,8 @@ import re
 from pathlib import Path
 
 from ..theo.page import misses
+from .client import Agent
 from .page import BUILT_IN, COMPOUNDED, DELETED, LISTED, OFFERED, RECALLED, REMEMBERED
-from .talking import Talk
 
 POSTGRES = (
     "## Decision\n\nSelected PostgreSQL as the primary database...\n\n## Rationale\n\n"
@@ -17,7 +17,7 @@ REPLICAS = (
 STAMP = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
 
 
-def remembered(historian: Talk) -> Path:
+def remembered(historian: Agent) -> Path:
     """Store the example memory of the specification and return the reply."""
     reply = historian(
         "memory_remember",
@@ -31,7 +31,7 @@ def remembered(historian: Talk) -> Path:
     return Path(reply["filePath"])
 
 
-def test_the_types_are_listed(historian: Talk) -> None:
+def test_the_types_are_listed(historian: Agent) -> None:
     """The nine built-in types have descriptions, and the fallback type is marked."""
     reply = historian("memory_list_types")
 
@@ -41,7 +41,7 @@ def test_the_types_are_listed(historian: Talk) -> None:
     assert reply["fallbackType"] == "context"
 
 
-def test_a_memory_is_a_file_as_specified(historian: Talk) -> None:
+def test_a_memory_is_a_file_as_specified(historian: Agent) -> None:
     """A memory file has the front matter in the specified order, a blank line and the content."""
     file = remembered(historian)
 
@@ -54,7 +54,7 @@ def test_a_memory_is_a_file_as_specified(historian: Talk) -> None:
     )
 
 
-def test_a_stored_memory_is_recalled(historian: Talk) -> None:
+def test_a_stored_memory_is_recalled(historian: Agent) -> None:
     """A search covers all types or one type; a reply without memories has a message."""
     file = remembered(historian)
     historian.remember("OAuth flow", "The authentication flow uses OAuth with PKCE", "architectural-decision")
@@ -68,7 +68,7 @@ def test_a_stored_memory_is_recalled(historian: Talk) -> None:
     assert nothing == {"memories": [], "message": "No memories found. Try other words, or leave memoryType out."}
 
 
-def test_a_memory_is_compounded(historian: Talk) -> None:
+def test_a_memory_is_compounded(historian: Agent) -> None:
     """`memory_compound` changes the content and `modified`, but not `created`."""
     file = remembered(historian)
     before = file.read_text()
@@ -90,7 +90,7 @@ def test_a_memory_is_compounded(historian: Talk) -> None:
     assert renewed[0] < renewed[1]
 
 
-def test_forgetting_needs_a_preview(historian: Talk) -> None:
+def test_forgetting_needs_a_preview(historian: Agent) -> None:
     """The first call of `memory_forget` lists the files, and the second call deletes them."""
     file = remembered(historian)
     offered = historian("memory_forget", query="outdated notes about the database")
@@ -105,7 +105,7 @@ def test_forgetting_needs_a_preview(historian: Talk) -> None:
     assert historian.recall("PostgreSQL") == {}
 
 
-def test_irrelevant_memories_are_listed_as_weak(historian: Talk) -> None:
+def test_irrelevant_memories_are_listed_as_weak(historian: Agent) -> None:
     """A question on another topic recalls no memories and lists the nearest memory as weak."""
     historian.remember("Video", "The video codec is AV1", "context")
     found = historian("memory_recall", query="zxqv gnarl")

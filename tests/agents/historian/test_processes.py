@@ -4,19 +4,19 @@ import subprocess
 import sys
 from pathlib import Path
 
-from .talking import Talk
+from .client import Agent
 
 ROOT = Path(__file__).parents[3]
 
 
-def writer(historian: Talk, name: str, count: int, home: str = "palaver") -> subprocess.Popen[str]:
+def writer(historian: Agent, name: str, count: int, home: str = "palaver") -> subprocess.Popen[str]:
     """Start a process that stores notes under one title and prints each path after the reply."""
     place = [str(historian.folder / home), str(historian.project), name, str(count)]
     command = [sys.executable, "-m", "tests.agents.historian.once", *place]
     return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
 
 
-def test_processes_that_write_the_same_title_overwrite_nothing(historian: Talk) -> None:
+def test_processes_that_write_the_same_title_overwrite_nothing(historian: Agent) -> None:
     """Three processes write at once, one of them without a shared lease; every file is kept and stored once."""
     homes = {"ann": "palaver", "bob": "palaver", "eve": "another"}
     running = [writer(historian, name, 4, home) for name, home in homes.items()]
@@ -31,7 +31,7 @@ def test_processes_that_write_the_same_title_overwrite_nothing(historian: Talk) 
     assert sorted(each.memory.path for each in memories) == sorted(map(str, paths))
 
 
-def test_stored_files_survive_a_kill(historian: Talk) -> None:
+def test_stored_files_survive_a_kill(historian: Agent) -> None:
     """A killed process leaves complete files, and the next call stores each file once."""
     running = writer(historian, "ann", 1_000)
     assert running.stdout is not None

@@ -6,8 +6,8 @@ import pytest
 
 from palaver.core.home import Home
 
+from .client import Agent
 from .page import BUILT_IN
-from .talking import Talk
 
 TYPES = f"Use one of: {', '.join(BUILT_IN)}. When uncertain: context."
 
@@ -37,7 +37,7 @@ NEW = {"title": "x", "content": "y", "memoryType": "issue"}
         ("memory_forget", {"query": "nothing of that kind"}, "No memories found: nothing of that kind"),
     ],
 )
-def test_an_invalid_call_has_a_hint(historian: Talk, name: str, arguments: dict[str, object], message: str) -> None:
+def test_an_invalid_call_has_a_hint(historian: Agent, name: str, arguments: dict[str, object], message: str) -> None:
     """An invalid call changes nothing; the hint for an unknown type lists the types."""
     reply = historian(name, **arguments)
 
@@ -55,7 +55,7 @@ def test_an_invalid_call_has_a_hint(historian: Talk, name: str, arguments: dict[
     ],
 )
 def test_a_failed_search_has_no_memories_and_an_error(
-    historian: Talk, arguments: dict[str, object], message: str
+    historian: Agent, arguments: dict[str, object], message: str
 ) -> None:
     """A failed search returns an empty list and an error, as specified."""
     reply = historian("memory_recall", **arguments)
@@ -63,7 +63,7 @@ def test_a_failed_search_has_no_memories_and_an_error(
     assert (reply["memories"], reply["error"]) == ([], message)
 
 
-def test_only_listed_memories_are_deleted(historian: Talk) -> None:
+def test_only_listed_memories_are_deleted(historian: Agent) -> None:
     """A confirmation without a preview is a preview; memories that are new or changed since the preview are kept."""
     kept = historian.remember("Cache", "The cache is flushed by the deploy script")
     edited = historian.remember("Cache size", "The cache has 512 MB")
@@ -82,7 +82,7 @@ def test_only_listed_memories_are_deleted(historian: Talk) -> None:
     assert again["confirmRequired"] is True
 
 
-def test_golden_rules_are_protected(historian: Talk) -> None:
+def test_golden_rules_are_protected(historian: Agent) -> None:
     """Golden rules are neither offered, deleted nor updated, even if their file is deleted."""
     file = historian.remember("Tests", "Always run the tests before a commit", "project-preference")
     [stored] = [found.stored for found in historian.core.recall("tests before a commit")]
@@ -102,7 +102,7 @@ def test_golden_rules_are_protected(historian: Talk) -> None:
     assert historian.core.get(stored.id).state == "active"
 
 
-def test_an_unreadable_archive_is_reported(historian: Talk) -> None:
+def test_an_unreadable_archive_is_reported(historian: Agent) -> None:
     """If the archive is unreadable, a call reports that the server is not initialized; after the repair it works."""
     home = Home(historian.folder / "palaver")
     home.make()
@@ -113,7 +113,7 @@ def test_an_unreadable_archive_is_reported(historian: Talk) -> None:
     assert historian("memory_list_types")["types"]
 
 
-def test_an_unwritable_folder_is_reported(historian: Talk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unwritable_folder_is_reported(historian: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
     """Memories of an unwritable folder are still recalled, and a failed call leaves no files."""
     file = historian.remember("Ports", "The staging server listens on port 8443")
 

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from .talking import Talk
+from .client import Agent
 
 
 @pytest.fixture
-def theo(tmp_path: Path) -> Talk:
+def theo(tmp_path: Path) -> Agent:
     """Return a client of a server over an empty home."""
-    return Talk(tmp_path / "palaver")
+    return Agent(tmp_path / "palaver")

@@ -11,8 +11,8 @@ from palaver.core.memory import Memory
 from palaver.observe.memory import MemoryCore
 from palaver.observe.mnemonics import ProjectMemories
 
+from .client import Agent
 from .page import GRAPH, PARAMETERS, REPLIES, misses
-from .talking import Talk
 
 README = "# Configuration\n\nHow it is set up.\n\n## Authentication\n\nTokens are signed with RS256 and last an hour.\n"
 CODE = (
@@ -38,7 +38,7 @@ def whole(name: str, data: dict[str, Any]) -> None:
     assert misses(REPLIES[name], data) == []
 
 
-def test_a_folder_is_indexed_found_and_deleted(theo: Talk, docs: Path) -> None:
+def test_a_folder_is_indexed_found_and_deleted(theo: Agent, docs: Path) -> None:
     """Replies of the document tools have the fields of the specification."""
     folder = theo.data("index_directory", dir_path=str(docs), recursive=True, namespace="docs", async_mode=False)
     whole("index_directory", folder)
@@ -65,7 +65,7 @@ def test_a_folder_is_indexed_found_and_deleted(theo: Talk, docs: Path) -> None:
     assert theo.data("get_index_stats")["unique_sources"] == 2
 
 
-def test_searches_respect_filters_and_budgets(theo: Talk, docs: Path) -> None:
+def test_searches_respect_filters_and_budgets(theo: Agent, docs: Path) -> None:
     """Search finds documents and memories, or only one of the two under a filter, within the token budget."""
     theo.data("index_directory", dir_path=str(docs), namespace="docs", async_mode=False)
     theo.store("Authentication tokens are signed with RS256", "decision", namespace="project:myapp")
@@ -91,7 +91,7 @@ def test_searches_respect_filters_and_budgets(theo: Talk, docs: Path) -> None:
     assert roomy["tokens_used"] + roomy["budget_remaining"] == 3000
 
 
-def test_clearing_deletes_only_documents(theo: Talk, docs: Path) -> None:
+def test_clearing_deletes_only_documents(theo: Agent, docs: Path) -> None:
     """Clearing deletes as many chunks as the statistics counted, and memories stay."""
     kept = theo.store("Prefer tabs")
     theo.data("index_directory", dir_path=str(docs), async_mode=False)
@@ -111,7 +111,7 @@ def test_clearing_deletes_only_documents(theo: Talk, docs: Path) -> None:
     assert (docs / "config.md").exists()
 
 
-def test_a_memory_is_stored_recalled_and_listed(theo: Talk) -> None:
+def test_a_memory_is_stored_recalled_and_listed(theo: Agent) -> None:
     """Replies of store, recall, list, count, namespaces and context have the fields of the specification."""
     arguments = {"content": "User prefers dark mode for their IDE", "memory_type": "preference", "importance": 0.8}
     stored = theo.data("memory_store", **arguments, metadata={"seen": 1})
@@ -135,7 +135,7 @@ def test_a_memory_is_stored_recalled_and_listed(theo: Talk) -> None:
     assert context["token_estimate"] <= 400
 
 
-def test_outcomes_change_a_memory(theo: Talk) -> None:
+def test_outcomes_change_a_memory(theo: Agent) -> None:
     """Replies of apply, outcome and history have the fields of the specification."""
     memory = theo.store("Always use type hints in Python code", "pattern")
     whole("memory_apply", theo.data("memory_apply", memory_id=memory, context="Applying to authentication flow"))
@@ -159,7 +159,7 @@ def test_outcomes_change_a_memory(theo: Talk) -> None:
     assert theo.data("validation_history", memory_id=theo.store("x y z"))["summary"]["success_rate"] is None
 
 
-def test_memories_are_related_and_drawn(theo: Talk) -> None:
+def test_memories_are_related_and_drawn(theo: Agent) -> None:
     """Edges are added, used by recall, drawn in both formats, and removed in all three ways."""
     one, two, three = (theo.store(text, "fact") for text in ("Redis is the cache", "Deploys are slow", "Moss is green"))
     whole("memory_relate", theo.data("memory_relate", source_id=one, target_id=two, relation="caused_by"))
@@ -187,7 +187,7 @@ def test_memories_are_related_and_drawn(theo: Talk) -> None:
     assert theo.data("memory_edge_forget", memory_id=three, direction="both")["deleted_count"] == 0
 
 
-def test_contradictions_are_linked_and_reported(theo: Talk) -> None:
+def test_contradictions_are_linked_and_reported(theo: Agent) -> None:
     """Contradictions are linked once, an outdated memory is superseded, and the health check lists the rest."""
     first = theo.store("Deploys go out on Friday", "decision")
     other = theo.data("memory_store", content="Deploys never go out on Friday", memory_type="decision")
@@ -219,7 +219,7 @@ def test_contradictions_are_linked_and_reported(theo: Talk) -> None:
     assert "superseded_by" not in listed[other["id"]]
 
 
-def test_a_backfill_links_memories_without_edges(theo: Talk) -> None:
+def test_a_backfill_links_memories_without_edges(theo: Agent) -> None:
     """A backfill links near memories, has a dry run, and does not process memories twice."""
     one = theo.store("The green apple tart needs butter", "fact")
     theo.store("The green apple tart needs cold butter and sugar", "fact")
@@ -232,7 +232,7 @@ def test_a_backfill_links_memories_without_edges(theo: Talk) -> None:
     assert (done["initial_orphan_count"], done["edges_created"], done["remaining_orphans"]) == (2, 1, 0)
 
 
-def test_forgetting_deletes_only_the_selected_memories(theo: Talk) -> None:
+def test_forgetting_deletes_only_the_selected_memories(theo: Agent) -> None:
     """Memories are forgotten by ID, by query, or by a value that is either; golden rules only with force."""
     dark, light, tea = (theo.store(text) for text in ("Use dark mode", "Use light mode at noon", "Serve oolong tea"))
 
@@ -257,7 +257,7 @@ def test_forgetting_deletes_only_the_selected_memories(theo: Talk) -> None:
     assert theo.data("memory_count")["count"] == 0
 
 
-def test_a_pinned_memory_is_forgotten_only_with_force(theo: Talk) -> None:
+def test_a_pinned_memory_is_forgotten_only_with_force(theo: Agent) -> None:
     """A pinned memory is protected like a golden rule, by ID and by query."""
     with MemoryCore.open(Home(theo.home)) as core:
         pinned = core.remember(Memory("Serve oolong tea", pinned=True)).stored.id
@@ -268,7 +268,7 @@ def test_a_pinned_memory_is_forgotten_only_with_force(theo: Talk) -> None:
     assert theo.data("memory_forget", memory_id=pinned, force=True)["deleted_ids"] == [pinned]
 
 
-def test_forgetting_a_memory_with_a_file_keeps_the_file(theo: Talk, tmp_path: Path) -> None:
+def test_forgetting_a_memory_with_a_file_keeps_the_file(theo: Agent, tmp_path: Path) -> None:
     """The reply has the path of the file and the command that deletes it."""
     with closing(ProjectMemories.open(Home(theo.home), tmp_path)) as mnemonics:
         stored = mnemonics.remember("Tabs", "Use tabs in templates", "project-preference").stored
@@ -285,7 +285,7 @@ def test_every_tool_has_an_example() -> None:
     assert {*REPLIES, "memory_inspect_graph", "trace_query", "trace_list"} == set(PARAMETERS)
 
 
-def test_a_secret_is_replaced_and_its_kind_reported(theo: Talk) -> None:
+def test_a_secret_is_replaced_and_its_kind_reported(theo: Agent) -> None:
     """memory_store stores a placeholder and reports the kind of secret; recall shows no secret."""
     token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
     stored = theo.data("memory_store", content=f"The deploy key is {token}", metadata={"was": token})
@@ -294,7 +294,7 @@ def test_a_secret_is_replaced_and_its_kind_reported(theo: Talk) -> None:
     assert token not in str(theo.data("memory_recall", query="deploy key"))
 
 
-def test_irrelevant_memories_are_listed_as_weak(theo: Talk) -> None:
+def test_irrelevant_memories_are_listed_as_weak(theo: Agent) -> None:
     """A question on another topic recalls no memories and lists the nearest memory as weak."""
     theo.data("memory_store", content="I prefer blanks over spaces in Go code")
     found = theo.data("memory_recall", query="zxqv gnarl")
@@ -305,7 +305,7 @@ def test_irrelevant_memories_are_listed_as_weak(theo: Talk) -> None:
     assert theo.data("search", query="zxqv gnarl")["results"] == []
 
 
-def test_a_memory_is_stored_with_its_relations(theo: Talk) -> None:
+def test_a_memory_is_stored_with_its_relations(theo: Agent) -> None:
     """Valid edges are added; the reply has the target and error of each invalid edge."""
     tea = theo.store("Tea is served at four")
     reply = theo.data(
@@ -326,7 +326,7 @@ def test_a_memory_is_stored_with_its_relations(theo: Talk) -> None:
     assert reply["relation_errors"][0]["error"] == "Memory not found: mem_99"
 
 
-def test_a_caller_can_name_the_superseded_memory(theo: Talk) -> None:
+def test_a_caller_can_name_the_superseded_memory(theo: Agent) -> None:
     """The old memory is listed and recalled with half its importance until the edge is removed."""
     old = theo.store("CI runs on Jenkins", "fact")
     query = "CI runs on Jenkins"
@@ -345,7 +345,7 @@ def test_a_caller_can_name_the_superseded_memory(theo: Talk) -> None:
     assert "superseded_by" not in restored[old]
 
 
-def test_a_proposed_supersession_is_shown(theo: Talk) -> None:
+def test_a_proposed_supersession_is_shown(theo: Agent) -> None:
     """The reply, the list and the graph show the supersession as proposed, and the old memory is unchanged."""
     old = theo.store("Builds must finish within 10 minutes", "fact")
     reply = theo.data(

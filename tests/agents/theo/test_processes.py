@@ -10,13 +10,13 @@ import orjson
 from palaver.core.home import Home
 from palaver.observe.memory import MemoryCore
 
-from .talking import Talk
+from .client import Agent
 
 ROOT = Path(__file__).parents[3]
 
 
 class Apart:
-    """Client that starts a new process for every call."""
+    """Agent that starts a new process for every call."""
 
     def __init__(self, home: Path) -> None:
         self.home = home
@@ -43,7 +43,7 @@ class Apart:
         return reply["new_confidence"], reply["promoted"], reply["demoted"]
 
 
-def test_six_successes_prove_and_three_failures_demote(theo: Talk) -> None:
+def test_six_successes_prove_and_three_failures_demote(theo: Agent) -> None:
     """The confidence rises from 0.3 to 0.9; after approval it is a golden rule until the third failure."""
     memory, apart = theo.store("Run the tests before a commit"), Apart(theo.home)
 
@@ -63,7 +63,7 @@ def test_six_successes_prove_and_three_failures_demote(theo: Talk) -> None:
     assert (summary["success_count"], summary["failure_count"], summary["success_rate"]) == (7, 3, 0.7)
 
 
-def test_a_fact_is_never_promoted(theo: Talk) -> None:
+def test_a_fact_is_never_promoted(theo: Agent) -> None:
     """A fact can reach a protected confidence but never becomes a golden rule."""
     fact = theo.store("The project uses PostgreSQL 15", "fact")
     replies = theo.calls(*[("memory_outcome", {"memory_id": fact, "success": True})] * 8)
@@ -73,7 +73,7 @@ def test_a_fact_is_never_promoted(theo: Talk) -> None:
     assert theo.data("memory_forget", query="PostgreSQL")["protected_ids"] == [fact]
 
 
-def test_a_later_decision_supersedes_an_earlier_one(theo: Talk) -> None:
+def test_a_later_decision_supersedes_an_earlier_one(theo: Agent) -> None:
     """A decision from another process that announces a change supersedes the older decision, which then ranks below
     it.
     """

@@ -7,17 +7,17 @@ import pytest
 
 from palaver.core.home import Home
 
-from .talking import Talk
+from .client import Agent
 
 
-def refusal(theo: Talk, name: str, **arguments: object) -> str:
+def refusal(theo: Agent, name: str, **arguments: object) -> str:
     """Return the error of a call that must fail."""
     reply = theo.call(name, **arguments)
     assert reply["success"] is False, reply
     return str(reply["error"])
 
 
-def test_errors_of_files_have_a_reason(theo: Talk, tmp_path: Path) -> None:
+def test_errors_of_files_have_a_reason(theo: Agent, tmp_path: Path) -> None:
     """The error says whether the file is missing, of an unknown type, or unreadable."""
     (tmp_path / "notes.docx").write_text("x")
     (tmp_path / "bad.pdf").write_bytes(b"no pdf")
@@ -45,13 +45,13 @@ def test_errors_of_files_have_a_reason(theo: Talk, tmp_path: Path) -> None:
         ("memory_forget", {}),
     ],
 )
-def test_an_empty_query_is_refused(theo: Talk, name: str, more: dict[str, Any]) -> None:
+def test_an_empty_query_is_refused(theo: Agent, name: str, more: dict[str, Any]) -> None:
     """A query of only whitespace is refused as empty."""
     for query in ("", "  \n"):
         assert refusal(theo, name, query=query, **more) == "Query cannot be empty"
 
 
-def test_a_memory_has_a_known_type(theo: Talk) -> None:
+def test_a_memory_has_a_known_type(theo: Agent) -> None:
     """Golden rules cannot be stored, and an unknown type in a filter is an error."""
     for kind in ("opinion", "golden_rule", "document"):
         assert refusal(theo, "memory_store", content="x", memory_type=kind) == f"Invalid memory type: {kind}"
@@ -73,13 +73,13 @@ def test_a_memory_has_a_known_type(theo: Talk) -> None:
         ("memory_edge_forget", {}),
     ],
 )
-def test_an_unknown_memory_is_refused(theo: Talk, name: str, more: dict[str, Any]) -> None:
+def test_an_unknown_memory_is_refused(theo: Agent, name: str, more: dict[str, Any]) -> None:
     """Every unknown ID is an error, whatever its format."""
     for memory in ("mem_404", "obs-1", "chunk_1", "mem_1; DROP TABLE memory"):
         assert refusal(theo, name, memory_id=memory, **more) == f"Memory not found: {memory}"
 
 
-def test_a_forgotten_memory_is_not_found(theo: Talk) -> None:
+def test_a_forgotten_memory_is_not_found(theo: Agent) -> None:
     """Every tool rejects the ID of a forgotten memory, and graphs omit it."""
     near, gone = theo.store("Deploys go out on Friday", "decision"), theo.store("Secret walrus canary", "fact")
     beyond = theo.store("Moss grows slowly", "fact")
@@ -105,7 +105,7 @@ def test_a_forgotten_memory_is_not_found(theo: Talk) -> None:
     assert "walrus" not in str(theo.call("memory_inspect_graph", memory_id=near, output_format="mermaid"))
 
 
-def test_clearing_needs_a_confirmation(theo: Talk) -> None:
+def test_clearing_needs_a_confirmation(theo: Agent) -> None:
     """Without `confirm`, nothing is deleted."""
     message = refusal(theo, "clear_index", confirm=False)
 
@@ -113,7 +113,7 @@ def test_clearing_needs_a_confirmation(theo: Talk) -> None:
     assert refusal(theo, "clear_index") == "Invalid parameter: confirm is required"
 
 
-def test_an_unreadable_archive_is_reported(theo: Talk) -> None:
+def test_an_unreadable_archive_is_reported(theo: Agent) -> None:
     """An unreadable archive gives the specified error with a hint; after the repair the next call works."""
     theo.home.mkdir()
     Home(theo.home).database.write_bytes(b"this is no database" * 100)
@@ -155,12 +155,12 @@ def test_an_unreadable_archive_is_reported(theo: Talk) -> None:
         ("trace_query", {"file": "--help"}, "File not found: --help"),
     ],
 )
-def test_invalid_arguments_have_a_message(theo: Talk, name: str, arguments: dict[str, Any], message: str) -> None:
+def test_invalid_arguments_have_a_message(theo: Agent, name: str, arguments: dict[str, Any], message: str) -> None:
     """Each invalid argument has its own error message."""
     assert refusal(theo, name, **arguments) == message
 
 
-def test_edges_need_two_different_known_memories(theo: Talk) -> None:
+def test_edges_need_two_different_known_memories(theo: Agent) -> None:
     """A memory cannot be related to itself, to an unknown memory, or by an unknown relation."""
     one, two = theo.store("Use tabs"), theo.store("Moss grows slowly")
 

@@ -14,8 +14,8 @@ from palaver.core import tokens
 from palaver.core.home import Home
 from palaver.core.memory import Edge, EventKind, Memory, MemoryEvent, Relation
 
+from .client import Agent
 from .page import PARAMETERS, REPLIES, misses
-from .talking import Talk
 
 MEMORIES = 400
 SAID = "The kettle of brass number {0} is cleaned with vinegar whenever its valve is stuck. " * 2
@@ -58,7 +58,7 @@ def cost(envelope: object) -> int:
 
 
 @pytest.fixture
-def full(theo: Talk, tmp_path: Path) -> Talk:
+def full(theo: Agent, tmp_path: Path) -> Agent:
     """Return a client of a home with a long document and hundreds of memories, all related to the first."""
     home = Home(theo.home)
     home.make()
@@ -76,7 +76,7 @@ LIMITED = {"search", "search_with_filters", "memory_list", "memory_recall", "val
 """Tools with a parameter for the number of entries."""
 
 
-def test_other_replies_fit_the_budget(full: Talk, tmp_path: Path) -> None:
+def test_other_replies_fit_the_budget(full: Agent, tmp_path: Path) -> None:
     """A reply without a limit parameter fits the budget and is marked if it is truncated."""
     assert CALLS.keys() == PARAMETERS.keys()
     calls = [(name, dict(asked)) for name, asked in CALLS.items()]
@@ -94,7 +94,7 @@ def test_other_replies_fit_the_budget(full: Talk, tmp_path: Path) -> None:
         assert misses(dict.fromkeys(REPLIES[name], object), replies[name]["data"]) == []
 
 
-def test_a_list_has_as_many_entries_as_requested(full: Talk) -> None:
+def test_a_list_has_as_many_entries_as_requested(full: Agent) -> None:
     """A limit of the caller is respected, whatever the token cost."""
     whole, more = full.data("memory_list", limit=1_000), full.data("memory_list", limit=5_000)
     history = full.data("validation_history", memory_id=FIRST, limit=1_000)
@@ -105,7 +105,7 @@ def test_a_list_has_as_many_entries_as_requested(full: Talk) -> None:
 
 
 @pytest.mark.parametrize("limit", [7, 100, 390])
-def test_pages_of_any_limit_skip_nothing(full: Talk, limit: int) -> None:
+def test_pages_of_any_limit_skip_nothing(full: Agent, limit: int) -> None:
     """`next_offset` is the offset plus the limit until the last page, and the pages list every memory once."""
     seen: list[str] = []
     total, offset = 0, 0

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from ...observe.traces.working import Working
+from .client import Agent
 from .page import misses
-from .talking import Talk
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="there is no git here")
 
@@ -37,7 +37,7 @@ def test_a_line_is_traced_to_its_conversation(tmp_path: Path) -> None:
     commit = working.commit()
     file.write_text(f"{file.read_text()}later = True\n")
     working.traces()
-    theo = Talk(tmp_path / "palaver")
+    theo = Agent(tmp_path / "palaver")
     whole, one, by_hand, fresh = (
         theo.data("trace_query", file=str(file), **more) for more in ({}, {"line": 2}, {"line": 1}, {"line": 3})
     )
@@ -61,6 +61,6 @@ def test_the_total_of_traces_counts_all(tmp_path: Path) -> None:
         working.write(f"session-{name}", name, "price = net * rate\n")
         working.commit()
     working.traces()
-    listed = Talk(tmp_path / "palaver").data("trace_list", limit=2)
+    listed = Agent(tmp_path / "palaver").data("trace_list", limit=2)
 
     assert (len(listed["traces"]), listed["total"]) == (2, 3)

@@ -12,7 +12,7 @@ from palaver.observe.background.index_schedule import IndexSchedule
 from palaver.observe.background.index_worker import IndexWorker, WorkerResult
 
 
-class Time:
+class Clock:
     """A clock that a test sets."""
 
     def __init__(self) -> None:
@@ -47,11 +47,11 @@ class ScriptedWorker(IndexWorker):
         return result
 
 
-class World:
+class Harness:
     """The schedule of a store that a test changes."""
 
     def __init__(self, store: Store) -> None:
-        self.store, self.worker, self.time = store, ScriptedWorker(), Time()
+        self.store, self.worker, self.time = store, ScriptedWorker(), Clock()
         self.schedule = IndexSchedule(store, self.worker, lambda: "chosen", self.time)
 
     def change(self, count: int = 1) -> None:
@@ -78,95 +78,95 @@ class World:
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> Iterator[World]:
+def harness(tmp_path: Path) -> Iterator[Harness]:
     with Store.create(tmp_path / "palaver.db") as store:
-        yield World(store)
+        yield Harness(store)
 
 
-def test_the_first_worker_starts_immediately(world: World) -> None:
+def test_the_first_worker_starts_immediately(harness: Harness) -> None:
     """A worker starts immediately, and no further worker starts without a change."""
-    assert world.after(0) == [False]
-    world.end()
+    assert harness.after(0) == [False]
+    harness.end()
 
-    assert world.after(1) == [False]
-    assert world.after(3500) == [False]
-    assert world.schedule.quiet
+    assert harness.after(1) == [False]
+    assert harness.after(3500) == [False]
+    assert harness.schedule.quiet
 
 
-def test_damage_is_checked_each_hour(world: World) -> None:
+def test_damage_is_checked_each_hour(harness: Harness) -> None:
     """Without changes, exactly one worker per hour starts and checks for damage."""
-    world.settle()
-    assert world.after(3600) == [True]
-    world.end()
+    harness.settle()
+    assert harness.after(3600) == [True]
+    harness.end()
 
-    assert world.after(3500) == [True]
-    assert world.after(200) == [True, True]
+    assert harness.after(3500) == [True]
+    assert harness.after(200) == [True, True]
 
 
-def test_a_worker_starts_after_the_last_change(world: World) -> None:
+def test_a_worker_starts_after_the_last_change(harness: Harness) -> None:
     """A worker starts a few seconds after the last change by any process."""
-    world.settle()
-    world.change()
-    assert world.after(1) == []
-    world.change()
-    assert world.after(3.5) == []
-    assert not world.schedule.quiet
+    harness.settle()
+    harness.change()
+    assert harness.after(1) == []
+    harness.change()
+    assert harness.after(3.5) == []
+    assert not harness.schedule.quiet
 
-    assert world.after(4.5) == [False]
+    assert harness.after(4.5) == [False]
 
 
-def test_continuous_changes_are_indexed_regularly(world: World) -> None:
+def test_continuous_changes_are_indexed_regularly(harness: Harness) -> None:
     """During continuous changes, a worker starts every half minute; after many changes, immediately."""
-    world.settle()
+    harness.settle()
     for _ in range(28):
-        world.change()
-        assert world.after(1) == []
-    world.change()
-    world.after(1)
-    world.change()
-    assert world.after(2) == [False]
-    world.end()
-    world.change(1000)
+        harness.change()
+        assert harness.after(1) == []
+    harness.change()
+    harness.after(1)
+    harness.change()
+    assert harness.after(2) == [False]
+    harness.end()
+    harness.change(1000)
 
-    assert world.after(1) == [False, False]
+    assert harness.after(1) == [False, False]
 
 
-def test_an_interrupted_worker_is_continued(world: World) -> None:
+def test_an_interrupted_worker_is_continued(harness: Harness) -> None:
     """A worker that stopped early is followed by another worker immediately."""
-    world.settle()
-    world.change()
-    world.after(0.1)
-    world.after(5)
-    world.end(left=True)
+    harness.settle()
+    harness.change()
+    harness.after(0.1)
+    harness.after(5)
+    harness.end(left=True)
 
-    assert world.after(0.1) == [False, False]
+    assert harness.after(0.1) == [False, False]
 
 
-def test_the_last_few_are_published(world: World) -> None:
+def test_the_last_few_are_published(harness: Harness) -> None:
     """Changes missing from the index are published after a minute without changes, and not before."""
-    world.settle()
-    world.change()
-    world.after(0.1)
-    world.after(5)
-    world.end(lag=1)
-    assert world.after(1) == [False]
+    harness.settle()
+    harness.change()
+    harness.after(0.1)
+    harness.after(5)
+    harness.end(lag=1)
+    assert harness.after(1) == [False]
 
-    assert world.after(60) == [False, True]
-    world.end()
-    assert world.after(3000) == [False, True]
+    assert harness.after(60) == [False, True]
+    harness.end()
+    assert harness.after(3000) == [False, True]
 
 
-def test_failed_workers_are_retried(world: World) -> None:
+def test_failed_workers_are_retried(harness: Harness) -> None:
     """After a failure, workers are retried with increasing delays."""
-    world.settle()
-    world.change()
-    world.after(0.1)
-    world.after(5)
-    world.worker.next = PalaverError("it broke")
-    assert world.after(1) == [False]
-    assert world.after(5.1) == [False, False]
-    world.worker.next = PalaverError("it broke")
-    assert world.after(1) == [False, False]
-    assert world.after(9) == [False, False]
+    harness.settle()
+    harness.change()
+    harness.after(0.1)
+    harness.after(5)
+    harness.worker.next = PalaverError("it broke")
+    assert harness.after(1) == [False]
+    assert harness.after(5.1) == [False, False]
+    harness.worker.next = PalaverError("it broke")
+    assert harness.after(1) == [False, False]
+    assert harness.after(9) == [False, False]
 
-    assert world.after(1.1) == [False, False, False]
+    assert harness.after(1.1) == [False, False, False]

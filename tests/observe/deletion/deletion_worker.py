@@ -44,8 +44,8 @@ def end(_signal: int, _frame: FrameType | None) -> None:
 
 
 if __name__ == "__main__":
-    mode, root, session, *rest = sys.argv[1:]
-    if mode == "search":
+    command, root, session, *rest = sys.argv[1:]
+    if command == "search":
         signal.signal(signal.SIGTERM, end)
         search(Home(Path(root) / "home"), session)
     kill(Home(Path(root) / (rest[1] if rest[1:] else "home")), session, int(rest[0]))

@@ -24,7 +24,7 @@ def die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-class Mortal(Provider):
+class KilledProvider(Provider):
     """Provider that kills its process at a chosen moment."""
 
     moment = ""
@@ -49,12 +49,14 @@ class Mortal(Provider):
 
 
 def main(home: str, url: str, moment: str) -> None:
-    Mortal.moment = moment
+    KilledProvider.moment = moment
     if moment != "asked":
         model_extractor.NEWEST = 0
     with Store.open(Path(home) / "palaver.db") as store:
         config = Config(budget_month=10.0, llm_url=url)
-        model_extractor.ModelExtractor(store, config, ExtractionPrompts(Renderer()), lambda: Mortal("key", url)).run()
+        model_extractor.ModelExtractor(
+            store, config, ExtractionPrompts(Renderer()), lambda: KilledProvider("key", url)
+        ).run()
 
 
 if __name__ == "__main__":

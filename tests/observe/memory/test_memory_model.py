@@ -22,7 +22,7 @@ NAMESPACES = ["global", "project:one"]
 
 
 @dataclass
-class Plain:
+class ModelMemory:
     """State of one memory in the model."""
 
     content: str
@@ -30,7 +30,7 @@ class Plain:
     namespace: str
     steps: int = 30
     """Confidence in hundredths, to avoid rounding errors of floats."""
-    strikes: int = 0
+    failures: int = 0
     golden_type: bool = False
     state: str = "active"
     replaced: bool = False
@@ -60,13 +60,13 @@ class MemoryMachine(RuleBasedStateMachine):
         super().__init__()
         self.folder = tempfile.TemporaryDirectory()
         self.harness = Harness(Path(self.folder.name))
-        self.model: dict[str, Plain] = {}
+        self.model: dict[str, ModelMemory] = {}
 
     def teardown(self) -> None:
         self.harness.store.close()
         self.folder.cleanup()
 
-    def twin(self, claim: tuple[str, str, str], but: str = "") -> bool:
+    def has_duplicate(self, claim: tuple[str, str, str], but: str = "") -> bool:
         return any(p.claim == claim and p.state == "active" and key != but for key, p in self.model.items())
 
     @rule(
@@ -77,59 +77,59 @@ class MemoryMachine(RuleBasedStateMachine):
     )
     def store(self, content: str, kind: str, namespace: str) -> MultipleResults[str] | str:
         done = self.harness.remember(content, kind, namespace=namespace)
-        assert done.duplicate == self.twin((namespace, kind, content))
+        assert done.duplicate == self.has_duplicate((namespace, kind, content))
         if done.duplicate:
             return MultipleResults(())
-        self.model[done.stored.id] = Plain(content, kind, namespace)
+        self.model[done.stored.id] = ModelMemory(content, kind, namespace)
         return done.stored.id
 
     @rule(memory=memories)
     def approve(self, memory: str) -> None:
-        plain = self.model[memory]
-        if plain.state == "archived" or plain.steps < 90 or plain.kind not in PROMOTES or plain.golden_type:
+        expected = self.model[memory]
+        if expected.state == "archived" or expected.steps < 90 or expected.kind not in PROMOTES or expected.golden_type:
             with pytest.raises(InvalidInput):
                 self.harness.core.feedback.approve(memory)
             return
         self.harness.core.feedback.approve(memory)
-        plain.golden_type = True
+        expected.golden_type = True
 
     @rule(memory=memories, success=st.booleans(), times=st.integers(1, 6))
     def outcome(self, memory: str, success: bool, times: int) -> None:
-        plain = self.model[memory]
-        if plain.state == "archived":
+        expected = self.model[memory]
+        if expected.state == "archived":
             with pytest.raises(MemoryNotFound):
                 self.harness.core.feedback.outcome(memory, success=success)
             return
         for _ in range(times):
             done = self.harness.core.feedback.outcome(memory, success=success)
             if success:
-                plain.steps, plain.strikes = min(100, plain.steps + 10), 0
+                expected.steps, expected.failures = min(100, expected.steps + 10), 0
                 assert not done.promoted
             else:
-                plain.steps = max(0, plain.steps - 15)
-                plain.strikes += plain.golden_type
-                if plain.strikes == 3:
-                    plain.golden_type, plain.steps, plain.strikes = False, 70, 0
+                expected.steps = max(0, expected.steps - 15)
+                expected.failures += expected.golden_type
+                if expected.failures == 3:
+                    expected.golden_type, expected.steps, expected.failures = False, 70, 0
                     assert done.demoted
 
     @rule(memory=memories, content=st.sampled_from(CONTENTS), force=st.booleans())
     def edit(self, memory: str, content: str, force: bool) -> None:
-        plain = self.model[memory]
-        changes = content != plain.content
-        if plain.state == "archived":
+        expected = self.model[memory]
+        changes = content != expected.content
+        if expected.state == "archived":
             self.refused(memory, content, force)
             return
-        if changes and plain.protected and not force:
+        if changes and expected.protected and not force:
             self.refused(memory, content, force)
             return
-        if plain.state == "active" and self.twin((plain.namespace, plain.kind, content), memory):
+        if expected.state == "active" and self.has_duplicate((expected.namespace, expected.kind, content), memory):
             self.refused(memory, content, force)
             return
         self.harness.core.revise(memory, MemoryRevision(content=content), force=force)
         if changes:
-            plain.edits.append(plain.content)
-            plain.content, plain.steps = content, min(30, plain.steps)
-            plain.golden_type, plain.strikes = False, 0
+            expected.edits.append(expected.content)
+            expected.content, expected.steps = content, min(30, expected.steps)
+            expected.golden_type, expected.failures = False, 0
 
     def refused(self, memory: str, content: str, force: bool) -> None:
         with pytest.raises(InvalidInput):
@@ -144,42 +144,42 @@ class MemoryMachine(RuleBasedStateMachine):
                 self.harness.core.graph.relate(newer, older, Relation.SUPERSEDES)
             return
         self.harness.core.graph.relate(newer, older, Relation.SUPERSEDES)
-        plain = self.model[older]
-        if plain.state == "active" and not plain.protected:
-            plain.state, plain.steps_before, plain.replaced = "superseded", plain.steps, True
-            plain.importance, plain.steps = round(plain.importance / 2, 4), min(10, plain.steps)
+        expected = self.model[older]
+        if expected.state == "active" and not expected.protected:
+            expected.state, expected.steps_before, expected.replaced = "superseded", expected.steps, True
+            expected.importance, expected.steps = round(expected.importance / 2, 4), min(10, expected.steps)
 
     @rule(memory=memories, force=st.booleans())
     def forget(self, memory: str, force: bool) -> None:
-        plain = self.model[memory]
+        expected = self.model[memory]
         done = self.harness.core.forget([memory], force=force)
-        gone = plain.state != "archived" and (force or not plain.protected)
+        gone = expected.state != "archived" and (force or not expected.protected)
         assert [forgotten.id for forgotten in done.forgotten] == ([memory] if gone else [])
         if gone:
-            plain.state = "archived"
+            expected.state = "archived"
 
     @rule(memory=memories)
     def restore(self, memory: str) -> None:
-        plain = self.model[memory]
-        if plain.state == "active":
+        expected = self.model[memory]
+        if expected.state == "active":
             return
-        if plain.state == "archived" and plain.replaced:
+        if expected.state == "archived" and expected.replaced:
             self.harness.core.restore(memory)
-            plain.state = "superseded"
+            expected.state = "superseded"
             return
-        if self.twin(plain.claim, memory):
+        if self.has_duplicate(expected.claim, memory):
             with pytest.raises(InvalidInput):
                 self.harness.core.restore(memory)
             return
         self.harness.core.restore(memory)
-        if plain.state == "superseded":
-            plain.importance, plain.steps = plain.importance * 2, max(plain.steps, plain.steps_before)
-        plain.state, plain.replaced = "active", False
+        if expected.state == "superseded":
+            expected.importance, expected.steps = expected.importance * 2, max(expected.steps, expected.steps_before)
+        expected.state, expected.replaced = "active", False
 
     @rule(content=st.sampled_from(CONTENTS))
     def recall(self, content: str) -> None:
         found = {each.stored.id for each in self.harness.core.recall(content, limit=50)}
-        stored = {key for key, plain in self.model.items() if plain.state != "archived"}
+        stored = {key for key, expected in self.model.items() if expected.state != "archived"}
         assert {key for key in stored if self.model[key].content == content} <= found <= stored
 
     @invariant()
@@ -187,12 +187,12 @@ class MemoryMachine(RuleBasedStateMachine):
         every = MemoryFilter(states=())
         memories = {each.id: each for each in self.harness.core.page(every, limit=1000)}
         assert memories.keys() == self.model.keys()
-        for key, plain in self.model.items():
+        for key, expected in self.model.items():
             one = memories[key]
             actual = (one.memory.content, one.memory.type, one.state.value, one.protected)
-            assert actual == (plain.content, plain.type, plain.state, plain.protected)
-            assert (one.stats.confidence, one.memory.importance) == (plain.steps / 100, plain.importance)
-        stored = sum(plain.state != "archived" for plain in self.model.values())
+            assert actual == (expected.content, expected.type, expected.state, expected.protected)
+            assert (one.stats.confidence, one.memory.importance) == (expected.steps / 100, expected.importance)
+        stored = sum(expected.state != "archived" for expected in self.model.values())
         assert self.harness.core.count() == stored
 
 

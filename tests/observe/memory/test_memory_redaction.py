@@ -29,7 +29,7 @@ TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 SECRET_TEXT = f"The deploy key is {TOKEN} until May."
 
 
-def nowhere(harness: Harness) -> bool:
+def is_absent(harness: Harness) -> bool:
     """Return whether no file of the store contains the secret."""
     files = [path for path in harness.folder.rglob("*") if path.is_file()]
     assert files
@@ -53,7 +53,7 @@ def test_every_part_of_a_memory_is_without_secrets(harness: Harness) -> None:
     assert memory.metadata["count"] == 2
     assert "vR7#kq2!xW9p" not in str(memory)
     assert TOKEN not in str(memory)
-    assert nowhere(harness)
+    assert is_absent(harness)
     assert kinds_of(memory)[0] == "github-pat"
 
 
@@ -63,7 +63,7 @@ def test_a_namespace_with_a_secret_is_refused(harness: Harness) -> None:
         harness.add("The timeout is 30 seconds.", namespace=f"project:{TOKEN}")
 
     assert TOKEN not in str(refused.value)
-    assert nowhere(harness)
+    assert is_absent(harness)
 
 
 def test_an_edit_is_without_secrets(harness: Harness) -> None:
@@ -76,7 +76,7 @@ def test_an_edit_is_without_secrets(harness: Harness) -> None:
 
     assert again == after
     assert "[secret:github-pat:" in after.memory.content
-    assert nowhere(harness)
+    assert is_absent(harness)
 
 
 def test_a_memory_with_the_same_secret_is_a_duplicate(harness: Harness) -> None:
@@ -94,7 +94,7 @@ def test_reasons_and_contexts_are_without_secrets(harness: Harness) -> None:
     harness.core.feedback.outcome(one.id, success=False, error=SECRET_TEXT, session_id=TOKEN)
     harness.core.graph.relate(one.id, other.id, Relation.CAUSED_BY, reason=SECRET_TEXT)
 
-    assert nowhere(harness)
+    assert is_absent(harness)
 
 
 def test_the_report_counts_redacted_secrets_of_memories(harness: Harness) -> None:
@@ -138,7 +138,7 @@ def test_secrets_that_an_earlier_version_stored_are_redacted(harness: Harness) -
     [event] = harness.core.history(before.id)
     assert parse_snapshot(event.before)[0] == after.memory
     harness.store.close()
-    assert nowhere(harness)
+    assert is_absent(harness)
 
 
 def test_checked_memories_are_not_checked_again(harness: Harness) -> None:

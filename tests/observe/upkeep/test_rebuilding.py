@@ -183,15 +183,15 @@ def test_ids_are_reserved_in_blocks(home: Home) -> None:
 def test_an_unknown_file_is_reported(home: Home) -> None:
     """A file from an unknown agent is reported and ignored; all other files are read."""
     delete_database(home)
-    strange = home.archive / "somebody" / "else.jsonl"
-    strange.parent.mkdir()
-    strange.write_text("{}\n")
+    unknown = home.archive / "somebody" / "else.jsonl"
+    unknown.parent.mkdir()
+    unknown.write_text("{}\n")
 
     made = rebuild_from_archive(home, [])
 
     [problem] = made.problems
-    assert str(strange) in problem.problem
-    assert strange.read_text() == "{}\n"
+    assert str(unknown) in problem.problem
+    assert unknown.read_text() == "{}\n"
     assert made.recovered == len(archived_names(home.archive)) - 1
 
 

@@ -80,15 +80,15 @@ def test_part_0_is_the_prompt(history: History) -> None:
     [key] = history.say("one", Said("a question", "An answer that is long enough to have a vector of its own."))
     [short] = history.say("two", Said("a question", "Let me look."))
     [bare] = history.say("three", Said("", "An answer without a question, long enough to have a vector."))
-    [insight] = history.learn(key, learned("what was learned"))
+    [observation] = history.learn(key, learned("what was learned"))
 
-    found = texts(history.store, [key, short, bare, insight, 999])
+    found = texts(history.store, [key, short, bare, observation, 999])
 
     assert found == {
         key: {0: "a question", 1: "An answer that is long enough to have a vector of its own."},
         short: {0: "a question"},
         bare: {1: "An answer without a question, long enough to have a vector."},
-        insight: {0: "what was learned"},
+        observation: {0: "what was learned"},
     }
 
 
@@ -108,18 +108,18 @@ def test_the_number_of_parts_is_limited(history: History) -> None:
 def test_an_exchange_has_the_metadata_of_its_observations(history: History) -> None:
     """An exchange has the types and concepts of its observations and the files of its tool calls."""
     [key] = history.say("one", Said("question", reads=("src/a.py",), writes=("/Lib/B.py",), at=5), cwd="/Code/App")
-    [insight] = history.learn(
+    [observation] = history.learn(
         key,
         learned("title", ObservationType.DECISION, (2, 3), concepts=["Caching"], files=["/Code/App/src/c.py"], at=6),
     )
 
-    of_exchange, of_insight = entries(history.store, [key, insight])
+    of_exchange, of_insight = entries(history.store, [key, observation])
 
     assert (of_exchange.key, of_exchange.event, of_exchange.at) == (key, key, 5)
     assert (of_exchange.types, of_exchange.concepts) == (("decision",), ("caching",))
     assert of_exchange.files == ("a.py/src/app/code/", "b.py/lib/")
     assert of_exchange.projects == ("one", "/code/app")
-    assert (of_insight.key, of_insight.event, of_insight.at) == (insight, key, 6)
+    assert (of_insight.key, of_insight.event, of_insight.at) == (observation, key, 6)
     assert (of_insight.start_line, of_insight.end_line) == (2, 3)
     assert (of_insight.types, of_insight.files) == (("decision",), ("c.py/src/app/code/",))
 
@@ -141,11 +141,11 @@ def test_entry_windows_of_observations_equal_their_entries(history: History) -> 
 def test_deleted_items_have_no_entries(history: History) -> None:
     """Keys of deleted items give no entries and no texts."""
     [key] = history.say("one", Said("question"))
-    [insight] = history.learn(key, learned("title"))
+    [observation] = history.learn(key, learned("title"))
     history.say("one")
 
-    assert list(entries(history.store, [key, insight])) == []
-    assert texts(history.store, [key, insight]) == {}
+    assert list(entries(history.store, [key, observation])) == []
+    assert texts(history.store, [key, observation]) == {}
 
 
 def test_many_items_are_loaded_in_batches(history: History) -> None:
@@ -158,7 +158,7 @@ def test_many_items_are_loaded_in_batches(history: History) -> None:
 def test_a_vanished_exchange_hides_its_observations(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
     """If another process removes an exchange while entries are built, its observations have no entries."""
     [key] = history.say("one", Said("question"))
-    [insight] = history.learn(key, learned("title"))
+    [observation] = history.learn(key, learned("title"))
     load = history.store.observations.load
 
     def load_late(keys: Sequence[int]) -> dict[int, StoredObservation]:
@@ -168,7 +168,7 @@ def test_a_vanished_exchange_hides_its_observations(history: History, monkeypatc
 
     monkeypatch.setattr(history.store.observations, "load", load_late)
 
-    assert list(entries(history.store, [insight])) == []
+    assert list(entries(history.store, [observation])) == []
 
 
 def test_a_short_exchange_has_an_entry_with_context(history: History) -> None:

@@ -68,8 +68,8 @@ def test_a_narrow_filter_is_evaluated_once(
     monkeypatch.setattr(TextIndex, "keys", keys)
 
     assert engine.snapshot.share(filters) == 0.5
-    nears = engine.snapshot.nearest(published.embedder.embed(["kettle"])[0, :], filters, 10)
-    assert sorted(nears.item.tolist()) == sorted(expected)
+    vector_matches = engine.snapshot.nearest(published.embedder.embed(["kettle"])[0, :], filters, 10)
+    assert sorted(vector_matches.item.tolist()) == sorted(expected)
     assert indexes == [0]  # unpublished entries only
 
 
@@ -315,10 +315,10 @@ def test_items_without_text_are_not_waiting(published: History) -> None:
     [fresh] = published.say("three", Said("one more kettle"))
     view.refresh()
     matches = view.text("kettle", NO_FILTERS, 10)
-    nears = view.nearest(published.embedder.embed(["kettle"])[0], NO_FILTERS, 10)
+    vector_matches = view.nearest(published.embedder.embed(["kettle"])[0], NO_FILTERS, 10)
 
     assert {silent, fresh} < {*matches.event.tolist()}
-    assert silent not in nears.event
-    assert view.waiting(matches, nears).tolist() == [fresh]
+    assert silent not in vector_matches.event
+    assert view.waiting(matches, vector_matches).tolist() == [fresh]
     assert view.waiting(matches, VectorMatches.none()).tolist() == [fresh]
-    assert view.waiting(TextMatches.none(), nears).tolist() == []
+    assert view.waiting(TextMatches.none(), vector_matches).tolist() == []

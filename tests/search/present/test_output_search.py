@@ -45,9 +45,9 @@ def lines(session: str, printed: str, asked: str = "what is there") -> list[obje
 
 def printed(history: History, phrase: str, filters: Filters = Filters()) -> ToolOutputMatches:  # noqa: B008
     with ArchiveSearch(history.home) as layers:
-        why = layers.find(Query((f'"{phrase}"',), mode=Mode.TEXT, filters=filters)).explanation
-    assert why is not None
-    return why.tool_output
+        explanation = layers.find(Query((f'"{phrase}"',), mode=Mode.TEXT, filters=filters)).explanation
+    assert explanation is not None
+    return explanation.tool_output
 
 
 @pytest.mark.parametrize("compressed", [False, True])
@@ -64,9 +64,9 @@ def test_output_of_a_tool_is_found(history: History, compressed: bool) -> None:
         assert "drwxr-xr-x brass kettle" in exchange.turns[0].text.lower()
         assert place.line == 3
         assert f"{place.path}:3 {place.text}" in Renderer().search(answer)
-        why = results_json(answer)["explanation"]
-        assert why is not None
-        assert why["tool_output"]["lines"] == [{"path": place.path, "line": 3, "text": place.text}]
+        explanation = results_json(answer)["explanation"]
+        assert explanation is not None
+        assert explanation["tool_output"]["lines"] == [{"path": place.path, "line": 3, "text": place.text}]
 
 
 def test_replies_of_palaver_are_not_output(history: History) -> None:

@@ -121,8 +121,8 @@ def test_before_embedding_the_text_score_decides_relevance(history: History, mon
     asked = "a kettle zzyzx"
     [words] = (event.words for event in history.engine().find(asked, Mode.TEXT, NO_FILTERS).events)
     counted = words**1.5
-    for floor, relevant in ((counted - 1e-9, True), (counted + 1e-9, False)):
-        monkeypatch.setattr(engine, "_THRESHOLD", floor)
+    for threshold, relevant in ((counted - 1e-9, True), (counted + 1e-9, False)):
+        monkeypatch.setattr(engine, "_THRESHOLD", threshold)
         monkeypatch.setattr(engine, "_SHORT_QUERY", 0.0)
         found = history.engine().find(asked, Mode.BOTH, NO_FILTERS)
         assert (found.words_threshold, found.relevant) == (inf, relevant)
@@ -149,9 +149,9 @@ def test_only_the_nearest_events_get_text_scores(history: History, monkeypatch: 
     near, far = (history.say(name, Said(text))[0] for name, text in (("near", "kettle"), ("far", "kettle of a ship")))
     history.embed()
     view, analyzed = history.engine().snapshot, AnalyzedQuery.of("kettle")
-    nears = view.of_events(history.embedder.embed(["kettle"])[0, :], np.array([near, far]))
+    vector_matches = view.of_events(history.embedder.embed(["kettle"])[0, :], np.array([near, far]))
 
-    found = completed(TextMatches.none(), nears, partial(view.text, analyzed, NO_FILTERS))
+    found = completed(TextMatches.none(), vector_matches, partial(view.text, analyzed, NO_FILTERS))
 
     assert set(found.event.tolist()) == {near}
 
@@ -164,9 +164,9 @@ def test_an_event_with_many_entries_does_not_displace_others(history: History, m
     others = [history.say(f"other{number}", Said(f"kettle and {'more words ' * 60}"))[0] for number in range(6)]
     history.embed()
     view, analyzed = history.engine().snapshot, AnalyzedQuery.of("kettle")
-    nears = view.of_events(history.embedder.embed(["kettle"])[0, :], np.array([first, *others]))
+    vector_matches = view.of_events(history.embedder.embed(["kettle"])[0, :], np.array([first, *others]))
 
-    found = completed(TextMatches.none(), nears, partial(view.text, analyzed, NO_FILTERS))
+    found = completed(TextMatches.none(), vector_matches, partial(view.text, analyzed, NO_FILTERS))
 
     assert np.count_nonzero(found.event == first) > 5
     assert set(found.event.tolist()) == {first, *others}

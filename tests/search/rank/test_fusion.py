@@ -26,16 +26,16 @@ class VectorMatch(NamedTuple):
 
 def gather(
     matches: Sequence[TextMatch],
-    nears: Sequence[VectorMatch],
+    vectors: Sequence[VectorMatch],
     compare: LateInteraction | None = None,
     adjacent_terms: AdjacentTerms | None = None,
     waiting: Sequence[int] = (),
 ) -> list[Event]:
     numbers = np.array([match[:7] for match in matches], dtype=np.int64).reshape(-1, 7).T
-    rows = np.array([near[:3] for near in nears], dtype=np.int64).reshape(-1, 3).T
+    rows = np.array([near[:3] for near in vectors], dtype=np.int64).reshape(-1, 3).T
     return fusion.fuse(
         TextMatches(numbers, np.array([match.fraction for match in matches])),
-        VectorMatches(rows, np.array([near.similarity for near in nears])),
+        VectorMatches(rows, np.array([near.similarity for near in vectors])),
         compare,
         adjacent_terms,
         waiting=np.array(waiting, dtype=np.int64),
@@ -67,14 +67,14 @@ def match(event: int, fraction: float, *, item: int | None = None, ordinal: int 
 
 
 @given(texts, vectors)
-def test_a_score_is_the_sum_of_its_parts(matches: list[TextMatch], nears: list[VectorMatch]) -> None:
+def test_a_score_is_the_sum_of_its_parts(matches: list[TextMatch], vectors: list[VectorMatch]) -> None:
     """The score is the weighted sum of text, prompt and best cosine, is between 0 and 1, and orders the list."""
-    found = gather(matches, nears)
+    found = gather(matches, vectors)
 
     for event in found:
         words = max((one.fraction for one in matches if one.event == event.key), default=0.0)
-        cosines = [near.similarity for near in nears if near.event == event.key]
-        prompt = max((near.similarity for near in nears if (near.item, near.part) == (event.key, 0)), default=0.0)
+        cosines = [near.similarity for near in vectors if near.event == event.key]
+        prompt = max((near.similarity for near in vectors if (near.item, near.part) == (event.key, 0)), default=0.0)
         weights = Weights(late_interaction=0.0, adjacent_terms=0.0)
         parts = (
             weights.words * words**1.5,
@@ -85,16 +85,16 @@ def test_a_score_is_the_sum_of_its_parts(matches: list[TextMatch], nears: list[V
         assert sum(part.points for part in event.parts) == event.score
         assert 0 <= event.score <= 1
         assert event.similarity == max(cosines, default=None)
-    assert {event.key for event in found} == {*(one.event for one in matches), *(near.event for near in nears)}
+    assert {event.key for event in found} == {*(one.event for one in matches), *(near.event for near in vectors)}
     assert [(-event.score, event.key) for event in found] == sorted((-event.score, event.key) for event in found)
 
 
 @given(texts, vectors)
-def test_the_order_of_input_does_not_matter(matches: list[TextMatch], nears: list[VectorMatch]) -> None:
+def test_the_order_of_input_does_not_matter(matches: list[TextMatch], vectors: list[VectorMatch]) -> None:
     """The same matches in another order give the same events with the same scores."""
-    again = gather(matches[::-1], nears[::-1])
+    again = gather(matches[::-1], vectors[::-1])
 
-    assert [(event.key, event.score) for event in gather(matches, nears)] == [
+    assert [(event.key, event.score) for event in gather(matches, vectors)] == [
         (event.key, event.score) for event in again
     ]
 
@@ -120,16 +120,16 @@ def test_partial_matches_count_less_in_code() -> None:
 
 def test_weights_can_be_zero() -> None:
     """A part of the score with weight 0 does not change the ranking and is not listed."""
-    nears = VectorMatches(np.array([[1], [1], [0]]), np.array([0.5]))
-    [event] = fusion.fuse(TextMatches.none(), nears, weights=Weights(prompt=0.0))
+    vectors = VectorMatches(np.array([[1], [1], [0]]), np.array([0.5]))
+    [event] = fusion.fuse(TextMatches.none(), vectors, weights=Weights(prompt=0.0))
 
     assert event.score == sum(part.points for part in event.parts)
     assert dict(zip(fusion.PARTS[:-1], (part.points for part in event.parts), strict=True))["prompt"] == 0
 
 
-def closeness_by_part(nears: VectorMatches) -> Floats:
+def closeness_by_part(vectors: VectorMatches) -> Floats:
     """Return a late-interaction score that grows with the part and the event, and NaN for observations."""
-    return np.where(nears.item == nears.event, nears.part / 2 + nears.event / 100, np.nan)
+    return np.where(vectors.item == vectors.event, vectors.part / 2 + vectors.event / 100, np.nan)
 
 
 def adjacent_scores(items: Integers) -> Floats:
@@ -138,10 +138,10 @@ def adjacent_scores(items: Integers) -> Floats:
 
 
 @given(texts, vectors)
-def test_late_interaction_adds_up(matches: list[TextMatch], nears: list[VectorMatch]) -> None:
+def test_late_interaction_adds_up(matches: list[TextMatch], vectors: list[VectorMatch]) -> None:
     """With late interaction, the score is exactly the sum of its parts, is between 0 and 1, and orders the list."""
-    found, before = gather(matches, nears, closeness_by_part, adjacent_scores), gather(matches, nears)
-    own = [near for near in nears if near.item == near.event]
+    found, before = gather(matches, vectors, closeness_by_part, adjacent_scores), gather(matches, vectors)
+    own = [near for near in vectors if near.item == near.event]
     best = {
         event.key: max((near.part / 2 + near.event / 100 for near in own if near.event == event.key), default=None)
         for event in found
@@ -166,9 +166,9 @@ def test_only_the_first_events_are_re_ranked(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(fusion, "_RERANKED", 2)
     requested: list[list[int]] = []
 
-    def compare(nears: VectorMatches) -> Floats:
-        requested.append(nears.event.tolist())
-        return np.array([{1: 0.2, 2: 0.9}[event] for event in nears.event.tolist()])
+    def compare(vectors: VectorMatches) -> Floats:
+        requested.append(vectors.event.tolist())
+        return np.array([{1: 0.2, 2: 0.9}[event] for event in vectors.event.tolist()])
 
     found = gather([], [vector(1, True, 0, 0.8), vector(2, True, 0, 0.7), vector(3, True, 0, 0.6)], compare)
 
@@ -184,7 +184,7 @@ def test_unknown_late_interaction_is_the_mean(monkeypatch: pytest.MonkeyPatch) -
     found = gather(
         [],
         [vector(event, True, 0, 0.9 - event / 10) for event in known],
-        lambda nears: np.array([known[event] for event in nears.event.tolist()]),
+        lambda vectors: np.array([known[event] for event in vectors.event.tolist()]),
     )
 
     assert {event.key: round(event.late_interaction, 9) for event in found} == {1: 0.2, 2: 0.6, 3: 0.4, 4: 0.2}
@@ -197,9 +197,14 @@ def test_an_event_without_vectors_gets_the_similarity_of_its_text_rank() -> None
     matches = [
         match(event, fraction, ordinal=9 * event) for event, fraction in ((1, 0.2), (2, 0.5), (7, 0.9), (8, 0.3))
     ]
-    nears = [vector(1, True, 0, 0.7), vector(2, True, 0, 0.6), vector(3, True, 0, 0.4), vector(3, True, 1, 0.8)]
+    vectors = [
+        vector(1, True, 0, 0.7),
+        vector(2, True, 0, 0.6),
+        vector(3, True, 0, 0.4),
+        vector(3, True, 1, 0.8),
+    ]
 
-    found = {event.key: event for event in gather(matches, nears, closeness_by_part, waiting=[7, 8])}
+    found = {event.key: event for event in gather(matches, vectors, closeness_by_part, waiting=[7, 8])}
 
     assert (found[7].prompt, found[7].late_interaction) == (0.7, max(found[key].late_interaction for key in (1, 2, 3)))
     assert (found[8].prompt, found[8].late_interaction) == (
@@ -212,12 +217,12 @@ def test_an_event_without_vectors_gets_the_similarity_of_its_text_rank() -> None
 
 
 @given(texts, vectors)
-def test_estimated_scores_add_up(matches: list[TextMatch], nears: list[VectorMatch]) -> None:
+def test_estimated_scores_add_up(matches: list[TextMatch], vectors: list[VectorMatch]) -> None:
     """With estimated semantic scores, the score is exactly the sum of its parts. Embedded events have the same score
     as without the estimate.
     """
-    waiting = sorted({one.event for one in matches} - {near.event for near in nears})
-    found, before = gather(matches, nears, waiting=waiting), gather(matches, nears)
+    waiting = sorted({one.event for one in matches} - {near.event for near in vectors})
+    found, before = gather(matches, vectors, waiting=waiting), gather(matches, vectors)
     now = {event.key: event.score for event in found}
 
     assert all(sum(part.points for part in event.parts) == event.score <= 1 for event in found)
@@ -228,13 +233,15 @@ def test_estimated_scores_add_up(matches: list[TextMatch], nears: list[VectorMat
 @given(texts, vectors, st.sets(events), st.sets(events))
 @example([match(1, 0.9), match(3, 0.1), match(5, 0.5)], [vector(1, True, 0, 0.1), vector(3, True, 0, 0.8)], {3, 5}, {5})
 def test_a_filter_makes_no_event_more_relevant(
-    matches: list[TextMatch], nears: list[VectorMatch], left: set[int], unembedded: set[int]
+    matches: list[TextMatch], vectors: list[VectorMatch], left: set[int], unembedded: set[int]
 ) -> None:
     """Under a filter there are fewer events, and none has a higher plain score than without the filter."""
-    waiting, nears = sorted(unembedded), [near for near in nears if near.event not in unembedded]
-    every = {event.key: event.plain for event in gather(matches, nears, waiting=waiting)}
+    waiting, vectors = sorted(unembedded), [near for near in vectors if near.event not in unembedded]
+    every = {event.key: event.plain for event in gather(matches, vectors, waiting=waiting)}
     some = gather(
-        [one for one in matches if one.event in left], [near for near in nears if near.event in left], waiting=waiting
+        [one for one in matches if one.event in left],
+        [near for near in vectors if near.event in left],
+        waiting=waiting,
     )
 
     assert all(event.plain <= every[event.key] for event in some)
@@ -242,10 +249,15 @@ def test_a_filter_makes_no_event_more_relevant(
 
 def test_late_interaction_of_code_is_its_best_cosine() -> None:
     """Names and keywords make all code similar, so the best cosine replaces the late interaction of code."""
-    nears = [vector(1, True, 0, 0.3), vector(1, True, 1, 0.5), vector(2, True, 0, 0.4), vector(3, True, 0, -0.2)]
+    vectors = [
+        vector(1, True, 0, 0.3),
+        vector(1, True, 1, 0.5),
+        vector(2, True, 0, 0.4),
+        vector(3, True, 0, -0.2),
+    ]
     matches = [match(event, 0.2)._replace(in_code=event != 2) for event in (1, 2, 3)]
 
-    found = gather(matches, nears, lambda found: np.full(len(found), 0.9))
+    found = gather(matches, vectors, lambda found: np.full(len(found), 0.9))
 
     assert {event.key: event.late_interaction for event in found} == {1: 0.5, 2: 0.9, 3: 0.0}
 
@@ -273,11 +285,11 @@ def test_adjacent_terms_score_higher(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_weak_results_are_not_re_ranked() -> None:
     """Results are re-ranked only if the best plain score is high enough."""
-    nears = VectorMatches(np.array([[1, 2], [1, 2], [0, 0]]), np.array([0.5, 0.4]))
-    [best, other] = fusion.fuse(TextMatches.none(), nears)
+    vectors = VectorMatches(np.array([[1, 2], [1, 2], [0, 0]]), np.array([0.5, 0.4]))
+    [best, other] = fusion.fuse(TextMatches.none(), vectors)
 
-    weak = fusion.fuse(TextMatches.none(), nears, closeness_by_part, adjacent_scores, rerank_from=best.score + 1e-9)
-    strong = fusion.fuse(TextMatches.none(), nears, closeness_by_part, rerank_from=best.score)
+    weak = fusion.fuse(TextMatches.none(), vectors, closeness_by_part, adjacent_scores, rerank_from=best.score + 1e-9)
+    strong = fusion.fuse(TextMatches.none(), vectors, closeness_by_part, rerank_from=best.score)
 
     assert [(one.key, one.score, one.late_interaction) for one in weak] == [(1, best.score, 0.0), (2, other.score, 0.0)]
     assert {one.key: one.late_interaction for one in strong} == {1: 0.01, 2: 0.02}
@@ -285,11 +297,11 @@ def test_weak_results_are_not_re_ranked() -> None:
 
 def test_without_token_embeddings_scores_do_not_change() -> None:
     """If a model has no token embeddings, the score consists of the other parts."""
-    matches, nears = [match(1, 0.5), match(2, 0.3)], [vector(1, True, 0, 0.4), vector(3, True, 0, 0.9)]
-    without = gather(matches, nears, lambda found: np.full(len(found), np.nan))
+    matches, vectors = [match(1, 0.5), match(2, 0.3)], [vector(1, True, 0, 0.4), vector(3, True, 0, 0.9)]
+    without = gather(matches, vectors, lambda found: np.full(len(found), np.nan))
 
     assert [(one.key, one.score, one.late_interaction) for one in without] == [
-        (one.key, one.score, 0.0) for one in gather(matches, nears)
+        (one.key, one.score, 0.0) for one in gather(matches, vectors)
     ]
 
 

@@ -118,17 +118,17 @@ def test_weak_hits_contain_the_phrase(archive: History) -> None:
 def test_several_concepts_keep_their_phrases(archive: History) -> None:
     """With several concepts, each phrase must occur in the conversation, and only missing phrases are reported."""
     assert {hit.session_id for hit in archive.search('"brass kettle"', "whistles").hits} == {"tea"}
-    why = archive.search('"brass kettle"', '"kettle whistles loudly"').explanation
-    assert why is not None
-    assert why.phrases == ("kettle whistles loudly",)
+    explanation = archive.search('"brass kettle"', '"kettle whistles loudly"').explanation
+    assert explanation is not None
+    assert explanation.phrases == ("kettle whistles loudly",)
 
 
 def test_a_filtered_phrase_is_reported(archive: History) -> None:
     """If a filter removes all matches of a phrase, the explanation has the number of hits without the filter."""
-    why = archive.search('"brass kettle"', filters=Filters(projects=("soup",))).explanation
+    explanation = archive.search('"brass kettle"', filters=Filters(projects=("soup",))).explanation
 
-    assert why is not None
-    assert (why.phrases, why.without) == (("brass kettle",), (("projects", 1),))
+    assert explanation is not None
+    assert (explanation.phrases, explanation.without) == (("brass kettle",), (("projects", 1),))
 
 
 @pytest.mark.parametrize("mode", Mode)
@@ -306,9 +306,9 @@ def test_a_phrase_is_found_across_windows_of_a_memory(history: History) -> None:
 
 def test_words_without_quotes_are_not_phrases(archive: History) -> None:
     """Without quotes an explanation lists no phrases, and an identifier is searched by its words."""
-    why = archive.search("zebra").explanation
-    assert why is not None
-    assert why.phrases == ()
+    explanation = archive.search("zebra").explanation
+    assert explanation is not None
+    assert explanation.phrases == ()
     assert {hit.session_id for hit in archive.search("kettle_brass", mode=Mode.TEXT).hits} == {"tea", "soup"}
 
 

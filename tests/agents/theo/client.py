@@ -21,8 +21,8 @@ from palaver.templates.render import Renderer
 
 
 @dataclass
-class Talk:
-    """Client that opens a connection for each call; the server context stays open between calls.
+class Agent:
+    """Agent that opens a connection for each call; the server context stays open between calls.
 
     `project` is the working folder of the agent.
     """
@@ -31,12 +31,12 @@ class Talk:
     project: Path = Path()
 
     @cached_property
-    def surface(self) -> ServedTools:
+    def toolset(self) -> ServedTools:
         """Return the Theo toolset with one context. Documents are in the parent folder of its home."""
-        desk = TheoContext(self.place)
+        context = TheoContext(self.place)
 
         def opened(_: ServerConfig) -> TheoContext:
-            return desk
+            return context
 
         return ServedTools.of([replace(THEO, open=opened)])
 
@@ -55,7 +55,7 @@ class Talk:
         found: list[dict[str, Any]] = []
 
         async def run() -> None:
-            async with Client(build(self.surface, self.place), mode="2026-07-28") as client:
+            async with Client(build(self.toolset, self.place), mode="2026-07-28") as client:
                 found.extend([envelope(await client.call_tool(name, dict(given))) for name, given in calls])
 
         anyio.run(run)

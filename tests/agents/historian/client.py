@@ -21,8 +21,8 @@ from palaver.templates.render import Renderer
 
 
 @dataclass
-class Talk:
-    """Client that opens a connection for each call; the server context stays open between calls."""
+class Agent:
+    """Agent that opens a connection for each call; the server context stays open between calls."""
 
     folder: Path
 
@@ -41,12 +41,12 @@ class Talk:
         return ServerConfig(self.home, None, Renderer(), (), self.project)
 
     @cached_property
-    def surface(self) -> ServedTools:
+    def toolset(self) -> ServedTools:
         """Return the Historian toolset with one context."""
-        desk = HistorianContext(self.place)
+        context = HistorianContext(self.place)
 
         def opened(_: ServerConfig) -> HistorianContext:
-            return desk
+            return context
 
         return ServedTools.of([replace(HISTORIAN, open=opened)])
 
@@ -60,7 +60,7 @@ class Talk:
         found: list[dict[str, Any]] = []
 
         async def run() -> None:
-            async with Client(build(self.surface, self.place), mode="2026-07-28") as client:
+            async with Client(build(self.toolset, self.place), mode="2026-07-28") as client:
                 found.append(content_of(await client.call_tool(name, arguments)))
 
         anyio.run(run)

@@ -1,6 +1,6 @@
 """File system for Linux that loses unsynced data when its power is cut. It uses the kernel's FUSE device directly.
 
-forgetful.py FOLDER mounts itself at FOLDER and executes commands from standard input, one JSON list per line:
+lossy_disk.py FOLDER mounts itself at FOLDER and executes commands from standard input, one JSON list per line:
 
 ["cut", N]              fail all requests after N more changes, and report when this happens
 ["restore", SEED]       mount again with the content of the disk: all synced data, and, depending on SEED,
@@ -119,13 +119,13 @@ class Disk:
         self._unsynced = [names for names in self._unsynced if names not in safe]
         self._keep(safe)
 
-    def forget(self, chance: random.Random) -> None:
+    def forget(self, random_: random.Random) -> None:
         """Restore the state after the power loss."""
-        lucky = chance.choice((0.0, 0.0, 0.5, 0.9))
-        self._keep(self._unsynced[: int(len(self._unsynced) * lucky * chance.random())])
+        lucky = random_.choice((0.0, 0.0, 0.5, 0.9))
+        self._keep(self._unsynced[: int(len(self._unsynced) * lucky * random_.random())])
         self._unsynced.clear()
         for node in self.nodes.values():
-            node.forget(lambda: chance.random() < lucky)
+            node.forget(lambda: random_.random() < lucky)
             node.names = dict(node.disk_names)
 
     def _keep(self, safe: list[Names]) -> None:
@@ -143,7 +143,7 @@ def _name(names: dict[str, int], name: str, number: int | None) -> None:
         names[name] = number
 
 
-class Forgetful:
+class LossyFileSystem:
     """File system that answers the kernel's requests."""
 
     def __init__(self, folder: str) -> None:
@@ -162,7 +162,7 @@ class Forgetful:
         self.kernel = os.open("/dev/fuse", os.O_RDWR | os.O_CLOEXEC)
         options = f"fd={self.kernel},rootmode=40000,user_id={os.getuid()},group_id={os.getgid()}"
         libc = ctypes.CDLL(None, use_errno=True)
-        if libc.mount(b"forgetful", self._folder.encode(), b"fuse", 0, options.encode()):
+        if libc.mount(b"lossy", self._folder.encode(), b"fuse", 0, options.encode()):
             raise OSError(ctypes.get_errno(), f"cannot mount: {os.strerror(ctypes.get_errno())}")
 
     def unmount(self) -> None:
@@ -330,7 +330,7 @@ def _text(body: bytes) -> str:
 
 def serve(folder: str) -> None:
     """Serve requests until standard input ends."""
-    disk = Forgetful(folder)
+    disk = LossyFileSystem(folder)
     asked: dict[str, Callable[[int], None]] = {"cut": disk.cut, "restore": disk.restore}
     print(json.dumps("mounted"), flush=True)
     try:
