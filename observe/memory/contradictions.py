@@ -49,10 +49,9 @@ class Comparison(Struct, frozen=True):
 
 
 class DetectedConflict(Struct, frozen=True):
-    """Comparison with a conflicting memory, and the edge between both memories. `new` is True if the edge was added."""
+    """Comparison with a conflicting memory. `new` is True if an edge between both memories was added."""
 
     comparison: Comparison
-    edge: Edge | None
     new: bool
 
 
@@ -104,16 +103,16 @@ class Contradictions:
         found: list[DetectedConflict] = []
         with self._store.transaction():
             edges = [edge for edge in edges_at(self._store, [stored.key]) if edge.disagrees]
-            known = {edge.source if edge.target == stored.key else edge.target: edge for edge in edges}
+            linked = {key for edge in edges for key in (edge.source, edge.target)}
             for each in near:
-                edge = known.get(each.stored.key)
-                if not each.judgement.conflict or (each.similarity < min_similarity and edge is None):
+                known = each.stored.key in linked
+                if not each.judgement.conflict or (each.similarity < min_similarity and not known):
                     continue
-                new = edge is None and link
+                new = link and not known
                 if new:
-                    added = Edge(stored.key, each.stored.key, Relation.CONTRADICTS, 1.0, each.reason, inferred=True)
-                    edge = self._store.memory_edges.put(added)
-                found.append(DetectedConflict(each, edge, new))
+                    edge = Edge(stored.key, each.stored.key, Relation.CONTRADICTS, 1.0, each.reason, inferred=True)
+                    self._store.memory_edges.put(edge)
+                found.append(DetectedConflict(each, new))
         return found
 
     def update(self, stored: StoredMemory) -> None:
@@ -141,11 +140,12 @@ class Contradictions:
             if compatible or each.stored.protected or not _is_worse(each.stored, stored):
                 continue
             if not link:
-                return DetectedConflict(each, None, new=False)
+                return DetectedConflict(each, new=False)
             edge = Edge(stored.key, each.stored.key, Relation.SUPERSEDES, 1.0, each.reason, inferred=True)
             with self._store.transaction():
                 older = find_memory(self._store, each.stored.id)
-                return DetectedConflict(each, supersede(self._store, stored, older, edge, self._clock()), new=True)
+                supersede(self._store, stored, older, edge, self._clock())
+            return DetectedConflict(each, new=True)
         return None
 
 

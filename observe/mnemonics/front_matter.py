@@ -11,8 +11,6 @@ import yaml
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ...core.clock import parse_instant
-from ...core.conversation import Milliseconds
 from ...core.text import readable
 
 _FENCED = re.compile(r"\A\ufeff?---[ \t]*\r?\n(?P<front>.*?)^---[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE)
@@ -30,7 +28,7 @@ class YamlInvalid(Exception):
 class MemoryFile(Struct, frozen=True):
     """Memory as a file: the front matter as written, and the body without blank lines around it.
 
-    `declared` is the type in the front matter, or empty.
+    `declared` and `created` are the type and the creation time in the front matter, or empty.
     """
 
     front: str
@@ -64,11 +62,6 @@ class MemoryFile(Struct, frozen=True):
     def text(self) -> str:
         """Whole content of the file."""
         return f"---\n{self.front}---\n\n{self.body}\n"
-
-    @property
-    def created_at(self) -> Milliseconds | None:
-        """Creation time in the front matter, or None if it is missing or invalid."""
-        return parse_instant(self.created)
 
     def edited(self, body: str, at: str, declared: str | None = None) -> "MemoryFile":
         """Return the file with another body and, optionally, another type; raises `YamlInvalid`."""
