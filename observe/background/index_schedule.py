@@ -32,7 +32,7 @@ class IndexSchedule:
         `model` returns the embedding model for the next worker, or None for the packaged model.
         """
         self._store, self._worker, self._model, self._clock = store, worker, model, clock
-        self._indexed, self._lag, self._at_once = -1, 0, False
+        self._indexed, self._lag, self._stopped_early = -1, 0, False
         """Last indexed change, number of unindexed changes before it, and True if the last worker stopped early."""
         self._last, self._changed_at = -1, clock()
         self._changing_since: float | None = None
@@ -78,10 +78,10 @@ class IndexSchedule:
         first = self._indexed < 0  # so that even a frequently killed archiver gets an index
         long = self._changing_since is not None and now - self._changing_since >= _LONGEST
         many = self._last - self._indexed >= _MANY
-        return first or self._at_once or many or long or now - self._changed_at >= _QUIET
+        return first or self._stopped_early or many or long or now - self._changed_at >= _QUIET
 
     def _start(self, *, settle: bool) -> None:
-        self._changing_since, self._at_once = None, False
+        self._changing_since, self._stopped_early = None, False
         self._worker.start(self._model(), settle=settle)
 
     def _apply(self, result: WorkerResult | PalaverError, now: float) -> None:
@@ -91,6 +91,6 @@ class IndexSchedule:
         self._retry = _RETRY[0]
         if result.left:
             # If no change was processed, another process holds the lease.
-            self._at_once, self._not_before = True, now + (0.0 if result.seq else _RETRY[0])
+            self._stopped_early, self._not_before = True, now + (0.0 if result.seq else _RETRY[0])
         else:
             self._indexed, self._lag = result.seq, result.lag

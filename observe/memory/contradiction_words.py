@@ -8,7 +8,7 @@ SCOPES = frozenset(
 )
 """Words that limit a statement to a part of its subject or to some cases."""
 
-EMPTY = frozenset(
+FUNCTION_WORDS = frozenset(
     """a an the this that these those it its they them their we our us you your i my he she is are was were be been
     being am to of in on at by for from with as and or but so than then there here who which what when where while
     if into onto up out off over under about per via do does did done has have had having will would shall should must
@@ -28,10 +28,10 @@ LIGHT_VERBS = frozenset(
 )
 """Stems of light verbs and of other words that do not identify the subject of a statement."""
 
-GENERIC = frozenset("use work run go goe happen".split())
+GENERIC_VERBS = frozenset("use work run go goe happen".split())
 """Stems of verbs that a change verb can replace for the same subject: `we use A`, `we switched to B`."""
 
-CHANGES = frozenset(
+CHANGE_WORDS = frozenset(
     """now moved migrated switched replaced changed raised lowered increased decreased reduced upgraded downgraded
     renamed rewritten rebuilt relocated removed dropped deprecated retired since anymore formerly previously longer
     stopped updated converted instead gone split ported swapped bumped extended shortened meanwhile became grown grew
@@ -42,18 +42,18 @@ CHANGES = frozenset(
 PEOPLE = frozenset("user person team we customer everyon peopl compani develop".split())
 """Stems of subjects that have many properties at once."""
 
-SINGULAR = frozenset("prefer use want need default".split())
+SINGLE_OBJECT_VERBS = frozenset("prefer use want need default".split())
 """Stems of verbs that take one object at a time. Other verbs, such as know or visit, take several objects."""
 
-EXCLUSIVE = frozenset("owns leads maintains manages heads chairs".split())
+EXCLUSIVE_VERBS = frozenset("owns leads maintains manages heads chairs".split())
 """Verbs that have only one subject at a time."""
 
-VALUED = frozenset(
+VALUE_NOUNS = frozenset(
     "port version limit timeout level size max min maximum minimum count python node java ttl year age".split()
 )
 """Nouns after which a number is a value. After any other noun, a number is part of a name, as in `bug 101`."""
 
-VERSIONED = frozenset(
+PRODUCTS = frozenset(
     """php ruby rails django react angular vue kotlin swift postgresql postgres mysql mariadb mongodb redis
     elasticsearch kubernetes debian ubuntu""".split()
 )

@@ -17,15 +17,15 @@ from ...core.memory import Memory
 from .contradiction_words import (
     AUXILIARIES,
     CATEGORIES,
-    CHANGES,
-    EMPTY,
-    EXCLUSIVE,
-    GENERIC,
+    CHANGE_WORDS,
+    EXCLUSIVE_VERBS,
+    FUNCTION_WORDS,
+    GENERIC_VERBS,
     LIGHT_VERBS,
     NEGATORS,
     PEOPLE,
     SCOPES,
-    SINGULAR,
+    SINGLE_OBJECT_VERBS,
     UNITS,
 )
 from .statement_parser import (
@@ -41,7 +41,7 @@ from .statement_parser import (
     whole,
 )
 
-_GRAMMAR = EMPTY | CHANGES | NEGATORS
+_GRAMMAR = FUNCTION_WORDS | CHANGE_WORDS | NEGATORS
 
 
 class Verdict(StrEnum):
@@ -213,7 +213,7 @@ def _can_coexist(old: ParsedStatement, new: ParsedStatement, conflicting: list[t
         return True
     person = old.words[0].stem in PEOPLE and new.words[0].stem in PEOPLE
     verbs = {word.stem for word in (*old.words, *new.words)}
-    return person and not SINGULAR & verbs and not old.changes | new.changes
+    return person and not SINGLE_OBJECT_VERBS & verbs and not old.changes | new.changes
 
 
 def _is_one_subject(rest_old: list[Word], rest_new: list[Word]) -> bool:
@@ -225,7 +225,10 @@ def _conflicting_holders(
     old: ParsedStatement, new: ParsedStatement, only_old: list[Word], only_new: list[Word]
 ) -> str | None:
     """Return a reason that names two holders of an exclusive role, as in `Ana leads` and `Ben leads`; or None."""
-    exclusive = EXCLUSIVE.intersection(old.tokens, new.tokens) or old.tokens[1:3] == new.tokens[1:3] == ("is", "the")
+    exclusive = EXCLUSIVE_VERBS.intersection(old.tokens, new.tokens) or old.tokens[1:3] == new.tokens[1:3] == (
+        "is",
+        "the",
+    )
     if len(only_old) != 1 or len(only_new) != 1 or not exclusive:
         return None
     one, other = only_old[0], only_new[0]
@@ -277,7 +280,7 @@ def _is_certain(older: str, newer: str, *, named: bool = False) -> bool:
         return True
     removed, added = _unshared(old, new)
     verbs = [{word.stem for word in statement.words if word.light} for statement in (old, new)]
-    same_verbs = not verbs[1] - verbs[0] and verbs[0] - verbs[1] <= GENERIC
+    same_verbs = not verbs[1] - verbs[0] and verbs[0] - verbs[1] <= GENERIC_VERBS
     if old.negated != new.negated or not same_verbs or len(_phrases(added, new)) != 1:
         return False
     if named:
@@ -332,7 +335,7 @@ def _follows_verb(added: Sequence[Word], newer: str, *, anywhere: bool) -> bool:
         after = after[1:]
     verbs = [position for position, word in enumerate(before) if _is_verb(word)]
     rest = after[: after.index("instead")] if "instead" in after else after
-    while rest and rest[-1] in EMPTY | CHANGES:
+    while rest and rest[-1] in FUNCTION_WORDS | CHANGE_WORDS:
         rest = rest[:-1]
     if not verbs or any(map(_is_verb, rest)):
         return False
@@ -343,4 +346,4 @@ def _follows_verb(added: Sequence[Word], newer: str, *, anywhere: bool) -> bool:
 
 
 def _is_verb(word: str) -> bool:
-    return word in AUXILIARIES or word in CHANGES or stem_of(word) in LIGHT_VERBS
+    return word in AUXILIARIES or word in CHANGE_WORDS or stem_of(word) in LIGHT_VERBS

@@ -10,16 +10,16 @@ from msgspec import Struct
 from ...search.query.tokenizer import stems
 from .contradiction_words import (
     ALTERNATIVES,
-    CHANGES,
-    EMPTY,
+    CHANGE_WORDS,
+    FUNCTION_WORDS,
     LIGHT_VERBS,
     NEGATORS,
     NUMBERS,
     OPPOSITES,
     PHRASES,
+    PRODUCTS,
     UNITS,
-    VALUED,
-    VERSIONED,
+    VALUE_NOUNS,
 )
 
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=\S)|[\n;]+")
@@ -129,12 +129,16 @@ def _parse(text: str) -> ParsedStatement:
     found = _WORD.findall(normalized(text))
     tokens = tuple(word.lower().removesuffix("'s") for word in found)
     negated = sum(word in NEGATORS for word in tokens) % 2 == 1
-    return ParsedStatement(tuple(_words(found, tokens)), tokens, negated, CHANGES.intersection(tokens))
+    return ParsedStatement(tuple(_words(found, tokens)), tokens, negated, CHANGE_WORDS.intersection(tokens))
 
 
 def _words(found: list[str], tokens: tuple[str, ...]) -> Iterator[Word]:
     for position, (text, token) in enumerate(zip(found, tokens, strict=True)):
-        if token in NEGATORS or token in CHANGES or (token in EMPTY and not _is_capitalized(text, position)):
+        if (
+            token in NEGATORS
+            or token in CHANGE_WORDS
+            or (token in FUNCTION_WORDS and not _is_capitalized(text, position))
+        ):
             continue
         word = NUMBERS.get(token, token)
         before = tokens[position - 1] if position else ""
@@ -149,11 +153,11 @@ def _words(found: list[str], tokens: tuple[str, ...]) -> Iterator[Word]:
 
 
 def _number(text: str, word: str, before: str, after: str, position: int) -> Word:
-    named = _LETTERS.fullmatch(before) and before not in EMPTY | CHANGES | VALUED | VERSIONED
+    named = _LETTERS.fullmatch(before) and before not in FUNCTION_WORDS | CHANGE_WORDS | VALUE_NOUNS | PRODUCTS
     value = after in UNITS or not named or stem_of(before) in LIGHT_VERBS
     stem = f"{word} {after.rstrip('s') if after in UNITS else ''}".strip() if value else f"{before} {word}"
     unit = "share" if text.endswith("%") else UNITS.get(text.lower()) or UNITS.get(after, "")
-    product = before if before in VERSIONED else ""
+    product = before if before in PRODUCTS else ""
     return Word(stem, text, light=False, number=value, value=value, product=product, unit=unit, position=position)
 
 

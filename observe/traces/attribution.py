@@ -59,15 +59,15 @@ class Attribution:
         """Index `writings`, oldest first."""
         self._writings = writings
         self._by_line = _index((line, each) for each in writings for line in each.lines)
-        self._by_bare = _index((_bare(line), each) for each in writings for line in each.lines)
+        self._by_alphanumeric = _index((_alphanumeric(line), each) for each in writings for line in each.lines)
 
     def of(self, line: BlamedLine) -> LineAuthor:
         """Return the author of a line, regardless of other lines."""
         text = line.text.strip()
-        distinctive = len(_bare(text)) >= _DISTINCTIVE_MIN
+        distinctive = len(_alphanumeric(text)) >= _DISTINCTIVE_MIN
         if distinctive and (exact := _author(self._by_line.get(text, ()), line)):
             return (Certainty.CERTAIN if exact.same_file else Certainty.LIKELY), exact
-        if distinctive and (near := _author(self._by_bare.get(_bare(text), ()), line)):
+        if distinctive and (near := _author(self._by_alphanumeric.get(_alphanumeric(text), ()), line)):
             return Certainty.LIKELY, near
         latest = _first_between(reversed(self._writings), line.commit)
         return (Certainty.POSSIBLE, latest) if latest is not None else (Certainty.NONE, None)
@@ -92,13 +92,13 @@ class Attribution:
             if own is not None and lines[index].commit not in mixed:
                 found[index] = Certainty.LIKELY, own
         last = len(lines) - 1
-        for index, beside in [
+        for index, neighbour in [
             *((n, n - 1) for n in range(1, last + 1)),
             *((n, n + 1) for n in range(last - 1, -1, -1)),
         ]:
-            certainty, author = found[beside]
-            undecided = len(_bare(lines[index].text)) < _DISTINCTIVE_MIN and found[index][0] not in SURE
-            if undecided and certainty in SURE and lines[beside].commit == lines[index].commit:
+            certainty, author = found[neighbour]
+            undecided = len(_alphanumeric(lines[index].text)) < _DISTINCTIVE_MIN and found[index][0] not in SURE
+            if undecided and certainty in SURE and lines[neighbour].commit == lines[index].commit:
                 found[index] = Certainty.LIKELY, author
         return found
 
@@ -158,6 +158,6 @@ def _author(writings: Sequence[WrittenFile], line: BlamedLine) -> WrittenFile | 
     return next(meanwhile, before[-1] if before else None)
 
 
-def _bare(line: str) -> str:
+def _alphanumeric(line: str) -> str:
     """Return a line without whitespace and punctuation, which formatters change."""
     return "".join(char for char in line if char.isalnum())

@@ -20,7 +20,7 @@ from .commit_lookup import CommitGroup, CommitLookup, absolute_path
 from .git_repository import Repository
 from .trace_record import Trace, TracedConversation, TracedFile, ranges
 
-_BESIDE = 20
+_CONTEXT_LINES = 20
 """Context lines on both sides of a single line. A bracket is attributed like its neighbouring lines."""
 _EDITS_MAX = 1_000
 """Maximum number of edits that are read for a file; older edits are ignored."""
@@ -87,7 +87,9 @@ class CodeTraces(Closing):
         repository, rows = Repository.of(file.parent), _rows(file)
         if line is not None and not 1 <= line <= len(rows):
             raise InvalidInput(f"No such line: {line}", hint=f"The file has the lines 1 to {len(rows)}.")
-        first, last = (1, len(rows)) if line is None else (max(1, line - _BESIDE), min(len(rows), line + _BESIDE))
+        first, last = (
+            (1, len(rows)) if line is None else (max(1, line - _CONTEXT_LINES), min(len(rows), line + _CONTEXT_LINES))
+        )
         lines = blame(repository, file, first, last) if repository and rows else []
         versioned = bool(lines)
         lines = lines or unversioned(rows)

@@ -20,7 +20,7 @@ from ...search.query import tokenizer
 from .. import rules
 from .health_context import Findings, HealthContext
 
-_LITTLE_SPACE: Final = 1 << 30
+_FREE_SPACE_MIN: Final = 1 << 30
 """Minimum free space in bytes for a growing archive and a new index."""
 
 
@@ -44,7 +44,7 @@ def folder(context: HealthContext) -> Findings:
     if not os.access(root, os.W_OK):
         remedy = f"Run `chmod -R u+w {root}` as its owner."
         yield HealthProblem("folder", f"{root} is read-only: search works, but nothing new is archived", remedy)
-    if free < _LITTLE_SPACE:
+    if free < _FREE_SPACE_MIN:
         yield HealthProblem("folder", f"only {size(free)} are free on the disk of the archive", "Free some space.")
     if network:
         remedy = "Move the folder to a local disk and set PALAVER_HOME to it."
