@@ -11,7 +11,7 @@ from hashlib import sha256
 from itertools import chain
 
 from ...core.observation import Observation
-from ..memory.contradiction_words import ALTERNATIVES, CHANGES, NEGATORS, NUMBERS, OPPOSITES
+from ..memory.contradiction_words import ALTERNATIVES, CHANGE_WORDS, NEGATORS, NUMBERS, OPPOSITES
 from ..memory.statement_parser import stem_of
 
 MIN_SHARED = 0.8
@@ -36,7 +36,10 @@ _MEASURES = """all any each every both only some more most less least few many h
 _DISTINCTIVE = frozenset(
     stem_of(word)
     for word in chain(
-        NEGATORS, CHANGES, NUMBERS, *(row.split() for row in (*OPPOSITES, *ALTERNATIVES, _COLOURS, _PLACES, _MEASURES))
+        NEGATORS,
+        CHANGE_WORDS,
+        NUMBERS,
+        *(row.split() for row in (*OPPOSITES, *ALTERNATIVES, _COLOURS, _PLACES, _MEASURES)),
     )
 )
 """Stems of words that change the meaning of a statement when added."""
