@@ -1,1 +1,1 @@
-"""Tests of the archiver: every transcript line is kept and accounted for."""
+"""Tests of the archiver: every transcript line is copied, counted and stored."""

@@ -1,4 +1,4 @@
-"""Synthetic history on disk that tests extend and change, with the archive that follows it."""
+"""Synthetic history of transcripts that tests extend and change, with its archive."""
 
 # pyright: reportPrivateUsage=false
 
@@ -33,7 +33,7 @@ TABLES = {
 
 
 def talk(*words: str, session: str = ORIGINAL, project: str = "/home/demo/shop") -> list[dict[str, Any]]:
-    """Return one exchange per word: the prompt `word?` and the answer `word!`, with ids derived from the word."""
+    """Return one exchange per word: the prompt `word?` and the answer `word!`, with record IDs made from the word."""
     place = {"sessionId": session, "cwd": project, "gitBranch": "main"}
     lines: list[dict[str, Any]] = []
     for word in words:
@@ -45,7 +45,7 @@ def talk(*words: str, session: str = ORIGINAL, project: str = "/home/demo/shop")
 
 
 class History:
-    """Transcripts below the folder `projects`, and the home next to it that archives them."""
+    """Transcripts in the folder `projects`, and the home beside it that archives them."""
 
     def __init__(self, root: Path, home: str = "home") -> None:
         self.folder = root / "projects"

@@ -48,7 +48,7 @@ def leaves(value: Any, path: str = "") -> Iterator[str]:
 
 
 def planted(value: Any, plant: Plant, where: Callable[[str, str], bool], path: str = "") -> Any:
-    """Return a record with `plant` applied to the texts that `where` selects by path and content."""
+    """Return a record with `plant` applied to the texts whose path and content `where` accepts."""
     if isinstance(value, str):
         return plant(value) if where(path, value) else value
     held = [(name, planted(part, plant, where, f"{path}/{name}")) for name, part in _parts(value)]
@@ -103,15 +103,17 @@ def test_no_field_lets_a_secret_through(known: TranscriptFormat, tmp_path: Path)
 
 
 def test_derived_data_contains_no_secret(tmp_path: Path) -> None:
-    """Secrets of every kind, planted in all messages, are absent from indexes, vectors, observations, logs and
-    results.
-    """
+    """Secrets planted in all messages are absent from indexes, vectors, observations, logs and results."""
     source = random.Random(5)
     secrets = {kind: make(source) for kind, make in TOKENS.items()}
     whole = " and ".join(secrets.values())
+
+    def append(text: str) -> str:
+        return f"{text} {whole}"
+
     home = Home(tmp_path / "home")
     transcripts = [
-        write(tmp_path, number, known, [planted(r, lambda text: f"{text} {whole}", _is_said) for r in records(known)])
+        write(tmp_path, number, known, [planted(each, append, _is_message) for each in records(known)])
         for number, known in enumerate(all_formats())
     ]
     with Pipeline(home) as pipeline:
@@ -125,13 +127,13 @@ def test_derived_data_contains_no_secret(tmp_path: Path) -> None:
             assert not [hit for hit in layers.find(Query.parse(words[0])).hits if words[0] in str(hit)]
 
 
-def _is_said(_: str, text: str) -> bool:
+def _is_message(_: str, text: str) -> bool:
     return " " in text
 
 
 @pytest.mark.parametrize("before", range(1280, 1360, 7))
 def test_truncation_never_leaves_half_a_secret(before: int, tmp_path: Path) -> None:
-    """A secret that crosses the truncation point of a long result is redacted completely."""
+    """If a long result is truncated inside a secret, the whole secret is redacted."""
     secret = pem(random.Random(1)) if before % 2 else CANARY
     output = "o" * before + " " + secret + " " + "x " * 9000 + secret + " " + "o" * (before - 900)
     with History(tmp_path) as history:

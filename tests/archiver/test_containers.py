@@ -1,4 +1,4 @@
-"""Databases and exports are ingested once in full, and later only their changes."""
+"""Databases and exports are ingested once in full; later runs ingest only their changes."""
 
 import json
 import zipfile
@@ -24,7 +24,7 @@ HEADER = {"sessionId": "s1", "projectHash": "p", "startTime": "2026-01-01T00:00:
 
 
 class Archive:
-    """Store that ingests files and checks each run."""
+    """Archive that ingests files, and asserts after each run that it is consistent."""
 
     def __init__(self, root: Path) -> None:
         self.home = Home(root / "home")
@@ -32,9 +32,9 @@ class Archive:
         self.raw = RawArchive(self.home.archive)
         self.store = Store.create(self.home.database)
 
-    def take(self, *paths: Path) -> IngestReport:
+    def ingest(self, *paths: Path) -> IngestReport:
         found = Ingest(self.store, self.raw).run(in_paths(paths))
-        self.is_whole()
+        self.check()
         return found
 
     def prompts(self) -> list[str]:
@@ -43,8 +43,8 @@ class Archive:
     def copies(self) -> list[str]:
         return sorted(self.store.sources.archived_names())
 
-    def is_whole(self) -> None:
-        """Check that each line of each copy is accounted for, and that the line range of each exchange is correct."""
+    def check(self) -> None:
+        """Assert that each line of each copy is accounted for, and that the line range of each exchange is correct."""
         for name in self.copies():
             source = self.store.sources.by_archived(name)
             assert source is not None
@@ -65,16 +65,16 @@ def archive(tmp_path: Path) -> Iterator[Archive]:
 
 
 def test_a_running_database_is_followed(archive: Archive, tmp_path: Path) -> None:
-    """New messages of a running database extend the copy, and an unchanged database is not read."""
+    """New messages of a running database extend its copies, and an unchanged database is not read."""
     path = tmp_path / "opencode.db"
     program = database(path, SCHEMA)
     put(program)
 
-    assert archive.take(path).exchanges == 1
-    assert archive.take(path).changed == 0
+    assert archive.ingest(path).exchanges == 1
+    assert archive.ingest(path).changed == 0
     more = {"id": "msg_3", "role": "user"}, [{"type": "text", "text": "And now?"}]
     put(program, messages=[more])
-    assert archive.take(path).changed == 1
+    assert archive.ingest(path).changed == 1
 
     assert archive.prompts() == ["Why?", "And now?"]
     assert archive.copies() == ["opencode/opencode.db/ses_1.jsonl"]
@@ -89,7 +89,7 @@ def test_a_reply_that_grows_is_one_exchange_in_one_copy(archive: Archive, tmp_pa
     for length in range(1, 51):
         text = json.dumps({"type": "text", "text": "word " * length})
         program.execute("UPDATE part SET data = ?, time_updated = ? WHERE id = 'prt_msg_2_3'", (text, length))
-        archive.take(path)
+        archive.ingest(path)
     program.close()
 
     (found,) = archive.store.exchanges.load(archive.store.items.all_keys()).values()
@@ -105,10 +105,10 @@ def test_an_earlier_message_that_grows_moves_later_exchanges(archive: Archive, t
     program = database(path, SCHEMA)
     put(program)
     put(program, messages=[({"id": "msg_3", "role": "user"}, [{"type": "text", "text": "And now?"}])])
-    archive.take(path)
+    archive.ingest(path)
     grown = json.dumps({"type": "text", "text": "Because. It was late."})
     program.execute("UPDATE part SET data = ?, time_updated = 2 WHERE id = 'prt_msg_2_3'", (grown,))
-    archive.take(path)
+    archive.ingest(path)
     program.close()
 
     found = archive.store.exchanges.load(archive.store.items.all_keys()).values()
@@ -123,7 +123,7 @@ def test_a_later_export_extends_the_earlier_one(archive: Archive, tmp_path: Path
         pack.writestr("conversations.json", json.dumps([conversation(first, second, title="Renamed")]))
 
     for name in ("may.json", "june.zip", "may.json"):
-        archive.take(tmp_path / name)
+        archive.ingest(tmp_path / name)
         archive.store.containers.keep(tmp_path / name, 0)
 
     assert archive.prompts() == ["One?", "Two?"]
@@ -136,14 +136,14 @@ def test_an_unreadable_database_is_reported_and_the_others_are_ingested(archive:
     path.write_bytes(b"SQLite format 3\0" + b"\xff" * 4096)
     (tmp_path / "a.json").write_text(json.dumps([conversation(node("a", "root", "user", "One?"))]))
 
-    found = archive.take(tmp_path)
+    found = archive.ingest(tmp_path)
 
     assert [problem.path for problem in found.problems] == [path]
     assert [where for where, _ in archive.store.sources.problems()] == [path]
     assert archive.prompts() == ["One?"]
     path.unlink()
     database(path, SCHEMA).close()
-    assert archive.take(tmp_path).problems == []
+    assert archive.ingest(tmp_path).problems == []
     assert archive.store.sources.problems() == []
 
 
@@ -159,13 +159,13 @@ def test_a_rewritten_document_has_one_copy(archive: Archive, tmp_path: Path) -> 
     path.parent.mkdir()
     for texts in (["One?"], ["One?", "Two?"], ["One?", "Two?", "Three?"]):
         path.write_text(document(*texts))
-        archive.take(path)
+        archive.ingest(path)
     copies = archive.copies()
     assert (archive.home.archive / copies[0]).read_bytes() == path.read_bytes()
     assert archive.prompts() == ["One?", "Two?", "Three?"]
 
     path.write_text(document("One?", "Other?"))
-    archive.take(path)
+    archive.ingest(path)
 
     assert len(copies) == 1
     assert len(archive.copies()) == 2

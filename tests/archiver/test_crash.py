@@ -1,4 +1,4 @@
-"""After a crash or a concurrent run, the next ingest run completes the archive."""
+"""After a crash, or with concurrent runs, the next ingest run completes the archive."""
 
 import random
 import shutil
@@ -24,8 +24,8 @@ def run(mode: str, history: Path, home: str, *rest: int) -> subprocess.Completed
 
 
 @pytest.fixture(scope="module")
-def grown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Return a history that was ingested into `before` and then extended, forked and rewritten."""
+def history_root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Return the folder of a history that was archived in `before`, and was then extended, forked and rewritten."""
     root = tmp_path_factory.mktemp("kill")
     with History(root, "before") as history:
         history.write(talk("one", "two"), at=1)
@@ -40,22 +40,22 @@ def grown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     shutil.rmtree(root)
 
 
-def started(root: Path, home: str) -> str:
+def restore_home(root: Path, home: str) -> str:
     """Create a home as it was before the history grew."""
     shutil.rmtree(root / home, ignore_errors=True)
     shutil.copytree(root / "before", root / home)
     return home
 
 
-def test_killed_ingest_run_is_completed_by_the_next(grown: Path) -> None:
-    """After a run killed at any step, the next run produces the same archive as an undisturbed run."""
-    steps = crash_injection.steps(run("kill", grown, started(grown, "calm"), 0))
-    with History(grown, "calm") as calm:
+def test_killed_ingest_run_is_completed_by_the_next(history_root: Path) -> None:
+    """After a run killed at any step, the next run produces the same archive as an uninterrupted run."""
+    steps = crash_injection.steps(run("kill", history_root, restore_home(history_root, "calm"), 0))
+    with History(history_root, "calm") as calm:
         rows, copies = calm.dump(), calm.archive_files()
 
     for point in random.Random(2026).sample(range(1, steps + 1), KILLS):
-        crash_injection.kill(lambda at: run("kill", grown, started(grown, "killed"), at), point)
-        with History(grown, "killed") as history:
+        crash_injection.kill(lambda at: run("kill", history_root, restore_home(history_root, "killed"), at), point)
+        with History(history_root, "killed") as history:
             sources = history.store.sources.by_path().values()
             assert all(len(history.copy(source)) >= source.size for source in sources)
             history.ingest()
@@ -63,10 +63,10 @@ def test_killed_ingest_run_is_completed_by_the_next(grown: Path) -> None:
             assert history.archive_files() == copies, point
 
 
-def test_two_processes_take_turns(grown: Path) -> None:
+def test_two_processes_take_turns(history_root: Path) -> None:
     """Of two processes that start at once, one waits for the other, and the result equals that of a single run."""
-    home = started(grown, "contested")
-    command = crash_injection.command(WORKER, "wait", grown / "projects", grown / home)
+    home = restore_home(history_root, "contested")
+    command = crash_injection.command(WORKER, "wait", history_root / "projects", history_root / home)
     both = [
         subprocess.Popen(command, cwd=crash_injection.ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         for _ in range(2)
@@ -74,8 +74,8 @@ def test_two_processes_take_turns(grown: Path) -> None:
     ends = [worker.communicate() for worker in both]
 
     assert [worker.returncode for worker in both] == [0, 0], ends
-    assert run("plain", grown, started(grown, "alone")).returncode == 0
-    with History(grown, home) as contested, History(grown, "alone") as alone:
+    assert run("plain", history_root, restore_home(history_root, "alone")).returncode == 0
+    with History(history_root, home) as contested, History(history_root, "alone") as alone:
         assert contested.dump() == alone.dump()
         assert contested.archive_files() == alone.archive_files()
         contested.store.leases.check(Lease("archiver", 2))

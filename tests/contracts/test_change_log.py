@@ -17,25 +17,25 @@ OPENERS: dict[str, Callable[[Path], Store]] = {"sqlite": Store.create}
 
 @pytest.fixture(params=OPENERS)
 def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Store]:
-    """Function that reopens the store."""
+    """Return a function that reopens the store."""
     return lambda: OPENERS[request.param](tmp_path / "palaver.db")
 
 
 @pytest.fixture
 def store(opened: Callable[[], Store]) -> Iterator[Store]:
-    """Empty store."""
+    """Return an empty store."""
     with opened() as made:
         yield made
 
 
 @pytest.fixture
 def log(store: Store) -> ChangeLog:
-    """Change log of the store."""
+    """Return the change log of the store."""
     return store.changes
 
 
 def test_empty_log_has_no_entries(log: ChangeLog) -> None:
-    """The last number of an empty log is 0."""
+    """An empty log has no entries, and its last number is 0."""
     assert (log.last(), log.since(0)) == (0, [])
 
 
@@ -51,7 +51,7 @@ def test_numbers_rise_with_every_entry(log: ChangeLog) -> None:
 
 
 def test_reader_gets_each_later_item_once_in_key_order(log: ChangeLog) -> None:
-    """A reader passes the last number that it has seen, and gets the items with later entries."""
+    """A reader gets each item with entries after a given number once, in the order of keys."""
     log.log(Entity.ITEM, [5, 3])
     watermark = log.last()
     log.log(Entity.VECTOR, [3, 4])

@@ -5,7 +5,7 @@ import pytest
 from palaver.core.closing import Closing
 
 
-class Held(Closing):
+class Resource(Closing):
     def __init__(self) -> None:
         self.closed = 0
 
@@ -14,17 +14,17 @@ class Held(Closing):
 
 
 def test_resource_is_closed_once_at_the_end() -> None:
-    """The resource is open inside the block and is closed exactly once."""
-    with Held() as held:
-        assert held.closed == 0
+    """The resource is open inside the block, and is closed exactly once at its end."""
+    with Resource() as resource:
+        assert resource.closed == 0
 
-    assert held.closed == 1
+    assert resource.closed == 1
 
 
 def test_resource_is_closed_after_an_error() -> None:
-    """The resource is closed, and the error is raised."""
-    held = Held()
-    with pytest.raises(ValueError, match="broken"), held:
+    """If the block raises an error, the resource is closed and the error is raised."""
+    resource = Resource()
+    with pytest.raises(ValueError, match="broken"), resource:
         raise ValueError("broken")
 
-    assert held.closed == 1
+    assert resource.closed == 1

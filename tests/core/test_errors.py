@@ -123,12 +123,12 @@ def test_given_hint_replaces_the_default() -> None:
 
 
 @pytest.mark.parametrize(
-    ("gone", "told"),
+    ("gone", "expected"),
     [
         (["obs-1"], "obs-1 no longer exists; it"),
         (["ex-1", "obs-2"], "ex-1, obs-2 no longer exist; they"),
     ],
 )
-def test_deleted_ids_are_counted(gone: list[str], told: str) -> None:
+def test_deleted_ids_are_counted(gone: list[str], expected: str) -> None:
     """The hint distinguishes one deleted ID, several deleted IDs, and unknown IDs."""
-    assert errors.UnknownIds(["obs-9", *gone], gone).hint.startswith(told)
+    assert errors.UnknownIds(["obs-9", *gone], gone).hint.startswith(expected)

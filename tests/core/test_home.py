@@ -108,11 +108,11 @@ def test_read_only_home_stays_read_only(tmp_path: Path, monkeypatch: pytest.Monk
     path.chmod(0o500)
     may = os.access
 
-    def may_not(each: Path, mode: int) -> bool:
+    def deny(each: Path, mode: int) -> bool:
         """Deny write access to the path; file permissions do not restrict an administrator who runs the tests."""
         return may(each, mode) and (mode != os.W_OK or each != path)
 
-    monkeypatch.setattr(os, "access", may_not)
+    monkeypatch.setattr(os, "access", deny)
 
     with pytest.raises(StoreReadOnly, match="is read-only"):
         home.make()

@@ -11,7 +11,7 @@ kinds = st.sampled_from(sorted(ids.PREFIXES))
 
 @given(kinds, st.integers(0, 10**18 - 1))
 def test_id_contains_its_key(kind: str, key: int) -> None:
-    """For every kind and key, the public ID gives the key again."""
+    """The public ID of any kind and key can be converted back to the key."""
     assert ids.key(ids.show(kind, key)) == ids.key(ids.show(kind, key), kind) == key
     assert ids.plain(ids.show(kind, key)) == ids.show(kind, key)
 

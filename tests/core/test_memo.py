@@ -23,10 +23,10 @@ def test_value_is_computed_once() -> None:
 
 
 @given(st.lists(st.integers(0, 9)), st.integers(1, 5))
-def test_cache_is_correct_and_bounded(asked: list[int], most: int) -> None:
-    """Each returned value is correct, and the cache never exceeds its maximum size."""
+def test_cache_is_correct_and_bounded(requests: list[int], most: int) -> None:
+    """For any requests, each returned value is correct, and the cache never exceeds its maximum size."""
     memo = Memo[int, int](most)
-    for number in asked:
+    for number in requests:
         assert memo.get_or_make(number, lambda number: number * number) == number * number
         assert 0 < len(memo) <= most
 

@@ -63,7 +63,7 @@ def test_lines_span_all_evidence() -> None:
 
 
 def test_repetitions_are_omitted() -> None:
-    """Repeated subtitles and quotes are omitted, but their lines are listed."""
+    """A subtitle or quote that repeats other text is omitted, but its lines are listed."""
     told = Observation(
         ObservationType.DECISION,
         "Use SQLite",

@@ -63,7 +63,7 @@ def test_smallest_and_largest_limits_are_allowed() -> None:
 
 
 def test_days_bound_whole_days() -> None:
-    """Both bounds include their day."""
+    """A lower and an upper bound include their whole days."""
     filters = Query.parse("ab", after="2026-03-01", before="2026-03-01").filters
 
     assert (filters.after, filters.before) == (day_start("2026-03-01"), day_end("2026-03-01"))
@@ -86,7 +86,7 @@ def test_impossible_day_is_refused(name: str, text: str) -> None:
 
 
 def test_aliases_of_types_are_one_filter() -> None:
-    """Two names of one type are one filter; an unknown type is refused."""
+    """Two names of one type select the same type; an unknown type is refused."""
     assert Query.parse("ab", types=["bugfix", "bug-fix", "test"]).filters.types == (
         ObservationType.BUG_FIX,
         ObservationType.TEST,

@@ -68,5 +68,5 @@ def test_text_between_markers_is_removed(text: str, expected: str) -> None:
 
 @pytest.mark.parametrize("text", ["A\n<recalled>\nold\n[… 9 characters left out …]", "old\n</recalled>\nA", "A"])
 def test_single_marker_is_enough_in_shortened_text(text: str) -> None:
-    """In a shortened text, text on one side of a single marker is removed."""
+    """If a shortened text has only one marker, the text is removed after an opening or before a closing marker."""
     assert without_recalled(text, shortened=True) == "A"

@@ -54,7 +54,7 @@ def test_empty_text_has_no_tokens() -> None:
 
 @given(st.text(max_size=200), st.text(max_size=200))
 def test_costs_of_lines_add_up(first: str, second: str) -> None:
-    """The cost of two lines is about the sum of their costs."""
+    """The token count of two lines is about the sum of their token counts."""
     assert abs(count(f"{first}\n{second}") - count(first) - count(second)) <= 3
 
 

@@ -17,7 +17,7 @@ CHANGES = {"fsync", "link", "mkdir", "open", "remove", "rename", "replace", "rmd
 
 
 def change(event: str, called: object) -> bool:
-    """Return whether a call changes the disk. String methods with the same name are excluded."""
+    """Return whether a profiled call changes the disk. Methods of strings with the same names do not count."""
     name = getattr(called, "__name__", "")
     return event == "c_call" and name in CHANGES and not isinstance(getattr(called, "__self__", None), str)
 

@@ -25,7 +25,7 @@ def content(size: int) -> bytes:
 
 @given(SIZES)
 def test_checksums_do_not_depend_on_write_sizes(sizes: list[int]) -> None:
-    """A file that grew in several writes has the checksums of all its bytes."""
+    """A file that grew in several writes has the same checksums as a file written at once."""
     data = content(sum(sizes))
     file, packed = io.BytesIO(data), b""
     for size in sizes:
@@ -53,7 +53,7 @@ def test_an_append_reads_no_earlier_byte(tmp_path: Path, monkeypatch: pytest.Mon
     """Only the new bytes of a growing file are checksummed."""
     covered = list[int]()
 
-    def counted(piece: bytes, value: int = 0) -> int:
+    def count(piece: bytes, value: int = 0) -> int:
         covered.append(len(piece))
         return crc32(piece, value)
 
@@ -62,7 +62,7 @@ def test_an_append_reads_no_earlier_byte(tmp_path: Path, monkeypatch: pytest.Mon
         history.ingest()
         before = history.source()
         history.append(talk("last"))
-        monkeypatch.setattr(checksums, "crc32", counted)
+        monkeypatch.setattr(checksums, "crc32", count)
         history.ingest()
         after = history.source()
 
@@ -71,7 +71,7 @@ def test_an_append_reads_no_earlier_byte(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_a_copy_without_a_row_gets_all_checksums(tmp_path: Path) -> None:
-    """The copy from a killed ingest run is compared with the agent's file and covered completely."""
+    """A copy without a row is compared with the agent's file, and all its bytes get checksums."""
     with History(tmp_path) as history:
         path = history.write(talk("one", "two"))
         copy = history.home.archive / f"claude-code/shop/{ORIGINAL}.jsonl"

@@ -1,4 +1,4 @@
-"""A compressed file returns any part of its content, and damage affects only the damaged frame."""
+"""Any part of a compressed file is readable, and damage affects only the damaged frame."""
 
 import io
 import os
@@ -26,7 +26,7 @@ def made(path: Path, data: bytes) -> Path:
 
 
 def is_damaged(file: CompressedFile) -> bool:
-    """Return whether a frame, the table or the end of a file is damaged."""
+    """Return whether reading any frame, the table or the end of a file raises an error."""
     try:
         file.seek(0)
         file.read()
@@ -37,8 +37,8 @@ def is_damaged(file: CompressedFile) -> bool:
     return bool(file.format_damage())
 
 
-def numbered(frames: float, seed: int = 1) -> bytes:
-    """Return lines of many lengths that fill several frames."""
+def numbered_lines(frames: float, seed: int = 1) -> bytes:
+    """Return numbered lines of different lengths that fill several frames."""
     chance, lines, size = random.Random(seed), list[bytes](), 0
     while size < frames * FRAME:
         lines.append(b"%d %s\n" % (len(lines) + 1, chance.randbytes(chance.choice([0, 3, 200, 9000])).hex().encode()))
@@ -52,7 +52,7 @@ def numbered(frames: float, seed: int = 1) -> bytes:
     places=st.lists(st.integers(0, 400), max_size=5),
 )
 def test_any_part_is_readable(data: bytes, places: list[int]) -> None:
-    """Every byte and every line start is found, regardless of frame boundaries."""
+    """Any byte range and any line is readable, regardless of frame boundaries."""
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr(compressed_file, "FRAME", 16)
         with CompressedFile(made(Path(folder, "packed"), data)) as file:
@@ -66,8 +66,8 @@ def test_any_part_is_readable(data: bytes, places: list[int]) -> None:
 
 
 def test_a_file_with_full_size_frames_is_readable(tmp_path: Path) -> None:
-    """Frames have their production size, and one line fills several frames."""
-    data = numbered(2) + b"x" * (3 * FRAME) + b"\n" + numbered(1)
+    """A file with frames of production size is readable, even if one line fills several frames."""
+    data = numbered_lines(2) + b"x" * (3 * FRAME) + b"\n" + numbered_lines(1)
     with CompressedFile(made(tmp_path / "packed", data)) as file:
         assert file.read() == data
         assert [file.start_of(line) for line in (1, 50)] == [0, len(b"".join(data.splitlines(keepends=True)[:49]))]
@@ -76,7 +76,7 @@ def test_a_file_with_full_size_frames_is_readable(tmp_path: Path) -> None:
 @pytest.mark.skipif(shutil.which("zstd") is None, reason="needs zstd")
 def test_zstd_restores_the_file(tmp_path: Path) -> None:
     """`zstd` can decompress the file without Palaver."""
-    data = numbered(2.5)
+    data = numbered_lines(2.5)
     path = made(tmp_path / "packed", data)
 
     assert subprocess.run(["zstd", "-dc", path], check=True, capture_output=True).stdout == data
@@ -84,7 +84,7 @@ def test_zstd_restores_the_file(tmp_path: Path) -> None:
 
 def test_reading_a_part_decompresses_few_frames(tmp_path: Path) -> None:
     """Reading a hundred lines in the middle decompresses only the frames with these lines."""
-    data = numbered(40)
+    data = numbered_lines(40)
     lines = data.splitlines(keepends=True)
     path, middle = made(tmp_path / "packed", data), len(lines) // 2
     with CompressedFile(path) as file, pytest.MonkeyPatch.context() as patch:
@@ -102,11 +102,11 @@ def test_reading_a_part_decompresses_few_frames(tmp_path: Path) -> None:
         assert len(unpacked) <= 2 + sum(map(len, lines[middle - 1 : middle + 99])) // FRAME + 1
 
 
-DATA = numbered(5.5)
+DATA = numbered_lines(5.5)
 
 
 def readable(path: Path) -> dict[int, bytes]:
-    """Return the content that is readable at the start of each frame of DATA."""
+    """Return the readable content at the start of each frame of DATA."""
     found: dict[int, bytes] = {}
     for start in range(0, len(DATA), FRAME):
         try:
@@ -119,7 +119,7 @@ def readable(path: Path) -> dict[int, bytes]:
 
 
 def test_a_flipped_bit_damages_one_frame(tmp_path: Path) -> None:
-    """A flipped bit is detected unless it is insignificant; all other frames are read correctly."""
+    """A flipped bit that changes content is detected, and all other frames are read correctly."""
     path = made(tmp_path / "packed", DATA)
     whole, chance = path.read_bytes(), random.Random(7)
     places = [*chance.sample(range(len(whole)), 25), *range(len(whole) - 30, len(whole)), *range(12)]
@@ -200,7 +200,7 @@ def test_any_other_file_is_damaged(tmp_path: Path, data: bytes) -> None:
 
 @pytest.mark.skipif(not SAMPLES.exists(), reason="needs the samples")
 def test_real_transcripts_shrink_to_at_most_a_quarter(tmp_path: Path) -> None:
-    """The samples, including small files, need at most 25 % of their bytes."""
+    """The compressed samples, including small files, need at most 25 % of the original bytes."""
     before = after = 0
     for number, sample in enumerate(path for path in sorted(SAMPLES.rglob("*.json*")) if path.is_file()):
         data = sample.read_bytes()

@@ -1,4 +1,4 @@
-"""Inactive copies are compressed, and search and reading return the same results."""
+"""Inactive copies are compressed without changing any result of search or reading."""
 
 import random
 import shutil
@@ -102,7 +102,7 @@ def test_compressed_copies_without_a_database_are_reused(history: History, tmp_p
 
 
 def test_a_run_stops_at_its_time_limit(history: History) -> None:
-    """A run reports the number of copies that it leaves to the next run."""
+    """A run stops at its time limit and reports the number of copies that are left to the next run."""
     for number in range(3):
         history.write(talk(f"n{number}", session=f"s{number}"), f"s{number}", at=3 - number)
     history.ingest()
@@ -179,12 +179,12 @@ def test_a_killed_run_is_completed_by_the_next(tmp_path: Path) -> None:
             history.append(talk(f"more{number}", session=f"s{number}"), f"s{number}", at=5 + number)
         history.write(talk("new", session=FORK), FORK, at=9)
         files = {path.name: path.read_bytes() for path in history.folder.rglob("*.jsonl")}
-    changes = crash_injection.steps(a_pass(tmp_path, "calm", 0))
+    changes = crash_injection.steps(run_worker(tmp_path, "calm", 0))
     with History(tmp_path, "calm") as calm:
         rows = calm.dump()
 
     for point in random.Random(2026).sample(range(1, changes + 1), KILLS):
-        crash_injection.kill(lambda at: a_pass(tmp_path, "killed", at), point)
+        crash_injection.kill(lambda at: run_worker(tmp_path, "killed", at), point)
         with History(tmp_path, "killed") as history:
             for source in history.store.sources.all():
                 assert files[source.path.name].startswith(history.copy(source))
@@ -199,8 +199,8 @@ def test_a_killed_run_is_completed_by_the_next(tmp_path: Path) -> None:
             )
 
 
-def a_pass(root: Path, home: str, at: int) -> subprocess.CompletedProcess[str]:
-    """Run the worker in a home restored from `before`; kill it before a disk change unless `at` is 0."""
+def run_worker(root: Path, home: str, at: int) -> subprocess.CompletedProcess[str]:
+    """Run the worker in a home restored from `before`; it kills itself at disk change `at` unless `at` is 0."""
     shutil.rmtree(root / home, ignore_errors=True)
     shutil.copytree(root / "before", root / home)
     return crash_injection.run(WORKER, "run", root / "projects", root / home, at)

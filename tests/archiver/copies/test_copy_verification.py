@@ -37,7 +37,7 @@ def history(tmp_path: Path) -> Iterator[History]:
         yield made
 
 
-def verified(history: History, budget: float = copy_verification.BUDGET) -> VerifiedCopies:
+def verify(history: History, budget: float = copy_verification.BUDGET) -> VerifiedCopies:
     return CopyVerifier(history.store, history.raw).run(budget)
 
 
@@ -52,12 +52,12 @@ def damage(history: History, session: str) -> Path:
 
 def test_each_copy_is_verified_once_a_week(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
     """A verified copy is not verified again for seven days."""
-    assert verified(history) == VerifiedCopies(checked=3)
-    assert verified(history) == VerifiedCopies()
+    assert verify(history) == VerifiedCopies(checked=3)
+    assert verify(history) == VerifiedCopies()
     assert history.store.sources.verification_state()[0] == 3
 
     monkeypatch.setattr(copy_verification, "now", lambda: now() + copy_verification.RECHECK + 1)
-    assert verified(history) == VerifiedCopies(checked=3)
+    assert verify(history) == VerifiedCopies(checked=3)
 
 
 def test_the_next_run_continues_after_the_time_limit(history: History) -> None:
@@ -65,14 +65,14 @@ def test_the_next_run_continues_after_the_time_limit(history: History) -> None:
     ticks = iter(range(100))
     assert CopyVerifier(history.store, history.raw).run(1.5, lambda: float(next(ticks))) == VerifiedCopies(checked=1)
 
-    assert verified(history) == VerifiedCopies(checked=2)
+    assert verify(history) == VerifiedCopies(checked=2)
 
 
 def test_a_damaged_copy_is_copied_again(history: History) -> None:
     """The agent's file replaces a damaged copy; the damaged copy is kept under another name."""
     place = damage(history, ORIGINAL)
 
-    assert verified(history) == VerifiedCopies(checked=3, repaired=1)
+    assert verify(history) == VerifiedCopies(checked=3, repaired=1)
     assert place.read_bytes() == history.path(ORIGINAL).read_bytes()
     assert len(Copy(history.home.archive, history.source(ORIGINAL).archived).damaged_files()) == 1
     assert history.store.sources.damaged() == []
@@ -88,7 +88,7 @@ def test_a_full_disk_loses_no_byte(history: History, monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(raw, "sync", full)
 
-    assert verified(history) == VerifiedCopies(checked=3, damaged=1)
+    assert verify(history) == VerifiedCopies(checked=3, damaged=1)
     assert place.exists()
     assert history.archive_files() == before
 
@@ -103,7 +103,7 @@ def test_a_changed_file_does_not_replace_a_copy(history: History) -> None:
     history.write(bytes(theirs), at=9)
     before = history.archive_files()
 
-    assert verified(history).repaired == 0
+    assert verify(history).repaired == 0
     assert place.exists()
     assert history.archive_files() == before
 
@@ -132,7 +132,7 @@ def test_a_source_deleted_during_a_run_is_skipped(history: History, monkeypatch:
 
     monkeypatch.setattr(SourceTable, "due_for_verification", listed)
 
-    assert verified(history) == VerifiedCopies(checked=4)
+    assert verify(history) == VerifiedCopies(checked=4)
     assert history.store.sources.verification_state()[0] == 3
 
 
@@ -140,14 +140,14 @@ def test_a_damaged_copy_waits_for_copies_verified_earlier(history: History, monk
     """Copies with an earlier or no verification are verified before a damaged copy."""
     damage(history, ORIGINAL)
     history.path(ORIGINAL).unlink()
-    assert verified(history) == VerifiedCopies(checked=3, damaged=1)
+    assert verify(history) == VerifiedCopies(checked=3, damaged=1)
     history.write(talk("new", session=NEW), NEW)
     history.ingest()
     monkeypatch.setattr(copy_verification, "now", lambda: now() + copy_verification.RECHECK_DAMAGED + 1)
 
     ticks = iter(range(100))
     assert CopyVerifier(history.store, history.raw).run(1.5, lambda: float(next(ticks))) == VerifiedCopies(checked=1)
-    assert verified(history) == VerifiedCopies(checked=1, damaged=1)
+    assert verify(history) == VerifiedCopies(checked=1, damaged=1)
 
 
 def test_a_damaged_copy_is_reported_until_it_is_restored(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,16 +158,16 @@ def test_a_damaged_copy_is_reported_until_it_is_restored(history: History, monke
     whole = compressed.read_bytes()
     compressed.write_bytes(whole[:50] + bytes([whole[50] ^ 1]) + whole[51:])
 
-    assert verified(history) == VerifiedCopies(checked=3, damaged=1)
-    assert verified(history) == VerifiedCopies()
+    assert verify(history) == VerifiedCopies(checked=3, damaged=1)
+    assert verify(history) == VerifiedCopies()
     monkeypatch.setattr(copy_verification, "now", lambda: now() + copy_verification.RECHECK_DAMAGED + 1)
-    assert verified(history) == VerifiedCopies(checked=1, damaged=1)
-    [(told, reason)] = history.store.sources.damaged()
-    assert (told, bool(reason)) == (name, True)
+    assert verify(history) == VerifiedCopies(checked=1, damaged=1)
+    [(damaged_name, reason)] = history.store.sources.damaged()
+    assert (damaged_name, bool(reason)) == (name, True)
 
     compressed.write_bytes(whole)
     monkeypatch.setattr(copy_verification, "now", lambda: now() + 2 * copy_verification.RECHECK_DAMAGED + 2)
-    assert verified(history) == VerifiedCopies(checked=1)
+    assert verify(history) == VerifiedCopies(checked=1)
     assert history.store.sources.damaged() == []
 
 
@@ -176,6 +176,6 @@ def test_a_running_ingest_delays_only_damaged_copies(history: History, monkeypat
     damage(history, ORIGINAL)
     monkeypatch.setattr(copy_verification, "_PATIENCE", 0.0)
     with history.store.leases.hold(ARCHIVER):
-        assert verified(history) == VerifiedCopies(checked=3)
+        assert verify(history) == VerifiedCopies(checked=3)
 
-    assert verified(history) == VerifiedCopies(checked=1, repaired=1)
+    assert verify(history) == VerifiedCopies(checked=1, repaired=1)

@@ -35,7 +35,7 @@ def tree(folder: Path) -> dict[str, bytes]:
 def test_files_keep_their_paths_bytes_and_times(
     history: History, exporter: Exporter, tmp_path: Path, compressed: bool
 ) -> None:
-    """An export restores the agent's folder structure below the agent's name, from both storage formats."""
+    """An export restores paths, bytes and times of the agent's files, from both storage formats."""
     history.write(talk("one"))
     history.write(talk("two", session=FORK), FORK, project="other")
     history.ingest()

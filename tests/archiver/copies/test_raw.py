@@ -50,7 +50,7 @@ def content(raw: RawArchive, archived: str = NAME) -> bytes:
 @given(st.lists(st.binary(max_size=9000), min_size=1, max_size=4))
 @example([b"", b"a" * 5000, b"b" * 5000])
 def test_a_copy_follows_its_file_byte_for_byte(pieces: list[bytes]) -> None:
-    """A copy equals its file after every append, and each state continues the previous state."""
+    """After every append, a copy equals its file, and its recorded state continues the previous state."""
     with TemporaryDirectory() as root:
         raw, path = RawArchive(Path(root, "archive")), Path(root, "file")
         path.write_bytes(b"")
@@ -80,7 +80,7 @@ def test_a_changed_beginning_or_end_is_a_rewrite(raw: RawArchive, file: Path, si
 
 
 def test_an_unreadable_file_counts_as_continued(raw: RawArchive, file: Path) -> None:
-    """A missing file is not treated as rewritten."""
+    """A missing file does not count as rewritten."""
     known = source(file, raw.copy(file, NAME))
     file.unlink()
 
@@ -137,7 +137,7 @@ def test_a_full_disk_is_reported_for_the_file(raw: RawArchive, file: Path) -> No
 
 
 def test_names_of_other_copies_get_a_number(raw: RawArchive, file: Path) -> None:
-    """Names of other copies get a number; a copy is reused if the file begins with its content."""
+    """A second copy with the same name gets a number; a copy that the file begins with is reused."""
     assert raw.free_name(NAME, set(), file) == NAME
     assert raw.free_name(NAME, {NAME, "claude-code/shop/one~2.jsonl"}, file) == "claude-code/shop/one~3.jsonl"
 
@@ -259,7 +259,7 @@ def test_a_damaged_copy_is_never_reused(raw: RawArchive, file: Path) -> None:
 
 
 def test_no_copy_gets_a_name_with_the_compressed_suffix(raw: RawArchive, file: Path) -> None:
-    """Names with this suffix belong to compressed files."""
+    """No copy gets a name with the suffix of compressed files."""
     assert raw.free_name(NAME + COMPRESSED_SUFFIX, set(), file) == "claude-code/shop/one.jsonl.sealed~2.zst"
 
 
@@ -280,7 +280,7 @@ def test_lines_are_found_from_any_earlier_line(raw: RawArchive, file: Path, form
 
 @pytest.fixture
 def inside(raw: RawArchive, file: Path) -> Path:
-    """Create a copy, a secret outside the archive, and links to the secret inside; return the copy."""
+    """Create a copy, a secret outside the archive, and links from the archive to the secret; return the copy."""
     raw.copy(file, NAME)
     secret = raw.root.parent / "secret"
     secret.mkdir()

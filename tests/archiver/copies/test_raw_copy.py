@@ -1,4 +1,4 @@
-"""A copy has two storage formats, and a format change keeps every byte readable throughout."""
+"""A copy has two storage formats, and each byte stays readable while the format changes."""
 
 import os
 import shutil
@@ -94,7 +94,7 @@ def test_a_copy_is_found_while_its_format_changes(tmp_path: Path, monkeypatch: p
 def test_a_compressed_file_that_reads_back_differently_is_discarded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: int
 ) -> None:
-    """If the compressed file does not restore the original bytes, the uncompressed file stays."""
+    """A compressed file that does not restore the original bytes is discarded."""
     copy, sync = written(tmp_path), os.fsync
 
     def garble(descriptor: int) -> None:

@@ -1,1 +1,1 @@
-"""Tests of archiver/deletion."""
+"""Tests of deletion, undo and erasure."""

@@ -1,4 +1,4 @@
-"""Steps of deletion tests: delete, undo, and look at the archive."""
+"""Helpers of the deletion tests: plan, delete, undo, and query the archive."""
 
 from palaver.archiver.deletion.deletion_plan import DeletionPlan
 from palaver.archiver.deletion.deletions import Deletions
@@ -15,7 +15,7 @@ def plan(history: History, wanted: DeletionRequest) -> DeletionPlan:
 
 
 def forget(history: History, *targets: str, erase: bool = False, mentions: str = "") -> int:
-    """Delete, then run an ingest."""
+    """Delete the selected content and run an ingest; return the deletion's number."""
     wanted = DeletionRequest(targets=targets, mentions=mentions, erase=erase)
     deletions = Deletions(history.store, history.raw)
     number = deletions.delete(plan(history, wanted))
@@ -29,14 +29,14 @@ def undo(history: History, number: int) -> None:
 
 
 def exchange(history: History, prompt: str, session: str = ORIGINAL) -> str:
-    """Return the id of the exchange that begins with a prompt."""
+    """Return the public ID of the exchange with this prompt."""
     number = history.store.sessions.find("claude-code", session)
     [key] = [each.key for each in history.stored() if each.session == number and each.exchange.prompt == prompt]
     return ids.show("exchange", key)
 
 
 def copied_bytes(history: History) -> bytes:
-    """Return every byte of every copy."""
+    """Return the bytes of all raw copies, concatenated."""
     return b"".join(history.archive_files().values())
 
 

@@ -1,4 +1,4 @@
-"""Sessions, forks, deletions, crashes and newer rules in any order."""
+"""Deletions are correct after any sequence of forks, crashes, rebuilds and other steps."""
 
 # pyright: reportPrivateUsage=false
 
@@ -35,19 +35,20 @@ STEPS = ("session", "grow", "rewind", "fork", "resume", "rewrite", "copy", "forg
 
 
 class World:
-    """A growing history, and the content that the archive must know of it."""
+    """History that changes step by step, with the content that the archive must contain."""
 
     def __init__(self, root: Path, draw: Callable[[Any], Any], versions: list[str]) -> None:
         self.history, self._draw, self._versions = History(root), draw, versions
         self.files: dict[str, list[str]] = {}
-        """Words of each session's file, in order; `w:session` if the lines contain another session's ID."""
+        """Words in each session's file, in order; `word:session` if the lines contain another session's ID."""
         self.origins: dict[str, str] = {}
-        """What sessions say that they were forked from."""
-        self.said: set[str] = set()
+        """Origin to which the lines of a fork refer, by session."""
+        self.ingested: set[str] = set()
         self.erased: set[str] = set()
-        self.forgotten: dict[int, set[str]] = {}
+        self.deleted: dict[int, set[str]] = {}
+        """Words of each deletion that can still be undone, by number."""
         self._before: dict[str, str] = {}
-        """What words follow after a rewind."""
+        """Earlier word that a word follows after a rewind."""
         self._words = self._at = self._sessions = 0
 
     def step(self, name: str) -> None:
@@ -59,18 +60,20 @@ class World:
     def ingest(self) -> None:
         done = self.history.ingest()
         assert not done.problems
-        self.said |= {word.partition(":")[0] for words in self.files.values() for word in words}
+        self.ingested |= {word.partition(":")[0] for words in self.files.values() for word in words}
 
     def check(self) -> None:
         history = self.history
-        gone = self.erased.union(*self.forgotten.values())
-        assert sorted(each.exchange.prompt for each in history.stored()) == sorted(f"{w}?" for w in self.said - gone)
-        held = b""
+        gone = self.erased.union(*self.deleted.values())
+        assert sorted(each.exchange.prompt for each in history.stored()) == sorted(
+            f"{w}?" for w in self.ingested - gone
+        )
+        content = b""
         for name in archived_names(history.home.archive):
             with history.raw.open(name) as file:
-                held += file.read()
-        assert [word for word in sorted(self.erased) if f"{word}?".encode() in held] == []
-        assert [word for word in sorted(self.said - self.erased) if f"{word}?".encode() not in held] == []
+                content += file.read()
+        assert [word for word in sorted(self.erased) if f"{word}?".encode() in content] == []
+        assert [word for word in sorted(self.ingested - self.erased) if f"{word}?".encode() not in content] == []
         assert history.store.sources.unaccounted() == []
         integrity = history.store.integrity
         assert not [*integrity.dangling(), *integrity.outside_source(), *integrity.without_evidence()]
@@ -78,13 +81,13 @@ class World:
             self._check_origin(name, origin)
 
     def _check_origin(self, name: str, origin: str) -> None:
-        """A fork has no exchange that its origin contained first."""
+        """Assert that a fork has no exchange that its origin contains."""
         find = self.history.store.sessions.find
         fork, first = find("claude-code", name), find("claude-code", origin)
         if name in self.files and origin in self.files and origin not in self.origins:
             own = {word.partition(":")[0] for word in self.files[origin] if ":" not in word}
-            told = {each.exchange.prompt[:-1] for each in self.history.stored() if each.session == fork}
-            assert not told & own, (fork, first)
+            prompts = {each.exchange.prompt[:-1] for each in self.history.stored() if each.session == fork}
+            assert not prompts & own, (fork, first)
 
     def _session(self) -> None:
         self._write(self._name(), self._new())
@@ -94,14 +97,14 @@ class World:
             self._write(session, [*self.files[session], *self._new()])
 
     def _rewind(self) -> None:
-        """The user rewinds and continues."""
+        """Append an exchange that follows an earlier exchange, as after a rewind."""
         if session := self._some(self.files):
             [word] = new = self._new(1, most=1)
             self._before[word] = self._some([word.partition(":")[0] for word in self.files[session]])
             self._write(session, [*self.files[session], *new])
 
     def _fork(self, *, own_name: bool = True) -> None:
-        """Write a fork with its own session ID. The fork may refer to its origin, and may be older than it."""
+        """Write a fork, which may be older than its origin. With `own_name`, all lines contain its session ID."""
         if origin := self._some(self.files):
             words = self.files[origin][: self._draw(st.integers(1, 4))]
             kept = words if own_name else [word if ":" in word else f"{word}:{origin}" for word in words]
@@ -116,7 +119,7 @@ class World:
         self._fork(own_name=False)
 
     def _rewrite(self) -> None:
-        """Write a file again with another beginning."""
+        """Rewrite a file with additional lines at its beginning."""
         if session := self._some(self.files):
             self._write(session, [*self._new(), *self.files[session]])
 
@@ -135,22 +138,22 @@ class World:
         if whole:
             session = next(each.session for each in stored if each.key == key)
             target = self.history.store.sessions.load(session).native_id
-            gone = self._first_said_in(session) - (set() if erase else set[str]().union(*self.forgotten.values()))
+            gone = self._words_of(session) - (set() if erase else set[str]().union(*self.deleted.values()))
         deletions = Deletions(self.history.store, self.history.raw)
         note(f"{target}: {gone}")
         number = deletions.delete(deletions.plan(DeletionRequest(targets=(target,), erase=erase)))
         if erase:
             self.erased |= gone
-            self.forgotten = {each: words for each, words in self.forgotten.items() if not words <= self.erased}
+            self.deleted = {each: words for each, words in self.deleted.items() if not words <= self.erased}
             kept = {each.id for each in self.history.store.tombstones.all() if each.state is DeletionState.KEPT}
-            assert kept == self.forgotten.keys()
+            assert kept == self.deleted.keys()
         else:
-            self.forgotten[number] = gone
+            self.deleted[number] = gone
 
-    def _first_said_in(self, session: int) -> set[str]:
-        """Return the words that a session contained first, including deleted words."""
+    def _words_of(self, session: int) -> set[str]:
+        """Return the words whose lines belong to a session, including deleted words."""
         sources = self.history.store.sources
-        places = sources.locate([f"{word}-asked" for word in self.said])
+        places = sources.locate([f"{word}-asked" for word in self.ingested])
         return {
             record.partition("-")[0] for record, (source, _) in places.items() if sources.session_of(source) == session
         }
@@ -162,20 +165,20 @@ class World:
         self._forget(erase=self._draw(st.booleans()), whole=True)
 
     def _undo(self) -> None:
-        if number := self._some(self.forgotten):
+        if number := self._some(self.deleted):
             Deletions(self.history.store, self.history.raw).undo(number)
-            del self.forgotten[number]
+            del self.deleted[number]
 
     def _expire(self) -> None:
-        """Let the undo period of a deletion end."""
-        if number := self._some(self.forgotten):
+        """End the undo period of a deletion."""
+        if number := self._some(self.deleted):
             deletions = Deletions(self.history.store, self.history.raw)
             deletions.expire(number)
             self.ingest()
-            self.erased |= self.forgotten.pop(number)
+            self.erased |= self.deleted.pop(number)
 
     def _kill(self) -> None:
-        """Kill the process during an ingest."""
+        """Interrupt an ingest run at a random database write."""
         self._grow()
         history, left = self.history, self._draw(st.integers(0, 60))
         run = Database.run
@@ -201,7 +204,7 @@ class World:
         CopyCompressor(self.history.store, self.history.raw).run()
 
     def _vanish(self) -> None:
-        """Delete a file of the agent."""
+        """Delete the agent's files of a session, unless it is the only session."""
         if len(self.files) > 1:
             session = self._some(self.files)
             self.history.path(session).unlink(missing_ok=True)
@@ -209,7 +212,7 @@ class World:
             del self.files[session]
 
     def _lose(self) -> None:
-        """Lose the database, and rebuild it as `palaver rebuild --from-archive` does."""
+        """Delete the database, and rebuild it as `palaver rebuild --from-archive` does."""
         history = self.history
         history.store.close()
         for path in history.home.root.glob("palaver.db*"):
@@ -229,11 +232,11 @@ class World:
         self.history.write(self._lines(session), session, at=-at if session in self.origins else at)
 
     def _lines(self, session: str) -> bytes:
-        told = ((word.partition(":")[0], word.partition(":")[2] or session) for word in self.files[session])
+        owners = ((word.partition(":")[0], word.partition(":")[2] or session) for word in self.files[session])
         named = {"forkedFrom": {"sessionId": self.origins.get(session, ""), "messageUuid": "m"}}
         more = named if session in self.origins else {}
         return b"".join(
-            jsonl({**line, **more} for line in self._after(word, talk(word, session=name))) for word, name in told
+            jsonl({**line, **more} for line in self._after(word, talk(word, session=name))) for word, name in owners
         )
 
     def _after(self, word: str, lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -262,8 +265,8 @@ class World:
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(data=st.data())
-def test_in_any_order(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
-    """After each step the store has exactly the content that was not deleted, once, and no copy has erased content."""
+def test_deletions_are_correct_after_any_steps(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+    """After any steps, the store has each exchange that was not deleted once, and no copy has erased content."""
     version = VERSION
     with (
         patch.object(rereading, "VERSION", version),

@@ -1,4 +1,4 @@
-"""Deletions remove exactly the named content, and it stays deleted wherever it reappears."""
+"""Deletions remove exactly the selected content, and it stays deleted wherever it reappears."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -36,27 +36,27 @@ def history(tmp_path: Path) -> Iterator[History]:
 
 @pytest.fixture
 def newer_rules(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], None]]:
-    """Return a function that adds one kind of secret to the rules."""
+    """Return a function that installs newer redaction rules with an additional kind of secret."""
 
-    def give_out() -> None:
+    def install() -> None:
         known = (*rules(), Rule("corp", r"(CORPKEY-[a-z0-9]{16})", ("corpkey",)))
         monkeypatch.setattr(scanner, "rules", lambda: known)
         for module in (rereading, source_table):
             monkeypatch.setattr(module, "VERSION", "newer")
-        _forget_rules()
+        _clear_rule_caches()
 
-    yield give_out
-    _forget_rules()
+    yield install
+    _clear_rule_caches()
 
 
-def _forget_rules() -> None:
+def _clear_rule_caches() -> None:
     scanner.keyword_index.cache_clear()
     scanner.detectors.cache_clear()
 
 
 @pytest.mark.parametrize("erase", [False, True])
-def test_a_deletion_leaves_adjacent_exchanges(history: History, erase: bool) -> None:
-    """The other exchanges of the session keep their keys, lines and offsets."""
+def test_a_deletion_does_not_change_adjacent_exchanges(history: History, erase: bool) -> None:
+    """After a deletion, the other exchanges of the session keep their keys, lines and offsets."""
     history.write(talk("one", "two", "three"))
     history.ingest()
     before = {each.key: each.exchange for each in history.stored() if each.exchange.prompt != "two?"}
@@ -68,7 +68,7 @@ def test_a_deletion_leaves_adjacent_exchanges(history: History, erase: bool) -> 
 
 
 def test_erasing_a_session_includes_earlier_deletions(history: History) -> None:
-    """An exchange that was deleted before is erased, even in a copy made before the file was rewritten."""
+    """Erasing a session also erases exchanges that were deleted before, even from copies of earlier file versions."""
     history.write(talk("one"), at=1)
     history.ingest()
     forget(history, ORIGINAL)
@@ -81,7 +81,7 @@ def test_erasing_a_session_includes_earlier_deletions(history: History) -> None:
 
 @pytest.mark.parametrize("erase", [False, True])
 def test_a_session_can_grow_after_a_deletion(history: History, erase: bool) -> None:
-    """New lines are ingested, whether the last exchange or the whole session was deleted."""
+    """New lines of a session are ingested after its last exchange, or the whole session, was deleted."""
     history.write(talk("one", "two"))
     history.ingest()
     forget(history, exchange(history, "two?"), erase=erase)
@@ -102,7 +102,7 @@ def test_a_session_can_grow_after_a_deletion(history: History, erase: bool) -> N
 @pytest.mark.parametrize("erase", [False, True])
 @pytest.mark.parametrize("whole", [False, True])
 def test_deleted_content_does_not_come_back(history: History, erase: bool, whole: bool) -> None:
-    """Deleted content is not restored by a re-scan, a touched file, a copy, a fork or a rewritten file."""
+    """Deleted content stays deleted after a re-scan, and if its file is touched, copied, forked or rewritten."""
     path = history.write(talk("one", "secret"))
     history.ingest()
     forget(history, ORIGINAL if whole else exchange(history, "secret?"), erase=erase)
@@ -125,7 +125,7 @@ def test_deleted_content_does_not_come_back(history: History, erase: bool, whole
 
 
 def test_erasing_a_session_removes_its_copies_and_rows(history: History) -> None:
-    """Compressed and damaged copies of the session are removed, with every row that refers to it."""
+    """Erasing a session removes its row and all files of its copy, including damaged and unfinished files."""
     path = history.write(talk("one"))
     history.write(talk("other", session=OTHER), OTHER)
     history.ingest()
@@ -147,7 +147,7 @@ def test_erasing_a_session_removes_its_copies_and_rows(history: History) -> None
 
 
 def test_a_compressed_copy_loses_only_erased_lines(history: History) -> None:
-    """The other lines are read as before."""
+    """An erasure removes only the erased lines from a compressed copy; the other lines stay readable."""
     history.write(talk("one", "two"))
     history.ingest()
     CopyCompressor(history.store, history.raw).run()
@@ -159,8 +159,8 @@ def test_a_compressed_copy_loses_only_erased_lines(history: History) -> None:
     assert history.copy(history.source()).count(b"\n") == 4
 
 
-def decided(history: History, target: str) -> Copy:
-    """Delete with erasure from a compressed copy, without cleaning the copy."""
+def record_erasure(history: History, target: str) -> Copy:
+    """Compress the copy and record an erasure, but erase no line yet; return the copy."""
     CopyCompressor(history.store, history.raw).run()
     wanted = DeletionRequest(targets=(target,), erase=True)
     Deletions(history.store, history.raw).delete(plan(history, wanted))
@@ -168,10 +168,10 @@ def decided(history: History, target: str) -> Copy:
 
 
 def test_a_damaged_copy_does_not_block_an_ingest(history: History) -> None:
-    """It is reported in each ingest run and cleaned once it is readable."""
+    """Each ingest reports a damaged copy with lines to erase, and erases them once the copy is readable."""
     path = history.write(talk("one", "two"))
     history.ingest()
-    copy = decided(history, exchange(history, "one?"))
+    copy = record_erasure(history, exchange(history, "one?"))
     path.unlink()
     whole = copy.compressed_path.read_bytes()
     copy.compressed_path.write_bytes(whole[:40] + bytes([whole[40] ^ 0xFF]) + whole[41:])
@@ -189,18 +189,18 @@ def test_a_damaged_copy_does_not_block_an_ingest(history: History) -> None:
     assert b"one?" not in history.copy(history.source())
 
 
-@pytest.mark.parametrize("begun", [False, True])
+@pytest.mark.parametrize("grown", [False, True])
 def test_an_interrupted_ingest_leaves_no_erased_line(
-    history: History, monkeypatch: pytest.MonkeyPatch, begun: bool
+    history: History, monkeypatch: pytest.MonkeyPatch, grown: bool
 ) -> None:
-    """Erased lines that came with a new or growing file are removed by the next run, even if the file is gone."""
+    """If an ingest copies erased lines and is interrupted, the next run erases them, even if the file is gone."""
     history.write(talk("one"), at=1)
     path = history.path(FORK)
-    if begun:
+    if grown:
         history.write(talk("begun", session=FORK), FORK, at=2)
     history.ingest()
     forget(history, ORIGINAL, erase=True)
-    history.write(talk(*["begun"] * begun, "one", "more", session=FORK), FORK, at=3)
+    history.write(talk(*["begun"] * grown, "one", "more", session=FORK), FORK, at=3)
 
     def killed(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
@@ -214,12 +214,12 @@ def test_an_interrupted_ingest_leaves_no_erased_line(
     history.ingest()
 
     assert b"one?" not in copied_bytes(history)
-    assert (b"begun?" in copied_bytes(history)) is begun
+    assert (b"begun?" in copied_bytes(history)) is grown
     assert history.store.tombstones.scheduled_erasures() == {}
 
 
-def test_verification_tells_erased_lines_from_damage(history: History) -> None:
-    """Copies with erased lines are valid; damage of any copy is still found."""
+def test_verification_distinguishes_erased_lines_from_damage(history: History) -> None:
+    """Verification accepts copies without their erased lines, and detects damage in any copy."""
     history.write(talk("one"), at=1)
     history.write([*talk("one", session=FORK), *talk("apart", session=FORK)], FORK, at=2)
     history.write(talk("other", session=OTHER), OTHER, at=3)
@@ -234,33 +234,33 @@ def test_verification_tells_erased_lines_from_damage(history: History) -> None:
 
     assert fault.source.archived == history.source(OTHER).archived
     assert inspection.repair(fault.source)
-    lacking = Copy(history.raw.root, history.source(FORK).archived).path
-    lacking.write_bytes(lacking.read_bytes().replace(b"apart?", b"apert?"))
+    fork_copy = Copy(history.raw.root, history.source(FORK).archived).path
+    fork_copy.write_bytes(fork_copy.read_bytes().replace(b"apart?", b"apert?"))
     assert not inspection.repair(history.source(FORK))
     assert b"one?" not in copied_bytes(history)
 
 
-def test_the_last_form_of_a_copy_is_kept(history: History) -> None:
-    """If only a damaged form of a copy is left, the erasure reports it and waits."""
+def test_the_last_file_of_a_copy_is_kept(history: History) -> None:
+    """If only a damaged file of a copy is left, the erasure keeps it, reports it and stays unfinished."""
     path = history.write(talk("one", "two"))
     history.ingest()
-    copy = decided(history, exchange(history, "one?"))
+    copy = record_erasure(history, exchange(history, "one?"))
     path.unlink()
     copy.compressed_path.rename(f"{copy.compressed_path}.damaged")
     history.write(talk("new", session=FORK), FORK, at=5)
 
-    told = {problem.path: problem.reason for problem in history.ingest().problems}
-    assert "other files of this copy" in told[copy.damaged_files()[0]]
+    reasons = {problem.path: problem.reason for problem in history.ingest().problems}
+    assert "other files of this copy" in reasons[copy.damaged_files()[0]]
     assert len(copy.damaged_files()) == 1
     assert history.store.tombstones.scheduled_erasures() == {copy.archived: False}
 
 
 @pytest.mark.parametrize("lost", [slice(None, -10), slice(None, -200)])
-def test_a_compressed_copy_without_its_table_is_cleaned(history: History, lost: slice) -> None:
-    """Erased lines are removed, or the erasure stays unfinished and is reported."""
+def test_lines_are_erased_from_a_compressed_copy_without_its_table(history: History, lost: slice) -> None:
+    """If the table of a compressed copy is lost, its lines are erased, or the erasure is reported as unfinished."""
     path = history.write(talk("one", "two"))
     history.ingest()
-    copy = decided(history, exchange(history, "one?"))
+    copy = record_erasure(history, exchange(history, "one?"))
     path.unlink()
     history.write(talk("new", session=FORK), FORK, at=5)
     copy.compressed_path.write_bytes(copy.compressed_path.read_bytes()[lost])
@@ -275,8 +275,8 @@ def test_a_compressed_copy_without_its_table_is_cleaned(history: History, lost: 
     assert bool(problems) == (lost.stop == -200)
 
 
-def test_an_erasure_keeps_other_deletions_undoable(history: History) -> None:
-    """Content of the same file that was deleted before can still be restored."""
+def test_other_deletions_can_be_undone_after_an_erasure(history: History) -> None:
+    """After an erasure, an earlier deletion in the same session can still be undone."""
     history.write(talk("one"), at=1)
     history.ingest()
     number = forget(history, ORIGINAL)
@@ -291,8 +291,8 @@ def test_an_erasure_keeps_other_deletions_undoable(history: History) -> None:
     assert b"two?" not in copied_bytes(history)
 
 
-def test_deleted_content_can_be_named_only_to_erase_it(history: History) -> None:
-    """A deleted session or text is selected by an erasure, and by nothing else."""
+def test_deleted_content_can_be_selected_only_for_erasure(history: History) -> None:
+    """Deleted sessions and deleted text can be selected for erasure, but not for another deletion."""
     history.write(talk("one", "canary"), at=1)
     history.write(talk("other", session=OTHER), OTHER, at=2)
     history.ingest()
@@ -313,7 +313,7 @@ def test_deleted_content_can_be_named_only_to_erase_it(history: History) -> None
 
 
 def test_each_undo_restores_its_own_deletion(history: History) -> None:
-    """Overlapping deletions can be undone in any order."""
+    """Overlapping deletions can be undone in any order, and each undo restores its own content."""
     history.write(talk("one", "two"))
     history.ingest()
     first = forget(history, exchange(history, "one?"))
@@ -325,8 +325,8 @@ def test_each_undo_restores_its_own_deletion(history: History) -> None:
     assert sorted(all_prompts(history)) == ["one?", "two?"]
 
 
-def test_a_second_copy_is_not_deleted_twice(history: History) -> None:
-    """A deletion can be undone after a later deletion of the same session has expired."""
+def test_a_deletion_can_be_undone_after_a_later_one_expired(history: History) -> None:
+    """A deletion in a session with two copies can be undone after a later deletion of the session has expired."""
     path = history.write(talk("one", "two"))
     history.ingest()
     history.write(path.read_bytes(), project="elsewhere", at=5)
@@ -343,7 +343,7 @@ def test_a_second_copy_is_not_deleted_twice(history: History) -> None:
 
 
 def test_expiry_keeps_other_files_of_a_session(history: History) -> None:
-    """Exchanges of the same session that were not deleted stay."""
+    """When the deletion of one file expires, exchanges from other files of the same session stay."""
     path = history.write(talk("one", "two"))
     history.ingest()
     forgotten = history.source().archived
@@ -370,7 +370,8 @@ def test_newer_redaction_rules_do_not_restore_deleted_content(
             *talk("with CORPKEY-abcdefgh12345678 one"),
             *talk("with CORPKEY-abcdefgh12345678 and ghp_A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8 two"),
         ]
-        for place, line in enumerate(lines):  # nothing but the line itself tells what it is
+        # Without IDs, only its content identifies a line.
+        for place, line in enumerate(lines):
             line.pop("uuid")
             line.pop("parentUuid", None)
             line["timestamp"] = f"2026-03-04T10:00:0{place}.000Z"
@@ -391,7 +392,7 @@ def test_newer_redaction_rules_do_not_restore_deleted_content(
 
 
 def test_undo_restores_everything(history: History) -> None:
-    """Exchanges, coverage and session are as before the deletion."""
+    """Undo restores the exchanges, line counts and session; a deletion cannot be undone twice."""
     history.write(talk("one", "two"))
     history.ingest()
     before = sorted(history.prompts()), history.source().coverage, history.session()
@@ -409,7 +410,7 @@ def test_undo_restores_everything(history: History) -> None:
 
 
 def test_an_erasure_cannot_be_undone(history: History) -> None:
-    """Undo of an erasure is refused."""
+    """Undoing an erasure raises an error."""
     history.write(talk("one"))
     history.ingest()
     number = forget(history, ORIGINAL, erase=True)
@@ -419,7 +420,7 @@ def test_an_erasure_cannot_be_undone(history: History) -> None:
 
 
 def test_a_deletion_is_erased_after_thirty_days(history: History) -> None:
-    """Deletions that can still be undone stay."""
+    """After 30 days a deletion is erased; deletions that have not expired can still be undone."""
     history.write(talk("one", "two", "three"))
     history.ingest()
     deletions = Deletions(history.store, history.raw)
@@ -438,7 +439,7 @@ def test_a_deletion_is_erased_after_thirty_days(history: History) -> None:
 
 
 def test_a_title_is_deleted_with_its_prompt(history: History) -> None:
-    """The session gets the title of its first remaining prompt."""
+    """If the prompt that is a session's title is deleted, the next remaining prompt becomes the title."""
     history.write(talk("secret", "two"))
     history.ingest()
     assert history.session().title == "secret?"
@@ -449,7 +450,7 @@ def test_a_title_is_deleted_with_its_prompt(history: History) -> None:
 
 
 def test_mentions_selects_exchanges_by_text(history: History) -> None:
-    """Upper and lower case do not matter."""
+    """`mentions` selects the exchanges that contain a text, ignoring case."""
     history.write(talk("one", "Canary"), at=1)
     history.write(talk("other", "xCANARYx", session=OTHER), OTHER, at=2)
     history.ingest()
@@ -461,7 +462,7 @@ def test_mentions_selects_exchanges_by_text(history: History) -> None:
 
 
 def test_a_path_with_lines_selects_exchanges(history: History) -> None:
-    """The exchanges on these lines are deleted."""
+    """A path with a line range selects the exchanges on these lines."""
     path = history.write(talk("one", "two", "three"))
     history.ingest()
 
@@ -470,8 +471,8 @@ def test_a_path_with_lines_selects_exchanges(history: History) -> None:
     assert history.prompts() == ["one?", "three?"]
 
 
-def test_unknown_and_ambiguous_names_are_refused(history: History) -> None:
-    """The error says how to name content."""
+def test_unknown_names_are_refused(history: History) -> None:
+    """Unknown names, incomplete IDs and empty requests raise an error."""
     history.write(talk("one"), at=1)
     history.write(talk("other", session=OTHER), OTHER, at=2)
     history.ingest()
@@ -483,8 +484,8 @@ def test_unknown_and_ambiguous_names_are_refused(history: History) -> None:
         plan(history, DeletionRequest())
 
 
-def test_a_token_confirms_one_extent(history: History) -> None:
-    """New content in the selection changes the token."""
+def test_a_token_confirms_only_the_previewed_content(history: History) -> None:
+    """A confirmation token is valid only for the previewed content: new content changes the token."""
     history.write(talk("one"))
     history.ingest()
     deletions = Deletions(history.store, history.raw)
@@ -498,7 +499,7 @@ def test_a_token_confirms_one_extent(history: History) -> None:
 
 
 def test_deleted_content_is_not_exported(history: History, tmp_path: Path) -> None:
-    """A file without some of its lines is not exported, and a deleted file is not found."""
+    """A file with deleted lines cannot be exported, and a deleted file is not found."""
     history.write(talk("one", "two"))
     history.ingest()
     forget(history, exchange(history, "one?"))
@@ -513,7 +514,7 @@ def test_deleted_content_is_not_exported(history: History, tmp_path: Path) -> No
 
 
 def test_deleted_lines_are_counted(history: History) -> None:
-    """Coverage includes deleted lines, also those that were erased from copies."""
+    """Coverage counts deleted lines, including lines that were erased from copies."""
     history.write(talk("one", "two"))
     history.ingest()
     for prompt, erase in (("one?", False), ("two?", True)):
@@ -547,8 +548,8 @@ def test_other_exchanges_are_unchanged(tmp_path_factory: pytest.TempPathFactory,
             assert known[key].prompt.encode() not in copied_bytes(history)
 
 
-def test_a_file_without_deleted_lines_is_not_cleaned(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An archive with erasures ingests other files without reading their copies again."""
+def test_a_copy_without_erased_lines_is_not_rewritten(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ingesting a file without erased lines does not rewrite its copy, even if the archive has erasures."""
     history.write(talk("one"), at=1)
     history.ingest()
     forget(history, ORIGINAL, erase=True)
@@ -566,8 +567,8 @@ def test_a_file_without_deleted_lines_is_not_cleaned(history: History, monkeypat
     assert history.store.tombstones.scheduled_erasures() == {}
 
 
-def test_a_copy_that_is_made_anew_loses_erased_lines_again(history: History) -> None:
-    """A damaged copy is copied again from the agent's file, which still contains them."""
+def test_lines_are_erased_again_from_a_replaced_copy(history: History) -> None:
+    """If a damaged copy is copied again from the agent's file, its erased lines are erased again."""
     history.write(talk("one", "two"), at=1)
     history.ingest()
     forget(history, exchange(history, "one?"), erase=True)

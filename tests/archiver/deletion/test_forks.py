@@ -25,7 +25,7 @@ def history(tmp_path: Path) -> Iterator[History]:
 @pytest.mark.parametrize("erase", [False, True])
 @pytest.mark.parametrize("repeated", [ORIGINAL, FORK])
 def test_deleting_a_fork_keeps_the_original(history: History, erase: bool, repeated: str) -> None:
-    """Only the exchanges that the fork added are deleted."""
+    """Deleting a fork deletes only the exchanges that the fork added to the original."""
     history.write(talk("one"), at=1)
     history.write([*talk("apart", session=FORK), *talk("one", session=repeated)], FORK, at=2)
     history.ingest()
@@ -38,8 +38,8 @@ def test_deleting_a_fork_keeps_the_original(history: History, erase: bool, repea
     assert (b"apart" in copied_bytes(history)) is not erase
 
 
-def test_erasing_an_original_cleans_its_forks(history: History) -> None:
-    """Forks lose the repeated lines and keep their own."""
+def test_erasing_an_original_erases_its_lines_from_forks(history: History) -> None:
+    """Erasing an original also erases its lines from forks; forks keep their own lines."""
     history.write(talk("one"), at=1)
     history.write([*talk("one", session=FORK), *talk("apart", session=FORK)], FORK, at=2)
     history.ingest()
@@ -51,8 +51,8 @@ def test_erasing_an_original_cleans_its_forks(history: History) -> None:
 
 
 @pytest.mark.parametrize("repeated", [ORIGINAL, FORK])
-def test_a_fork_keeps_its_own_lines_around_repeated_ones(history: History, repeated: str) -> None:
-    """Repeated lines in the middle of its exchange are erased alone."""
+def test_a_fork_keeps_its_own_lines_before_repeated_ones(history: History, repeated: str) -> None:
+    """If a fork repeats lines of an erased original after its own lines, only the repeated lines are erased."""
     history.write(talk("one"), at=1)
     history.write([*talk("apart", session=FORK), *talk("one", session=repeated)], FORK, at=2)
     history.ingest()
@@ -66,7 +66,7 @@ def test_a_fork_keeps_its_own_lines_around_repeated_ones(history: History, repea
 @pytest.mark.parametrize("repeated", [ORIGINAL, FORK])
 @pytest.mark.parametrize("whole", [False, True])
 def test_erasing_an_original_includes_deleted_lines_of_forks(history: History, repeated: str, whole: bool) -> None:
-    """Lines that were deleted before are also erased from forks."""
+    """Erasing an original also erases lines from forks that were deleted before."""
     history.write(talk("one", "two"), at=1)
     history.write([*talk("one", session=repeated), *talk("apart", session=FORK)], FORK, at=2)
     history.ingest()
@@ -85,8 +85,10 @@ def test_erasing_an_original_includes_deleted_lines_of_forks(history: History, r
 
 @pytest.mark.parametrize("repeated", [ORIGINAL, FORK])
 @pytest.mark.parametrize("lost", [False, True])
-def test_erasing_a_fork_keeps_deletions_of_the_original_undoable(history: History, repeated: str, lost: bool) -> None:
-    """An earlier deletion in the original can be undone, also after the database was lost."""
+def test_deletions_of_an_original_can_be_undone_after_erasing_a_fork(
+    history: History, repeated: str, lost: bool
+) -> None:
+    """After a fork is erased, an earlier deletion in its original can be undone, even if the database was lost."""
     history.write(talk("one", "two"), at=1)
     history.write([*talk("one", session=repeated), *talk("apart", session=FORK)], FORK, at=2)
     history.ingest()
@@ -105,8 +107,8 @@ def test_erasing_a_fork_keeps_deletions_of_the_original_undoable(history: Histor
 
 
 @pytest.mark.parametrize("repeated", [ORIGINAL, FORK])
-def test_expiry_cleans_forks(history: History, repeated: str) -> None:
-    """Forks lose the repeated lines when the deletion expires."""
+def test_expiry_erases_lines_from_forks(history: History, repeated: str) -> None:
+    """When a deletion in an original expires, its lines are also erased from forks."""
     history.write(talk("one", "two"), at=1)
     history.write([*talk("one", session=repeated), *talk("apart", session=FORK)], FORK, at=2)
     history.ingest()
@@ -124,29 +126,30 @@ SUMMARY = {"type": "summary", "summary": "DeletionSummary walruses", "leafUuid":
 """Line without an ID, which is recognised only by a keyed hash of its content."""
 
 
-def forked(history: History, repeated: str = FORK) -> None:
+def ingest_fork(history: History, repeated: str = FORK) -> None:
     """Ingest an original and a fork that has a summary line."""
     history.write(talk("one"), at=1)
     history.write([SUMMARY, *talk("one", session=repeated), *talk("apart", session=FORK)], FORK, at=2)
     history.ingest()
 
 
-def remove(history: History, session: str) -> None:
+def remove_copy(history: History, session: str) -> None:
     """Remove the copy of a session."""
     Copy(history.raw.root, history.source(session).archived).path.unlink()
 
 
-def original_gone(history: History) -> None:
-    """Remove the copy and the agent's file."""
-    remove(history, ORIGINAL)
+def remove_original(history: History) -> None:
+    """Remove the original's copy and the agent's file."""
+    remove_copy(history, ORIGINAL)
     history.path(ORIGINAL).unlink()
 
 
-def original_without_copy(history: History) -> None:
-    remove(history, ORIGINAL)
+def remove_original_copy(history: History) -> None:
+    remove_copy(history, ORIGINAL)
 
 
-def original_damaged(history: History) -> None:
+def damage_original(history: History) -> None:
+    """Damage the original's compressed copy, and remove the agent's file."""
     CopyCompressor(history.store, history.raw).run()
     compressed = Copy(history.raw.root, history.source(ORIGINAL).archived).compressed_path
     whole = compressed.read_bytes()
@@ -154,11 +157,16 @@ def original_damaged(history: History) -> None:
     history.path(ORIGINAL).unlink()
 
 
-def fork_without_copy(history: History) -> None:
-    remove(history, FORK)
+def remove_fork_copy(history: History) -> None:
+    remove_copy(history, FORK)
 
 
-LOSSES: list[Callable[[History], None]] = [original_gone, original_without_copy, original_damaged, fork_without_copy]
+LOSSES: list[Callable[[History], None]] = [
+    remove_original,
+    remove_original_copy,
+    damage_original,
+    remove_fork_copy,
+]
 
 
 @pytest.mark.parametrize("erase", [False, True])
@@ -167,13 +175,13 @@ LOSSES: list[Callable[[History], None]] = [original_gone, original_without_copy,
 def test_a_deleted_fork_stays_deleted_if_copies_are_lost(
     history: History, lose: Callable[[History], None], repeated: str, erase: bool
 ) -> None:
-    """A lost original or a lost copy of the fork does not restore the fork's lines."""
-    forked(history, repeated)
+    """A deleted fork stays deleted if the copy of its original, or its own copy, was lost before."""
+    ingest_fork(history, repeated)
     lose(history)
 
     planned = plan(history, DeletionRequest((FORK,), erase=erase))
     assert planned.kept_lines == 2
-    assert planned.unreadable == ((history.source().archived,) if lose is original_damaged else ())
+    assert planned.unreadable == ((history.source().archived,) if lose is damage_original else ())
     number = forget(history, FORK, erase=erase)
     history.touch(history.path(FORK), 50)
     history.ingest()
@@ -189,9 +197,9 @@ def test_a_deleted_fork_stays_deleted_if_copies_are_lost(
 
 
 def test_a_lost_fork_is_reported_as_unreadable(history: History) -> None:
-    """If a fork's copy and file are lost, its lines cannot be distinguished from repeated lines."""
-    forked(history)
-    remove(history, FORK)
+    """A fork without copy and file is reported, because its own lines cannot be told apart from repeated lines."""
+    ingest_fork(history)
+    remove_copy(history, FORK)
     history.path(FORK).write_bytes(b"{}\n")
     lost = history.source(FORK).archived
 
@@ -203,8 +211,8 @@ def test_a_lost_fork_is_reported_as_unreadable(history: History) -> None:
 def test_an_exchange_of_a_fork_can_be_deleted_without_its_original(
     history: History, lose: Callable[[History], None]
 ) -> None:
-    """It can be selected by id or text while the copy of the original is lost."""
-    forked(history)
+    """If the copy of an original is lost, exchanges of its fork can be selected by ID or text, and erased."""
+    ingest_fork(history)
     lose(history)
     target = exchange(history, "apart?", FORK)
 
@@ -220,10 +228,10 @@ def test_an_exchange_of_a_fork_can_be_deleted_without_its_original(
     assert b"apart?" not in copied_bytes(history)
 
 
-@pytest.mark.parametrize("lose", [original_gone, original_without_copy])
+@pytest.mark.parametrize("lose", [remove_original, remove_original_copy])
 def test_a_missing_copy_is_reported_by_a_text_selection(history: History, lose: Callable[[History], None]) -> None:
-    """A copy that cannot be searched for the text is named as unreadable."""
-    forked(history)
+    """A selection by text reports a missing copy as unreadable, because it cannot be searched."""
+    ingest_fork(history)
     lose(history)
 
     planned = plan(history, DeletionRequest(mentions="one?"))
@@ -232,8 +240,8 @@ def test_a_missing_copy_is_reported_by_a_text_selection(history: History, lose: 
     assert planned.unreadable == (history.source().archived,)
 
 
-def test_copies_that_repeat_each_other_lose_their_own_lines(history: History) -> None:
-    """Each of two alternately growing copies contained some lines first."""
+def test_exchanges_of_alternately_growing_copies_can_be_deleted(history: History) -> None:
+    """If two copies of a session grow alternately, each of its exchanges can be deleted."""
     history.write(talk("one"), at=1)
     history.ingest()
     history.write(talk("one", "two"), project="elsewhere", at=2)
@@ -247,7 +255,7 @@ def test_copies_that_repeat_each_other_lose_their_own_lines(history: History) ->
 
 
 def test_a_fork_without_its_beginning_keeps_its_origin(history: History) -> None:
-    """The origin is also recorded in a new database that reads the fork first."""
+    """A fork whose first exchange was deleted keeps its origin, even in a new database that reads the fork first."""
     fork = [{**line, "forkedFrom": {"sessionId": ORIGINAL, "messageUuid": "m"}} for line in talk("one", "two")]
     history.write(talk("one", "two"), at=2)
     history.write([*fork, *talk("apart", session=FORK)], FORK, at=1)

@@ -25,8 +25,8 @@ def history(tmp_path: Path) -> Iterator[History]:
         yield made
 
 
-def damaged(history: History) -> Copy:
-    """Compress the copy, flip a byte of its first frame, and delete the agent's file."""
+def damage(history: History) -> Copy:
+    """Compress the copy, damage its first frame, and delete the agent's file; return the copy."""
     CopyCompressor(history.store, history.raw).run()
     copy = Copy(history.raw.root, history.source().archived)
     whole = copy.compressed_path.read_bytes()
@@ -35,37 +35,37 @@ def damaged(history: History) -> Copy:
     return copy
 
 
-def set_aside(history: History) -> Copy:
-    """Leave only the damaged form that was set aside."""
-    copy = damaged(history)
+def set_damaged_file_aside(history: History) -> Copy:
+    """Damage the copy, and rename its file as a repair renames damaged files."""
+    copy = damage(history)
     copy.compressed_path.rename(f"{copy.compressed_path}.damaged")
     return copy
 
 
-def gone(history: History) -> Copy:
-    """Leave nothing of the copy."""
-    copy = damaged(history)
+def remove(history: History) -> Copy:
+    """Delete all files of the copy, and the agent's file."""
+    copy = damage(history)
     copy.compressed_path.unlink()
     return copy
 
 
-def plain(history: History) -> Copy:
-    """Leave only an uncompressed form that was set aside."""
+def set_uncompressed_file_aside(history: History) -> Copy:
+    """Rename the uncompressed copy as a repair renames damaged files, and delete the agent's file."""
     copy = Copy(history.raw.root, history.source().archived)
     copy.path.rename(f"{copy.path}.damaged")
     history.path().unlink()
     return copy
 
 
-LOSSES = [damaged, set_aside, gone, plain]
+LOSSES = [damage, set_damaged_file_aside, remove, set_uncompressed_file_aside]
 
 
 @pytest.mark.parametrize("lose", LOSSES)
 @pytest.mark.parametrize("target", [ORIGINAL, "shop"])
-def test_a_session_is_erased_whatever_is_left_of_its_copy(
+def test_a_session_with_a_lost_copy_can_be_erased(
     history: History, lose: Callable[[History], Copy], target: str
 ) -> None:
-    """It is selected by id or project, and restoring its file does not bring it back."""
+    """A session with a damaged or lost copy can be erased, and stays erased if its file is restored."""
     path = history.write(talk("one", "two"))
     written = path.read_bytes()
     history.ingest()
@@ -90,7 +90,7 @@ def test_a_session_is_erased_whatever_is_left_of_its_copy(
 
 @pytest.mark.parametrize("lose", LOSSES)
 def test_a_lost_copy_does_not_block_other_deletions(history: History, lose: Callable[[History], Copy]) -> None:
-    """The preview lists a lost copy if the copy could not be searched."""
+    """A damaged or lost copy does not block other deletions; the preview lists the copy if it cannot be searched."""
     history.write(talk("one"))
     history.write(talk("other", session=OTHER), OTHER, at=3)
     history.ingest()
@@ -102,7 +102,7 @@ def test_a_lost_copy_does_not_block_other_deletions(history: History, lose: Call
         DeletionRequest(mentions="other", erase=True),
     ):
         planned = plan(history, wanted)
-        assert planned.unreadable == (() if lose is gone and not wanted.mentions else (copy.archived,))
+        assert planned.unreadable == (() if lose is remove and not wanted.mentions else (copy.archived,))
         assert [source.path for source in planned.sources] == [history.path(OTHER)]
     forget(history, OTHER, erase=True)
     assert b"other?" not in copied_bytes(history)
@@ -110,7 +110,7 @@ def test_a_lost_copy_does_not_block_other_deletions(history: History, lose: Call
 
 @pytest.mark.parametrize("lose", LOSSES)
 def test_one_exchange_cannot_be_erased_from_a_lost_copy(history: History, lose: Callable[[History], Copy]) -> None:
-    """The error suggests an alternative, and nothing changes."""
+    """Erasing one exchange from a damaged or lost copy is refused with a hint, and nothing changes."""
     history.write(talk("one", "two"))
     history.ingest()
     lose(history)
@@ -123,7 +123,7 @@ def test_one_exchange_cannot_be_erased_from_a_lost_copy(history: History, lose: 
 
 
 def test_readable_lines_of_a_damaged_copy_are_erased_from_forks(history: History) -> None:
-    """Lines without IDs are recognised from the readable rest of a damaged copy."""
+    """Lines without IDs that are readable in a damaged copy are also erased from forks."""
     lines = talk(*WORDS)
     for place, line in enumerate(lines):
         line.pop("uuid")
@@ -131,7 +131,7 @@ def test_readable_lines_of_a_damaged_copy_are_erased_from_forks(history: History
         line["timestamp"] = f"2026-03-04T10:{place // 600 % 60:02}:{place // 10 % 60:02}.{place % 10}{place % 997:03}Z"
     history.write(lines, at=1)
     history.ingest()
-    damaged(history)
+    damage(history)
     history.write([*lines[-2:], *talk("apart", session=FORK)], FORK, at=9)
     history.ingest()
 
@@ -141,8 +141,8 @@ def test_readable_lines_of_a_damaged_copy_are_erased_from_forks(history: History
     assert f"{WORDS[-1]}?".encode() not in copied_bytes(history)
 
 
-def test_an_empty_copy_that_cannot_be_removed_is_reported(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The problem contains the copy's name and the reason."""
+def test_an_erased_copy_that_cannot_be_removed_is_reported(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If an erased copy cannot be removed, the problem contains its name and the reason; the next run removes it."""
     history.write(talk("one"))
     history.ingest()
     number = forget(history, ORIGINAL)

@@ -1,4 +1,4 @@
-"""Changes between a preview and its confirmation."""
+"""Content that changes between the preview and the confirmation of a deletion."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from ..history import ORIGINAL, History, talk
 
 
 def test_content_that_changed_since_the_plan_is_not_deleted(tmp_path: Path) -> None:
-    """The error is not a usage error: a program may repeat the call."""
+    """If content changed after the preview, deletion raises an error that is no usage error, so callers may retry."""
     with History(tmp_path) as history:
         history.write(talk("one", "two"))
         history.ingest()

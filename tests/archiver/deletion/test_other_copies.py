@@ -26,7 +26,7 @@ if sys.version_info >= (3, 14):
 else:
     from backports import zstd
 
-ASKED = ["Why herons?", "Why storks?", "Why geese?"]
+PROMPTS = ["Why herons?", "Why storks?", "Why geese?"]
 Make = Callable[[Path, list[str]], Path]
 
 
@@ -92,8 +92,8 @@ def forget(archive: Archive, text: str, *, erase: bool) -> int:
     return deletions.delete(plan)
 
 
-def held(archive: Archive) -> bytes:
-    """Return every byte of every copy, compressed and decompressed."""
+def copied_bytes(archive: Archive) -> bytes:
+    """Return the bytes of all raw copies, compressed and decompressed."""
     found = b""
     for path in sorted(archive.home.archive.rglob("*")):
         if path.is_file():
@@ -106,47 +106,47 @@ def held(archive: Archive) -> bytes:
 @pytest.mark.parametrize("erase", [True, False], ids=["erased", "forgotten"])
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: str(kind.__name__))
 def test_deleted_content_stays_deleted(archive: Archive, tmp_path: Path, kind: Make, erase: bool) -> None:
-    """One exchange of three is deleted, also when the conversation grows and is ingested again."""
-    archive.take(kind(tmp_path, ASKED))
-    assert archive.prompts() == ASKED
+    """In every kind of copy, a deleted exchange stays deleted if its conversation grows and is ingested again."""
+    archive.ingest(kind(tmp_path, PROMPTS))
+    assert archive.prompts() == PROMPTS
 
     number = forget(archive, "storks", erase=erase)
-    archive.take(kind(tmp_path, ASKED))
+    archive.ingest(kind(tmp_path, PROMPTS))
     assert archive.prompts() == ["Why herons?", "Why geese?"]
-    assert (b"storks" in held(archive)) is not erase
+    assert (b"storks" in copied_bytes(archive)) is not erase
     assert list(CopyVerifier(archive.store, archive.raw).check_all()) == []
 
-    archive.take(kind(tmp_path, [*ASKED, "Why cranes?"]))
+    archive.ingest(kind(tmp_path, [*PROMPTS, "Why cranes?"]))
     assert archive.prompts() == ["Why herons?", "Why geese?", "Why cranes?"]
-    assert (b"storks" in held(archive)) is not erase
-    assert all(word in held(archive) for word in (b"herons", b"geese", b"cranes"))
+    assert (b"storks" in copied_bytes(archive)) is not erase
+    assert all(word in copied_bytes(archive) for word in (b"herons", b"geese", b"cranes"))
     if not erase:
         Deletions(archive.store, archive.raw).undo(number)
-        archive.take(kind(tmp_path, [*ASKED, "Why cranes?"]))
-        assert sorted(archive.prompts()) == sorted([*ASKED, "Why cranes?"])
+        archive.ingest(kind(tmp_path, [*PROMPTS, "Why cranes?"]))
+        assert sorted(archive.prompts()) == sorted([*PROMPTS, "Why cranes?"])
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: str(kind.__name__))
 def test_expiry_erases_from_every_kind_of_copy(archive: Archive, tmp_path: Path, kind: Make) -> None:
-    """The other exchanges stay."""
-    path = kind(tmp_path, ASKED)
-    archive.take(path)
+    """When a deletion expires, its lines are erased from every kind of copy, and other exchanges stay."""
+    path = kind(tmp_path, PROMPTS)
+    archive.ingest(path)
     number = forget(archive, "storks", erase=False)
-    archive.take(path)
+    archive.ingest(path)
     Deletions(archive.store, archive.raw).expire(number)
-    archive.take(path)
+    archive.ingest(path)
 
-    assert b"storks" not in held(archive)
+    assert b"storks" not in copied_bytes(archive)
     assert archive.prompts() == ["Why herons?", "Why geese?"]
 
 
 def test_the_database_of_an_agent_is_never_written(archive: Archive, tmp_path: Path) -> None:
-    """The agent's own file keeps the content."""
-    path = opencode(tmp_path, ASKED)
+    """An erasure never writes to an agent's own database, which keeps the content."""
+    path = opencode(tmp_path, PROMPTS)
     before = path.read_bytes()
-    archive.take(path)
+    archive.ingest(path)
     forget(archive, "storks", erase=True)
-    archive.take(path)
+    archive.ingest(path)
 
     assert path.read_bytes() == before
     program = database(path, "")

@@ -1,4 +1,4 @@
-"""Concurrent ingest, with one process killed, stores every file completely and exactly once."""
+"""If several processes ingest at once and one is killed, every file is stored completely and exactly once."""
 
 import subprocess
 import sys
@@ -28,7 +28,7 @@ FILES, SECTIONS = 40, 5
 
 
 def begin(database: Path, folder: Path, at: int = 0) -> subprocess.Popen[str]:
-    """Start a process that indexes the folder; a non-zero `at` is the step at which the process is killed."""
+    """Start a process that indexes the folder; it kills itself at step `at`, unless `at` is 0."""
     command = [sys.executable, "-c", PROGRAM, str(database), str(folder), str(at)]
     return subprocess.Popen(
         command, cwd=crash_injection.ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -40,8 +40,8 @@ def ended(process: subprocess.Popen[str]) -> subprocess.CompletedProcess[str]:
     return subprocess.CompletedProcess(process.args, process.returncode, said, complaint)
 
 
-def counted(database: Path) -> tuple[int, set[int]]:
-    """Return the number of files, and the number of chunks per file."""
+def chunk_counts(database: Path) -> tuple[int, set[int]]:
+    """Return the number of files, and the chunk counts of the files."""
     with Store.create(database) as store:
         files = store.documents.files()
     return len(files), {file.chunks for file in files}
@@ -57,13 +57,13 @@ def test_processes_do_not_disturb_each_other(tmp_path: Path) -> None:
 
     steps = crash_injection.steps(ended(begin(tmp_path / "calm.db", folder)))
     crash_injection.kill(lambda at: ended(begin(database, folder, at)), steps // 2)
-    files, chunks = counted(database)
+    files, chunks = chunk_counts(database)
     assert 0 < files < FILES
     assert chunks == {SECTIONS}
 
     for process in [begin(database, folder), begin(database, folder)]:
         crash_injection.steps(ended(process))
-    assert counted(database) == (FILES, {SECTIONS})
+    assert chunk_counts(database) == (FILES, {SECTIONS})
     with Store.open(database) as store:
         assert len(store.items.all_keys()) == FILES * SECTIONS
         again = DocumentIngest(store, Redactor(b"k" * 32)).index_directory(folder, "docs", DocumentRoots([folder]))

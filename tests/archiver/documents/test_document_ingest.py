@@ -46,7 +46,7 @@ def folder(tmp_path: Path) -> Path:
     return folder
 
 
-def said(store: Store) -> list[str]:
+def chunk_texts(store: Store) -> list[str]:
     """Return the texts of all chunks, by file and position."""
     return [held.chunk.text for held in store.documents.select(DocumentFilter())]
 
@@ -59,7 +59,7 @@ def test_a_folder_is_indexed(store: Store, ingest: DocumentIngest, folder: Path)
     assert [(failed.file, failed.error) for failed in done.failed] == [
         (folder / "bad.pdf", "the file is damaged or not a PDF")
     ]
-    assert said(store) == ["# A\nAlpha.", "# B\nBeta.", "def find():\n    return 1", "Gamma."]
+    assert chunk_texts(store) == ["# A\nAlpha.", "# B\nBeta.", "def find():\n    return 1", "Gamma."]
     assert store.documents.count_by("kind") == {"document": 3, "code": 1}
 
 
@@ -69,7 +69,7 @@ def test_without_recursion_subfolders_are_ignored(ingest: DocumentIngest, folder
 
 
 def test_unchanged_files_are_skipped(store: Store, ingest: DocumentIngest, folder: Path) -> None:
-    """A file with unchanged content is skipped, whatever its modification time, and adds no change-log entry."""
+    """A file with unchanged content is skipped, even if its modification time changed, and is not logged."""
     ingest.index_directory(folder, "docs", DocumentRoots([folder]))
     (folder / "a.md").touch()
     before = store.changes.last()
@@ -87,7 +87,7 @@ def test_a_changed_file_replaces_its_chunks(store: Store, ingest: DocumentIngest
 
     second = ingest.index_file(folder / "a.md", "docs", roots)
 
-    assert said(store) == ["New.", "# B\nBeta."]
+    assert chunk_texts(store) == ["New.", "# B\nBeta."]
     assert second.chunk_ids[1] == first.chunk_ids[1]
     assert first.chunk_ids[0] not in second.chunk_ids
     assert [held.chunk.start_line for held in store.documents.select(DocumentFilter())] == [1, 3]
@@ -115,7 +115,7 @@ def test_a_file_may_be_in_two_namespaces(store: Store, ingest: DocumentIngest, f
 
 
 def test_chunks_of_a_deleted_file_are_deleted(store: Store, ingest: DocumentIngest, folder: Path) -> None:
-    """Indexing a folder again deletes the chunks of deleted files in that namespace only."""
+    """Indexing a folder again deletes the chunks of deleted files, but only in the same namespace."""
     roots = DocumentRoots([folder])
     for namespace in ("one", "two"):
         ingest.index_directory(folder, namespace, roots)
@@ -133,14 +133,14 @@ def test_secrets_are_redacted_before_text_is_cut(store: Store, ingest: DocumentI
         (folder / "a.md").write_text(f"{'x ' * (place // 2)}\nexport GITHUB_TOKEN={TOKEN}\n{'y ' * 300}")
         ingest.index_file(folder / "a.md", "docs", DocumentRoots([folder]))
 
-        assert TOKEN[:16] not in "".join(said(store))
-        assert "[secret:github" in "".join(said(store))
+        assert TOKEN[:16] not in "".join(chunk_texts(store))
+        assert "[secret:github" in "".join(chunk_texts(store))
 
 
 def test_any_process_indexes_queued_files(store: Store, ingest: DocumentIngest, folder: Path) -> None:
     """Any process can index the queue in the database; unreadable files stay queued with the reason."""
     queued = ingest.index_directory(folder, "docs", DocumentRoots([folder]), should_stop=lambda: True)
-    assert (queued.indexed, queued.queued, said(store)) == (0, 4, [])
+    assert (queued.indexed, queued.queued, chunk_texts(store)) == (0, 4, [])
 
     begun = ingest.index_queued(should_stop=iter([False, True]).__next__)
     assert (begun.indexed, begun.queued) == (1, 3)
@@ -165,7 +165,7 @@ def test_a_queued_file_is_opened_without_following_links(store: Store, ingest: D
     done = ingest.index_queued()
 
     assert [failed.file.name for failed in done.failed] == ["a.md", "bad.pdf"]
-    assert "canary" not in "".join(said(store))
+    assert "canary" not in "".join(chunk_texts(store))
 
 
 def test_encodings_are_detected(store: Store, ingest: DocumentIngest, folder: Path) -> None:
@@ -178,7 +178,7 @@ def test_encodings_are_detected(store: Store, ingest: DocumentIngest, folder: Pa
     for name in ("a.md", "b.py", "d.txt", "sub/c.TXT"):
         ingest.index_file(folder / name, "docs", roots)
 
-    assert said(store) == ["é\nzwei", "# coding: latin-1\nx = 'é'", "café", "ü"]
+    assert chunk_texts(store) == ["é\nzwei", "# coding: latin-1\nx = 'é'", "café", "ü"]
 
 
 @pytest.mark.parametrize("data", [b"\xff\xfe\xff", b"\xe9\x01\x02\x03", b"a\0b"])
@@ -208,7 +208,7 @@ def test_each_mistake_has_its_own_error(ingest: DocumentIngest, folder: Path) ->
 
 
 def test_names_may_be_any_bytes(store: Store, ingest: DocumentIngest, folder: Path) -> None:
-    """File names may be any bytes, such as names in another encoding."""
+    """File names may consist of any bytes, for example in another encoding."""
     path = folder / "caf\udce9.md"
     path.write_text("Coffee.")
 

@@ -1,10 +1,10 @@
-"""Chunks of Markdown."""
+"""Markdown is split into chunks at headings."""
 
 from palaver.archiver.documents.markdown_chunks import chunks
 
 
-def told(text: str) -> list[tuple[str, str, int, int]]:
-    """Return the path, the first line and the lines of each chunk."""
+def outline(text: str) -> list[tuple[str, str, int, int]]:
+    """Return the heading path, the first line of text and the line range of each chunk."""
     return [(one.header_path, one.text.split("\n")[0], one.start_line, one.end_line) for one in chunks(text)]
 
 
@@ -12,7 +12,7 @@ def test_each_section_has_the_path_of_its_headings() -> None:
     """A section's path joins its headings, such as `A > B`; its chunk begins with its own heading."""
     text = "Before.\n\n# Setup\nRun it.\n\n## Linux\nApt.\n\n## Mac\nBrew.\n\n# Use\nCall it.\n"
 
-    assert told(text) == [
+    assert outline(text) == [
         ("", "Before.", 1, 1),
         ("Setup", "# Setup", 3, 4),
         ("Setup > Linux", "## Linux", 6, 7),
@@ -29,18 +29,18 @@ def test_apparent_headings_start_no_section() -> None:
 
 
 def test_underlined_headings_count() -> None:
-    """Underlined (setext) headings start sections like headings with `#`."""
-    assert [path for path, *_ in told("Top\n===\na\n\nBelow\n-----\nb\n")] == ["Top", "Top > Below"]
+    """Underlined (setext) headings start sections, like headings that begin with `#`."""
+    assert [path for path, *_ in outline("Top\n===\na\n\nBelow\n-----\nb\n")] == ["Top", "Top > Below"]
 
 
 def test_levels_may_be_skipped() -> None:
     """A heading belongs to the nearest preceding heading of a higher level."""
-    assert [path for path, *_ in told("# A\na\n### B\nb\n## C\nc\n")] == ["A", "A > B", "A > C"]
+    assert [path for path, *_ in outline("# A\na\n### B\nb\n## C\nc\n")] == ["A", "A > B", "A > C"]
 
 
 def test_a_heading_without_text_appears_only_in_paths() -> None:
     """A heading without text has a chunk only at the end or before a heading of the same level."""
-    assert [path for path, *_ in told("# A\n\n## B\nb\n## C\n## D\n")] == ["A > B", "A > C", "A > D"]
+    assert [path for path, *_ in outline("# A\n\n## B\nb\n## C\n## D\n")] == ["A > B", "A > C", "A > D"]
 
 
 def test_long_sections_are_several_chunks() -> None:

@@ -16,8 +16,8 @@ SAMPLES = SHARED / "hostile" / "pdf-samples.tar.gz"
 HERE = Path("/here.pdf")
 
 
-def made(contents: Sequence[bytes], extra: bytes = b"") -> bytes:
-    """Return a PDF with one page per stream of instructions."""
+def pdf(contents: Sequence[bytes], extra: bytes = b"") -> bytes:
+    """Return a PDF with one page for each content stream."""
     objects = [b"<</Type/Catalog/Pages 2 0 R>>", b"", b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>"]
     kids: list[bytes] = []
     for content in contents:
@@ -35,19 +35,19 @@ def made(contents: Sequence[bytes], extra: bytes = b"") -> bytes:
     return data + table + b"trailer<</Size %d/Root 1 0 R>>\nstartxref\n%d\n%%%%EOF\n" % (len(places) + 1, len(data))
 
 
-def saying(*pages: str) -> bytes:
+def pdf_with_texts(*pages: str) -> bytes:
     """Return a PDF with one line of text on each page."""
-    return made([b"BT /F 12 Tf 72 720 Td (%s) Tj ET" % page.encode() for page in pages])
+    return pdf([b"BT /F 12 Tf 72 720 Td (%s) Tj ET" % page.encode() for page in pages])
 
 
 def test_each_page_is_a_chunk() -> None:
     """Each page is a chunk numbered from 1, except that empty pages have no chunk."""
-    found = pdf_pages.chunks(pdf_pages.texts(saying("First things", "", "Third things"), HERE))
+    found = pdf_pages.chunks(pdf_pages.texts(pdf_with_texts("First things", "", "Third things"), HERE))
 
     assert [(one.page, one.text) for one in found] == [(1, "First things"), (3, "Third things")]
 
 
-@pytest.mark.parametrize("data", [b"", b"%PDF-1.4", b"no pdf at all", saying("x")[:200]], ids=len)
+@pytest.mark.parametrize("data", [b"", b"%PDF-1.4", b"no pdf at all", pdf_with_texts("x")[:200]], ids=len)
 def test_a_damaged_file_is_an_error(data: bytes) -> None:
     """A damaged file raises an error with a hint."""
     with pytest.raises(DocumentUnreadable, match="the file is damaged or not a PDF") as error:
@@ -59,7 +59,7 @@ def test_a_damaged_file_is_an_error(data: bytes) -> None:
 def test_a_pdf_without_text_is_an_error() -> None:
     """A PDF without text, such as a scan, raises an error."""
     with pytest.raises(DocumentUnreadable, match="no text") as error:
-        pdf_pages.texts(saying(""), HERE)
+        pdf_pages.texts(pdf_with_texts(""), HERE)
 
     assert "scanned" in error.value.hint
 
@@ -70,7 +70,7 @@ def test_a_decompression_bomb_is_refused() -> None:
     bomb = b"".join(packer.compress(b" " * (1 << 24)) for _ in range(24)) + packer.flush()
 
     with pytest.raises(DocumentUnreadable):
-        pdf_pages.texts(made([bomb], b"/Filter/FlateDecode"), HERE)
+        pdf_pages.texts(pdf([bomb], b"/Filter/FlateDecode"), HERE)
 
 
 def test_a_parser_that_hangs_is_killed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -85,7 +85,7 @@ def test_a_parser_that_hangs_is_killed(monkeypatch: pytest.MonkeyPatch, tmp_path
 
 
 def test_a_parser_that_dies_is_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A parser that dies, for example by exceeding its CPU limit, raises an error."""
+    """A parser process that exits early, for example at its CPU limit, raises an error."""
     dying = tmp_path / "dying.py"
     dying.write_text("import os, signal; os.kill(os.getpid(), signal.SIGXCPU)")
     monkeypatch.setattr(pdf_pages, "_PROCESS", dying)

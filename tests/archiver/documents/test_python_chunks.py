@@ -1,4 +1,4 @@
-"""Chunks of Python source."""
+"""Python source is split into chunks at functions and classes."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""Overlapping windows of long text."""
+"""Long text is split into overlapping windows."""
 
 from itertools import pairwise
 

@@ -1,4 +1,4 @@
-"""Compressed transcripts are read decompressed."""
+"""Compressed transcripts are decompressed while they are read."""
 
 import logging
 import os
@@ -47,7 +47,7 @@ def test_a_file_of_another_name_is_opened_as_it_is(tmp_path: Path) -> None:
 def test_any_offset_of_the_content_can_be_read(
     tmp_path_factory: pytest.TempPathFactory, data: bytes, places: list[int]
 ) -> None:
-    """Seeking works forwards and backwards, as in a plain file."""
+    """Seeking in a compressed file works forwards and backwards, as in an uncompressed file."""
     path = packed(tmp_path_factory.mktemp("packed") / "a.jsonl.zst", data)
 
     with opened(path) as file:

@@ -39,8 +39,8 @@ def test_plain_fields_of_a_document_come_first() -> None:
     ]
 
 
-def test_a_list_becomes_one_line_an_element() -> None:
-    """Elements of any type become lines."""
+def test_each_element_of_a_list_becomes_a_line() -> None:
+    """Each element of a list becomes a line, whatever its type."""
     assert lines(b'[{"a": 1}, 2, null]') == [{"a": 1}, 2, None]
 
 

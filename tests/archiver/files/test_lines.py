@@ -76,7 +76,7 @@ def test_reading_can_start_at_any_line() -> None:
 
 @given(st.lists(st.binary(max_size=30).filter(lambda data: b"\n" not in data)), st.binary(max_size=5))
 def test_lines_tile_the_file(content: list[bytes], tail: bytes) -> None:
-    """Every byte belongs to exactly one line, for any content and any limit."""
+    """Every byte belongs to exactly one line, for any content and any line limit."""
     data = b"".join(each + b"\n" for each in content) + tail.replace(b"\n", b"")
     found = lines(data, limit=10)
 

@@ -14,7 +14,7 @@ TurnTuple = tuple[Speaker, Kind, str]
 
 
 def database(path: Path, script: str, rows: Iterable[tuple[str, tuple[object, ...]]] = ()) -> apsw.Connection:
-    """Create a database and insert rows. The open connection simulates a running program."""
+    """Create a database and insert rows. The open connection simulates the running agent."""
     path.parent.mkdir(parents=True, exist_ok=True)
     connection = apsw.Connection(str(path))
     connection.execute(script).fetchall()
@@ -24,7 +24,7 @@ def database(path: Path, script: str, rows: Iterable[tuple[str, tuple[object, ..
 
 
 def contents(known: ContainerFormat, path: Path) -> dict[str, bytes]:
-    """Return the lines of every session of a container, by archive name."""
+    """Return the lines of every session of a container, by the archive name of the session."""
     return {each.archive_name: b"".join(each.lines()) for each in known.sessions(path)}
 
 

@@ -1,4 +1,4 @@
-"""A synthetic transcript for each format, with every record type of its reader, in `examples/<agent>.jsonl`."""
+"""Synthetic transcript of each format with every record type that its reader knows: `examples/<agent>.jsonl`."""
 
 import io
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Reading of synthetic transcripts of any format, and checks of the guarantees of every reader."""
+"""Helpers that read synthetic transcripts of any format and check guarantees of every reader."""
 
 import io
 from collections.abc import Iterable, Sequence

@@ -1,4 +1,4 @@
-"""Content that an agent records twice: the record that is kept, and the line of the other record."""
+"""Content that an agent records twice counts once: in its better record."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,7 +19,7 @@ def delay(repetitions: Repetitions, key: str, line: int) -> bool:
 
 
 def test_a_turn_is_skipped_if_the_better_record_follows() -> None:
-    """The line of a turn with a later, better record counts as repeated."""
+    """If a better record of a turn follows, the turn's line counts as repeated."""
     released = list[Event]()
     repetitions = Repetitions(released)
 
@@ -29,7 +29,7 @@ def test_a_turn_is_skipped_if_the_better_record_follows() -> None:
 
 
 def test_a_turn_is_not_delayed_if_the_better_record_came_before() -> None:
-    """A better record makes every later repetition superfluous."""
+    """After a better record, equal turns are dropped at once, without delay."""
     repetitions = Repetitions([])
     repetitions.register("a")
 
@@ -44,7 +44,7 @@ def test_a_turn_that_shares_its_line_is_kept() -> None:
 
 
 def test_a_turn_without_a_better_record_is_released_at_the_end_of_the_exchange() -> None:
-    """Turns are released in line order, and no state remains for the next exchange."""
+    """At the end of an exchange, delayed turns are released in line order, and no state remains."""
     released = list[Event]()
     repetitions = Repetitions(released)
     delay(repetitions, "b", 1)
@@ -59,7 +59,7 @@ def test_a_turn_without_a_better_record_is_released_at_the_end_of_the_exchange()
 
 @given(st.lists(st.tuples(st.booleans(), st.sampled_from("abc"))))
 def test_content_with_a_better_record_appears_only_there(records: list[tuple[bool, str]]) -> None:
-    """Every delayed turn yields exactly one event, and only turns without a better record are kept."""
+    """Every delayed turn yields one event: a skip if there is a better record, otherwise the turn."""
     released, delayed = list[Event](), list[int]()
     repetitions = Repetitions(released)
     for line, (better, key) in enumerate(records):

@@ -1,4 +1,4 @@
-"""Each session of a container has a raw copy that follows it."""
+"""Each session of a container has a raw copy, which grows with the session."""
 
 import errno
 from collections.abc import Callable, Iterator, Sequence
@@ -29,12 +29,12 @@ def message(number: str, text: str) -> bytes:
     return message_line(number, message={"uuid": number, "sender": "assistant", "text": text})
 
 
-def follow(copy: Copy, state: State) -> bool:
-    rows = [message(*told) for told in state]
+def update(copy: Copy, state: State) -> bool:
+    rows = [message(*each) for each in state]
     return update_copy(ContainedSession(Path("x"), "x", 1, 0, lambda: rows), KNOWN, copy).appended
 
 
-def held(copy: Copy) -> list[tuple[str, str]]:
+def messages(copy: Copy) -> list[tuple[str, str]]:
     with copy.open() as file:
         records = [orjson.loads(line) for line in file]
     return [(record["id"], record["message"]["text"]) for record in records]
@@ -53,56 +53,56 @@ def copy(tmp_path: Path) -> Copy:
 
 def test_a_new_message_is_appended(copy: Copy) -> None:
     """A new message does not change the earlier bytes of the copy."""
-    follow(copy, [("a", "Hi")])
+    update(copy, [("a", "Hi")])
     before = copy.path.read_bytes()
 
-    assert follow(copy, [("a", "Hi"), ("b", "Hello")])
+    assert update(copy, [("a", "Hi"), ("b", "Hello")])
     assert copy.path.read_bytes() == before + message("b", "Hello")
 
 
 def test_a_growing_message_is_stored_once(copy: Copy) -> None:
     """A message that grew fifty times is in the copy once, in its last version."""
     for length in range(1, 51):
-        follow(copy, [("a", "Hi"), ("b", "x" * length)])
+        update(copy, [("a", "Hi"), ("b", "x" * length)])
 
-    assert held(copy) == [("a", "Hi"), ("b", "x" * 50)]
+    assert messages(copy) == [("a", "Hi"), ("b", "x" * 50)]
 
 
 def test_a_changed_message_keeps_its_earlier_version(copy: Copy) -> None:
-    """The new version is added once, after the old version."""
-    follow(copy, [("a", "Use Postgres"), ("b", "Fine")])
+    """A new version of a message is added once, after the old version."""
+    update(copy, [("a", "Use Postgres"), ("b", "Fine")])
     for _ in range(3):
-        follow(copy, [("a", "Use SQLite"), ("b", "Fine")])
+        update(copy, [("a", "Use SQLite"), ("b", "Fine")])
 
-    assert held(copy) == [("a", "Use Postgres"), ("b", "Fine"), ("a", "Use SQLite")]
+    assert messages(copy) == [("a", "Use Postgres"), ("b", "Fine"), ("a", "Use SQLite")]
 
 
 def test_a_deleted_message_stays(copy: Copy) -> None:
-    """A message that was deleted upstream stays in the copy, and later messages follow it."""
-    follow(copy, [("a", "1"), ("b", "2")])
-    follow(copy, [("a", "1")])
-    follow(copy, [("a", "1"), ("c", "3")])
+    """A message that the agent deletes stays in the copy, and later messages follow it."""
+    update(copy, [("a", "1"), ("b", "2")])
+    update(copy, [("a", "1")])
+    update(copy, [("a", "1"), ("c", "3")])
 
-    assert held(copy) == [("a", "1"), ("b", "2"), ("c", "3")]
+    assert messages(copy) == [("a", "1"), ("b", "2"), ("c", "3")]
 
 
 def test_an_incomplete_line_is_written_again(copy: Copy) -> None:
     """A line that an interrupted run left incomplete is replaced by the complete line."""
-    follow(copy, [("a", "Hi")])
+    update(copy, [("a", "Hi")])
     with copy.path.open("ab") as file:
         file.write(message("b", "Hello")[:20])
 
-    follow(copy, [("a", "Hi"), ("b", "Hello")])
+    update(copy, [("a", "Hi"), ("b", "Hello")])
 
-    assert held(copy) == [("a", "Hi"), ("b", "Hello")]
+    assert messages(copy) == [("a", "Hi"), ("b", "Hello")]
 
 
 def test_a_damaged_copy_stays_until_it_is_replaced(copy: Copy) -> None:
-    """If the session cannot be read or the disk is full, a damaged copy stays; else it is set aside."""
-    follow(copy, [("a", "Hi")])
+    """A damaged copy stays unchanged on a full disk; otherwise a new copy replaces it and the damaged file is kept."""
+    update(copy, [("a", "Hi")])
     copy.compress()
-    broken = copy.compressed_path.read_bytes()[:20]
-    copy.compressed_path.write_bytes(broken)
+    lines_then_error = copy.compressed_path.read_bytes()[:20]
+    copy.compressed_path.write_bytes(lines_then_error)
     rows = [message("a", "Hi"), message("b", "Hello")]
 
     def full() -> Iterator[bytes]:
@@ -111,44 +111,44 @@ def test_a_damaged_copy_stays_until_it_is_replaced(copy: Copy) -> None:
 
     with pytest.raises(OSError, match="No space"):
         update_copy(ContainedSession(Path("x"), "x", 1, 0, full), KNOWN, copy)
-    assert copy.compressed_path.read_bytes() == broken
+    assert copy.compressed_path.read_bytes() == lines_then_error
 
-    assert follow(copy, [("a", "Hi"), ("b", "Hello")])
-    assert held(copy) == [("a", "Hi"), ("b", "Hello")]
-    assert [path.read_bytes() for path in copy.damaged_files()] == [broken]
+    assert update(copy, [("a", "Hi"), ("b", "Hello")])
+    assert messages(copy) == [("a", "Hi"), ("b", "Hello")]
+    assert [path.read_bytes() for path in copy.damaged_files()] == [lines_then_error]
 
 
 def test_the_stored_checksums_are_dropped_only_before_a_write(copy: Copy) -> None:
-    """A container that cannot be read or has nothing new keeps the stored checksums."""
+    """A container that is unreadable or has nothing new keeps the stored checksums of its copy."""
     dropped = list[str]()
 
-    def take(rows: Callable[[], Iterator[bytes]]) -> None:
+    def update_from(rows: Callable[[], Iterator[bytes]]) -> None:
         conversation = ContainedSession(Path("x"), "x", 1, 0, rows)
         update_copy(conversation, KNOWN, copy, before_write=lambda: dropped.append("sums"))
 
-    def broken() -> Iterator[bytes]:
+    def lines_then_error() -> Iterator[bytes]:
         yield message("b", "Hello")
         raise SourceUnreadable(Path("x"), "it changed meanwhile")
 
-    follow(copy, [("a", "Hi")])
-    take(lambda: iter([message("a", "Hi")]))
+    update(copy, [("a", "Hi")])
+    update_from(lambda: iter([message("a", "Hi")]))
     with pytest.raises(SourceUnreadable):
-        take(broken)
+        update_from(lines_then_error)
     assert dropped == []
 
-    take(lambda: iter([message("b", "Hello")]))
+    update_from(lambda: iter([message("b", "Hello")]))
     assert dropped == ["sums"]
 
 
 @pytest.mark.parametrize("later", [[("a", "Hi"), ("b", "!")], [("a", "Hi there")]], ids=["appended", "grown"])
-def test_a_sealed_copy_goes_on(copy: Copy, later: State) -> None:
-    """It is plain again."""
-    follow(copy, [("a", "Hi")])
+def test_a_compressed_copy_is_decompressed_when_its_session_grows(copy: Copy, later: State) -> None:
+    """A compressed copy is decompressed when its session grows."""
+    update(copy, [("a", "Hi")])
     copy.compress()
 
-    follow(copy, later)
+    update(copy, later)
 
-    assert held(copy) == later
+    assert messages(copy) == later
     assert copy.path.exists()
     assert not copy.compressed_path.exists()
 
@@ -160,23 +160,23 @@ STATES = st.lists(
 
 @given(STATES)
 def test_no_message_is_ever_lost(tmp_path_factory: pytest.TempPathFactory, states: list[State]) -> None:
-    """After any changes of a session, each message or an extension of it is in the copy."""
+    """After any changes of a session, its copy contains each message or an extension of it."""
     copy = Copy(tmp_path_factory.mktemp("archive"), "claude-ai/c/a.jsonl")
-    said: set[tuple[str, str]] = set()
+    seen: set[tuple[str, str]] = set()
     for state in states:
-        follow(copy, state)
+        update(copy, state)
         size = copy.path.stat().st_size
-        follow(copy, state)
+        update(copy, state)
         assert copy.path.stat().st_size == size
 
-        said |= set(state)
-        now = held(copy)
-        assert all(any(number == n and text.startswith(words) for n, text in now) for number, words in said)
+        seen |= set(state)
+        now = messages(copy)
+        assert all(any(number == n and text.startswith(words) for n, text in now) for number, words in seen)
         assert len(now) == len(set(now))
 
 
 def test_json_of_a_database_is_copied_exactly() -> None:
-    """JSON keeps its bytes and whitespace; other values become text."""
+    """JSON values of a database keep their bytes and whitespace; other values become text."""
     assert message_line("a", value=exact_json(b'{ "n": 1.10 }')) == b'{"id":"a","value":{ "n": 1.10 }}\n'
     assert message_line("a", value=exact_json('{"a":\n1}')).count(b"\n") == 1
     assert orjson.loads(message_line("a", value=exact_json(b'{"a": \xff'))) == {"id": "a", "value": '{"a": \ufffd'}
@@ -184,8 +184,8 @@ def test_json_of_a_database_is_copied_exactly() -> None:
 
 
 @given(st.text(st.characters(), min_size=1))
-def test_any_id_gives_a_unique_file_name(number: str) -> None:
-    """The name stays in its folder, and differs for every id."""
+def test_any_id_gives_a_valid_file_name(number: str) -> None:
+    """Any conversation ID yields a file name without folders and a 63-bit fingerprint."""
     name = file_name(number)
 
     assert Path(name).name == name
@@ -196,7 +196,7 @@ def test_any_id_gives_a_unique_file_name(number: str) -> None:
 def test_names_of_copies_contain_no_secret(history: History) -> None:
     """A secret in a conversation's ID is redacted in the copy's name, and the next run finds the same copy."""
     secret = "ghp_A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"
-    said: dict[str, object] = {
+    seen: dict[str, object] = {
         "uuid": "m1",
         "sender": "human",
         "text": "Hello?",
@@ -204,7 +204,7 @@ def test_names_of_copies_contain_no_secret(history: History) -> None:
         "created_at": "2026-03-04T10:00:00Z",
     }
     export = history.folder / "conversations.json"
-    export.write_bytes(orjson.dumps([{"uuid": secret, "name": "Greeting", "chat_messages": [said]}]))
+    export.write_bytes(orjson.dumps([{"uuid": secret, "name": "Greeting", "chat_messages": [seen]}]))
     for _ in range(2):
         assert not Ingest(history.store, history.raw).run(in_paths([export])).problems
         export.touch()

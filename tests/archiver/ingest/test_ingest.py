@@ -44,7 +44,7 @@ def history(tmp_path: Path) -> Iterator[History]:
 
 
 def assert_accounted(history: History) -> None:
-    """Every line has exactly one outcome."""
+    """Assert that every parsed line of every source has exactly one outcome."""
     for source in history.store.sources.by_path().values():
         assert source.lines == sum(source.coverage.values())
         assert source.lines == history.copy(source)[: source.parsed].count(b"\n") + (
@@ -64,8 +64,8 @@ def test_a_transcript_becomes_a_session(history: History) -> None:
     assert (session.project, session.cwd, session.branch, session.title) == ("shop", "/home/demo/shop", "main", "one?")
 
 
-def test_the_name_of_a_copy_holds_no_secret(history: History) -> None:
-    """A secret in the name of a project's folder is redacted in the copy's name, and the next pass knows the copy."""
+def test_the_name_of_a_copy_contains_no_secret(history: History) -> None:
+    """A secret in the name of a project folder is redacted in the copy's name, and the next run finds the copy."""
     secret = TOKENS["github-pat"](random.Random(1))
     history.write(talk("one"), project=f"-home-demo-shop-{secret}")
     history.ingest()
@@ -88,13 +88,15 @@ def test_a_second_run_writes_nothing(history: History) -> None:
 
 
 def test_progress_counts_the_changed_files(history: History) -> None:
-    """Progress is reported from no file to all files."""
+    """Progress is reported at the start and after each changed file."""
     for number in range(3):
         history.write(talk(f"w{number}"), f"s{number}")
-    heard: list[tuple[int, int]] = []
-    Ingest(history.store, history.raw).run(in_paths([history.folder]), lambda done, total: heard.append((done, total)))
+    reported: list[tuple[int, int]] = []
+    Ingest(history.store, history.raw).run(
+        in_paths([history.folder]), lambda done, total: reported.append((done, total))
+    )
 
-    assert heard == [(0, 3), (1, 3), (2, 3), (3, 3)]
+    assert reported == [(0, 3), (1, 3), (2, 3), (3, 3)]
 
 
 @few
@@ -142,16 +144,16 @@ def transcript(draw: st.DrawFn, queued: Sequence[str] = ("enqueue", "dequeue")) 
 
 
 QUEUED_TWICE = [queue("enqueue", "one") | {"sessionId": ORIGINAL}] * 2 + [user("one", uuid="u1")]
-OVERTAKEN = [
+SENT_LATER = [
     *(queue("enqueue", word) | {"sessionId": ORIGINAL} for word in ("three", "one")),
     user("three", uuid="u1"),
 ]
-"""Transcript in which the first queued prompt is sent last; until then, it seems to begin the session."""
+"""Transcript whose first queued prompt is sent on the last line; until then, it seems to begin the session."""
 
 
 @few
 @example(QUEUED_TWICE, [len(jsonl(QUEUED_TWICE[:1]))], True)
-@example(OVERTAKEN, [len(jsonl(OVERTAKEN[:1]))], True)
+@example(SENT_LATER, [len(jsonl(SENT_LATER[:1]))], True)
 @given(transcript(), st.lists(st.integers(0, 10**6), max_size=4), st.booleans())
 def test_a_growing_file_gives_the_same_exchanges(records: list[dict[str, Any]], cuts: list[int], ended: bool) -> None:
     """A file ingested in parts gives the same exchanges as a file ingested at once.
@@ -173,8 +175,8 @@ def test_a_growing_file_gives_the_same_exchanges(records: list[dict[str, Any]], 
             before, place = place, (session.project, session.cwd, session.branch)
             moved = place != before
             own = {key for key in now if moved or key not in known or now[key].turns != known[key].turns}
-            told = {now[key].ordinal + step for key in own for step in range(CONTEXT_EXCHANGES + 1)}
-            assert own <= changed <= {key for key in now if now[key].ordinal in told}
+            affected = {now[key].ordinal + step for key in own for step in range(CONTEXT_EXCHANGES + 1)}
+            assert own <= changed <= {key for key in now if now[key].ordinal in affected}
             assert known.keys() <= now.keys()
             assert_accounted(grown)
             known = now
@@ -186,28 +188,28 @@ def test_a_growing_file_gives_the_same_exchanges(records: list[dict[str, Any]], 
         assert grown.source().lines == whole.source().lines
 
 
-def late(*records: dict[str, Any]) -> list[dict[str, Any]]:
-    """The records, each written a second after the other, from noon on."""
+def timed(*records: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the records with times one second apart, starting at noon."""
     return [
         {**each, "sessionId": ORIGINAL, "timestamp": f"2026-03-01T12:00:{at:02}Z"} for at, each in enumerate(records)
     ]
 
 
-WITHDRAWN = late(user("one", uuid="u1"), queue("enqueue", "two"), queue("popAll"))
-"""A prompt that was typed ahead and taken back."""
-ALL_WITHDRAWN = late(queue("enqueue", "two"), queue("popAll"))
-FIRST_WITHDRAWN = late({"type": "ai-title", "aiTitle": "a title"}, *ALL_WITHDRAWN, user("one", uuid="u1"))
+WITHDRAWN = timed(user("one", uuid="u1"), queue("enqueue", "two"), queue("popAll"))
+"""Transcript in which a queued prompt is withdrawn."""
+ALL_WITHDRAWN = timed(queue("enqueue", "two"), queue("popAll"))
+FIRST_WITHDRAWN = timed({"type": "ai-title", "aiTitle": "a title"}, *ALL_WITHDRAWN, user("one", uuid="u1"))
 
 
 @few
-@example(OVERTAKEN, [len(jsonl(OVERTAKEN[:1])), len(jsonl(OVERTAKEN[:2]))])
+@example(SENT_LATER, [len(jsonl(SENT_LATER[:1])), len(jsonl(SENT_LATER[:2]))])
 @example(WITHDRAWN, [len(jsonl(WITHDRAWN[:2]))])
 @example(ALL_WITHDRAWN, [len(jsonl(ALL_WITHDRAWN[:1]))])
 @example(FIRST_WITHDRAWN, [len(jsonl(FIRST_WITHDRAWN[:2]))])
 @given(transcript(("enqueue", "enqueue", "dequeue", "popAll")), st.lists(st.integers(0, 10**6), max_size=4))
 def test_a_withdrawn_prompt_does_not_change_its_session(records: list[dict[str, Any]], cuts: list[int]) -> None:
-    """Dates and title of a session are the same whether a withdrawn prompt was ingested or not."""
-    data = jsonl(late(*records))
+    """Dates and title of a session do not depend on whether a prompt was ingested before it was withdrawn."""
+    data = jsonl(timed(*records))
     with TemporaryDirectory() as root, History(Path(root, "grown")) as grown, History(Path(root, "whole")) as whole:
         for at, cut in enumerate([*sorted(cut % (len(data) + 1) for cut in cuts), len(data)]):
             grown.write(data[:cut], at=at)
@@ -220,7 +222,7 @@ def test_a_withdrawn_prompt_does_not_change_its_session(records: list[dict[str, 
 
 
 def test_a_session_is_dated_by_its_own_exchanges(history: History) -> None:
-    """It begins with its first exchange in any file and ends with its last; repeated lines do not count."""
+    """A session begins with its first exchange in any file and ends with its last; repeated lines do not count."""
     days = [
         [{**each, "timestamp": f"2026-03-0{day}T10:00:00Z"} for each in talk(word)]
         for day, word in enumerate(("one", "two", "three", "four"), 1)
@@ -235,7 +237,7 @@ def test_a_session_is_dated_by_its_own_exchanges(history: History) -> None:
     assert times == ["2026-03-01", "2026-03-04", "2026-03-02", "2026-03-03"]
 
 
-def test_a_line_still_being_written_is_held_back(history: History) -> None:
+def test_an_incomplete_last_line_is_not_parsed(history: History) -> None:
     """An incomplete last line is copied but not parsed; when complete, it is parsed once."""
     one, two = jsonl(talk("one")), jsonl(talk("two"))
     history.write(one + two[:40])
@@ -253,7 +255,7 @@ def test_a_line_still_being_written_is_held_back(history: History) -> None:
     assert history.store.sources.totals() == (1, len(one + two), 4, 0)
 
 
-def test_a_whole_last_line_needs_no_line_end(history: History) -> None:
+def test_a_complete_last_line_needs_no_line_end(history: History) -> None:
     """A complete last record without a line end is parsed, and reading continues after it."""
     lines = jsonl(talk("one", "two"))
     history.write(jsonl(talk("one")).removesuffix(b"\n"))
@@ -308,8 +310,8 @@ def test_a_rewrite_of_the_same_length_is_noticed(history: History) -> None:
     assert len(history.archive_files()) == 2
 
 
-def test_an_equal_replacement_is_the_same_file(history: History) -> None:
-    """A new inode with the same bytes does not create a session."""
+def test_a_replaced_file_with_the_same_beginning_continues(history: History) -> None:
+    """A new inode that begins with the same bytes continues the same session and copy."""
     path = history.write(talk("one"))
     history.ingest()
     other = path.with_suffix(".new")
@@ -322,7 +324,7 @@ def test_an_equal_replacement_is_the_same_file(history: History) -> None:
 
 
 def test_a_deleted_file_stays_archived(history: History) -> None:
-    """Deleting the source deletes nothing from the archive."""
+    """Deleting the agent's file deletes nothing from the archive."""
     history.write(talk("one"))
     history.write(talk("two"), FORK)
     history.ingest()
@@ -335,7 +337,7 @@ def test_a_deleted_file_stays_archived(history: History) -> None:
 
 
 def test_a_file_deleted_before_the_scan_reaches_it_stops_nothing(history: History) -> None:
-    """A file that vanishes after it was listed is reported; the others are ingested."""
+    """A file that is deleted after it was listed is reported, and the other files are ingested."""
     history.write(talk("one"))
     gone = history.write(talk("two"), FORK)
     transcripts = in_paths([history.folder])
@@ -347,8 +349,8 @@ def test_a_file_deleted_before_the_scan_reaches_it_stops_nothing(history: Histor
     assert history.store.sources.problems() == []
 
 
-class Interfering(RawArchive):
-    """An archive in which something happens to the file just before it is copied."""
+class ArchiveWithHook(RawArchive):
+    """Raw archive that calls a function just before it copies a file."""
 
     def __init__(self, root: Path, act: Callable[[Path], object]) -> None:
         super().__init__(root)
@@ -360,10 +362,10 @@ class Interfering(RawArchive):
 
 
 def test_a_file_deleted_before_it_is_copied_stops_nothing(history: History) -> None:
-    """A file that vanishes before it is copied is reported; the others are ingested."""
+    """A file that is deleted before it is copied is reported, and the other files are ingested."""
     history.write(talk("one"))
     gone = history.write(talk("two"), FORK, at=0)
-    raw = Interfering(history.home.archive, lambda path: path.unlink() if path == gone else None)
+    raw = ArchiveWithHook(history.home.archive, lambda path: path.unlink() if path == gone else None)
     tally = Ingest(history.store, raw).run(in_paths([history.folder]))
 
     assert [str(problem) for problem in tally.problems] == [f"{gone}: the file was deleted before it could be copied"]
@@ -371,7 +373,7 @@ def test_a_file_deleted_before_it_is_copied_stops_nothing(history: History) -> N
 
 
 def test_a_file_deleted_while_it_is_read_is_read_to_the_end(history: History) -> None:
-    """Only the copy is parsed, so the file may vanish once it is copied."""
+    """A file may be deleted once it is copied, because only the copy is parsed."""
     path = history.write(talk("one"))
 
     class Deleting(RawArchive):
@@ -387,11 +389,11 @@ def test_a_file_deleted_while_it_is_read_is_read_to_the_end(history: History) ->
 
 
 def test_a_rewrite_during_the_copy_is_corrected(history: History) -> None:
-    """A file that is rewritten between scan and copy is noticed by the next run, and nothing is lost."""
+    """If a file is rewritten between scan and copy, the next run ingests its content, and nothing is lost."""
     path = history.write(talk("one"))
     history.ingest()
     history.append(talk("two"))
-    raw = Interfering(history.home.archive, lambda _: history.write(talk("x1", "x2", "x3"), at=3))
+    raw = ArchiveWithHook(history.home.archive, lambda _: history.write(talk("x1", "x2", "x3"), at=3))
     Ingest(history.store, raw).run(in_paths([history.folder]))
     history.touch(path, 4)
     history.ingest()
@@ -414,7 +416,7 @@ def without_permission(closed: Path) -> Callable[..., Any]:
 
 
 def test_an_unreadable_file_is_reported_until_it_can_be_read(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An unreadable file stops nothing, is stored as a problem, and is ingested once readable."""
+    """An unreadable file does not stop the run, is stored as a problem, and is ingested once it is readable."""
     closed = history.write(talk("one"))
     history.write(talk("two"), FORK)
     transcripts = in_paths([history.folder])
@@ -433,7 +435,7 @@ def test_an_unreadable_file_is_reported_until_it_can_be_read(history: History, m
 
 
 def test_an_unreadable_known_file_keeps_its_state(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Losing permission does not count as a rewrite: reading continues at the resume point later."""
+    """A file that becomes unreadable does not count as rewritten; later, reading continues at the resume point."""
     closed = history.write(talk("one"))
     history.ingest()
     history.append(talk("two"))
@@ -485,7 +487,7 @@ def test_a_fork_and_its_original_grow_apart(history: History) -> None:
 
 
 def test_a_session_in_two_folders_is_one(history: History) -> None:
-    """The same session id in two folders is one session in two files."""
+    """The same session ID in two folders is one session with two files."""
     history.write(talk("one"), project="shop", at=1)
     history.write([*talk("one"), *talk("two")], project="moved", at=2)
     history.ingest()
@@ -496,7 +498,7 @@ def test_a_session_in_two_folders_is_one(history: History) -> None:
 
 
 def test_a_queued_prompt_without_an_id_is_repeated(history: History) -> None:
-    """A queued prompt without an id is recognised in another file of the session."""
+    """A queued prompt without an ID is recognised as repeated in another file of the session."""
     queued = [*talk("one"), {**queue("enqueue", "and commit it"), "sessionId": ORIGINAL}, queue("remove")]
     history.write([*queued, *talk("two")], project="shop", at=1)
     history.ingest()
@@ -510,7 +512,7 @@ def test_a_queued_prompt_without_an_id_is_repeated(history: History) -> None:
 
 
 def test_a_file_named_twice_is_read_once(history: History, tmp_path: Path) -> None:
-    """Overlapping folders and links give each file once."""
+    """Overlapping folders and links yield each file once."""
     path = history.write(talk("one"))
     link = tmp_path / "link"
     link.symlink_to(history.folder)
@@ -521,7 +523,7 @@ def test_a_file_named_twice_is_read_once(history: History, tmp_path: Path) -> No
 
 
 def test_lines_that_are_not_json_are_counted(history: History) -> None:
-    """Lines that are not JSON are copied, and counted under their reason."""
+    """Lines that are not JSON are copied and counted, each under a reason."""
     history.write(b"not json\n[1]\n\n" + jsonl(talk("one")) + b'{"cut": \n')
     history.ingest()
 
@@ -573,7 +575,7 @@ def test_copies_survive_a_lost_database(history: History, tmp_path: Path) -> Non
 
 
 def test_a_different_copy_is_never_overwritten(history: History) -> None:
-    """If database and source content are lost, the old copy stays and new content gets another."""
+    """A copy without a database row is not overwritten if the file differs; the file gets another copy."""
     copy = history.home.archive / "claude-code" / "shop" / f"{ORIGINAL}.jsonl"
     copy.parent.mkdir(parents=True)
     copy.write_bytes(jsonl(talk("old")))
@@ -586,7 +588,7 @@ def test_a_different_copy_is_never_overwritten(history: History) -> None:
 
 
 def test_bytes_of_a_killed_run_are_never_overwritten(history: History) -> None:
-    """If the file differs from a copy that is ahead of the database, it gets another copy."""
+    """A copy that is ahead of the database is not overwritten if the file differs; the file gets another copy."""
     history.write(talk("one"))
     history.ingest()
     before = history.source()
@@ -601,7 +603,7 @@ def test_bytes_of_a_killed_run_are_never_overwritten(history: History) -> None:
 
 
 def test_bytes_of_a_killed_run_are_reused(history: History) -> None:
-    """A copy that is ahead of the database and matches the file is continued."""
+    """A copy that is ahead of the database is extended if the file begins with its content."""
     history.write(talk("one"))
     history.ingest()
     before = history.source()
@@ -614,8 +616,8 @@ def test_bytes_of_a_killed_run_are_reused(history: History) -> None:
     assert history.copy(history.source()) == history.path().read_bytes()
 
 
-def test_a_lost_copy_is_made_again(history: History) -> None:
-    """A copy that was deleted or truncated is completed from the file, if it exists."""
+def test_a_lost_copy_is_restored_from_its_file(history: History) -> None:
+    """A deleted or truncated copy is completed from the agent's file."""
     history.write(talk("one", "two"))
     history.ingest()
     copy = history.home.archive / history.source().archived
@@ -630,7 +632,7 @@ def test_a_lost_copy_is_made_again(history: History) -> None:
 
 
 def rewind(word: str, parent: str) -> list[dict[str, Any]]:
-    """Generate an exchange that follows an earlier record."""
+    """Return an exchange that follows an earlier record."""
     asked, answered = talk(word)
     return [{**asked, "parentUuid": parent}, answered]
 
@@ -648,7 +650,7 @@ def test_rewound_turns_are_inactive(history: History) -> None:
 
 
 def test_a_rewind_before_the_resume_point_is_applied(history: History) -> None:
-    """A rewind to long before the last exchange marks the same turns as reading the file at once."""
+    """A rewind to a line before the resume point marks the same turns as a full read."""
     left = [*talk("one"), *rewind("wrong", "one-answered"), *rewind("worse", "wrong-answered")]
     history.write(left)
     history.ingest()
@@ -668,7 +670,7 @@ def test_a_rewind_before_the_resume_point_is_applied(history: History) -> None:
 
 
 def test_a_rewind_after_a_restart_is_applied(history: History) -> None:
-    """A last exchange without a parent does not hide earlier exchanges from a rewind."""
+    """A rewind is applied even if the last exchange has no parent record."""
     history.write([*talk("one"), *rewind("wrong", "one-answered"), *talk("anew")])
     history.ingest()
     history.append(rewind("right", "one-answered"))
@@ -683,7 +685,7 @@ def test_a_rewind_after_a_restart_is_applied(history: History) -> None:
 
 
 def test_a_repeated_prompt_is_no_rewind(history: History) -> None:
-    """A repeated record is a repetition, and the turns between stay active."""
+    """A repeated record does not count as a rewind, and the turns before the repetition stay active."""
     lines = [*talk("one"), *rewind("two", "one-answered")]
     history.write([*lines, *lines[2:], *rewind("three", "two-answered")])
     history.ingest()
@@ -704,7 +706,7 @@ def test_a_title_applies_to_the_session_of_its_record(history: History) -> None:
 
 
 def test_the_project_is_named_as_soon_as_it_is_known(history: History) -> None:
-    """A session without a folder gets the name of the archive folder until its folder is known."""
+    """A session's project is named after the archive folder until the session's own folder is known."""
     history.write([{"type": "mode", "mode": "normal", "sessionId": ORIGINAL}])
     history.ingest()
     assert history.session().project == "shop"
@@ -715,7 +717,7 @@ def test_the_project_is_named_as_soon_as_it_is_known(history: History) -> None:
 
 
 def test_the_oldest_file_is_ingested_first(history: History) -> None:
-    """Keys increase with the modification times of the files."""
+    """Files are ingested in the order of their modification times."""
     order = list(range(8))
     random.Random(7).shuffle(order)
     for at in order:
@@ -741,7 +743,7 @@ def test_an_interrupted_run_keeps_finished_files(history: History) -> None:
     assert history.ingest().changed == 2
 
 
-def test_a_file_is_stored_as_a_whole_or_not_at_all(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_is_stored_atomically(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
     """A failure while a file is stored leaves no trace of it in the database."""
     history.write(talk("one"))
     before = history.dump()
@@ -757,7 +759,7 @@ def test_a_file_is_stored_as_a_whole_or_not_at_all(history: History, monkeypatch
 
 
 def test_an_invalid_count_is_ignored(history: History) -> None:
-    """A number that no column can store is ignored; the file is ingested."""
+    """A token count that is too large for the database is ignored, and the file is ingested."""
     huge = assistant(text("one!"), id="m1", uuid="a1")
     huge["message"]["usage"] = {"input_tokens": 2**64 - 1, "output_tokens": 7}
     history.write([user("one?", uuid="q1"), huge])
@@ -810,12 +812,12 @@ _PLAIN: list[dict[str, Any]] = [
 ]
 
 
-def spots(value: Any) -> Iterator[tuple[Any, Any]]:
-    """Return every position of a value in some records."""
+def positions(value: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield the container and the key of every value in some records."""
     keys: list[Any] = [*mapping(value), *range(len(listing(value)))]
     for key in keys:
         yield value, key
-        yield from spots(value[key])
+        yield from positions(value[key])
 
 
 @few
@@ -824,7 +826,7 @@ def test_no_value_in_any_field_stops_a_run(data: st.DataObject) -> None:
     """For any value in any field of a record, the run ends and every line has an outcome."""
     records = copy.deepcopy(_PLAIN)
     for _ in range(data.draw(st.integers(1, 3))):
-        holder, key = data.draw(st.sampled_from(list(spots(records))))
+        holder, key = data.draw(st.sampled_from(list(positions(records))))
         if holder is not records:
             holder[key] = data.draw(anything)
     lines = [json.dumps(record).encode() for record in records]
@@ -867,7 +869,7 @@ def test_parsing_blocks_no_writer(history: History, monkeypatch: pytest.MonkeyPa
 
 
 def test_unknown_files_are_counted_and_ignored(history: History) -> None:
-    """In a folder, a file of an unknown agent is not a problem and is not archived."""
+    """A file of an unknown agent in a folder is counted, but is neither archived nor reported as a problem."""
     history.write(talk("one"))
     history.write([{"a": 1}], FORK)
     tally = history.ingest()
@@ -877,7 +879,7 @@ def test_unknown_files_are_counted_and_ignored(history: History) -> None:
 
 
 def test_a_second_run_opens_no_known_file(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Known files are compared by their state, and each folder is listed once."""
+    """A second run opens no known file and lists each folder once."""
     history.write(talk("one"))
     history.ingest()
     listed: list[Path] = []
@@ -898,7 +900,7 @@ def test_a_second_run_opens_no_known_file(history: History, monkeypatch: pytest.
 
 
 def test_stored_is_called_while_a_run_continues(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`stored` is called during the run, and the stored content is visible at that time."""
+    """During a run, each call of `stored` comes after more content has become visible."""
     monkeypatch.setattr(ingest, "_TRANSACTION", 2)
     monkeypatch.setattr(ingest, "_UNSTORED", math.inf)
     for number in range(5):
@@ -914,15 +916,15 @@ def test_stored_is_called_while_a_run_continues(history: History, monkeypatch: p
 
 
 def test_two_exports_of_one_conversation_are_one_source(tmp_path: Path) -> None:
-    """Every name and path is assigned once, also to content that is parsed but not yet stored."""
+    """Two exports of a conversation are one source, even if the first is parsed but not yet stored."""
     turn = {"uuid": "m1", "sender": "human", "text": "How is VAT rounded?", "created_at": "2026-01-01T00:00:00Z"}
-    told = [
+    conversations = [
         {"uuid": number, "name": number, "created_at": "2026-01-01T00:00:00Z", "chat_messages": [turn]}
-        for number in ("c0", "c1")  # the first of a run is stored at once
+        for number in ("c0", "c1")  # the first conversation of a run is stored at once
     ]
     for folder in ("one", "two"):
         (tmp_path / "exports" / folder).mkdir(parents=True)
-        (tmp_path / "exports" / folder / "conversations.json").write_text(json.dumps(told))
+        (tmp_path / "exports" / folder / "conversations.json").write_text(json.dumps(conversations))
     home = Home(tmp_path / "home")
     home.make()
     with Store.create(home.database) as store:
@@ -932,7 +934,7 @@ def test_two_exports_of_one_conversation_are_one_source(tmp_path: Path) -> None:
 
 
 def test_databases_with_equal_names_have_separate_copies(tmp_path: Path) -> None:
-    """Conversations with equal copy names get different names in one ingest run."""
+    """Conversations from databases with equal file names get separate copies in one run."""
     folders = [tmp_path / name for name in ("one", "two", "three")]
     for folder in folders:
         folder.mkdir()

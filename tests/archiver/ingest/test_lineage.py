@@ -24,25 +24,25 @@ def history(tmp_path: Path) -> Iterator[History]:
         yield made
 
 
-def forked(*words: str, session: str, origin: str) -> list[dict[str, Any]]:
+def fork_lines(*words: str, session: str, origin: str) -> list[dict[str, Any]]:
     """Return the lines that a fork repeats. Each line contains the ID of its original session."""
     return [{**line, "forkedFrom": {"sessionId": origin, "messageUuid": "m"}} for line in talk(*words, session=session)]
 
 
-def elsewhere(history: History, session: str) -> list[tuple[str, ...]]:
-    """For each exchange of a session the other sessions that repeat it."""
+def repeating_sessions(history: History, session: str) -> list[tuple[str, ...]]:
+    """Return, for each exchange of a session, the other sessions that repeat it."""
     number = history.store.sessions.find("claude-code", session)
     keys = [each.key for each in history.stored() if each.session == number]
     found = history.store.repetitions.of_exchanges(keys)
     return [found.get(key, ()) for key in keys]
 
 
-@pytest.mark.parametrize("passes", [1, 2])
-def test_lines_belong_to_the_origin_of_a_fork(history: History, passes: int) -> None:
-    """Shared lines belong to the origin even if it was modified last, or ingested later. Ids keep their content."""
-    history.write([*forked("one", "two", session=FORK, origin=ORIGINAL), *talk("apart", session=FORK)], FORK, at=1)
+@pytest.mark.parametrize("runs", [1, 2])
+def test_lines_belong_to_the_origin_of_a_fork(history: History, runs: int) -> None:
+    """Shared lines belong to the origin, even if it was modified or ingested last; moved exchanges keep their IDs."""
+    history.write([*fork_lines("one", "two", session=FORK, origin=ORIGINAL), *talk("apart", session=FORK)], FORK, at=1)
     known = dict[str, int]()
-    if passes == 2:
+    if runs == 2:
         history.ingest()
         assert history.prompts(FORK) == ["one?", "two?", "apart?"]
         known = {each.exchange.prompt: each.key for each in history.stored()}
@@ -51,7 +51,7 @@ def test_lines_belong_to_the_origin_of_a_fork(history: History, passes: int) -> 
 
     assert history.prompts() == ["one?", "two?", "on?"]
     assert history.prompts(FORK) == ["apart?"]
-    assert elsewhere(history, ORIGINAL) == [(FORK,), (FORK,), ()]
+    assert repeating_sessions(history, ORIGINAL) == [(FORK,), (FORK,), ()]
     assert history.session(FORK).title == "apart?"
     assert history.ingest().reread == 0
     now = {each.exchange.prompt: each.key for each in history.stored()}
@@ -60,11 +60,11 @@ def test_lines_belong_to_the_origin_of_a_fork(history: History, passes: int) -> 
 
 
 def test_extracted_observations_move_to_the_origin(history: History) -> None:
-    """Observations that a language model extracted from a fork move to its origin; rules run again."""
-    shared = forked("one", "two", "three", session=FORK, origin=ORIGINAL)
+    """Observations of a language model move from a fork to its origin; rules observe moved exchanges again."""
+    shared = fork_lines("one", "two", "three", session=FORK, origin=ORIGINAL)
     history.write([*shared, *talk("apart", session=FORK)], FORK, at=1)
     history.ingest()
-    store, learned = history.store, dict[str, int]()
+    store, known_keys = history.store, dict[str, int]()
     with store.transaction():
         for stored in history.stored():
             by = "rules" if stored.exchange.prompt == "two?" else "llm:model:1"
@@ -73,7 +73,7 @@ def test_extracted_observations_move_to_the_origin(history: History) -> None:
             fact = Observation(ObservationType.DECISION, title, "", "", (), (), (), (), evidence=proof, extractor=by)
             store.observations.replace(stored.key, stored.session, [fact], by)
             [each] = store.observations.of_exchange(stored.key)
-            learned[title] = each.key
+            known_keys[title] = each.key
     before = history.stored()
 
     own = [*talk("zero", "one", "two"), *talk("three")[:1], *talk("on")]
@@ -82,16 +82,16 @@ def test_extracted_observations_move_to_the_origin(history: History) -> None:
 
     now = {each.exchange.prompt: each for each in history.stored()}
     found = store.observations.of_exchanges([each.key for each in now.values()])
-    told = {name: [(each.key, each.session) for each in found.get(stored.key, ())] for name, stored in now.items()}
+    locations = {name: [(each.key, each.session) for each in found.get(stored.key, ())] for name, stored in now.items()}
     session, fork = (store.sessions.find("claude-code", each) for each in (ORIGINAL, FORK))
-    assert told == {
+    assert locations == {
         "zero?": [],
-        "one?": [(learned["one?"], session)],
-        "two?": [(learned["two?"], session)],
+        "one?": [(known_keys["one?"], session)],
+        "two?": [(known_keys["two?"], session)],
         "three?": [],
         "on?": [],
         "": [],
-        "apart?": [(learned["apart?"], fork)],
+        "apart?": [(known_keys["apart?"], fork)],
     }
     [one] = found[now["one?"].key]
     assert one.observation.evidence == (Evidence(3, 4, "one?"),)
@@ -105,12 +105,12 @@ def test_extracted_observations_move_to_the_origin(history: History) -> None:
 
 
 def test_an_archive_of_an_earlier_version_is_corrected(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lines that an earlier version gave to a fork move to its origin while copies are read again."""
+    """Lines that an earlier version attributed to a fork move to its origin when the copies are read again."""
 
     def none(*_: object) -> Collection[int]:
         return ()
 
-    history.write([*forked("one", "two", session=FORK, origin=ORIGINAL), *talk("apart", session=FORK)], FORK, at=1)
+    history.write([*fork_lines("one", "two", session=FORK, origin=ORIGINAL), *talk("apart", session=FORK)], FORK, at=1)
     history.write(talk("one", "two", "on"), at=2)
     with monkeypatch.context() as earlier:
         earlier.setattr(history.store.sessions, "forked_from", none)
@@ -130,7 +130,7 @@ def test_an_archive_of_an_earlier_version_is_corrected(history: History, monkeyp
 
 
 def test_codex_forks_refer_to_their_origin(history: History) -> None:
-    """The header of a fork's rollout contains the ID of its origin."""
+    """The header of a Codex fork contains the ID of its origin, so shared lines belong to the origin."""
     shared = [*codex_lines.user_prompt("one?"), *codex_lines.agent_reply("one!")]
     fork = [
         codex_lines.meta(forked_from_id=codex_lines.PARENT),
@@ -143,16 +143,20 @@ def test_codex_forks_refer_to_their_origin(history: History) -> None:
         [codex_lines.meta(id=codex_lines.PARENT), *shared, *codex_lines.user_prompt("on?")], codex_lines.PARENT, at=2
     )
     history.ingest()
-    told = [(history.store.sessions.load(each.session).native_id, each.exchange.prompt) for each in history.stored()]
+    prompts = [(history.store.sessions.load(each.session).native_id, each.exchange.prompt) for each in history.stored()]
 
-    assert sorted(told) == [(codex_lines.SESSION, "apart?"), (codex_lines.PARENT, "on?"), (codex_lines.PARENT, "one?")]
+    assert sorted(prompts) == [
+        (codex_lines.SESSION, "apart?"),
+        (codex_lines.PARENT, "on?"),
+        (codex_lines.PARENT, "one?"),
+    ]
 
 
 def test_a_fork_without_its_origin_is_complete(history: History) -> None:
-    """A fork may be archived before the lines of its origin that it repeats."""
+    """A fork keeps lines that it repeats until its origin contains them."""
     history.write(talk("one"), at=1)
     history.ingest()
-    history.write(forked("one", "two", session=FORK, origin=ORIGINAL), FORK, at=2)
+    history.write(fork_lines("one", "two", session=FORK, origin=ORIGINAL), FORK, at=2)
     history.ingest()
     assert (history.prompts(), history.prompts(FORK)) == (["one?"], ["two?"])
 
@@ -160,36 +164,36 @@ def test_a_fork_without_its_origin_is_complete(history: History) -> None:
     history.ingest()
 
     assert (history.prompts(), history.prompts(FORK)) == (["one?", "two?", "three?"], [])
-    assert elsewhere(history, ORIGINAL) == [(FORK,), (FORK,), ()]
+    assert repeating_sessions(history, ORIGINAL) == [(FORK,), (FORK,), ()]
 
 
 @pytest.mark.parametrize("ages", [*permutations((1, 2, 3))], ids=lambda ages: "".join(map(str, ages)))
-@pytest.mark.parametrize("passes", [1, 3])
-def test_lines_of_nested_forks_belong_to_the_first(history: History, ages: tuple[int, ...], passes: int) -> None:
-    """For any ages and any order of three files, each line belongs to the first in the line of descent."""
+@pytest.mark.parametrize("runs", [1, 3])
+def test_lines_of_nested_forks_belong_to_the_first(history: History, ages: tuple[int, ...], runs: int) -> None:
+    """For any ages and ingest order of nested forks, each line belongs to the first session that contained it."""
     files = {
         ORIGINAL: talk("one"),
-        FORK: [*forked("one", session=FORK, origin=ORIGINAL), *talk("two", session=FORK)],
-        THIRD: [*forked("one", "two", session=THIRD, origin=FORK), *talk("three", session=THIRD)],
+        FORK: [*fork_lines("one", session=FORK, origin=ORIGINAL), *talk("two", session=FORK)],
+        THIRD: [*fork_lines("one", "two", session=THIRD, origin=FORK), *talk("three", session=THIRD)],
     }
     for at, (session, lines) in sorted(zip(ages, files.items(), strict=True)):
         history.write(lines, session, at=at)
-        if passes == 3:
+        if runs == 3:
             history.ingest()
     for _ in range(3):
         history.ingest()
 
     assert [history.prompts(session) for session in files] == [["one?"], ["two?"], ["three?"]]
-    assert [sorted(*elsewhere(history, session)) for session in files] == [[FORK, THIRD], [THIRD], []]
+    assert [sorted(*repeating_sessions(history, session)) for session in files] == [[FORK, THIRD], [THIRD], []]
     assert history.ingest().reread == 0
 
 
 @pytest.mark.parametrize("ages", [*permutations((1, 2, 3))], ids=lambda ages: "".join(map(str, ages)))
-def test_a_cycle_of_forks_ends(history: History, ages: tuple[int, ...]) -> None:
-    """Files that claim to be forks of each other lose nothing and are not read forever."""
+def test_a_cycle_of_forks_is_harmless(history: History, ages: tuple[int, ...]) -> None:
+    """Sessions that claim to be forks of each other lose no line and are not read again in every run."""
     names = (ORIGINAL, FORK, THIRD)
     for at, session, origin in zip(ages, names, (FORK, THIRD, ORIGINAL), strict=True):
-        history.write(forked("one", session=session, origin=origin), session, at=at)
+        history.write(fork_lines("one", session=session, origin=origin), session, at=at)
         history.ingest()
     for _ in range(4):
         history.ingest()

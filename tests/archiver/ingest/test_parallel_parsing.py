@@ -25,7 +25,7 @@ KEY = b"k" * 32
 
 @pytest.fixture
 def history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[History]:
-    """Some sessions; every ingest run uses two other processes."""
+    """Return a history with several sessions, and let every ingest run use two other processes."""
     monkeypatch.setattr(parser_pool, "processors", lambda: 3)
     monkeypatch.setattr(ingest, "_PARALLEL", 0)
     with History(tmp_path) as made:
@@ -35,7 +35,7 @@ def history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[History
 
 
 def tasks_of(history: History) -> dict[str, tuple[ParseTask, Future[Copied]]]:
-    """Return a task for each session with an existing copy."""
+    """Copy each transcript, and return the parse task and the finished copy of each."""
     tasks = dict[str, tuple[ParseTask, Future[Copied]]]()
     raw = RawArchive(history.home.archive)
     for path in sorted(history.folder.rglob("*.jsonl")):
@@ -72,8 +72,8 @@ def test_a_run_with_several_processes_stores_the_same(
         assert history.dump() == alone.dump()
 
 
-def test_a_file_is_parsed_here_if_its_process_dies(history: History) -> None:
-    """A killed process does not fail the run or any file."""
+def test_a_killed_process_fails_no_file(history: History) -> None:
+    """If a process of the pool is killed, each file has a correct result or is left to the caller."""
     tasks = tasks_of(history)
     with ParserPool() as pool:
         os.kill(pool.submit(os.getpid).result(60), signal.SIGKILL)
@@ -83,7 +83,7 @@ def test_a_file_is_parsed_here_if_its_process_dies(history: History) -> None:
 
 
 def test_a_missing_copy_is_left_to_the_caller(tmp_path: Path) -> None:
-    """A task with an unreadable copy returns None."""
+    """The task of an unreadable copy returns None."""
     assert ParseTask(by_agent("claude-code"), tmp_path / "a.jsonl", tmp_path, "a.jsonl", KEY).run() is None
 
 

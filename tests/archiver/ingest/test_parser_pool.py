@@ -1,4 +1,4 @@
-"""A pool of processes that parse files, and end when they are not needed any more."""
+"""The pool of parser processes starts processes on demand and leaves none behind."""
 
 import errno
 import multiprocessing
@@ -15,7 +15,7 @@ from palaver.archiver.ingest import parser_pool
 from palaver.archiver.ingest.parser_pool import ParserPool
 
 
-def until(condition: Callable[[], bool], seconds: float = 60) -> bool:
+def wait_until(condition: Callable[[], bool], seconds: float = 60) -> bool:
     end = time.monotonic() + seconds
     while not condition() and time.monotonic() < end:
         time.sleep(0.02)
@@ -36,14 +36,14 @@ def is_alive(process: int) -> bool:
 
 @pytest.fixture
 def pool(monkeypatch: pytest.MonkeyPatch) -> Iterator[ParserPool]:
-    """A pool on a machine of three processors."""
+    """Return a pool on a machine with three processors."""
     monkeypatch.setattr(parser_pool, "processors", lambda: 3)
     with ParserPool() as made:
         yield made
 
 
 def test_one_processor_is_left_to_the_caller(pool: ParserPool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The pool has one process less than the available processors; with one processor, the pool is empty."""
+    """The pool has one process fewer than the available processors; with one processor, the pool is empty."""
     assert pool.size == 2
     monkeypatch.setattr(parser_pool, "processors", lambda: 1)
     before = set(multiprocessing.active_children())
@@ -53,12 +53,12 @@ def test_one_processor_is_left_to_the_caller(pool: ParserPool, monkeypatch: pyte
 
 
 def test_closing_ends_a_process_that_is_busy(pool: ParserPool) -> None:
-    """Closing the pool does not wait for running tasks."""
+    """Closing the pool ends its processes without waiting for running tasks."""
     process = pool.submit(os.getpid).result(60)
     pool.submit(time.sleep, 600)
     pool.close()
 
-    assert until(lambda: not is_alive(process))
+    assert wait_until(lambda: not is_alive(process))
 
 
 def test_a_closed_pool_can_be_used_again(pool: ParserPool) -> None:
@@ -70,7 +70,7 @@ def test_a_closed_pool_can_be_used_again(pool: ParserPool) -> None:
 
 
 def test_processes_end_with_a_killed_parent() -> None:
-    """A process that is killed leaves no process behind."""
+    """If the parent process is killed, the processes of its pool end."""
     program = """if True:
         import os
         from palaver.archiver.ingest.parser_pool import ParserPool
@@ -81,16 +81,16 @@ def test_processes_end_with_a_killed_parent() -> None:
     """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
 
-    assert until(lambda: not is_alive(int(done.stdout)))
+    assert wait_until(lambda: not is_alive(int(done.stdout)))
 
 
 def test_a_system_without_processes_fails_the_future(pool: ParserPool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If no process can be started, the future has the error, and nothing is raised."""
+    """If no process can be started, the future contains the error, and `submit` raises nothing."""
 
-    def refused(*_: object) -> None:
+    def refuse(*_: object) -> None:
         raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
 
-    monkeypatch.setattr("multiprocessing.context.SpawnProcess.start", refused)
+    monkeypatch.setattr("multiprocessing.context.SpawnProcess.start", refuse)
 
     assert isinstance(pool.submit(os.getpid).exception(60), OSError)
 

@@ -1,4 +1,4 @@
-"""Transcripts are found, and recognised by their content."""
+"""Transcripts are found in folders and recognised by their content."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,14 +19,14 @@ EVENT = {"type": "session.start", "data": {"sessionId": "s"}, "id": "e1", "paren
 HEADER = {"type": "session", "version": 3, "id": "s", "cwd": "/work"}
 
 
-def whose(found: Sequence[Transcript]) -> dict[str, str | None]:
-    """The agent of each file."""
+def agents(found: Sequence[Transcript]) -> dict[str, str | None]:
+    """Return the agent of each file by file name, or None for an unknown file."""
     formats = {each.path.name: each.recognise() for each in found}
     return {name: known.agent if known else None for name, known in formats.items()}
 
 
 def test_files_of_a_mixed_folder_are_recognised(tmp_path: Path) -> None:
-    """Each file is recognised once by its content; unknown files are omitted."""
+    """Each file of a mixed folder is recognised by its content; files of unknown agents have no format."""
     contents: dict[str, list[object]] = {
         "a.jsonl": [user("Go", sessionId="s", cwd="/work")],
         "b.jsonl": [meta()],
@@ -38,7 +38,7 @@ def test_files_of_a_mixed_folder_are_recognised(tmp_path: Path) -> None:
     for name, records in contents.items():
         (tmp_path / name).write_bytes(jsonl(records))
 
-    assert whose(in_paths([tmp_path])) == {
+    assert agents(in_paths([tmp_path])) == {
         "a.jsonl": "claude-code",
         "b.jsonl": "codex",
         "c.jsonl": "copilot",
@@ -63,7 +63,7 @@ def test_an_empty_file_is_recognised_by_its_name(tmp_path: Path, content: bytes)
     for name in owners:
         (tmp_path / name).write_bytes(content)
 
-    assert whose(in_paths([tmp_path])) == owners
+    assert agents(in_paths([tmp_path])) == owners
 
 
 @pytest.mark.parametrize("before", [[], [{"type": "unheard-of"}]])
@@ -72,11 +72,11 @@ def test_a_very_long_first_line_is_read_to_its_end(tmp_path: Path, before: list[
     path = tmp_path / "a.jsonl"
     path.write_bytes(jsonl([*before, user("x" * 2 * HEAD_BYTES, sessionId="s", cwd="/work")]))
 
-    assert whose(in_paths([path])) == whose(in_paths([tmp_path])) == {"a.jsonl": "claude-code"}
+    assert agents(in_paths([path])) == agents(in_paths([tmp_path])) == {"a.jsonl": "claude-code"}
 
 
 def test_other_folders_of_an_agent_have_no_transcripts(tmp_path: Path) -> None:
-    """A copy of a transcript in a folder for other purposes is omitted."""
+    """A transcript in a folder that its agent uses for other files is not recognised."""
     for folder in ("files", "kept"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "a.jsonl").write_bytes(jsonl([EVENT]))
@@ -87,7 +87,7 @@ def test_other_folders_of_an_agent_have_no_transcripts(tmp_path: Path) -> None:
 
 
 def test_an_unknown_file_is_rejected(tmp_path: Path) -> None:
-    """The error lists the known agents."""
+    """A named file of an unknown agent is refused, and the error lists the known agents."""
     path = tmp_path / "a.jsonl"
     path.write_bytes(b"no transcript\n")
 
@@ -98,7 +98,7 @@ def test_an_unknown_file_is_rejected(tmp_path: Path) -> None:
 
 
 def test_nothing_in_a_home_is_a_transcript(tmp_path: Path) -> None:
-    """A home below a searched folder is skipped; a home or copy that is named is refused."""
+    """A home below a searched folder is skipped; a home or raw copy that is named explicitly is refused."""
     copy = tmp_path / "some" / "home" / "archive" / "claude-code" / "p" / "a.jsonl"
     copy.parent.mkdir(parents=True)
     copy.write_bytes(jsonl([user("Go", sessionId="s", cwd="/work")]))

@@ -1,1 +1,1 @@
-"""Tests of reading one raw copy."""
+"""Tests of reading raw copies."""

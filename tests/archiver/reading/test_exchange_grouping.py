@@ -1,4 +1,4 @@
-"""Events are grouped into exchanges that begin with a prompt, and resuming gives the same exchanges."""
+"""Events are grouped into exchanges that begin with a prompt, and resumed reading yields the same exchanges."""
 
 import io
 from typing import Any
@@ -25,7 +25,7 @@ def exchanges(data: bytes, *, line: int = 1, byte: int = 0, ordinal: int = 0) ->
     return [piece for piece in pieces(data, line=line, byte=byte, ordinal=ordinal) if isinstance(piece, Exchange)]
 
 
-def of(*records: object) -> list[Exchange]:
+def grouped(*records: object) -> list[Exchange]:
     return exchanges(jsonl(records))
 
 
@@ -34,8 +34,8 @@ CAVEAT = user("<local-command-caveat>Caveat</local-command-caveat>", isMeta=True
 
 
 def test_an_exchange_begins_with_a_prompt() -> None:
-    """An exchange begins on the line of a prompt and ends where the next begins."""
-    first, second = of(user("one"), assistant(text("1")), MODE, user("two"), assistant(text("2"), id="msg_2"))
+    """An exchange begins on the line of its prompt and ends before the line of the next exchange."""
+    first, second = grouped(user("one"), assistant(text("1")), MODE, user("two"), assistant(text("2"), id="msg_2"))
 
     assert (first.ordinal, first.prompt, first.answer) == (0, "one", "1")
     assert (second.ordinal, second.prompt, second.answer) == (1, "two", "2")
@@ -44,7 +44,7 @@ def test_an_exchange_begins_with_a_prompt() -> None:
 
 
 def test_the_span_of_bytes_matches_the_lines() -> None:
-    """The bytes of a span are exactly its lines."""
+    """The byte range of an exchange contains exactly the bytes of its lines."""
     data = jsonl([user("one"), assistant(text("1")), user("two é"), assistant(text("2"))])
     lines = data.splitlines(keepends=True)
 
@@ -54,63 +54,63 @@ def test_the_span_of_bytes_matches_the_lines() -> None:
 
 
 def test_injected_text_before_the_first_prompt_is_its_beginning() -> None:
-    """Injected text before the first prompt belongs to its exchange; bookkeeping does not."""
-    (only,) = of(MODE, CAVEAT, MODE, user("go"), assistant(text("ok")))
+    """Injected text before the first prompt belongs to the first exchange; bookkeeping before it does not."""
+    (only,) = grouped(MODE, CAVEAT, MODE, user("go"), assistant(text("ok")))
 
     assert (only.span.start_line, only.span.end_line, only.prompt) == (2, 5, "go")
     assert [turn.line for turn in only.turns] == [2, 4, 5]
 
 
 def test_a_queued_first_prompt_begins_the_first_exchange() -> None:
-    """Its line belongs to the first exchange although the prompt is sent later."""
-    first, second = of(queue("enqueue", "early"), CAVEAT, user("go"))
+    """A queued prompt before all other prompts begins the first exchange."""
+    first, second = grouped(queue("enqueue", "early"), CAVEAT, user("go"))
 
     assert (first.prompt, first.span.start_line, first.span.end_line) == ("early", 1, 2)
     assert (second.prompt, second.span.start_line) == ("go", 3)
 
 
 def test_turns_before_the_first_prompt_are_an_exchange() -> None:
-    """A transcript that begins in the middle loses nothing."""
-    first, second = of(MODE, user("Summary", isCompactSummary=True), assistant(text("on")), user("go"))
+    """Turns before the first prompt form an exchange without a prompt, so no turn is lost."""
+    first, second = grouped(MODE, user("Summary", isCompactSummary=True), assistant(text("on")), user("go"))
 
     assert (first.prompt, first.answer, first.span.start_line, first.span.end_line) == ("", "on", 2, 3)
     assert (second.ordinal, second.prompt) == (1, "go")
 
 
 def test_a_transcript_without_conversation_has_no_exchange() -> None:
-    """Titles, modes and injected text alone are no conversation."""
-    assert of(MODE, CAVEAT, {"type": "ai-title", "aiTitle": "T"}) == []
-    assert of() == []
+    """Titles, modes and injected text alone form no exchange."""
+    assert grouped(MODE, CAVEAT, {"type": "ai-title", "aiTitle": "T"}) == []
+    assert grouped() == []
 
 
 def test_a_prompt_during_work_belongs_to_its_exchange() -> None:
-    """A prompt that was only queued joins the exchange in which it was typed, at its own line."""
-    (only,) = of(user("one"), queue("enqueue", "also two"), queue("remove"), assistant(text("ok")))
+    """A prompt that is recorded only in the queue belongs to the exchange in which it was typed."""
+    (only,) = grouped(user("one"), queue("enqueue", "also two"), queue("remove"), assistant(text("ok")))
 
     assert only.prompt == "one\n\nalso two"
     assert [turn.line for turn in only.turns] == [1, 2, 4]
 
 
 def test_a_queued_prompt_begins_an_exchange_when_sent() -> None:
-    """It leaves no turn in the exchange during which it waited."""
-    first, second = of(user("one"), queue("enqueue", "two"), assistant(text("ok")), queue("dequeue"), user("two"))
+    """A queued prompt begins an exchange on the line where it is sent, and its queue line yields no turn."""
+    first, second = grouped(user("one"), queue("enqueue", "two"), assistant(text("ok")), queue("dequeue"), user("two"))
 
     assert (first.prompt, first.span.end_line) == ("one", 4)
     assert (second.prompt, second.span.start_line) == ("two", 5)
 
 
 def test_a_prompt_on_a_shared_line_begins_no_exchange() -> None:
-    """Two exchanges never share a line."""
+    """A prompt on a line of the previous exchange begins no exchange, because exchanges never share a line."""
     line = jsonl([assistant(text("done")), user("next")]).replace(b"\n", b"")
-    first, second = of(user("one"), line, user("two"))
+    first, second = grouped(user("one"), line, user("two"))
 
     assert (first.prompt, first.span.end_line, second.prompt) == ("one\n\nnext", 2, "two")
 
 
 def test_folder_and_branch_are_those_of_the_prompt() -> None:
-    """Folder and branch do not change during an exchange."""
+    """An exchange has the folder and the branch of its prompt, even if later records differ."""
     here, there = {"cwd": "/a", "gitBranch": "main"}, {"cwd": "/b", "gitBranch": "fix"}
-    first, second, third = of(
+    first, second, third = grouped(
         user("one", **here), assistant(text("1"), **there), user("two", **there), user("three", timestamp=None)
     )
 
@@ -118,20 +118,20 @@ def test_folder_and_branch_are_those_of_the_prompt() -> None:
     assert (second.cwd, second.branch) == ("/b", "fix")
     assert (third.cwd, third.started) == ("", None)
 
-    (only,) = of(user("caveat", isMeta=True, **here), user("one", **there))
+    (only,) = grouped(user("caveat", isMeta=True, **here), user("one", **there))
     assert (only.cwd, only.branch) == ("/b", "fix")
 
 
 def test_times_do_not_order_turns() -> None:
-    """An exchange starts at the time of its prompt and ends at its latest time, wherever that is."""
+    """An exchange starts at the time of its prompt and ends at its latest time, on whichever line that is."""
     late, early = "2026-03-01T11:00:00Z", "2026-03-01T09:00:00Z"
-    (only,) = of(user("go"), assistant(text("a"), timestamp=late), assistant(text("b"), timestamp=early))
+    (only,) = grouped(user("go"), assistant(text("a"), timestamp=late), assistant(text("b"), timestamp=early))
 
     assert (only.started, only.ended) == (1772359200000, 1772362800000)
 
 
 def test_the_task_of_a_sub_agent_begins_an_exchange() -> None:
-    """The transcript of a sub-agent is divided at its tasks."""
+    """In a sub-agent's transcript, each task begins an exchange."""
     session = Session("claude-code", "agent-1", SessionKind.SUBAGENT)
     data = jsonl([user("task", isSidechain=True), assistant(text("report"), isSidechain=True)])
     found = list(group_exchanges(ClaudeCode().reader(session), split(io.BytesIO(data))))
@@ -140,7 +140,7 @@ def test_the_task_of_a_sub_agent_begins_an_exchange() -> None:
 
 
 def test_an_exchange_comes_after_the_notes_of_its_lines() -> None:
-    """Notes and skipped lines of an exchange are yielded before it."""
+    """An exchange is yielded after the notes and skipped lines in its line range."""
     found = pieces(jsonl([user("one", cwd="/a"), MODE, user("two", cwd="/b"), MODE]))
     places = [piece.span.end_line if isinstance(piece, Exchange) else piece.line for piece in found]
 
@@ -149,8 +149,8 @@ def test_an_exchange_comes_after_the_notes_of_its_lines() -> None:
 
 
 def test_rewound_turns_are_marked() -> None:
-    """Turns between the earlier and the later prompt are inactive, the others are active."""
-    first, second = of(user("one"), assistant(text("1")), user("two"), assistant(text("2")))
+    """`mark_rewound` marks turns as inactive from the first line up to, but excluding, the last line."""
+    first, second = grouped(user("one"), assistant(text("1")), user("two"), assistant(text("2")))
 
     assert [turn.active for turn in mark_rewound(first, 2, 3).turns] == [True, False]
     assert [turn.active for turn in mark_rewound(second, 1, 4).turns] == [False, True]
@@ -166,7 +166,7 @@ places = st.fixed_dictionaries(
 
 @st.composite
 def record(draw: st.DrawFn) -> dict[str, Any]:
-    """A record that may depend on those before or after it."""
+    """Draw a record that may depend on the records around it."""
     match draw(st.integers(0, 6)):
         case 0 | 1:
             return user(draw(words), **draw(places))
@@ -183,11 +183,11 @@ def record(draw: st.DrawFn) -> dict[str, Any]:
             return draw(st.sampled_from([MODE, CAVEAT, queue(operation, draw(words))]))
 
 
-def _on_one_line(glued: list[dict[str, Any]]) -> bytes:
-    return jsonl(glued).replace(b"\n", b"")
+def _join_records(records: list[dict[str, Any]]) -> bytes:
+    return jsonl(records).replace(b"\n", b"")
 
 
-transcript_lines = st.lists(st.lists(record(), min_size=1, max_size=2).map(_on_one_line), max_size=12)
+transcript_lines = st.lists(st.lists(record(), min_size=1, max_size=2).map(_join_records), max_size=12)
 
 
 @given(transcript_lines)
@@ -207,7 +207,7 @@ def test_exchanges_tile_the_conversation(content: list[bytes]) -> None:
 
 @given(transcript_lines)
 def test_no_turn_is_lost(content: list[bytes]) -> None:
-    """Every turn is in one exchange, unless the transcript has only injected text."""
+    """Every turn belongs to one exchange, unless the transcript contains only injected text."""
     data = jsonl(content)
     reader = ClaudeCode().reader(Session("claude-code", SESSION))
     turns = [event for event in reader.read(split(io.BytesIO(data))) if not isinstance(event, Note | Skipped)]
@@ -219,11 +219,11 @@ def test_no_turn_is_lost(content: list[bytes]) -> None:
 
 
 @given(transcript_lines, st.integers(0, 12))
-@example([_on_one_line([assistant(tool("Read", {}))]), _on_one_line([result("x"), user("two")])], 2)
-@example([_on_one_line([each]) for each in (user("one"), queue("enqueue", "two"), user("two"))], 2)
+@example([_join_records([assistant(tool("Read", {}))]), _join_records([result("x"), user("two")])], 2)
+@example([_join_records([each]) for each in (user("one"), queue("enqueue", "two"), user("two"))], 2)
 @example([jsonl([queue("enqueue", "two")]).strip(), jsonl([user("two")]).strip()], 1)
 def test_resuming_gives_the_same_exchanges(content: list[bytes], cut: int) -> None:
-    """For any place where reading stopped, resuming at the last exchange gives the same exchanges."""
+    """Wherever reading stopped, resuming at the last exchange yields the same exchanges as a full read."""
     whole, seen = jsonl(content), jsonl(content[:cut])
     before = exchanges(seen)
     last = before[-1] if before else None

@@ -26,7 +26,7 @@ def history(tmp_path: Path) -> Iterator[History]:
 
 
 def test_one_exchange_is_excluded(history: History) -> None:
-    """An exchange with the request is not stored; its neighbours are, and every line is counted."""
+    """An exchange whose prompt asks not to be indexed is not stored; other exchanges are stored, all lines counted."""
     history.write(talk("a", ONE, "b"))
     history.ingest()
 
@@ -35,7 +35,7 @@ def test_one_exchange_is_excluded(history: History) -> None:
 
 
 def test_a_session_is_excluded_afterwards(history: History) -> None:
-    """A later request removes everything that was stored of the session, and applies to later lines."""
+    """A request to exclude a session removes everything stored of the session, and applies to later lines."""
     history.write(talk("a"))
     history.ingest()
     history.append(talk(MARKER), at=2)
@@ -49,7 +49,7 @@ def test_a_session_is_excluded_afterwards(history: History) -> None:
 
 
 def test_a_fork_of_an_excluded_session_is_excluded(history: History) -> None:
-    """A fork that repeats the request is excluded, although the line belongs to the original."""
+    """A fork that repeats a request for exclusion is excluded, although the line belongs to the original."""
     history.write(talk("a", MARKER))
     history.write([*talk("a", MARKER), *talk("d", session=FORK)], FORK, at=2)
     history.ingest()
@@ -58,7 +58,7 @@ def test_a_fork_of_an_excluded_session_is_excluded(history: History) -> None:
 
 
 def test_sub_agents_of_an_excluded_session_are_excluded(history: History) -> None:
-    """Sub-agents are excluded with their session, in the same run and in any order."""
+    """If a session is excluded, its sub-agents that were already archived are excluded in the same run."""
     side = [{**record, "isSidechain": True, "agentId": "x1"} for record in talk("s")]
     history.write(talk("a"))
     history.write(side, "agent-x1", at=2)
@@ -84,12 +84,12 @@ def test_sub_agents_of_an_excluded_session_are_excluded(history: History) -> Non
     ],
 )
 def test_patterns_cover_folders_at_any_depth(pattern: str, folder: str, covered: bool) -> None:
-    """A name matches at any depth, a path from the root."""
+    """A pattern without a slash matches folder names at any depth; a path matches from the root."""
     assert Exclusion([pattern]).covers(folder) is covered
 
 
 def test_a_relative_path_is_refused() -> None:
-    """A relative path could mean any folder."""
+    """A relative path as an exclusion is refused, because it could refer to any folder."""
     with pytest.raises(ConfigInvalid):
         Exclusion(["work/clients"])
 
@@ -105,7 +105,7 @@ def test_excluded_folders_are_not_copied(history: History) -> None:
 
 
 def test_a_session_excluded_later_stays_until_deleted(history: History) -> None:
-    """A run reports how many archived sessions are excluded by now, and adds nothing to them."""
+    """If a session's folder is excluded later, the session stays archived and is counted, but gets no new lines."""
     history.write(talk("a", project="/home/demo/secret-plans"))
     history.ingest()
     history.append(talk("b", project="/home/demo/secret-plans"))
@@ -116,7 +116,7 @@ def test_a_session_excluded_later_stays_until_deleted(history: History) -> None:
 
 
 def test_newer_rules_read_everything_again(history: History) -> None:
-    """Everything stored under older rules is redacted again; unchanged exchanges keep their keys."""
+    """With newer redaction rules, all stored text is redacted again, and unchanged exchanges keep their keys."""
     secret = "gh" + "p_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"
     history.write(talk("a", f"use {secret} now"))
     history.ingest()

@@ -33,13 +33,13 @@ def texts(history: History, session: str = ORIGINAL) -> list[str]:
     return [turn.text for exchange in history.exchanges(session) for turn in exchange.turns]
 
 
-def placed(*records: dict[str, Any]) -> list[dict[str, Any]]:
-    """The records as they are written in a session that works in a shop."""
+def in_project(*records: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the records with the working folder of the project `shop`."""
     return [{"cwd": "/home/demo/shop", **record} for record in records]
 
 
-def balanced(history: History, session: str = ORIGINAL) -> dict[str, int]:
-    """What became of a source's lines; every one of them is counted."""
+def coverage(history: History, session: str = ORIGINAL) -> dict[str, int]:
+    """Return the outcomes of a source's lines; assert that every line is counted."""
     source = history.source(session)
     assert sum(source.coverage.values()) == source.lines
     return source.coverage
@@ -48,7 +48,7 @@ def balanced(history: History, session: str = ORIGINAL) -> dict[str, int]:
 def test_calls_of_own_tools_are_removed(history: History) -> None:
     """Calls of Palaver's tools and their results are removed; the turns around them stay."""
     history.write(
-        placed(
+        in_project(
             user("Why?", uuid="a"),
             assistant(tool(SERVER, {"query": "zephyr"}), uuid="b"),
             result("zephyr was it", uuid="c"),
@@ -58,11 +58,11 @@ def test_calls_of_own_tools_are_removed(history: History) -> None:
     history.ingest()
 
     assert texts(history) == ["Why?", "Because."]
-    assert balanced(history) == {"parsed": 2, "own-tool": 2}
+    assert coverage(history) == {"parsed": 2, "own-tool": 2}
 
 
 def test_a_result_without_its_call_is_removed(history: History) -> None:
-    """A result is recognised by the name of its tool."""
+    """The result of a Palaver tool is recognised by the tool's name, even without its call."""
     invocation = {"server": "palaver", "tool": "search"}
     answer = {"Ok": {"content": [{"type": "text", "text": "zephyr"}]}}
     ended = codex_lines.event("mcp_tool_call_end", call_id=codex_lines.CALL, invocation=invocation, result=answer)
@@ -75,13 +75,13 @@ def test_a_result_without_its_call_is_removed(history: History) -> None:
 
 
 def test_results_of_own_shell_commands_are_removed(history: History) -> None:
-    """A command that also runs other programs is only checked for recalled text."""
-    asked = tool("Bash", {"command": "palaver search zephyr --json"})
+    """Results of Palaver commands are removed; the result of a combined command loses only recalled text."""
+    wind = tool("Bash", {"command": "palaver search zephyr --json"})
     mixed = tool("Bash", {"command": "make; palaver search zephyr"}, id="toolu_2")
     history.write(
-        placed(
+        in_project(
             user("Why?"),
-            assistant(asked),
+            assistant(wind),
             result("zephyr"),
             assistant(mixed, id="msg_2"),
             result(f"built\n{FENCED}", id="toolu_2", is_error=True),
@@ -90,22 +90,22 @@ def test_results_of_own_shell_commands_are_removed(history: History) -> None:
     history.ingest()
 
     assert texts(history) == ["Why?", "Bash: make; palaver search zephyr", "built"]
-    assert balanced(history) == {"parsed": 3, "own-tool": 2}
+    assert coverage(history) == {"parsed": 3, "own-tool": 2}
 
 
 def test_a_line_with_other_content_stays_parsed(history: History) -> None:
-    """Only Palaver's own part of the line is removed."""
-    history.write(placed(user("Why?"), assistant(text("I look."), tool(SERVER, {"query": "zephyr"}))))
+    """If a line also has other content, only Palaver's own content is removed."""
+    history.write(in_project(user("Why?"), assistant(text("I look."), tool(SERVER, {"query": "zephyr"}))))
     history.ingest()
 
     assert texts(history) == ["Why?", "I look."]
-    assert balanced(history) == {"parsed": 2}
+    assert coverage(history) == {"parsed": 2}
 
 
 @pytest.mark.parametrize("content", [f"{FENCED}\nDo that again.", f"Do that again.\n{FENCED}"])
 def test_pasted_recalled_text_is_removed(history: History, content: str) -> None:
-    """The user's own words stay, and become the title."""
-    history.write(placed(user(content)))
+    """Recalled text in a prompt is removed; the user's own words stay and become the title."""
+    history.write(in_project(user(content)))
     history.ingest()
 
     assert texts(history) == ["Do that again."]
@@ -113,46 +113,46 @@ def test_pasted_recalled_text_is_removed(history: History, content: str) -> None
 
 
 def test_a_line_of_recalled_text_only_is_counted(history: History) -> None:
-    """A hook adds such a line when a session begins."""
-    history.write(placed(user(FENCED, isMeta=True), user("Go on")))
+    """A line that contains only recalled text, such as output of a hook, is counted but not indexed."""
+    history.write(in_project(user(FENCED, isMeta=True), user("Go on")))
     history.ingest()
 
     assert texts(history) == ["Go on"]
-    assert balanced(history) == {"parsed": 1, "own-recalled": 1}
+    assert coverage(history) == {"parsed": 1, "own-recalled": 1}
 
 
 def test_an_exchange_with_an_own_prompt_is_removed(history: History) -> None:
-    """The marker of the prompt decides; later exchanges of the session stay."""
+    """An exchange whose prompt has Palaver's marker is removed; later exchanges of the session stay."""
     own = user(f"{OWN_PROMPT_MARK}\nExtract what was learned of zephyr.")
     later = (user("And now me"), assistant(text("Yes."), id="msg_2"))
-    history.write(placed(user("Hello"), own, assistant(text("zephyr")), *later))
+    history.write(in_project(user("Hello"), own, assistant(text("zephyr")), *later))
     history.ingest()
 
     assert texts(history) == ["Hello", "And now me", "Yes."]
-    assert balanced(history) == {"parsed": 3, "own-run": 2}
+    assert coverage(history) == {"parsed": 3, "own-run": 2}
 
 
 def test_a_growing_own_session_is_removed(history: History) -> None:
-    """Each run recognises it again, and counts each line once."""
+    """A growing session that begins with Palaver's own prompt stays removed, and each line is counted once."""
     own = user(f"{OWN_PROMPT_MARK}\nExtract.")
-    history.write(placed(own, assistant(text("zephyr"))))
+    history.write(in_project(own, assistant(text("zephyr"))))
     history.ingest()
-    history.append(placed(assistant(text("more zephyr"), id="msg_2")))
+    history.append(in_project(assistant(text("more zephyr"), id="msg_2")))
     history.ingest()
 
     assert texts(history) == []
-    assert balanced(history) == {"own-run": 3}
+    assert coverage(history) == {"own-run": 3}
 
 
 def test_a_session_in_the_home_is_removed(history: History) -> None:
-    """Any folder below Palaver's home counts."""
+    """A session whose folder is anywhere below Palaver's home is removed."""
     inside = str(history.home.root / "runs" / "7")
-    history.write(placed(user("zephyr", cwd=inside), assistant(text("zephyr"), cwd=inside)))
+    history.write(in_project(user("zephyr", cwd=inside), assistant(text("zephyr"), cwd=inside)))
     history.write(talk("A", session=FORK), FORK)
     history.ingest()
 
     assert texts(history) == []
-    assert balanced(history) == {"own-folder": 2}
+    assert coverage(history) == {"own-folder": 2}
     assert history.prompts(FORK) == ["A?"]
 
 
@@ -162,7 +162,7 @@ def subagent(*records: dict[str, Any]) -> bytes:
 
 @pytest.mark.parametrize(("other", "left"), [("Read", 2), (SERVER, 0)])
 def test_a_sub_agent_that_only_calls_palaver_is_removed(history: History, other: str, left: int) -> None:
-    """A sub-agent that also does other work stays."""
+    """A sub-agent that only calls Palaver is removed; a sub-agent that also does other work stays."""
     path = history.folder / "shop" / "agent-a1.jsonl"
     path.parent.mkdir(parents=True)
     path.write_bytes(
@@ -178,7 +178,7 @@ def test_a_sub_agent_that_only_calls_palaver_is_removed(history: History, other:
     assert len(texts(history, "agent-a1")) == left
 
 
-def claude_asks(answer: str) -> bytes:
+def claude_transcript(answer: str) -> bytes:
     place = {"sessionId": FORK, "cwd": "/home/demo/other"}
     return jsonl(
         [
@@ -191,7 +191,7 @@ def claude_asks(answer: str) -> bytes:
     )
 
 
-def codex_asks(answer: str) -> bytes:
+def codex_transcript(answer: str) -> bytes:
     arguments = '{"query": "zephyr"}'
     call = {"namespace": "mcp__palaver", "name": "search", "arguments": arguments, "call_id": codex_lines.CALL}
     run = "call_Qx81kPq02LmNv7TyRw3sBd4e"
@@ -208,9 +208,11 @@ def codex_asks(answer: str) -> bytes:
     )
 
 
-@pytest.mark.parametrize("asks", [claude_asks, codex_asks])
-def test_a_search_result_is_not_found_again(history: History, asks: Callable[[str], bytes], tmp_path: Path) -> None:
-    """A result in the transcript of another agent is archived; only the original is found."""
+@pytest.mark.parametrize("transcript", [claude_transcript, codex_transcript])
+def test_a_search_result_is_not_found_again(
+    history: History, transcript: Callable[[str], bytes], tmp_path: Path
+) -> None:
+    """A search result in another agent's transcript is archived but not indexed; search finds only the original."""
     history.write([user("The zephyr breaks the build", cwd="/home/demo/shop"), assistant(text("Pin zephyr to 2.4."))])
     history.ingest()
     with ArchiveSearch(history.home) as layers:
@@ -221,13 +223,13 @@ def test_a_search_result_is_not_found_again(history: History, asks: Callable[[st
 
     later = tmp_path / "later" / f"rollout-2026-03-01T10-00-00-{FORK}.jsonl"
     later.parent.mkdir()
-    later.write_bytes(asks(answer))
+    later.write_bytes(transcript(answer))
     history.ingest()
     Ingest(history.store, history.raw).run(in_paths([later]))
     with ArchiveSearch(history.home) as layers:
         again = layers.find(Query.parse("zephyr", mode="text"))
-        asked = layers.find(Query.parse("wind", mode="text"))
-        passage = layers.read(asked.hits[0].path, 1, None)
+        wind = layers.find(Query.parse("wind", mode="text"))
+        passage = layers.read(wind.hits[0].path, 1, None)
 
     assert [hit.id for hit in again.hits] == [hit.id for hit in first.hits]
     assert [turn.text for each in passage.exchanges for turn in each.turns if "zephyr" in turn.text]

@@ -1,4 +1,4 @@
-"""Edits of every agent are found in raw lines."""
+"""The lines that an agent wrote to a file are found in raw transcript lines."""
 
 from typing import Any
 
@@ -15,12 +15,12 @@ PATCH = (
 
 
 def lines(path: str = PATH, **record: Any) -> set[str]:
-    """What this record wrote."""
+    """Return the lines that a record wrote to a file."""
     return set(written_lines(orjson.dumps(record), path))
 
 
 @pytest.mark.parametrize(
-    "given",
+    "arguments",
     [
         {"file_path": PATH, "old_string": "old = 1\nkept", "new_string": "new = 2\nkept"},
         {"path": PATH, "old_str": "old = 1\nkept", "new_str": "new = 2\nkept"},
@@ -32,17 +32,17 @@ def lines(path: str = PATH, **record: Any) -> set[str]:
         {"file_path": PATH, "edits": [{"old_string": "x", "new_string": "new = 2"}, "odd", None]},
     ],
 )
-def test_edits_of_every_agent_are_found(given: dict[str, Any]) -> None:
-    """Only added lines count, also in arguments that are JSON in a string."""
-    block = {"type": "tool_use", "name": "Edit", "input": given}
+def test_edits_of_every_agent_are_found(arguments: dict[str, Any]) -> None:
+    """Added lines are found in edits of every agent, even if the arguments are JSON inside a string."""
+    block = {"type": "tool_use", "name": "Edit", "input": arguments}
 
     assert lines(message={"content": [block]}) == {"new = 2"}
-    assert lines(payload={"arguments": orjson.dumps(given).decode()}) == {"new = 2"}
+    assert lines(payload={"arguments": orjson.dumps(arguments).decode()}) == {"new = 2"}
     assert lines("/home/demo/shop/other.py", message={"content": [block]}) == set()
 
 
 def test_a_diff_in_the_result_is_preferred() -> None:
-    """A diff has whole lines and the earlier content of the file."""
+    """A diff in the result takes precedence over the call, because it has whole lines and the earlier content."""
     call = orjson.dumps({"input": {"file_path": PATH, "old_string": "1.19", "new_string": "RATE"}})
     hunk = {"lines": [" def price(net):", "-    return net * 1.19", "+    return net * RATE"]}
     result = orjson.dumps({"toolUseResult": {"filePath": PATH, "newString": "RATE", "structuredPatch": [hunk, 1]}})
@@ -53,12 +53,12 @@ def test_a_diff_in_the_result_is_preferred() -> None:
 
 
 def test_a_patch_is_divided_by_file() -> None:
-    """Each part of a patch belongs to the file in its header."""
+    """The lines of a patch belong to the file in the header above them."""
     assert lines("price.py", payload={"input": PATCH}) == {"new = 2"}
     assert lines("more.py", payload={"arguments": orjson.dumps({"patch": PATCH}).decode()}) == {"nor this"}
 
 
 @pytest.mark.parametrize("line", [b"", b"torn {", b"[]", b"null", b'"*** Begin Patch"', b"[" * 300 + b"]" * 300])
 def test_other_lines_have_no_edits(line: bytes) -> None:
-    """Any other line gives no edits and no error."""
+    """A line without an edit yields no written lines and no error."""
     assert written_lines(line, PATH) == frozenset()

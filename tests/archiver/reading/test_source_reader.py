@@ -1,4 +1,4 @@
-"""Reading a source describes its session and counts every line."""
+"""A source reader describes the session of its source and counts every line."""
 
 import io
 from collections.abc import Collection, Mapping
@@ -42,12 +42,12 @@ class KnownRecords:
     """Tables of a store that contains only these records."""
 
     def __init__(self, places: Mapping[str, SourceLine] | None = None) -> None:
-        self.asked: list[set[str]] = []
+        self.queries: list[set[str]] = []
         self._known = places or {}
         self.sources = self.sessions = self
 
     def locate(self, records: Collection[str]) -> Mapping[str, SourceLine]:
-        self.asked.append(set(records))
+        self.queries.append(set(records))
         return {record: place for record, place in self._known.items() if record in records}
 
     def forked_from(self, session: Session, sources: Collection[int]) -> Collection[int]:  # noqa: ARG002
@@ -55,7 +55,7 @@ class KnownRecords:
 
 
 class Read:
-    """Result of reading some lines, with the updated session and source."""
+    """Session, source and reader after some records were read."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class Read:
         self.session = session or Session("claude-code", ORIGINAL)
         self.source = replace(source)
         known = KnownRecords(places)
-        self.asked = known.asked
+        self.queries = known.queries
         self.reading = SourceReader(ClaudeCode(), self.session, self.source, cast("Store", known), FILTERS)
         self.reading.run(io.BytesIO(jsonl(records)))
 
@@ -125,7 +125,7 @@ def test_reading_stops_before_an_incomplete_line() -> None:
 
 
 def test_the_resume_point_is_the_last_exchange() -> None:
-    """It has the line, byte and ordinal of the last exchange, and the outcomes of the lines before."""
+    """The resume point has the line, byte and ordinal of the last exchange, and the outcomes of all earlier lines."""
     found = Read(MODE, *talk("one", "two"))
 
     assert found.source.resume == ResumePoint(
@@ -134,12 +134,12 @@ def test_the_resume_point_is_the_last_exchange() -> None:
 
 
 def test_a_file_without_exchanges_is_read_from_its_start() -> None:
-    """Without an exchange the resume point is the start of the file."""
+    """Without an exchange, the resume point is the start of the file."""
     assert Read(MODE, MODE).source.resume == ResumePoint()
 
 
 def test_lines_of_another_file_are_repeated() -> None:
-    """Repeated lines give no exchange; a record that is read again on its own line is not a repetition."""
+    """Lines of another file count as repeated and yield no exchange; a record on its own known line does not."""
     found = Read(
         *talk("one", "two", "three"), places={"one-asked": (7, 1), "one-answered": (7, 2), "two-asked": (1, 3)}
     )
@@ -165,11 +165,11 @@ def test_known_records_are_queried_once() -> None:
     """All records of a file are looked up in one query."""
     found = Read(*talk(*(f"w{number}" for number in range(20))))
 
-    assert [len(records) for records in found.asked] == [40]
+    assert [len(records) for records in found.queries] == [40]
 
 
 def test_a_session_is_dated_by_its_own_lines() -> None:
-    """Lines repeated from another session do not make a fork older than it is."""
+    """Lines that are repeated from another session do not change the dates of a fork."""
     old = user("old", uuid="old", timestamp="2020-01-01T00:00:00Z")
     found = Read(old, user("new", uuid="new", timestamp="2026-03-01T10:00:00Z"), places={"old": (7, 1)})
 
@@ -199,7 +199,7 @@ def test_the_best_title_wins() -> None:
 
 
 def test_a_long_title_is_cut() -> None:
-    """Titles are one line of at most 80 characters."""
+    """A title is cut to one line of at most 80 characters."""
     session = Session("claude-code", ORIGINAL)
     apply_title(session, Note(1, Fact.TITLE, "a\n b" + "c" * 100))
 
@@ -208,14 +208,14 @@ def test_a_long_title_is_cut() -> None:
 
 
 def test_a_queued_prompt_can_be_the_title() -> None:
-    """A session with queued prompts only has a title."""
+    """A session that has only queued prompts is titled by the first of them."""
     waiting = {"type": "queue-operation", "operation": "enqueue", "content": "wait\nfor me", "timestamp": None}
 
     assert Read(waiting, {**waiting, "content": "me too"}).session.title == "wait for me"
 
 
 def test_a_title_with_a_record_is_passed_on() -> None:
-    """The record may belong to another session, so the title is not applied here."""
+    """A title that refers to a record is passed on, because the record may belong to another session."""
     found = Read({"type": "summary", "summary": "Elsewhere", "leafUuid": "x"}, *talk("one"))
 
     assert [(title.value, title.about) for title in found.reading.titles] == [("Elsewhere", "x")]
@@ -223,7 +223,7 @@ def test_a_title_with_a_record_is_passed_on() -> None:
 
 
 def test_the_parent_of_a_fork_is_kept() -> None:
-    """The first session that the lines name as parent stays."""
+    """A session has the first parent that its lines name; a known parent is not replaced."""
     line = user("one", uuid="a", forkedFrom={"sessionId": FORK, "messageUuid": "x"})
     assert Read(line).session.parent_id == FORK
 
@@ -232,7 +232,7 @@ def test_the_parent_of_a_fork_is_kept() -> None:
 
 
 def test_links_out_of_a_session_are_kept() -> None:
-    """Pull requests and the session that continues this one are kept."""
+    """Links to pull requests and to the continuing session are stored."""
     found = Read(
         *talk("one"),
         {"type": "pr-link", "prUrl": "https://example.com/pull/1", "sessionId": ORIGINAL},
@@ -259,12 +259,12 @@ def test_links_out_of_a_session_are_kept() -> None:
     ],
 )
 def test_a_project_is_named_after_its_folder(folder: str, project: str) -> None:
-    """The last part of the path, or of a worktree's repository, is the name."""
+    """A project is named after the last component of its path, or of its repository's path in a worktree."""
     assert project_of(folder) == project
 
 
 def test_without_a_folder_the_archive_names_the_project() -> None:
-    """The agent's folder of the transcript is used until the real folder is known."""
+    """Until a session's folder is known, its project is named after the folder of the copy."""
     session = Read(user("one")).session
     assert session.project == "folder"
 
@@ -273,7 +273,7 @@ def test_without_a_folder_the_archive_names_the_project() -> None:
 
 
 def test_a_plan_is_titled_by_its_heading() -> None:
-    """The words that Claude Code puts before every agreed plan are no title."""
+    """The title of a plan is its heading, without the words that Claude Code adds before the plan."""
     plan = "Implement the following plan:\n\n# Cache the tides\n\nWhy: slow."
 
     assert title_of(plan) == "Cache the tides"
@@ -281,7 +281,7 @@ def test_a_plan_is_titled_by_its_heading() -> None:
 
 
 def test_a_title_has_no_pictures() -> None:
-    """A prompt that is only a picture gives no title; other words of the prompt do."""
+    """Pictures in a prompt are not part of the title; a prompt without text gives no title."""
     picture = [{"type": "image", "source": {"media_type": "image/png", "data": "AAAA" * 512}}]
     words = [*picture, {"type": "text", "text": "Move\nthe button"}]
 

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from palaver.archiver.redaction.redactor import find_secrets
 
-from .planted import BASE32, DIGITS, HEX, LOWER, MIXED, password, pem, some
+from .planted import BASE32, DIGITS, HEX, LOWER, MIXED, chars, password, pem
 
 FOLDER = Path(__file__).with_name("labelled")
 
@@ -54,7 +54,9 @@ ALPHABETS = {
 FIELDS: dict[str, Callable[[random.Random], str]] = {
     "b64pem": lambda source: _base64(pem(source) + "\n"),
     "b64ssh": lambda source: _base64(pem(source).replace("RSA", "OPENSSH")),
-    "discord": lambda source: f"{_base64(some(source, DIGITS, 18))}.{some(source, MIXED, 6)}.{some(source, MIXED, 38)}",
+    "discord": lambda source: (
+        f"{_base64(chars(source, DIGITS, 18))}.{chars(source, MIXED, 6)}.{chars(source, MIXED, 38)}"
+    ),
     "password": password,
     "phrase": _phrase,
     "uuid": lambda source: str(UUID(int=source.getrandbits(128), version=4)),
@@ -62,7 +64,7 @@ FIELDS: dict[str, Callable[[random.Random], str]] = {
 
 
 class Labelled(Struct, frozen=True):
-    """A text and the half-open character ranges of the secrets in it."""
+    """Text and the half-open character ranges of the secrets in it."""
 
     kind: str
     text: str
@@ -90,16 +92,16 @@ def _entries(content: str, source: random.Random) -> Iterator[Labelled]:
 
 
 def _filled(kind: str, template: str, source: random.Random) -> Labelled:
-    text = re.sub("‹([^›]+)›", lambda field: _made(field[1], source), template)
+    text = re.sub("‹([^›]+)›", lambda field: _generated(field[1], source), template)
     pieces = re.split("[⟦⟧]", text)
     ends = [len("".join(pieces[: place + 1])) for place in range(len(pieces))]
     return Labelled(kind, "".join(pieces), tuple((ends[place - 1], ends[place]) for place in range(1, len(ends), 2)))
 
 
-def _made(field: str, source: random.Random) -> str:
+def _generated(field: str, source: random.Random) -> str:
     name, _, length = field.partition(" ")
     if name == "words":
         return " ".join(source.choices(WORDS, k=int(length)))
     if name in FIELDS:
         return FIELDS[name](source)
-    return some(source, ALPHABETS[name], int(length)) if int(length) > 2 else source.choice(ALPHABETS[name])
+    return chars(source, ALPHABETS[name], int(length)) if int(length) > 2 else source.choice(ALPHABETS[name])

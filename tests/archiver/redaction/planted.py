@@ -1,4 +1,4 @@
-"""Secrets generated while the tests run, so that no scanner finds a secret in this repository."""
+"""Secrets that are generated while the tests run, so that no scanner finds a secret in this repository."""
 
 import base64
 import random
@@ -12,12 +12,12 @@ MIXED = string.ascii_letters + DIGITS
 BASE32 = string.ascii_uppercase + "234567"
 
 
-def some(source: random.Random, alphabet: str, length: int) -> str:
+def chars(source: random.Random, alphabet: str, length: int) -> str:
     """Return random characters with a digit, a lower-case and an upper-case letter if the alphabet has them."""
     musts = [kind for kind in (DIGITS, string.ascii_lowercase, string.ascii_uppercase) if set(kind) & set(alphabet)]
     while True:
         made = "".join(source.choices(alphabet, k=length))
-        # "xxxx" and the like say of themselves that they are no secret; so does a word of letters only.
+        # The rules ignore text such as "xxxx" and words that consist only of letters.
         if all(set(made) & set(must) for must in musts) and len(set(made)) > min(length, len(alphabet)) // 3:
             return made
 
@@ -25,58 +25,58 @@ def some(source: random.Random, alphabet: str, length: int) -> str:
 def pem(source: random.Random, between: str = "\n", lines: int = 12) -> str:
     """Return a private key of `lines` full lines."""
     mark = "-" * 5
-    body = [some(source, MIXED + "+/", 64) for _ in range(lines)]
+    body = [chars(source, MIXED + "+/", 64) for _ in range(lines)]
     return between.join([f"{mark}BEGIN RSA PRIVATE{' '}KEY{mark}", *body, f"{mark}END RSA PRIVATE{' '}KEY{mark}"])
 
 
 def jwt(source: random.Random) -> str:
     """Return a signed token."""
-    parts = ('{"alg":"HS256","typ":"JWT"}', f'{{"sub":"{some(source, DIGITS, 8)}","iat":17}}')
+    parts = ('{"alg":"HS256","typ":"JWT"}', f'{{"sub":"{chars(source, DIGITS, 8)}","iat":17}}')
     encoded = [base64.urlsafe_b64encode(part.encode()).decode().rstrip("=") for part in parts]
-    return ".".join([*encoded, some(source, MIXED + "-_", 43)])
+    return ".".join([*encoded, chars(source, MIXED + "-_", 43)])
 
 
 TOKENS: dict[str, Callable[[random.Random], str]] = {
-    "anthropic-api-key": lambda source: "sk-" + "ant-api03-" + some(source, MIXED + "_-", 93) + "AA",
-    "aws-access-token": lambda source: "AK" + "IA" + some(source, BASE32, 16),
-    "digitalocean-pat": lambda source: "dop" + "_v1_" + some(source, HEX, 64),
-    "gcp-api-key": lambda source: "AI" + "za" + some(source, MIXED, 35),
-    "github-fine-grained-pat": lambda source: "github" + "_pat_" + some(source, MIXED, 82),
-    "github-pat": lambda source: "gh" + "p_" + some(source, MIXED, 36),
-    "gitlab-pat": lambda source: "gl" + "pat-" + some(source, MIXED, 20),
-    "huggingface-access-token": lambda source: "hf" + "_" + some(source, string.ascii_letters, 34),
+    "anthropic-api-key": lambda source: "sk-" + "ant-api03-" + chars(source, MIXED + "_-", 93) + "AA",
+    "aws-access-token": lambda source: "AK" + "IA" + chars(source, BASE32, 16),
+    "digitalocean-pat": lambda source: "dop" + "_v1_" + chars(source, HEX, 64),
+    "gcp-api-key": lambda source: "AI" + "za" + chars(source, MIXED, 35),
+    "github-fine-grained-pat": lambda source: "github" + "_pat_" + chars(source, MIXED, 82),
+    "github-pat": lambda source: "gh" + "p_" + chars(source, MIXED, 36),
+    "gitlab-pat": lambda source: "gl" + "pat-" + chars(source, MIXED, 20),
+    "huggingface-access-token": lambda source: "hf" + "_" + chars(source, string.ascii_letters, 34),
     "jwt": jwt,
-    "npm-access-token": lambda source: "npm" + "_" + some(source, LOWER, 36),
+    "npm-access-token": lambda source: "npm" + "_" + chars(source, LOWER, 36),
     "private-key": pem,
-    "pypi-upload-token": lambda source: "pypi-" + "AgEIcHlwaS5vcmc" + some(source, MIXED, 80),
-    "sendgrid-api-token": lambda source: "SG" + "." + some(source, MIXED, 66),
+    "pypi-upload-token": lambda source: "pypi-" + "AgEIcHlwaS5vcmc" + chars(source, MIXED, 80),
+    "sendgrid-api-token": lambda source: "SG" + "." + chars(source, MIXED, 66),
     "slack-bot-token": lambda source: (
-        "xo" + "xb-" + some(source, DIGITS, 11) + "-" + some(source, DIGITS, 11) + "-" + some(source, MIXED, 24)
+        "xo" + "xb-" + chars(source, DIGITS, 11) + "-" + chars(source, DIGITS, 11) + "-" + chars(source, MIXED, 24)
     ),
-    "stripe-access-token": lambda source: "sk" + "_live_" + some(source, MIXED, 32),
+    "stripe-access-token": lambda source: "sk" + "_live_" + chars(source, MIXED, 32),
 }
 """Secrets by their kind in the rules."""
 
 
 def password(source: random.Random) -> str:
-    """Return a password as users choose it: letters, digits, a symbol."""
-    return some(source, string.ascii_lowercase, 6) + some(source, DIGITS, 3) + source.choice("!%+*?~^") + "Q"
+    """Return a password as users choose it: letters, digits and a symbol."""
+    return chars(source, string.ascii_lowercase, 6) + chars(source, DIGITS, 3) + source.choice("!%+*?~^") + "Q"
 
 
 def key(source: random.Random) -> str:
     """Return a random key as programs generate it."""
-    return some(source, HEX, 32) if source.random() < 0.5 else some(source, MIXED, 40)
+    return chars(source, HEX, 32) if source.random() < 0.5 else chars(source, MIXED, 40)
 
 
 def access_key(source: random.Random) -> str:
     """Return an AWS key: 40 base64 characters with `/`, which make it look like a path."""
-    made = some(source, MIXED, 40)
+    made = chars(source, MIXED, 40)
     return f"{made[:9]}/{made[10:23]}/{made[24:]}"
 
 
 def joined(source: random.Random, sign: str) -> str:
     """Return a password with `sign` in the middle."""
-    return f"{some(source, MIXED, 6)}{sign}{some(source, MIXED, 6)}"
+    return f"{chars(source, MIXED, 6)}{sign}{chars(source, MIXED, 6)}"
 
 
 AROUND_TOKENS = (

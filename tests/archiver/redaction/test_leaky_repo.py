@@ -12,12 +12,12 @@ from ...shared import SHARED
 PACKED = SHARED / "hostile" / "leaky-repo.tar.gz"
 
 UNCLAIMED = {
-    ".bash_profile": 2,  # 'dummy-pass', 'sampleHerokuKey': say that they are examples
+    ".bash_profile": 2,  # 'dummy-pass' and 'sampleHerokuKey' are recognisable examples
     ".esmtprc": 2,  # the password is "password"
     "config": 1,  # the password is "irc_pass", a name
-    "db/.pgpass": 1,  # the password is "password", nothing but its column says so
+    "db/.pgpass": 1,  # the password is "password", identified only by its column
     "db/dbeaver-data-sources.xml": 1,  # the password is "password"
-    "web/ruby/config/master.key": 1,  # bare digits: only the name of the file tells
+    "web/ruby/config/master.key": 1,  # only digits: the file name alone identifies the secret
 }
 """Secrets that the rules do not cover: declared non-secrets, and secrets that text alone does not reveal."""
 ABSENT = {

@@ -117,7 +117,7 @@ def strings(value: object) -> Iterator[str]:
             yield from strings(one)
 
 
-def said(path: Path) -> Iterator[str]:
+def transcript_texts(path: Path) -> Iterator[str]:
     """Yield every text in a transcript."""
     for line in path.read_bytes().splitlines():
         with suppress(ValueError):
@@ -127,7 +127,7 @@ def said(path: Path) -> Iterator[str]:
 @pytest.mark.skipif(not SAMPLES.is_dir(), reason="the shared transcripts are not here")
 def test_real_conversations_stay() -> None:
     """Transcripts without secrets have less than one false match in a million characters."""
-    texts = {text for path in SAMPLES.rglob("*.jsonl") for text in said(path)}
+    texts = {text for path in SAMPLES.rglob("*.jsonl") for text in transcript_texts(path)}
     found = sum(len(REDACTOR.redact(text).findings) for text in texts)
 
     assert found < sum(map(len, texts)) / 1_000_000

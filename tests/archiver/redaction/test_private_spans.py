@@ -21,17 +21,17 @@ from palaver.archiver.redaction.private_spans import PLACEHOLDER, Unindexed, opt
     ],
 )
 def test_private_spans_are_removed(text: str, shown: str, open_: int) -> None:
-    """Private spans are removed in any case, if nested, and to the end if unclosed."""
+    """Private spans are removed, whether nested, in upper or lower case, or unclosed to the end of the text."""
     assert redact_typed(text) == (shown, open_)
 
 
 def test_an_open_span_continues_in_the_next_part() -> None:
-    """An open span at the end of one part hides the next part up to its closing tag."""
+    """A span that is open at the end of one part also removes the next part up to the closing tag."""
     assert redact_typed("x</private> b", 1) == (f"{PLACEHOLDER} b", 0)
 
 
 def test_only_closed_spans_are_removed_from_output() -> None:
-    """In program output, an unpaired tag is text unless its counterpart may have been clipped."""
+    """In program output, only a pair of tags removes text, unless the output was truncated."""
     long = clip("a <private>" + "x" * 9000 + "</private> b", 300)
 
     assert redact_printed("a <private>x</private> b <private> c") == f"a {PLACEHOLDER} b <private> c"
@@ -40,7 +40,7 @@ def test_only_closed_spans_are_removed_from_output() -> None:
 
 @given(st.lists(st.sampled_from(["<private>", "</private>", "<PRIVATE>", "s", " ", "`"])).map("".join))
 def test_hiding_twice_changes_nothing(text: str) -> None:
-    """Removing spans leaves no span in the result, for any tags."""
+    """After private spans were removed once, no span is left, for any tags."""
     shown, _ = redact_typed(text)
 
     assert redact_typed(shown)[0] == shown

@@ -16,12 +16,12 @@ from .planted import (
     MIXED,
     TOKENS,
     access_key,
+    chars,
     joined,
     jwt,
     key,
     password,
     pem,
-    some,
 )
 
 REDACTOR = Redactor(b"0123456789abcdef")
@@ -53,7 +53,7 @@ def test_passwords_are_found_after_their_names(around: str) -> None:
 def test_passwords_are_found_in_sentences(around: str) -> None:
     """A password is found after its name in sentences, commands and code, in several languages."""
     for seed in ROUNDS:
-        for secret in (password(random.Random(seed)), some(random.Random(seed), MIXED, 11)):
+        for secret in (password(random.Random(seed)), chars(random.Random(seed), MIXED, 11)):
             assert secret not in REDACTOR.redact(around.format(secret)).text
 
 
@@ -71,7 +71,7 @@ def test_keys_with_slashes_are_found(around: str) -> None:
 @pytest.mark.parametrize("around", AROUND_JOINED)
 @pytest.mark.parametrize("sign", ["&", ";", ","])
 def test_bare_passwords_are_redacted_completely(around: str, sign: str) -> None:
-    """An unquoted password is redacted beyond characters that end other values."""
+    """A password without quotes is redacted completely, even with characters that end other values."""
     for seed in ROUNDS:
         secret = joined(random.Random(seed), sign)
         done = REDACTOR.redact(around.format(secret))
@@ -97,7 +97,7 @@ def test_bare_passwords_are_redacted_completely(around: str, sign: str) -> None:
 def test_password_ends_where_the_next_field_begins(around: str) -> None:
     """The text after the password stays in connection strings, queries, calls and commands."""
     for seed in ROUNDS:
-        secret = some(random.Random(seed), MIXED, 11)
+        secret = chars(random.Random(seed), MIXED, 11)
         done = REDACTOR.redact(around.format(secret))
 
         assert done.text == around.format(done.findings[0])
@@ -126,7 +126,7 @@ def test_quoted_passwords_may_contain_any_character(sign: str) -> None:
     """A quoted password may contain any character except quotes, whitespace and backslashes."""
     for seed in ROUNDS:
         source = random.Random(seed)
-        secret = f"{some(source, MIXED, 4)}{sign}{some(source, MIXED, 4)}"
+        secret = f"{chars(source, MIXED, 4)}{sign}{chars(source, MIXED, 4)}"
 
         assert secret not in REDACTOR.redact(f'"password": "{secret}"').text
 
@@ -156,7 +156,7 @@ def test_private_key(between: str, whole: bool) -> None:
 def test_putty_key() -> None:
     """The private lines of a PuTTY key are found, and its public lines stay."""
     source = random.Random(1)
-    public, private = (some(source, "ABCdef123+/", 64) for _ in range(2))
+    public, private = (chars(source, "ABCdef123+/", 64) for _ in range(2))
     done = REDACTOR.redact(f"Public-Lines: 1\n{public}\nPrivate-{'Lines'}: 1\n{private}\nPrivate-MAC: 12\n")
 
     assert public in done.text
@@ -169,7 +169,7 @@ def test_putty_key() -> None:
 def test_password_hash(form: str) -> None:
     """The hash of a password is found in listings and dumps."""
     source = random.Random(1)
-    hashed = form.replace("{salt}", some(source, MIXED_HASH, 16)).replace("{hash}", some(source, MIXED_HASH, 53))
+    hashed = form.replace("{salt}", chars(source, MIXED_HASH, 16)).replace("{hash}", chars(source, MIXED_HASH, 53))
     done = REDACTOR.redact(f"(1, 'anna', '{hashed}', 1),")
 
     assert hashed not in done.text

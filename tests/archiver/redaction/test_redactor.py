@@ -18,7 +18,7 @@ TOKEN = TOKENS["github-pat"](random.Random(1))
 PASSWORD = password(random.Random(1))
 
 
-def planted(seed: int) -> str:
+def text_with_secrets(seed: int) -> str:
     """Generate a secret of any kind in a typical context."""
     source = random.Random(seed)
     around, secret = source.choice(
@@ -67,7 +67,7 @@ SHARDS = st.sampled_from(
         *("AK" + "IA", "ey" + "J", "-----" + "BEGIN PRIVATE KEY-----", "-----" + "END PRIVATE KEY-----", "$6$"),
     ]
 )
-LEFT_BEHIND = st.integers(0, 10_000).map(planted)
+LEFT_BEHIND = st.integers(0, 10_000).map(text_with_secrets)
 TEXTS = st.lists(st.one_of(SHARDS, LEFT_BEHIND, st.text(max_size=12)), max_size=12).map("".join)
 
 
@@ -81,7 +81,7 @@ def test_redacting_twice_is_redacting_once(text: str) -> None:
 
 @given(TEXTS)
 def test_every_finding_is_shown(text: str) -> None:
-    """The text contains the placeholder of each secret, unless a later secret includes it."""
+    """The text contains the placeholder of each secret, unless a later secret contains the earlier one."""
     done = REDACTOR.redact(text)
     kept = [finding for finding in done.findings if str(finding) in done.text]
 
@@ -169,7 +169,7 @@ def test_matches_that_contain_a_placeholder_stay() -> None:
 
 
 def test_many_secrets_need_no_unfolding() -> None:
-    """All visible secrets are found in one pass, for any number of secrets."""
+    """All visible secrets are found in one pass, however many there are."""
     secrets = [key(random.Random(seed)) for seed in range(100)]
     done = REDACTOR.redact("\n".join(f"api_key: {secret}" for secret in secrets))
 
@@ -186,7 +186,7 @@ def test_overlapping_finds_are_one() -> None:
 
 
 def test_endless_unfolding_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A text that reveals a new secret after every redaction becomes a single placeholder."""
+    """A text in which every redaction reveals a new secret becomes a single placeholder."""
     monkeypatch.setattr(redactor, "PASSES", 1)
     done = REDACTOR.redact(f"use {TOKEN} now")
 
@@ -219,7 +219,7 @@ ATTEMPTS = 20
 
 
 def work(text: str) -> float:
-    """Return the CPU seconds of one redaction."""
+    """Return the CPU time of one redaction in seconds."""
     start = process_time()
     REDACTOR.redact(text)
     return process_time() - start

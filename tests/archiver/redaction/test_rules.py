@@ -64,7 +64,7 @@ def example(parsed: Any, source: random.Random) -> str:
             case "LITERAL":
                 made += chr(value)
             case "ANY":
-                made += "."  # what patterns mostly mean by it
+                made += "."  # Most patterns use a dot for a literal dot.
             case "NOT_LITERAL":
                 made += source.choice("xY7-")
             case "IN":
@@ -131,7 +131,7 @@ def test_import_is_cheap() -> None:
     [*(ROOT / "archiver" / "redaction").glob("*.*"), *Path(__file__).parent.glob("*.py")],
     ids=lambda path: path.name,
 )
-def test_no_scanner_finds_us(path: Path) -> None:
+def test_no_scanner_finds_secrets_in_the_repository(path: Path) -> None:
     """The rules and their tests contain no text that a scanner reports as a token or a key."""
     found = [kind for _, _, kind in scanner.scan(path.read_bytes()) if kind not in {"assignment", "authorization"}]
 

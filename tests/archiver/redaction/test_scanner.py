@@ -13,7 +13,7 @@ def found(rule: Rule, text: str) -> list[str]:
 
 
 def test_secret_is_the_first_group_that_took_part() -> None:
-    """With group 0, the first group with text is the secret; without groups, the whole match is the secret."""
+    """Without a group number, the secret is the first group with text; without groups, it is the whole match."""
     assert found(Rule("x", "a=(b)?(c)?", ()), "a=c") == ["c"]
     assert found(Rule("x", "a=c", ()), "a=c") == ["a=c"]
 
@@ -39,7 +39,7 @@ def test_exceptions_apply_to_their_target(target: Target, kept: list[str]) -> No
 
 
 def test_words_match_in_any_case() -> None:
-    """Words of an allow list match literally, in any case."""
+    """Words of an allow list match literally, ignoring case."""
     rule = Rule("x", r"key=(\S+)", (), allowed=(AllowList(words=("a.c",)),))
 
     assert found(rule, "key=1A.C key=abc") == ["abc"]

@@ -10,12 +10,12 @@ from palaver.archiver.store import Store
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """Path of the test database."""
+    """Return the path of the test database."""
     return tmp_path / "palaver.db"
 
 
 @pytest.fixture
 def store(path: Path) -> Iterator[Store]:
-    """An empty store."""
+    """Return an empty store."""
     with Store.create(path) as made:
         yield made

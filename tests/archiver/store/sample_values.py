@@ -1,4 +1,4 @@
-"""Small values to store, with their session and source."""
+"""Sample values to store: exchanges, observations and sources."""
 
 from pathlib import Path
 
@@ -31,7 +31,7 @@ def decision(title: str, **values: object) -> Observation:
 
 
 def source(name: str, session: int | None = None) -> Source:
-    """Return a source with a size of a hundred bytes."""
+    """Return a source with a size of 100 bytes."""
     return Source(
         agent="claude-code",
         path=Path(f"/history/{name}.jsonl"),

@@ -1,4 +1,4 @@
-"""The store works correctly with wrong clocks."""
+"""The store works correctly if the clock is wrong or jumps."""
 
 import os
 import subprocess

@@ -146,7 +146,7 @@ def test_a_full_disk_loses_nothing(store: Store) -> None:
 
 
 def test_a_permanent_lock_raises_an_error(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A database that stays locked is reported as busy, and the error contains the waiting time."""
+    """A database that stays locked is reported as busy, and the error contains the time that was waited."""
     monkeypatch.setattr(database, "BUSY_MS", 20)
     with Store.create(path) as one, Store.open(path) as two:
         with one.transaction(), pytest.raises(StoreBusy, match="stayed locked"), two.transaction():
@@ -239,7 +239,7 @@ def test_closing_twice_is_allowed(path: Path) -> None:
     made.close()
 
 
-def may_not(*_: object) -> bool:
+def deny(*_: object) -> bool:
     """Deny every permission. Real permissions would not restrict a test run by an administrator."""
     return False
 
@@ -249,7 +249,7 @@ def test_a_database_in_an_unwritable_folder_is_read(path: Path, monkeypatch: pyt
     with Store.create(path) as made, made.transaction():
         made.sessions.save(Session("codex", "one"))
     before = sorted(path.parent.iterdir())
-    monkeypatch.setattr(os, "access", may_not)
+    monkeypatch.setattr(os, "access", deny)
 
     with Store.create(path) as store:
         assert (store.is_read_only, store.sessions.count()) == (True, 1)
@@ -268,7 +268,7 @@ def test_a_database_in_an_unwritable_folder_is_read(path: Path, monkeypatch: pyt
 def test_a_write_ahead_log_is_always_read(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A database with a write-ahead log is opened with the log, because the file alone is incomplete."""
     with Store.create(path) as store:
-        monkeypatch.setattr(os, "access", may_not)
+        monkeypatch.setattr(os, "access", deny)
         with store.transaction():
             store.sessions.save(Session("codex", "one"))
         with Store.open(path) as other:

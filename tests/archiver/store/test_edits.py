@@ -30,7 +30,7 @@ def session(*paths: str) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def history(tmp_path: Path) -> History:
-    """Archived session that wrote four files."""
+    """Return the archive of a session that wrote four files."""
     history = History(tmp_path)
     history.write(session("/home/demo/shop/a.py", "b.py", "C:\\work\\a.py", "/home/demo/shop/aa.py"))
     history.ingest()

@@ -48,14 +48,14 @@ def test_a_stored_exchange_is_the_same_exchange(store: Store) -> None:
 
     @given(spoken)
     @settings(max_examples=60)
-    def comes_back(said: Exchange) -> None:
-        store.exchanges.replace(session, source, 0, [said])
+    def assert_round_trip(original: Exchange) -> None:
+        store.exchanges.replace(session, source, 0, [original])
         ((key, stored),) = store.exchanges.load(store.items.all_keys()).items()
 
-        assert stored.exchange == said
+        assert stored.exchange == original
         assert (stored.key, stored.session, stored.source) == (key, session, source)
 
-    comes_back()
+    assert_round_trip()
 
 
 def test_a_growing_exchange_keeps_its_key(store: Store) -> None:
@@ -170,11 +170,11 @@ def test_exchanges_wait_until_rules_observe_them(store: Store) -> None:
 def test_a_rewound_turn_is_a_change(store: Store) -> None:
     """Rewinding changes the content of an exchange."""
     session, source = store_session(store)
-    said = exchange(0, "a", "b")
-    store.exchanges.replace(session, source, 0, [said])
+    original = exchange(0, "a", "b")
+    store.exchanges.replace(session, source, 0, [original])
     mark = store.changes.last()
     store.exchanges.replace(
-        session, source, 0, [replace(said, turns=(said.turns[0], said.turns[1]._replace(active=False)))]
+        session, source, 0, [replace(original, turns=(original.turns[0], original.turns[1]._replace(active=False)))]
     )
 
     assert store.changes.since(mark) == [keys(store)[0]]

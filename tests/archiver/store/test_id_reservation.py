@@ -23,7 +23,7 @@ def give(path: Path, name: str, count: int) -> set[int]:
 
 @pytest.fixture
 def home(path: Path) -> Home:
-    """Home with copies and an empty database."""
+    """Return a home with raw copies and an empty database."""
     made = Home(path.parent)
     made.archive.mkdir()
     Store.create(path).close()

@@ -1,4 +1,4 @@
-"""A lease has one holder at a time, and a later lease fences an earlier lease."""
+"""A lease has one holder at a time, and a later lease invalidates an earlier lease."""
 
 import signal
 import subprocess
@@ -24,8 +24,8 @@ with Store.open(Path(sys.argv[1])) as store, store.leases.hold("archiver") as le
 """
 
 
-def held(path: Path) -> "subprocess.Popen[str]":
-    """Another process that holds the lease."""
+def lease_holder(path: Path) -> "subprocess.Popen[str]":
+    """Return another process that holds the lease."""
     holder = subprocess.Popen(
         [sys.executable, "-c", HOLDER, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
@@ -36,7 +36,7 @@ def held(path: Path) -> "subprocess.Popen[str]":
 
 def test_a_lease_has_one_holder(store: Store, path: Path) -> None:
     """While one process holds the lease, a second process is refused immediately."""
-    holder = held(path)
+    holder = lease_holder(path)
     with pytest.raises(LeaseHeld, match="archiver") as refused, store.leases.hold("archiver"):
         raise AssertionError
     assert refused.value.hint
@@ -50,7 +50,7 @@ def test_a_lease_has_one_holder(store: Store, path: Path) -> None:
 
 def test_a_killed_process_holds_no_lease(store: Store, path: Path) -> None:
     """The lock of a killed holder is released."""
-    holder = held(path)
+    holder = lease_holder(path)
     holder.send_signal(signal.SIGKILL)
     holder.communicate()
 
@@ -67,7 +67,7 @@ def test_a_process_cannot_hold_a_lease_twice(store: Store) -> None:
 
 
 def test_a_later_holder_fences_an_earlier_one(store: Store) -> None:
-    """A lease is current until the next one is issued, even after its block ended."""
+    """A lease is valid until the next lease is issued, even after its block ended."""
     with store.leases.hold("archiver") as first:
         store.leases.check(first)
     with store.leases.hold("archiver") as second:
@@ -94,8 +94,8 @@ def test_a_lock_that_cannot_be_opened_is_reported(store: Store, path: Path) -> N
 
 
 def test_a_patient_process_waits(store: Store, path: Path) -> None:
-    """A process with patience gets the lease on its release; otherwise it is refused after the waiting time."""
-    holder = held(path)
+    """A process with a waiting time gets the lease on its release, or is refused when the time is over."""
+    holder = lease_holder(path)
     with pytest.raises(LeaseHeld), store.leases.hold("archiver", patience=0.2):
         raise AssertionError
     end = threading.Timer(0.3, holder.communicate)
@@ -109,7 +109,7 @@ def test_a_patient_process_waits(store: Store, path: Path) -> None:
 def test_the_holder_of_a_lease_is_known(store: Store, path: Path) -> None:
     """A lease has a holder only while it is held, and a query for the holder does not acquire it."""
     assert store.leases.holder("archiver") is None
-    holder = held(path)
+    holder = lease_holder(path)
 
     found = store.leases.holder("archiver")
     assert found

@@ -10,19 +10,19 @@ from palaver.core.memory import Memory, MemoryState
 from palaver.core.memory_filter import MemoryFilter
 
 TERMS = st.none() | st.integers(0, 5)
-HELD = st.tuples(st.sampled_from(["a", "b"]), TERMS, TERMS)
+MEMORIES = st.tuples(st.sampled_from(["a", "b"]), TERMS, TERMS)
 
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(
-    st.lists(HELD, max_size=12),
+    st.lists(MEMORIES, max_size=12),
     st.sampled_from([(), ("project:a",)]),
     st.sampled_from([(MemoryState.ACTIVE,), tuple(MemoryState), ()]),
     st.none() | st.integers(0, 6),
 )
 def test_a_count_is_the_length_of_the_list(
     tmp_path: Path,
-    held: list[tuple[str, int | None, int | None]],
+    memories: list[tuple[str, int | None, int | None]],
     namespaces: tuple[str, ...],
     states: tuple[MemoryState, ...],
     at: int | None,
@@ -32,7 +32,7 @@ def test_a_count_is_the_length_of_the_list(
     path.unlink(missing_ok=True)
     with Store.create(path) as store:
         with store.transaction():
-            for number, (name, begins, ends) in enumerate(held):
+            for number, (name, begins, ends) in enumerate(memories):
                 memory = Memory(f"{number}", namespace=f"project:{name}", valid_from=begins, valid_until=ends)
                 store.memories.insert(memory, number)
         wanted = MemoryFilter(namespaces=namespaces, states=states, valid_at=at)

@@ -1,4 +1,4 @@
-"""Each project has a separate namespace."""
+"""Each project has its own namespace."""
 
 from pathlib import Path
 
@@ -13,13 +13,13 @@ from palaver.core.origin import Origin
 
 @pytest.fixture
 def ours(tmp_path: Path) -> Path:
-    """Project with the name repo."""
+    """Return a project with the name `repo`."""
     return repository(tmp_path / "ours" / "repo")
 
 
 @pytest.fixture
 def theirs(tmp_path: Path) -> Path:
-    """Another project with the name repo."""
+    """Return another project with the name `repo`."""
     return repository(tmp_path / "theirs" / "repo")
 
 
@@ -41,7 +41,7 @@ def test_a_second_project_with_the_same_name_gets_a_number(store: Store, ours: P
 
 
 def test_clones_of_a_remote_share_a_namespace(store: Store, tmp_path: Path) -> None:
-    """Folder names do not matter; a repository that gets a remote later keeps its namespace."""
+    """Clones of a remote share a namespace, whatever their folders; adding a remote later changes no namespace."""
     first = repository(tmp_path / "api")
     assert store.projects.claim(first) == "project:api"
     (first / ".git" / "config").write_text('[remote "origin"]\n\turl = git@x.org:me/api.git\n')
@@ -52,7 +52,7 @@ def test_clones_of_a_remote_share_a_namespace(store: Store, tmp_path: Path) -> N
 
 
 def test_another_repository_at_the_same_path_is_another_project(store: Store, tmp_path: Path) -> None:
-    """In containers, for example, different projects are at the same path."""
+    """Different repositories at the same path, for example in containers, are different projects."""
     place = repository(tmp_path / "workspace", "https://x.org/a")
     assert store.projects.claim(place) == "project:workspace"
     (place / ".git" / "config").write_text('[remote "origin"]\n\turl = https://x.org/b\n')
@@ -61,7 +61,7 @@ def test_another_repository_at_the_same_path_is_another_project(store: Store, tm
 
 
 def test_the_plain_name_belongs_to_the_first_project(store: Store, ours: Path, theirs: Path) -> None:
-    """Upgraded homes keep their namespaces, and a clone that is opened first does not take a namespace."""
+    """The project with the earliest session keeps the name without a number, whichever project is opened first."""
     with store.transaction():
         store.sessions.save(Session("codex", "2", cwd=str(theirs), started=2))
         store.sessions.save(Session("codex", "1", cwd=str(ours / "src"), started=1))
@@ -72,7 +72,7 @@ def test_the_plain_name_belongs_to_the_first_project(store: Store, ours: Path, t
 
 
 def test_a_memory_of_the_user_counts_as_work(store: Store, ours: Path, theirs: Path) -> None:
-    """A memory that the user stored counts as work in a project, even without archived sessions."""
+    """A project with a memory of the user keeps the name without a number, even without archived sessions."""
     with store.transaction():
         stored = Memory("x", namespace="project:repo", project=str(ours), origin=Origin.HUMAN)
         store.memories.insert(stored, 3)

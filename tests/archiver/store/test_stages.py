@@ -5,7 +5,7 @@ from palaver.core.errors import PalaverError
 
 
 def test_a_stage_fails_until_it_succeeds_again(store: Store) -> None:
-    """A failed stage fails until its next success, and its last problem is kept."""
+    """A failed stage stays failed until its next success, and its last problem is kept."""
     store.stages.note("archive")
     store.stages.note("compress", [PalaverError("no space"), PalaverError("no rights"), PalaverError("no idea")])
     archive, compress = store.stages.all()

@@ -19,7 +19,7 @@ def stored(path: Path, content: str) -> int:
 
 @pytest.fixture
 def home(path: Path) -> Home:
-    """Home with two memories; the database has lost the second memory."""
+    """Return a home with two memories, whose database has lost the second memory."""
     made = Home(path.parent)
     made.archive.mkdir()
     Store.create(path).close()

@@ -1,1 +1,1 @@
-"""Is archiver/watch true to its word?"""
+"""Tests of watching transcripts for changes."""

@@ -1,4 +1,4 @@
-"""Events name changed files, and say when changes may go unnoticed."""
+"""File events report changed paths, and report if changes may be missed."""
 
 import os
 import shutil
@@ -23,7 +23,7 @@ def folder(path: Path) -> WatchedFolder:
 
 
 @pytest.fixture(autouse=True)
-def _hurried(monkeypatch: pytest.MonkeyPatch) -> None:
+def _short_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(file_events, "_WAIT", 0.2)
 
 
@@ -35,7 +35,7 @@ def place(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def events(place: Path) -> Iterator[FileEvents]:
-    """Events that are already listening."""
+    """Return a source of events that is already listening."""
     made = FileEvents()
     made.follow([folder(place)])
     assert made.wait() == Changes()
@@ -44,7 +44,7 @@ def events(place: Path) -> Iterator[FileEvents]:
 
 
 def changes(events: FileEvents) -> Changes:
-    """Return the first changes."""
+    """Return the first changes that are reported."""
     end = time.monotonic() + DEADLINE
     while time.monotonic() < end:
         if (found := events.wait()) != Changes():
@@ -52,8 +52,8 @@ def changes(events: FileEvents) -> Changes:
     raise AssertionError("no change was reported")
 
 
-def test_a_change_is_changes(events: FileEvents, place: Path) -> None:
-    """A written file is named, also in folders that file watchers commonly ignore."""
+def test_a_changed_file_is_reported(events: FileEvents, place: Path) -> None:
+    """A changed file is reported, even in a folder that file watchers commonly ignore."""
     path = place / "node_modules" / "file.jsonl"
     path.parent.mkdir()
     assert path.parent in changes(events).paths
@@ -71,7 +71,7 @@ def test_a_change_is_changes(events: FileEvents, place: Path) -> None:
 def test_listening_resumes_after_a_name_that_is_not_utf8(
     events: FileEvents, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The library fails at such a name: changes may be lost, and listening resumes after a minute."""
+    """A file name that is not UTF-8 ends listening: changes may be lost, and listening resumes after a minute."""
     path = os.fsencode(place) + b"/\xff.jsonl"
     with open(path, "wb"):  # noqa: PTH123 - a path of bytes
         pass
@@ -86,7 +86,7 @@ def test_listening_resumes_after_a_name_that_is_not_utf8(
 
 
 def test_a_missing_folder_is_no_error(place: Path) -> None:
-    """Changes may be missed until a missing folder exists; listening is retried once a minute."""
+    """While a folder is missing, its changes may be missed; listening is retried once a minute."""
     now = [0.0]
     events = FileEvents(clock=lambda: now[0])
     gone = folder(place)
@@ -105,7 +105,7 @@ def test_a_missing_folder_is_no_error(place: Path) -> None:
 
 
 def test_polling_listens_to_nothing(place: Path) -> None:
-    """With `poll`, changes are not reported, so they may be missed."""
+    """With `poll`, no changes are reported, and the source reports that changes may be missed."""
     events = FileEvents(poll=True)
     events.follow([folder(place)])
     (place / "file").touch()
@@ -148,7 +148,7 @@ print(events.wait().lost, events.may_miss_changes)
 
 @pytest.mark.skipif(not shutil.which("unshare"), reason="limits are set in a namespace of its own")
 def test_the_limit_of_the_system_causes_missed_changes(place: Path) -> None:
-    """If the system's limit of watches is reached, changes may be lost."""
+    """If the system's limit of watches is reached, changes are reported as lost."""
     for number in range(5):
         (place / str(number)).mkdir()
     program = ["unshare", "--user", "--map-root-user", sys.executable, "-c", LIMITED, str(place)]

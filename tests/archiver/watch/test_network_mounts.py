@@ -1,4 +1,4 @@
-"""File systems without change events are detected."""
+"""File systems that send no change events are detected."""
 
 import sys
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 from palaver.archiver.watch import network_mounts
 from palaver.archiver.watch.network_mounts import is_network_mount
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux says of which kind a file system is")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux lists the types of mounted file systems")
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         f"5 1 0:4 / {tmp_path}/twice rw - ext4 /dev/sdc1 rw",
         f"6 5 0:5 / {tmp_path}/twice rw - 9p share rw",
         f"7 1 0:6 / {tmp_path}/usb rw - fuseblk /dev/sdd1 rw",
-        "a line of a kernel that is not out yet",
+        "a line in an unknown format",
     ]
     table = tmp_path / "mountinfo"
     table.write_text("\n".join(rows))
@@ -32,7 +32,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("folder", "silent"),
+    ("folder", "without_events"),
     [
         ("", False),
         ("net", True),
@@ -44,13 +44,13 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("usb", False),
     ],
 )
-def test_the_innermost_mount_decides(place: Path, folder: str, silent: bool) -> None:
-    """Network and FUSE file systems have no events; the innermost and last mount determines the type."""
-    assert is_network_mount(place / folder) is silent
+def test_the_innermost_mount_decides(place: Path, folder: str, without_events: bool) -> None:
+    """Network and FUSE file systems send no events; the innermost mount, mounted last, determines the type."""
+    assert is_network_mount(place / folder) is without_events
 
 
 def test_a_link_is_followed(place: Path) -> None:
-    """A link counts as part of the file system of its target."""
+    """A path behind a link belongs to the file system of the link's target."""
     (place / "link").symlink_to(place / "net")
 
     assert is_network_mount(place / "link" / "folder")

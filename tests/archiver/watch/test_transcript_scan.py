@@ -33,8 +33,8 @@ def session(projects: Path, number: int = 1, folder: str = "shop") -> Path:
     return path
 
 
-def looked(scan: TranscriptScan) -> list[Path]:
-    """Return the transcripts that a scan finds, after keeping them."""
+def changed_paths(scan: TranscriptScan) -> list[Path]:
+    """Return the paths of changed transcripts, and mark the transcripts as ingested."""
     seen = scan.all_changed()
     scan.mark_ingested(seen)
     return [each.transcript.path for each in seen]
@@ -45,52 +45,52 @@ def test_only_changed_transcripts_are_found(projects: Path) -> None:
     one, two = session(projects, 1), session(projects, 2)
     scan = TranscriptScan()
 
-    assert looked(scan) == [one, two]
-    assert looked(scan) == []
+    assert changed_paths(scan) == [one, two]
+    assert changed_paths(scan) == []
     with one.open("ab") as file:
         file.write(b"more")
-    assert looked(scan) == [one]
+    assert changed_paths(scan) == [one]
     os.truncate(two, 10)
-    assert looked(scan) == [two]
+    assert changed_paths(scan) == [two]
     os.utime(one, ns=(0, 0))
     shutil.copy(two, two.with_suffix(".new"))
     two.with_suffix(".new").replace(two)
-    assert looked(scan) == [one, two]
+    assert changed_paths(scan) == [one, two]
 
 
-def test_unkept_transcripts_are_found_again(projects: Path) -> None:
-    """Transcripts that were not kept, or were forgotten, are found by the next scan."""
+def test_transcripts_that_were_not_ingested_are_found_again(projects: Path) -> None:
+    """Transcripts that were not ingested, or were marked as changed, are found by the next scan."""
     one, two = session(projects, 1), session(projects, 2)
     scan = TranscriptScan()
     seen = scan.all_changed()
     scan.mark_ingested(seen[1:])
 
-    assert looked(scan) == [one]
+    assert changed_paths(scan) == [one]
     scan.mark_changed([two])
-    assert looked(scan) == [two]
+    assert changed_paths(scan) == [two]
     scan.mark_changed()
-    assert looked(scan) == [one, two]
+    assert changed_paths(scan) == [one, two]
 
 
 def test_a_file_that_comes_back_is_new(projects: Path) -> None:
     """A deleted transcript that reappears counts as new."""
     one = session(projects)
     scan = TranscriptScan()
-    looked(scan)
+    changed_paths(scan)
     kept = one.with_suffix(".kept")
     one.rename(kept)
-    assert looked(scan) == []
+    assert changed_paths(scan) == []
 
     kept.rename(one)
 
-    assert looked(scan) == [one]
+    assert changed_paths(scan) == [one]
 
 
 def test_a_hint_is_followed(projects: Path) -> None:
-    """Known files are checked alone; unknown files require a full scan."""
+    """Changed paths of known files are checked alone; paths of unknown files require a full scan."""
     one, two = session(projects, 1), session(projects, 2)
     scan = TranscriptScan()
-    looked(scan)
+    changed_paths(scan)
     os.utime(one, ns=(0, 0))
     os.utime(two, ns=(0, 0))
 
@@ -109,7 +109,7 @@ def test_each_folder_is_listed_once(projects: Path, monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(transcript_scan, "within", counted)
     scan = TranscriptScan()
-    looked(scan)
+    changed_paths(scan)
     new = [session(projects, number) for number in range(9)]
 
     seen, complete = scan.changed_among(new)
@@ -127,14 +127,14 @@ def test_many_new_folders_require_a_full_scan(projects: Path, monkeypatch: pytes
     monkeypatch.setattr(transcript_scan, "within", never)
     scan = TranscriptScan()
     known = session(projects)
-    looked(scan)
+    changed_paths(scan)
     os.utime(known, ns=(0, 0))
     new = [session(projects, 2, folder=f"shop{number}") for number in range(100)]
 
     seen, complete = scan.changed_among([known, *new])
 
     assert ([each.transcript.path for each in seen], complete) == ([known], False)
-    assert set(looked(scan)) == {known, *new}
+    assert set(changed_paths(scan)) == {known, *new}
 
 
 def test_folders(projects: Path, tmp_path: Path) -> None:
@@ -159,4 +159,4 @@ def test_a_name_in_another_encoding_is_found(projects: Path) -> None:
     path.parent.mkdir()
     path.write_bytes(jsonl(talk("word")))
 
-    assert looked(TranscriptScan()) == [path]
+    assert changed_paths(TranscriptScan()) == [path]

@@ -20,7 +20,7 @@ NUMBER = "11111111-0000-4000-8000-00000000000"
 
 
 class ScriptedEvents(FileEvents):
-    """Events set by a test; by default, no events arrive."""
+    """Source of events that a test sets; by default, no events arrive."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -37,15 +37,15 @@ class ScriptedEvents(FileEvents):
         self.followed.append({folder.path for folder in folders})
 
     def wait(self) -> Changes:
-        heard, self.next = self.next, Changes()
-        return heard
+        changes, self.next = self.next, Changes()
+        return changes
 
     def close(self) -> None:
         self.closed += 1
 
 
 class World:
-    """A user's folder and the archive that watches it."""
+    """User's transcripts, the watcher that archives them, and a clock that the test advances."""
 
     def __init__(self, root: Path, store: Store, home: Home) -> None:
         self.projects, self.store = root / ".claude" / "projects", store
@@ -55,7 +55,7 @@ class World:
     def _clock(self) -> float:
         return self.now
 
-    def pass_by(self, seconds: float) -> None:
+    def advance(self, seconds: float) -> None:
         self.now += seconds
 
     def path(self, number: int, folder: str = "shop") -> Path:
@@ -79,8 +79,8 @@ class World:
             self.watch.step()
 
     def after(self, seconds: float) -> list[str]:
-        """Return the prompts that are stored after so many seconds."""
-        self.pass_by(seconds)
+        """Advance the clock, run one step, and return the stored prompts."""
+        self.advance(seconds)
         self.watch.step()
         return self.prompts()
 
@@ -95,7 +95,7 @@ def world(home: Path, tmp_path: Path) -> Iterator[World]:
 
 
 def test_the_first_step_scans_everything(world: World) -> None:
-    """Lines from before the start are ingested at once, and their folders are followed."""
+    """The first step ingests lines from before the start, and follows the transcript folders."""
     world.write("before")
 
     world.watch.step()
@@ -105,7 +105,7 @@ def test_the_first_step_scans_everything(world: World) -> None:
 
 
 def test_a_second_scan_follows_when_listening_begins(world: World) -> None:
-    """Lines that were written between the first scan and the start of listening are ingested."""
+    """Lines that were written between the first scan and the start of listening are ingested by a second scan."""
     world.watch.step()
     world.write("between")
 
@@ -115,7 +115,7 @@ def test_a_second_scan_follows_when_listening_begins(world: World) -> None:
 
 
 def test_an_event_causes_no_full_scan(world: World) -> None:
-    """An event of a known file ingests that file and no other."""
+    """An event for a known file ingests that file and no other."""
     path = world.write("one")
     other = world.write("other", 2)
     world.settle()
@@ -129,7 +129,7 @@ def test_an_event_causes_no_full_scan(world: World) -> None:
 
 
 def test_a_new_folder_is_searched(world: World) -> None:
-    """The event of a new folder finds the files that are in it."""
+    """An event for a new folder ingests the files in the folder."""
     world.settle()
     path = world.write("new", folder="fresh")
     world.events.next = Changes(frozenset({path.parent}))
@@ -142,7 +142,7 @@ def test_a_new_file_does_not_wait_for_a_full_scan(world: World, monkeypatch: pyt
     scan = TranscriptScan.all_changed
 
     def slow(self: TranscriptScan) -> object:
-        world.pass_by(5.0)
+        world.advance(5.0)
         return scan(self)
 
     monkeypatch.setattr(TranscriptScan, "all_changed", slow)
@@ -168,7 +168,7 @@ def test_lines_are_ingested_without_events(world: World) -> None:
 
 
 def test_unreliable_events_cause_a_scan_each_second(world: World) -> None:
-    """While changes may go unnoticed, everything is scanned each second."""
+    """While changes may be missed, all transcripts are scanned every second."""
     world.settle()
     world.events.misses = True
     world.after(SCAN)
@@ -178,7 +178,7 @@ def test_unreliable_events_cause_a_scan_each_second(world: World) -> None:
 
 
 def test_lost_events_cause_a_full_scan(world: World) -> None:
-    """When listening failed, everything is scanned at once."""
+    """If events were lost, all transcripts are scanned at once."""
     world.settle()
     world.write("one")
     world.events.next = Changes(lost=True)
@@ -238,12 +238,12 @@ def test_a_line_waits_for_another_process(world: World) -> None:
 
 
 def test_an_unreadable_file_is_tried_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An unreadable file is reported, does not stop the others, and is tried again after a minute."""
+    """An unreadable file is reported, does not block other files, and is tried again after a minute."""
     path = world.write("one")
     world.write("other", 2)
     copy = RawArchive.copy
 
-    def refused(
+    def refuse(
         self: RawArchive, source: Path, archived: str, known: Source | None = None, *, rewrite: bool = False
     ) -> Copied:
         if source == path:
@@ -251,7 +251,7 @@ def test_an_unreadable_file_is_tried_again(world: World, monkeypatch: pytest.Mon
         return copy(self, source, archived, known, rewrite=rewrite)
 
     with monkeypatch.context() as patch:
-        patch.setattr(RawArchive, "copy", refused)
+        patch.setattr(RawArchive, "copy", refuse)
         world.settle()
     assert world.prompts() == ["other?"]
     [state] = [each for each in world.store.stages.all() if each.name == "archive"]
@@ -263,14 +263,14 @@ def test_an_unreadable_file_is_tried_again(world: World, monkeypatch: pytest.Mon
 
 
 def test_unrelated_events_cause_few_scans(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Events of files that are no transcripts cause few full scans if a scan is slow."""
+    """If a scan is slow, events for files that are not transcripts cause few full scans."""
     scans = 0
     scan = TranscriptScan.all_changed
 
     def counted(self: TranscriptScan) -> object:
         nonlocal scans
         scans += 1
-        world.pass_by(1.0)  # as a scan of very many files
+        world.advance(1.0)  # as a scan of very many files
         return scan(self)
 
     monkeypatch.setattr(TranscriptScan, "all_changed", counted)

@@ -20,12 +20,12 @@ def step(source: str, kind: str, content: str = "", /, **fields: Any) -> dict[st
     return {"step_index": 0, "source": source, "type": kind, "status": "DONE", "content": content, **fields}
 
 
-def asked(text: str) -> dict[str, Any]:
+def prompt(text: str) -> dict[str, Any]:
     settings = "<USER_SETTINGS_CHANGE>\nAnother model.\n</USER_SETTINGS_CHANGE>"
     return step("USER_EXPLICIT", "USER_INPUT", f"<USER_REQUEST>\n{text}\n</USER_REQUEST>\n{settings}")
 
 
-def planned(*calls: tuple[str, dict[str, str]], **fields: Any) -> dict[str, Any]:
+def plan(*calls: tuple[str, dict[str, str]], **fields: Any) -> dict[str, Any]:
     return step(
         "MODEL", "PLANNER_RESPONSE", tool_calls=[{"name": name, "args": args} for name, args in calls], **fields
     )
@@ -35,23 +35,24 @@ def events(*records: object) -> list[Event]:
     return reading.events(ANTIGRAVITY, *records)
 
 
-def said(*records: object) -> list[tuple[Speaker, Kind, str]]:
+def summary(*records: object) -> list[tuple[Speaker, Kind, str]]:
+    """Return the speaker, the kind and the text of each turn."""
     return [(turn.speaker, turn.kind, turn.text) for turn in reading.turns(ANTIGRAVITY, *records)]
 
 
 def test_a_prompt_is_the_text_inside_the_request_tag() -> None:
     """Only the text inside the request tag is a prompt, because the program wrote the rest."""
-    assert said(asked("List the files.")) == [(Speaker.HUMAN, Kind.PROMPT, "List the files.")]
-    assert said(step("USER_EXPLICIT", "USER_INPUT", "Go")) == [(Speaker.HUMAN, Kind.PROMPT, "Go")]
+    assert summary(prompt("List the files.")) == [(Speaker.HUMAN, Kind.PROMPT, "List the files.")]
+    assert summary(step("USER_EXPLICIT", "USER_INPUT", "Go")) == [(Speaker.HUMAN, Kind.PROMPT, "Go")]
 
 
 def test_results_belong_to_calls_in_their_order() -> None:
     """Results have no call ID and are matched in order; an argument may be JSON within JSON."""
-    calls = planned(("write_file", {"TargetFile": '"/a.py"'}), ("run_command", {"CommandLine": '"ls"'}), thinking="Hm")
-    records = (asked("Go"), calls, step("MODEL", "CODE_ACTION", "Created"), step("MODEL", "RUN_COMMAND", "a.py"))
+    calls = plan(("write_file", {"TargetFile": '"/a.py"'}), ("run_command", {"CommandLine": '"ls"'}), thinking="Hm")
+    records = (prompt("Go"), calls, step("MODEL", "CODE_ACTION", "Created"), step("MODEL", "RUN_COMMAND", "a.py"))
     found = reading.turns(ANTIGRAVITY, *records)
 
-    assert said(*records)[1:] == [
+    assert summary(*records)[1:] == [
         (Speaker.ASSISTANT, Kind.THINKING, "Hm"),
         (Speaker.ASSISTANT, Kind.CALL, "write_file: path=/a.py"),
         (Speaker.ASSISTANT, Kind.CALL, "run_command: ls"),
@@ -62,7 +63,7 @@ def test_results_belong_to_calls_in_their_order() -> None:
 
 
 def test_a_result_without_a_call_is_kept() -> None:
-    """A result without a call is named after its step; a failed call affects no file."""
+    """A result without a call is kept, and its tool is named after the step."""
     (turn,) = reading.turns(ANTIGRAVITY, step("MODEL", "VIEW_FILE", "no", status="ERROR"))
 
     assert (turn.tool, turn.text, turn.failed) == ("view_file", "no", True)
@@ -71,7 +72,7 @@ def test_a_result_without_a_call_is_kept() -> None:
 def test_records_of_the_program_have_their_own_kinds() -> None:
     """A checkpoint is a compaction, a message is injected, and other records are skipped."""
     assert [
-        kind for _, kind, _ in said(step("SYSTEM", "CHECKPOINT", "So far."), step("SYSTEM", "SYSTEM_MESSAGE", "x"))
+        kind for _, kind, _ in summary(step("SYSTEM", "CHECKPOINT", "So far."), step("SYSTEM", "SYSTEM_MESSAGE", "x"))
     ] == [
         Kind.COMPACTION,
         Kind.INJECTED,
@@ -86,7 +87,7 @@ def test_records_of_the_program_have_their_own_kinds() -> None:
 
 
 def test_sessions_are_found_in_the_folders_of_all_editions(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Sessions of all editions are found, and each is named after its folder."""
+    """Sessions of all editions are found, and each session is named after its folder."""
     monkeypatch.setenv("GEMINI_CLI_HOME", str(tmp_path))
     path = (
         tmp_path / ".gemini" / "antigravity-cli" / "brain" / "0b7d" / ".system_generated" / "logs" / "transcript.jsonl"
@@ -98,4 +99,4 @@ def test_sessions_are_found_in_the_folders_of_all_editions(monkeypatch: pytest.M
 
     assert list(ANTIGRAVITY.transcripts(root)) == [path]
     assert ANTIGRAVITY.identify(path, b"").native_id == "0b7d"
-    assert [known.agent for known in all_formats() if known.recognises([asked("Go")])] == ["antigravity"]
+    assert [known.agent for known in all_formats() if known.recognises([prompt("Go")])] == ["antigravity"]

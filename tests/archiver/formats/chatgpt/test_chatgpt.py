@@ -37,7 +37,7 @@ def export(path: Path, *conversations: object) -> Path:
     return path
 
 
-def told(path: Path, *nodes: dict[str, Any], **more: Any) -> list[tuple[Speaker, Kind, str]]:
+def prompts(path: Path, *nodes: dict[str, Any], **more: Any) -> list[tuple[Speaker, Kind, str]]:
     (found,) = turns(KNOWN, export(path / "conversations.json", conversation(*nodes, **more))).values()
     return found
 
@@ -48,7 +48,7 @@ def test_a_conversation_is_read_message_by_message(tmp_path: Path) -> None:
     picture = {"content_type": "image_asset_pointer", "size_bytes": 4096}
     asked = {"content_type": "multimodal_text", "parts": [picture, "How is VAT rounded?"]}
 
-    assert told(
+    assert prompts(
         tmp_path,
         node("a", "root", "system", "You are helpful"),
         node("b", "a", "user", asked, metadata={"attachments": [{"name": "rates.csv"}]}),
@@ -79,7 +79,7 @@ def test_the_shown_branch_comes_last_and_the_others_are_abandoned(tmp_path: Path
 
 
 def test_a_continued_conversation_only_gains_lines(tmp_path: Path) -> None:
-    """A later export of a conversation extends the copy of an earlier export."""
+    """A later export of a conversation only appends lines to the copy of an earlier export."""
     nodes = [node("a", "root"), node("b", "a", "assistant"), node("b2", "a", "assistant")]
     path = export(tmp_path / "conversations.json", conversation(*nodes, current="b"))
     (before,) = contents(KNOWN, path).values()
@@ -91,7 +91,7 @@ def test_a_continued_conversation_only_gains_lines(tmp_path: Path) -> None:
 
 
 def test_the_header_gives_title_model_id_and_time(tmp_path: Path) -> None:
-    """The header provides title, model, ID and time; times are in seconds."""
+    """The header provides title, model, ID and time in seconds."""
     path = export(tmp_path / "x.json", conversation(node("a", "root"), default_model_slug="gpt", update_time=AT))
     (found,) = KNOWN.sessions(path)
     data = b"".join(found.lines())

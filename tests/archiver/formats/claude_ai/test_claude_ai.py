@@ -64,7 +64,7 @@ def test_a_prompt_names_its_attachments(tmp_path: Path) -> None:
 
 
 def test_an_empty_conversation_is_kept_without_events(tmp_path: Path) -> None:
-    """An empty conversation without an ID is identified by its name and time."""
+    """A conversation without ID and messages is identified by its name and time, and yields no events."""
     (data,) = contents(KNOWN, export(tmp_path / "a.json", uuid=None, name="", created_at=AT)).values()
 
     assert turn_tuples(events(KNOWN, data)) == []

@@ -1,4 +1,4 @@
-"""Records of small Claude Code transcripts, and helpers that read them."""
+"""Records of small Claude Code transcripts, and helpers that read transcripts."""
 
 import io
 from collections.abc import Iterable, Sequence
@@ -27,7 +27,7 @@ def assistant(*blocks: dict[str, Any], id: str = "msg_1", **fields: Any) -> dict
 
 
 def text(content: str) -> dict[str, Any]:
-    """Return a block of prose."""
+    """Return a text block."""
     return {"type": "text", "text": content}
 
 
@@ -43,7 +43,7 @@ def result(content: object, extra: object = None, id: str = "toolu_1", **fields:
 
 
 def queue(operation: str, content: str = "") -> dict[str, Any]:
-    """Return a change of the queue of prompts."""
+    """Return a record that changes the queue of prompts."""
     return {"type": "queue-operation", "operation": operation, "content": content, "timestamp": TIME}
 
 

@@ -88,7 +88,7 @@ def test_the_programs_own_texts_are_injected(content: object) -> None:
     [{"isMeta": True}, {"origin": {"kind": "task-notification"}}, {"isSidechain": True}, {"toolUseResult": {}}],
 )
 def test_flags_of_a_record_outweigh_its_wording(fields: dict[str, object]) -> None:
-    """A record flagged as not human is injected, regardless of its text."""
+    """A record that is flagged as not human is injected, whatever its text."""
     assert author("Please go on", **fields) == (HOST, INJECTED, "Please go on")
 
 
@@ -129,7 +129,7 @@ def test_a_slash_command_is_its_name_and_arguments(content: str, expected: objec
 
 
 def test_the_summary_of_a_compaction_is_not_a_prompt() -> None:
-    """The flagged summary record and the summary sentence of older versions are not prompts."""
+    """The summary of a compaction is not a prompt, whether flagged or, in older versions, recognised by its text."""
     begins = "This session is being continued from a previous conversation that ran out of context."
 
     assert author(begins)[:2] == (HOST, Kind.COMPACTION)
@@ -261,7 +261,7 @@ def test_calls_are_readable_text(name: str, arguments: object, expected: str) ->
 
 
 def test_a_result_has_the_tool_and_id_of_its_call() -> None:
-    """A result is matched to its call by the shared ID."""
+    """A result has the tool and the ID of its call, which is found by the shared ID."""
     _, found = turns(assistant(tool("Bash", {"command": "ls"})), result("a.txt", {"stdout": "a.txt", "stderr": ""}))
 
     assert (found.kind, found.speaker, found.tool, found.call, found.text, found.failed) == (
@@ -275,7 +275,7 @@ def test_a_result_has_the_tool_and_id_of_its_call() -> None:
 
 
 def test_files_count_only_if_they_were_touched() -> None:
-    """Failed calls affect no file; paths come from the call or its result."""
+    """A failed call lists no files; otherwise the paths come from the call or its result."""
     path = "/src/a.py"
     edit = {"file_path": path, "old_string": "1", "new_string": "2"}
     whole_file = "WHOLE FILE " * 1000
@@ -323,8 +323,8 @@ def test_a_prompt_is_never_shortened() -> None:
         (7, 7, ""),
     ],
 )
-def test_results_of_every_shape_have_their_text(content: object, extra: object, expected: str) -> None:
-    """Text, lists, missing content and structured copies are read."""
+def test_results_of_every_structure_have_their_text(content: object, extra: object, expected: str) -> None:
+    """The text of a result is read from text, lists or structured copies, and is empty if there is no content."""
     assert turns(result(content, extra))[0].text == expected
 
 
@@ -338,7 +338,7 @@ REASON = f"{REFUSED}To tell you how to proceed, the user said:\nuse the old name
 FOREIGN = ("mcp__docs__ask", "mcp__x__AskUserQuestion", "Bash", "WebFetch", "Task", "")
 
 
-def ended(name: str, content: str, extra: object = None, **fields: Any) -> Turn:
+def tool_result_turn(name: str, content: str, extra: object = None, **fields: Any) -> Turn:
     """Return the result of a call of this tool, or of an unknown call if the name is empty."""
     made = [assistant(tool(name, {}))] if name else []
     return turns(*made, result(content, extra, **fields))[-1]
@@ -346,16 +346,16 @@ def ended(name: str, content: str, extra: object = None, **fields: Any) -> Turn:
 
 def test_an_answer_to_a_question_is_the_users() -> None:
     """The user is the author of an answer and its notes; the answer opens no exchange."""
-    turn = ended("AskUserQuestion", "User has answered your questions: ...", ANSWERS)
+    turn = tool_result_turn("AskUserQuestion", "User has answered your questions: ...", ANSWERS)
 
     assert (turn.speaker, turn.kind, turn.text) == (HUMAN, Kind.RESULT, "Which store? → SQLite (old)")
 
 
 @pytest.mark.parametrize("name", ["Edit", "MultiEdit", "Write", "NotebookEdit", "AskUserQuestion", "ExitPlanMode"])
 def test_the_reason_for_a_refusal_is_the_users(name: str) -> None:
-    """The user is the author of the reason for a refusal, and the call is failed."""
-    reason = ended(name, REASON, f"Error: {REASON}", is_error=True)
-    silent = ended(name, f"{REFUSED}STOP what you are doing", is_error=True)
+    """The user is the author of the reason for a refusal, and the refused call counts as failed."""
+    reason = tool_result_turn(name, REASON, f"Error: {REASON}", is_error=True)
+    silent = tool_result_turn(name, f"{REFUSED}STOP what you are doing", is_error=True)
 
     assert (reason.speaker, reason.text, reason.failed) == (HUMAN, "use the old name", True)
     assert (silent.speaker, silent.failed) == (Speaker.TOOL, True)
@@ -363,21 +363,21 @@ def test_the_reason_for_a_refusal_is_the_users(name: str) -> None:
 
 @pytest.mark.parametrize("name", FOREIGN)
 def test_no_other_tool_speaks_for_the_user(name: str) -> None:
-    """The same text from a server or a command is attributed to the tool."""
-    refusal = ended(name, REASON, f"Error: {REASON}", is_error=True)
-    answers = ended(name, "User has answered your questions: ...", ANSWERS)
+    """Text of other tools that resembles an answer or a refusal of the user is attributed to the tool."""
+    refusal = tool_result_turn(name, REASON, f"Error: {REASON}", is_error=True)
+    answers = tool_result_turn(name, "User has answered your questions: ...", ANSWERS)
 
     assert (refusal.speaker, answers.speaker) == (Speaker.TOOL, Speaker.TOOL)
 
 
-def test_own_tools_speak_for_the_user_only_in_their_own_shape() -> None:
-    """Unexpected result types and refusals that did not fail are attributed to the tool."""
+def test_unexpected_results_of_own_tools_are_not_the_users() -> None:
+    """Results that do not have the expected structure are attributed to the tool, not to the user."""
     server = {"type": "mcp_tool_result", "tool_use_id": "toolu_1", "content": "x"}
     blocks = [
-        ended("AskUserQuestion", "x", {"answers": {"Which?": "SQLite"}}),
-        ended("Edit", "x", ANSWERS),
-        ended("Edit", REASON, {"filePath": "a.py", "is_error": True}, is_error=True),
-        ended("Edit", REASON),
+        tool_result_turn("AskUserQuestion", "x", {"answers": {"Which?": "SQLite"}}),
+        tool_result_turn("Edit", "x", ANSWERS),
+        tool_result_turn("Edit", REASON, {"filePath": "a.py", "is_error": True}, is_error=True),
+        tool_result_turn("Edit", REASON),
         turns(assistant(tool("AskUserQuestion", {})), user([server], toolUseResult=ANSWERS))[-1],
     ]
 
@@ -406,7 +406,7 @@ def test_a_queued_prompt_that_is_sent_counts_once() -> None:
 
 
 def test_a_line_with_other_events_than_a_queued_prompt_is_not_skipped() -> None:
-    """Two queued prompts on one line are skipped once."""
+    """A line with other events besides a queued prompt is not skipped; two queued prompts are skipped once."""
     glued = jsonl([assistant(text("ok")), queue("enqueue", "two")]).replace(b"\n", b"")
     both = jsonl([queue("enqueue", "two"), queue("enqueue", "two")]).replace(b"\n", b"")
 
@@ -444,11 +444,11 @@ def test_a_queued_prompt_that_is_attached_counts_once() -> None:
     ]
 
 
-@pytest.mark.parametrize("told", ["", "and commit"])
+@pytest.mark.parametrize("queued", ["", "and commit"])
 @pytest.mark.parametrize("later", ["typo", "and commit"])
-def test_a_prompt_that_was_read_is_not_withdrawn(told: str, later: str) -> None:
+def test_a_prompt_that_was_read_is_not_withdrawn(queued: str, later: str) -> None:
     """Withdrawing affects only prompts that are still in the queue."""
-    worked = (user("one"), queue("enqueue", "and commit"), queue("remove", told), assistant(text("ok")))
+    worked = (user("one"), queue("enqueue", "and commit"), queue("remove", queued), assistant(text("ok")))
     records = (*worked, queue("enqueue", later), queue("popAll"))
 
     assert [(turn.line, turn.text) for turn in turns(*records)] == [(1, "one"), (4, "ok"), (2, "and commit")]
@@ -489,7 +489,7 @@ def test_titles_have_ranks() -> None:
 
 
 def test_the_fields_around_a_message_are_noted_when_they_change() -> None:
-    """Changes of session, folder, branch, version and model are noted."""
+    """A change of session, folder, branch, version or model yields a note."""
     place = {"sessionId": SESSION, "cwd": "/a", "gitBranch": "main", "version": "2.1.9"}
     moved = {**place, "cwd": "/b", "gitBranch": "HEAD"}
     events = read(
@@ -504,7 +504,7 @@ def test_the_fields_around_a_message_are_noted_when_they_change() -> None:
 
 
 def test_links_are_noted() -> None:
-    """Pull requests, the next session, and the origin of a fork are noted."""
+    """Pull requests, the continuing session and the origin of a fork yield notes."""
     other = "0d9f1c1e-0000-4000-8000-000000000002"
     events = read(
         {"type": "pr-link", "prNumber": 7, "prUrl": "https://example.org/pull/7", "sessionId": SESSION},
@@ -529,7 +529,7 @@ def test_a_recap_and_a_compaction_are_turns() -> None:
 
 
 def test_a_rewind_is_noted() -> None:
-    """Of two prompts after the same record, the first prompt is abandoned."""
+    """If two prompts follow the same record, the first prompt is abandoned."""
     records = (
         assistant(text("hi"), uuid="a"),
         user("one way", uuid="b", parentUuid="a"),
@@ -607,7 +607,7 @@ def test_every_other_record_has_a_reason(record: object, reason: str) -> None:
     assert skipped(user("before"), record, user("after")) == [(2, reason)]
 
 
-def test_records_glued_to_progress_are_not_lost() -> None:
+def test_records_joined_with_progress_are_not_lost() -> None:
     """A progress record is skipped undecoded only if it is alone on its line."""
     title = b'{"type":"ai-title","aiTitle":"Kept"}'
     events = read(b'{"uuid":"p","type":"progress","data":{"type":"x"}}' + title)
@@ -682,12 +682,12 @@ def record(draw: st.DrawFn) -> dict[str, Any]:
             return {**draw(st.dictionaries(names, shapes, max_size=6)), "type": draw(st.sampled_from(KINDS))}
 
 
-def _on_one_line(glued: list[dict[str, Any]]) -> bytes:
+def _join_records(glued: list[dict[str, Any]]) -> bytes:
     return jsonl(glued).replace(b"\n", b"")
 
 
 transcripts = st.lists(
-    st.lists(record(), min_size=1, max_size=2).map(_on_one_line)
+    st.lists(record(), min_size=1, max_size=2).map(_join_records)
     | st.binary(max_size=20).filter(lambda data: b"\n" not in data),
     max_size=8,
 )
@@ -700,11 +700,11 @@ def test_every_line_of_a_mixture_is_accounted_for(content: list[bytes]) -> None:
     """Each line yields turns and notes, or exactly one reason."""
     events = read(*content)
     passed = Counter(event.line for event in events if isinstance(event, Skipped))
-    told = {event.line for event in events if not isinstance(event, Skipped)}
+    recorded = {event.line for event in events if not isinstance(event, Skipped)}
 
     assert set(passed.values()) <= {1}
-    assert not told & passed.keys()
-    assert told | passed.keys() == set(range(1, len(content) + 1))
+    assert not recorded & passed.keys()
+    assert recorded | passed.keys() == set(range(1, len(content) + 1))
 
 
 # Files and folders
@@ -889,8 +889,8 @@ def test_real_transcripts_are_read_completely() -> None:
             events = list(known.reader(known.identify(path, head)).read(read_lines))
         lines += len(read_lines)
         passed = [event.line for event in events if isinstance(event, Skipped)]
-        told = {event.line for event in events if not isinstance(event, Skipped)}
-        assert sorted([*passed, *told]) == [line.number for line in read_lines], path
+        recorded = {event.line for event in events if not isinstance(event, Skipped)}
+        assert sorted([*passed, *recorded]) == [line.number for line in read_lines], path
         unknown += sum(isinstance(event, Skipped) and event.reason.startswith("unknown") for event in events)
         prompts += sum(isinstance(event, Turn) and event.kind is PROMPT for event in events)
         texts = [trim(event.text) for event in events if isinstance(event, Turn)]

@@ -9,7 +9,7 @@ CALL = "call_Zx81kPq02LmNv7TyRw3sBd4e"
 
 
 def line(kind: str, payload: dict[str, Any], /, **fields: Any) -> dict[str, Any]:
-    """Return a record in its envelope."""
+    """Return a record with its envelope: time, type and payload."""
     return {"timestamp": TIME, "type": kind, "payload": payload, **fields}
 
 
@@ -21,38 +21,38 @@ def meta(**fields: Any) -> dict[str, Any]:
 
 
 def item(kind: str, /, **fields: Any) -> dict[str, Any]:
-    """Return an item, which the model received or wrote."""
+    """Return a response item: content that the model received or wrote."""
     return line("response_item", {"type": kind, **fields})
 
 
 def event(kind: str, /, **fields: Any) -> dict[str, Any]:
-    """Return an event, which the user saw."""
+    """Return an event message: content that was displayed to the user."""
     return line("event_msg", {"type": kind, **fields})
 
 
 def completed_item(kind: str, /, **fields: Any) -> dict[str, Any]:
-    """Return an event of a paginated history."""
+    """Return the event of a completed item, as in paginated histories."""
     return event("item_completed", item={"type": kind, "id": f"{kind}-019d0000-0000-7000-8000-00000000abcd", **fields})
 
 
 def message_item(*texts: str, role: str = "user") -> dict[str, Any]:
-    """Return a message as an item."""
+    """Return a message as a response item."""
     kind = "output_text" if role == "assistant" else "input_text"
     return item("message", role=role, content=[{"type": kind, "text": text} for text in texts])
 
 
 def prompt_event(message: str, **fields: Any) -> dict[str, Any]:
-    """Return a prompt as an event."""
+    """Return a prompt as an event message."""
     return event("user_message", message=message, images=[], **fields)
 
 
 def user_prompt(message: str) -> list[dict[str, Any]]:
-    """Return a prompt as recorded by Codex: as an item and as an event."""
+    """Return a prompt as recorded by Codex: as a response item and as an event message."""
     return [message_item(message), prompt_event(message)]
 
 
 def agent_reply(text: str) -> list[dict[str, Any]]:
-    """Return a reply as recorded by Codex: as an event and as an item."""
+    """Return a reply as recorded by Codex: as an event message and as a response item."""
     return [event("agent_message", message=text), message_item(text, role="assistant")]
 
 

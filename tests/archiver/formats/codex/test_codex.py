@@ -43,7 +43,8 @@ def turns(*records: object, shorten: bool = True) -> list[Turn]:
     return reading.turns(CODEX, meta(), *records, shorten=shorten)
 
 
-def said(*records: object) -> list[tuple[Kind, str]]:
+def summary(*records: object) -> list[tuple[Kind, str]]:
+    """Return the kind and the text of each turn."""
     return [(turn.kind, turn.text) for turn in turns(*records)]
 
 
@@ -177,12 +178,12 @@ def test_a_review_is_a_prompt_with_a_command() -> None:
         event("agent_message", message="Not yet."),
     ]
 
-    assert said(*records) == [
+    assert summary(*records) == [
         (Kind.PROMPT, "/review current changes"),
         (Kind.INJECTED, "Review the current code changes."),
         (Kind.PROSE, "Not yet."),
     ]
-    assert said(*records[:3])[-1] == (Kind.PROSE, "Not yet.")
+    assert summary(*records[:3])[-1] == (Kind.PROSE, "Not yet.")
 
 
 def test_developer_messages_are_context() -> None:
@@ -202,9 +203,9 @@ def test_prose_is_read_from_items_and_not_doubled() -> None:
 
 
 def test_prose_that_only_an_event_has_is_kept() -> None:
-    """Prose without an item is read from its event."""
-    assert said(*user_prompt("Go"), event("agent_message", message="Done."))[-1] == (Kind.PROSE, "Done.")
-    assert said(*user_prompt("Go"), completed_item("AgentMessage", content=[{"type": "Text", "text": "Done."}]))[
+    """Prose that is recorded only as an event is read from the event."""
+    assert summary(*user_prompt("Go"), event("agent_message", message="Done."))[-1] == (Kind.PROSE, "Done.")
+    assert summary(*user_prompt("Go"), completed_item("AgentMessage", content=[{"type": "Text", "text": "Done."}]))[
         -1
     ] == (
         Kind.PROSE,
@@ -225,14 +226,14 @@ def test_reasoning_summaries_are_thinking_and_count_once() -> None:
         item("reasoning", summary=[first], encrypted_content="x"),
     ]
 
-    assert said(*records) == [(Kind.THINKING, "Look"), (Kind.THINKING, "Act")]
+    assert summary(*records) == [(Kind.THINKING, "Look"), (Kind.THINKING, "Act")]
 
 
 def test_an_equal_thought_in_another_exchange_is_kept() -> None:
     """Only repetitions within an exchange are dropped."""
     thought = item("reasoning", summary=[{"text": "Look"}])
 
-    assert said(thought, *user_prompt("Go"), thought)[-1] == (Kind.THINKING, "Look")
+    assert summary(thought, *user_prompt("Go"), thought)[-1] == (Kind.THINKING, "Look")
 
 
 def test_encrypted_reasoning_is_skipped() -> None:
@@ -247,8 +248,8 @@ def test_a_compaction_is_noted_and_its_copy_of_the_history_is_not_read() -> None
     )
     whole = line("compacted", {"message": "", "replacement_history": [message_item("Secret")["payload"]]})
 
-    assert said(copy + b"[broken") == [(Kind.COMPACTION, "So far.")]
-    assert said(whole) == [(Kind.COMPACTION, "Conversation compacted")]
+    assert summary(copy + b"[broken") == [(Kind.COMPACTION, "So far.")]
+    assert summary(whole) == [(Kind.COMPACTION, "Conversation compacted")]
 
 
 # Tool calls
@@ -293,7 +294,7 @@ def test_a_tool_of_a_server_has_the_name_of_the_server() -> None:
 )
 def test_every_type_of_call_is_a_call(record: dict[str, Any], text: str) -> None:
     """Searches, scripts and shell calls have separate record types, and all are calls."""
-    assert said(record) == [(Kind.CALL, text)]
+    assert summary(record) == [(Kind.CALL, text)]
 
 
 @pytest.mark.parametrize(
@@ -369,8 +370,8 @@ def test_the_event_of_a_command_is_dropped_if_an_item_has_the_output() -> None:
     """Output that older versions recorded twice counts once."""
     end = event("exec_command_end", call_id=CALL, command=["ls"], aggregated_output="a.py", exit_code=0)
 
-    assert said(tool_call("exec_command", '{"cmd":"ls"}'), end, tool_output("a.py"))[1:] == [(Kind.RESULT, "a.py")]
-    assert said(tool_call("exec_command", '{"cmd":"ls"}'), end)[1:] == [(Kind.RESULT, "$ ls\na.py")]
+    assert summary(tool_call("exec_command", '{"cmd":"ls"}'), end, tool_output("a.py"))[1:] == [(Kind.RESULT, "a.py")]
+    assert summary(tool_call("exec_command", '{"cmd":"ls"}'), end)[1:] == [(Kind.RESULT, "$ ls\na.py")]
 
 
 @pytest.mark.parametrize(
@@ -397,7 +398,7 @@ def test_found_tools_are_listed_by_name() -> None:
         tools=[{"name": "hub", "description": "x" * 999, "tools": [{"name": "get"}]}],
     )
 
-    assert said(output) == [(Kind.RESULT, "hub, get")]
+    assert summary(output) == [(Kind.RESULT, "hub, get")]
 
 
 def test_long_output_is_shortened_on_request() -> None:
@@ -413,7 +414,7 @@ def test_interruptions_and_errors_are_turns() -> None:
     assert [(turn.text, turn.failed) for turn in turns(event("turn_aborted", reason="interrupted"))] == [
         ("Turn aborted: interrupted", True)
     ]
-    assert said(event("error", message="quota")) == [(Kind.INJECTED, "quota")]
+    assert summary(event("error", message="quota")) == [(Kind.INJECTED, "quota")]
 
 
 # Session facts
@@ -498,7 +499,7 @@ def test_an_exchange_has_the_folder_and_the_branch_of_its_start() -> None:
 
 
 def test_prompts_that_were_rolled_back_are_abandoned() -> None:
-    """The value of the rewind note is the line of the first abandoned prompt."""
+    """A rollback yields a rewind note with the line of the first abandoned prompt."""
     found = events(
         *user_prompt("One"), *user_prompt("Two"), *user_prompt("Three"), event("thread_rolled_back", num_turns=2)
     )
@@ -594,7 +595,7 @@ def test_two_records_on_one_line_are_both_read() -> None:
         json.dumps(record).encode() for record in (prompt_event("Go"), event("agent_message", message="Done."))
     )
 
-    assert said(glued) == [(Kind.PROMPT, "Go"), (Kind.PROSE, "Done.")]
+    assert summary(glued) == [(Kind.PROMPT, "Go"), (Kind.PROSE, "Done.")]
     assert unaccounted(CODEX, jsonl([meta(), glued, message_item("Done.", role="assistant")])) == {}
 
 

@@ -27,11 +27,11 @@ def started(**context: Any) -> dict[str, Any]:
     return record("session.start", sessionId=SESSION, copilotVersion="1.0.64", selectedModel="gpt-x", context=place)
 
 
-def typed(content: str, **data: Any) -> dict[str, Any]:
+def user(content: str, **data: Any) -> dict[str, Any]:
     return record("user.message", content=content, transformedContent=f"<now/>{content}", **data)
 
 
-def replied(content: str = "", *calls: dict[str, Any], **data: Any) -> dict[str, Any]:
+def assistant(content: str = "", *calls: dict[str, Any], **data: Any) -> dict[str, Any]:
     return record("assistant.message", messageId="m1", content=content, toolRequests=list(calls), **data)
 
 
@@ -39,11 +39,11 @@ def call(name: str, arguments: object, call_id: str = "c1") -> dict[str, Any]:
     return {"toolCallId": call_id, "name": name, "arguments": arguments}
 
 
-def begun(name: str, arguments: object, call_id: str = "c1") -> dict[str, Any]:
+def started_call(name: str, arguments: object, call_id: str = "c1") -> dict[str, Any]:
     return record("tool.execution_start", toolCallId=call_id, toolName=name, arguments=arguments)
 
 
-def ended(content: str, *, success: bool = True, call_id: str = "c1") -> dict[str, Any]:
+def completed_call(content: str, *, success: bool = True, call_id: str = "c1") -> dict[str, Any]:
     return record("tool.execution_complete", toolCallId=call_id, success=success, result={"content": content})
 
 
@@ -55,7 +55,8 @@ def turns(*records: object) -> list[Turn]:
     return reading.turns(COPILOT, started(), *records)
 
 
-def said(*records: object) -> list[tuple[Speaker, Kind, str]]:
+def summary(*records: object) -> list[tuple[Speaker, Kind, str]]:
+    """Return the speaker, the kind and the text of each turn."""
     return [(turn.speaker, turn.kind, turn.text) for turn in turns(*records)]
 
 
@@ -63,20 +64,20 @@ def test_a_prompt_is_the_typed_text_with_attachment_names() -> None:
     """A prompt excludes text that the program adds for the model."""
     attached = [{"type": "file", "path": "/w/a.py", "displayName": "a.py"}]
 
-    assert said(typed("Fix it")) == [(Speaker.HUMAN, Kind.PROMPT, "Fix it")]
-    assert said(typed("Fix it", attachments=attached)) == [(Speaker.HUMAN, Kind.PROMPT, "Fix it\n[/w/a.py]")]
+    assert summary(user("Fix it")) == [(Speaker.HUMAN, Kind.PROMPT, "Fix it")]
+    assert summary(user("Fix it", attachments=attached)) == [(Speaker.HUMAN, Kind.PROMPT, "Fix it\n[/w/a.py]")]
 
 
 @pytest.mark.parametrize("fields", [{"source": "skill-pdf"}, {"isAutopilotContinuation": True}])
 def test_messages_of_a_skill_or_the_autopilot_are_injected(fields: dict[str, Any]) -> None:
     """A message is injected if its event has a skill or the autopilot as the source."""
-    assert said(typed("Go on", **fields)) == [(Speaker.HOST, Kind.INJECTED, "Go on")]
+    assert summary(user("Go on", **fields)) == [(Speaker.HOST, Kind.INJECTED, "Go on")]
 
 
 def test_a_reply_has_thinking_prose_and_calls() -> None:
     """All parts of a reply share a group; the start event of an announced call is dropped."""
-    reply = replied("I look.", call("bash", {"command": "ls", "description": "List"}), reasoningText="Hm")
-    found = events(typed("Go"), reply, begun("bash", {"command": "ls"}), ended("a.py"))
+    reply = assistant("I look.", call("bash", {"command": "ls", "description": "List"}), reasoningText="Hm")
+    found = events(user("Go"), reply, started_call("bash", {"command": "ls"}), completed_call("a.py"))
     of_reply = [turn for turn in found if isinstance(turn, Turn) and turn.line == 3]
 
     assert [(turn.kind, turn.text) for turn in of_reply] == [
@@ -91,7 +92,7 @@ def test_a_reply_has_thinking_prose_and_calls() -> None:
 @pytest.mark.parametrize("first", ["start", "message"])
 def test_a_call_counts_once_in_either_order(first: str) -> None:
     """A message and a start event count as one call; a start event alone is a call too."""
-    message, start = replied("", call("bash", {"command": "ls"})), begun("bash", {"command": "ls"})
+    message, start = assistant("", call("bash", {"command": "ls"})), started_call("bash", {"command": "ls"})
     both = [start, message] if first == "start" else [message, start]
 
     assert [turn.kind for turn in turns(*both)] == [Kind.CALL]
@@ -112,9 +113,9 @@ def test_a_call_counts_once_in_either_order(first: str) -> None:
 def test_results_have_the_files_that_were_touched(
     tool: str, arguments: dict[str, str], reads: tuple[str, ...], writes: tuple[str, ...]
 ) -> None:
-    """The tool determines whether files are read or written; a failed call affects no file."""
-    request = replied("", call(tool, arguments))
-    done, failed = turns(request, ended("ok"))[-1], turns(request, ended("no", success=False))[-1]
+    """The tool determines whether a result lists files as read or written; a failed call lists no files."""
+    request = assistant("", call(tool, arguments))
+    done, failed = turns(request, completed_call("ok"))[-1], turns(request, completed_call("no", success=False))[-1]
 
     assert (done.tool, done.reads, done.writes, done.failed) == (tool, reads, writes, False)
     assert (failed.reads, failed.writes, failed.failed, failed.text) == ((), (), True, "no")
@@ -142,7 +143,7 @@ def test_the_first_and_last_events_describe_the_session() -> None:
 
 def test_an_exchange_has_the_folder_of_its_start() -> None:
     """A change of the folder applies to the prompts after it."""
-    data = jsonl([started(), typed("One"), record("session.context_changed", cwd="/home/demo/till"), typed("Two")])
+    data = jsonl([started(), user("One"), record("session.context_changed", cwd="/home/demo/till"), user("Two")])
 
     assert [each.cwd for each in reading.exchanges(COPILOT, data)] == ["/home/demo/shop", "/home/demo/till"]
 
@@ -163,15 +164,15 @@ def test_other_records_are_skipped_by_reason() -> None:
 
 def test_errors_interruptions_and_compactions_are_turns() -> None:
     """Errors, interruptions and compactions are turns that show the end of an exchange or removed context."""
-    assert said(record("session.error", message="quota")) == [(Speaker.HOST, Kind.INJECTED, "quota")]
-    assert said(record("abort", reason="user")) == [(Speaker.HOST, Kind.INJECTED, "Aborted: user")]
-    assert said(record("session.compaction_complete")) == [(Speaker.HOST, Kind.COMPACTION, "Conversation compacted")]
+    assert summary(record("session.error", message="quota")) == [(Speaker.HOST, Kind.INJECTED, "quota")]
+    assert summary(record("abort", reason="user")) == [(Speaker.HOST, Kind.INJECTED, "Aborted: user")]
+    assert summary(record("session.compaction_complete")) == [(Speaker.HOST, Kind.COMPACTION, "Conversation compacted")]
 
 
 def test_two_records_on_one_line_are_both_read() -> None:
     """A line is not skipped if only one of its two records is repeated."""
-    glued = jsonl([typed("Go")]).strip() + jsonl([begun("bash", {})]).strip()
-    records = [started(), glued, replied("", call("bash", {}))]
+    glued = jsonl([user("Go")]).strip() + jsonl([started_call("bash", {})]).strip()
+    records = [started(), glued, assistant("", call("bash", {}))]
 
     assert [turn.kind for turn in reading.turns(COPILOT, *records[:2])] == [Kind.PROMPT, Kind.CALL]
     assert unaccounted(COPILOT, jsonl(records)) == {}

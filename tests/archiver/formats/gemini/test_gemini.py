@@ -31,15 +31,15 @@ def ident(number: int) -> str:
     return f"98b30b64-9492-42d4-bee3-{number:012d}"
 
 
-def typed(number: int, content: object, **fields: Any) -> dict[str, Any]:
+def user(number: int, content: object, **fields: Any) -> dict[str, Any]:
     return {"id": ident(number), "timestamp": TIME, "type": "user", "content": content, **fields}
 
 
-def replied(number: int, content: str = "", **fields: Any) -> dict[str, Any]:
+def model(number: int, content: str = "", **fields: Any) -> dict[str, Any]:
     return {"id": ident(number), "timestamp": TIME, "type": "gemini", "content": content, "model": "g", **fields}
 
 
-def called(name: str, args: dict[str, Any], output: str, status: str = "success") -> dict[str, Any]:
+def tool_call(name: str, args: dict[str, Any], output: str, status: str = "success") -> dict[str, Any]:
     answer = {"functionResponse": {"id": "c", "name": name, "response": {"output": output}}}
     return {"id": f"{name}-1", "name": name, "args": args, "status": status, "result": [answer]}
 
@@ -48,7 +48,8 @@ def events(*records: object) -> list[Event]:
     return reading.events(GEMINI, HEADER, *records)
 
 
-def said(*records: object) -> list[tuple[int, Speaker, Kind, str]]:
+def summary(*records: object) -> list[tuple[int, Speaker, Kind, str]]:
+    """Return the line, the speaker, the kind and the text of each turn."""
     return [(turn.line, turn.speaker, turn.kind, turn.text) for turn in reading.turns(GEMINI, HEADER, *records)]
 
 
@@ -65,35 +66,35 @@ def said(*records: object) -> list[tuple[int, Speaker, Kind, str]]:
 )
 def test_a_prompt_is_text_or_parts(content: object, text: str) -> None:
     """A prompt is text, a part, or a list of both."""
-    assert said(typed(1, content)) == [(2, Speaker.HUMAN, Kind.PROMPT, text)]
+    assert summary(user(1, content)) == [(2, Speaker.HUMAN, Kind.PROMPT, text)]
 
 
 def test_the_displayed_prompt_counts() -> None:
     """The prompt is the displayed text, without file contents that the program adds for the model."""
-    prompt = typed(1, "Fix @a.py\n--- Content of a.py ---\n…", displayContent="Fix @a.py")
+    prompt = user(1, "Fix @a.py\n--- Content of a.py ---\n…", displayContent="Fix @a.py")
 
-    assert said(prompt) == [(2, Speaker.HUMAN, Kind.PROMPT, "Fix @a.py")]
+    assert summary(prompt) == [(2, Speaker.HUMAN, Kind.PROMPT, "Fix @a.py")]
 
 
 @pytest.mark.parametrize("text", ["/help", "/chat save x", "?", "<session_context>Today</session_context>"])
 def test_commands_and_context_are_not_prompts(text: str) -> None:
     """Commands and context are injected."""
-    assert [kind for _, _, kind, _ in said(typed(1, text))] == [Kind.INJECTED]
+    assert [kind for _, _, kind, _ in summary(user(1, text))] == [Kind.INJECTED]
 
 
 def test_a_reply_has_thoughts_prose_calls_and_results() -> None:
     """All parts of a reply share a group and a line."""
-    reply = replied(
+    reply = model(
         2,
         "I wrote it.",
         thoughts=[{"subject": "Plan", "description": "One file."}],
-        toolCalls=[called("write_file", {"file_path": "a.py", "content": "x"}, "Wrote a.py")],
+        toolCalls=[tool_call("write_file", {"file_path": "a.py", "content": "x"}, "Wrote a.py")],
         tokens={"input": 9, "output": 2, "thoughts": 1},
     )
-    found = events(typed(1, "Go"), reply)
-    result = reading.turns(GEMINI, HEADER, typed(1, "Go"), reply)[-1]
+    found = events(user(1, "Go"), reply)
+    result = reading.turns(GEMINI, HEADER, user(1, "Go"), reply)[-1]
 
-    assert said(typed(1, "Go"), reply)[1:] == [
+    assert summary(user(1, "Go"), reply)[1:] == [
         (3, Speaker.ASSISTANT, Kind.THINKING, "Plan\nOne file."),
         (3, Speaker.ASSISTANT, Kind.PROSE, "I wrote it."),
         (3, Speaker.ASSISTANT, Kind.CALL, "write_file: file_path=a.py, content=x"),
@@ -105,19 +106,22 @@ def test_a_reply_has_thoughts_prose_calls_and_results() -> None:
 
 
 def test_a_failed_call_touches_no_file() -> None:
-    """Failed, refused and cancelled calls affect no file."""
-    failed = called("read_file", {"file_path": "a.py"}, "No such file", "error")
-    result = reading.turns(GEMINI, HEADER, replied(2, toolCalls=[failed]))[-1]
+    """Failed, refused and cancelled calls list no files."""
+    failed = tool_call("read_file", {"file_path": "a.py"}, "No such file", "error")
+    result = reading.turns(GEMINI, HEADER, model(2, toolCalls=[failed]))[-1]
 
     assert (result.failed, result.reads, result.text) == (True, (), "No such file")
 
 
 def test_a_corrected_message_replaces_the_earlier_one() -> None:
     """The lines of earlier states of a message are skipped as replaced."""
-    first, last = replied(2, "Let me"), replied(2, "Let me look.", toolCalls=[called("glob", {}, "a.py")])
-    records = (typed(1, "Go"), first, last)
+    first, last = (
+        model(2, "Let me"),
+        model(2, "Let me look.", toolCalls=[tool_call("glob", {}, "a.py")]),
+    )
+    records = (user(1, "Go"), first, last)
 
-    assert [(line, text) for line, _, _, text in said(*records)] == [
+    assert [(line, text) for line, _, _, text in summary(*records)] == [
         (2, "Go"),
         (4, "Let me look."),
         (4, "glob"),
@@ -128,17 +132,17 @@ def test_a_corrected_message_replaces_the_earlier_one() -> None:
 
 def test_a_repeated_prompt_counts_once() -> None:
     """The line of a repeated prompt is skipped as repeated."""
-    assert skipped(events(typed(1, "Go"), typed(1, "Go", displayContent="Go"))) == [(3, "repeated")]
+    assert skipped(events(user(1, "Go"), user(1, "Go", displayContent="Go"))) == [(3, "repeated")]
 
 
 def test_a_rewind_abandons_a_message_and_all_that_follow() -> None:
     """A rewind to an unknown message abandons the whole conversation."""
-    talk = (typed(1, "One"), replied(2, "1"), typed(3, "Two"), replied(4, "2"))
+    talk = (user(1, "One"), model(2, "1"), user(3, "Two"), model(4, "2"))
 
     assert notes(events(*talk, {"$rewindTo": ident(3)}), Fact.REWOUND) == [(6, "4")]
     assert notes(events(*talk, {"$rewindTo": ident(99)}), Fact.REWOUND) == [(6, "2")]
     assert skipped(events({"$rewindTo": ident(99)})) == [(2, "bookkeeping")]
-    assert notes(events(*talk, {"$rewindTo": ident(3)}, typed(5, "Three"), {"$rewindTo": ident(1)}), Fact.REWOUND) == [
+    assert notes(events(*talk, {"$rewindTo": ident(3)}, user(5, "Three"), {"$rewindTo": ident(1)}), Fact.REWOUND) == [
         (6, "4"),
         (8, "2"),
     ]
@@ -146,7 +150,7 @@ def test_a_rewind_abandons_a_message_and_all_that_follow() -> None:
 
 def test_a_rewind_beyond_the_start_of_reading_asks_for_the_whole_file() -> None:
     """A rewind to a line before the start of reading requests a read of the whole file."""
-    data = jsonl([HEADER, typed(1, "One"), typed(3, "Two"), {"$rewindTo": ident(1)}])
+    data = jsonl([HEADER, user(1, "One"), user(3, "Two"), {"$rewindTo": ident(1)}])
     second = reading.exchanges(GEMINI, data)[1].span
     reader = GEMINI.reader(reading.session(GEMINI, data))
 
@@ -156,18 +160,18 @@ def test_a_rewind_beyond_the_start_of_reading_asks_for_the_whole_file() -> None:
 
 
 def test_a_replaced_conversation_adds_only_new_messages() -> None:
-    """Messages after the last kept message are abandoned."""
-    talk = (typed(1, "One"), replied(2, "1"), typed(3, "Two"))
-    shorter = {"$set": {"messages": [talk[0], talk[1], typed(5, "Other")]}}
+    """A replaced conversation adds only its new messages; messages after the last kept message are abandoned."""
+    talk = (user(1, "One"), model(2, "1"), user(3, "Two"))
+    shorter = {"$set": {"messages": [talk[0], talk[1], user(5, "Other")]}}
     found = events(*talk, shorter)
 
     assert notes(found, Fact.REWOUND) == [(5, "4")]
-    assert [text for line, _, _, text in said(*talk, shorter) if line == 5] == ["Other"]
-    assert notes(events(*talk, {"$set": {"messages": [replied(9, "Summary")]}}), Fact.REWOUND) == []
+    assert [text for line, _, _, text in summary(*talk, shorter) if line == 5] == ["Other"]
+    assert notes(events(*talk, {"$set": {"messages": [model(9, "Summary")]}}), Fact.REWOUND) == []
 
 
 def test_changes_of_the_header_are_noted() -> None:
-    """A changed summary is a title; a changed time is bookkeeping."""
+    """A changed summary yields a title; a changed time is bookkeeping."""
     found = events(
         {"$set": {"summary": "Blue files", "directories": ["/home/demo/shop"]}}, {"$set": {"lastUpdated": 1}}
     )
@@ -178,7 +182,7 @@ def test_changes_of_the_header_are_noted() -> None:
 
 
 def test_notices_are_injected_and_unknown_types_are_skipped() -> None:
-    """Notices are injected, and error notices are failures."""
+    """Notices are parsed as injected text, error notices as failures; unknown types are skipped."""
     notices = [{"id": kind, "type": kind, "content": "x"} for kind in ("info", "warning", "error")]
     found = [turn.failed for turn in reading.turns(GEMINI, HEADER, *notices)]
 
@@ -195,7 +199,7 @@ def document(*messages: object) -> bytes:
 
 def test_a_document_reads_like_its_json_lines() -> None:
     """A migrated conversation has the same records with the same ids."""
-    talk = (typed(1, "One"), replied(2, "1", thoughts=[]), typed(3, "Two"))
+    talk = (user(1, "One"), model(2, "1", thoughts=[]), user(3, "Two"))
     older = document_lines(io.BytesIO(document(*talk))).read()
 
     assert recognise(older) is not None
@@ -207,25 +211,25 @@ def test_a_conversation_that_is_migrated_stays_one_session(tmp_path: Path) -> No
     home, path = Home(tmp_path / "home"), tmp_path / "tmp" / "shop" / "chats" / "session-2026-03-01T10-00-f7633853.json"
     path.parent.mkdir(parents=True)
     home.make()
-    talk = [typed(1, "One"), replied(2, "1"), typed(3, "Two"), replied(4, "2")]
+    talk = [user(1, "One"), model(2, "1"), user(3, "Two"), model(4, "2")]
     with Store.create(home.database) as store:
         ingest = Ingest(store, RawArchive(home.archive))
         for length in (2, 4):
             path.write_bytes(document(*talk[:length]))
             ingest.run(in_paths([tmp_path / "tmp"]))
         path.unlink()
-        path.with_suffix(".jsonl").write_bytes(jsonl([HEADER, *talk, typed(5, "Three")]))
+        path.with_suffix(".jsonl").write_bytes(jsonl([HEADER, *talk, user(5, "Three")]))
         ingest.run(in_paths([tmp_path / "tmp"]))
         older, newer = store.sources.all()
-        said = [stored.exchange.prompt for stored in store.exchanges.load(store.items.all_keys()).values()]
+        summary = [stored.exchange.prompt for stored in store.exchanges.load(store.items.all_keys()).values()]
 
         assert (older.coverage, newer.coverage) == ({"parsed": 5}, {"parsed": 2, "repeated": 4})
-        assert (said, store.sessions.count()) == (["One", "Two", "Three"], 1)
+        assert (summary, store.sessions.count()) == (["One", "Two", "Three"], 1)
 
 
 def test_a_conversation_on_one_line_is_read() -> None:
     """Whole documents on one line, as in the first versions of JSON lines, are read."""
-    data = jsonl([{**HEADER, "messages": [typed(1, "One"), replied(2, "1")]}])
+    data = jsonl([{**HEADER, "messages": [user(1, "One"), model(2, "1")]}])
 
     assert [turn.text for exchange in reading.exchanges(GEMINI, data) for turn in exchange.turns] == ["One", "1"]
 
@@ -262,7 +266,7 @@ def test_conversations_are_found_in_the_folders_of_projects(monkeypatch: pytest.
 
 
 def test_a_session_is_identified_by_its_header_and_folders(tmp_path: Path) -> None:
-    """A sub-agent's folder is named after its parent; a file contains the path of the project folder."""
+    """The header identifies a session; folders provide the parent of a sub-agent and the path of the project."""
     chats = tmp_path / "shop" / "chats"
     (chats / "parent").mkdir(parents=True)
     (chats.parent / ".project_root").write_text("/home/demo/shop\n")

@@ -23,7 +23,7 @@ def event(kind: str, /, **payload: Any) -> dict[str, Any]:
     return {"timestamp": 1785612812.5, "message": {"type": kind, "payload": payload}}
 
 
-def asked(text: str) -> dict[str, Any]:
+def prompt(text: str) -> dict[str, Any]:
     return event("TurnBegin", user_input=text)
 
 
@@ -31,7 +31,7 @@ def tool(name: str, arguments: str) -> dict[str, Any]:
     return {"type": "function", "id": f"{name}:0", "function": {"name": name, "arguments": arguments}}
 
 
-def ended(name: str, output: object, *, failed: bool = False) -> dict[str, Any]:
+def tool_result(name: str, output: object, *, failed: bool = False) -> dict[str, Any]:
     return event("ToolResult", tool_call_id=f"{name}:0", return_value={"is_error": failed, "output": output})
 
 
@@ -39,23 +39,24 @@ def events(*records: object) -> list[Event]:
     return reading.events(KIMI, *records)
 
 
-def said(*records: object) -> list[tuple[Speaker, Kind, str]]:
+def summary(*records: object) -> list[tuple[Speaker, Kind, str]]:
+    """Return the speaker, the kind and the text of each turn."""
     return [(turn.speaker, turn.kind, turn.text) for turn in reading.turns(KIMI, *records)]
 
 
 def test_a_journal_has_prompts_replies_and_calls() -> None:
     """Results have the IDs of their calls, and times are in seconds."""
     records = (
-        asked("Fix it"),
+        prompt("Fix it"),
         event("ContentPart", type="think", think="Hm"),
         event("ContentPart", type="text", text="I look."),
         event("ToolCall", **tool("ReadFile", '{"path": "a.py"}')),
-        ended("ReadFile", "x"),
+        tool_result("ReadFile", "x"),
         event("StatusUpdate", message_id="m", token_usage={"input_other": 5, "input_cache_read": 3, "output": 2}),
     )
     found = reading.turns(KIMI, WIRE, *records)
 
-    assert said(WIRE, *records) == [
+    assert summary(WIRE, *records) == [
         (HUMAN, Kind.PROMPT, "Fix it"),
         (ASSISTANT, Kind.THINKING, "Hm"),
         (ASSISTANT, Kind.PROSE, "I look."),
@@ -82,7 +83,7 @@ def test_a_context_has_the_same_without_times() -> None:
         {"role": "user", "content": "<system>Mind this.</system>"},
     )
 
-    assert said(*records) == [
+    assert summary(*records) == [
         (HUMAN, Kind.PROMPT, "Fix it"),
         (ASSISTANT, Kind.THINKING, "Hm"),
         (ASSISTANT, Kind.PROSE, "I look."),
@@ -96,14 +97,14 @@ def test_a_context_has_the_same_without_times() -> None:
 def test_a_failed_call_touches_no_file() -> None:
     """A failed call affects no file, and its text contains the reason."""
     call = event("ToolCall", **tool("WriteFile", '{"path": "a.py", "content": "x"}'))
-    turn = reading.turns(KIMI, asked("Go"), call, ended("WriteFile", "denied", failed=True))[-1]
+    turn = reading.turns(KIMI, prompt("Go"), call, tool_result("WriteFile", "denied", failed=True))[-1]
 
     assert (turn.failed, turn.writes, turn.text) == (True, (), "denied")
 
 
 def test_other_records_are_skipped_by_reason() -> None:
     """State is bookkeeping, events of sub-agents are repeated, and unknown types are skipped by type name."""
-    records = (event("StepBegin", n=1), event("SubagentEvent"), event("New"), {"role": "new"}, asked(""), {"a": 1})
+    records = (event("StepBegin", n=1), event("SubagentEvent"), event("New"), {"role": "new"}, prompt(""), {"a": 1})
 
     assert [reason for _, reason in skipped(events(*records))] == [
         "bookkeeping",
@@ -115,7 +116,7 @@ def test_other_records_are_skipped_by_reason() -> None:
     ]
 
 
-@pytest.mark.parametrize("first", [asked("hi"), CONTEXT, {"role": "_checkpoint", "id": 0}])
+@pytest.mark.parametrize("first", [prompt("hi"), CONTEXT, {"role": "_checkpoint", "id": 0}])
 def test_its_own_records_are_recognised(first: dict[str, Any]) -> None:
     """Records are recognised by the event envelope, or by roles that only Kimi CLI uses."""
     assert [known.agent for known in all_formats() if known.recognises([first])] == ["kimi-cli"]

@@ -22,73 +22,76 @@ def record(kind: str, /, **fields: Any) -> dict[str, Any]:
     return {"type": kind, "time": TIME, **fields}
 
 
-def sent(text: str, kind: str = "turn.prompt", origin: str = "user") -> dict[str, Any]:
+def prompt(text: str, kind: str = "turn.prompt", origin: str = "user") -> dict[str, Any]:
     return record(kind, input=[{"type": "text", "text": text}], origin={"kind": origin})
 
 
-def told(text: str, origin: str = "user") -> dict[str, Any]:
+def context(text: str, origin: str = "user") -> dict[str, Any]:
     message = {"role": "user", "content": [{"type": "text", "text": text}], "origin": {"kind": origin}}
     return record("context.append_message", message=message)
 
 
-def loop(kind: str, /, **fields: Any) -> dict[str, Any]:
+def loop_event(kind: str, /, **fields: Any) -> dict[str, Any]:
     return record("context.append_loop_event", event={"type": kind, "stepUuid": "step", **fields})
 
 
 def call(name: str, **args: Any) -> dict[str, Any]:
-    return loop("tool.call", toolCallId=f"{name}_0", name=name, args=args)
+    return loop_event("tool.call", toolCallId=f"{name}_0", name=name, args=args)
 
 
-def ended(name: str, **result: Any) -> dict[str, Any]:
-    return loop("tool.result", toolCallId=f"{name}_0", result=result)
+def tool_result(name: str, **result: Any) -> dict[str, Any]:
+    return loop_event("tool.result", toolCallId=f"{name}_0", result=result)
 
 
 def events(*records: object) -> list[Event]:
     return reading.events(KIMI, HEADER, *records)
 
 
-def said(*records: object) -> list[tuple[int, Speaker, Kind, str]]:
+def summary(*records: object) -> list[tuple[int, Speaker, Kind, str]]:
+    """Return the line, the speaker, the kind and the text of each turn."""
     return [(turn.line, turn.speaker, turn.kind, turn.text) for turn in reading.turns(KIMI, HEADER, *records)]
 
 
 def test_a_prompt_in_the_context_repeats_the_sent_prompt() -> None:
     """A context record repeats its sent prompt; equal text that is sent again is another prompt."""
-    records = (sent("hi"), told("hi"), sent("hi"), told("hi"))
+    records = (prompt("hi"), context("hi"), prompt("hi"), context("hi"))
 
-    assert said(*records) == [(2, Speaker.HUMAN, Kind.PROMPT, "hi"), (4, Speaker.HUMAN, Kind.PROMPT, "hi")]
+    assert summary(*records) == [(2, Speaker.HUMAN, Kind.PROMPT, "hi"), (4, Speaker.HUMAN, Kind.PROMPT, "hi")]
     assert skipped(events(*records)) == [(1, "bookkeeping"), (3, "repeated"), (5, "repeated")]
 
 
 def test_a_prompt_that_is_only_in_the_context_counts() -> None:
     """A prompt counts without a record of sending, as in earlier protocols."""
-    assert said(told("hi")) == [(2, Speaker.HUMAN, Kind.PROMPT, "hi")]
+    assert summary(context("hi")) == [(2, Speaker.HUMAN, Kind.PROMPT, "hi")]
 
 
 def test_steering_is_a_prompt() -> None:
     """Text that the user types while the model works is a prompt."""
-    assert said(sent("stop", "turn.steer")) == [(2, Speaker.HUMAN, Kind.PROMPT, "stop")]
+    assert summary(prompt("stop", "turn.steer")) == [(2, Speaker.HUMAN, Kind.PROMPT, "stop")]
 
 
-@pytest.mark.parametrize("text", [told("<system-reminder>\nMind.\n</system-reminder>"), told("Go", "system_trigger")])
+@pytest.mark.parametrize(
+    "text", [context("<system-reminder>\nMind.\n</system-reminder>"), context("Go", "system_trigger")]
+)
 def test_texts_of_the_program_are_injected(text: dict[str, Any]) -> None:
     """Texts of the program are recognised by their origin or their envelope."""
-    assert [(speaker, kind) for _, speaker, kind, _ in said(text)] == [(Speaker.HOST, Kind.INJECTED)]
+    assert [(speaker, kind) for _, speaker, kind, _ in summary(text)] == [(Speaker.HOST, Kind.INJECTED)]
 
 
 def test_a_step_has_thinking_prose_and_calls() -> None:
     """All parts of a step share a group; the end of the step has the usage."""
     records = (
-        loop("content.part", part={"type": "think", "think": "Hm"}),
-        loop("content.part", part={"type": "text", "text": "I look."}),
+        loop_event("content.part", part={"type": "think", "think": "Hm"}),
+        loop_event("content.part", part={"type": "text", "text": "I look."}),
         call("Read", path="a.py"),
-        ended("Read", output="1\tx"),
-        loop(
+        tool_result("Read", output="1\tx"),
+        loop_event(
             "step.end", uuid="step", usage={"inputOther": 5, "inputCacheRead": 3, "inputCacheCreation": 1, "output": 2}
         ),
     )
     result = reading.turns(KIMI, HEADER, *records)[-1]
 
-    assert said(*records) == [
+    assert summary(*records) == [
         (2, Speaker.ASSISTANT, Kind.THINKING, "Hm"),
         (3, Speaker.ASSISTANT, Kind.PROSE, "I look."),
         (4, Speaker.ASSISTANT, Kind.CALL, "Read: path=a.py"),
@@ -103,14 +106,14 @@ def test_a_step_has_thinking_prose_and_calls() -> None:
 )
 def test_a_failed_call_touches_no_file(result: dict[str, Any]) -> None:
     """A flag, or the last line of a shell result, indicates the failure."""
-    turn = reading.turns(KIMI, HEADER, call("Write", path="a.py"), ended("Write", **result))[-1]
+    turn = reading.turns(KIMI, HEADER, call("Write", path="a.py"), tool_result("Write", **result))[-1]
 
     assert (turn.failed, turn.writes, turn.text.startswith("no")) == (True, (), True)
 
 
 def test_undone_prompts_are_abandoned() -> None:
     """Undone prompts are counted backwards from the last prompt."""
-    talk = (sent("One"), sent("Two"), sent("Three"))
+    talk = (prompt("One"), prompt("Two"), prompt("Three"))
 
     assert notes(events(*talk, record("context.undo", count=2)), Fact.REWOUND) == [(5, "3")]
     assert skipped(events(*talk, record("context.undo", count=9)))[-1] == (5, "bookkeeping")
@@ -125,14 +128,21 @@ def test_records_describe_the_session() -> None:
 
     assert notes(found, Fact.MODEL) == [(2, "k1"), (3, "k2")]
     assert notes(found, Fact.CWD) == [(3, "/home/demo/shop")]
-    assert said(record("context.apply_compaction", summary="So far.")) == [
+    assert summary(record("context.apply_compaction", summary="So far.")) == [
         (2, Speaker.HOST, Kind.COMPACTION, "So far.")
     ]
 
 
 def test_other_records_are_skipped_by_reason() -> None:
     """State is bookkeeping, requests are context, and unknown types are skipped by type name."""
-    records = (record("turn.cancel"), record("llm.request"), record("new"), loop("new"), loop("step.begin"), sent(""))
+    records = (
+        record("turn.cancel"),
+        record("llm.request"),
+        record("new"),
+        loop_event("new"),
+        loop_event("step.begin"),
+        prompt(""),
+    )
 
     assert [reason for _, reason in skipped(events(*records))[1:]] == [
         "bookkeeping",
@@ -149,7 +159,7 @@ def test_only_its_own_records_are_recognised() -> None:
     older = {"type": "metadata", "protocol_version": "1.4"}
 
     assert [known.agent for known in all_formats() if known.recognises([HEADER])] == ["kimi-code"]
-    assert [known.agent for known in all_formats() if known.recognises([told("hi")])] == ["kimi-code"]
+    assert [known.agent for known in all_formats() if known.recognises([context("hi")])] == ["kimi-code"]
     assert not KIMI.recognises([older])
 
 

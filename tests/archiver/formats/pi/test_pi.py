@@ -29,11 +29,11 @@ def message(role: str, content: object = (), /, **fields: Any) -> dict[str, Any]
     return entry("message", message={"role": role, "content": content, **fields})
 
 
-def typed(text: str) -> dict[str, Any]:
+def user(text: str) -> dict[str, Any]:
     return message("user", [{"type": "text", "text": text}])
 
 
-def replied(*blocks: dict[str, Any] | str, **fields: Any) -> dict[str, Any]:
+def assistant(*blocks: dict[str, Any] | str, **fields: Any) -> dict[str, Any]:
     content = [{"type": "text", "text": block} if isinstance(block, str) else block for block in blocks]
     return message("assistant", content, model="m", **fields)
 
@@ -42,13 +42,13 @@ def call(name: str, **arguments: Any) -> dict[str, Any]:
     return {"type": "toolCall", "id": "c1", "name": name, "arguments": arguments}
 
 
-def ended(text: str, *, failed: bool = False) -> dict[str, Any]:
+def tool_result(text: str, *, failed: bool = False) -> dict[str, Any]:
     return message("toolResult", [{"type": "text", "text": text}], toolCallId="c1", toolName="read", isError=failed)
 
 
-def grown(*entries: tuple[str, str | None]) -> bytes:
+def tree(*entries: tuple[str, str | None]) -> bytes:
     """Return a tree of prompts from pairs of entry ID and parent ID."""
-    nodes = [{**typed(name), "id": name, "parentId": parent} for name, parent in entries]
+    nodes = [{**user(name), "id": name, "parentId": parent} for name, parent in entries]
     return jsonl([HEADER, *nodes])
 
 
@@ -56,7 +56,8 @@ def events(*records: object) -> list[Event]:
     return reading.events(PI, HEADER, *records)
 
 
-def said(*records: object) -> list[tuple[Speaker, Kind, str]]:
+def summary(*records: object) -> list[tuple[Speaker, Kind, str]]:
+    """Return the speaker, the kind and the text of each turn."""
     return [(turn.speaker, turn.kind, turn.text) for turn in reading.turns(PI, HEADER, *records)]
 
 
@@ -64,22 +65,22 @@ def test_a_prompt_is_text_or_blocks() -> None:
     """A prompt is text or blocks, with labels in place of pictures."""
     picture = {"type": "image", "mimeType": "image/png", "data": "A" * 4096}
 
-    assert said(typed("Fix it")) == [(Speaker.HUMAN, Kind.PROMPT, "Fix it")]
-    assert said(message("user", "Fix it")) == [(Speaker.HUMAN, Kind.PROMPT, "Fix it")]
-    assert said(message("user", [picture])) == [(Speaker.HUMAN, Kind.PROMPT, "[image/png, 3 KB]")]
+    assert summary(user("Fix it")) == [(Speaker.HUMAN, Kind.PROMPT, "Fix it")]
+    assert summary(message("user", "Fix it")) == [(Speaker.HUMAN, Kind.PROMPT, "Fix it")]
+    assert summary(message("user", [picture])) == [(Speaker.HUMAN, Kind.PROMPT, "[image/png, 3 KB]")]
 
 
 def test_a_called_skill_appears_by_name() -> None:
     """A called skill appears by name without its text; the user's text after it is kept."""
     skill = '<skill name="review" location="/s/review.md">\nLook hard.\n</skill>'
 
-    assert said(typed(f"{skill}\n\nat a.py")) == [(Speaker.HUMAN, Kind.PROMPT, "/skill:review at a.py")]
-    assert said(typed(skill)) == [(Speaker.HUMAN, Kind.PROMPT, "/skill:review")]
+    assert summary(user(f"{skill}\n\nat a.py")) == [(Speaker.HUMAN, Kind.PROMPT, "/skill:review at a.py")]
+    assert summary(user(skill)) == [(Speaker.HUMAN, Kind.PROMPT, "/skill:review")]
 
 
 def test_a_reply_has_thinking_prose_and_calls() -> None:
     """All parts of a reply share a group; an interrupted reply has the reason."""
-    reply = replied({"type": "thinking", "thinking": "Hm"}, "I look.", call("bash", command="ls"), responseId="r1")
+    reply = assistant({"type": "thinking", "thinking": "Hm"}, "I look.", call("bash", command="ls"), responseId="r1")
     found = [turn for turn in events(reply) if isinstance(turn, Turn)]
 
     assert [(turn.kind, turn.text, turn.group) for turn in found] == [
@@ -87,7 +88,7 @@ def test_a_reply_has_thinking_prose_and_calls() -> None:
         (Kind.PROSE, "I look.", "r1"),
         (Kind.CALL, "bash: ls", "r1"),
     ]
-    assert said(replied(stopReason="aborted", errorMessage="Request was aborted")) == [
+    assert summary(assistant(stopReason="aborted", errorMessage="Request was aborted")) == [
         (Speaker.HOST, Kind.INJECTED, "Request was aborted")
     ]
 
@@ -98,8 +99,8 @@ def test_a_reply_has_thinking_prose_and_calls() -> None:
 )
 def test_results_have_the_files_that_were_touched(tool: str, reads: tuple[str, ...], writes: tuple[str, ...]) -> None:
     """Results list the affected files; a failed call affects no file."""
-    request = replied(call(tool, path="a.py"))
-    done, failed = (reading.turns(PI, HEADER, request, ended("x", failed=failed))[-1] for failed in (False, True))
+    request = assistant(call(tool, path="a.py"))
+    done, failed = (reading.turns(PI, HEADER, request, tool_result("x", failed=failed))[-1] for failed in (False, True))
 
     assert (done.tool, done.reads, done.writes) == (tool, reads, writes)
     assert (failed.reads, failed.writes, failed.failed, failed.text) == ((), (), True, "x")
@@ -115,7 +116,7 @@ def test_a_shell_command_of_the_user_is_the_users() -> None:
 
 def test_summaries_and_injected_messages_have_their_own_kinds() -> None:
     """Compactions, branch summaries and extension messages have separate kinds."""
-    assert said(
+    assert summary(
         entry("compaction", summary="So far."),
         entry("branch_summary", summary="Tried that."),
         entry("custom_message", customType="x", content="Mind this."),
@@ -133,7 +134,11 @@ def test_records_describe_the_session() -> None:
     header = {**HEADER, "parentSession": "/h/sessions/--work--/2026-03-01T09-00-00-000Z_019e19b4-origin.jsonl"}
     usage = {"input": 5, "cacheRead": 3, "cacheWrite": 1, "output": 2}
     found = reading.events(
-        PI, header, entry("model_change", modelId="m"), entry("session_info", name="T"), replied("Ok", usage=usage)
+        PI,
+        header,
+        entry("model_change", modelId="m"),
+        entry("session_info", name="T"),
+        assistant("Ok", usage=usage),
     )
 
     assert notes(found, Fact.SESSION) == [(1, SESSION)]
@@ -160,52 +165,52 @@ def test_other_records_are_skipped_by_reason() -> None:
 # The tree
 
 
-def left(data: bytes, start_line: int = 1, start_byte: int = 0) -> list[tuple[int, str]]:
+def abandoned(data: bytes, start_line: int = 1, start_byte: int = 0) -> list[tuple[int, str]]:
     reader = PI.reader(reading.session(PI, data))
     return notes(list(reader.read(reading.lines(data, start_line, start_byte))), Fact.REWOUND)
 
 
 def test_a_conversation_without_branches_abandons_nothing() -> None:
     """No line is abandoned if each entry follows the previous entry."""
-    assert left(grown(("a", None), ("b", "a"), ("c", "b"))) == []
+    assert abandoned(tree(("a", None), ("b", "a"), ("c", "b"))) == []
 
 
 def test_an_abandoned_branch_is_noted() -> None:
     """The abandoned range extends from the entry after the fork to the start of the new branch."""
-    assert left(grown(("a", None), ("b", "a"), ("c", "b"), ("d", "a"))) == [(5, "3")]
+    assert abandoned(tree(("a", None), ("b", "a"), ("c", "b"), ("d", "a"))) == [(5, "3")]
 
 
 def test_a_branch_that_is_resumed_is_active() -> None:
     """The branch with the last entry is active."""
-    assert left(grown(("a", None), ("b", "a"), ("c", "a"), ("d", "b"))) == [(5, "4")]
+    assert abandoned(tree(("a", None), ("b", "a"), ("c", "a"), ("d", "b"))) == [(5, "4")]
 
 
 def test_entries_without_events_abandon_nothing() -> None:
     """An entry without events, such as a label on an earlier entry, abandons no branch."""
     label = {**entry("label"), "id": "x", "parentId": "a"}
-    data = grown(("a", None), ("b", "a"))
+    data = tree(("a", None), ("b", "a"))
 
-    assert left(data + jsonl([label])) == []
-    assert left(data + jsonl([label, {**typed("c"), "id": "c", "parentId": "x"}])) == [(5, "3")]
+    assert abandoned(data + jsonl([label])) == []
+    assert abandoned(data + jsonl([label, {**user("c"), "id": "c", "parentId": "x"}])) == [(5, "3")]
 
 
 def test_a_new_root_abandons_everything_before() -> None:
     """A new root abandons all earlier entries, for example after the first prompt was taken back."""
-    assert left(grown(("a", None), ("b", "a"), ("c", None))) == [(4, "2")]
+    assert abandoned(tree(("a", None), ("b", "a"), ("c", None))) == [(4, "2")]
 
 
 def test_an_entry_with_a_lost_parent_follows_the_previous_entry() -> None:
     """A damaged line does not abandon the entries before it."""
-    assert left(grown(("a", None), ("b", "lost"), ("c", "b"))) == []
+    assert abandoned(tree(("a", None), ("b", "lost"), ("c", "b"))) == []
 
 
 def test_a_rewind_beyond_the_start_of_reading_asks_for_the_whole_file() -> None:
     """A rewind to a line before the start of reading requests a read of the whole file."""
-    data = grown(("a", None), ("b", "a"), ("c", "b"), ("d", "a"))
+    data = tree(("a", None), ("b", "a"), ("c", "b"), ("d", "a"))
     third = reading.exchanges(PI, data)[2].span
 
-    assert left(data, third.start_line, third.start_byte) == [(5, "")]
-    assert left(data[: third.end_byte], third.start_line, third.start_byte) == []
+    assert abandoned(data, third.start_line, third.start_byte) == [(5, "")]
+    assert abandoned(data[: third.end_byte], third.start_line, third.start_byte) == []
 
 
 @given(st.lists(st.integers(0, 9), max_size=10))
@@ -218,7 +223,7 @@ def test_exactly_the_last_entry_and_its_ancestors_are_active(parents: list[int])
         parent = nodes[entry][1]
         entry = -1 if parent is None else int(parent)
 
-    covered = {line for end, first in left(grown(*nodes)) for line in range(int(first), end)}
+    covered = {line for end, first in abandoned(tree(*nodes)) for line in range(int(first), end)}
 
     assert set(range(2, len(nodes) + 2)) - covered == on_branch
 
@@ -228,7 +233,7 @@ def test_exactly_the_last_entry_and_its_ancestors_are_active(parents: list[int])
 
 def test_a_copied_entry_keeps_its_id_and_other_entries_differ() -> None:
     """Record IDs include the time, because entry IDs are short."""
-    one, other = ({**typed("A"), "id": "abcd1234", "timestamp": time} for time in (TIME, "2026-03-02T10:00:00.000Z"))
+    one, other = ({**user("A"), "id": "abcd1234", "timestamp": time} for time in (TIME, "2026-03-02T10:00:00.000Z"))
     records = [turn.record for turn in reading.turns(PI, HEADER, one, one, other)]
 
     assert records[0] == records[1] != records[2]
