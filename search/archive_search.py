@@ -144,7 +144,7 @@ class ArchiveSearch(Closing):
             error.hint = f"{error.hint} {question}" if error.gone else question
         return error
 
-    def place(self, wanted: str) -> tuple[str, int]:
+    def locate(self, wanted: str) -> tuple[str, int]:
         """Return the archive path and first line for a hit ID, a path or a session ID; raises `InvalidInput`."""
         if not ids.plain(wanted):
             return self._paths.path(wanted), 1

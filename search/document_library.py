@@ -39,7 +39,7 @@ _PATIENCE: Final = 5.0
 
 
 class DocumentLibrary(Closing):
-    """Documents of one Palaver home. Not thread-safe; several processes may open the same home.
+    """Documents of one Palaver home. Not thread-safe; several processes can open the same home.
 
     Invalid arguments raise `InvalidInput` or its subclasses `DocumentNotFound`, `UnsupportedDocument` and
     `DocumentOutsideRoots`. A file that cannot be read raises `DocumentUnreadable`.
@@ -146,7 +146,7 @@ class DocumentLibrary(Closing):
     def delete_file(self, path: str | Path, namespace: str | None = None) -> int:
         """Delete all chunks of a file and return their number.
 
-        The file itself need not exist. Without `namespace`, chunks in all namespaces are deleted.
+        The file does not need to exist on disk. Without `namespace`, chunks in all namespaces are deleted.
         """
         plain, documents = _plain(path), self._store.documents
         stored = {each.source_file for each in documents.files()}
@@ -196,7 +196,7 @@ class DocumentLibrary(Closing):
 
 
 def usual_roots(named: Sequence[str] = ()) -> tuple[Path, ...]:
-    """Return the folders that an agent may index: working folder, user's home folder and `document_roots`.
+    """Return the folders in which agents can index files: working folder, user's home folder and `document_roots`.
 
     The root of a file system is never included.
     """

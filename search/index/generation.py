@@ -33,7 +33,7 @@ _NOT_DATA = {".tantivy-writer.lock", ".tantivy-meta.lock", _MANIFEST}
 
 
 class IndexOutdated(IndexDamaged):
-    """Error for a generation built by another version. It is not damaged; the next ingest run rebuilds it."""
+    """Error for an undamaged generation of another version, which the next ingest run rebuilds."""
 
 
 class Manifest(Struct, frozen=True):

@@ -77,7 +77,7 @@ class Indexer:
 
     @property
     def lag(self) -> int:
-        """Number of changes that are not in the published index. All changes if no usable index exists."""
+        """Number of changes that are not in the published index, or of all changes if no usable index exists."""
         last, usable = self._store.changes.last(), self._usable()
         return last - usable.manifest.watermark if usable else last
 

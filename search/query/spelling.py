@@ -44,9 +44,9 @@ def similar_spellings(name: str, known: Iterable[str]) -> list[str]:
 
 
 def similar_stems(term: str, known: Mapping[str, int]) -> list[str]:
-    """Return the stems of words for which an unknown term may be a misspelling, most frequent first.
+    """Return known stems that are similar to an unknown term, most frequent first.
 
-    The stemmer does not remove misspelled endings, so a stem may be shorter than the term.
+    The stemmer does not remove a misspelled ending, so the correct stem can be shorter than the term.
 
     Args:
         term: The unknown term.

@@ -116,7 +116,7 @@ class Engine:
         return RankedEvents(events, analyzed, threshold, by_words, truncated)
 
     def _analyzed(self, query: str, mode: Mode) -> AnalyzedQuery:
-        """Return the query analyzed with the whole index. A time expression without matching entries becomes words."""
+        """Analyze a query with the whole index. A time expression without an entry in its date range becomes words."""
         analyzed = AnalyzedQuery.of(query, dated=self._dated)
         if empty := tuple(each for each in analyzed.times if not self.snapshot.has(_within(each))):
             analyzed = replace(AnalyzedQuery.of(query), empty_times=empty)
@@ -288,8 +288,8 @@ class Engine:
     def _embedding_in_background(self, text: str) -> Callable[[], Array]:
         """Return a function that returns the query's vector. A thread computes the vector during text search.
 
-        Both computations release the GIL. The first query loads the model, which holds the GIL, so it does not use a
-        thread.
+        Both computations release the GIL. The first query does not use a thread, because loading the model holds the
+        GIL.
         """
         if not self._embeddings or (self.snapshot.model, text) in self._embeddings:
             return partial(self._vector, text)
@@ -309,7 +309,7 @@ class Engine:
         return self._embeddings.get_or_make((self._model().name, text), lambda key: self._model().read([key[1]]))
 
     def _model(self) -> Embedder:
-        """Return the model of the index, which may differ from the model for new vectors."""
+        """Return the model of the index. Until all items are re-embedded, it can differ from the configured model."""
         wanted = self.snapshot.model
         if self._embedder.name != wanted:
             self._embedder = load(model_of(wanted))
@@ -334,7 +334,7 @@ def _within(time: TimeExpression) -> Filters:
 
 
 def _every(words: Callable[[int], TextMatches]) -> TextMatches:
-    """Return all matches by increasing the limit until it is not reached."""
+    """Return all matches. Increase the limit until the number of matches is below it."""
     limit = _DEEP
     while len(found := words(limit)) == limit:
         limit *= _GROWTH

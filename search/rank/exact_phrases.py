@@ -40,7 +40,7 @@ class ExactPhrases:
     def __init__(self, store: Store, snapshot: Snapshot) -> None:
         self._store, self._snapshot = store, snapshot
         self._resolved = Memo[tuple[AnalyzedQuery, int], AnalyzedQuery](_REMEMBERED)
-        self._compared = Memo[_Key, _Compared](_REMEMBERED)
+        self._compared = Memo[_Key, _PhraseMatches](_REMEMBERED)
 
     def resolve(self, query: AnalyzedQuery) -> AnalyzedQuery:
         """Return the query with its phrases classified as exact, inexact or relaxed. Filters have no effect."""
@@ -71,7 +71,7 @@ class ExactPhrases:
         if not query.exact:
             return self._snapshot.text(query, filters, limit, among)
         key = _Key(query.exact, filters.roles, query.in_sentence, self._snapshot.seq)
-        compared, depth = self._compared.get_or_make(key, _Compared), min(max(limit, _FIRST), _MOST)
+        compared, depth = self._compared.get_or_make(key, _PhraseMatches), min(max(limit, _FIRST), _MOST)
         while True:
             found = self._snapshot.text(query, filters, depth, among)
             compared.add(self._store, found.key.tolist())
@@ -81,7 +81,7 @@ class ExactPhrases:
             depth = min(depth * _GROWTH, _MOST)
 
 
-class _Compared:
+class _PhraseMatches:
     """Cache of compared items and of the spans that contain all phrases literally."""
 
     def __init__(self, key: _Key) -> None:

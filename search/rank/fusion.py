@@ -8,15 +8,15 @@ An event is an exchange with its observations, or a single memory or document ch
 - late interaction: similarity of the query's tokens to the tokens of the event's texts. Even tokens of unrelated code
   are similar, so code uses the best cosine instead.
 - adjacent terms: weight of the query's adjacent-term pairs that are also adjacent in the event. Not used in code.
-- date: whether the event is within the date range in the query.
+- date: 1 if the event is within the date range in the query, else 0.
 
 Text scores and cosines are absolute values. Therefore, rare words that occur dominate the ranking of a query, and
 vectors dominate the ranking of a paraphrase.
 Late interaction and adjacent terms are expensive, so they re-rank only the first events. All other events get the
 lowest late-interaction score of these first events.
 
-An event that is not embedded yet gets the vector scores of the event with the same rank by words. This affects only the
-order. Relevance of such an event depends on its words alone, so that a filter never adds results.
+The vector scores of an event that is not embedded yet are estimated from its rank by text score. The estimate affects
+only the order. Whether such an event is relevant depends on its text score alone, so that a filter never adds results.
 """
 
 from collections.abc import Callable, Sequence
@@ -194,10 +194,16 @@ def fuse(
 
 
 class _Scores(NamedTuple):
-    """Measurements by event, each of shape (events,).
+    """Columns with one value per event, shape (events,).
 
-    `best` is the row of the best text match, and `in_code` tells whether this match is code. `prompt` and `semantic`
-    contain expected values for events that are `waiting` to be embedded.
+    Attributes:
+        words: Highest text score; 0 if no text matches.
+        prompt: Cosine of the prompt, or its expected value.
+        similarity: Best cosine; minus infinity if no vector was compared.
+        semantic: Best cosine, at least 0, or its expected value.
+        best: Row of the best text match; -1 if no text matches.
+        in_code: True if the best text match is code.
+        waiting: True if the event is not embedded yet.
     """
 
     words: Floats
@@ -221,11 +227,11 @@ class _Scores(NamedTuple):
         return cls(words, prompt, similarity, semantic, best, in_code, waiting)
 
     def counted(self) -> tuple[Floats, ...]:
-        """Return the values that enter the sum."""
+        """Return the values that are multiplied by the weights: words, prompt and semantic."""
         return _powers(self.words, self.in_code), np.maximum(self.prompt, 0), self.semantic
 
     def plain(self, weights: Weights) -> Floats:
-        """Return the scores with these weights. The score of a waiting event depends on its words alone."""
+        """Return the scores with these weights. An event that is not embedded yet is scored by its text score alone."""
         score = _total(self.counted(), weights.shares())
         if self.waiting.any():
             by_words = weights._replace(prompt=0.0, semantic=0.0)
@@ -234,9 +240,9 @@ class _Scores(NamedTuple):
 
 
 def _expected(values: Floats, words: Floats, waiting: Flags, known: Flags) -> Floats:
-    """Return the values with expected values for waiting events.
+    """Return the values, with the expected value of each event that is not embedded yet.
 
-    The expected value is the known value with the same rank as the event's rank by words.
+    The expected value of an event with rank n by text score is the n-th highest known value.
     """
     if not waiting.any() or not known.any():
         return values
@@ -263,8 +269,8 @@ def _late_interaction(
 ) -> Floats | None:
     """Return the late-interaction score of each event; None if no event can be compared.
 
-    Events outside `first` get the lowest score. Events without token embeddings get the mean score, and waiting events
-    get the expected score.
+    Events outside `first` get the lowest score. In `first`, events without token embeddings get the mean score, and
+    events that are not embedded yet get the expected score.
     """
     compared = vectors.where(among(vectors.event, first))
     scores = compare(compared)
@@ -283,7 +289,7 @@ def _late_interaction(
 
 
 def _powers(fractions: Floats, in_code: Flags | bool) -> Floats:
-    """Return fractions to the power of 1.5, or of 3 in code. The result is exact, so that parts add up to the score."""
+    """Return values to the power of 1.5, or of 3 in code, always rounded in the same way."""
     return np.where(in_code, fractions * fractions * fractions, fractions * np.sqrt(fractions))
 
 

@@ -38,7 +38,7 @@ _SPARE = 64
 
 
 class MemoryVectors(Struct, frozen=True):
-    """Embeddings of a memory by part, and the name of the embedding model."""
+    """Embeddings of the texts of a memory by number, and the name of the embedding model."""
 
     model: str
     parts: dict[int, Embedding]
@@ -92,8 +92,8 @@ class _ItemFinder:
     ) -> Iterator[tuple[Item, Event]]:
         """Yield matching items that `admits` accepts, best first.
 
-        Without `weak`, items are yielded only if at least one accepted item is relevant. A quoted phrase without a
-        match is searched as words, because a query may be any text.
+        Without `weak`, items are yielded only if at least one accepted item is relevant. If a quoted phrase has no
+        match, its words are searched, because agents pass arbitrary text as a query.
         """
         found = self._engine.find(query, mode, filters)
         if not found.events and (plain := unquoted(query)) != query:
@@ -167,7 +167,7 @@ class MemoryFinder(_ItemFinder):
         return MemoryVectors(self._embedder.name, dict(zip(texts, stored(embeddings), strict=True)))
 
     def cosines(self, pairs: Sequence[tuple[int, int]]) -> list[float | None]:
-        """Return the cosine of each pair of memory keys. None if one of the memories does not have a vector."""
+        """Return the cosine of each pair of memories, given by their keys, or None for a pair with a missing vector."""
         import numpy as np
 
         held = self._store.vectors.of_items(self._embedder.name, sorted({key for pair in pairs for key in pair}))

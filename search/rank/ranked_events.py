@@ -26,7 +26,7 @@ class RankedEvents(Struct, frozen=True):
     Attributes:
         threshold: Minimum plain score of a relevant event.
         words_threshold: Minimum text score that makes an event relevant regardless of its plain score.
-        truncated: True if an engine reached its limit, so that more events may match.
+        truncated: True if an engine reached its limit, so that more events can match.
     """
 
     events: list[Event]

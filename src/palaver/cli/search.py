@@ -243,7 +243,7 @@ def read(path: str, lines: str, *, raw: bool, budget: int, as_json: bool) -> Non
         raise click.UsageError("--raw and --json cannot be combined.")
     start, end = _line_range(lines or "1-")
     with _open_layers() as layers:
-        path, first = layers.place(path)
+        path, first = layers.locate(path)
         start = start if lines else first
         if raw:
             output = raw_output()
