@@ -13,17 +13,17 @@ from .truncation import fit_items, largest_fitting
 
 _SENTENCE: Final = re.compile(r"\s*(?:[^\n]{1,240}?[.!?](?=\s)|[^\n]{1,240}(?=\s|$)|[^\n]{1,240})")
 """Pattern for a line, a sentence, or up to 240 characters of a long sentence."""
-_FACTS, _STORY = 3, 500
-"""Number of facts, and of narrative characters, with a higher priority than the changed files."""
+_FACTS, _NARRATIVE = 3, 500
+"""Number of facts, and number of narrative characters, that are more important than the modified files."""
 _NAMES: Final = 3
-"""Number of names in the first part of a list; the other names are the second part."""
+"""Number of names in the first part of a list of names; all other names are its second part."""
 
 
 def limited(whole: Detail, cost: Callable[[Detail], int]) -> Detail:
     """Return the detail without its least important parts if it costs more than `DETAIL_TOKENS`.
 
-    `left_out` counts the omitted parts. If the detail is too large without any of these parts, the remaining texts are
-    shortened.
+    `left_out` counts the omitted parts. If the detail is too large even without these parts, its remaining texts
+    are shortened.
     """
     if cost(whole) <= DETAIL_TOKENS:
         return whole
@@ -41,7 +41,7 @@ def limited(whole: Detail, cost: Callable[[Detail], int]) -> Detail:
 def _by_importance(whole: Observation) -> list[str]:
     """Return the field that each part belongs to, the most important part first."""
     ends = _ends(whole.narrative)
-    early = sum(end <= _STORY for end in ends)
+    early = sum(end <= _NARRATIVE for end in ends)
     ranked = (
         ("subtitle", bool(whole.lead)),
         ("narrative", early),
@@ -60,17 +60,17 @@ def _by_importance(whole: Observation) -> list[str]:
 def _with_parts(whole: Observation, parts: Counter[str]) -> Observation:
     """Return the observation with the given number of parts of each field."""
     ends = _ends(whole.narrative)
-    story = whole.narrative[: ends[parts["narrative"] - 1]] if parts["narrative"] else ""
+    narrative = whole.narrative[: ends[parts["narrative"] - 1]] if parts["narrative"] else ""
     some = replace(
         whole,
         subtitle=whole.lead if parts["subtitle"] else "",
-        narrative=f"{story} …" if 0 < parts["narrative"] < len(ends) else story,
+        narrative=f"{narrative} …" if 0 < parts["narrative"] < len(ends) else narrative,
         facts=whole.facts[: parts["facts"]],
         concepts=_names(whole.concepts, parts["concepts"]),
         files_read=_names(whole.files_read, parts["files_read"]),
         files_modified=_names(whole.files_modified, parts["files_modified"]),
     )
-    # A quote that repeats a left-out text stays hidden as well.
+    # A quote that repeats an omitted text is omitted, too.
     hidden = {*some.new_quotes}.difference(whole.new_quotes[: parts["evidence"]])
     return replace(some, evidence=tuple(proof for proof in whole.quotes if proof not in hidden))
 

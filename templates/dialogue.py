@@ -28,7 +28,8 @@ class TurnText(Struct, frozen=True):
 class Step(Struct, frozen=True):
     """One step of a dialogue.
 
-    `form` is prose, call, result or aside. `label` is the name of the speaker, set only where the speaker changes.
+    `form` is prose, call, result or aside (thinking or injected text).
+    `label` is the name of the speaker, set only where the speaker changes.
     `rewound` is True on a branch that the user abandoned by rewinding.
     """
 

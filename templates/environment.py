@@ -54,7 +54,7 @@ class Templates:
         Raises:
             TemplateInvalid: A user's template is invalid; the message contains its file and line.
         """
-        # Searched on each call, so that a template can be written while a server runs.
+        # The folder is searched on each call, so that users can add templates while a server runs.
         if self._folder is None or not any(self._folder.glob("*.md.j2")):
             return self._packaged.get_template(name).render(values)
         try:
@@ -107,7 +107,7 @@ def _excerpt(part: TurnText, *, is_code: bool = False) -> str:
 
 
 def _beside(part: TurnText) -> str:
-    """Return a label followed by a tool call or its output, on the same line or, for several lines, below the label."""
+    """Return a tool call or its output, to be placed beside a label, or below the label if it has several lines."""
     text = _excerpt(part, is_code=True)  # A code fence is only recognised at the beginning of a line.
     return "\n" + indent(text, "  ") if "\n" in text else f" {text}"
 

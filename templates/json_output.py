@@ -1,8 +1,8 @@
 """JSON output, derived from the values of core.
 
 Keys are the names of the fields. Instants are ISO 8601 in UTC, and amounts of money are US dollars. Enums are written
-as their values; paths and errors as text. Control and direction characters are removed from texts. `_SHAPES` lists all
-differences between a value and its JSON object.
+as their values; paths and errors as text. Control and direction characters are removed from texts. `_FORMATS` lists all
+differences between the fields of a value and the keys of its JSON object.
 """
 
 import shlex
@@ -23,21 +23,20 @@ from ..core.errors import SourceUnreadable
 from ..core.memory import Edge, MemoryEvent, StoredMemory
 from ..core.query import Grouping
 from ..core.results import BUDGET, Detail, Hit, Results, Timeline, TranscriptExcerpt, ZeroResultExplanation
+from .labels import SESSIONS
 from .quote import clean
 from .truncation import clip, fit_items, fit_json, fit_timeline, fit_transcript, json_cost, truncated_line
 
-_ECHO: Final = 300
+_QUERY_CHARACTERS: Final = 300
 """Maximum characters of the query that a reply repeats."""
-_SESSIONS: Final = 3
-"""Maximum number of IDs of other sessions in a reply; each costs about 25 tokens."""
-_LIKELY: Final = 1_000
+_TYPICAL_TOKENS: Final = 1_000
 """Typical token count, used to estimate the number of digits."""
 
 Object = dict[str, Any]
 
 
-class Shape(NamedTuple):
-    """Differences between a value and its JSON object.
+class ObjectFormat(NamedTuple):
+    """Differences between the fields of a value and the keys of its JSON object.
 
     `left_out` fields are omitted. The fields inside `merged` fields are moved to the top level. The keys in `added` are
     computed from an attribute or a function.
@@ -51,7 +50,7 @@ class Shape(NamedTuple):
 
 def also_in(sessions: Sequence[str]) -> Object:
     """Return the number of other sessions with the same text, and the IDs of the first three sessions."""
-    return {"sessions": len(sessions), "ids": [clean(name) for name in sessions[:_SESSIONS]]}
+    return {"sessions": len(sessions), "ids": [clean(name) for name in sessions[:SESSIONS]]}
 
 
 def _summary(hit: Hit) -> str:
@@ -91,8 +90,8 @@ def _done(_: DeletionResult) -> bool:
 
 
 _ID: Final = {"id": "id"}
-_SHAPES: Final[Mapping[type, Shape]] = {
-    Hit: Shape(
+_FORMATS: Final[Mapping[type, ObjectFormat]] = {
+    Hit: ObjectFormat(
         {"at", "facts", "parts", "matched", "more", "cursor", "also_in"},
         computed={
             "summary": _summary,
@@ -101,19 +100,19 @@ _SHAPES: Final[Mapping[type, Shape]] = {
             "similarity": _similarity,
         },
     ),
-    ZeroResultExplanation: Shape({"weak", "no_known_term"}, computed={"without": _without}),
-    Detail: Shape({"left_out"}, {"observation"}, computed={"also_in": _other_sessions}),
-    TranscriptExcerpt: Shape(computed={"also_in": _other_sessions}),
-    Exchange: Shape({"start_byte", "end_byte", "cwd", "branch"}, {"span"}, computed={"ordinal": _number}),
-    Turn: Shape({"at", "record", "group", "reads", "writes"}),
-    StoredMemory: Shape({"key", "decayed", "strikes"}, {"memory", "stats"}, {**_ID, "protected": "protected"}),
-    Edge: Shape({"inferred"}, added={"source": "source_id", "target": "target_id"}),
-    MemoryEvent: Shape({"memory"}),
-    ConsistencyReport: Shape(added={"ok": "ok"}),
-    HealthReport: Shape(added={"healthy": "healthy"}),
-    ErasureCheck: Shape(added={"passed": "passed"}),
-    Deletion: Shape(computed={"until": _until}),
-    DeletionResult: Shape(computed={"done": _done}),
+    ZeroResultExplanation: ObjectFormat({"weak", "no_known_term"}, computed={"without": _without}),
+    Detail: ObjectFormat({"left_out"}, {"observation"}, computed={"also_in": _other_sessions}),
+    TranscriptExcerpt: ObjectFormat(computed={"also_in": _other_sessions}),
+    Exchange: ObjectFormat({"start_byte", "end_byte", "cwd", "branch"}, {"span"}, computed={"ordinal": _number}),
+    Turn: ObjectFormat({"at", "record", "group", "reads", "writes"}),
+    StoredMemory: ObjectFormat({"key", "decayed", "strikes"}, {"memory", "stats"}, {**_ID, "protected": "protected"}),
+    Edge: ObjectFormat({"inferred"}, added={"source": "source_id", "target": "target_id"}),
+    MemoryEvent: ObjectFormat({"memory"}),
+    ConsistencyReport: ObjectFormat(added={"ok": "ok"}),
+    HealthReport: ObjectFormat(added={"healthy": "healthy"}),
+    ErasureCheck: ObjectFormat(added={"passed": "passed"}),
+    Deletion: ObjectFormat(computed={"until": _until}),
+    DeletionResult: ObjectFormat(computed={"done": _done}),
 }
 
 
@@ -142,36 +141,36 @@ def to_json(value: object) -> Any:
 
 
 def _object(value: object, names: Sequence[str]) -> Object:
-    shape, kinds = _SHAPES.get(type(value), _PLAIN), _kinds(cast("Hashable", type(value)))
+    form, conversions = _FORMATS.get(type(value), _PLAIN), _conversions(cast("Hashable", type(value)))
     shown: Object = {}
     for name in names:
-        if name in shape.left_out or name in shape.added or name in shape.computed:
+        if name in form.left_out or name in form.added or name in form.computed:
             continue
         field = getattr(value, name)
-        if name in shape.merged:
+        if name in form.merged:
             part = to_json(field)
-            shown |= {key: each for key, each in part.items() if key not in shape.left_out}
-        elif name in kinds and field is not None:
-            shown[name] = kinds[name](field)
+            shown |= {key: each for key, each in part.items() if key not in form.left_out}
+        elif name in conversions and field is not None:
+            shown[name] = conversions[name](field)
         else:
             shown[name] = to_json(field)
-    shown |= {key: to_json(getattr(value, name)) for key, name in shape.added.items()}
-    shown |= {key: compute(value) for key, compute in shape.computed.items()}
+    shown |= {key: to_json(getattr(value, name)) for key, name in form.added.items()}
+    shown |= {key: compute(value) for key, compute in form.computed.items()}
     return shown
 
 
-_PLAIN: Final = Shape()
+_PLAIN: Final = ObjectFormat()
 
 
 @cache
-def _kinds(of: Hashable) -> Mapping[str, Callable[[Any], object]]:
+def _conversions(of: Hashable) -> Mapping[str, Callable[[Any], object]]:
     """Return a conversion for each field of a class that is an instant or an amount of money."""
     found: dict[str, Callable[[Any], object]] = {}
     for name, kind in get_type_hints(cast("type[Any]", of), include_extras=True).items():
-        marks = [mark for part in (kind, *get_args(kind)) for mark in getattr(part, "__metadata__", ())]
-        if INSTANT in marks:
+        markers = [mark for part in (kind, *get_args(kind)) for mark in getattr(part, "__metadata__", ())]
+        if INSTANT in markers:
             found[name] = show_instant
-        elif MONEY in marks:
+        elif MONEY in markers:
             found[name] = _dollars
     return found
 
@@ -183,7 +182,7 @@ def _dollars(amount: int | Mapping[str, int]) -> object:
 
 
 def results_json(results: Results, *, explain: bool = False, budget: int = BUDGET) -> Object:
-    """Return the layer 1 reply with as many hits as fit the budget.
+    """Return the layer 1 reply, with as many hits as the budget allows.
 
     `total` is the number of hits in this reply and `found` the number on the whole page. `cut` is the number of hits
     omitted because of the budget. `next` is the cursor of the next page. `weak` contains hits below the relevance
@@ -200,7 +199,9 @@ def results_json(results: Results, *, explain: bool = False, budget: int = BUDGE
 def _results(results: Results, shown: tuple[Hit, ...], *, explain: bool, budget: int) -> Object:
     grouped = results.query.by is Grouping.SESSION
     hits = [_hit(hit, explain=explain, grouped=grouped) for hit in shown]
-    queries = [clip(clean(concept), _ECHO // len(results.query.concepts)) for concept in results.query.concepts]
+    queries = [
+        clip(clean(concept), _QUERY_CHARACTERS // len(results.query.concepts)) for concept in results.query.concepts
+    ]
     cut = len(results.hits) - len(hits) if results.hits else 0
     facts = to_json(results)
     for name in ("query", "hits", "total", "cursor", "ranking_limit"):
@@ -231,7 +232,7 @@ def _hit(hit: Hit, *, explain: bool, grouped: bool) -> Object:
 
 
 def timeline_json(timeline: Timeline, *, budget: int = BUDGET) -> Object:
-    """Return the events around a hit, as many as fit the budget."""
+    """Return the entries around a hit, as many as the budget allows."""
 
     def shown(part: Timeline) -> Object:
         found = to_json(part)
@@ -241,7 +242,7 @@ def timeline_json(timeline: Timeline, *, budget: int = BUDGET) -> Object:
 
 
 def details_json(details: Sequence[Detail], *, budget: int = BUDGET) -> Object:
-    """Return the layer 2 reply with as many entries as fit the budget; `rest` contains the IDs of the other entries."""
+    """Return the layer 2 reply, with as many entries as the budget allows and the IDs of all others in `rest`."""
     every = tuple(details)
 
     def shown(some: tuple[Detail, ...]) -> Object:
@@ -252,7 +253,7 @@ def details_json(details: Sequence[Detail], *, budget: int = BUDGET) -> Object:
 
 
 def transcript_json(transcript: TranscriptExcerpt, *, budget: int = BUDGET) -> Object:
-    """Return the layer 3 reply with as many lines as fit the budget.
+    """Return the layer 3 reply, with as many lines as the budget allows.
 
     `next_line` is the line at which to continue a truncated reply. If a line does not fit completely, `rest` is the
     command that prints the whole line.
@@ -267,10 +268,10 @@ def transcript_json(transcript: TranscriptExcerpt, *, budget: int = BUDGET) -> O
     return shown(fit_transcript(transcript, lambda part: shown(part)["tokens"], budget))
 
 
-def with_tokens(shape: Object) -> Object:
+def with_tokens(fields: Object) -> Object:
     """Return the object with its cost in tokens. The cost includes this number."""
-    shown = {**shape, "tokens": _LIKELY}
+    shown = {**fields, "tokens": _TYPICAL_TOKENS}
     cost = json_cost(shown)
-    if len(str(cost)) != len(str(_LIKELY)):
-        cost = json_cost({**shape, "tokens": cost})
+    if len(str(cost)) != len(str(_TYPICAL_TOKENS)):
+        cost = json_cost({**fields, "tokens": cost})
     return {**shown, "tokens": cost}

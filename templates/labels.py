@@ -16,7 +16,7 @@ _PLURALS: Final = {
     HitKind.DOCUMENT: ("document passage", "document passages"),
     HitKind.CODE: ("code passage", "code passages"),
 }
-_SESSIONS: Final = 3
+SESSIONS: Final = 3
 """Maximum number of other session IDs in a reply; each costs about 25 tokens."""
 _ID_TOKENS: Final = 40
 
@@ -52,8 +52,8 @@ def label(item: Hit | Detail) -> str:
 
 
 def other_sessions(sessions: Sequence[str]) -> str:
-    """Return the number and first IDs of other sessions with the same text; return an empty text without any."""
+    """Return the number and the first IDs of other sessions with the same text, or an empty text if there are none."""
     if not sessions:
         return ""
-    named = ", ".join(brief(name, _ID_TOKENS) for name in sessions[:_SESSIONS])
-    return f"{many(len(sessions), 'session')}: {named}{', …' if len(sessions) > _SESSIONS else ''}"
+    named = ", ".join(brief(name, _ID_TOKENS) for name in sessions[:SESSIONS])
+    return f"{many(len(sessions), 'session')}: {named}{', …' if len(sessions) > SESSIONS else ''}"

@@ -10,11 +10,11 @@ from ..core.memory import Edge, MemoryEvent, StoredMemory
 
 
 def changes(stored: StoredMemory, events: Sequence[MemoryEvent]) -> Iterator[tuple[MemoryEvent, str, str]]:
-    """Yield each event with the names of the changed fields, and the previous content if it changed.
+    """Yield each event with the names of the fields that it changed, and the previous content if the content changed.
 
     `events` are the latest events of this memory, newest first and without gaps.
     """
-    # Through JSON, as events keep the values.
+    # Converted through JSON, because events store the earlier values as JSON.
     after: dict[str, Any] = orjson.loads(orjson.dumps({**asdict(stored.memory), "confidence": stored.stats.confidence}))
     for event in events:
         if not event.before:

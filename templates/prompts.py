@@ -2,31 +2,11 @@
 
 from collections.abc import Sequence
 from hashlib import sha256
-from typing import Protocol
 
 from ..core.recursion import OWN_PROMPT_MARK
 from .render import Renderer
 
 _SYSTEM, _REQUEST = "observe_system", "observe_request"
-
-
-class Shown(Protocol):
-    """Excerpt of an exchange: passages with line, speaker and text, and the number and position of omitted passages."""
-
-    @property
-    def passages(self) -> Sequence[object]:
-        """Passages in order."""
-        ...
-
-    @property
-    def gap(self) -> int:
-        """Index of the first passage after the gap."""
-        ...
-
-    @property
-    def left_out(self) -> int:
-        """Number of omitted passages."""
-        ...
 
 
 class ExtractionPrompts:
@@ -37,7 +17,7 @@ class ExtractionPrompts:
 
     @property
     def version(self) -> str:
-        """Version of the prompts. It changes with every change of a template."""
+        """Version of the prompts; every change of a template changes it."""
         sources = "\0".join(self._renderer.source(name) for name in (_SYSTEM, _REQUEST))
         return sha256(sources.encode()).hexdigest()[:8]
 
@@ -45,8 +25,8 @@ class ExtractionPrompts:
         """Return the system prompt."""
         return self._renderer.fill(_SYSTEM, mark=OWN_PROMPT_MARK)
 
-    def request(self, excerpt: Shown, nonce: str, known: Sequence[str]) -> str:
-        """Return the prompt for an exchange as quoted data. Indentation keeps it apart from Palaver's own lines."""
+    def request(self, excerpt: object, nonce: str, known: Sequence[str]) -> str:
+        """Return the prompt that quotes an excerpt of an exchange as data. The quoted texts are indented."""
         return self._renderer.fill(_REQUEST, mark=OWN_PROMPT_MARK, shown=excerpt, nonce=nonce, known=known)
 
 
@@ -61,5 +41,5 @@ class JudgingPrompts:
         return self._renderer.fill("judge_system", mark=OWN_PROMPT_MARK)
 
     def request(self, pairs: Sequence[tuple[str, str]], nonce: str) -> str:
-        """Return the prompt for pairs of memories as quoted data, with the older memory first. Texts are indented."""
+        """Return the prompt that quotes pairs of memories as data, the older memory of each pair first."""
         return self._renderer.fill("judge_request", mark=OWN_PROMPT_MARK, pairs=pairs, nonce=nonce)

@@ -17,21 +17,21 @@ UNSEEN = re.compile(
     "[\x00-\x08\x0e-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\U000e0000-\U000e0fff]"
 )
-# Tags of tool syntax and roles, which a host could interpret: escaped in code, too. They are in lower case, so types of
-# a program, such as `List<User>`, stay.
+# Tags of tool syntax and roles, which a host could interpret. They are escaped even in code. Only lower-case tags
+# match, so that types such as `List<User>` stay unchanged.
 _HOST_TAG = re.compile(
     r"<(?=/?(?:[\w-]+:)?(?:invoke|parameters?|functions?|tools?|system|function[-_]\w+|tool[-_]\w+|system[-_]\w+|user|"
     r"human|assistant|developer|model|thinking)\b|\||/?SYS>)|\[(?=/?INST\b)"
 )
 _TAG = re.compile(rf"{_HOST_TAG.pattern}|<(?=[/!?]?[A-Za-z])")
-_ESCAPED = {"<": "&lt;", "[": "&#91;"}
-# A remote target, by address or by reference, from which a viewer would load an image.
+_ENTITIES = {"<": "&lt;", "[": "&#91;"}
+# Remote address, or a reference to one, from which a Markdown viewer would load an image.
 _TARGET = re.compile(r"\]\(\s*<?(?:[a-z][a-z0-9+.-]*:)?//|\]\[", re.IGNORECASE)
 _CODE_SPAN = re.compile(r"(?<!`)(`{1,9})(?!`)([^\n]{1,200}?)(?<!`)\1(?!`)")
 _FENCE = re.compile(r"\s*(`{3,}|~{3,})(.*)")
 _BOLD = re.compile(r"(?<!\w)\*\*(?=\S)|(?<=\S)\*\*(?!\w)")
 """Pattern for `**` at the edge of a word. Between two words, `**` is an operator, as in `2**3`."""
-_LOOSE = " ,;:.(-–—"
+_SEPARATORS = " ,;:.(-–—"
 """Characters that are removed at the end of a truncated text."""
 _LAYOUT = re.compile(
     r"\s*(?:#{1,6}(?:\s|$)|(?:=+|-{2,}|[*_]{3,})\s*$|\[Sidechain |"
@@ -46,7 +46,7 @@ def clean(text: str) -> str:
 
 def inert(text: str) -> str:
     """Return cleaned text without tool syntax, role tags or remote images. Other markup is kept."""
-    return _defused(clean(text), _HOST_TAG)
+    return _escaped(clean(text), _HOST_TAG)
 
 
 def line(text: str) -> str:
@@ -56,12 +56,12 @@ def line(text: str) -> str:
 
 def code(text: str) -> str:
     """Return the text as inline code."""
-    return "`" + _defused(" ".join(clean(text).split()), _HOST_TAG).replace("`", "'") + "`"
+    return "`" + _escaped(" ".join(clean(text).split()), _HOST_TAG).replace("`", "'") + "`"
 
 
-def _defused(text: str, tag: re.Pattern[str]) -> str:
-    """Return the text with escaped tags. Image syntax gets a space, so that `! [` is plain text and a link."""
-    shown = tag.sub(lambda found: _ESCAPED[found[0]], text)
+def _escaped(text: str, tag: re.Pattern[str]) -> str:
+    """Return the text with escaped tags. `![` of a remote image becomes `! [`, so that viewers show a link instead."""
+    shown = tag.sub(lambda found: _ENTITIES[found[0]], text)
     return shown.replace("![", "! [") if tag is _TAG or _TARGET.search(text) else shown
 
 
@@ -69,9 +69,9 @@ def _prose(row: str) -> str:
     """Return a line of prose with escaped tags. In code spans, only tags of tool syntax and roles are escaped."""
     shown, end = "", 0
     for span in _CODE_SPAN.finditer(row):
-        shown += _defused(row[end : span.start()], _TAG) + _defused(span[0], _HOST_TAG)
+        shown += _escaped(row[end : span.start()], _TAG) + _escaped(span[0], _HOST_TAG)
         end = span.end()
-    return shown + _defused(row[end:], _TAG)
+    return shown + _escaped(row[end:], _TAG)
 
 
 def brief(text: str, tokens: int) -> str:
@@ -87,7 +87,7 @@ def brief(text: str, tokens: int) -> str:
     head = " ".join(words[: largest_fitting(lambda many: count(" ".join(words[:many])), len(words), tokens)])
     if 2 * count(head) < tokens:
         head = short[: largest_fitting(lambda length: count(short[:length]), len(short), tokens)]
-    return f"{head.rstrip(_LOOSE)}…"
+    return f"{head.rstrip(_SEPARATORS)}…"
 
 
 def marked(text: str, words: Sequence[str], before: str, after: str) -> str:
@@ -113,7 +113,7 @@ def block(text: str, *, is_code: bool = False) -> str:
     fence = ""
     for row in clean(text).strip("\n").split("\n"):
         mark = _FENCE.match(row)
-        safe = _defused(row, _HOST_TAG) if fence or mark or is_code else _prose(row)
+        safe = _escaped(row, _HOST_TAG) if fence or mark or is_code else _prose(row)
         if mark is None:
             shown.append(safe if fence or not _LAYOUT.match(row) else f"\\{safe.lstrip()}")
             continue

@@ -25,10 +25,10 @@ from .truncation import TruncatedLine, fit_items, fit_rows, fit_timeline, fit_tr
 
 _NAME: Final = 40
 """Maximum tokens of an ID or a name; a UUID has about 25."""
-_NOTES, _NOTE_TOKENS = 3, 12
-"""Maximum number of corrected words, inexact phrases and time expressions in the notes of a page, and tokens of each
-note.
-"""
+_NOTES: Final = 3
+"""Maximum number of corrected words, of inexact phrases and of time expressions in the notes of a page."""
+_NOTE_TOKENS: Final = 12
+"""Maximum tokens of each word, phrase or expression in a note."""
 _UNLIMITED: Final = 100
 """Token limit of titles and names at a terminal. Few titles are longer."""
 _TOKENS: Final = "\0"
@@ -48,8 +48,8 @@ class Renderer:
     """Renderer of core values as Markdown for agents and users.
 
     Stored text is placed between two markers with a random number, which the text cannot predict. `user_folder`
-    contains the user's templates. With `at_shell`, a reply refers to commands instead of tools. With `roomy`, titles
-    are not truncated, and matches are bold. No reply has more than `budget` tokens, except for `fill`.
+    contains the user's templates. With `at_shell`, a reply refers to commands instead of tools. With `full_titles`,
+    titles are not truncated, and matches are bold. No reply has more than `budget` tokens, except for `fill`.
     """
 
     def __init__(
@@ -57,11 +57,11 @@ class Renderer:
         user_folder: Path | None = None,
         *,
         at_shell: bool = False,
-        roomy: bool = False,
+        full_titles: bool = False,
         budget: int = BUDGET,
         new_nonce: Callable[[], str] = _new_nonce,
     ) -> None:
-        self._at_shell, self._roomy, self._budget, self._new_nonce = at_shell, roomy, budget, new_nonce
+        self._at_shell, self._full_titles, self._budget, self._new_nonce = at_shell, full_titles, budget, new_nonce
         self._templates = Templates(user_folder)
 
     def search(self, results: Results, *, facts: bool = False, snippets: bool = False, explain: bool = False) -> str:
@@ -82,7 +82,7 @@ class Renderer:
     def _hits(self, name: str, results: Results, hits: Sequence[Hit]) -> dict[str, object]:
         cut = len(hits) < len(results.hits)
         cursor = (hits[-1].cursor if hits else "") if cut else results.cursor
-        year = common_year(hits) if name == "search" and not self._roomy else ""
+        year = common_year(hits) if name == "search" and not self._full_titles else ""
         frame = NEXT_PAGE if cursor and self._at_shell else 0
         return {
             "hits": hits,
@@ -93,9 +93,9 @@ class Renderer:
             "scored": bool(results.query.concepts),
             "by_session": many(len(hits), "session") if results.query.by is Grouping.SESSION else "",
             "year": year,
-            "title_budget": _UNLIMITED if self._roomy else title_budget(hits, frame, year=year),
-            "project_budget": _UNLIMITED if self._roomy else PROJECT,
-            "roomy": self._roomy,
+            "title_budget": _UNLIMITED if self._full_titles else title_budget(hits, frame, year=year),
+            "project_budget": _UNLIMITED if self._full_titles else PROJECT,
+            "full_titles": self._full_titles,
             "cut": len(results.hits) if cut else 0,
             "cursor": cursor,
             **_costs(hits),
@@ -115,13 +115,13 @@ class Renderer:
             newest=results.newest,
             worded=bool(results.query.concepts),
             lag=results.index_lag,
-            title_budget=_UNLIMITED if self._roomy else title_budget(why.weak),
+            title_budget=_UNLIMITED if self._full_titles else title_budget(why.weak),
             name_budget=_NAME,
         )
 
     def timeline(self, timeline: Timeline) -> str:
         """Return the events around a hit, one line each. The line of the hit is marked."""
-        room = _UNLIMITED if self._roomy else title_budget(timeline.hits)
+        room = _UNLIMITED if self._full_titles else title_budget(timeline.hits)
 
         def page(part: Timeline) -> str:
             return self.fill("timeline", timeline=part, title_budget=room, **_costs(part.hits))
@@ -129,7 +129,7 @@ class Renderer:
         return self._fit(page(fit_timeline(timeline, lambda part: count(page(part)), self._budget)))
 
     def observations(self, details: Sequence[Detail]) -> str:
-        """Return layer 2: entries within `DETAIL_TOKENS` each, and the IDs of entries that exceed the budget."""
+        """Return layer 2: entries of at most `DETAIL_TOKENS` each, and the IDs of entries that do not fit."""
         ids = tuple(detail.id for detail in details)
 
         def page(some: tuple[Detail, ...], rest: tuple[str, ...] = ()) -> str:
@@ -220,7 +220,7 @@ class Renderer:
         return self._fit(self.fill(name, **values))
 
     def fill(self, name: str, **values: object) -> str:
-        """Return a page of any length, or a prompt for a language model. It raises the same errors as `render`."""
+        """Return a page of any length, or a prompt for a language model. Raises the errors of `render`."""
         given = {"tokens": _TOKENS, "at_shell": self._at_shell, "nonce": self._new_nonce(), "listed": _LISTED}
         page = self._templates.fill(f"{name}.md.j2", {**given, **values}).strip() + "\n"
         return page.replace(_TOKENS, str(count(page))) if _TOKENS in page else page
@@ -238,7 +238,7 @@ class Renderer:
 def _costs(items: Sequence[Hit] | Sequence[Detail]) -> dict[str, int]:
     """Return the lowest and the highest cost of an entry in the next layer."""
     tokens = [item.tokens for item in items] or [0]
-    return {"cheapest": min(tokens), "dearest": max(tokens)}
+    return {"lowest_cost": min(tokens), "highest_cost": max(tokens)}
 
 
 def _removable(filters: Filters) -> str:

@@ -5,14 +5,14 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 NAME = "palaver"
-_REFUSED: Final = frozenset("\"'\\$")
+_SPECIAL: Final = frozenset("\"'\\$")
 """Characters that systemd accepts in an argument, but not in a program name."""
 _BY_SHELL: Final = ("/bin/sh", "-c", 'exec "$0" "$@"')
 
 
 def systemd_unit(command: Sequence[str], environment: Mapping[str, str]) -> str:
     """Return a unit file for `systemctl --user`; see systemd.service(5) and systemd.exec(5)."""
-    if _REFUSED.intersection(command[0]):
+    if _SPECIAL.intersection(command[0]):
         command = [*_BY_SHELL, *command]
     words = [_quoted(word).replace("$", "$$") for word in command]
     settings = "".join(f"Environment={_quoted(f'{name}={value}')}\n" for name, value in environment.items())

@@ -653,7 +653,7 @@ REFUSED = [
     ("types: for single-concept searches only", ["search", "--all-of", "tide", "sql", "--type", "test"]),
     ("--all-of takes 2 to 5 concepts", ["search", "--all-of", "tide"]),
     ("--all-of takes 2 to 5 concepts", ["search", "--all-of", *"abcdef"]),
-    ("Missing argument 'WORDS...'", ["search"]),
+    ("Give WORDS or a filter option", ["search"]),
     ("'loud' is not one of", ["search", "tide", "--mode", "loud"]),
     ("Unknown ID: obs-999\nTake IDs from search results; they look like obs-24,", ["show", "obs-999"]),
     ("21 IDs given, 1 to 20 allowed", ["show", *["obs-12"] * 21]),
@@ -1010,7 +1010,7 @@ def test_redact_reports_kinds_without_secrets(home: Path) -> None:
 
     output = palaver("redact", "--report").stdout
     reply = json.loads(palaver("redact", "--json").stdout)
-    assert "github-pat: 1 different, 1 occurrence" in output
+    assert "github-pat: 1 secret, 1 occurrence" in output
     assert reply["kinds"] == {"github-pat": {"different": 1, "times": 1}}
     assert reply["sessions"][0]["session_id"] == path.stem
     assert secret not in output + json.dumps(reply)

@@ -38,12 +38,12 @@ def test_a_folder_is_indexed_listed_and_deleted(folder: Path) -> None:
     """Each command reports its result; an unreadable file sets exit status 1 and does not stop the run."""
     output = palaver("index", "docs", "--namespace", "pots", code=1).stdout
     assert output.splitlines() == [
-        "Indexed 2 files in 2 chunks in namespace pots.",
+        "Indexed 2 files as 2 chunks in namespace pots.",
         f"Not indexed: {folder / 'bad.pdf'}: the file is damaged or not a PDF. Open it in a viewer and save it again.",
     ]
     (folder / "bad.pdf").unlink()
     assert palaver("index", "docs", "--namespace", "pots").stdout == (
-        "Indexed 0 files in 0 chunks in namespace pots; 2 unchanged.\n"
+        "Indexed 0 files as 0 chunks in namespace pots; 2 unchanged.\n"
     )
 
     [first, *_] = answer("search", "heat the kiln slowly", "--project", "pots")["results"]
@@ -51,7 +51,7 @@ def test_a_folder_is_indexed_listed_and_deleted(folder: Path) -> None:
     assert "Heat the kiln slowly." in palaver("show", first["id"]).stdout
 
     listed = palaver("documents", "list").stdout
-    assert listed.startswith("2 files in 2 chunks:\n\n[pots] 2 chunks\n")
+    assert listed.startswith("2 files as 2 chunks:\n\n[pots] 2 chunks\n")
     assert str(folder / "guide.md") in listed
 
     assert palaver("documents", "forget", "docs/guide.md").stdout.startswith("Removed 1 chunk from the index.")
@@ -90,7 +90,7 @@ def test_each_path_is_reported(folder: Path) -> None:
     names = ("docs/guide.md", "docs/image.png", "nowhere.md", "/proc/self", "nodocs")
     rows = palaver("index", *names, code=1).stdout.splitlines()
 
-    assert rows[0] == "Indexed 1 file in 1 chunk in namespace default."
+    assert rows[0] == "Indexed 1 file as 1 chunk in namespace default."
     assert [row.partition(": ")[2].partition(": ")[0] for row in rows[1:]] == [
         "docs/image.png",
         "nowhere.md",
@@ -118,8 +118,8 @@ def test_missing_documents_are_reported(folder: Path) -> None:
     palaver("index", str(folder / "guide.md"))
 
     assert palaver("documents", "forget", "elsewhere", code=2).stderr == (
-        "palaver: No indexed document matches.\nRun `palaver documents list` to see indexed documents.\n"
+        "palaver: No indexed document matches\nRun `palaver documents list` to see indexed documents.\n"
     )
     reply = json.loads(palaver("documents", "forget", "elsewhere", "--json", code=2).stdout)
-    assert reply["error"]["message"] == "No indexed document matches."
-    assert "Name files or folders" in palaver("documents", "forget", code=2).stderr
+    assert reply["error"]["message"] == "No indexed document matches"
+    assert "Give files or folders" in palaver("documents", "forget", code=2).stderr

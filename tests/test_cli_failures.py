@@ -199,10 +199,7 @@ def test_options_that_delete_are_never_suggested(typed: str) -> None:
     """
     message = failure(palaver("forget", "mem_1", typed, "--json"))["message"]
 
-    assert message == (
-        f"No such option '{typed}'. Memories are forgotten immediately; for other targets, "
-        "--confirm TOKEN confirms a preview"
-    )
+    assert message == f"No such option '{typed}'. To confirm a preview: --confirm TOKEN"
     assert "--mentions" in failure(palaver("forget", "--mention", "--json"))["message"]
     assert "immediately" not in failure(palaver("documents", "forget", "--yes", "--json"))["message"]
 
@@ -248,4 +245,4 @@ def test_an_empty_path_is_rejected(arguments: list[str]) -> None:
     result = palaver(*arguments)
 
     assert (result.exit_code, result.stdout) == (2, "")
-    assert "the path is empty; give a file or folder, or `.` for the current folder" in result.stderr
+    assert "the path is empty; give a file, a folder, or `.` for the current folder" in result.stderr

@@ -78,7 +78,7 @@ def test_a_session_id_accepts_a_line_range() -> None:
     by_path = palaver("forget", f"{PATH}:13-13").stdout
     for name in ("0b6f21c4-3d0e-4f57-9a41-2c7d5e8f1a01", "0b6f21c4"):
         output = palaver("forget", f"{name}:13-13").stdout
-        assert "in part, 1 exchange" in output
+        assert "partly, 1 exchange" in output
         assert output.splitlines()[:3] == by_path.splitlines()[:3]
     assert "each with or without :FIRST-LAST" in palaver("forget", "zzzzzz:1-2", code=2).stderr
 
@@ -135,4 +135,4 @@ def test_the_hint_on_an_unknown_project_is_short(home: Path) -> None:
 def test_undo_erase_now_and_list_reject_other_options(words: tuple[str, ...]) -> None:
     """Other options next to `--undo`, `--erase-now` or `--list` are rejected instead of ignored."""
     message = palaver("forget", *words, code=2).stderr
-    assert message.splitlines()[0].endswith("takes no other argument or option but --json")
+    assert message.splitlines()[0].endswith("can only be combined with --json")

@@ -45,15 +45,18 @@ def test_contradictions_are_reported_with_their_judge() -> None:
     """The message names the judge and explains how to settle a contradiction; duplicates are stored once."""
     assert palaver("remember", "The staging server listens on port 8443").stdout.startswith("Stored as mem_1 in global")
     output = palaver("remember", "The staging server listens on port 9000").stdout
-    assert "It contradicts mem_1" in output
+    assert "The new memory contradicts mem_1" in output
     assert "judged by rules)" in output
-    assert "To keep one memory, run palaver forget mem_1 (old) or palaver forget mem_2 (new).\n" in output
+    assert "To keep only one memory, run `palaver forget mem_1` (old) or `palaver forget mem_2` (new).\n" in output
     assert "Already stored as mem_2" in palaver("remember", "The staging server listens on port 9000").stdout
-    assert "mem_1 and mem_2 contradict each other; palaver forget ID" in palaver("recall", "staging port").stdout
+    assert (
+        "mem_1 and mem_2 contradict each other. To forget one: palaver forget ID"
+        in palaver("recall", "staging port").stdout
+    )
     assert answer("recall", "staging port")["contradictions"] == [["mem_1", "mem_2"]]
     begins = palaver("context").stdout
     assert "(mem_2 contradicts mem_1) The staging server listens on port 9000" in begins
-    assert "forgets the other" in begins
+    assert "To forget the other" in begins
 
     replaced = palaver("remember", "The staging server no longer listens on port 9000, it was moved to port 80").stdout
     assert "To restore the old memory: palaver memories undo mem_" in replaced
@@ -125,9 +128,9 @@ def test_an_uncertain_replacement_is_shown_as_proposed() -> None:
         "remember", "Builds must finish within 15 minutes, the limit of 10 was raised", "--type", "fact"
     ).stdout
 
-    assert "It may replace mem_1: Builds must finish within 10 minutes" in output
-    assert "It replaces" not in output
-    assert "To keep one memory, run palaver forget mem_1" in output
+    assert "The new memory may replace mem_1: Builds must finish within 10 minutes" in output
+    assert "The new memory replaces" not in output
+    assert "To keep only one memory, run `palaver forget mem_1" in output
     assert {each["id"]: each["state"] for each in answer("memories", "list")["memories"]} == {
         "mem_1": "active",
         "mem_2": "active",
@@ -148,7 +151,7 @@ def test_a_context_fits_its_budget(core: MemoryCore) -> None:
     assert output.index("Golden Rules") < output.index("Always use type hints") < output.index("Chose FastAPI")
     assert "Django" not in output
     small = palaver("context", "--budget", "60")
-    assert (small.stdout, small.stderr) == ("", "No memory fits into 60 tokens; omitted: 2. Use a larger --budget.\n")
+    assert (small.stdout, small.stderr) == ("", "No memory fits into 60 tokens. Use a larger --budget.\n")
     counted = answer("context")
     assert (counted["memory_count"], counted["golden_rule_count"]) == (2, 1)
     assert counted["token_estimate"] <= 4000
@@ -206,15 +209,15 @@ def test_recall_without_results_gives_a_reason() -> None:
     palaver("remember", "Use tabs in Go", "--type", "decision")
 
     output = palaver("recall", "quantum", "llamas").stdout
-    assert output.startswith("No memories found.\n1 memory searched without a match. ")
-    assert output.endswith("Try other words. List all: `palaver memories list`\n")
+    assert output.startswith("No memories found.\n1 memory searched, but none matches. ")
+    assert output.endswith("Try other words. List all with `palaver memories list`.\n")
     asked = answer("recall", "quantum", "llamas")
     assert (asked["memories"], asked["total"]) == ([], 0)
     narrowed = palaver("memories", "list", "--type", "fact").stdout
-    assert "None of 1 memory matches these options: leave one out." in narrowed
+    assert "None of 1 memory matches these options. Remove an option." in narrowed
     palaver("remember", "Prefer plain sqlite3 over an ORM")
     near = palaver("recall", "how to store things in tables").stdout
-    assert re.match(r"No memory is relevant enough; the nearest:\n<recalled-\d+>\nmem_", near)
+    assert re.match(r"No memory is relevant enough. The nearest:\n<recalled-\d+>\nmem_", near)
 
 
 @pytest.mark.usefixtures("core")
@@ -230,11 +233,11 @@ def test_recall_counts_only_memories_that_satisfy_the_options() -> None:
 
     assert "mem_1" in palaver(*asked).stdout
     assert palaver(*asked, "--tag", "style").stdout.endswith(
-        "2 memories searched without a match. Try other words, or leave an option out. "
-        "List all: `palaver memories list`\n"
+        "2 memories searched, but none matches. Try other words, or remove an option. "
+        "List all with `palaver memories list`.\n"
     )
     assert "None of 3 memories matches these options" in palaver(*asked, "--tag", "none").stdout
-    assert "3 memories searched without a match. Try other words. List" in palaver("recall", "zxqv gnarl").stdout
+    assert "3 memories searched, but none matches. Try other words. List" in palaver("recall", "zxqv gnarl").stdout
 
 
 @pytest.mark.parametrize(
@@ -256,7 +259,9 @@ def test_an_editor_that_fails_changes_nothing(
     problem, hint = palaver("memories", "edit", "mem_1", code=1).stderr.splitlines()
     assert problem.startswith("palaver: the editor failed: ")
     assert reason in problem
-    assert hint == "Nothing was changed. Try another editor, such as VISUAL=nano; VISUAL precedes EDITOR."
+    assert (
+        hint == "Nothing was changed. Try another editor, for example with VISUAL=nano, which has priority over EDITOR."
+    )
     assert core.get("mem_1").memory.content == "Prefer tabs"
 
 
@@ -269,8 +274,8 @@ def test_an_edit_without_a_terminal_is_an_error(monkeypatch: pytest.MonkeyPatch,
     output = palaver("memories", "edit", "mem_1", code=1).stderr.splitlines()
 
     assert output == [
-        "palaver: the editor needs a terminal",
-        "Nothing was changed. Set EDITOR to a program that needs no terminal, or run this at a terminal.",
+        "palaver: the editor requires a terminal",
+        "Nothing was changed. Run the command at a terminal, or set EDITOR to a program that needs no terminal.",
     ]
     assert core.get("mem_1").memory.content == "Prefer tabs"
 
@@ -331,7 +336,7 @@ def test_a_missing_context_has_a_reason_on_a_terminal(tmp_path: Path, monkeypatc
         [],
         [
             f"No memories for project:{tmp_path.name}.",
-            "Namespaces with memories: project:shop. Store one with `palaver remember TEXT`.",
+            "Namespaces with memories: project:shop. To store one, run `palaver remember TEXT`.",
         ],
         [
             "No memory in project:kitchen is both trusted and relevant for a new session.",

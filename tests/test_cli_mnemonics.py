@@ -56,7 +56,9 @@ def test_untrusted_memories_are_labelled(clone: Path) -> None:
 
 def test_a_project_without_memory_files_has_nothing_to_allow(tmp_path: Path) -> None:
     """Allowing a project without memory files is an error that shows the missing folder."""
-    assert f"No folder {tmp_path}/.mnemonics" in palaver("mnemonics", "allow", str(tmp_path), "--yes", code=2).output
+    assert (
+        f"No such folder: {tmp_path}/.mnemonics" in palaver("mnemonics", "allow", str(tmp_path), "--yes", code=2).output
+    )
 
 
 def test_two_projects_of_one_name_share_no_memory(clone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

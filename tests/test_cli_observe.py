@@ -81,7 +81,8 @@ def test_observing_from_estimate_to_ledger(provider: FakeProvider) -> None:
     assert "The model's title" in palaver("search", "model's title").stdout
     assert palaver("observe").stdout == (
         "Rules: observed 0 exchanges.\n"
-        "Model: extracted 0 observations from 0 exchanges, none from 0. Cost: $0.00, including reservations.\n"
+        "Model: extracted 0 observations from 0 exchanges, and found none in 0 others. "
+        "Cost: $0.00, including the maximum cost of unfinished calls.\n"
     )
 
 
@@ -116,7 +117,7 @@ def test_dead_letters_are_listed_and_retried(provider: FakeProvider) -> None:
 
     assert answer("status")["given_up"] == given_up
     many = "1 failed request" if given_up == 1 else f"{given_up} failed requests"
-    assert f"Language model: {many}. See `palaver observe --dead-letters`" in palaver("status").stdout
+    assert f"Language model: {many}. Run `palaver observe --dead-letters`" in palaver("status").stdout
 
     shown = palaver("observe", "--dead-letters").stdout
     assert f"{given_up} failed requests" in shown

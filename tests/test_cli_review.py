@@ -68,7 +68,7 @@ def test_proposals_are_shown_with_their_source(waiting: list[str]) -> None:
     assert [each["id"] for each in answer("observe", "--preferences")["candidates"]] == waiting[:2]
     shown = palaver("memories", "review").stdout
     assert f"{waiting[0]}  Preference for project:" in shown
-    assert f"Source: you said it in session {SESSION}" in shown
+    assert f"Source: your words in session {SESSION}" in shown
     assert "These preferences are not stored yet" in palaver("observe", "--preferences").stdout
     assert answer("memories", "list", "--all")["total"] == 1
 
@@ -103,12 +103,12 @@ def test_a_proven_memory_is_no_rule_until_it_is_approved(waiting: list[str]) -> 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
 def test_a_terminal_asks_about_each_proposal(waiting: list[str]) -> None:
-    """Each proposal can be kept, declined or skipped on a terminal."""
+    """Each proposal can be approved, declined or skipped on a terminal."""
     main_end, other_end = os.openpty()
     command = [sys.executable, "-m", "palaver", "memories", "review"]
     with subprocess.Popen(command, stdin=other_end, stdout=other_end, stderr=other_end) as process:
         os.close(other_end)
-        os.write(main_end, b"k\nd\ns\n")
+        os.write(main_end, b"a\nd\ns\n")
         shown = b""
         try:
             while part := os.read(main_end, 4096):

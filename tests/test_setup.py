@@ -93,13 +93,16 @@ def test_a_failed_start_is_reported(unit: Path, tmp_path: Path, monkeypatch: pyt
     shown = service("--yes")
 
     assert shown.exit_code == 1
-    assert f"{unit} was written, but not started: systemctl --user daemon-reload exited with 1" in shown.stderr
+    assert (
+        f"{unit} was written, but the service did not start: systemctl --user daemon-reload exited with 1"
+        in shown.stderr
+    )
     assert "systemctl --user enable palaver.service" in shown.stderr
     assert unit.exists()
     result = service("--yes", "--json")
     assert result.exit_code == 1
     failed = json.loads(result.stdout)["error"]
-    assert (failed["kind"], "written, but not started" in failed["message"]) == ("failed", True)
+    assert (failed["kind"], "written, but the service did not start" in failed["message"]) == ("failed", True)
     assert "systemctl --user enable palaver.service" in failed["hint"]
 
 
@@ -108,7 +111,9 @@ def at_a_terminal(_: object) -> bool:
     return True
 
 
-@pytest.mark.parametrize(("typed", "code", "message"), [("n\n", 0, "Service not installed."), ("", 130, "stopped")])
+@pytest.mark.parametrize(
+    ("typed", "code", "message"), [("n\n", 0, "The service was not installed."), ("", 130, "stopped")]
+)
 def test_on_a_terminal_the_user_is_asked_first(
     typed: str, code: int, message: str, unit: Path, calls: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

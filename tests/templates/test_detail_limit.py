@@ -68,8 +68,8 @@ def test_a_truncated_observation_keeps_its_first_facts() -> None:
     assert "Fact 0" in page
     assert "Fact 7" not in page
     assert "> " not in page
-    assert "left out; use response_format json to see all.]" in page
-    assert "left out; use --json to see all.]" in AT_SHELL.observations([replace(detail(), observation=one)])
+    assert "omitted; use response_format json to see all.]" in page
+    assert "omitted; use --json to see all.]" in AT_SHELL.observations([replace(detail(), observation=one)])
 
 
 def test_entries_are_truncated_independently() -> None:
@@ -78,5 +78,5 @@ def test_entries_are_truncated_independently() -> None:
     page = RENDERER.observations([long, detail()])
 
     assert count(page) <= 2 * DETAIL_TOKENS
-    assert page.count(" left out; ") == 1
-    assert "> 12: let us take JWT\n\n---" in page.split(" left out; ")[1]
+    assert page.count(" omitted; ") == 1
+    assert "> 12: let us take JWT\n\n---" in page.split(" omitted; ")[1]

@@ -15,7 +15,7 @@ from ..faults import payloads
 from .samples import detail, hit, renderer, results, transcript
 
 pytestmark = payloads.needed
-RENDERER = renderer(roomy=True, budget=100_000)
+RENDERER = renderer(full_titles=True, budget=100_000)
 MARK = "wordbetween"
 
 

@@ -101,7 +101,7 @@ NOWHERE = ZeroResultExplanation((hit(1),), missing=("kubernetes", "zzyx"), witho
         ("search_instead", lambda: RENDERER.search(replace(results(hit(1)), corrections=INSTEAD))),
         ("search_loosened", lambda: RENDERER.search(replace(results(hit(1)), relaxed=("pull it", "and push")))),
         ("search_occasion", lambda: RENDERER.search(replace(results(hit(1)), times=WHEN))),
-        ("search_vacant", lambda: RENDERER.search(replace(results(hit(1)), empty_times=WHEN, newest=1))),
+        ("search_empty_range", lambda: RENDERER.search(replace(results(hit(1)), empty_times=WHEN, newest=1))),
         ("search_none_vacant", lambda: RENDERER.search(replace(results(), empty_times=WHEN))),
         ("search_none_newest", lambda: RENDERER.search(results(query=Query((), filters=Filters(after=1))))),
         ("search_nowhere", lambda: RENDERER.search(replace(results(), explanation=NOWHERE))),
@@ -174,7 +174,7 @@ def test_a_common_year_is_named_once() -> None:
     for whole in (
         RENDERER.search(results(*apart)),
         RENDERER.search(results(hit(1))),
-        renderer(roomy=True).search(results(*same)),
+        renderer(full_titles=True).search(results(*same)),
     ):
         assert "\nobs-1041 2025-11-30 decision 0.89 Implement" in whole
         assert "dates of" not in whole
@@ -228,7 +228,7 @@ def test_titles_are_complete_at_a_terminal() -> None:
     """At a terminal, titles and projects are not truncated."""
     long = "Moved the retry logic out of the client and into the queue after a restart"
     hits = [hit(number, title=long, project=f"a-project-with-a-long-name-{number}") for number in range(10)]
-    shown = renderer(roomy=True).search(results(*hits))
+    shown = renderer(full_titles=True).search(results(*hits))
 
     assert (shown.count(long), shown.count("a-project-with-a-long-name-"), "…" in shown) == (10, 10, False)
 
@@ -237,9 +237,9 @@ def test_snippets_are_optional() -> None:
     """Snippets are optional, with the matching words in bold."""
     found = results(replace(hit(1), snippet="the plug is pulled", matched=("plug",)))
 
-    assert "plug" not in renderer(roomy=True).search(found)
+    assert "plug" not in renderer(full_titles=True).search(found)
     assert "    the **plug** is pulled\n" in renderer().search(found, snippets=True)
-    assert "    the \x1b[1mplug\x1b[0m is pulled\n" in renderer(roomy=True).search(found, snippets=True)
+    assert "    the \x1b[1mplug\x1b[0m is pulled\n" in renderer(full_titles=True).search(found, snippets=True)
 
 
 def test_next_steps_fit_the_archive() -> None:
@@ -476,7 +476,7 @@ def empty() -> TranscriptExcerpt:
 
 def test_lines_without_conversation_produce_a_message() -> None:
     """A range without conversation produces a message."""
-    assert "These lines have no conversation." in RENDERER.read(empty())
+    assert "These lines contain no conversation." in RENDERER.read(empty())
 
 
 def write(folder: Path, name: str, text: str) -> Renderer:
@@ -569,7 +569,7 @@ def test_a_template_that_is_not_text_is_named(tmp_path: Path) -> None:
 def test_compression_is_reported_if_relevant() -> None:
     """Compression is reported if it saved much, or is incomplete."""
     saved = Report(compression=Compression(compressed=98, before=55_600_000, after=8_400_000, waiting=2))
-    assert "Compressed 98 raw copies from 55.6 MB to 8.4 MB; 2 left for the next run." in RENDERER.render(
+    assert "Compressed 98 raw copies from 55.6 MB to 8.4 MB; the next run continues with 2 more." in RENDERER.render(
         "report", report=saved, announced=False
     )
     assert "Compressed" not in RENDERER.render(

@@ -161,11 +161,14 @@ def cost(shape: object) -> int:
 @settings(max_examples=4)
 @given(BUDGETS, st.booleans(), hits(), st.booleans(), st.booleans())
 def test_lists_keep_to_the_budget(
-    budget: int, roomy: bool, found: tuple[Hit, ...], facts: bool, several_concepts: bool
+    budget: int, full_titles: bool, found: tuple[Hit, ...], facts: bool, several_concepts: bool
 ) -> None:
     """Every form of a layer-1 reply is within the budget."""
     answer = results(*found, query=Query(("ab", "cd") if several_concepts else ("ab",)))
-    page, around = Renderer(budget=budget, roomy=roomy), Timeline(found[-1].id, found, "5e0c", "claude-code/5e0c.jsonl")
+    page, around = (
+        Renderer(budget=budget, full_titles=full_titles),
+        Timeline(found[-1].id, found, "5e0c", "claude-code/5e0c.jsonl"),
+    )
     shapes = [results_json(answer, budget=budget, explain=True), timeline_json(around, budget=budget)]
 
     assert count(page.search(answer, facts=facts, snippets=True, explain=True)) <= budget
@@ -212,9 +215,9 @@ def test_transcripts_keep_to_the_budget(budget: int, excerpt: TranscriptExcerpt)
 
 @settings(max_examples=4)
 @given(BUDGETS, st.booleans(), empty_results())
-def test_explanations_keep_to_the_budget(budget: int, roomy: bool, nothing: Results) -> None:
+def test_explanations_keep_to_the_budget(budget: int, full_titles: bool, nothing: Results) -> None:
     """A zero-result explanation is within the budget."""
-    assert count(Renderer(budget=budget, roomy=roomy, at_shell=True).search(nothing)) <= budget
+    assert count(Renderer(budget=budget, full_titles=full_titles, at_shell=True).search(nothing)) <= budget
     assert cost(results_json(nothing, budget=budget)) <= budget
 
 
@@ -268,13 +271,14 @@ def test_a_truncated_line_can_be_read_in_full(length: int, option: str) -> None:
     cut = Renderer(at_shell=True, budget=600).read(whole)
 
     rest = transcript_json(whole, budget=600)["rest"]
-    assert f"Full text of line 3: palaver read PATH 3 {option}. Truncated: continue with palaver read PATH 4-." in cut
+    full = f"For the full text of line 3, run: palaver read PATH 3 {option}."
+    assert f"{full} Truncated: continue with palaver read PATH 4-." in cut
     assert rest == {
         "line": 3,
         "tokens": count(LONG[:length]),
         "command": f"palaver read claude-code/my-api/5e0c.jsonl 3 {option}",
     }
-    assert "Full text of line" not in Renderer(at_shell=True, budget=50_000).read(whole)
+    assert "full text of line" not in Renderer(at_shell=True, budget=50_000).read(whole)
     assert transcript_json(whole, budget=100_000)["rest"] is None
     if option != "--raw":
         alone = replace(whole, start_line=3, end_line=3, exchanges=(replace(whole.exchanges[0], turns=turns[:1]),))

@@ -1,6 +1,6 @@
 """`palaver up` and `palaver archive`: ingest transcripts.
 
-Slow modules are imported after the first process of the parser pool starts, so that both load in parallel.
+Slow modules are imported while the first process of the parser pool starts.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from palaver.templates.json_output import to_json
 
 from .demo import DEMO_FOLDER, refuse_demo
 from .options import as_json, not_empty
-from .output import complain, print_json, print_page, progress_bars, renderer
+from .output import print_json, print_message, print_page, progress_bars, renderer
 from .program import command_of, server_of
 
 if TYPE_CHECKING:
@@ -29,11 +29,12 @@ if TYPE_CHECKING:
 
     from palaver.archiver.ingest.transcripts import Transcript
 
-_PATIENCE: Final = 30.0
+_WAIT: Final = 30.0
 """Seconds to wait for another process that is ingesting, such as the background archiver."""
 
 _DEMO_QUERY: Final = '"sqlite or json files"'
 _WORDS: Final = 6
+"""Maximum number of words in the suggested query."""
 _WORD: Final = re.compile(r"\w+")
 """Pattern for words without shell metacharacters."""
 
@@ -43,8 +44,8 @@ _WORD: Final = re.compile(r"\w+")
 def up(*, as_json: bool) -> None:
     """Archive all your agents' history, index it, and suggest next steps.
 
-    Run it again to ingest new transcripts. Without any agent history, it loads a small sample archive into a home of
-    its own.
+    Run it again to ingest new transcripts. Without any agent history, it loads a small sample archive into a separate
+    home.
     """
     home = Home.find()
     with _parser_pool(home) as pool:
@@ -63,7 +64,7 @@ def up(*, as_json: bool) -> None:
         complete = _archive(home, found, skipped, pool, as_json=as_json)
     if not as_json:
         click.echo()
-        about = _DEMO_QUERY if demo else _newest(home)
+        about = _DEMO_QUERY if demo else _suggested_query(home)
         print_page(
             renderer().render("next_steps", command=command_of(home), server=server_of(home), about=about, own=own)
         )
@@ -71,7 +72,7 @@ def up(*, as_json: bool) -> None:
         sys.exit(1)
 
 
-def _newest(home: Home) -> str:
+def _suggested_query(home: Home) -> str:
     """Return the first words of the newest title as a quoted search; empty if no title has several words."""
     from palaver.archiver.store import Store
 
@@ -88,9 +89,9 @@ def _newest(home: Home) -> str:
 @click.argument("paths", nargs=-1, callback=not_empty)
 @as_json
 def archive(paths: Sequence[str], *, as_json: bool) -> None:
-    """Archive files or folders of transcripts; without PATHS, those of all known agents.
+    """Archive files or folders of transcripts; without PATHS, the folders of all known agents.
 
-    Only changed files are read. The command can be interrupted at any time.
+    Only changed files are read. You can interrupt the command at any time.
     """
     home = Home.find()
     with _parser_pool(home) as pool:
@@ -106,7 +107,7 @@ def archive(paths: Sequence[str], *, as_json: bool) -> None:
         if found and not paths:
             refuse_demo(home)
         if not found and home.is_new:
-            hint = "Name a folder of transcripts, or run `palaver up` to try demo data."
+            hint = "Give a folder of transcripts, or run `palaver up` to try demo data."
             raise PalaverError("no agent history found", hint=hint)
         complete = _archive(home, found, skipped, pool, as_json=as_json)
     if not complete:
@@ -120,7 +121,7 @@ def _announce_wait(home: Home) -> None:
     with Store.open(home.database) as store:
         holder = store.leases.holder(ARCHIVER)
     if holder is not None:
-        complain(f"Waiting up to {_PATIENCE:.0f} s for another process that is ingesting ({holder.who}).")
+        print_message(f"Waiting up to {_WAIT:.0f} s for another process that is ingesting ({holder.who}).")
 
 
 def _parser_pool(home: Home) -> ParserPool:
@@ -136,8 +137,7 @@ def _archive(home: Home, found: Sequence[Transcript], skipped: Unsearched, pool:
     from palaver.observe.pipeline import Pipeline
 
     config = Config.read(home.config)
-    pipeline_of = Pipeline(home, config.model, config.exclude, pool=pool)
-    with pipeline_of as pipeline, progress_bars() as reporter:
+    with Pipeline(home, config.model, config.exclude, pool=pool) as pipeline, progress_bars() as reporter:
 
         def announce(report: Report) -> None:
             if report.ingested.changed and not as_json:
@@ -145,7 +145,7 @@ def _archive(home: Home, found: Sequence[Transcript], skipped: Unsearched, pool:
                     print_page(renderer().render("searchable", report=report))
 
         _announce_wait(home)
-        report = pipeline.run(found, reporter, _PATIENCE, announce)
+        report = pipeline.run(found, reporter, _WAIT, announce)
     report.ingested.skipped = skipped
     if as_json:
         print_json({**to_json(report), "home": str(home.root)})

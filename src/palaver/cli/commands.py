@@ -28,18 +28,18 @@ SECTIONS: Final = {
         "documents": ("documents", "List and forget indexed documents."),
     },
     "Search": {
-        "search": ("search", "Layer 1: search, about 30 tokens a hit."),
-        "show": ("search", "Layer 2: show all details of a hit."),
-        "read": ("search", "Layer 3: read the conversation itself."),
+        "search": ("search", "Search; about 30 tokens a hit."),
+        "show": ("search", "Show all details of hits."),
+        "read": ("search", "Read the conversation of a hit."),
         "timeline": ("search", "Show the entries before and after a hit."),
     },
     "Memories": {
         "remember": ("remember", "Store a memory."),
         "recall": ("memories", "Search memories."),
-        "memories": ("memories", "List, show, edit and undo memories."),
+        "memories": ("memories", "List, show, edit and review memories."),
         "mnemonics": ("mnemonics", "Choose which memory files to trust."),
         "context": ("context", "Print the memories for a new session."),
-        "observe": ("observe", "Extract observations by rules or a model."),
+        "observe": ("observe", "Extract observations by rules or by a model."),
     },
     "Agent integration": {
         "mcp": ("mcp", "Serve tools to an agent."),
@@ -61,10 +61,7 @@ SECTIONS: Final = {
         "completion": ("shell", "Print the completion script for a shell."),
     },
 }
-"""Commands by heading: name, module, and summary. The module has a function with the name of the command.
-
-The summaries are stored here, so that `palaver --help` imports no command.
-"""
+"""Commands by heading: name, module, and summary. The module has a function with the name of the command."""
 
 COMMANDS: Final = {name: module for section in SECTIONS.values() for name, (module, _) in section.items()}
 
@@ -76,7 +73,7 @@ _SYNONYMS: Final = {
     "import": "archive", "ingest": "archive", "sync": "archive",
     "init": "up", "install": "setup", "serve": "mcp", "reindex": "rebuild",
 }  # fmt: skip
-"""Commands of other tools, with the equivalent Palaver command."""
+"""Palaver commands by the names that similar tools use."""
 
 
 class Commands(click.Group):
@@ -126,7 +123,7 @@ class Commands(click.Group):
         **extra: Any,
     ) -> Any:
         """Run the command line; see `click.BaseCommand.main`."""
-        _open_closed()
+        _open_closed_streams()
         try:
             done = super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
         except click.Abort as stopped:  # Ctrl-C outside of `invoke`
@@ -139,14 +136,14 @@ class Commands(click.Group):
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
         """Parse the arguments; report usage errors."""
-        typed = list(args)
+        arguments = list(args)
         try:
             context = super().make_context(info_name, args, parent, **extra)
         except (click.UsageError, OSError) as error:  # OSError if help cannot be printed
             from .failures import report_failure
 
-            sys.exit(report_failure(error, typed))
-        context.meta[__name__] = typed
+            sys.exit(report_failure(error, arguments))
+        context.meta[__name__] = arguments
         return context
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -173,7 +170,7 @@ def _unknown(name: str) -> str:
     return f"No such command '{name}'.{guess}"
 
 
-def _open_closed() -> None:
+def _open_closed_streams() -> None:
     """Open /dev/null in place of closed streams (`>&-`), so that other files cannot reuse their descriptors."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
@@ -188,9 +185,9 @@ def main() -> None:
     Start with `palaver up`. Results come at three levels of detail: `search` lists hits, `show` prints their details,
     `read` prints the conversation.
 
-    All data is stored in PALAVER_HOME; nothing leaves this machine. Only two features use the network:
-    `palaver model use` may download a model. With an API key and a budget, `palaver observe` calls a language model.
-    With `llm_judge = true` in config.toml, `palaver remember` and the MCP tools that compare memories call it, too.
+    All data is stored in PALAVER_HOME. Two features use the network: `palaver model use` may download a model, and
+    with an API key and a budget, `palaver observe` calls a language model. With `llm_judge = true` in config.toml,
+    `palaver remember` and the MCP tools that compare memories call the model, too.
 
     Exit status: 0 success, 1 failure, 2 usage error, 130 interrupted. With --json, errors are JSON objects:
     {"error": {"kind", "message", "hint"}}.

@@ -20,11 +20,11 @@ from palaver.observe.memory import SessionContext
 
 from .memory_access import memory_core
 from .options import as_json
-from .output import complain, print_json, renderer
+from .output import print_json, print_message, renderer
 from .project_option import folder_of, in_project, namespace_of
 
 _FEW: Final = 3
-"""Maximum number of projects that are all listed if a project name is unknown."""
+"""Maximum number of projects that are suggested for a name that is similar to none of them."""
 
 
 @click.command()
@@ -37,8 +37,8 @@ _FEW: Final = 3
 def context(*, project: str | None, query: str, budget: int, as_json: bool) -> None:
     """Print the memories for a new session in this folder: golden rules, preferences, decisions.
 
-    If no memory is relevant, the output is empty and the reason goes to stderr (except in hooks). Low-confidence
-    memories are omitted. Global memories stored by agents are omitted until you approve them.
+    If no memory is relevant, the output is empty, and the reason is printed to standard error (except in hooks).
+    Low-confidence memories are omitted. Global memories stored by agents are omitted until you approve them.
     """
     near: list[str] | None = None
     text = ""
@@ -72,11 +72,11 @@ def context(*, project: str | None, query: str, budget: int, as_json: bool) -> N
         return
     if near is not None:
         there = f". Did you mean {' or '.join(near)}?" if near else "."
-        complain(f"Unknown project '{project}'{there}")
+        print_message(f"Unknown project '{project}'{there}")
     if text:
         click.echo(text, nl=False)
     elif chosen.left_out:
-        complain(f"No memory fits into {budget} tokens; omitted: {chosen.left_out}. Use a larger --budget.")
+        print_message(f"No memory fits into {budget} tokens. Use a larger --budget.")
     elif near is not None:
         return
     elif namespace in known:
@@ -87,7 +87,7 @@ def context(*, project: str | None, query: str, budget: int, as_json: bool) -> N
         )
     else:
         others = f"Namespaces with memories: {', '.join(list(known)[:5])}." if known else "No memories stored yet."
-        _hint(f"No memories for {namespace}.", f"{others} Store one with `palaver remember TEXT`.")
+        _hint(f"No memories for {namespace}.", f"{others} To store one, run `palaver remember TEXT`.")
 
 
 def _nearest(namespace: str, known: Iterable[str]) -> list[str] | None:
@@ -104,7 +104,7 @@ def _nearest(namespace: str, known: Iterable[str]) -> list[str] | None:
 def _hint(*rows: str) -> None:
     """Print the reason for an empty result, unless an agent's hook runs this command."""
     if sys.stderr.isatty() or not _is_hook():
-        complain(*rows)
+        print_message(*rows)
 
 
 def _is_hook() -> bool:

@@ -15,8 +15,8 @@ DEMO_FOLDER: Final = "demo"
 def refuse_demo(home: Home) -> None:
     """Raise `PalaverError` if the demo home is selected, before the user's transcripts are archived there."""
     if is_demo(home):
-        hint = "To archive your own transcripts: `unset PALAVER_HOME`, then `palaver up`."
-        raise PalaverError(f"{home.root} contains demo data, which would be mixed with your transcripts", hint=hint)
+        hint = "To archive your own transcripts, run `unset PALAVER_HOME`, then `palaver up`."
+        raise PalaverError(f"{home.root} contains demo data, which must not be mixed with your transcripts", hint=hint)
 
 
 def refuse_demo_only(home: Home, arguments: str) -> None:

@@ -22,8 +22,8 @@ from .output import print_json, print_page, progress_bars, renderer
 def doctor(*, deep: bool, as_json: bool) -> None:
     """Check the archive, the index and background services, and suggest repairs.
 
-    Changes nothing, and works on a damaged archive. With --deep, it verifies the database, the raw copies and the
-    index against their checksums, as `palaver fsck` does; that takes as long as reading everything once.
+    The command changes nothing, and also works on a damaged archive. With --deep, it reads all data once to verify
+    the checksums of the database, the raw copies and the index, as `palaver fsck` does.
 
     Exit status: 0 no problems, 1 problems found, 2 usage error.
     """

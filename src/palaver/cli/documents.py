@@ -81,8 +81,8 @@ def documents() -> None:
 @as_json
 def list_(*, as_json: bool) -> None:
     """List indexed files with their number of chunks, queued files, and files that could not be read."""
-    with _held() as held:
-        stats = held.stats()
+    with _open_existing() as library:
+        stats = library.stats()
     if as_json:
         print_json(stats)
     else:
@@ -96,16 +96,16 @@ def list_(*, as_json: bool) -> None:
 def forget(paths: Sequence[str], *, namespace: str | None, as_json: bool) -> None:
     """Remove files, folders or a whole namespace from the index. The files on disk are not deleted."""
     if not paths and namespace is None:
-        raise click.UsageError("Name files or folders to remove, or a --namespace.")
-    with _held() as held:
+        raise click.UsageError("Give files or folders to remove, or a --namespace.")
+    with _open_existing() as library:
         if paths:
-            gone = sum(held.delete_file(path, namespace) + held.delete_directory(path, namespace) for path in paths)
+            gone = sum(
+                library.delete_file(path, namespace) + library.delete_directory(path, namespace) for path in paths
+            )
         else:
-            gone = held.delete_namespace(str(namespace))
+            gone = library.delete_namespace(str(namespace))
     if not gone:
-        raise InvalidInput(
-            "No indexed document matches.", hint="Run `palaver documents list` to see indexed documents."
-        )
+        raise InvalidInput("No indexed document matches", hint="Run `palaver documents list` to see indexed documents.")
     if as_json:
         print_json({"deleted_chunks": gone})
     else:
@@ -134,7 +134,7 @@ def _documents(places: Sequence[Path]) -> DocumentLibrary:
     return DocumentLibrary.open(home, roots, Config.read(home.config).model)
 
 
-def _held() -> DocumentLibrary:
+def _open_existing() -> DocumentLibrary:
     home = Home.find()
     home.check()
     return _documents([])

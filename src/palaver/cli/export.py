@@ -15,7 +15,7 @@ from palaver.core.home import Home
 from palaver.search.present.transcript_reader import TranscriptPaths
 
 from .options import as_json, not_empty
-from .output import complain, print_json, print_page, progress_bars, raw_output, renderer
+from .output import print_json, print_message, print_page, progress_bars, raw_output, renderer
 
 
 @click.command()
@@ -25,18 +25,20 @@ from .output import complain, print_json, print_page, progress_bars, raw_output,
 def export(what: Sequence[str], *, everything: bool, as_json: bool) -> None:
     """Write the agents' original files, byte for byte, even if the agents deleted them.
 
-    WHAT is a path that `show` printed, the path that the agent used, or a session ID (at least its first 6
-    characters), which means all files of the session. Without FOLDER, a single file is written to standard output; on
-    a terminal, control characters are removed. In FOLDER, original paths are kept, one subfolder per agent. Every file
-    is verified; existing files are never replaced.
+    WHAT is a path that `palaver show` printed, the path that the agent used, or a session ID (or at least its first 6
+    characters) for all files of a session. Without FOLDER, a single file is written to standard output; on a terminal,
+    control characters are removed. FOLDER gets one subfolder per agent with the original paths. The command verifies
+    every file and never replaces an existing file.
 
     Exit status: 0 success, 1 some files were not exported or are damaged, 2 usage error.
     """
     if len(what) not in ({1} if everything else {1, 2}):
-        raise click.UsageError("Give a FOLDER with --all." if everything else "Give WHAT to export, and a FOLDER.")
+        raise click.UsageError(
+            "Give a FOLDER with --all." if everything else "Give WHAT to export, and optionally a FOLDER."
+        )
     to_output = not everything and what[1:] in {(), ("-",)}
     if to_output and as_json:
-        raise click.UsageError("--json needs a FOLDER.")
+        raise click.UsageError("--json requires a FOLDER.")
     home = Home.find()
     with Store.open(home.database) as store:
         raw = RawArchive(home.archive)
@@ -58,7 +60,9 @@ def export(what: Sequence[str], *, everything: bool, as_json: bool) -> None:
 def _print(sources: Sequence[Source], exporter: Exporter) -> None:
     if len(sources) > 1:
         names = ", ".join(source.archived for source in sources[:3])
-        raise InvalidInput(f"It has {len(sources):,} files: {names}", hint="Give a FOLDER, or one of their paths.")
+        raise InvalidInput(
+            f"The session has {len(sources):,} files: {names}", hint="Give a FOLDER, or the path of one file."
+        )
     exporter.write(sources[0], raw_output())
     if warning := exporter.warning(sources[0]):
-        complain(f"{sources[0].archived}: {warning}. Run `palaver fsck --repair`.")
+        print_message(f"{sources[0].archived}: {warning}. Run `palaver fsck --repair`.")

@@ -12,23 +12,23 @@ import click
 from palaver.core.errors import InvalidInput, PalaverError
 from palaver.templates.quote import line
 
-from .output import complain, print_json
+from .output import print_json, print_message
 
 INTERRUPTED: Final = 130
 FAILURES: Final = (PalaverError, click.ClickException, click.Abort, OSError, KeyboardInterrupt)
 """Expected errors. All other errors are bugs and show a traceback."""
 
-_GOING_ON: Final = {"up", "archive", "index", "observe", "rebuild"}
+_RESUMABLE: Final = {"up", "archive", "index", "observe", "rebuild"}
 """Commands that can resume after an interrupt."""
-_STOPPED: Final = "No data is lost. Run the same command again to resume."
+_RESUME_HINT: Final = "No data is lost. Run the same command again to resume."
 _IRREVERSIBLE: Final = {"--erase", "--erase-now", "--force"}
 """Options that are never suggested as the correction of a typo."""
-_INSTEAD: Final = {
-    "forget": "Memories are forgotten immediately; for other targets, --confirm TOKEN confirms a preview",
+_ALTERNATIVES: Final = {
+    "forget": "To confirm a preview: --confirm TOKEN",
     "search": "To search for this text: palaver search '\"{}\"'",
 }
 """Advice for an unknown option of a command, if no similar option exists."""
-_HUMPS: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_WORD_START: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 class Failure(NamedTuple):
@@ -44,8 +44,8 @@ class Failure(NamedTuple):
     code: int
 
 
-def report_failure(error: BaseException, typed: Sequence[str]) -> int:
-    """Print the error message and return the exit status. `typed` contains the arguments of the command.
+def report_failure(error: BaseException, arguments: Sequence[str]) -> int:
+    """Print the error message and return the exit status. `arguments` are those of the command line.
 
     JSON is printed to standard output, text to standard error. A closed pipe, as with `head`, is not a failure.
     """
@@ -56,21 +56,21 @@ def report_failure(error: BaseException, typed: Sequence[str]) -> int:
     if isinstance(error, OSError) and not error.filename and _is_unwritable():
         error, unwritable = OSError(error.errno, error.strerror, "standard output"), True
     failure = failure_of(error)
-    if failure.code == INTERRUPTED and _GOING_ON.intersection(typed[:1]):
-        failure = failure._replace(hint=_STOPPED)
-    if _asks_for_json(typed) and not unwritable:
+    if failure.code == INTERRUPTED and _RESUMABLE.intersection(arguments[:1]):
+        failure = failure._replace(hint=_RESUME_HINT)
+    if _asks_for_json(arguments) and not unwritable:
         shown = {"kind": failure.kind, "message": line(failure.message), "hint": line(failure.hint)}
         try:
             print_json({"error": shown})
-        except OSError:  # for example a full disk, which may be the reason of the failure
+        except OSError:  # for example a full disk, which may also be the cause of the failure
             _drop_output()
-            complain(f"palaver: {failure.message}", failure.hint)
+            print_message(f"palaver: {failure.message}", failure.hint)
     elif isinstance(error, click.exceptions.NoArgsIsHelpError):
         error.show()  # a group without a command shows its help
     elif isinstance(error, (KeyboardInterrupt, click.Abort)):
         click.echo(f"\npalaver: stopped. {failure.hint}".rstrip(), err=True)
     else:
-        complain(f"palaver: {failure.message}", failure.hint)
+        print_message(f"palaver: {failure.message}", failure.hint)
     return failure.code
 
 
@@ -78,7 +78,7 @@ def failure_of(error: BaseException) -> Failure:
     """Return the failure for an error."""
     match error:
         case PalaverError():
-            kind = "failed" if type(error) is PalaverError else _HUMPS.sub("_", type(error).__name__).lower()
+            kind = "failed" if type(error) is PalaverError else _WORD_START.sub("_", type(error).__name__).lower()
             # Invalid values have the same status, whether click or the core rejects them.
             return Failure(kind, str(error), error.hint, 2 if isinstance(error, InvalidInput) else 1)
         case click.NoSuchOption():
@@ -121,8 +121,8 @@ def _no_option(error: click.NoSuchOption) -> str:
     context = error.ctx
     if safe or context is None or context.parent is None or context.parent.parent is not None:
         return guessed.removesuffix(".")
-    instead = _INSTEAD.get(str(context.info_name), "").format(error.option_name)
-    return f"{guessed} {instead}".strip().removesuffix(".")
+    alternative = _ALTERNATIVES.get(str(context.info_name), "").format(error.option_name)
+    return f"{guessed} {alternative}".strip().removesuffix(".")
 
 
 def _usage(context: click.Context | None) -> str:
@@ -133,7 +133,7 @@ def _usage(context: click.Context | None) -> str:
     return f"{' '.join(context.get_usage().split())} (see {asked})"
 
 
-def _asks_for_json(typed: Sequence[str]) -> bool:
+def _asks_for_json(arguments: Sequence[str]) -> bool:
     """Return whether --json occurs before a bare `--`."""
-    words = list(typed)
+    words = list(arguments)
     return "--json" in (words[: words.index("--")] if "--" in words else words)

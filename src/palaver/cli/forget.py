@@ -22,11 +22,11 @@ from .options import as_json, date_option
 from .output import print_json, print_page, progress_bars, renderer
 from .project_option import archived_as
 
-_WORDS = "palaver.forget.words"
+_ARGUMENTS = "palaver.forget.arguments"
 
 
-class _KeepsWords(click.Command):
-    """Command that keeps the arguments of the call, to show the command that confirms it."""
+class _RecordsArguments(click.Command):
+    """Command that records its arguments, so that the preview can print the confirming command."""
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: object
@@ -36,24 +36,30 @@ class _KeepsWords(click.Command):
         if "--confirm" in words:
             place = words.index("--confirm")
             del words[place : place + 2]
-        context.meta[_WORDS] = [word for word in words if not word.startswith("--confirm=")]
+        context.meta[_ARGUMENTS] = [word for word in words if not word.startswith("--confirm=")]
         return context
 
 
-@click.command(cls=_KeepsWords)
+@click.command(cls=_RecordsArguments)
 @click.argument("what", nargs=-1, metavar="[WHAT]...")
 @click.option(
-    "--project", "projects", multiple=True, metavar="NAME", help="Only this project, by name or folder, or `.`."
+    "--project",
+    "projects",
+    multiple=True,
+    metavar="NAME",
+    help="Only this project: name, folder, or `.` (current folder).",
 )
 @click.option("--agent", "agents", multiple=True, metavar="NAME", help="Only this agent.")
-@date_option("--since", help="Only from this date on: 2026-03-01, last tuesday, march, ...")
-@date_option("--until", last=True, help="Only up to this date, inclusive.")
-@click.option("--mentions", default="", metavar="TEXT", help="Only exchanges that contain TEXT, in any case.")
-@click.option("--erase", is_flag=True, help="Remove every byte and verify it. This cannot be undone.")
+@date_option("--since", help="First date, inclusive: 2026-03-01, last tuesday, march, ...")
+@date_option("--until", last=True, help="Last date, inclusive.")
+@click.option("--mentions", default="", metavar="TEXT", help="Only exchanges that contain TEXT, ignoring case.")
+@click.option("--erase", is_flag=True, help="Erase every byte and verify the erasure. This cannot be undone.")
 @click.option("--force", is_flag=True, help="Include golden rules and pinned memories.")
-@click.option("--confirm", metavar="TOKEN", help="Delete what the preview with this token showed.")
-@click.option("--undo", type=int, metavar="N", help="Restore what deletion N removed.")
-@click.option("--erase-now", type=int, metavar="N", help="Erase what deletion N removed, before its 30 days are over.")
+@click.option("--confirm", metavar="TOKEN", help="Delete the content of the preview that printed TOKEN.")
+@click.option("--undo", type=int, metavar="N", help="Restore the content of deletion N.")
+@click.option(
+    "--erase-now", type=int, metavar="N", help="Erase the content of deletion N now instead of after 30 days."
+)
 @click.option("--list", "listed", is_flag=True, help="List deletions.")
 @as_json
 def forget(
@@ -74,23 +80,23 @@ def forget(
 ) -> None:
     """Delete conversations or memories. Shows a preview first.
 
-    WHAT is an id from `palaver search`, a session id (its first 6 characters suffice), or the path of a transcript,
-    with `:FIRST-LAST` for some of its lines. An exchange is always deleted whole. Options narrow the selection, or
-    make one themselves: `palaver forget --mentions TEXT`.
+    WHAT is an ID from `palaver search`, a session ID (or its first 6 characters), or the path of a transcript. Append
+    `:FIRST-LAST` to select lines; exchanges are always deleted completely. Options narrow the selection. Without WHAT,
+    they select from the whole archive: `palaver forget --mentions TEXT`.
 
     Deleted content no longer appears in search, and archiving the same files again does not bring it back. For 30 days
     a deletion can be undone; then the content is erased. --erase removes every byte at once and verifies it, including
-    content that was deleted before. Your agents' own files stay.
+    content that was deleted before. Your agents' own files are not deleted.
 
-    Lines that a fork repeats belong to the session that contained them first, and are deleted with that.
+    Lines that a fork repeats belong to the original session, and are deleted with that session.
 
-    Memories named by their ids are forgotten without a preview; `palaver memories undo ID` restores them.
+    If you give only IDs of memories, they are forgotten without a preview; `palaver memories undo ID` restores them.
     """
     narrowed = projects or agents or since or until or mentions or erase
     modes = {"--undo": undo is not None, "--erase-now": erase_now is not None, "--list": listed}
     if chosen := [name for name, given in modes.items() if given]:
         if len(chosen) > 1 or what or narrowed or force or confirm:
-            raise click.UsageError(f"{chosen[0]} takes no other argument or option but --json.")
+            raise click.UsageError(f"{chosen[0]} can only be combined with --json.")
         _manage(undo, erase_now, as_json=as_json)
         return
     if what and not narrowed and all(map(_is_memory, what)):
@@ -154,14 +160,14 @@ def _show_changed(preview: DeletionPreview, *, as_json: bool) -> None:
     if as_json:
         print_json({**to_json(preview), "done": False, "changed": True})
         return
-    click.echo("Nothing was deleted: the content has changed since that preview. The new preview:\n")
+    click.echo("Nothing was deleted, because the token does not match the current content. The new preview:\n")
     print_page(renderer().render("forget_preview", preview=preview))
     if not preview.is_empty:
         click.echo(f"\nTo confirm, run:\n{_confirmation(preview.token)}")
 
 
 def _confirmation(token: str) -> str:
-    words = click.get_current_context().meta.get(_WORDS, [])
+    words = click.get_current_context().meta.get(_ARGUMENTS, [])
     return f"  {shlex.join(['palaver', 'forget', *words, '--confirm', token])}"
 
 
@@ -176,14 +182,15 @@ def _manage(undo: int | None, erase_now: int | None, *, as_json: bool) -> None:
     if as_json:
         print_json({"deletions": to_json(deletions), "finished": done, **to_json(restored), "problems": problems})
     elif undo is not None:
-        click.echo("Restored, under the same ids. It can be searched now.")
+        click.echo("Restored under the same IDs. Search finds the content again.")
         if restored.unobserved:
             click.echo(f"Run `palaver archive` to extract observations from {many(restored.unobserved, 'exchange')}.")
         if restored.not_restored:
-            same = "because newer memories have the same content"
-            click.echo(f"Not restored, {same}: {', '.join(restored.not_restored)}.")
+            click.echo(
+                f"Not restored, because newer memories have the same content: {', '.join(restored.not_restored)}."
+            )
     elif erase_now is not None:
-        reason = "another process reads the database, or a copy is damaged (see `palaver doctor`)"
+        reason = "another process is reading the database, or a copy is damaged (see `palaver doctor`)"
         click.echo("Erased." if done else f"Not finished: {reason}. Run `palaver archive` to finish.")
         for problem in problems:
             click.echo(problem)
@@ -214,11 +221,11 @@ def _forget_memories(what: Sequence[str], *, force: bool, as_json: bool) -> None
         for stored in done.forgotten:
             if stored.memory.path:
                 kept = line(stored.memory.path)
-                click.echo(f"The file stays: {kept} (`palaver forget {stored.id} --erase` deletes it.)")
+                click.echo(f"Its file was not deleted: {kept}. To delete it: palaver forget {stored.id} --erase")
     elif not protected:
-        click.echo("Nothing to do: they were forgotten before.")
+        click.echo("Already forgotten.")
     if protected:
-        click.echo(f"Not forgotten, as golden rules or pinned: {', '.join(protected)}. Add --force to include them.")
+        click.echo(f"Not forgotten: {', '.join(protected)} (golden rules or pinned). Add --force to forget them.")
         sys.exit(1)
 
 

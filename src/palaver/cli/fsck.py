@@ -13,12 +13,12 @@ from .output import print_json, print_page, progress_bars, renderer
 
 
 @click.command()
-@click.option("--repair", is_flag=True, help="Repair derived data and re-copy transcripts that still exist.")
+@click.option("--repair", is_flag=True, help="Repair derived data, and copy transcripts that still exist again.")
 @as_json
 def fsck(*, repair: bool, as_json: bool) -> None:
-    """Verify the database, the raw copies and the index, and that they agree.
+    """Verify that the database, the raw copies and the index are intact and consistent.
 
-    Takes as long as reading everything once. Nothing is changed without --repair, and conversations are never deleted.
+    The command reads all data once. It changes nothing without --repair, and never deletes conversations.
 
     Exit status: 0 no problems left, 1 problems left, 2 usage error.
     """

@@ -18,7 +18,7 @@ _KEY: Final = "ANTHROPIC_API_KEY"
 
 
 def why_off(config: Config) -> str:
-    """Return the reason why no model may be called; return an empty text if a model may be called."""
+    """Return the reason why the model is off, or an empty text if it may be called."""
     key, budget = os.environ.get(_KEY), Budget.of(config).limits
     if not key and not budget:
         return f"neither {_KEY} nor a budget in config.toml is set"
@@ -28,12 +28,12 @@ def why_off(config: Config) -> str:
 
 
 def provider_of(config: Config, *seconds: float) -> Callable[[], Provider]:
-    """Return a function that opens the provider. `seconds` is the timeout of a call; the provider has a default."""
+    """Return a function that opens the provider. `seconds` replaces the provider's default timeout of a call."""
 
-    def opened() -> Provider:
+    def open_provider() -> Provider:
         return Provider(os.environ[_KEY], config.llm_url, *seconds)
 
-    return opened
+    return open_provider
 
 
 def judge_factory(home: Home, config: Config) -> JudgeFactory | None:
@@ -41,7 +41,7 @@ def judge_factory(home: Home, config: Config) -> JudgeFactory | None:
     if not config.llm_judge or why_off(config):
         return None
 
-    def made(store: Store) -> Judge:
+    def make_judge(store: Store) -> Judge:
         return ModelJudge(store, config, JudgingPrompts(Renderer(home.templates)), provider_of(config, SECONDS))
 
-    return made
+    return make_judge

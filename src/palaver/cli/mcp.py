@@ -35,8 +35,8 @@ def mcp(*, toolset: str, prefix: bool) -> None:
 
     Agents start this command themselves; `palaver up` prints how to add it to Claude Code.
     """
-    # The SDK loads for seconds, and the thread that waits for stdin cannot be interrupted, so Ctrl-C ends the process
-    # at once. Nothing is lost, because everything is stored in transactions.
+    # The SDK takes seconds to load, and the thread that waits for stdin cannot be interrupted. So Ctrl-C ends the
+    # process immediately. No data is lost, because all data is stored in transactions.
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
         signal.signal(signal.SIGINT, _end)
     names = dict.fromkeys(name.strip() for name in toolset.split(","))

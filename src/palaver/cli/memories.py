@@ -82,7 +82,7 @@ memories.add_command(review)
     default="created_at",
     show_default=True,
     metavar="FIELD",
-    help="Sort by this field: importance, confidence, ...",
+    help="Field to sort by: importance, confidence, ...",
 )
 @click.option("--all", "every", is_flag=True, help="Include forgotten and expired memories.")
 @as_json
@@ -130,7 +130,7 @@ def show_memory(memory_id: str, *, as_json: bool) -> None:
 def edit_memory(memory_id: str, *, as_json: bool) -> None:
     """Edit the text of a memory in your editor (VISUAL or EDITOR).
 
-    If you leave the text unchanged or empty, the memory stays unchanged.
+    An unchanged or empty text leaves the memory unchanged.
     """
     edited = False
     with memory_core() as core:
@@ -154,13 +154,13 @@ def _edit(text: str) -> str:
         PalaverError: No terminal is available, or the editor fails.
     """
     if not sys.stdin.isatty() and not (os.environ.get("VISUAL") or os.environ.get("EDITOR")):
-        hint = "Nothing was changed. Set EDITOR to a program that needs no terminal, or run this at a terminal."
-        raise PalaverError("the editor needs a terminal", hint=hint)
+        hint = "Nothing was changed. Run the command at a terminal, or set EDITOR to a program that needs no terminal."
+        raise PalaverError("the editor requires a terminal", hint=hint)
     try:
         edited = click.edit(text, extension=".md")
     except (click.ClickException, UnicodeDecodeError) as error:
-        hint = "Nothing was changed. Try another editor, such as VISUAL=nano; VISUAL precedes EDITOR."
-        reason = error.message if isinstance(error, click.ClickException) else "its text is not UTF-8"
+        hint = "Nothing was changed. Try another editor, for example with VISUAL=nano, which has priority over EDITOR."
+        reason = error.message if isinstance(error, click.ClickException) else "the edited text is not UTF-8"
         raise PalaverError(f"the editor failed: {reason}", hint=hint) from None
     return (text if edited is None else edited).strip()
 

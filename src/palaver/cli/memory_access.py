@@ -34,32 +34,35 @@ def memory_core(*, make: bool = False) -> MemoryCore:
 
 
 def types_of(core: MemoryCore, names: Sequence[str]) -> tuple[str, ...]:
-    """Return types in their stored form.
+    """Return the stored spelling of memory types.
 
     Raises:
         InvalidMemoryType: A type is unknown.
     """
-    held = core.count_by("type", MemoryFilter(states=tuple(MemoryState)))
-    return tuple(known_type(name, held) for name in names)
+    known = core.count_by("type", MemoryFilter(states=tuple(MemoryState)))
+    return tuple(known_type(name, known) for name in names)
 
 
-def print_memory(held: StoredMemory, message: str, *, as_json: bool, redacted: bool, **more: str) -> None:
-    """Print a message about a memory, or the memory as JSON with `more` fields. Report `redacted` secrets as well."""
+def print_memory(stored: StoredMemory, message: str, *, as_json: bool, redacted: bool, **more: str) -> None:
+    """Print a message about a memory, or the memory as JSON with `more` fields.
+
+    With `redacted`, also report the kinds of redacted secrets.
+    """
     if as_json:
-        print_json({**to_json(held), **more, **(redacted_kinds(held) if redacted else {})})
+        print_json({**to_json(stored), **more, **(redacted_kinds(stored) if redacted else {})})
     else:
         click.echo(line(message))
         if redacted:
-            print_redacted(held)
+            print_redacted(stored)
 
 
-def redacted_kinds(held: StoredMemory) -> dict[str, list[str]]:
-    """Return a field with the kinds of secrets redacted in a memory; return no field without secrets."""
-    kinds = kinds_of(held.memory)
+def redacted_kinds(stored: StoredMemory) -> dict[str, list[str]]:
+    """Return a field that lists the kinds of secrets redacted in a memory, or no field if nothing was redacted."""
+    kinds = kinds_of(stored.memory)
     return {"secrets_removed": kinds} if kinds else {}
 
 
-def print_redacted(held: StoredMemory) -> None:
-    """Print the kinds of secrets that were redacted in a memory. Print nothing without redacted secrets."""
-    for kinds in redacted_kinds(held).values():
+def print_redacted(stored: StoredMemory) -> None:
+    """Print the kinds of secrets redacted in a memory, if any."""
+    for kinds in redacted_kinds(stored).values():
         click.echo(f"Redacted secrets, which are not stored: {', '.join(kinds)}.")

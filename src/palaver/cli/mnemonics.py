@@ -48,15 +48,15 @@ def list_allowed(*, as_json: bool) -> None:
         click.echo("No folders are allowed. To trust a project's memory files, run: palaver mnemonics allow PATH")
 
 
-@mnemonics.command("allow")
+@mnemonics.command("allow", short_help="Trust the memory files of a project.")
 @_folder
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @as_json
 def allow(path: str, *, yes: bool, as_json: bool) -> None:
-    """Trust the memory files of the project in PATH, including future ones."""
+    """Trust the current and future memory files of the project in PATH."""
     home, folder = Home.find(), _folder_of(path)
     if not folder.path.is_dir():
-        raise InvalidInput(f"No folder {folder.path}", hint="Give the path of a project that has memory files.")
+        raise InvalidInput(f"No such folder: {folder.path}", hint="Give the path of a project that has memory files.")
     files = sorted(folder.scan().files)
     if not as_json:
         click.echo(f"{line(str(folder.path))} has {many(len(files), 'memory file')}:")
@@ -65,8 +65,8 @@ def allow(path: str, *, yes: bool, as_json: bool) -> None:
         if len(files) > _SHOWN:
             click.echo(f"  and {len(files) - _SHOWN} more")
     if not yes and (as_json or not sys.stdin.isatty()):
-        raise InvalidInput("Confirmation needs a terminal", hint="Run the command at a terminal, or add --yes.")
-    if not (yes or click.confirm("Trust them? Sessions in this project will start with their content.")):
+        raise InvalidInput("The confirmation requires a terminal", hint="Run the command at a terminal, or add --yes.")
+    if not (yes or click.confirm("Trust these files? Sessions in this project will start with their content.")):
         return
     home.make()
     with Store.create(home.database) as store, store.transaction():
@@ -79,7 +79,7 @@ def allow(path: str, *, yes: bool, as_json: bool) -> None:
     click.echo(f"Allowed. To undo, run: palaver mnemonics disallow {line(str(folder.project))}")
 
 
-@mnemonics.command("disallow")
+@mnemonics.command("disallow", short_help="Stop trusting the memory files of a project.")
 @_folder
 @as_json
 def disallow(path: str, *, as_json: bool) -> None:

@@ -30,10 +30,10 @@ from .review import preference_fields
 
 @click.command()
 @click.option("--estimate", is_flag=True, help="Estimate the cost without sending anything.")
-@click.option("--only-outdated", is_flag=True, help="Only exchanges processed with an older prompt or model.")
+@click.option("--only-outdated", is_flag=True, help="Send only exchanges processed with an older prompt or model.")
 @click.option("--dead-letters", is_flag=True, help="List requests that failed permanently, with reasons.")
 @click.option("--revive", is_flag=True, help="Retry requests that failed permanently.")
-@click.option("--preferences", is_flag=True, help="List preferences you stated, without storing them.")
+@click.option("--preferences", is_flag=True, help="List preferences that you stated, without storing them.")
 @as_json
 def observe(
     *, estimate: bool, only_outdated: bool, dead_letters: bool, revive: bool, preferences: bool, as_json: bool

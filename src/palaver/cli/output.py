@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
     from rich.progress import Progress, TaskID
 
-_ENVELOPE: Final = re.compile(r"</?recalled[\w-]*>\n?")
+_MARKER: Final = re.compile(r"</?recalled[\w-]*>\n?")
 _HEADING: Final = re.compile(r"#{1,6} (.+)")
 _FIELD: Final = re.compile(r"# ([A-Z][a-z]+: )(.+)")
 _GROUP: Final = re.compile(r"\[[^]\n]+\]")
@@ -33,19 +33,19 @@ _ESCAPED: Final = re.compile(r"\\(?=[#=\-*_\[])")
 _BOLD, _DIM, _CYAN, _END = "\x1b[1m", "\x1b[2m", "\x1b[36m", "\x1b[0m"
 
 
-def complain(*rows: str) -> None:
-    """Print an error message to standard error. Control characters are removed."""
+def print_message(*rows: str) -> None:
+    """Print a message to standard error, without control characters."""
     for row in filter(None, map(line, rows)):
         click.echo(row, err=True)
 
 
 def renderer(budget: int = BUDGET) -> Renderer:
-    """Return a renderer for users. It refers to commands instead of tools, and shows full titles at a terminal."""
-    return Renderer(Home.find().templates, at_shell=True, roomy=sys.stdout.isatty(), budget=budget)
+    """Return a renderer for users. Its pages refer to commands instead of tools, and have full titles at a terminal."""
+    return Renderer(Home.find().templates, at_shell=True, full_titles=sys.stdout.isatty(), budget=budget)
 
 
 def print_json(value: object) -> None:
-    """Print a value of core, or a mapping with such values, as one line of JSON."""
+    """Print a value of core, or a mapping that contains such values, as one line of JSON."""
     click.echo(orjson.dumps(to_json(value)))
 
 
@@ -56,7 +56,7 @@ def print_page(page: str) -> None:
 
 def styled(page: str) -> str:
     """Return a page with terminal styles instead of Markdown. If NO_COLOR is set, omit all styles (no-color.org)."""
-    rows = "\n".join(map(_styled_row, _ENVELOPE.sub("", page).replace("&lt;", "<").replace("&#91;", "[").split("\n")))
+    rows = "\n".join(map(_styled_row, _MARKER.sub("", page).replace("&lt;", "<").replace("&#91;", "[").split("\n")))
     return re.sub("\x1b\\[\\d*m", "", rows) if os.environ.get("NO_COLOR") else rows
 
 

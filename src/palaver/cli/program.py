@@ -19,7 +19,7 @@ def command_of(home: Home) -> str:
         program = called.name
     else:
         program = shlex.quote(str(called))
-    return " ".join((*_setting(home), program))
+    return " ".join((*_home_setting(home), program))
 
 
 def server_of(home: Home) -> str:
@@ -27,7 +27,7 @@ def server_of(home: Home) -> str:
 
     Options follow the name, because `-e` reads every word up to `--` as an environment variable.
     """
-    option = ["-e", *_setting(home)] if _setting(home) else []
+    option = ["-e", *_home_setting(home)] if _home_setting(home) else []
     return " ".join((*option, "--", shlex.join([*program_words(), "mcp"])))
 
 
@@ -37,7 +37,7 @@ def program_words() -> list[str]:
     return [sys.executable, "-m", "palaver"] if called.name == "__main__.py" else [str(called)]
 
 
-def _setting(home: Home) -> list[str]:
-    """Return the environment variable that selects a home, or nothing for the default home."""
-    usual = not os.environ.get("PALAVER_HOME") and home == Home.find()
-    return [] if usual else [f"PALAVER_HOME={shlex.quote(str(home.root))}"]
+def _home_setting(home: Home) -> list[str]:
+    """Return the setting of PALAVER_HOME that selects a home, or nothing for the default home."""
+    is_default = not os.environ.get("PALAVER_HOME") and home == Home.find()
+    return [] if is_default else [f"PALAVER_HOME={shlex.quote(str(home.root))}"]

@@ -46,7 +46,7 @@ def namespace_of(core: "MemoryCore", project: str | None, *, claim: bool = False
     Args:
         core: The memory core.
         project: The name or the folder of the project.
-        claim: Whether to reserve the namespace for that folder.
+        claim: True to reserve the namespace for that folder.
 
     Raises:
         InvalidInput: The name is invalid.

@@ -14,14 +14,14 @@ from .output import print_json, print_page, progress_bars, renderer
 
 
 @click.command()
-@click.option("--from-archive", is_flag=True, help="Parse all raw copies again; works without a database.")
+@click.option("--from-archive", is_flag=True, help="Parse all raw copies again; no database is needed.")
 @as_json
 def rebuild(*, from_archive: bool, as_json: bool) -> None:
     """Rebuild the index from the database, without network or model. Search works meanwhile.
 
-    With --from-archive, all raw copies are parsed again first, and no new file is ingested. This restores a lost
-    database: conversations and what rules learned from them, but not memories, nor what a language model learned.
-    Deleted items stay deleted. You can interrupt it at any time.
+    With --from-archive, all raw copies are parsed again first; new files are not ingested. This restores a lost
+    database with all conversations and observations by rules, but without memories and observations by a language
+    model. Deleted items stay deleted. You can interrupt the command at any time.
 
     Exit status: 0 success, 1 some copies could not be read, 2 usage error.
     """

@@ -34,7 +34,7 @@ from .project_option import folder_of, in_project, namespace_of
 @click.option(
     "--importance", type=float, default=0.7, show_default=True, metavar="0-1", help="Importance of the memory."
 )
-@click.option("--tag", "tags", multiple=True, metavar="WORD", help="Tag to find the memory by; can be repeated.")
+@click.option("--tag", "tags", multiple=True, metavar="WORD", help="Tag of the memory; can be repeated.")
 @click.option("--pin", is_flag=True, help="Pin the memory, so that its confidence does not decay.")
 @click.option(
     "--days", type=click.IntRange(1, 36_500), metavar="N", help="Let the memory expire after N days (default: never)."
@@ -91,21 +91,21 @@ def _print_result(result: RememberResult) -> None:
     if result.duplicate:
         click.echo(f"Already stored as {stored.id}: {line(stored.memory.content)}")
         if stored.state is MemoryState.SUPERSEDED:
-            click.echo(f"A newer memory superseded this memory. To restore it: {undo_command([stored.id])}")
+            click.echo(f"A newer memory superseded it. To restore it: {undo_command([stored.id])}")
         return
     click.echo(f"Stored as {stored.id} in {stored.memory.namespace}.")
     print_redacted(stored)
     for old in result.superseded:
-        click.echo(f"It replaces {old.id}: {line(old.memory.content)}")
+        click.echo(f"The new memory replaces {old.id}: {line(old.memory.content)}")
     proposed = {old.id for old in result.proposed}
     for each in result.conflicts:
         relation = "may replace" if each.stored.id in proposed else "contradicts"
         reason = f" ({line(each.judgement.reason)}, judged by {each.judgement.judge})"
-        click.echo(f"It {relation} {each.stored.id}: {line(each.stored.memory.content)}{reason}")
+        click.echo(f"The new memory {relation} {each.stored.id}: {line(each.stored.memory.content)}{reason}")
     if result.superseded:
         click.echo(f"To restore the old memory: {undo_command([result.superseded[0].id])}")
     if result.conflicts:
         click.echo(
-            f"To keep one memory, run palaver forget {result.conflicts[0].stored.id} (old) "
-            f"or palaver forget {stored.id} (new)."
+            f"To keep only one memory, run `palaver forget {result.conflicts[0].stored.id}` (old) "
+            f"or `palaver forget {stored.id}` (new)."
         )

@@ -21,10 +21,7 @@ from .output import print_json
 
 
 class ReviewItem(Struct, frozen=True):
-    """Proposal to review: its JSON fields, and functions to approve and decline it.
-
-    `approve` returns the ID of the memory.
-    """
+    """Proposal to review: its JSON fields, and functions that decide it. `approve` returns the ID of the memory."""
 
     fields: dict[str, Any]
     approve: Callable[[], str]
@@ -35,7 +32,7 @@ class ReviewItem(Struct, frozen=True):
         shown = {name: line(str(value)) for name, value in self.fields.items()}
         if self.fields["kind"] == "preference":
             label = "Preference"
-            source = f"you said it in session {shown['session_id']}, {shown['path']} line {shown['line']}"
+            source = f"your words in session {shown['session_id']}, {shown['path']} line {shown['line']}"
         else:
             label = "Golden rule"
             source = f"confidence {shown['confidence']}, {shown['successes']} successes, stored by {shown['stored_by']}"
@@ -55,17 +52,17 @@ def review(*, approve: Sequence[str], decline: Sequence[str], as_json: bool) -> 
     home = Home.find()
     home.check()
     with MemoryCore.open(home, Config.read(home.config).model) as core:
-        waiting = _waiting(core)
+        proposals = _proposals(core)
         if approve or decline:
-            _decide(waiting, approve, decline, as_json=as_json)
+            _decide(proposals, approve, decline, as_json=as_json)
         elif as_json:
-            print_json({"waiting": [each.fields for each in waiting.values()]})
-        elif not waiting:
+            print_json({"waiting": [each.fields for each in proposals.values()]})
+        elif not proposals:
             click.echo("No proposals to review.")
         elif sys.stdin.isatty() and sys.stdout.isatty():
-            _ask(list(waiting.values()))
+            _ask(list(proposals.values()))
         else:
-            click.echo("\n".join(each.as_text() for each in waiting.values()))
+            click.echo("\n".join(each.as_text() for each in proposals.values()))
             click.echo("To decide, run `palaver memories review` with --approve ID or --decline ID.")
 
 
@@ -84,7 +81,7 @@ def preference_fields(candidate: PreferenceCandidate) -> dict[str, Any]:
     }
 
 
-def _waiting(core: MemoryCore) -> dict[str, ReviewItem]:
+def _proposals(core: MemoryCore) -> dict[str, ReviewItem]:
     """Return the proposals by ID, preferences first."""
     found = [_preference(core, each) for each in preference_candidates(core.store)]
     found += [_proven(core, stored) for stored in core.feedback.approvable()]
@@ -112,22 +109,22 @@ def _proven(core: MemoryCore, stored: StoredMemory) -> ReviewItem:
     return ReviewItem(fields, lambda: core.feedback.approve(stored.id).id, lambda: core.feedback.decline(stored.id))
 
 
-def _decide(waiting: dict[str, ReviewItem], approve: Sequence[str], decline: Sequence[str], *, as_json: bool) -> None:
+def _decide(proposals: dict[str, ReviewItem], approve: Sequence[str], decline: Sequence[str], *, as_json: bool) -> None:
     """Approve and decline proposals by ID.
 
     Raises:
         InvalidInput: An ID is unknown. No proposal has been changed.
     """
     if both := sorted({*approve} & {*decline}):
-        raise click.UsageError(f"Both approved and declined: {', '.join(both)}.")
+        raise click.UsageError(f"The same ID cannot be approved and declined: {', '.join(both)}.")
     for name in (*approve, *decline):
-        if name not in waiting:
+        if name not in proposals:
             raise InvalidInput(
                 f"{name} is not a proposal to review", hint="Run `palaver memories review` to list proposals."
             )
-    approved = {name: waiting[name].approve() for name in approve}
+    approved = {name: proposals[name].approve() for name in approve}
     for name in decline:
-        waiting[name].decline()
+        proposals[name].decline()
     if as_json:
         print_json({"approved": approved, "declined": list(decline)})
         return
@@ -141,12 +138,12 @@ def _approved(name: str, memory: str) -> str:
     return f"Approved: {memory} is a golden rule." if name == memory else f"Approved: {name} is stored as {memory}."
 
 
-def _ask(waiting: Sequence[ReviewItem]) -> None:
+def _ask(proposals: Sequence[ReviewItem]) -> None:
     """Show each proposal and ask for a decision."""
-    for number, each in enumerate(waiting, 1):
-        click.echo(f"\n{number} of {len(waiting)}  {each.as_text()}")
-        answer = click.prompt("Keep, decline or skip?", type=click.Choice(["k", "d", "s"]), default="s")
-        if answer == "k":
+    for number, each in enumerate(proposals, 1):
+        click.echo(f"\n{number} of {len(proposals)}  {each.as_text()}")
+        answer = click.prompt("Approve (a), decline (d) or skip (s)?", type=click.Choice(["a", "d", "s"]), default="s")
+        if answer == "a":
             click.echo(_approved(each.fields["id"], each.approve()))
         elif answer == "d":
             each.decline()

@@ -18,7 +18,7 @@ from palaver.templates.truncation import MIN_BUDGET
 
 from .demo import refuse_demo_only
 from .options import as_json, date_option
-from .output import complain, print_json, print_page, raw_output, renderer
+from .output import print_json, print_message, print_page, raw_output, renderer
 from .project_option import archived_as
 
 
@@ -99,7 +99,7 @@ _budget = click.option(
     type=click.Choice(["event", "session"]),
     default="event",
     show_default=True,
-    help="List single entries (event) or sessions.",
+    help="List single entries (event) or whole sessions.",
 )
 @click.option("--weak", is_flag=True, help="Include hits below the relevance threshold.")
 @click.option(
@@ -121,45 +121,45 @@ def search(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Layer 1: search, one line per hit.
+    """Search conversations, memories and documents, one line per hit.
 
     WORDS are a question or keywords. Phrases in quotes must match exactly, except for word endings. `instal*` matches
     every word that begins with `instal`. Output of successful tool calls is archived but not indexed. Without words,
     the newest entries that match the filters are listed. Filters can be repeated; an entry must match one of the
     values.
 
-    On a terminal, titles are shown in full; when piped they are truncated to about 30 tokens a hit. --json always has
-    full titles. In JSON, `found` is the number of results on the page and `total` the number that fit --budget. `next`
-    is the cursor of the following results.
+    On a terminal, titles are shown in full; in a pipe, a hit is truncated to about 30 tokens. --json always has full
+    titles. In JSON, `found` is the number of results on the page and `total` the number that fit --budget. `next`
+    is the cursor of the next page.
     """
     # NumPy would start a thread per core, which takes time and does not speed up small matrices.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if all_of and not 2 <= len(query) <= 5:
         raise click.UsageError("--all-of takes 2 to 5 concepts, one per argument.")
-    wanted = _wanted(list(query) if all_of else _typed(query), options)
+    wanted = _parse_query(list(query) if all_of else _query_text(query), options)
     with _open_layers() as layers:
         page = None if as_json else renderer(budget)
         results = layers.find(wanted, snippets=as_json or snippets or all_of)
     if page is None:
         print_json(results_json(results, explain=explain, budget=budget))
-    elif not results.hits and _holds_nothing():
+    elif not results.hits and _is_empty():
         click.echo("Nothing is archived yet. Run `palaver up`, then search again.")
     else:
         print_page(page.search(results, facts=facts, snippets=snippets, explain=explain))
 
 
-def _holds_nothing() -> bool:
+def _is_empty() -> bool:
     """Return whether the archive is empty, for example after a first run on a full disk."""
     with Store.open(Home.find().database) as store:
         return not (store.changes.last() or store.sources.totals()[0])
 
 
-def _typed(words: Sequence[str]) -> str:
+def _query_text(words: Sequence[str]) -> str:
     """Return the words as one query. An argument with spaces becomes a phrase, because the shell removed its quotes."""
     return " ".join(f'"{word}"' if len(words) > 1 and " " in word and '"' not in word else word for word in words)
 
 
-def _wanted(query: str | list[str], options: dict[str, Any]) -> Query:
+def _parse_query(query: str | list[str], options: dict[str, Any]) -> Query:
     """Return the query.
 
     Raises:
@@ -172,7 +172,7 @@ def _wanted(query: str | list[str], options: dict[str, Any]) -> Query:
     del options["mode"], options["weak"]
     wanted = Query.newest(**options)
     if not wanted.filters:
-        raise click.UsageError("Missing argument 'WORDS...'. Give words or a filter.")
+        raise click.UsageError("Give WORDS or a filter option.")
     return wanted
 
 
@@ -204,9 +204,9 @@ def timeline(*, id: str, around: int, budget: int, as_json: bool) -> None:  # no
 @_budget
 @as_json
 def show(ids: Sequence[str], *, budget: int, as_json: bool) -> None:
-    """Layer 2: show all details of hits by the IDs that `palaver search` prints, up to 20 at once.
+    """Show all details of hits. Pass up to 20 IDs as printed by `palaver search`.
 
-    Unknown IDs are reported; the other hits are shown.
+    The command reports unknown IDs and shows the other hits.
     """
     with _open_layers() as layers:
         details, unknown = layers.look_up(ids)
@@ -214,13 +214,13 @@ def show(ids: Sequence[str], *, budget: int, as_json: bool) -> None:
     if unknown and not details:
         raise unknown
     if as_json:
-        shape = details_json(details, budget=budget)
-        print_json({**shape, "unknown": list(unknown.ids)} if unknown else shape)
+        reply = details_json(details, budget=budget)
+        print_json({**reply, "unknown": list(unknown.ids)} if unknown else reply)
     else:
         print_page(renderer(budget).observations(details))
     if unknown:
         if not as_json:
-            complain(f"palaver: {unknown}", unknown.hint)
+            print_message(f"palaver: {unknown}", unknown.hint)
         sys.exit(1)
 
 
@@ -228,16 +228,16 @@ def show(ids: Sequence[str], *, budget: int, as_json: bool) -> None:
 @click.argument("path")
 @click.argument("lines", default="", metavar="[LINES]")
 @click.option(
-    "--raw", is_flag=True, help="Print the archived lines byte for byte (a terminal gets no control characters)."
+    "--raw", is_flag=True, help="Print the archived lines byte for byte (on a terminal, without control characters)."
 )
 @_budget
 @as_json
 def read(path: str, lines: str, *, raw: bool, budget: int, as_json: bool) -> None:
-    """Layer 3: read the conversation itself.
+    """Read the conversation of a hit, or any archived transcript.
 
     PATH is a path printed by `palaver show`, the agent's own path, a session ID (or at least its first 6 characters),
-    or the ID of a hit. LINES is 12, 12-40 or 12-. The default is all lines, or all lines from the hit on. A truncated
-    reply ends with the line to continue with.
+    or the ID of a hit. LINES is 12, 12-40 or 12-. The default is all lines, or all lines from the hit on. Truncated
+    output ends with the line to continue with.
     """
     if raw and as_json:
         raise click.UsageError("--raw and --json cannot be combined.")
@@ -274,7 +274,7 @@ def _line_range(text: str) -> tuple[int, int | None]:
         first = int(start)
         last = (int(end) if end else None) if dash else first
     except ValueError:
-        raise click.BadParameter(f"{text} is not a line range; use 12, 12-40 or 12-", param_hint="LINES") from None
+        raise click.BadParameter(f"'{text}' is not a line range; use 12, 12-40 or 12-", param_hint="LINES") from None
     if first < 1 or (last is not None and last < first):
         raise InvalidLineRange(f"{text}: the first line must be >= 1 and <= the last")
     return first, last

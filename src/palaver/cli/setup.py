@@ -20,11 +20,11 @@ from .options import as_json
 from .output import print_json
 from .program import program_words
 
-_CARRIED: Final = (
+_FORWARDED: Final = (
     "PALAVER_HOME CLAUDE_CONFIG_DIR CODEX_HOME COPILOT_HOME GEMINI_CLI_HOME KIMI_CODE_HOME KIMI_SHARE_DIR OPENCODE_DB "
     "PI_CODING_AGENT_DIR XDG_CONFIG_HOME XDG_DATA_HOME"
 ).split()
-"""Environment variables for the folders of Palaver and the agents. A service does not inherit these variables."""
+"""Environment variables that the service file sets, because a service does not inherit them."""
 
 
 class _Service(Struct, frozen=True):
@@ -34,7 +34,7 @@ class _Service(Struct, frozen=True):
     text: str
     start: tuple[tuple[str, ...], ...]
     stop: tuple[tuple[str, ...], ...]
-    forget: tuple[tuple[str, ...], ...] = ()
+    after_removal: tuple[tuple[str, ...], ...] = ()
     """Commands to run after the service file is removed."""
 
 
@@ -48,7 +48,7 @@ def setup() -> None:
 @click.option("--remove", is_flag=True, help="Stop the service and remove the service file.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @as_json
-def service(*, only_print: bool, remove: bool, yes: bool, as_json: bool) -> None:
+def service_command(*, only_print: bool, remove: bool, yes: bool, as_json: bool) -> None:
     """Install `palaver watch` as a background service of this user.
 
     Shows the systemd unit or launchd agent and asks for confirmation. Without a terminal, --yes is required. Removing
@@ -56,54 +56,58 @@ def service(*, only_print: bool, remove: bool, yes: bool, as_json: bool) -> None
     """
     if remove and only_print:
         raise click.UsageError("--print and --remove cannot be combined.")
-    known = _service()
+    service = _service()
     if only_print and not as_json:
-        click.echo(known.text, nl=False)
+        click.echo(service.text, nl=False)
     elif only_print:
-        print_json({"path": str(known.path), "text": known.text})
+        print_json({"path": str(service.path), "text": service.text})
     elif remove:
-        _remove(known, as_json=as_json)
+        _remove(service, as_json=as_json)
     else:
         if not as_json:
-            click.echo(f"{known.path}:\n\n{known.text}")
-        if yes or _agreed():
-            _install(known, as_json=as_json)
+            click.echo(f"{service.path}:\n\n{service.text}")
+        if yes or _is_confirmed():
+            _install(service, as_json=as_json)
         elif as_json:
-            print_json({"path": str(known.path), "text": known.text, "started": False})
+            print_json({"path": str(service.path), "text": service.text, "started": False})
         else:
-            click.echo("Service not installed. Run `palaver setup service --yes` to install it without confirmation.")
+            click.echo(
+                "The service was not installed. To install it without confirmation, run `palaver setup service --yes`."
+            )
 
 
-def _agreed() -> bool:
+def _is_confirmed() -> bool:
     """Return whether the user confirms at a terminal. Without a terminal, return False."""
     return sys.stdin.isatty() and click.confirm("Write this file and start the service?", default=True, err=True)
 
 
-def _install(known: _Service, *, as_json: bool) -> None:
-    known.path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(known.path) as file:
-        file.write(known.text.encode())
-    problem = _run(known.start)
+def _install(service: _Service, *, as_json: bool) -> None:
+    service.path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(service.path) as file:
+        file.write(service.text.encode())
+    problem = _run(service.start)
     if problem:
-        commands = " && ".join(map(shlex.join, known.start))
-        raise PalaverError(f"{known.path} was written, but not started: {problem}", hint=f"Start it with: {commands}")
+        commands = " && ".join(map(shlex.join, service.start))
+        raise PalaverError(
+            f"{service.path} was written, but the service did not start: {problem}", hint=f"Start it with: {commands}"
+        )
     if as_json:
-        print_json({"path": str(known.path), "started": True})
+        print_json({"path": str(service.path), "started": True})
     else:
         click.echo("Service started. It also starts when you log in. Run `palaver status` to see its state.")
 
 
-def _remove(known: _Service, *, as_json: bool) -> None:
-    there, problem = known.path.exists(), ""
-    if there:
-        problem = _run(known.stop)
-        known.path.unlink()
-        _run(known.forget)
+def _remove(service: _Service, *, as_json: bool) -> None:
+    existed, problem = service.path.exists(), ""
+    if existed:
+        problem = _run(service.stop)
+        service.path.unlink()
+        _run(service.after_removal)
     if as_json:
-        print_json({"path": str(known.path), "removed": there})
+        print_json({"path": str(service.path), "removed": existed})
     else:
         removed = "Removed {}, but could not stop the service: {}" if problem else "Stopped and removed {}."
-        click.echo((removed if there else "No service installed: {}").format(known.path, problem))
+        click.echo((removed if existed else "No service installed: {}").format(service.path, problem))
 
 
 def _run(commands: Sequence[tuple[str, ...]]) -> str:
@@ -121,7 +125,7 @@ def _run(commands: Sequence[tuple[str, ...]]) -> str:
 def _service() -> _Service:
 
     command = [*program_words(), "watch"]
-    environment = {name: os.environ[name] for name in _CARRIED if os.environ.get(name)}
+    environment = {name: os.environ[name] for name in _FORWARDED if os.environ.get(name)}
     Home.find()  # raises if PALAVER_HOME is invalid, before anything is written
     if sys.platform == "darwin":
         path = Path.home() / "Library" / "LaunchAgents" / f"{NAME}.plist"
@@ -137,5 +141,5 @@ def _service() -> _Service:
         systemd_unit(command, environment),
         start=(reload, ("systemctl", "--user", "enable", unit), ("systemctl", "--user", "restart", unit)),
         stop=(("systemctl", "--user", "disable", "--now", unit),),
-        forget=(reload,),
+        after_removal=(reload,),
     )

@@ -30,11 +30,12 @@ def help(context: click.Context, command: Sequence[str]) -> None:  # noqa: A001 
 @click.argument("shell", type=click.Choice(_SHELLS))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:
-    r"""Print the script that completes commands and options in bash, zsh or fish.
+    """Print the script that completes commands and options in bash, zsh or fish.
 
-    \b
     bash: echo 'eval "$(palaver completion bash)"' >> ~/.bashrc
-    zsh:  echo 'eval "$(palaver completion zsh)"' >> ~/.zshrc
+
+    zsh: echo 'eval "$(palaver completion zsh)"' >> ~/.zshrc
+
     fish: palaver completion fish > ~/.config/fish/completions/palaver.fish
     """
     from click.shell_completion import get_completion_class

@@ -21,7 +21,7 @@ from palaver.observe.background.background_archiver import BackgroundArchiver
 
 from .demo import refuse_demo
 from .options import as_json
-from .output import complain
+from .output import print_message
 
 _LOG_BYTES: Final = 500_000
 _LOG_NAMES: Final = {"behind": "index_behind_changes", "exchanges": "changed_exchanges"}
@@ -33,10 +33,10 @@ _log = logging.getLogger(__name__)
 @click.option("--poll", is_flag=True, help="Scan every second, for folders without change notifications.")
 @as_json
 def watch(*, poll: bool, as_json: bool) -> None:
-    """Archive what agents write as they write it, until interrupted.
+    """Archive transcripts while agents write them, until interrupted.
 
-    A line can be searched two seconds after it was written, and is learned from soon after. Only one archiver can run;
-    other commands work meanwhile. `palaver setup service` starts it for you, and `palaver status` shows what it does.
+    Search finds a line two seconds after it was written. Only one background archiver can run; all other commands work
+    meanwhile. `palaver setup service` starts the archiver at login, and `palaver status` shows its state.
     Folders on network file systems are scanned every second, because they send no change notifications.
     """
     home = Home.find()
@@ -48,7 +48,7 @@ def watch(*, poll: bool, as_json: bool) -> None:
         listener = _listener(home, as_json=as_json)
         BackgroundArchiver(home, FileEvents(poll=poll), listener, _settings(home)).run()
     except LeaseHeld as held:
-        hint = "`palaver status` shows what it does. Stop it before you start another."
+        hint = "Run `palaver status` to see its state. Stop it before you start another."
         raise PalaverError(f"the background archiver is already running: {held}", hint=hint) from None
     except KeyboardInterrupt:
         _listener(home, as_json=as_json)("stopped", {})
@@ -73,11 +73,13 @@ def _listener(home: Home, *, as_json: bool) -> Callable[[str, Mapping[str, objec
         if as_json:
             click.echo(json.dumps({"event": event, "at": now(), **numbers}))
         elif event == "watching":
-            complain(f"Watching your agents' folders; the archive is {home.root}. Stop with Ctrl-C; nothing is lost.")
+            print_message(
+                f"Watching your agents' folders; the archive is {home.root}. Press Ctrl-C to stop; no data is lost."
+            )
         elif event == "failed":
-            complain(str(numbers["problem"]), f"Retrying in {numbers['again_in']} s, until it works.")
+            print_message(str(numbers["problem"]), f"Trying again in {numbers['again_in']} s.")
         else:
-            complain(f"{time.strftime('%H:%M:%S')} {row}")
+            print_message(f"{time.strftime('%H:%M:%S')} {row}")
 
     return report
 
@@ -88,14 +90,14 @@ def _settings(home: Home) -> Callable[[], Config]:
 
     def read() -> Config:
         nonlocal state, last
-        present = _state(home.config)
-        if present != state:
-            state = present
+        current = _state(home.config)
+        if current != state:
+            state = current
             try:
                 found = Config.read(home.config)
                 Exclusion(found.exclude)
             except ConfigInvalid as problem:
-                complain(str(problem), f"{problem.hint} Until then the previous settings apply.")
+                print_message(str(problem), f"{problem.hint} Until then, the previous settings apply.")
             else:
                 last = found
         return last

@@ -86,9 +86,9 @@ def test_searches_respect_filters_and_budgets(theo: Agent, docs: Path) -> None:
     small = theo.data("search_with_budget", query=question, max_tokens=25)
     assert small["tokens_used"] <= 25
     assert small["truncated"] == (small["truncated_count"] > 0) == True  # noqa: E712 - the very value
-    roomy = theo.data("search_with_budget", query=question, max_tokens=3000)
-    assert misses({**REPLIES["search_with_budget"], "results": list}, roomy) == []
-    assert roomy["tokens_used"] + roomy["budget_remaining"] == 3000
+    full_titles = theo.data("search_with_budget", query=question, max_tokens=3000)
+    assert misses({**REPLIES["search_with_budget"], "results": list}, full_titles) == []
+    assert full_titles["tokens_used"] + full_titles["budget_remaining"] == 3000
 
 
 def test_clearing_deletes_only_documents(theo: Agent, docs: Path) -> None:

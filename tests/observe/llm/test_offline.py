@@ -69,7 +69,7 @@ def test_everything_else_works(demo: Home) -> None:
     estimate = json.loads(palaver(demo, "observe", "--estimate", "--json"))
     assert estimate["exchanges"] > 0
     assert 0 < estimate["batch"] < estimate["cost"] < 1
-    assert "None: no model was called." in palaver(demo, "stats")
+    assert "No model was called." in palaver(demo, "stats")
     assert palaver(demo, "observe", "--dead-letters") == "No failed requests.\n"
     assert "obs-" in palaver(demo, "search", "cache")
 
