@@ -9,7 +9,7 @@ from palaver.core.durability import replacing, sync, sync_path, with_checksum, w
 
 
 def test_buffered_bytes_are_synced(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A synced file contains all written bytes."""
+    """Syncing a file also writes its buffered bytes."""
     path, synced = tmp_path / "copy", list[bytes]()
 
     def record(descriptor: int) -> None:

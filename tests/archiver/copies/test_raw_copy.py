@@ -127,7 +127,7 @@ def test_a_damaged_compressed_file_is_not_decompressed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("work", ["compress", "decompress"])
 def test_a_copy_survives_a_kill_at_any_moment(tmp_path: Path, work: str) -> None:
-    """A process killed before any disk change loses no byte, and the next process completes the change."""
+    """If a process is killed before any disk change, no byte is lost, and the next process completes the change."""
     changes = crash_injection.steps(run(work, tmp_path / "calm", 0))
     assert changes >= 6
     root = tmp_path / "killed"

@@ -204,9 +204,9 @@ scalars = st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text()
 
 
 @given(st.lists(st.dictionaries(st.text(), scalars | st.lists(scalars)), min_size=1, max_size=3))
-def test_joined_objects_are_all_found(glued: list[dict[str, object]]) -> None:
+def test_joined_objects_are_all_found(joined: list[dict[str, object]]) -> None:
     """The reader returns every object that was written on the line, with equal values."""
-    assert decode(b"".join(map(orjson.dumps, glued))) == glued
+    assert decode(b"".join(map(orjson.dumps, joined))) == joined
 
 
 def test_the_head_is_the_first_records() -> None:

@@ -19,7 +19,7 @@ def test_secret_is_the_first_group_that_took_part() -> None:
 
 
 def test_group_by_number() -> None:
-    """A rule may specify the group of the secret."""
+    """A rule may specify the number of the group that contains the secret."""
     assert found(Rule("x", "(a)=(c)", (), group=2), "a=c") == ["c"]
 
 

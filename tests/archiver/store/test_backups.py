@@ -1,4 +1,4 @@
-"""Only one process at a time makes a backup, and a killed process leaves no files permanently."""
+"""Only one process at a time makes a backup, and the next backup removes files of a killed process."""
 
 from contextlib import closing
 from pathlib import Path

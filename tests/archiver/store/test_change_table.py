@@ -23,6 +23,6 @@ def test_numbers_are_never_reused(path: Path) -> None:
 
 
 def test_only_known_kinds_of_change_are_logged(store: Store) -> None:
-    """The schema rejects other kinds of change."""
+    """The schema rejects unknown kinds of change."""
     with pytest.raises(StoreError):
         store._database.run("INSERT INTO change (entity, id) VALUES ('other', 1)")

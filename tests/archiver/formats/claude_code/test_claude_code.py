@@ -198,7 +198,7 @@ def test_empty_thinking_is_skipped() -> None:
 
 
 def test_synthetic_replies_are_injected() -> None:
-    """Synthetic replies are injected; API errors among them are failures."""
+    """Synthetic replies are parsed as injected text, and API errors among them as failures."""
     made_up = assistant(text("No response requested."))
     made_up["message"]["model"] = "<synthetic>"
     broken = assistant(text("API Error: 529"), isApiErrorMessage=True)
@@ -407,12 +407,12 @@ def test_a_queued_prompt_that_is_sent_counts_once() -> None:
 
 def test_a_line_with_other_events_than_a_queued_prompt_is_not_skipped() -> None:
     """A line with other events besides a queued prompt is not skipped; two queued prompts are skipped once."""
-    glued = jsonl([assistant(text("ok")), queue("enqueue", "two")]).replace(b"\n", b"")
+    joined = jsonl([assistant(text("ok")), queue("enqueue", "two")]).replace(b"\n", b"")
     both = jsonl([queue("enqueue", "two"), queue("enqueue", "two")]).replace(b"\n", b"")
 
     sent = jsonl([queue("enqueue", "two"), user("two")]).replace(b"\n", b"")
 
-    assert skipped(glued, user("two")) == []
+    assert skipped(joined, user("two")) == []
     assert skipped(sent) == []
     assert skipped(both, user("two")) == []
     assert skipped(both, queue("popAll")) == [(2, "bookkeeping"), (1, "withdrawn")]
@@ -682,8 +682,8 @@ def record(draw: st.DrawFn) -> dict[str, Any]:
             return {**draw(st.dictionaries(names, shapes, max_size=6)), "type": draw(st.sampled_from(KINDS))}
 
 
-def _join_records(glued: list[dict[str, Any]]) -> bytes:
-    return jsonl(glued).replace(b"\n", b"")
+def _join_records(joined: list[dict[str, Any]]) -> bytes:
+    return jsonl(joined).replace(b"\n", b"")
 
 
 transcripts = st.lists(

@@ -230,7 +230,7 @@ def test_reasoning_summaries_are_thinking_and_count_once() -> None:
 
 
 def test_an_equal_thought_in_another_exchange_is_kept() -> None:
-    """Only repetitions within an exchange are dropped."""
+    """A thought that repeats a thought of another exchange is kept."""
     thought = item("reasoning", summary=[{"text": "Look"}])
 
     assert summary(thought, *user_prompt("Go"), thought)[-1] == (Kind.THINKING, "Look")

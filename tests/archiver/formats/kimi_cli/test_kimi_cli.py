@@ -95,7 +95,7 @@ def test_a_context_has_the_same_without_times() -> None:
 
 
 def test_a_failed_call_touches_no_file() -> None:
-    """A failed call affects no file, and its text contains the reason."""
+    """A failed call lists no files as read or written, and its text contains the reason."""
     call = event("ToolCall", **tool("WriteFile", '{"path": "a.py", "content": "x"}'))
     turn = reading.turns(KIMI, prompt("Go"), call, tool_result("WriteFile", "denied", failed=True))[-1]
 

@@ -98,7 +98,7 @@ def test_a_reply_has_thinking_prose_and_calls() -> None:
     [("read", ("a.py",), ()), ("edit", (), ("a.py",)), ("write", (), ("a.py",)), ("ls", (), ())],
 )
 def test_results_have_the_files_that_were_touched(tool: str, reads: tuple[str, ...], writes: tuple[str, ...]) -> None:
-    """Results list the affected files; a failed call affects no file."""
+    """Results list the files that were read or written; a failed call lists none."""
     request = assistant(call(tool, path="a.py"))
     done, failed = (reading.turns(PI, HEADER, request, tool_result("x", failed=failed))[-1] for failed in (False, True))
 
