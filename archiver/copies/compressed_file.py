@@ -67,7 +67,7 @@ class FrameTable(Struct, frozen=True):
 
 
 def compress(source: BinaryIO, target: BinaryIO) -> FrameTable:
-    """Write all bytes of `source` as a compressed file, with one frame in memory at a time."""
+    """Write all bytes of `source` to `target` as a compressed file, with one frame in memory at a time."""
     compressor, digest = zstd.ZstdCompressor(options=_OPTIONS), hashlib.sha256()
     frames: list[tuple[int, int]] = []
     lines: list[int] = []
@@ -102,7 +102,7 @@ class CompressedFile(io.BufferedReader):
         return self.table.starts[frame] + at + 1
 
     def intact_lines(self) -> bytes:
-        """Return all lines without a damaged byte. The last line is included even without a line end."""
+        """Return all lines without a damaged byte. Include the last line even without a line end."""
         kept, lost = bytearray(), False
         for number in range(len(self.table.starts) - 1):
             try:
@@ -139,9 +139,6 @@ class _Frames(io.RawIOBase):
 
     def seekable(self) -> bool:
         return True
-
-    def tell(self) -> int:
-        return self._place
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
         origin = (0, self._place, self.table.size)[whence]

@@ -1,4 +1,4 @@
-"""Compression of raw copies whose files no longer change. Search and reading work as before."""
+"""Compression of raw copies whose files no longer change. Compressed copies stay searchable and readable."""
 
 import shutil
 import time
@@ -15,7 +15,7 @@ from .raw import RawArchive, unreadable
 from .raw_copy import UNFINISHED, Copy
 
 QUIET: Final = 7 * 24 * 3600 * 1000
-"""Milliseconds without a change before a copy is compressed.
+"""Milliseconds without changes after which a copy is compressed.
 
 Most sessions resume within days. A copy that grows later is decompressed until it is unchanged for this long again.
 """

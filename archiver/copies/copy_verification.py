@@ -6,6 +6,7 @@
 import os
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -21,9 +22,9 @@ from .raw import RawArchive, matches
 from .raw_copy import COMPRESSED_SUFFIX, DAMAGED_SUFFIX, UNFINISHED, Copy
 
 RECHECK: Final = 7 * 24 * 3600 * 1000
-"""Milliseconds before a copy is verified again. Agents delete their files after 30 days."""
+"""Milliseconds after which a copy is verified again. Some agents delete their files after 30 days."""
 RECHECK_DAMAGED: Final = 24 * 3600 * 1000
-"""Milliseconds before a damaged copy is verified again. The user may have restored the copy or the agent's file."""
+"""Milliseconds after which a damaged copy is verified again, because the user can have restored a file."""
 BUDGET: Final = 10.0
 """Time limit of one background run in seconds: 28 minutes a week, enough for some hundred GB."""
 _PATIENCE: Final = 5.0
@@ -38,7 +39,7 @@ class DamagedCopy(Struct, frozen=True):
 
 
 class CopyVerifier:
-    """Verifier of copies that also repairs damaged copies. Every method except `run` requires the archiver's lease."""
+    """Verification and repair of copies. Every method except `run` requires the archiver's lease."""
 
     def __init__(self, store: Store, raw: RawArchive) -> None:
         self._store, self._raw = store, raw
@@ -93,24 +94,21 @@ class CopyVerifier:
         try:
             with self._store.leases.hold(ARCHIVER, _PATIENCE):
                 source = self._load(number)  # the row may have changed during verification
-                damaged = source is not None and bool(self.check(source))
-                repaired = source is not None and damaged and self._try_repair(source)
+                if source is None or not self.check(source):
+                    return
+                repaired = False
+                with suppress(SourceUnreadable, OSError):
+                    repaired = self.repair(source)
         except LeaseHeld:
             return
         result.repaired += repaired
-        result.damaged += damaged and not repaired
+        result.damaged += not repaired
 
     def _load(self, number: int) -> Source | None:
         try:
             return self._store.sources.load(number)
         except KeyError:
             return None
-
-    def _try_repair(self, source: Source) -> bool:
-        try:
-            return self.repair(source)
-        except (SourceUnreadable, OSError):
-            return False
 
     def record(self, source: Source, reason: str) -> None:
         """Record the result of a verification; `reason` is empty if the copy is intact."""

@@ -70,7 +70,7 @@ class Exporter:
         return Copy(self._raw.root, source.archived).format_damage()
 
     def export(self, sources: Sequence[Source], folder: Path, progress: Progress = silent) -> Exported:
-        """Write sources below a folder: one subfolder for each agent, with the original paths below it.
+        """Write the files of sources to a folder: one subfolder per agent, with the original paths below it.
 
         An existing file is compared and never replaced. Sources that cannot be exported are reported as problems.
         Raises `InvalidInput` if the folder is inside the archive or cannot be created.
@@ -151,7 +151,7 @@ def _create(folder: Path) -> None:
 
 
 def encodable(typed: str) -> str:
-    """Return the text with bytes that are invalid UTF-8 replaced. File names may contain such bytes."""
+    """Replace the bytes of a text that are invalid in UTF-8, which file names can contain."""
     return typed.encode("utf-8", "replace").decode()
 
 

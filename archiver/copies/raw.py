@@ -69,14 +69,14 @@ class RawArchive:
     """Folder of raw copies. Archive paths are relative to this folder, with forward slashes.
 
     A copy keeps the same archive path in both storage formats. A copy only grows, with two exceptions. Lines can be
-    erased. A document that its agent rewrote replaces the copy if the document still contains all archived content.
+    erased. If an agent rewrites a document that still contains all archived content, the document replaces the copy.
     """
 
     def __init__(self, root: Path) -> None:
         self.root = root
 
     def is_unchanged(self, source: Source, stat: Stat) -> bool:
-        """Return whether a file is unchanged since its last copy and the copy is complete."""
+        """Return whether a file has not changed since it was last copied, and its copy is complete."""
         known = Stat(source.device, source.inode, source.mtime, source.size)
         return known == stat and self._size(source.archived) >= source.size
 
@@ -109,7 +109,7 @@ class RawArchive:
             raise unreadable(path, error) from None
 
     def update(self, archived: str, write: Callable[[Copy], Result]) -> Result:
-        """Call `write` to update a copy, and return its result. A damaged copy is kept and recreated."""
+        """Call `write` to update a copy, and return its result. A damaged copy is kept aside and recreated."""
         copy = Copy(self.root, archived)
         copy.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:

@@ -1,4 +1,4 @@
-"""Raw copy of one agent's file, in one of two storage formats: uncompressed while it may grow, compressed afterwards.
+"""Raw copy of one agent's file, in one of two storage formats: uncompressed while it can grow, compressed afterwards.
 
 A format change is written to a temporary file, synced, compared with the original and renamed to its final name. While
 both formats exist, the uncompressed file is valid: a file gets its final name only when it is complete.
@@ -84,7 +84,7 @@ class Copy(Struct, frozen=True):
             return checksums_of(file)
 
     def compress(self) -> tuple[int, int]:
-        """Replace the uncompressed file by a compressed file; return the sizes in bytes before and after.
+        """Replace the uncompressed file with a compressed file; return the sizes in bytes before and after.
 
         Raises `OSError`, and `CopyDamaged` if the compressed file does not restore the original bytes. On an error the
         uncompressed file stays.
@@ -107,7 +107,7 @@ class Copy(Struct, frozen=True):
         return table.size, size
 
     def decompress(self) -> None:
-        """Replace the compressed file, if it exists, by an uncompressed file.
+        """Replace the compressed file, if it exists, with an uncompressed file.
 
         Raises `OSError`, and `CopyDamaged` if some of the content is lost. On an error the compressed file stays.
         """
@@ -131,7 +131,7 @@ class Copy(Struct, frozen=True):
             return file.format_damage() if isinstance(file, CompressedFile) else ""
 
     def replace(self, made: Path) -> None:
-        """Replace the copy by a complete and synced file; keep an existing copy as damaged."""
+        """Replace the copy with a complete and synced file; keep the files of the old copy as damaged."""
         # The compressed file is renamed last, so that a readable file exists at every moment.
         if self.path.exists():
             _keep_damaged(self.path)
@@ -142,7 +142,7 @@ class Copy(Struct, frozen=True):
             sync_path(self.path.parent)
 
     def damaged_files(self) -> list[Path]:
-        """Return the kept damaged files of this copy."""
+        """Return the damaged files of this copy that were kept."""
         if not self.path.parent.is_dir():
             return []
         names = self.path.name + DAMAGED_SUFFIX, self.compressed_path.name + DAMAGED_SUFFIX

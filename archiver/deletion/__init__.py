@@ -1,9 +1,9 @@
 """Deletion of archived content: selection, tombstones, undo, and removal of lines from copies.
 
 1. `selector` resolves a request to exchanges, sessions, copies and lines. An exchange is always deleted whole.
-2. `deletion_plan` computes the tombstones: keyed hashes of lines and record IDs. A line may be repeated by a fork or a
-   resumed session. It belongs to the session that contained it first (`ownership`). Deleting that session deletes the
-   line everywhere; deleting the fork keeps the line.
+2. `deletion_plan` computes the tombstones: keyed hashes of lines and record IDs. If a fork or a
+   resumed session repeats a line, the line belongs to the session that contained it first (`ownership`). Deleting that
+   session deletes the line everywhere; deleting the fork keeps the line.
 3. `deletions` removes the rows and stores the tombstones in one transaction, with the rows that undo needs.
 4. `suppression` recognises deleted lines in copied, renamed or re-read files, and in a new database.
 5. `copy_eraser` overwrites erased lines in the copies: immediately for an erasure, after 30 days for a deletion.

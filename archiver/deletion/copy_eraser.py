@@ -23,7 +23,7 @@ from .suppression import SuppressionList
 
 
 class CopyEraser:
-    """Eraser of deleted lines in the copies of one archive. It requires the archiver's lease."""
+    """Eraser of deleted lines in the copies of one archive. Requires the archiver's lease."""
 
     def __init__(self, store: Store, raw: RawArchive) -> None:
         self._store, self._raw = store, raw
@@ -48,7 +48,7 @@ class CopyEraser:
             self._store.tombstones.complete_erasure(archived)
 
     def finish(self, progress: Progress = silent) -> list[SourceUnreadable]:
-        """Erase the lines from every recorded copy. Return the problems of other copies, which stay recorded."""
+        """Erase the lines from every recorded copy. Return the problems of copies that failed; these stay recorded."""
         scheduled, problems = self._store.tombstones.scheduled_erasures(), list[SourceUnreadable]()
         for done, (archived, whole) in enumerate(scheduled.items()):
             progress(done, len(scheduled))

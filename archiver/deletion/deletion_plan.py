@@ -22,7 +22,7 @@ class DeletionPlan(Struct, frozen=True):
     """Content that a deletion removes.
 
     Attributes:
-        selector: The state of the store in which the content was selected.
+        selector: Selector with the state of the store when the plan was made.
         selection: The selected content.
         hashes: Tombstones to store: keyed hashes.
         repeats: Lines of other copies that repeat deleted lines, by source ID.
@@ -48,7 +48,7 @@ class DeletionPlan(Struct, frozen=True):
 
     @property
     def sources(self) -> list[Source]:
-        """Selected sources by ID; each is deleted completely or in part."""
+        """Sources that are deleted completely or in part, in ID order."""
         touched = self.selection.sources | {number for number, lines in self.selection.lines.items() if lines}
         return [self.selector.sources[number] for number in sorted(touched)]
 

@@ -44,8 +44,8 @@ class Deletions:
         """Return the plan for a request.
 
         Raises:
-            InvalidInput: The request is unknown or ambiguous; see `Selector`.
-            CopyDamaged: A selected copy cannot be read; see `Planner`.
+            InvalidInput: A name in the request is unknown or ambiguous.
+            CopyDamaged: Only some lines of a damaged copy are selected.
         """
         selector = Selector(self._store, self._raw, request)
         planner = Planner(self._store, self._raw, self._key)
@@ -156,7 +156,7 @@ class Deletions:
         self._store.tombstones.erase_calls(selection.exchanges.keys())
 
     def _end_erased(self) -> None:
-        """End undo of deletions without memories whose whole content was erased by a later deletion."""
+        """Begin to erase deletions whose whole content was erased by later deletions and that removed no memories."""
         for number in self._store.tombstones.fully_erased():
             deletion = self._store.tombstones.load(number)
             if deletion is not None and not deletion.summary.memories:

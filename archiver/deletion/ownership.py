@@ -25,7 +25,7 @@ from ..store.source_table import DELETED
 from .suppression import SuppressionList
 
 _SHARED: Final = {REPEATED, DELETED}
-"""Outcomes of lines that may repeat another file."""
+"""Outcomes of lines that can repeat another file."""
 
 
 class Ownership:
@@ -78,7 +78,7 @@ class Ownership:
     def hashes(self, source: Source, *, everywhere: bool = False) -> Iterator[tuple[int, int]]:
         """Yield each line number of a copy with each keyed hash of the line.
 
-        With `everywhere`, the hashes for the line's position in the copy are included.
+        With `everywhere`, include the hash for the position of the line in the copy, besides that in the agent's file.
 
         Raises:
             CopyDamaged: The copy cannot be read.
@@ -121,7 +121,7 @@ class Ownership:
 
 
 def repeats_others(source: Source) -> bool:
-    """Return whether a copy contains lines that repeat other copies, or contained such lines before a deletion."""
+    """Return whether a copy has lines that repeat other copies, or deleted lines, which can have repeated them."""
     return not source.coverage.keys().isdisjoint(_SHARED)
 
 

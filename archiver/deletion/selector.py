@@ -71,7 +71,7 @@ class _Targets(Struct):
 
 
 class Selector:
-    """Resolver of deletion requests against the store.
+    """Selection of stored content for one deletion request.
 
     Content that was deleted before is selected only for an erasure.
     """
@@ -90,7 +90,7 @@ class Selector:
         self._partly_deleted = {each.session for each in every.values() if undoable and DELETED in each.coverage}
 
     def select(self) -> Selection:
-        """Return the selected content. Raises `InvalidInput` for an unknown or ambiguous target, project or agent."""
+        """Return the selected content. Raises `InvalidInput` for an unknown or ambiguous target or agent."""
         request = self._request
         if request.selects_everything:
             raise InvalidInput("No content to delete was given", hint=_HINT)
@@ -200,7 +200,7 @@ class Selector:
         return sources[0] if sources else None
 
     def _source_at(self, path: str) -> int | None:
-        """Return the source with this copy or this original file."""
+        """Return the ID of the source with this path of its copy or of the agent's file."""
         try:
             source = self._store.sources.by_archived(self._raw.relative(path))
         except PathOutsideArchive:

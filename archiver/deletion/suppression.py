@@ -1,7 +1,7 @@
 """Suppression list: recognises deleted lines by their keyed hashes wherever they reappear.
 
 - A line with an ID or a time is recognised by its content, in any file.
-- Any other line is recognised only in its original file or copy, because two users may write the same text.
+- Any other line is recognised only in its original file or copy, because two users can write the same text.
 - A record is recognised by its ID, even if a fork or resumed session repeats it on a different line.
 
 A JSON line also has a keyed hash of its canonical form. The line stays deleted if its file is rewritten with other
@@ -42,7 +42,7 @@ class SuppressionList:
     def hashes(self, paths: Sequence[Path], line: Line) -> set[int]:
         """Return the keyed hashes of a line.
 
-        A line without an ID or a time is recognised only in the files `paths`.
+        For a line without an ID or a time, the hashes are valid only for this position in one of the files `paths`.
         """
         data = line.data + b"\n"
         if _IDENTIFYING.search(data):

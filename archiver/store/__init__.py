@@ -9,8 +9,7 @@ from .confirmation_table import Confirmation
 from .document_table import Document, QueuedFile
 from .edit_table import Edit
 from .exchange_table import StoredExchange
-from .item_table import StoredItem
-from .job_table import Batch, DeadJob, Job
+from .job_table import Batch, Job
 from .lease_table import ARCHIVER, LEARNER, WATCHER, Lease
 from .ledger_table import PlannedCall
 from .mnemonic_table import MirroredFile
@@ -29,7 +28,6 @@ __all__ = [
     "Batch",
     "ChangeLog",
     "Confirmation",
-    "DeadJob",
     "Document",
     "Edit",
     "Embedding",
@@ -44,7 +42,6 @@ __all__ = [
     "SourceLine",
     "Store",
     "StoredExchange",
-    "StoredItem",
     "StoredObservation",
     "StoredVector",
     "is_wal_safe",

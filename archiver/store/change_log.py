@@ -40,7 +40,7 @@ class ChangeLog(Protocol):
         ...
 
     def since(self, seq: int, entities: Iterable[Entity] = ...) -> list[int]:
-        """Return the items with entries after number `seq`, each once, in key order. Some may have been deleted."""
+        """Return the keys of items with entries after number `seq`, in ascending order, including deleted items."""
         ...
 
 
@@ -59,7 +59,7 @@ class ChangeTable:
         return self._db.number("SELECT max(seq) FROM change")
 
     def since(self, seq: int, entities: Iterable[Entity] = tuple(Entity)) -> list[int]:
-        """Return the items with entries after number `seq`, each once, in key order. Some may have been deleted."""
+        """Return the keys of items with entries after number `seq`, in ascending order, including deleted items."""
         return self._db.numbers(
             f"SELECT DISTINCT id FROM change WHERE seq > ? AND entity {AMONG} ORDER BY id", (seq, listed(entities))
         )

@@ -38,8 +38,8 @@ class ConfirmationTable:
     def candidates(self, fingerprint: str, title: str, before: int) -> list[StoredObservation]:
         """Return observations with this fingerprint from exchanges before `before`.
 
-        Near-duplicates have the same fingerprint. Observations with this title come first, then older observations come
-        first. The limit `CANDIDATES` keeps the cost of extraction independent of the size of the archive.
+        Near-duplicates have the same fingerprint. Observations with this title come first, then the oldest. The
+        limit `CANDIDATES` keeps the cost of extraction independent of the size of the archive.
         """
         rows = self._db.rows(
             f"""SELECT {COLUMNS} {FROM} WHERE o.mark = ? AND o.mark != '' AND o.exchange < ?

@@ -17,12 +17,12 @@ from .sqlite import BUSY_MS, CHECKSUM_BYTES, PAGE_BYTES, connect, corrupt, has_l
 
 Value: TypeAlias = str | bytes | int | float | None
 Row: TypeAlias = tuple[Any, ...]
-"""Value of a type that the schema declares."""
+"""Row of a query. The schema declares the types of its values."""
 
 AMONG: Final = "IN (SELECT value FROM json_each(?))"
 """SQL condition for any number of keys, which are passed as the single value returned by `listed`."""
 _ATTEMPTS: Final = 10
-"""Maximum attempts of a query if another process replaces the file during each attempt."""
+"""Maximum number of attempts to run a query while other processes replace the file."""
 _CHECKPOINT_PAGES: Final = 4_000
 """Size of the write-ahead log, in pages, at which SQLite starts a checkpoint.
 
@@ -199,7 +199,7 @@ class Database:
 
     @contextmanager
     def step(self) -> Generator[None]:
-        """Undo only the writes in the block if the block fails, inside a transaction."""
+        """Run the block as a savepoint of a transaction: if the block fails, undo only its writes."""
         self.run("SAVEPOINT step")
         try:
             yield

@@ -1,4 +1,4 @@
-"""Documents: files split into chunks, each chunk an item, and the queue of files to read."""
+"""Documents: files that are split into chunks, which are items, and the queue of files to read."""
 
 import os
 from collections.abc import Iterable, Sequence
@@ -23,7 +23,7 @@ _UNEMBEDDED: Final = "FROM chunk JOIN item ON item.key = chunk.item WHERE item.e
 
 
 class Document(Struct, frozen=True):
-    """File as of the time when it was read. `digest` covers its bytes and the version of the parser."""
+    """State of a file when it was read. `digest` covers its bytes and the version of the parser."""
 
     path: Path
     namespace: str

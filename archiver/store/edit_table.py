@@ -1,4 +1,4 @@
-"""Edits: the files that each exchange changed, for finding the exchange that wrote a line."""
+"""Edits: the files that each exchange changed. They lead to the exchange that wrote a line of code."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -173,7 +173,7 @@ class ExchangeTable:
         return ExchangeStart(*row) if row else ExchangeStart(0, 1, 0)
 
     def header_at(self, source: int, line: int) -> ExchangeHeader | None:
-        """Return the exchange that contains a line of a source, without its turns; None if no exchange contains it."""
+        """Return the exchange that contains a line of a source, without its turns; None if there is none."""
         row = self._db.one(
             f"""SELECT e.ordinal, e.start_line, e.end_line, e.start_byte, e.end_byte, i.at, e.tokens_in, e.tokens_out
                 {_FROM} WHERE e.source = ? AND e.start_line <= ? ORDER BY e.start_line DESC LIMIT 1""",
@@ -209,7 +209,7 @@ class ExchangeTable:
         return [ExchangeOutline(*row) for row in rows]
 
     def unobserved(self, extractor: str, limit: int) -> list[StoredExchange]:
-        """Return exchanges in key order that were observed neither by these rules nor by a language model.
+        """Return the exchanges that neither these rules nor a language model have processed, in key order.
 
         `extractor` is the version of the rules.
         """
@@ -219,7 +219,7 @@ class ExchangeTable:
         return [_stored(row) for row in rows]
 
     def count_unobserved(self, extractor: str) -> int:
-        """Count the exchanges that were observed neither by this version of the rules nor by a language model."""
+        """Count the exchanges that neither this version of the rules nor a language model have processed."""
         return self._db.number(f"SELECT count(*) FROM exchange e WHERE {_UNOBSERVED}", (extractor,))
 
     def count(self) -> int:
@@ -233,7 +233,7 @@ class ExchangeTable:
         return {row[0]: _KnownExchange(*row[1:]) for row in rows}
 
     def _moving(self, exchanges: Sequence[Exchange], moved: Sequence[Repetition]) -> dict[int, StoredExchange]:
-        """Return the exchanges that move here from other sources, by the ordinals of their replacements."""
+        """Return the exchanges of other sources that move to this source, by their new ordinals."""
         places, found = {each.again: each for each in moved}, dict[int, StoredExchange]()
         for exchange in exchanges if places else ():
             place = places.get(exchange.turns[0].line) if exchange.turns else None

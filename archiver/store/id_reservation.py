@@ -51,7 +51,7 @@ class IdReservation:
         return self._path.exists() and not self._read()
 
     def renew(self) -> None:
-        """Write a new file. Raises `OSError`."""
+        """Replace the file. Raises `OSError`."""
         self._write(self._db.number(_LAST) + _AHEAD)
 
     def _is_behind(self, reserved: int) -> bool:

@@ -152,7 +152,7 @@ class Integrity:
             )
 
     def delete_observations(self, observations: Iterable[int]) -> None:
-        """Delete observations, and schedule observing their exchanges again by rules."""
+        """Delete observations, and schedule extracting observations from their exchanges by rules."""
         deleted = list(observations)
         self._db.run_many(
             f"""UPDATE exchange SET observed = NULL WHERE observed NOT LIKE '{MODEL_PREFIX}%'

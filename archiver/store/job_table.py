@@ -49,10 +49,10 @@ class JobTable:
         self._db = database
 
     def candidates(self, extractor: str, *, outdated: bool) -> list[int]:
-        """Return exchanges that no language model has observed, newest first.
+        """Return the exchanges that no language model has processed, newest first.
 
-        With `outdated`, return exchanges that a language model observed with a prompt or model other than this
-        extractor's.
+        With `outdated`, return exchanges that a language model processed with another prompt or model than this
+        extractor.
         """
         kind = "e.observed LIKE ? AND e.observed <> ?" if outdated else "e.observed NOT LIKE ? AND e.observed <> ?"
         return self._db.numbers(
@@ -62,7 +62,7 @@ class JobTable:
         )
 
     def newest_sessions(self, count: int) -> set[int]:
-        """Return the sessions with the latest end."""
+        """Return the IDs of the `count` sessions that ended last."""
         sql = "SELECT id FROM session ORDER BY coalesce(ended, started, 0) DESC, id DESC LIMIT ?"
         return set(self._db.numbers(sql, (count,)))
 
@@ -77,7 +77,7 @@ class JobTable:
         )
 
     def claim(self, at: Milliseconds, until: Milliseconds, limit: int, sessions: Collection[int] | None) -> list[Job]:
-        """Lease due jobs until `until`, the newest exchanges first; only jobs of `sessions` unless it is None.
+        """Lease due jobs until the time `until`, newest exchanges first; with `sessions`, only jobs of these sessions.
 
         A job with an expired lease is due again, because its holder has stopped.
         """

@@ -86,7 +86,7 @@ class ObservationTable:
         return key
 
     def rewrite(self, key: int, observation: Observation, fingerprint: str = "", *, reworded: bool = True) -> None:
-        """Replace a stored observation. If it is `reworded`, delete its vector."""
+        """Replace a stored observation. If it is `reworded`, schedule embedding it again."""
         self._db.update("observation", "item", key, {**_values(observation), "mark": fingerprint})
         self._db.run("UPDATE item SET at = ? WHERE key = ?", (observation.at, key))
         if reworded:
@@ -138,7 +138,7 @@ class ObservationTable:
         return found
 
     def latest(self, session: int, before: int, limit: int) -> list[StoredObservation]:
-        """Return the observations from a session's exchanges before the exchange `before`, newest first."""
+        """Return up to `limit` observations from a session's exchanges before the exchange `before`, newest first."""
         rows = self._db.rows(
             f"""SELECT {COLUMNS} {FROM} WHERE i.session = ? AND o.exchange < ? AND o.scope = 'exchange'
                 ORDER BY i.key DESC LIMIT ?""",
@@ -156,11 +156,11 @@ class ObservationTable:
         return dict(self._db.rows("SELECT type, count(*) FROM observation GROUP BY type ORDER BY 2 DESC, 1"))
 
     def count_refused(self) -> int:
-        """Count the facts that rules extracted without evidence on any line."""
+        """Count the extracted facts that were refused because no line contains their evidence."""
         return self._db.number("SELECT sum(refused) FROM exchange")
 
     def _drop_confirmations(self, keys: Collection[int]) -> None:
-        """Delete the confirmations of these changed observations, and schedule observing their exchanges again."""
+        """Delete the confirmations of these changed observations, and schedule their exchanges for extraction."""
         for key in keys:
             rows = self._db.rows(
                 """SELECT e.item FROM confirmation c JOIN exchange e ON e.item = c.exchange

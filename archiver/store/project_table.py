@@ -1,4 +1,4 @@
-"""Projects: a separate namespace for each project, so that two projects with the same name share no memories."""
+"""Projects, each with its own namespace, so that two projects with the same name share no memories."""
 
 from itertools import count
 from pathlib import Path
@@ -62,7 +62,10 @@ class ProjectTable:
         return {plain, *(namespace for (namespace,) in rows)} - {"global"}
 
     def _known(self, root: Path) -> str:
-        """Return the reserved namespace. A project that gets a remote later keeps the namespace of its path."""
+        """Return the reserved namespace; empty if none is reserved.
+
+        A project whose repository gets a remote later keeps the namespace of its path.
+        """
         return self._claimed(identity_of(root)) or self._claimed(str(main_worktree(root)))
 
     def _claimed(self, identity: str) -> str:

@@ -16,13 +16,13 @@ class Repetition(NamedTuple):
 
 
 class RepetitionTable:
-    """Table of the sources that repeat records of an exchange, by source and ordinal of the exchange."""
+    """Table of the sources that repeat lines of an exchange, by source and ordinal of the exchange."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
 
     def record(self, source: int, found: Iterable[Repetition], *, replace: bool) -> None:
-        """Record the lines that a source repeats; with `replace`, delete its earlier records first."""
+        """Record the lines that a source repeats; with `replace`, delete the earlier entries of the source first."""
         if replace:
             self._db.run("DELETE FROM repetition WHERE elsewhere = ?", (source,))
         rows = json.dumps([tuple(each) for each in found])

@@ -68,7 +68,7 @@ class Salvaged(Struct):
     lost: list[int] = field(default_factory=list[int])
     """Memories that are missing from all sources."""
     unknown_losses: bool = False
-    """True if further memories with unreadable keys may be lost."""
+    """True if the keys of lost memories cannot be determined, so that `lost` can be incomplete."""
 
 
 class _Gap(NamedTuple):
@@ -108,7 +108,7 @@ def salvage(home: Home) -> Salvaged:
 
 
 def memories_in_logs(home: Home) -> list[StoredMemory]:
-    """Return the verified memories in kept write-ahead logs, including pages that SQLite dropped behind damage."""
+    """Return the verified memories in kept write-ahead logs, including pages that SQLite ignores after damage."""
     with closing(_open(home.database)) as connection:
         logs = sorted(home.backups.glob("lost-*.db-wal"))
         rows = [row for log in logs for row in _memory_rows(connection, home.database, log, whole=False)]
@@ -116,7 +116,7 @@ def memories_in_logs(home: Home) -> list[StoredMemory]:
 
 
 def _refuse_others(path: Path) -> None:
-    """Raise `StoreBusy` if another process has the database open, because it would write to the damaged file."""
+    """Raise `StoreBusy` if another process has the database open, because it could write to the damaged file."""
     connection = connect(str(path), apsw.SQLITE_OPEN_READWRITE)
     try:
         connection.execute("PRAGMA locking_mode=EXCLUSIVE; BEGIN EXCLUSIVE; ROLLBACK").fetchall()
@@ -284,7 +284,7 @@ def _memory_rows(schema: apsw.Connection, database: Path, log: Path, *, whole: b
 def _copy_log(log: Path, file: BinaryIO) -> list[int]:
     """Write the pages of a write-ahead log to their positions in a database; return their sorted page numbers.
 
-    Pages behind a damaged frame are included. Pages from before the last checkpoint are not included.
+    Include pages after a damaged frame. Omit pages that were written before the last checkpoint.
     """
     data = log.read_bytes() if log.exists() else b""
     frame = _FRAME_HEADER_BYTES + PAGE_BYTES
@@ -313,7 +313,7 @@ def _columns(connection: apsw.Connection, table: str) -> list[str]:
 def _indexed_memories(connection: apsw.Connection) -> set[int] | None:
     """Return the keys of all memories from an index; None if the index is unreadable.
 
-    The index is stored on other pages than the table.
+    The pages of the index can be readable even if pages of the table are damaged.
     """
     with suppress(apsw.Error):
         return {key for (key,) in connection.execute("SELECT item FROM memory INDEXED BY memory_created")}
@@ -330,14 +330,11 @@ def _repair_references(target: apsw.Connection) -> None:
             for parent, columns, keys in target.execute(_REFERENCES, (table,)).fetchall():
                 present = " AND ".join(f"{column} NOT NULL" for column in str(columns).split(", "))
                 lost = f"{present} AND ({columns}) NOT IN (SELECT {keys} FROM {parent})"
+                nulls = ", ".join("NULL" for _ in str(columns).split(", "))
                 try:
-                    target.execute(f"UPDATE {table} SET ({columns}) = (SELECT {_nulls(columns)}) WHERE {lost}")
+                    target.execute(f"UPDATE {table} SET ({columns}) = (SELECT {nulls}) WHERE {lost}")
                 except apsw.ConstraintError:
                     target.execute(f"DELETE FROM {table} WHERE {lost}")
-
-
-def _nulls(columns: object) -> str:
-    return ", ".join("NULL" for _ in str(columns).split(", "))
 
 
 def _open(path: Path) -> apsw.Connection:

@@ -1,4 +1,4 @@
-"""Sessions: one row for each conversation, which may be in several files."""
+"""Sessions: one row for each conversation. Several files can belong to one session."""
 
 import json
 from collections.abc import Collection
@@ -87,7 +87,7 @@ class SessionTable:
         return [native_id for (native_id,) in rows]
 
     def is_unindexed(self, agent: str, native_id: str) -> bool:
-        """Return whether the user excluded an archived session from the index."""
+        """Return whether a session is archived and the user excluded it from the index."""
         number = self.find(agent, native_id) if native_id else None
         return number is not None and UNINDEXED in self.load(number).links
 

@@ -110,11 +110,11 @@ class SourceTable:
         return source.id
 
     def supersede(self, source: Source) -> None:
-        """Release the path of a source for a new source; the copy and rows of the old source stay."""
+        """Mark a source as superseded, so that a new source can have its path. Its copy and rows stay."""
         self._db.run("UPDATE source SET superseded = 1 WHERE id = ?", (source.id,))
 
     def outdated(self, *, scheduled_only: bool = False) -> list[Source]:
-        """Return the sources to read again, oldest first, but a fork after the sessions that it was forked from.
+        """Return the sources to read again, oldest first, except that a fork follows the sessions it was forked from.
 
         Sources scheduled by `outdate` are included. Unless `scheduled_only`, also include sources that were read with
         other redaction rules, and indexed sources whose session the user excluded from the index.
@@ -222,7 +222,7 @@ class SourceTable:
         return row[0] if row else None
 
     def locate(self, records: Collection[str]) -> dict[str, SourceLine]:
-        """Return the source and line where each record was first seen; unknown record IDs are omitted."""
+        """Return the source and line that first contained each record; unknown record IDs are omitted."""
         rows = self._db.rows(f"SELECT id, source, line FROM record WHERE id {AMONG}", (listed(records),))
         return {record: (source, line) for record, source, line in rows}
 
@@ -237,7 +237,7 @@ class SourceTable:
         )
 
     def remove_records(self, sources: Collection[int], records: Collection[str]) -> None:
-        """Record that other sources contained these records before these sources."""
+        """Remove these records from these sources, because another source contained the records earlier."""
         self._db.run(f"DELETE FROM record WHERE id {AMONG} AND source {AMONG}", (listed(records), listed(sources)))
 
     def report(self, path: Path, reason: str | None) -> None:

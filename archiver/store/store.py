@@ -40,7 +40,7 @@ from .vector_table import VectorTable
 
 
 class Store(Closing):
-    """Parsed conversations, observations and memories. A store belongs to one thread of one process."""
+    """Database of parsed conversations, observations and memories. Each thread needs its own store."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -142,11 +142,11 @@ class Store(Closing):
         self.watermark.advance()
 
     def step(self) -> AbstractContextManager[None]:
-        """Inside a transaction, return a context manager that undoes the writes of its block if the block fails."""
+        """Return a context manager for a savepoint of a transaction: if its block fails, only its writes are undone."""
         return self._database.step()
 
     def refuse_unreadable(self, keys: Collection[int] = ()) -> None:
-        """Raise `StoreCorrupt` if an earlier read skipped rows on damaged pages; with `keys`, only for these rows."""
+        """Raise `StoreCorrupt` if an earlier read skipped damaged items; with `keys`, only for these items."""
         damaged = self._database.unreadable.intersection(keys) if keys else self._database.unreadable
         if damaged:
             named = ", ".join(map(str, sorted(damaged)[:3]))

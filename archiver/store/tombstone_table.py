@@ -203,7 +203,7 @@ class TombstoneTable:
         return bool(self._db.number(f"SELECT EXISTS (SELECT 1 FROM forgetting {wanted})"))
 
     def matching(self, hashes: Collection[int], *, erased: bool = False) -> set[int]:
-        """Return the given keyed hashes that are tombstones; with `erased`, tombstones of erased content."""
+        """Return the given keyed hashes that are tombstones; with `erased`, only tombstones of erased content."""
         wanted = "AND forgetting IN (SELECT id FROM forgetting WHERE state <> 'kept')" if erased else ""
         return set(self._db.numbers(f"SELECT mark FROM tombstone WHERE mark {AMONG} {wanted}", (listed(hashes),)))
 
@@ -237,14 +237,14 @@ class TombstoneTable:
     # Erasure of copies and rows
 
     def schedule_erasure(self, deletion: int, copies: Mapping[str, bool]) -> None:
-        """Record that lines must be erased from these copies; True if the whole copy must be deleted."""
+        """Record that lines must be erased from `copies`; the value is True if the whole copy must be deleted."""
         self._db.run_many(
             "INSERT OR REPLACE INTO erasure (archived, forgetting, whole) VALUES (?, ?, ?)",
             [(archived, deletion, whole) for archived, whole in copies.items()],
         )
 
     def scheduled_erasures(self) -> dict[str, bool]:
-        """Return the copies that may contain erased lines; True if the whole copy must be deleted."""
+        """Map each copy that can contain erased lines to True if the whole copy must be deleted."""
         return {name: bool(whole) for name, whole in self._db.rows("SELECT archived, whole FROM erasure")}
 
     def unfinished(self) -> set[int]:

@@ -1,8 +1,8 @@
 """The watermark: the number of the last committed change, in a small file beside the raw copies.
 
 A database whose last change is older has lost acknowledged writes, for example because its write-ahead log was deleted.
-The file is written after each commit and not synced. After a power cut the file may be behind the database, never
-ahead.
+The file is written after each commit but not synced, so after a power failure its number can be too small, but never
+too large.
 """
 
 import shutil
@@ -26,7 +26,7 @@ LOSS_HINT: Final = (
 
 
 class Watermark:
-    """Watermark of one store, with the number of changes missing from the database."""
+    """Watermark of one store. It also shows how many changes are missing from the database."""
 
     def __init__(self, database: Database, changes: ChangeLog) -> None:
         self._home, self._changes = Home(database.path.parent), changes

@@ -1,4 +1,4 @@
-"""Deletion for `palaver forget`: preview, confirm, undo and erase exchanges and memories together."""
+"""Deletion of exchanges together with their memories, as `palaver forget` needs it: preview, delete, undo, erase."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -133,7 +133,8 @@ class Deleter(Closing):
     def _plan(self, request: DeletionRequest, report: Reporter) -> _Plan:
         self._check_projects(request.projects)
         plan = self._deletions.plan(request, partial(report, "Comparing"))
-        observations = _observations(self._store, plan)
+        by_exchange = self._store.observations.keys_of_exchanges(list(plan.selection.exchanges))
+        observations = [key for keys in by_exchange.values() for key in keys]
         memories = self._memories(request, plan, observations)
         protected = [each for each in memories if (each.protected or each.memory.pinned) and not request.force]
         memories = [each for each in memories if each not in protected]
@@ -223,12 +224,6 @@ class Deleter(Closing):
         found.compacted = done or bool(found.uncleaned)
         originals = tuple(readable(str(each.path)) for each in plan.archive.sources if each.path.exists())
         return DeletionResult(plan.preview, number, None, found, originals, remaining)
-
-
-def _observations(store: Store, plan: DeletionPlan) -> list[int]:
-    """Return the keys of the observations of the selected exchanges."""
-    found = store.observations.keys_of_exchanges(list(plan.selection.exchanges))
-    return [key for keys in found.values() for key in keys]
 
 
 def _sessions(plan: DeletionPlan) -> list[DeletedSession]:

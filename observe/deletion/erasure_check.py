@@ -15,7 +15,7 @@ from ...archiver.deletion.deletion_plan import DeletionPlan
 from ...archiver.deletion.ownership import reading_copy
 from ...archiver.files.compression import SUFFIX, as_lines
 from ...archiver.files.lines import split
-from ...archiver.store import Source, Store
+from ...archiver.store import Store
 from ...core.conversation import Kind
 from ...core.deletion import ErasureCheck
 from ...core.errors import CopyDamaged, InvalidInput
@@ -145,23 +145,19 @@ def _stored_text(store: Store, plan: DeletionPlan, memories: Collection[int]) ->
 def _archived_text(raw: RawArchive, plan: DeletionPlan) -> Iterator[bytes]:
     """Yield the remaining lines of the copies, a few megabytes at a time."""
     for number, source in plan.selector.sources.items():
-        if number not in plan.selection.sources:
-            with suppress(CopyDamaged):
-                yield from _lines_left(raw, source, plan)
-
-
-def _lines_left(raw: RawArchive, source: Source, plan: DeletionPlan) -> Iterator[bytes]:
-    lines, size = [str(source.path).encode("utf-8", "replace")], 0
-    with reading_copy(raw, source.archived) as file:
-        for line in split(file):
-            if plan.includes(source, line.number):
-                continue
-            lines.append(line.data)
-            size += len(line.data)
-            if size > _BLOCK:
-                yield b"\n".join(lines)
-                lines, size = [], 0
-    yield b"\n".join(lines)
+        if number in plan.selection.sources:
+            continue
+        lines, size = [str(source.path).encode("utf-8", "replace")], 0
+        with suppress(CopyDamaged), reading_copy(raw, source.archived) as file:
+            for line in split(file):
+                if plan.includes(source, line.number):
+                    continue
+                lines.append(line.data)
+                size += len(line.data)
+                if size > _BLOCK:
+                    yield b"\n".join(lines)
+                    lines, size = [], 0
+        yield b"\n".join(lines)
 
 
 def _joined(texts: Iterable[str]) -> bytes:
