@@ -103,7 +103,7 @@ def test_killed_two_hundred_times(tmp_path: Path, warm: Warm) -> None:
         until(partial(has_acknowledged, group.start(role)))
     for number in range(ROUNDS):
         group.complete()
-        time.sleep(chance.uniform(0.05, 0.5))  # the test varies the moment of the kill
+        time.sleep(chance.uniform(0.05, 0.5))  # kill at a random moment
         assert not warm.failed(), warm.complaints()
         group.kill(sorted(group.alive) if number % 20 == 19 else some(group.alive, chance))
         if number % 20 == 19:

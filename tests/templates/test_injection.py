@@ -49,7 +49,7 @@ def test_stored_expressions_are_not_evaluated(name: str) -> None:
     plain = normalised(SHOWN[name](MARK), MARK)
     assert MARK in plain
     for text in payloads.injections():
-        if len(text) < 60:  # longer ones are cut in lists
+        if len(text) < 60:  # lists truncate longer texts
             assert normalised(SHOWN[name](text), text) == plain, text
 
 

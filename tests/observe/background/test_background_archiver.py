@@ -250,7 +250,7 @@ def test_killed_again_and_again(projects: Path, place: Home) -> None:
                 word = f"word{start}x{step}"
                 write(projects, word, number=step % 2 + 1)
                 wanted.append(f"{word}?")
-                time.sleep(chance.uniform(0, 0.4))  # the moment of the kill is what is tested
+                time.sleep(chance.uniform(0, 0.4))  # kill the process at a random moment
             archiver.kill()
     with watching() as archiver:
         until(lambda: place.has_database and set(prompts(place)) == set(wanted))
@@ -340,7 +340,7 @@ def test_while_another_process_archives(projects: Path, place: Home, busy: Store
         until(lambda: watched(place))
         with busy.leases.hold(ARCHIVER):
             write(projects, "copper")
-            time.sleep(1.5)  # long enough for it to be refused
+            time.sleep(1.5)  # long enough for the archiver to be refused
             assert prompts(place) == []
         until(lambda: prompts(place) == ["copper?"])
         stop(archiver)

@@ -357,7 +357,7 @@ def test_a_file_with_a_damaged_header_is_merged(history: History, header: bytes)
     archive(history)
     forget(history.home, OTHER)
     with Store.open(history.home.database) as store, store.transaction():
-        store.tombstones.rewrite_file()  # so that the backup knows of several writes
+        store.tombstones.rewrite_file()  # the header of the backup then counts several writes
     backup = history.home.root.with_name("backup.db")
     shutil.copy(history.home.database, backup)
     forget(history.home, mentions="secret")

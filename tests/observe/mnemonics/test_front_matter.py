@@ -89,7 +89,7 @@ def test_unusual_values_are_edited_correctly_or_rejected(front: str) -> None:
 
 
 def test_files_without_front_matter_are_all_body() -> None:
-    """A horizontal rule at the start is not front matter, and tags may be separated by commas."""
+    """A horizontal rule at the start is not front matter, and commas can separate tags."""
     assert MemoryFile.parse("---\n\nA rule above\n").body == "---\n\nA rule above"
     assert MemoryFile.parse("\ufeffplain\n").body == "plain"
     assert MemoryFile.parse("---\ntags: a, b c\n---\n").tags == ("a", "b c")

@@ -415,7 +415,7 @@ def test_only_work_that_waits_is_named(home: Home, exchanges: int, vectors: int,
     """Waiting exchanges and waiting entries are each mentioned only if there are some."""
     context = HealthContext(home, "1.2.3", no_transcripts, no_budget)
     status = replace(context.status, unobserved=exchanges, unembedded=vectors)
-    context.__dict__["status"] = status  # pyright: ignore[reportIndexIssue] - a cached property keeps it there
+    context.__dict__["status"] = status  # pyright: ignore[reportIndexIssue] - replaces the cached property
 
     found = diagnose(context)
 

@@ -26,7 +26,7 @@ WORDS = ["alpha", "beta", "gamma", "delta"]
 
 
 def test_an_unchanged_index_is_not_published(history: History) -> None:
-    """A generation is published once for each change; the first generation may be empty."""
+    """A generation is published once for each change; the first generation can be empty."""
     assert history.publish() is not None
     assert history.publish() is None
     history.say("one", Said("a question"))
