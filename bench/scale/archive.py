@@ -29,7 +29,7 @@ _SPREAD = 0.6
 
 
 class FilteredQuery(Struct, frozen=True):
-    """Question with its vector and filters."""
+    """Query text with filters."""
 
     words: str
     filters: Filters
