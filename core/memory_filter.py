@@ -42,29 +42,22 @@ class MemoryFilter(Struct, frozen=True):
 
     def admits(self, stored: StoredMemory) -> bool:
         """Return whether a memory satisfies the filter."""
-        memory = stored.memory
-        named = (
-            (self.namespaces, memory.namespace),
-            (self.types, memory.type),
-            (self.states, stored.state),
+        memory, at = stored.memory, self.valid_at
+        begun = at is None or memory.valid_from is None or memory.valid_from <= at
+        ended = at is not None and memory.valid_until is not None and memory.valid_until <= at
+        conditions = (
+            not self.namespaces or memory.namespace in self.namespaces,
+            not self.types or memory.type in self.types,
+            not self.states or stored.state in self.states,
+            not self.tags or not set(self.tags).isdisjoint(memory.tags),
+            memory.importance >= self.min_importance,
+            stored.stats.confidence >= self.min_confidence,
+            self.pinned is None or memory.pinned is self.pinned,
+            self.protected is None or stored.protected is self.protected,
+            self.created_before is None or stored.created < self.created_before,
+            begun and not ended,
         )
-        if any(wanted and value not in wanted for wanted, value in named):
-            return False
-        if self.tags and not set(self.tags) & set(memory.tags):
-            return False
-        if memory.importance < self.min_importance or stored.stats.confidence < self.min_confidence:
-            return False
-        if self.pinned is not None and memory.pinned is not self.pinned:
-            return False
-        return self._admits_state(stored)
-
-    def _admits_state(self, stored: StoredMemory) -> bool:
-        if self.protected is not None and stored.protected is not self.protected:
-            return False
-        if self.created_before is not None and stored.created >= self.created_before:
-            return False
-        begins, ends, at = stored.memory.valid_from, stored.memory.valid_until, self.valid_at
-        return at is None or ((begins is None or begins <= at) and (ends is None or ends > at))
+        return all(conditions)
 
 
 def order_of(name: str) -> MemoryOrder:

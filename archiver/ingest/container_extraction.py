@@ -60,9 +60,7 @@ class ContainerExtractor:
         return None if self._store.containers.state(path) == state else state
 
     def extract(self, session: ContainedSession, known: ContainerFormat) -> tuple[IngestJob, Copied] | None:
-        """Update the copy of a session.
-
-        Return None if the copy is current.
+        """Update the copy of a session; return None if the copy is current.
 
         Raises:
             SourceUnreadable: The session cannot be read.
@@ -76,7 +74,8 @@ class ContainerExtractor:
         if self._erased:
             rows, erased = session.lines, self._erased
             session = replace(session, lines=lambda: erased.without(session.path, rows()))
-        updated = update_copy(session, known, copy, source, partial(drop_checksums, self._store, (source,)))
+        drop = partial(drop_checksums, self._store, (source,))
+        updated = RawArchive(self._root).update(archived, lambda made: update_copy(session, known, made, source, drop))
         if source is None and not updated.size:
             remove(copy)  # all of it was erased
             return None
@@ -107,8 +106,8 @@ def update_copy(
     session: ContainedSession,
     known: TranscriptFormat,
     copy: Copy,
-    source: Source | None = None,
-    before_write: Callable[[], None] = lambda: None,
+    source: Source | None,
+    before_write: Callable[[], None],
 ) -> UpdatedCopy:
     """Update the copy of `source`, or create a copy, and flush it to disk.
 
@@ -118,16 +117,6 @@ def update_copy(
         SourceUnreadable: The session cannot be read.
         OSError: The copy cannot be written, for example because the disk is full.
     """
-    return RawArchive(copy.root).update(copy.archived, partial(_update, session, known, source, before_write))
-
-
-def _update(
-    session: ContainedSession,
-    known: TranscriptFormat,
-    source: Source | None,
-    before_write: Callable[[], None],
-    copy: Copy,
-) -> UpdatedCopy:
     before = _lines_of(copy)
     current, fresh = set[bytes](), list[bytes]()
     for line in session.lines():

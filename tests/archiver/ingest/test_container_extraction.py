@@ -1,7 +1,7 @@
 """Each session of a container has a raw copy, which grows with the session."""
 
 import errno
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import orjson
@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from palaver.archiver.copies.raw import RawArchive
 from palaver.archiver.copies.raw_copy import Copy
 from palaver.archiver.formats import ContainedSession
 from palaver.archiver.formats.claude_ai.claude_ai_format import ClaudeAi
 from palaver.archiver.formats.containers import exact_json, file_name, fingerprint, message_line
-from palaver.archiver.ingest.container_extraction import update_copy
+from palaver.archiver.ingest.container_extraction import UpdatedCopy, update_copy
 from palaver.archiver.ingest.ingest import Ingest
 from palaver.archiver.ingest.transcripts import in_paths
 from palaver.core.errors import SourceUnreadable
@@ -29,9 +30,19 @@ def message(number: str, text: str) -> bytes:
     return message_line(number, message={"uuid": number, "sender": "assistant", "text": text})
 
 
+def updated(
+    copy: Copy, rows: Callable[[], Iterable[bytes]], before_write: Callable[[], None] = lambda: None
+) -> UpdatedCopy:
+    """Update a copy from a session with these lines."""
+    session = ContainedSession(Path("x"), "x", 1, 0, rows)
+    return RawArchive(copy.root).update(
+        copy.archived, lambda made: update_copy(session, KNOWN, made, None, before_write)
+    )
+
+
 def update(copy: Copy, state: State) -> bool:
     rows = [message(*each) for each in state]
-    return update_copy(ContainedSession(Path("x"), "x", 1, 0, lambda: rows), KNOWN, copy).appended
+    return updated(copy, lambda: rows).appended
 
 
 def messages(copy: Copy) -> list[tuple[str, str]]:
@@ -101,8 +112,8 @@ def test_a_damaged_copy_stays_until_it_is_replaced(copy: Copy) -> None:
     """A damaged copy stays unchanged on a full disk; otherwise a new copy replaces it and the damaged file is kept."""
     update(copy, [("a", "Hi")])
     copy.compress()
-    lines_then_error = copy.compressed_path.read_bytes()[:20]
-    copy.compressed_path.write_bytes(lines_then_error)
+    broken = copy.compressed_path.read_bytes()[:20]
+    copy.compressed_path.write_bytes(broken)
     rows = [message("a", "Hi"), message("b", "Hello")]
 
     def full() -> Iterator[bytes]:
@@ -110,12 +121,12 @@ def test_a_damaged_copy_stays_until_it_is_replaced(copy: Copy) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with pytest.raises(OSError, match="No space"):
-        update_copy(ContainedSession(Path("x"), "x", 1, 0, full), KNOWN, copy)
-    assert copy.compressed_path.read_bytes() == lines_then_error
+        updated(copy, full)
+    assert copy.compressed_path.read_bytes() == broken
 
     assert update(copy, [("a", "Hi"), ("b", "Hello")])
     assert messages(copy) == [("a", "Hi"), ("b", "Hello")]
-    assert [path.read_bytes() for path in copy.damaged_files()] == [lines_then_error]
+    assert [path.read_bytes() for path in copy.damaged_files()] == [broken]
 
 
 def test_the_stored_checksums_are_dropped_only_before_a_write(copy: Copy) -> None:
@@ -123,8 +134,7 @@ def test_the_stored_checksums_are_dropped_only_before_a_write(copy: Copy) -> Non
     dropped = list[str]()
 
     def update_from(rows: Callable[[], Iterator[bytes]]) -> None:
-        conversation = ContainedSession(Path("x"), "x", 1, 0, rows)
-        update_copy(conversation, KNOWN, copy, before_write=lambda: dropped.append("sums"))
+        updated(copy, rows, lambda: dropped.append("sums"))
 
     def lines_then_error() -> Iterator[bytes]:
         yield message("b", "Hello")
