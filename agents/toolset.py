@@ -146,7 +146,7 @@ class ServedTools(Struct, frozen=True):
 
     @classmethod
     def of(cls, toolsets: Sequence[Toolset], *, prefix: bool = False) -> "ServedTools":
-        """Combine toolsets; with `prefix`, each tool name starts with its toolset, as in `theo_search`.
+        """Combine toolsets; with `prefix`, tool names begin with the name of the toolset, as in `theo_search`.
 
         Raises:
             InvalidInput: Two toolsets define the same name.

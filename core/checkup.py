@@ -6,7 +6,7 @@ from msgspec import Struct, field
 
 
 class HealthProblem(Struct, frozen=True):
-    """Problem found in one part of a home, with the remedy.
+    """Problem of one component of a home, such as the database, with the remedy.
 
     If `repaired` is true, the problem is solved and `remedy` describes the remaining steps, if any.
     """

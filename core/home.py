@@ -11,7 +11,7 @@ from .durability import sync
 from .errors import ConfigInvalid, StoreMissing, StoreReadOnly
 
 TOMBSTONE_FILE: Final = ".forgotten"
-"""Name of the tombstone file. Files with this name and a suffix are left from interrupted writes."""
+"""Name of the tombstone file. Files with this name and a suffix are left over from interrupted writes."""
 MARKERS: Final = frozenset({"palaver.db", "redaction.key"})
 """Files that identify a folder as a home. Files in a home are never archived."""
 _KEY_BYTES: Final = 32

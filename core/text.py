@@ -7,7 +7,7 @@ _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@
 
 
 def without_ansi(text: str) -> str:
-    """Return the text without terminal escapes, complete or truncated."""
+    """Return the text without terminal escapes, including truncated escapes."""
     return _ANSI.sub("", text).replace("\x1b", "") if "\x1b" in text else text
 
 

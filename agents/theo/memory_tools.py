@@ -224,7 +224,7 @@ def _relate(core: MemoryCore, source: str, wanted: Sequence[Object]) -> tuple[li
         share = float(weight) if isinstance(weight, int | float) else -1.0
         try:
             relation = parse_relation(str(each.get("relation", Relation.RELATES_TO)))
-            edges.append(core.graph.relate(source, target, relation, share, "asked for when stored"))
+            edges.append(core.graph.relate(source, target, relation, share, "requested when the memory was stored"))
         except (InvalidInput, MemoryNotFound) as error:
             errors.append({"target": clean(target), "error": clean(str(error))})
     return edges, errors

@@ -33,7 +33,7 @@ Filters = Annotated[
             },
             "additionalProperties": False,
         },
-        description="What results must match",
+        description="Conditions for results",
     ),
 ]
 

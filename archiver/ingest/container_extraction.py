@@ -54,7 +54,7 @@ class ContainerExtractor:
         self._store, self._root, self._names = store, root, names
         self._redactor, self._erased = redactor, erased
 
-    def changed(self, path: Path, known: ContainerFormat) -> int | None:
+    def changed_state(self, path: Path, known: ContainerFormat) -> int | None:
         """Return the state of a container, or None if it has not changed since ingest. Raises `OSError`."""
         state = known.container_state(path)
         return None if self._store.containers.state(path) == state else state

@@ -163,7 +163,7 @@ class Ingest:
         problem: SourceUnreadable | None = None
         state = 0
         try:
-            changed = extractor.changed(path, known)
+            changed = extractor.changed_state(path, known)
             if changed is None:
                 report.seen += 1
                 return
