@@ -101,7 +101,7 @@ class FilterNotAllowed(InvalidInput):
     hint = "Search one concept with these filters, or several without them."
 
     def __init__(self, names: Sequence[str]) -> None:
-        super().__init__(f"{', '.join(names)}: for single-concept searches only")
+        super().__init__(f"{', '.join(names)}: allowed only in searches for one concept")
 
 
 class InvalidDate(InvalidInput):

@@ -156,7 +156,7 @@ def test_archiving_without_any_history_suggests_a_remedy(home: Path) -> None:
     result = palaver("archive")
 
     assert (result.exit_code, result.stdout) == (1, "")
-    assert result.stderr.startswith("palaver: no agent history found\nName a folder")
+    assert result.stderr.startswith("palaver: no agent history found\nGive a folder")
     assert not (home / "palaver").exists()
 
 
@@ -618,7 +618,7 @@ def test_titles_are_complete_in_json() -> None:
     for key, title in shown.items():
         assert whole[key].startswith(title.removesuffix("…"))
         assert not whole[key].endswith("…")
-    assert "when piped" in palaver("search", "--help").stdout
+    assert "in a pipe" in palaver("search", "--help").stdout
 
 
 @pytest.mark.parametrize(
@@ -650,7 +650,7 @@ REFUSED = [
     (SWAPPED, ["forget", "--mentions", "tide", "--since", "2026-03-02", "--until", "2026-03-01", "--erase"]),
     ("Invalid limit: 0\nAsk for 1 to 50 results.", ["search", "tide", "-n", "0"]),
     ("Unknown observation type: wish\nUse one of: decision, ", ["search", "tide", "--type", "wish"]),
-    ("types: for single-concept searches only", ["search", "--all-of", "tide", "sql", "--type", "test"]),
+    ("types: allowed only in searches for one concept", ["search", "--all-of", "tide", "sql", "--type", "test"]),
     ("--all-of takes 2 to 5 concepts", ["search", "--all-of", "tide"]),
     ("--all-of takes 2 to 5 concepts", ["search", "--all-of", *"abcdef"]),
     ("Give WORDS or a filter option", ["search"]),
@@ -662,7 +662,7 @@ REFUSED = [
     ("Invalid line range: 0: the first line must be >= 1 and <= the last", ["read", PATH, "0"]),
     ("Invalid line range: 9-4: the first line must be >= 1 and <= the last", ["read", PATH, "9-4"]),
     ("Invalid line range: line 900 is past the last line", ["read", PATH, "900-"]),
-    ("4-x is not a line range; use 12, 12-40 or 12-", ["read", PATH, "4-x"]),
+    ("'4-x' is not a line range; use 12, 12-40 or 12-", ["read", PATH, "4-x"]),
     ("No such command 'find'. Did you mean `palaver search`?", ["find"]),
 ]
 
@@ -1026,7 +1026,7 @@ def test_remember_redacts_secrets_and_reports_kinds(home: Path) -> None:
     assert "Redacted secrets, which are not stored: github-pat" in outputs[0]
     assert reply["secrets_removed"] == ["github-pat"]
     assert report["memories"] == {"mem_1": {"github-pat": 1}, reply["memory"]["id"]: {"github-pat": 2}}
-    assert "Redacted in 0 transcripts and 2 memories" in palaver("redact").stdout
+    assert "in 0 transcripts and 2 memories" in palaver("redact").stdout
     assert secret not in "".join(outputs) + json.dumps([reply, report])
     assert not any(secret.encode() in path.read_bytes() for path in home.rglob("*") if path.is_file())
 

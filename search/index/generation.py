@@ -277,7 +277,7 @@ def _read_manifest(path: Path, digest: str) -> Manifest:
     with _unreadable_as_damaged(path):
         text = path.read_bytes()
     if hashlib.sha256(text).hexdigest() != digest:
-        raise IndexDamaged(path, "the manifest differs from the published manifest")
+        raise IndexDamaged(path, "the manifest does not match its published checksum")
     values: dict[str, Any] = json.loads(text)
     if (values.get("format"), values.get("analysis")) != (FORMAT, tokenizer.VERSION):
         raise IndexOutdated(path, "the index was built by another version of Palaver")

