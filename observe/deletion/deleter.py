@@ -117,7 +117,7 @@ class Deleter(Closing):
         return RestoreResult(tuple(not_restored), unobserved)
 
     def erase(self, number: int, report: Reporter = silent) -> erasure.ErasureResult:
-        """Erase the content of a deletion before its expiry. Raises `InvalidInput` like `undo`."""
+        """Erase the content of a deletion before its expiry. Raises the errors of `undo`."""
         with self._store.leases.hold(ARCHIVER, _PATIENCE):
             erasure.expire(self._store, self._raw, number)
             return erasure.finish(self._home, self._store, self._exclusion, self._model, report)

@@ -74,7 +74,7 @@ def memories_of(store: Store, number: int) -> list[int]:
 
 
 def is_unfinished(store: Store) -> bool:
-    """Return whether an erasure is not finished."""
+    """Return whether an erasure was begun but not finished."""
     return any(each.state is DeletionState.ERASING for each in store.tombstones.all())
 
 
@@ -109,7 +109,7 @@ def finish(
 def compact(store: Store, *, whole: bool) -> bool:
     """Clear free database pages and the write-ahead log, and delete database backups.
 
-    `whole` rewrites the database file. Return false if another process is reading the database.
+    With `whole`, rewrite the database file. Return False if another process is reading the database.
     """
     Backups(store.home).remove()
     end = time.monotonic() + _READERS

@@ -45,11 +45,8 @@ def samples(store: Store, raw: RawArchive, plan: DeletionPlan, memories: Sequenc
     return found[:_MOST]
 
 
-def check(home: Home, model: str | None, texts: Sequence[str], gone: Collection[str]) -> ErasureCheck:
-    """Search every byte of the home and the index for these texts.
-
-    `gone` are the IDs of erased items and sessions.
-    """
+def check(home: Home, model: str | None, texts: Sequence[str], erased_ids: Collection[str]) -> ErasureCheck:
+    """Search all files of the home and the index for these texts. `erased_ids` are those of items and sessions."""
     result = scan(home.root, texts)
     with ArchiveSearch(home, model) as search:
         for text in texts[:: max(1, len(texts) // _SEARCHES)][:_SEARCHES]:
@@ -57,7 +54,7 @@ def check(home: Home, model: str | None, texts: Sequence[str], gone: Collection[
                 with suppress(InvalidInput):
                     results = search.find(Query.parse(unquoted(text), mode=mode))
                     result.searches += mode.value in results.searched
-                    result.hits += [hit.id for hit in results.hits if hit.id in gone or hit.session_id in gone]
+                    result.hits += [hit.id for hit in results.hits if {hit.id, hit.session_id} & {*erased_ids}]
     return result
 
 
