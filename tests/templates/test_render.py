@@ -570,10 +570,10 @@ def test_compression_is_reported_if_relevant() -> None:
     """Compression is reported if it saved much, or is incomplete."""
     saved = Report(compression=Compression(compressed=98, before=55_600_000, after=8_400_000, waiting=2))
     assert "Compressed 98 raw copies from 55.6 MB to 8.4 MB; the next run continues with 2 more." in RENDERER.render(
-        "report", report=saved, announced=False
+        "report", report=saved
     )
     assert "Compressed" not in RENDERER.render(
-        "report", report=Report(compression=Compression(compressed=7, before=90_000, after=20_000)), announced=False
+        "report", report=Report(compression=Compression(compressed=7, before=90_000, after=20_000))
     )
 
 
@@ -590,35 +590,23 @@ def test_an_export_names_files_not_exported() -> None:
 
 def test_reports_use_singular_and_plural() -> None:
     """Counts have singular and plural nouns, and thousands separators."""
-    one = RENDERER.render(
-        "report",
-        report=Report(IngestReport(seen=1, changed=1, lines=1, exchanges=1), observed=1, embedded=1),
-        announced=False,
-    )
-    more = RENDERER.render(
-        "report",
-        report=Report(IngestReport(seen=2, changed=2, lines=12_345, exchanges=1_234), observed=1_234, embedded=2),
-        announced=False,
-    )
+    one = Report(IngestReport(seen=1, changed=1, lines=1, exchanges=1), observed=1, embedded=1)
+    more = Report(IngestReport(seen=2, changed=2, lines=12_345, exchanges=1_234), observed=1_234, embedded=2)
 
-    assert one.startswith("Archived 1 of 1 transcript: 1 line, 1 exchange. ")
-    assert "Observed 1 exchange and embedded 1 entry; " in one
-    assert more.startswith("Archived 2 of 2 transcripts: 12,345 lines, 1,234 exchanges. ")
-    assert "Observed 1,234 exchanges and embedded 2 entries; " in more
+    assert RENDERER.render("searchable", report=one).startswith("Archived 1 of 1 transcript: 1 line, 1 exchange. ")
+    assert "Observed 1 exchange and embedded 1 entry; " in RENDERER.render("report", report=one)
+    assert "Archived 2 of 2 transcripts: 12,345 lines, 1,234 exchanges. " in RENDERER.render("searchable", report=more)
+    assert "Observed 1,234 exchanges and embedded 2 entries; " in RENDERER.render("report", report=more)
 
 
 @pytest.mark.parametrize("changed", [0, 3])
 def test_work_of_another_process_is_reported(changed: int) -> None:
     """The report of an ingest run states that another process observes and embeds."""
-    page = RENDERER.render(
-        "report", report=Report(IngestReport(seen=124, changed=changed), elsewhere=True), announced=False
-    )
+    page = RENDERER.render("report", report=Report(IngestReport(seen=124, changed=changed), elsewhere=True))
 
     assert "Another Palaver process is observing and embedding; `palaver status`" in page
     assert "done after" not in page
-    assert "Another" not in RENDERER.render(
-        "report", report=Report(IngestReport(seen=124, changed=changed)), announced=False
-    )
+    assert "Another" not in RENDERER.render("report", report=Report(IngestReport(seen=124, changed=changed)))
 
 
 def test_incomplete_rebuild_prints_the_next_command() -> None:

@@ -150,5 +150,5 @@ def _archive(home: Home, found: Sequence[Transcript], skipped: Unsearched, pool:
     if as_json:
         print_json({**to_json(report), "home": str(home.root)})
     else:
-        print_page(renderer().render("report", report=report, announced=True))
+        print_page(renderer().render("report", report=report))
     return not (report.ingested.problems or report.compression.problems) and report.model is None

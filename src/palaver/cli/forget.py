@@ -205,7 +205,6 @@ def _is_memory(what: str) -> bool:
 
 
 def _forget_memories(what: Sequence[str], *, force: bool, as_json: bool) -> None:
-
     with memory_core() as core:
         named = list(map(core.get, what))
         pinned = [] if force else [stored for stored in named if stored.memory.pinned]
@@ -230,7 +229,6 @@ def _forget_memories(what: Sequence[str], *, force: bool, as_json: bool) -> None
 
 
 def _deleter() -> Deleter:
-
     home = Home.find()
     config = Config.read(home.config)
     return Deleter(home, config.model, config.exclude)

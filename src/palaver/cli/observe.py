@@ -82,7 +82,6 @@ def stats(*, as_json: bool) -> None:
 
 
 def _run(home: Home, store: Store, config: Config, *, outdated: bool, revive: bool, as_json: bool) -> None:
-
     off, result = why_off(config), Extraction()
     with progress_bars() as report:
         observed = observe_pending(store, partial(report, "Observing"))
@@ -107,7 +106,6 @@ def _broke_off(result: Extraction) -> bool:
 
 
 def _show_preferences(store: Store, *, as_json: bool) -> None:
-
     found = list(preference_candidates(store))
     if as_json:
         print_json({"candidates": list(map(preference_fields, found))})
@@ -139,7 +137,6 @@ def _show_estimate(store: Store, config: Config, *, outdated: bool, as_json: boo
 
 
 def _show_dead(store: Store, *, as_json: bool) -> None:
-
     letters = load_dead_letters(store)
     if as_json:
         print_json({"dead_letters": [asdict(letter) for letter in letters]})
@@ -148,5 +145,4 @@ def _show_dead(store: Store, *, as_json: bool) -> None:
 
 
 def _extractor(store: Store, config: Config) -> ModelExtractor:
-
     return ModelExtractor(store, config, ExtractionPrompts(renderer()), provider_of(config))
