@@ -71,8 +71,8 @@ def context(*, project: str | None, query: str, budget: int, as_json: bool) -> N
         print_json(shown if near is None else {**shown, "unknown": {"project": project, "nearest": near}})
         return
     if near is not None:
-        there = f". Did you mean {' or '.join(near)}?" if near else "."
-        print_message(f"Unknown project '{project}'{there}")
+        suggestion = f". Did you mean {' or '.join(near)}?" if near else "."
+        print_message(f"Unknown project '{project}'{suggestion}")
     if text:
         click.echo(text, nl=False)
     elif chosen.left_out:

@@ -44,32 +44,32 @@ def index(paths: Sequence[str], *, namespace: str, flat: bool, as_json: bool) ->
     files are skipped, changed files replaced, and deleted files removed. Links, hidden files and installed packages
     are ignored. Secrets are redacted. You can interrupt the command at any time.
     """
-    done, places, wrong = IndexedDirectory(), [Path(path).expanduser() for path in paths], 0
-    with _documents(places) as documents, progress_bars() as report:
-        for place in places:
+    done, targets, wrong = IndexedDirectory(), [Path(path).expanduser() for path in paths], 0
+    with _documents(targets) as documents, progress_bars() as report:
+        for target in targets:
             try:
-                if place.is_dir():
+                if target.is_dir():
                     found = documents.index_directory(
-                        place, namespace, recursive=not flat, async_mode=False, report=report
+                        target, namespace, recursive=not flat, async_mode=False, report=report
                     )
                     _add(done, found)
                 else:
-                    _add_file(done, documents.index_file(place, namespace))
+                    _add_file(done, documents.index_file(target, namespace))
             except DocumentUnreadable as problem:
-                done.failed.append(FailedFile(place, problem.reason, problem.hint))
+                done.failed.append(FailedFile(target, problem.reason, problem.hint))
             except (DocumentNotFound, DocumentOutsideRoots, UnsupportedDocument) as problem:
-                if len(places) == 1:
+                if len(targets) == 1:
                     raise
                 wrong += 1
                 reason = "it does not exist" if isinstance(problem, DocumentNotFound) else str(problem)
-                done.failed.append(FailedFile(place, reason, problem.hint))
+                done.failed.append(FailedFile(target, reason, problem.hint))
         _add(done, documents.index_queued(report))
     if as_json:
         print_json({"namespace": namespace, **to_json(done)})
     else:
         print_page(renderer().render("indexed", indexed=done, namespace=namespace))
     if done.failed:
-        sys.exit(2 if wrong == len(places) else 1)
+        sys.exit(2 if wrong == len(targets) else 1)
 
 
 @click.group()
@@ -127,10 +127,10 @@ def _add(done: IndexedDirectory, more: IndexedDirectory) -> None:
     done.failed += more.failed
 
 
-def _documents(places: Sequence[Path]) -> DocumentLibrary:
+def _documents(targets: Sequence[Path]) -> DocumentLibrary:
     """Open the document library. Paths given on the command line may always be read."""
     home = Home.find()
-    roots = [place if place.is_dir() else place.absolute().resolve().parent for place in places]
+    roots = [target if target.is_dir() else target.absolute().resolve().parent for target in targets]
     return DocumentLibrary.open(home, roots, Config.read(home.config).model)
 
 

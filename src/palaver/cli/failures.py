@@ -127,10 +127,10 @@ def _no_option(error: click.NoSuchOption) -> str:
 
 def _usage(context: click.Context | None) -> str:
     """Return the hint that shows how to get help for a command."""
-    asked = f"`{context.command_path if context else 'palaver'} --help`"
+    help_command = f"`{context.command_path if context else 'palaver'} --help`"
     if context is None or isinstance(context.command, click.Group):
-        return f"Try {asked}."
-    return f"{' '.join(context.get_usage().split())} (see {asked})"
+        return f"Try {help_command}."
+    return f"{' '.join(context.get_usage().split())} (see {help_command})"
 
 
 def _asks_for_json(arguments: Sequence[str]) -> bool:

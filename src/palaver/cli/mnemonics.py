@@ -102,5 +102,5 @@ def disallow(path: str, *, as_json: bool) -> None:
 
 def _folder_of(path: str) -> MnemonicsFolder:
     """Return the memory folder of the project that contains a path."""
-    place = Path(path).expanduser()
-    return MnemonicsFolder(root_of(place.parent if place.name == MNEMONICS else place))
+    target = Path(path).expanduser()
+    return MnemonicsFolder(root_of(target.parent if target.name == MNEMONICS else target))

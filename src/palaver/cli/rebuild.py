@@ -29,12 +29,12 @@ def rebuild(*, from_archive: bool, as_json: bool) -> None:
     config = Config.read(home.config)
     with progress_bars() as report:
         if from_archive:
-            made = rebuild_from_archive(home, of_this_user(), config.model, report, config.exclude)
+            result = rebuild_from_archive(home, of_this_user(), config.model, report, config.exclude)
         else:
-            made = rebuild_index(home, config.model, report)
+            result = rebuild_index(home, config.model, report)
     if as_json:
-        print_json(made)
+        print_json(result)
     else:
-        print_page(renderer().render("rebuilt", rebuilt=made))
-    if made.problems:
+        print_page(renderer().render("rebuilt", rebuilt=result))
+    if result.problems:
         sys.exit(1)
