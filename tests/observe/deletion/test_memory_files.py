@@ -116,7 +116,7 @@ def test_a_file_that_cannot_be_deleted_is_reported(project: Project, monkeypatch
         outcome = project.forget(DeletionRequest((memory,), erase=True))
 
     assert outcome.remaining_files == (f"{file}: permission denied",)
-    assert f"Not deleted, remove it yourself: {file}: permission denied" in Renderer().render(
+    assert f"Not deleted: {file}: permission denied. Delete the file yourself." in Renderer().render(
         "forget_done", done=outcome
     )
     assert file.exists()

@@ -289,7 +289,7 @@ def test_other_kinds_of_skipped_lines_are_counted(home: Home) -> None:
 
 def test_a_full_disk_is_a_problem(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     """Little free space, a network file system and an unsafe SQLite version are problems."""
-    monkeypatch.setattr(environment_checks, "_LITTLE_SPACE", 1 << 60)
+    monkeypatch.setattr(environment_checks, "_FREE_SPACE_MIN", 1 << 60)
     monkeypatch.setattr(environment_checks, "is_network_mount", bool)
     monkeypatch.setattr(environment_checks, "is_wal_safe", bool)
 
