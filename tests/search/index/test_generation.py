@@ -208,7 +208,7 @@ def test_the_manifest_has_a_checksum(generations: Generations) -> None:
     path = generations.publish(build(watermark=11)).folder / "manifest.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"watermark": 12}))
 
-    with pytest.raises(IndexDamaged, match="differs from the published manifest"):
+    with pytest.raises(IndexDamaged, match="does not match its published checksum"):
         generations.current()
 
 
