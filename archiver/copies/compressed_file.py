@@ -50,7 +50,7 @@ class FrameTable(Struct, frozen=True):
 
     `lines` counts the line ends before each frame. If the table was lost and the file was scanned for frames, `lines`
     and the SHA-256 `digest` of the content are empty. `has_end` is false if the end of the file is also missing.
-    `extra` counts foreign bytes after the table.
+    `extra` counts unexpected bytes after the table.
     """
 
     offsets: tuple[int, ...]

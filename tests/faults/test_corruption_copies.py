@@ -218,14 +218,14 @@ def test_bytes_after_a_compressed_copy_are_removed(place: Place) -> None:
     compressed = place.home.archive / BLOBS["compressed"]
     compressed.write_bytes(compressed.read_bytes() + b"garbage")
 
-    assert "7 foreign bytes follow the end of the file" in str(check_consistency(place.home).problems)
+    assert "7 unexpected bytes follow the end of the file" in str(check_consistency(place.home).problems)
     assert place.exported() == (place.originals, 0)
     result = CliRunner().invoke(
         main, ["export", "--all", str(place.out / "again")], env={"PALAVER_HOME": str(place.home.root)}
     )
     assert result.exit_code == 1
     assert "Damaged: " in result.output
-    assert "7 foreign bytes follow the end of the file" in result.output
+    assert "7 unexpected bytes follow the end of the file" in result.output
 
     assert place.is_sound(repair=True)
     assert place.is_sound()
