@@ -224,7 +224,7 @@ def test_bytes_after_a_compressed_copy_are_removed(place: Place) -> None:
         main, ["export", "--all", str(place.out / "again")], env={"PALAVER_HOME": str(place.home.root)}
     )
     assert result.exit_code == 1
-    assert "Damaged: " in result.output
+    assert "Exported, but damaged: " in result.output
     assert "7 unexpected bytes follow the end of the file" in result.output
 
     assert place.is_sound(repair=True)
