@@ -14,7 +14,7 @@ from palaver.core.memory import MemoryRevision, Relation
 from palaver.core.memory_filter import MemoryFilter
 from palaver.core.memory_types import GOLDEN_RULE
 
-from .memory_harness import Harness
+from .memory_harness import Harness as Holding
 
 PROMOTES = {"preference", "decision"}
 CONTENTS = ["alpha", "bravo", "charlie", "delta", "echo", "foxtrot"]
@@ -22,7 +22,7 @@ NAMESPACES = ["global", "project:one"]
 
 
 @dataclass
-class ModelMemory:
+class Plain:
     """State of one memory in the model."""
 
     content: str
@@ -30,7 +30,7 @@ class ModelMemory:
     namespace: str
     steps: int = 30
     """Confidence in hundredths, to avoid rounding errors of floats."""
-    failures: int = 0
+    strikes: int = 0
     golden_type: bool = False
     state: str = "active"
     replaced: bool = False
@@ -59,14 +59,14 @@ class MemoryMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.folder = tempfile.TemporaryDirectory()
-        self.harness = Harness(Path(self.folder.name))
-        self.model: dict[str, ModelMemory] = {}
+        self.holding = Holding(Path(self.folder.name))
+        self.model: dict[str, Plain] = {}
 
     def teardown(self) -> None:
-        self.harness.store.close()
+        self.holding.store.close()
         self.folder.cleanup()
 
-    def has_duplicate(self, claim: tuple[str, str, str], but: str = "") -> bool:
+    def twin(self, claim: tuple[str, str, str], but: str = "") -> bool:
         return any(p.claim == claim and p.state == "active" and key != but for key, p in self.model.items())
 
     @rule(
@@ -76,64 +76,64 @@ class MemoryMachine(RuleBasedStateMachine):
         namespace=st.sampled_from(NAMESPACES),
     )
     def store(self, content: str, kind: str, namespace: str) -> MultipleResults[str] | str:
-        done = self.harness.remember(content, kind, namespace=namespace)
-        assert done.duplicate == self.has_duplicate((namespace, kind, content))
+        done = self.holding.remember(content, kind, namespace=namespace)
+        assert done.duplicate == self.twin((namespace, kind, content))
         if done.duplicate:
             return MultipleResults(())
-        self.model[done.stored.id] = ModelMemory(content, kind, namespace)
+        self.model[done.stored.id] = Plain(content, kind, namespace)
         return done.stored.id
 
     @rule(memory=memories)
     def approve(self, memory: str) -> None:
-        expected = self.model[memory]
-        if expected.state == "archived" or expected.steps < 90 or expected.kind not in PROMOTES or expected.golden_type:
+        plain = self.model[memory]
+        if plain.state == "archived" or plain.steps < 90 or plain.kind not in PROMOTES or plain.golden_type:
             with pytest.raises(InvalidInput):
-                self.harness.core.feedback.approve(memory)
+                self.holding.core.feedback.approve(memory)
             return
-        self.harness.core.feedback.approve(memory)
-        expected.golden_type = True
+        self.holding.core.feedback.approve(memory)
+        plain.golden_type = True
 
     @rule(memory=memories, success=st.booleans(), times=st.integers(1, 6))
     def outcome(self, memory: str, success: bool, times: int) -> None:
-        expected = self.model[memory]
-        if expected.state == "archived":
+        plain = self.model[memory]
+        if plain.state == "archived":
             with pytest.raises(MemoryNotFound):
-                self.harness.core.feedback.outcome(memory, success=success)
+                self.holding.core.feedback.outcome(memory, success=success)
             return
         for _ in range(times):
-            done = self.harness.core.feedback.outcome(memory, success=success)
+            done = self.holding.core.feedback.outcome(memory, success=success)
             if success:
-                expected.steps, expected.failures = min(100, expected.steps + 10), 0
+                plain.steps, plain.strikes = min(100, plain.steps + 10), 0
                 assert not done.promoted
             else:
-                expected.steps = max(0, expected.steps - 15)
-                expected.failures += expected.golden_type
-                if expected.failures == 3:
-                    expected.golden_type, expected.steps, expected.failures = False, 70, 0
+                plain.steps = max(0, plain.steps - 15)
+                plain.strikes += plain.golden_type
+                if plain.strikes == 3:
+                    plain.golden_type, plain.steps, plain.strikes = False, 70, 0
                     assert done.demoted
 
     @rule(memory=memories, content=st.sampled_from(CONTENTS), force=st.booleans())
     def edit(self, memory: str, content: str, force: bool) -> None:
-        expected = self.model[memory]
-        changes = content != expected.content
-        if expected.state == "archived":
+        plain = self.model[memory]
+        changes = content != plain.content
+        if plain.state == "archived":
             self.refused(memory, content, force)
             return
-        if changes and expected.protected and not force:
+        if changes and plain.protected and not force:
             self.refused(memory, content, force)
             return
-        if expected.state == "active" and self.has_duplicate((expected.namespace, expected.kind, content), memory):
+        if plain.state == "active" and self.twin((plain.namespace, plain.kind, content), memory):
             self.refused(memory, content, force)
             return
-        self.harness.core.revise(memory, MemoryRevision(content=content), force=force)
+        self.holding.core.revise(memory, MemoryRevision(content=content), force=force)
         if changes:
-            expected.edits.append(expected.content)
-            expected.content, expected.steps = content, min(30, expected.steps)
-            expected.golden_type, expected.failures = False, 0
+            plain.edits.append(plain.content)
+            plain.content, plain.steps = content, min(30, plain.steps)
+            plain.golden_type, plain.strikes = False, 0
 
     def refused(self, memory: str, content: str, force: bool) -> None:
         with pytest.raises(InvalidInput):
-            self.harness.core.revise(memory, MemoryRevision(content=content), force=force)
+            self.holding.core.revise(memory, MemoryRevision(content=content), force=force)
 
     @rule(newer=memories, older=memories)
     def supersede(self, newer: str, older: str) -> None:
@@ -141,59 +141,59 @@ class MemoryMachine(RuleBasedStateMachine):
             return
         if "archived" in {self.model[newer].state, self.model[older].state}:
             with pytest.raises(MemoryNotFound):
-                self.harness.core.graph.relate(newer, older, Relation.SUPERSEDES)
+                self.holding.core.graph.relate(newer, older, Relation.SUPERSEDES)
             return
-        self.harness.core.graph.relate(newer, older, Relation.SUPERSEDES)
-        expected = self.model[older]
-        if expected.state == "active" and not expected.protected:
-            expected.state, expected.steps_before, expected.replaced = "superseded", expected.steps, True
-            expected.importance, expected.steps = round(expected.importance / 2, 4), min(10, expected.steps)
+        self.holding.core.graph.relate(newer, older, Relation.SUPERSEDES)
+        plain = self.model[older]
+        if plain.state == "active" and not plain.protected:
+            plain.state, plain.steps_before, plain.replaced = "superseded", plain.steps, True
+            plain.importance, plain.steps = round(plain.importance / 2, 4), min(10, plain.steps)
 
     @rule(memory=memories, force=st.booleans())
     def forget(self, memory: str, force: bool) -> None:
-        expected = self.model[memory]
-        done = self.harness.core.forget([memory], force=force)
-        gone = expected.state != "archived" and (force or not expected.protected)
-        assert [forgotten.id for forgotten in done.forgotten] == ([memory] if gone else [])
+        plain = self.model[memory]
+        done = self.holding.core.forget([memory], force=force)
+        gone = plain.state != "archived" and (force or not plain.protected)
+        assert [held.id for held in done.forgotten] == ([memory] if gone else [])
         if gone:
-            expected.state = "archived"
+            plain.state = "archived"
 
     @rule(memory=memories)
     def restore(self, memory: str) -> None:
-        expected = self.model[memory]
-        if expected.state == "active":
+        plain = self.model[memory]
+        if plain.state == "active":
             return
-        if expected.state == "archived" and expected.replaced:
-            self.harness.core.restore(memory)
-            expected.state = "superseded"
+        if plain.state == "archived" and plain.replaced:
+            self.holding.core.restore(memory)
+            plain.state = "superseded"
             return
-        if self.has_duplicate(expected.claim, memory):
+        if self.twin(plain.claim, memory):
             with pytest.raises(InvalidInput):
-                self.harness.core.restore(memory)
+                self.holding.core.restore(memory)
             return
-        self.harness.core.restore(memory)
-        if expected.state == "superseded":
-            expected.importance, expected.steps = expected.importance * 2, max(expected.steps, expected.steps_before)
-        expected.state, expected.replaced = "active", False
+        self.holding.core.restore(memory)
+        if plain.state == "superseded":
+            plain.importance, plain.steps = plain.importance * 2, max(plain.steps, plain.steps_before)
+        plain.state, plain.replaced = "active", False
 
     @rule(content=st.sampled_from(CONTENTS))
     def recall(self, content: str) -> None:
-        found = {each.stored.id for each in self.harness.core.recall(content, limit=50)}
-        stored = {key for key, expected in self.model.items() if expected.state != "archived"}
+        found = {each.stored.id for each in self.holding.core.recall(content, limit=50)}
+        stored = {key for key, plain in self.model.items() if plain.state != "archived"}
         assert {key for key in stored if self.model[key].content == content} <= found <= stored
 
     @invariant()
     def both_agree(self) -> None:
         every = MemoryFilter(states=())
-        memories = {each.id: each for each in self.harness.core.page(every, limit=1000)}
-        assert memories.keys() == self.model.keys()
-        for key, expected in self.model.items():
-            one = memories[key]
-            actual = (one.memory.content, one.memory.type, one.state.value, one.protected)
-            assert actual == (expected.content, expected.type, expected.state, expected.protected)
-            assert (one.stats.confidence, one.memory.importance) == (expected.steps / 100, expected.importance)
-        stored = sum(expected.state != "archived" for expected in self.model.values())
-        assert self.harness.core.count() == stored
+        held = {each.id: each for each in self.holding.core.page(every, limit=1000)}
+        assert held.keys() == self.model.keys()
+        for key, plain in self.model.items():
+            one = held[key]
+            told = (one.memory.content, one.memory.type, one.state.value, one.protected)
+            assert told == (plain.content, plain.type, plain.state, plain.protected)
+            assert (one.stats.confidence, one.memory.importance) == (plain.steps / 100, plain.importance)
+        stored = sum(plain.state != "archived" for plain in self.model.values())
+        assert self.holding.core.count() == stored
 
 
 MemoryMachine.TestCase.settings = settings(max_examples=12, stateful_step_count=25)
