@@ -52,7 +52,7 @@ async def _relay(item: SessionMessage | Exception, forward: MemoryObjectSendStre
 
 
 def reread(error: ValidationError) -> SessionMessage:
-    """Parse a line again that the SDK rejected. Return its message, or an error reply."""
+    """Parse again a line that the SDK rejected. Return its message, or an error reply."""
     first = error.errors()[0]
     if first["type"] != "json_invalid":
         return _refusal(first["input"], INVALID_REQUEST, "Invalid request: not a JSON-RPC 2.0 message")

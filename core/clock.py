@@ -71,7 +71,7 @@ def show_instant(at: Milliseconds) -> str:
 
 
 def show_millisecond(at: Milliseconds) -> str:
-    """Format an instant as YYYY-MM-DDTHH:MM:SS.mmmZ; return `undated` outside the calendar."""
+    """Format an instant as YYYY-MM-DDTHH:MM:SS.mmmZ; return `undated` for years outside 1 to 9999."""
     shown = show_instant(at)
     return shown if shown == "undated" else f"{shown[:-1]}.{at % 1000:03}Z"
 

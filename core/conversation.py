@@ -63,7 +63,7 @@ class Turn(NamedTuple):
 
 
 class Fact(StrEnum):
-    """Kinds of notes about a session. Later notes replace earlier notes unless stated otherwise."""
+    """Kind of note about a session. Later notes replace earlier notes unless stated otherwise."""
 
     SESSION = "session"
     PARENT = "parent"

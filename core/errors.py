@@ -55,7 +55,7 @@ from .ids import EXAMPLES
 
 
 class PalaverError(Exception):
-    """Base class. `hint` describes the next step for the caller."""
+    """Base class of Palaver's errors. `hint` describes the next step for the caller."""
 
     hint: str = ""
 
@@ -71,7 +71,7 @@ class PalaverError(Exception):
 
 
 class InvalidInput(PalaverError):
-    """Invalid call. The message and the hint describe the correction."""
+    """Error: the arguments of a call are invalid. The message and the hint describe the correction."""
 
 
 class QueryTooShort(InvalidInput):
@@ -82,14 +82,14 @@ class QueryTooShort(InvalidInput):
 
 
 class QueryNotText(InvalidInput):
-    """Query that is neither a text nor a list of texts."""
+    """Error: the query is neither a text nor a list of texts."""
 
     def __init__(self) -> None:
         super().__init__("Query must be string or array", hint="Use a string, or an array of 2-5 strings.")
 
 
 class ConceptCount(InvalidInput):
-    """List of concepts with fewer than two or more than five entries."""
+    """Error: the list of concepts does not have two to five entries."""
 
     def __init__(self) -> None:
         super().__init__("Query array must have 2-5 items", hint="Add or remove concepts.")
@@ -105,7 +105,7 @@ class FilterNotAllowed(InvalidInput):
 
 
 class InvalidDate(InvalidInput):
-    """Text that is not a valid date."""
+    """Error: the text is not a valid date."""
 
     hint = "Use YYYY-MM-DD format."
 
@@ -115,7 +115,7 @@ class InvalidDate(InvalidInput):
 
 
 class InvalidLimit(InvalidInput):
-    """Number of results that is not between 1 and 50."""
+    """Error: the limit on the number of results is not between 1 and 50."""
 
     hint = "Ask for 1 to 50 results."
 
@@ -124,7 +124,7 @@ class InvalidLimit(InvalidInput):
 
 
 class UnknownType(InvalidInput):
-    """Unknown observation type."""
+    """Error: the observation type is unknown."""
 
     def __init__(self, name: str, known: Sequence[str]) -> None:
         super().__init__(f"Unknown observation type: {name}", hint=f"Use one of: {', '.join(known)}.")
@@ -166,7 +166,7 @@ class PathOutsideArchive(InvalidInput):
 
 
 class InvalidLineRange(InvalidInput):
-    """Line range that starts before line 1, ends before its start, or is past the end of the file."""
+    """Error: the line range starts before line 1, ends before its start, or is past the end of the file."""
 
     hint = "Check line numbers."
 
@@ -176,14 +176,14 @@ class InvalidLineRange(InvalidInput):
 
 
 class InvalidMemoryType(InvalidInput):
-    """Memory type that cannot be stored, or that a toolset does not support."""
+    """Error: the memory type cannot be stored, or the toolset does not support it."""
 
     def __init__(self, name: str, *, hint: str) -> None:
         super().__init__(f"Invalid memory type: {name}", hint=hint)
 
 
 class InvalidNamespace(InvalidInput):
-    """Namespace in an invalid format."""
+    """Error: the format of the namespace is invalid."""
 
     hint = "Use default, global or project:NAME; a name has letters, digits, _ and -."
 
@@ -192,7 +192,7 @@ class InvalidNamespace(InvalidInput):
 
 
 class MemoryNotFound(InvalidInput):
-    """ID without a stored memory."""
+    """Error: no stored memory has this ID."""
 
     hint = "Search or list the memories to find its ID, such as mem_7."
 
@@ -210,7 +210,7 @@ class MemoryProtected(InvalidInput):
 
 
 class DocumentNotFound(InvalidInput):
-    """Missing file or folder to index."""
+    """Error: the file or folder to index does not exist."""
 
     hint = "Check the path; relative paths start in the folder that Palaver was started in."
 
@@ -219,14 +219,14 @@ class DocumentNotFound(InvalidInput):
 
 
 class UnsupportedDocument(InvalidInput):
-    """File of an unsupported type."""
+    """Error: the type of the file is not supported."""
 
     def __init__(self, path: Path, known: Sequence[str]) -> None:
         super().__init__(f"Unsupported file type: {path.suffix or path.name}", hint=f"Use {', '.join(known)}.")
 
 
 class DocumentOutsideRoots(InvalidInput):
-    """Path that is outside the folders that may be indexed, directly or through a link."""
+    """Error: the path, or the target of a link in it, is outside the folders that may be indexed."""
 
     hint = "Index it with `palaver index PATH`, or name its folder in document_roots in config.toml."
 
@@ -245,7 +245,7 @@ class DocumentUnreadable(PalaverError):
 
 
 class MnemonicsUnusable(PalaverError):
-    """Memory file or folder of a project that cannot be read, written or deleted. The file is unchanged."""
+    """Error: a memory file or folder cannot be read, written or deleted. The file is unchanged."""
 
     hint = "Check its permissions, and that it is not a link."
 
@@ -263,7 +263,7 @@ class NothingToUndo(InvalidInput):
 
 
 class ChangedMeanwhile(PalaverError):
-    """Another process changed some of the planned items. No change was made."""
+    """Error: another process changed some of the planned items. The operation changed nothing."""
 
     hint = "Run the command again for a new preview."
 
@@ -272,7 +272,7 @@ class ChangedMeanwhile(PalaverError):
 
 
 class SourceUnreadable(PalaverError):
-    """File or folder that cannot be read. The archive is unchanged."""
+    """Error: a file or folder cannot be read. The archive is unchanged."""
 
     def __init__(self, path: Path, reason: str, *, hint: str = "") -> None:
         self.path, self.reason = path, reason
@@ -280,13 +280,13 @@ class SourceUnreadable(PalaverError):
 
 
 class CopyDamaged(SourceUnreadable):
-    """Damaged lines in a raw copy. The other lines can be read."""
+    """Error: lines of a raw copy are damaged. The other lines can be read."""
 
     hint = "Read the other lines with `palaver read PATH LINES`."
 
 
 class CopyGone(CopyDamaged):
-    """Raw copy that is missing from the archive."""
+    """Error: the raw copy is missing from the archive."""
 
     hint = "Run `palaver fsck --repair` to copy it from the agent's file, or restore a backup."
 
@@ -317,7 +317,7 @@ class StoreMissing(StoreError):
 
 
 class DemoOnly(StoreMissing):
-    """Home without a database, while a separate home contains demo data."""
+    """Error: the home has no database, but a separate home contains demo data."""
 
     def __init__(self, path: Path, *, hint: str) -> None:
         self.copies = False
@@ -333,7 +333,7 @@ class StoreReadOnly(StoreError):
 
 
 class StoreBusy(StoreError):
-    """Database locked by another process for longer than the timeout."""
+    """Error: another process locked the database for longer than the timeout."""
 
 
 class StoreCorrupt(StoreError):

@@ -94,7 +94,7 @@ class ConceptHits(NamedTuple):
 
 
 class ToolOutputLine(NamedTuple):
-    """Archived line with a quoted phrase in tool output. The path is relative to the archive."""
+    """Line of archived tool output that contains a quoted phrase. The path is relative to the archive."""
 
     path: str
     line: int

@@ -47,8 +47,8 @@ class Estimate(Struct, frozen=True):
 class Extraction(Struct):
     """Result of one run of the language model stage.
 
-    `learned` counts exchanges with new observations, `nothing` counts exchanges without any. `refused` facts have no
-    evidence. `stopped` is the error that ended the run early.
+    `learned` counts exchanges with new observations, `nothing` counts exchanges without any, and `refused` counts facts
+    without evidence. `stopped` is the error that ended the run early.
     """
 
     asked: int = 0

@@ -164,7 +164,7 @@ _PLAIN: Final = ObjectFormat()
 
 @cache
 def _conversions(of: Hashable) -> Mapping[str, Callable[[Any], object]]:
-    """Return a conversion for each field of a class that is an instant or an amount of money."""
+    """Return a conversion for each field that contains instants or amounts of money."""
     found: dict[str, Callable[[Any], object]] = {}
     for name, kind in get_type_hints(cast("type[Any]", of), include_extras=True).items():
         markers = [mark for part in (kind, *get_args(kind)) for mark in getattr(part, "__metadata__", ())]

@@ -79,7 +79,7 @@ def fit_transcript(
 
 
 class TruncatedLine(NamedTuple):
-    """Line with a shortened text: line number, full cost in tokens, and the `palaver read` option that shows it."""
+    """Line whose text is shortened: its number, its full cost in tokens, and the option that shows all of it."""
 
     line: int
     tokens: int
@@ -99,7 +99,7 @@ def truncated_line(whole: TranscriptExcerpt, part: TranscriptExcerpt) -> Truncat
 
 
 def fit_rows(text: str, budget: int, closing: str, hint: str = "") -> str:
-    """Return a page within the budget: replace excess rows at the end by a row with their number and the hint.
+    """Return a page within the budget: replace excess rows at the end with a row that states their number and the hint.
 
     Append `closing` if the page is truncated inside the block that this text closes.
     """

@@ -1,4 +1,4 @@
-"""Theo toolset: memories, a graph of them, documents, and code traces."""
+"""Theo toolset: memories and their graph, documents, and code traces."""
 
 from .theo_toolset import THEO
 

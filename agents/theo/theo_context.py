@@ -28,9 +28,9 @@ class TheoContext:
         return open_component(lambda: MemoryCore.open(config.home, config.model, config.make_judge))
 
     def namespace(self, named: str, *, claim: bool = False) -> str:
-        """Return the namespace for a name in a call. The name of the agent's folder selects its own project.
+        """Return the namespace for a name in a call.
 
-        Another project with the same name has a different namespace.
+        The name of the agent's project selects this project, even if other projects have the same name.
         """
         projects, folder = self.core.projects, self.config.project
         if named != plain_namespace(folder):

@@ -25,7 +25,7 @@ def success_reply(data: Mapping[str, Any]) -> ToolReply:
 
 
 def limited_reply(data: Mapping[str, Any]) -> ToolReply:
-    """Return a success with the notice about quoted text, but without truncation. The caller limits its length."""
+    """Return a success reply with the notice about quoted text. The caller limits its length."""
     return json_reply({"success": True, "data": data, **NOTICE})
 
 

@@ -116,7 +116,7 @@ class CompressedFile(io.BufferedReader):
         return bytes(kept)
 
     def format_damage(self) -> str:
-        """Describe damage outside the frames; empty if the file is intact."""
+        """Return a description of damage outside the frames; empty if the file is intact."""
         if self.table.extra:
             return f"{self.table.extra} unexpected bytes follow the end of the file; all content is readable"
         return "" if self.table.digest else self._frames.truncation().reason
@@ -172,7 +172,7 @@ class _Frames(io.RawIOBase):
         return self._data
 
     def truncation(self) -> CopyDamaged:
-        """Return the error for a file without its table or its end."""
+        """Return the error for a file whose table is damaged or whose end is missing."""
         problem = "its table of contents is damaged" if self.table.has_end else "its end is missing"
         return CopyDamaged(self.path, f"{problem}; the first {self.table.size} bytes of the content are readable")
 

@@ -66,7 +66,7 @@ class Exporter:
         return ExportedFile(source.archived, Path(), size, digest.hexdigest())
 
     def warning(self, source: Source) -> str:
-        """Describe damage to a copy's file that leaves its content readable; empty if the file is intact."""
+        """Return a description of damage to a copy's file that leaves the content readable; empty if intact."""
         return Copy(self._raw.root, source.archived).format_damage()
 
     def export(self, sources: Sequence[Source], folder: Path, progress: Progress = silent) -> Exported:

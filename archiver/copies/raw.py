@@ -109,7 +109,7 @@ class RawArchive:
             raise unreadable(path, error) from None
 
     def update(self, archived: str, write: Callable[[Copy], Result]) -> Result:
-        """Call `write` to update a copy, and return its result. A damaged copy is kept aside and recreated."""
+        """Call `write` to update a copy, and return its result. A damaged copy is renamed, and a new copy is created."""
         copy = Copy(self.root, archived)
         copy.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:
@@ -119,7 +119,7 @@ class RawArchive:
             return self.replace(archived, write)
 
     def replace(self, archived: str, write: Callable[[Copy], Result]) -> Result:
-        """Call `write` to create a copy again, and return its result. The old copy is kept as damaged.
+        """Call `write` to create a copy again, and return its result. The old copy is kept, marked as damaged.
 
         If `write` raises an exception, the old copy stays in use.
         """

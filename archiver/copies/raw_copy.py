@@ -47,7 +47,7 @@ class Copy(Struct, frozen=True):
         return self.root / (self.archived + COMPRESSED_SUFFIX)
 
     def open(self) -> BinaryIO:
-        """Open the agent's bytes. Raises `OSError`. Opening or reading a damaged copy raises `CopyDamaged`."""
+        """Open the decompressed content. Raises `OSError`. Opening or reading a damaged copy raises `CopyDamaged`."""
         for _ in range(2):  # the format may change between the two attempts
             try:
                 return self.path.open("rb", BUFFER)

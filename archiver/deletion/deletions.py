@@ -99,7 +99,7 @@ class Deletions:
         return [each for each in past if each.state is DeletionState.KEPT and each.at < at - UNDO_PERIOD]
 
     def expire(self, number: int, callback: Callable[[], None] = _nothing) -> None:
-        """Begin to erase a deletion, and call `callback` in the same transaction.
+        """Begin to erase the content of a deletion, and call `callback` in the same transaction.
 
         Raises:
             InvalidInput: The deletion does not exist, was undone before, or was erased.

@@ -121,7 +121,7 @@ class Ownership:
 
 
 def repeats_others(source: Source) -> bool:
-    """Return whether a copy has lines that repeat other copies, or deleted lines, which can have repeated them."""
+    """Return whether a copy has lines that repeat other copies, or deleted lines that may have done so."""
     return not source.coverage.keys().isdisjoint(_SHARED)
 
 

@@ -89,7 +89,7 @@ class DocumentRoots:
 
 
 def read(path: Path, root: Path) -> DocumentFile:
-    """Return the content of a file below a root. `find` returns both paths, and they contain no links.
+    """Return the content of a file below a root. Both arguments must come from `find`, which resolves links.
 
     Raises `DocumentUnreadable` and the errors of `find`.
     """

@@ -32,7 +32,7 @@ def document_lines(file: BinaryIO) -> BinaryIO:
 def without_records(data: bytes, erased: Mapping[int, bool]) -> bytes:
     """Return a document in which empty records replace the records on the erased lines.
 
-    The lines are numbered as in `document_lines`. An erased line maps to True if an exchange began on it.
+    The lines are numbered as in `document_lines`. `erased` maps each erased line to True if an exchange began on it.
     """
     number = 1
 

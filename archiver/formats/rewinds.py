@@ -10,7 +10,7 @@ from ...core.conversation import Fact, Note
 
 
 class PromptLines(Struct):
-    """Lines of the prompts, for agents that record how many prompts the user took back."""
+    """Lines of the prompts, for agents that record how many prompts the user undid."""
 
     _lines: list[int] = field(default_factory=list[int])
 

@@ -20,7 +20,7 @@ _SAFE_PATH = "PYTHONSAFEPATH"
 
 
 class ParserPool(Closing):
-    """Process pool with one process less than the available processors.
+    """Process pool with one process fewer than the number of available processors.
 
     The processes end when the pool is closed or this process ends.
     """

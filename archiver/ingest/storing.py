@@ -17,7 +17,7 @@ def stored_session(store: Store, session: Session) -> Session:
 
 
 def with_parent_mark(store: Store, session: Session) -> Session:
-    """Return the session, marked as not to be indexed if its parent session has this mark."""
+    """Return the session; if its parent is marked as not to be indexed, mark the session, too."""
     if store.sessions.is_unindexed(session.agent, session.parent_id):
         session.links[UNINDEXED] = "yes"
     return session

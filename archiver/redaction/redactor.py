@@ -74,7 +74,7 @@ class Redactor:
         self._tags = Memo[tuple[str, bytes], FoundSecret](_NAMES)
 
     def redact(self, text: str) -> Redacted:
-        """Replace each secret in a text by a placeholder. Redacting the result again changes nothing."""
+        """Replace each secret in a text with a placeholder. Redacting the result again changes nothing."""
         # JSON may contain lone surrogates; they stay as they are.
         data = text.encode(errors="surrogatepass")
         findings: list[FoundSecret] = []

@@ -8,7 +8,7 @@ Target = Literal["secret", "match", "line"]
 
 
 class AllowList(Struct, frozen=True):
-    """Exceptions from a rule.
+    """Exceptions to a rule.
 
     A match is not a secret if `target` (see `Rule`) matches one of the patterns or contains one of the words, ignoring
     case.

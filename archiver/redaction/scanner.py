@@ -195,7 +195,7 @@ def entropy(secret: bytes) -> float:
 def line(text: bytes, match: Span) -> Span:
     """Return the span of a match's lines, limited to `NEAR` bytes around the match.
 
-    The limit is needed because a line may have a megabyte.
+    The limit is needed because a line can be longer than a megabyte.
     """
     start, end = match
     first = text.rfind(b"\n", max(0, start - NEAR), start) + 1

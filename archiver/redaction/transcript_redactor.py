@@ -26,7 +26,7 @@ class TranscriptRedactor:
         self._redactor = redactor
 
     def exchanges(self, exchanges: Sequence[Exchange], known: AbstractSet[str] = frozenset()) -> list[Exchange]:
-        """Return the exchanges redacted; names in `known` contain no secret."""
+        """Redact exchanges; names in `known` contain no secret."""
         turns = iter(self._turns([turn for exchange in exchanges for turn in exchange.turns], known))
         return [
             replace(
@@ -39,14 +39,14 @@ class TranscriptRedactor:
         ]
 
     def notes(self, notes: Sequence[Note]) -> list[Note]:
-        """Return the notes redacted."""
+        """Redact notes."""
         return [
             note if note.fact in _NUMERIC else replace(note, value=self.name(note.value), about=self.name(note.about))
             for note in notes
         ]
 
     def session(self, session: Session) -> Session:
-        """Return the session redacted."""
+        """Redact a session."""
         return replace(
             session,
             native_id=self.name(session.native_id),
@@ -59,18 +59,18 @@ class TranscriptRedactor:
         )
 
     def records(self, records: dict[str, int]) -> dict[str, int]:
-        """Return the record IDs redacted, because agents may derive them from any text."""
+        """Redact record IDs, because agents may derive them from any text."""
         if not self._has_secret(_BETWEEN.join(records)):
             return records
         return {self.name(record): line for record, line in records.items()}
 
     def outcomes(self, outcomes: Sequence[str]) -> list[str]:
-        """Return the outcomes of lines redacted, because some outcomes quote the transcript."""
+        """Redact the outcomes of lines, because some outcomes quote the transcript."""
         redacted = {outcome: self.name(outcome)[:_REASON_LENGTH] for outcome in set(outcomes)}
         return [redacted[outcome] for outcome in outcomes]
 
     def name(self, text: str) -> str:
-        """Return a short text redacted, such as a name, a title or a folder. Results are cached."""
+        """Redact a short text, such as a name, a title or a folder. Results are cached."""
         return self._redactor.redact_name(private_spans.redact_typed(text)[0] if "<" in text else text)
 
     def _turns(self, turns: Sequence[Turn], known: AbstractSet[str]) -> Iterator[Turn]:

@@ -295,7 +295,7 @@ class Database:
             return cast("list[Row]", self._connection.execute(sql, values).fetchall())
 
     def _has_changed(self) -> bool:
-        """Return whether another process changed the file in a way that SQLite does not notice."""
+        """Return whether another process made a change to the file that SQLite does not notice."""
         known = self._unwritable
         return known is not None and not self._connection.in_transaction and _UnwritableFile.at(self.path) != known
 

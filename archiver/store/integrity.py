@@ -138,7 +138,7 @@ class Integrity:
         self._db.run(f"INSERT OR IGNORE INTO memory_tag (memory, tag) {_TAGS_OF_MEMORIES}")
 
     def remove(self, keys: Iterable[int]) -> None:
-        """Delete items and all rows that belong to the items."""
+        """Delete items and all rows that belong to them."""
         self._db.run_many("DELETE FROM item WHERE key = ?", [(key,) for key in keys])
 
     def reread(self, sources: Iterable[int]) -> None:
@@ -152,7 +152,7 @@ class Integrity:
             )
 
     def delete_observations(self, observations: Iterable[int]) -> None:
-        """Delete observations, and schedule extracting observations from their exchanges by rules."""
+        """Delete observations, and schedule their exchanges for a new extraction by rules."""
         deleted = list(observations)
         self._db.run_many(
             f"""UPDATE exchange SET observed = NULL WHERE observed NOT LIKE '{MODEL_PREFIX}%'

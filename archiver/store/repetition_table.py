@@ -38,7 +38,7 @@ class RepetitionTable:
         )
 
     def outdate(self, sources: Collection[int]) -> None:
-        """Schedule reading the sources that repeat these sources again, because exchanges changed."""
+        """Schedule a new reading of all sources that repeat these sources, because exchanges changed."""
         self._db.run(
             f"UPDATE source SET rules = '' WHERE id IN (SELECT elsewhere FROM repetition WHERE source {AMONG})",
             (listed(sources),),

@@ -5,7 +5,7 @@ Rows come from three sources, in this order:
 1. pages of the damaged file that match their checksums;
 2. other pages of the damaged file, for memories whose content matches its SHA-256, because these memories may be newer
    than any backup;
-3. the newest intact backup, for row IDs missing from both.
+3. the newest intact backup, for row IDs that neither of these provides.
 
 Afterwards the caller reads conversations again from the raw copies and rebuilds the index.
 """
@@ -151,7 +151,7 @@ def _copy_table(
     path: Path,
     done: Salvaged,
 ) -> int:
-    """Copy the readable rows of a table, then fill its gaps; return the number of copied rows."""
+    """Copy the readable rows of a table, then fill its gaps from the backup; return the number of copied rows."""
     columns = _columns(target, table)
     put = f"INSERT OR IGNORE INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
     read = f"SELECT rowid, {', '.join(columns)} FROM {table}"

@@ -198,7 +198,7 @@ class SourceTable:
         return total
 
     def unaccounted(self) -> list[tuple[str, int, int]]:
-        """Return the copies with inconsistent line counts: name, lines, and lines with an outcome."""
+        """Return the copies with inconsistent counts: name, number of lines, and number of lines with an outcome."""
         rows = self._db.rows(
             """SELECT archived, lines, counted FROM (
                    SELECT id, archived, lines, (SELECT total(value) FROM json_each(coverage)) AS counted FROM source
@@ -227,7 +227,7 @@ class SourceTable:
         return {record: (source, line) for record, source, line in rows}
 
     def records_of(self, source: int) -> dict[str, int]:
-        """Return the records that occur first in a source, with their lines."""
+        """Return the lines of the records whose first occurrence is in a source."""
         return dict(self._db.rows("SELECT id, line FROM record WHERE source = ?", (source,)))
 
     def add_records(self, source: int, lines: dict[str, int]) -> None:

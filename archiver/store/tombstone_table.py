@@ -141,7 +141,7 @@ class TombstoneTable:
         ]
 
     def _merge_file(self) -> None:
-        """Insert the deletions of the file. Reading the copies again removes their content from the database."""
+        """Insert the deletions of the file. The deleted content remains until the copies are read again."""
         content, known = self._file.read(), {each.id: each for each in self.all()}
         self.lost = max(content.damaged - len(known.keys() - {each.number for each in content.deletions}), 0)
         copies = [name for (name,) in self._db.rows("SELECT archived FROM source")]
@@ -237,7 +237,7 @@ class TombstoneTable:
     # Erasure of copies and rows
 
     def schedule_erasure(self, deletion: int, copies: Mapping[str, bool]) -> None:
-        """Record that lines must be erased from `copies`; the value is True if the whole copy must be deleted."""
+        """Record that lines must be erased from `copies`, which maps a copy to True if all of it must be deleted."""
         self._db.run_many(
             "INSERT OR REPLACE INTO erasure (archived, forgetting, whole) VALUES (?, ?, ?)",
             [(archived, deletion, whole) for archived, whole in copies.items()],

@@ -64,7 +64,7 @@ def expire(store: Store, raw: RawArchive, number: int) -> None:
 
 
 def context(number: int) -> str:
-    """Return the context by which the events of memories name a deletion."""
+    """Return the context that identifies a deletion in the events of memories."""
     return f"palaver forget, number {number}"
 
 

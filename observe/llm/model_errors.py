@@ -23,7 +23,7 @@ class BudgetExhausted(PalaverError):
 
 
 class ExtractionError(PalaverError):
-    """Call to the language model without a usable result."""
+    """Error: a call to the language model returned no usable result."""
 
 
 class ModelRefused(ExtractionError):
@@ -47,7 +47,7 @@ class ModelBusy(ExtractionError):
 
 
 class RequestRefused(ExtractionError):
-    """Refusal of one request. `status` is the HTTP status, 0 inside a batch."""
+    """Error: the provider refused one request. `status` is the HTTP status, 0 inside a batch."""
 
     def __init__(self, message: str, status: int = 0) -> None:
         self.status = status
@@ -55,7 +55,7 @@ class RequestRefused(ExtractionError):
 
 
 class ReplyInvalid(ExtractionError):
-    """Reply without usable content. `reply` is its raw text."""
+    """Error: the reply has no usable content. `reply` is its raw text."""
 
     def __init__(self, message: str, reply: str) -> None:
         self.reply = reply

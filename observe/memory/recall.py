@@ -54,9 +54,9 @@ class MemoryRecall:
         return ranked
 
     def nearest(self, query: str, wanted: MemoryFilter | None = None) -> list[RecalledMemory]:
-        """Return the three most similar memories, even below the relevance threshold; raises like `recall`.
+        """Return the three most similar memories, even below the relevance threshold.
 
-        They do not count as accessed.
+        They do not count as accessed. Raises the errors of `recall`.
         """
         return self._ranked(query, wanted, _NEAREST, weak=True)
 

@@ -126,7 +126,7 @@ def check_unique(store: Store, stored: StoredMemory) -> None:
 
 
 def _superseded(store: Store, stored: StoredMemory, reason: str, at: Milliseconds) -> StoredMemory:
-    """Return an active memory as superseded, and record the event."""
+    """Return an active memory changed to the state `SUPERSEDED`, and record the event."""
     store.memory_events.add(MemoryEvent(stored.key, EventKind.SUPERSEDED, at, reason, before=snapshot_of(stored)))
     return replace(
         stored,

@@ -49,12 +49,12 @@ class ParsedFile(Struct, frozen=True):
 
     @property
     def folder(self) -> str:
-        """Type that the folder of the file names."""
+        """Type that corresponds to the folder of the file."""
         return folder_type(self.relative)
 
 
 def folder_type(relative: str) -> str:
-    """Return the type that the first folder of a path names, or the fallback for a file outside folders."""
+    """Return the type that corresponds to the first folder of a path, or the fallback without a folder."""
     first, *below = PurePosixPath(relative).parts
     return kebab(first) if below else FALLBACK
 

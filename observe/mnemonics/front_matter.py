@@ -22,7 +22,7 @@ _BRACKETS_MAX = 128
 
 
 class YamlInvalid(Exception):
-    """Error for front matter that cannot be parsed or edited; the text states the reason."""
+    """Error: the front matter cannot be parsed or edited. The text states the reason."""
 
 
 class MemoryFile(Struct, frozen=True):

@@ -145,7 +145,7 @@ def digest_of(data: bytes) -> str:
 
 
 def error_reason(error: OSError) -> str:
-    """Return the reason of an error, for a message that starts with the path."""
+    """Return the reason for an error, for a message that starts with the path."""
     return _LINK if error.errno == errno.ELOOP else (error.strerror or str(error)).lower()
 
 

@@ -151,12 +151,12 @@ def _changes_files(turn: Turn, results: dict[str, Turn]) -> bool:
 
 
 def most_telling(commits: Sequence[CommitMessage]) -> CommitMessage | None:
-    """Return the last commit with more than tests, documents or chores, else the last commit."""
+    """Return the last commit whose subject is not about tests, documents or chores, else the last commit."""
     return max(commits, key=lambda commit: (not _MINOR.match(commit.subject), commit.line), default=None)
 
 
 def _interrupted(turns: Sequence[Turn]) -> bool:
-    """Return whether the user interrupted, so that only injected messages follow."""
+    """Return whether an injected message at the end states that the user interrupted the agent."""
     after = takewhile(lambda turn: turn.kind is Kind.INJECTED, reversed(turns))
     return any(_INTERRUPTED.match(turn.text) for turn in after)
 

@@ -145,7 +145,7 @@ def agents(context: HealthContext) -> Findings:
 
 
 def _is_erased(context: HealthContext, store: Store, path: Path, state: Stat) -> bool:
-    """Return whether an unarchived agent's file contains only text that the user erased."""
+    """Return whether an agent's unarchived file contains only text that the user erased."""
     if not store.tombstones.has_deletions(erased=True):
         return False
     known = SuppressionList(store, context.key, erased=True)

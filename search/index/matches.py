@@ -89,7 +89,7 @@ class TextMatches(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def best_of(self) -> dict[int, float]:
-        """Highest fraction by item."""
+        """Highest fraction of each item, by item key."""
         return _best_of(self.key, self.fraction)
 
     def __len__(self) -> int:
@@ -159,7 +159,7 @@ class VectorMatches(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def best_of(self) -> dict[int, float]:
-        """Highest cosine by item."""
+        """Highest cosine of each item, by item key."""
         return _best_of(self.item, self.similarity)
 
     def __len__(self) -> int:

@@ -51,7 +51,7 @@ class Snapshot:
     """View of the whole archive at the time of the last `refresh`."""
 
     def __init__(self, store: Store, generations: Generations, embedder: Embedder) -> None:
-        """Use the name of `embedder` as the model if nothing is published."""
+        """Open the published index. Without one, `model` is the name of `embedder`."""
         self._store, self._generations, self._embedder = store, generations, embedder
         self._name = generations.name()
         self._start(self._published())
@@ -166,7 +166,7 @@ class Snapshot:
     def text(
         self, query: str | AnalyzedQuery, filters: Filters, limit: int, among: Sequence[int] | None = None
     ) -> TextMatches:
-        """Return entries by words, best first. `among` restricts the search to these items."""
+        """Return the entries that match words of the query, best first. `among` restricts the search to these items."""
         if among is not None and (flags := self._flagged.get(filters)) is not None:
             # Roles are stored per entry; all other filter fields are stored per item.
             among, filters = sorted(_flagged(flags, among)), Filters(roles=filters.roles)

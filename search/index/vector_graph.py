@@ -48,7 +48,7 @@ class VectorGraph:
 
     @classmethod
     def at(cls, path: Path, dimension: int) -> "VectorGraph":
-        """Return a graph that maps this file on first use. A damaged file crashes the process."""
+        """Return a graph that maps this file into memory on first use. A damaged file crashes the process."""
 
         def view() -> "Index":
             index = _empty(dimension)

@@ -224,7 +224,7 @@ def _tokens(exchanges: list[Exchange]) -> int:
 
 
 def _within_budget(exchanges: list[Exchange]) -> tuple[list[Exchange], int | None]:
-    """Return the turns within the token budget, and the first line left out or None. At least one line is returned."""
+    """Return the turns within the token budget, at least one line, and the first omitted line or None."""
     spent, kept, line = 0, list[Exchange](), 0
     for exchange in exchanges:
         for place, turn in enumerate(exchange.turns):

@@ -108,7 +108,7 @@ def literal_pattern(phrase: str) -> re.Pattern[str]:
 
 @cache
 def _wide() -> re.Pattern[str]:
-    """Return a pattern of CJK characters and emoji, which Tantivy does not tokenize. Compiling it takes 3 ms."""
+    """Return a pattern for CJK characters and emoji, which Tantivy does not tokenize. Compiling it takes 3 ms."""
     return re.compile(f"[{_IDEOGRAPHS}{_PICTOGRAPHS}]")
 
 

@@ -91,7 +91,7 @@ class _PhraseMatches:
         self._items, self._spans = set[int](), set[Span]()
 
     def add(self, store: Store, items: Iterable[int]) -> None:
-        """Compare the items that are not in the cache."""
+        """Search the items that are not in the cache for the phrases."""
         new = set(items) - self._items
         self._items |= new
         for key, window in entry_windows(store, sorted(new), with_context=self._key.with_context):

@@ -126,7 +126,7 @@ class Event(Struct, eq=False):
         return max(0.0, self.similarity or 0.0)
 
     def words_of(self, item: int) -> float:
-        """Return the highest text score of one item of the event, 0 to 1."""
+        """Return the highest text score among the entries of one item, 0 to 1."""
         return self._matches.best_of.get(item, 0.0)
 
     def score_of(self, item: int) -> float:
@@ -227,7 +227,7 @@ class _Scores(NamedTuple):
         return cls(words, prompt, similarity, semantic, best, in_code, waiting)
 
     def counted(self) -> tuple[Floats, ...]:
-        """Return the values that are multiplied by the weights: words, prompt and semantic."""
+        """Return the values to multiply by the weights: text score, prompt cosine and semantic cosine."""
         return _powers(self.words, self.in_code), np.maximum(self.prompt, 0), self.semantic
 
     def plain(self, weights: Weights) -> Floats:
@@ -289,7 +289,7 @@ def _late_interaction(
 
 
 def _powers(fractions: Floats, in_code: Flags | bool) -> Floats:
-    """Return values to the power of 1.5, or of 3 in code, always rounded in the same way."""
+    """Return each fraction raised to the power of 1.5, or 3 for code, with the same rounding on every machine."""
     return np.where(in_code, fractions * fractions * fractions, fractions * np.sqrt(fractions))
 
 

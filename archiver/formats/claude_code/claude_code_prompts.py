@@ -37,7 +37,7 @@ class AttributedText(NamedTuple):
 
     @classmethod
     def injected(cls, text: str) -> "AttributedText":
-        """Return a text attributed to the program."""
+        """Create a text whose author is the program."""
         return cls(Speaker.HOST, Kind.INJECTED, text)
 
 

@@ -292,7 +292,7 @@ def _is_result(block: Record) -> bool:
 
 
 def _usage(message: Record) -> str:
-    """Return the tokens of one reply so far. Input tokens include tokens read from and written to the cache."""
+    """Return the token usage of one reply so far. Input tokens include tokens read from and written to the cache."""
     counts, reply = mapping(message.get("usage")), string(message.get("id"))
     tokens_in = total(counts, "input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
     return usage(reply, tokens_in, total(counts, "output_tokens")) if reply else ""

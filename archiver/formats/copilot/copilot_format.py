@@ -83,7 +83,7 @@ class CopilotReader(RecordReader):
         return self._compacted(data.get("summaryContent"), stamp)
 
     def _shutdown(self, data: Record, stamp: RecordStamp) -> RecordEvents:
-        """Return notes of the session's changed files and token usage."""
+        """Return a turn with the session's changed files, and a note on its token usage."""
         used = [mapping(mapping(each).get("usage")) for each in mapping(data.get("modelMetrics")).values()]
         tokens_in, tokens_out = (sum(total(each, name) for each in used) for name in ("inputTokens", "outputTokens"))
         changed_files = listing(mapping(data.get("codeChanges")).get("filesModified"))

@@ -43,7 +43,7 @@ def _meta(value: Value) -> dict[str, object]:
 
 
 def _lines(database: ForeignDatabase, session_id: str, header: dict[str, object]) -> Iterator[bytes]:
-    """Yield the message lines. Other blobs are trees of messages in a binary format."""
+    """Yield the message lines. Blobs in a binary format are trees of messages and are skipped."""
     yield message_line(session_id, conversation=header)
     query = f"SELECT {as_bytes('id')}, data FROM blobs WHERE substr(CAST(data AS BLOB), 1, 1) = x'7b' ORDER BY rowid"
     for blob, data in database.rows(query):

@@ -45,7 +45,7 @@ class Failure(NamedTuple):
 
 
 def report_failure(error: BaseException, arguments: Sequence[str]) -> int:
-    """Print the error message and return the exit status. `arguments` are those of the command line.
+    """Print the error message and return the exit status. `arguments` are the command-line arguments.
 
     JSON is printed to standard output, text to standard error. A closed pipe, as with `head`, is not a failure.
     """

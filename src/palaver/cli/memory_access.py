@@ -44,7 +44,7 @@ def types_of(core: MemoryCore, names: Sequence[str]) -> tuple[str, ...]:
 
 
 def print_memory(stored: StoredMemory, message: str, *, as_json: bool, redacted: bool, **more: str) -> None:
-    """Print a message about a memory, or the memory as JSON with `more` fields.
+    """Print a message about a memory, or the memory as JSON with the additional fields `more`.
 
     With `redacted`, also report the kinds of redacted secrets.
     """
