@@ -59,13 +59,13 @@ def show_day(at: Milliseconds | None) -> str:
 
 
 def show_minute(at: Milliseconds | None) -> str:
-    """Format an instant as YYYY-MM-DD HH:MM in UTC; return `undated` for None or an instant outside the calendar."""
+    """Format an instant as YYYY-MM-DD HH:MM in UTC; return `undated` for None and for years outside 1 to 9999."""
     moment = _moment(at)
     return moment.isoformat(" ", "minutes")[:16] if moment else "undated"
 
 
 def show_instant(at: Milliseconds) -> str:
-    """Format an instant as YYYY-MM-DDTHH:MM:SSZ; return `undated` outside the calendar."""
+    """Format an instant as YYYY-MM-DDTHH:MM:SSZ; return `undated` for years outside 1 to 9999."""
     moment = _moment(at)
     return f"{moment.replace(tzinfo=None).isoformat('T', 'seconds')}Z" if moment else "undated"
 
@@ -77,7 +77,7 @@ def show_millisecond(at: Milliseconds) -> str:
 
 
 def _moment(at: Milliseconds | None) -> datetime | None:
-    """Return an instant as a date and time, or None outside the calendar."""
+    """Return an instant as a date and time, or None for years outside 1 to 9999."""
     try:
         return None if at is None else _EPOCH + timedelta(milliseconds=at)
     except OverflowError:
