@@ -48,11 +48,11 @@ def test_the_ranking_limit_is_reported() -> None:
     ended = replace(results(*(hit(n) for n in range(1, 9))), ranking_limit=True)
 
     assert results_json(ended)["ranking_limit"]
-    assert "Ranking limit reached" in Renderer().search(ended)
+    assert "Too many matches to rank them all" in Renderer().search(ended)
     assert not results_json(ended, budget=600)["ranking_limit"]
-    assert "Ranking limit reached" not in Renderer(budget=150).search(ended)
+    assert "Too many matches to rank them all" not in Renderer(budget=150).search(ended)
     assert not results_json(results(hit(1)))["ranking_limit"]
-    assert "Ranking limit reached" not in Renderer().search(results(hit(1)))
+    assert "Too many matches to rank them all" not in Renderer().search(results(hit(1)))
 
 
 def test_a_similarity_that_was_not_measured_is_null() -> None:
