@@ -75,7 +75,7 @@ class InvalidInput(PalaverError):
 
 
 class QueryTooShort(InvalidInput):
-    """Query or concept with fewer than two characters."""
+    """Error: the query or a concept has fewer than two characters."""
 
     def __init__(self) -> None:
         super().__init__("Query too short", hint="Use at least 2 characters.")
@@ -96,7 +96,7 @@ class ConceptCount(InvalidInput):
 
 
 class FilterNotAllowed(InvalidInput):
-    """Filter that is allowed only in a search for a single concept."""
+    """Error: a filter is allowed only in searches for a single concept."""
 
     hint = "Search one concept with these filters, or several without them."
 
@@ -131,7 +131,7 @@ class UnknownType(InvalidInput):
 
 
 class UnknownIds(InvalidInput):
-    """IDs that no stored item has. The IDs in `gone` may have belonged to deleted items."""
+    """Error: no stored item has one of these IDs. The IDs in `gone` may have belonged to deleted items."""
 
     def __init__(self, ids: Sequence[str], gone: Sequence[str] = ()) -> None:
         self.ids, self.gone = tuple(ids), tuple(gone)
@@ -143,7 +143,7 @@ class UnknownIds(InvalidInput):
 
 
 class TooManyIds(InvalidInput):
-    """Request with no IDs, or with more IDs than allowed."""
+    """Error: the request has no IDs, or more IDs than allowed."""
 
     hint = "Split the request into several."
 
@@ -153,7 +153,7 @@ class TooManyIds(InvalidInput):
 
 
 class PathOutsideArchive(InvalidInput):
-    """Path that does not refer to a file inside the archive.
+    """Error: the path does not refer to a file inside the archive.
 
     All causes have the same message, so that a caller cannot probe for files.
     """
@@ -201,7 +201,7 @@ class MemoryNotFound(InvalidInput):
 
 
 class MemoryProtected(InvalidInput):
-    """Attempt to change or delete a golden rule without `force`."""
+    """Error: changing or deleting a golden rule requires `force`."""
 
     hint = "Use force to change it anyway."
 
@@ -235,7 +235,7 @@ class DocumentOutsideRoots(InvalidInput):
 
 
 class DocumentUnreadable(PalaverError):
-    """Document that cannot be read because of its permissions, encoding, size or content."""
+    """Error: a document cannot be read because of its permissions, encoding, size or content."""
 
     hint = "Check that another program can open it."
 
@@ -255,7 +255,7 @@ class MnemonicsUnusable(PalaverError):
 
 
 class NothingToUndo(InvalidInput):
-    """Memory that has no edit to undo."""
+    """Error: the memory has no edit to undo."""
 
     def __init__(self, memory_id: str) -> None:
         hint = f"It was never edited. See `palaver memories history {memory_id}`."
@@ -295,7 +295,7 @@ class CopyGone(CopyDamaged):
 
 
 class ConfigInvalid(PalaverError):
-    """Invalid setting."""
+    """Error: a setting is invalid."""
 
 
 class StoreError(PalaverError):
@@ -303,7 +303,7 @@ class StoreError(PalaverError):
 
 
 class StoreMissing(StoreError):
-    """Home without a database. If `copies` is true, the home contains raw copies."""
+    """Error: the home has no database. If `copies` is true, it contains raw copies."""
 
     def __init__(self, path: Path, *, copies: bool = False) -> None:
         self.copies = copies
@@ -325,7 +325,7 @@ class DemoOnly(StoreMissing):
 
 
 class StoreReadOnly(StoreError):
-    """Read-only home, although the operation has to write. Nothing was changed."""
+    """Error: the operation has to write, but the home is read-only. Nothing was changed."""
 
     def __init__(self, path: Path, why: str = "this operation has to write") -> None:
         hint = f"Search and read still work. To allow writing, run `chmod -R u+w {path}` as its owner."
@@ -337,26 +337,26 @@ class StoreBusy(StoreError):
 
 
 class StoreCorrupt(StoreError):
-    """Database that fails SQLite's integrity check. Nothing is moved or deleted."""
+    """Error: the database fails SQLite's integrity check. Nothing is moved or deleted."""
 
 
 class ValueRefused(StoreError):
-    """Value that the database cannot store, such as an integer of more than 64 bits."""
+    """Error: the database cannot store a value, such as an integer of more than 64 bits."""
 
 
 class StoreFromFuture(StoreError):
-    """Database created by a newer version of Palaver."""
+    """Error: a newer version of Palaver created the database."""
 
 
 class IndexDamaged(PalaverError):
-    """Index file that is missing or differs from the manifest."""
+    """Error: an index file is missing or differs from the manifest."""
 
     def __init__(self, path: Path, reason: str) -> None:
         super().__init__(f"{path}: {reason}", hint="Run `palaver rebuild` to rebuild the index.")
 
 
 class IndexUnwritable(PalaverError):
-    """New index that cannot be written, for example because the disk is full. The previous index stays in use."""
+    """Error: a new index cannot be written, for example on a full disk. The previous index stays in use."""
 
     hint = "Nothing is lost, and search still works. Free some space, then run `palaver archive`."
 
@@ -365,19 +365,19 @@ class IndexUnwritable(PalaverError):
 
 
 class LeaseHeld(PalaverError):
-    """Lease that another process holds."""
+    """Error: another process holds the lease."""
 
 
 class ModelUnavailable(PalaverError):
-    """Embedding model that is missing or damaged, or that requires a library that is not installed."""
+    """Error: the embedding model is missing or damaged, or requires a library that is not installed."""
 
 
 class ServerNotReady(PalaverError):
-    """Archive that the tools of a server cannot open, because of `reason`. The next call tries again."""
+    """Error: the tools of a server cannot open the archive because of `reason`. The next call tries again."""
 
     def __init__(self, reason: PalaverError) -> None:
         super().__init__("Server not initialized", hint=reason.full_message)
 
 
 class TemplateInvalid(PalaverError):
-    """User's template that does not parse or render."""
+    """Error: a user's template does not parse or render."""

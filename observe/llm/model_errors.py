@@ -15,7 +15,7 @@ from ...core.errors import PalaverError
 
 
 class BudgetExhausted(PalaverError):
-    """Error for a budget that does not cover the next call. `span` names the budget: run, hour, day or month."""
+    """Error: a budget does not cover the next call. `span` names the budget: run, hour, day or month."""
 
     def __init__(self, span: str, message: str) -> None:
         self.span = span
@@ -27,7 +27,7 @@ class ExtractionError(PalaverError):
 
 
 class ModelRefused(ExtractionError):
-    """Refusal that applies to every call and stops the extraction. `status` is the HTTP status."""
+    """Error: the provider refuses every call, so the extraction stops. `status` is the HTTP status."""
 
     def __init__(self, message: str, status: int, *, hint: str) -> None:
         self.status = status
@@ -35,7 +35,7 @@ class ModelRefused(ExtractionError):
 
 
 class ModelBusy(ExtractionError):
-    """Temporary failure.
+    """Error: a call to the language model failed temporarily.
 
     `after` is the number of seconds to wait, if the provider stated one. `maybe_charged` is True if the provider may
     have processed the call without returning a reply.

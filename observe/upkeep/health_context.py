@@ -22,7 +22,7 @@ ARCHIVE: Final = "Run `palaver archive`."
 
 
 class StoreUnreadable(Exception):
-    """Signal to skip a check that needs the store. The check of the database reports why it cannot be read."""
+    """Error: a check is skipped because the store is unreadable. The database check reports the reason."""
 
 
 class HealthContext(Struct, frozen=True, dict=True):

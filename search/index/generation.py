@@ -33,7 +33,7 @@ _NOT_DATA = {".tantivy-writer.lock", ".tantivy-meta.lock", _MANIFEST}
 
 
 class IndexOutdated(IndexDamaged):
-    """Error for an undamaged generation of another version, which the next ingest run rebuilds."""
+    """Error: another version of Palaver built the undamaged index. The next ingest run rebuilds it."""
 
 
 class Manifest(Struct, frozen=True):
