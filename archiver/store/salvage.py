@@ -151,7 +151,7 @@ def _copy_table(
     path: Path,
     done: Salvaged,
 ) -> int:
-    """Copy the readable rows of a table, then fill its gaps from the other sources; return the number of copied rows."""
+    """Copy the readable rows of a table, then fill its gaps from other sources; return the number of copied rows."""
     columns = _columns(target, table)
     put = f"INSERT OR IGNORE INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
     read = f"SELECT rowid, {', '.join(columns)} FROM {table}"
