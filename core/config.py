@@ -74,7 +74,7 @@ class Config(Struct, frozen=True):
         return cls(**_checked(path, values))
 
     def write(self, path: Path) -> None:
-        """Replace the embedding model in the file atomically. Other lines are kept.
+        """Write the embedding model into the file atomically, and keep all other lines.
 
         Raises:
             OSError: The file cannot be written.

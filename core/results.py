@@ -72,7 +72,7 @@ class UnknownName(NamedTuple):
 
 
 class Correction(NamedTuple):
-    """Word that does not occur in the archive, and the most similar word that occurs."""
+    """Word that does not occur in the archive, and the most similar word that does."""
 
     word: str
     nearest: str

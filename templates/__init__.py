@@ -1,1 +1,1 @@
-"""Presentation: render values of core as Markdown for agents and users, and as JSON."""
+"""Presentation: render objects of `core` as Markdown for agents and users, and as JSON."""

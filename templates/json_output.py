@@ -117,7 +117,7 @@ _FORMATS: Final[Mapping[type, ObjectFormat]] = {
 
 
 def to_json(value: object) -> Any:
-    """Convert a value of core to JSON: text, numbers, lists and objects."""
+    """Convert an object of `core` to JSON values: text, numbers, lists and objects."""
     match value:
         case str() | Path():
             return clean(str(value))

@@ -27,7 +27,7 @@ _Item = TypeVar("_Item")
 
 
 def largest_fitting(cost: Callable[[int], int], most: int, budget: int) -> int:
-    """Return the largest number up to `most` whose cost fits the budget, or 0 if none fits. The cost must increase."""
+    """Return the largest number up to `most` whose cost fits the budget, or 0 if none fits. `cost` must increase."""
     if cost(most) <= budget:
         return most
     fits, fails = 0, most

@@ -46,7 +46,7 @@ class TheoContext:
         return documents
 
     def embed_waiting(self, waiting: DocumentStats | IndexedDirectory) -> None:
-        """Embed waiting chunks in the background, if the server runs a background process."""
+        """Embed the chunks without vectors in the background, if the server runs a background process."""
         if self.config.background and (waiting.queued or waiting.unembedded):
             self._background_indexer.wake()
 

@@ -180,7 +180,7 @@ def _values(text: str, at: int) -> tuple[list[object], json.JSONDecodeError | No
 def _joined_tail(text: str, fault: json.JSONDecodeError) -> list[object]:
     """Return the complete JSON objects that follow a truncated record on the same line.
 
-    Return none unless the last object ends at the end of the line. Otherwise, the objects can be nested inside the
+    Return no objects unless the last one ends at the end of the line, because they can otherwise be nested inside the
     truncated record.
     """
     if _is_cut(text, fault):

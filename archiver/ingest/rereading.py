@@ -27,7 +27,7 @@ BUDGET: Final = 20.0
 class Rereading:
     """Re-reading of copies under the archiver's lease.
 
-    After an interruption, each copy is re-read completely or not at all.
+    Each copy is re-read completely or not at all, even if the process is interrupted.
     """
 
     def __init__(self, store: Store, raw: RawArchive, filters: IngestFilters) -> None:

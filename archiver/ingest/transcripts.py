@@ -161,7 +161,7 @@ def _file(path: Path) -> Transcript:
 
 
 def _real(path: Path) -> Path:
-    """Return a path with all links resolved. Unlike `Path.resolve`, a cycle of links does not fail."""
+    """Return a path with all links resolved. Unlike `Path.resolve`, accept a cycle of links."""
     return Path(os.path.realpath(path))
 
 

@@ -155,7 +155,7 @@ def allow_pattern(allowed: AllowList) -> Re2Pattern:
 
 @cache
 def keyword_index() -> KeywordIndex:
-    """Return the keywords of all rules."""
+    """Return the index of the keywords of all rules."""
     return KeywordIndex(rules())
 
 

@@ -76,7 +76,7 @@ class LedgerTable:
         return self._db.number("SELECT sum(cost) FROM call WHERE run = ?", (run,))
 
     def by_model(self) -> list[Spent]:
-        """Return the use of each model by reason, most expensive first. Calls that were never charged are omitted."""
+        """Return the use of each model by purpose, most expensive first. Calls that were never charged are omitted."""
         rows = self._db.rows(
             f"""SELECT model, reason, count(*), sum(state = 'reserved'), sum(cost), {_TOTALS} FROM call
                 WHERE state <> 'released' GROUP BY model, reason ORDER BY 5 DESC, 1, 2"""

@@ -22,7 +22,7 @@ class MemoryEventTable:
         )
 
     def redact(self, event: MemoryEvent) -> None:
-        """Replace the texts of a stored event because the texts contained a secret."""
+        """Replace the texts of a stored event because they contained a secret."""
         self._db.run(
             "UPDATE memory_event SET context = ?, session_id = ?, before = ? WHERE id = ?",
             (event.context, event.session_id, event.before, event.id),

@@ -35,7 +35,7 @@ class FileEvents:
     """Events of the operating system. Folders without events are not an error; see `may_miss_changes`."""
 
     def __init__(self, *, poll: bool = False, clock: Callable[[], float] = time.monotonic) -> None:
-        """Prepare to listen for events; with `poll`, do not listen."""
+        """Prepare to listen for events, unless `poll` is true."""
         self._poll, self._clock = poll, clock
         self._folders: frozenset[WatchedFolder] = frozenset()
         self._events: Generator[set[FileChange]] | None = None

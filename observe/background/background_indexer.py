@@ -20,7 +20,7 @@ class BackgroundIndexer:
     """
 
     def __init__(self, home: Home, model: str | None) -> None:
-        """Prepare indexing with the embedding model `model`; None selects the packaged model."""
+        """Prepare indexing with an embedding model; if `model` is None, use the packaged model."""
         self._worker, self._model = IndexWorker(home), model
         self._lock = threading.Lock()
         self._wanted = False

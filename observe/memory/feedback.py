@@ -133,7 +133,7 @@ class Feedback:
         return ValidationHistory(tuple(events), *(counts.get(kind, 0) for kind in VALIDATION))
 
     def decay(self) -> list[StoredMemory]:
-        """Lower the confidence of memories without use for 30 days; return them with their new confidence."""
+        """Lower the confidence of memories that were not used for 30 days; return them with the new confidence."""
         at = self._clock()
         idle = MemoryFilter(created_before=at - IDLE + 1, protected=False, pinned=False, min_confidence=DECAY_FLOOR)
         with self._store.transaction():

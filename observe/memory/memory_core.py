@@ -83,7 +83,7 @@ class MemoryCore(Closing):
         judge: Judge | None = None,
         clock: Callable[[], Milliseconds] = now,
     ) -> None:
-        """Create the components on an open store. Without a `judge` of contradictions, the rules judge."""
+        """Create the components on an open store. Without a `judge`, rules judge contradictions."""
         finder, redaction = MemoryFinder(store, generations, embedder), MemoryRedactor(redactor)
         # Only the rules judge edits and backfills, so that they never cost money or wait for the network.
         by_rules = Contradictions(store, finder, RuleJudge(), clock)

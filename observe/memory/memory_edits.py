@@ -95,7 +95,7 @@ class MemoryEditor:
         """Forget these memories, but protected memories only with `force`. Forgotten memories can be restored.
 
         Raises:
-            MemoryNotFound: One of the memories does not exist, and no memory was forgotten.
+            MemoryNotFound: One of the memories does not exist. No memory is forgotten.
         """
         with self._store.transaction():
             found = {stored.key: stored for stored in map(self._find, memory_ids)}.values()

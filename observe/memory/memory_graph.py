@@ -372,6 +372,6 @@ def _checked(direction: str) -> str:
 
 
 def _label(content: str) -> str:
-    """Return a text for a quoted Mermaid label, with special characters as entities."""
+    """Return a text for use as a quoted Mermaid label, with special characters escaped."""
     line = " ".join(content.split())
     return line.replace("&", "#amp;").replace('"', "#quot;").replace("<", "#lt;").replace(">", "#gt;")

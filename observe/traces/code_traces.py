@@ -99,8 +99,9 @@ class CodeTraces(Closing):
         return Attributed(name, versioned, len(output), self._shares(name, output))
 
     def latest(self, conversation_url: str | None = None, limit: int = 20) -> tuple[list[Trace], int]:
-        """Return the newest traces, one per commit or uncommitted conversation, and their total number.
+        """Return the newest traces and the number of all traces.
 
+        Each trace belongs to a commit, or to the edits of one conversation that have no known commit.
         `conversation_url`, a session ID or `session:ID`, selects one conversation.
 
         Raises:

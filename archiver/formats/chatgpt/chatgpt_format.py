@@ -123,7 +123,7 @@ class ChatGpt(ExportFormat):
 
 
 def in_order(nodes: Record, current: str) -> Iterator[tuple[str, Record]]:
-    """Yield the nodes, each after its parent, with the branch that ChatGPT displays last.
+    """Yield the nodes, each after its parent. The branch that ChatGPT displays comes last.
 
     Nodes that cannot be reached from a root follow, sorted by time.
     """

@@ -152,7 +152,7 @@ def _failure(text: str, limit: int | None, *, by_user: bool) -> ToolResult:
 
 
 def _answers(details: Arguments) -> str:
-    """Return the user's answers to the assistant's questions, with notes."""
+    """Return the user's answers to the assistant's questions, with the user's notes."""
     notes = mapping(details.get("annotations"))
     lines: list[str] = []
     for question, given in mapping(details.get("answers")).items():

@@ -1,4 +1,4 @@
-"""OpenCode's split sessions before version 1.2: one file per session header, message and message part.
+"""OpenCode's sessions before version 1.2: one file per session header, message and message part.
 
 ::
 

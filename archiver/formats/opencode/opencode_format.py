@@ -46,13 +46,13 @@ class OpenCode(FolderFormat):
             yield from filter(opencode_files.is_session, sessions)
 
     def is_container(self, path: Path) -> bool:
-        """Return whether a file is a database of sessions, or the header file of a split session."""
+        """Return whether a file is a database of sessions, or the header of a session in several files."""
         if opencode_files.is_session(path):
             return True
         return _DATABASE.fullmatch(path.name) is not None and opencode_database.has_sessions(path)
 
     def container_state(self, path: Path) -> int:
-        """Return a fingerprint that changes with the database, or with a split session and its messages."""
+        """Return a fingerprint that changes with the database, or with the files of a session."""
         if opencode_files.is_session(path):
             return opencode_files.state(path)
         return fingerprint(*ForeignDatabase(path).state())

@@ -108,7 +108,7 @@ class Commands(click.Group):
         return found + click.Command.shell_complete(self, ctx, incomplete)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        """Write the commands by heading."""
+        """Write the commands, grouped under headings."""
         width = max(map(len, COMMANDS))
         for heading, section in SECTIONS.items():
             with formatter.section(heading):

@@ -45,7 +45,7 @@ def renderer(budget: int = BUDGET) -> Renderer:
 
 
 def print_json(value: object) -> None:
-    """Print a value of core, or a mapping that contains such values, as one line of JSON."""
+    """Print an object of `core`, or a mapping that contains such objects, as one line of JSON."""
     click.echo(orjson.dumps(to_json(value)))
 
 
