@@ -1,4 +1,4 @@
-"""Toolsets: typed functions as tools, with schemas derived from their signatures, and the tools of a server."""
+"""Toolsets of typed functions, whose signatures define the schemas, and the tools that a server offers."""
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
@@ -32,7 +32,8 @@ class ServerConfig(Struct, frozen=True):
     """Configuration of a server.
 
     Only documents below `roots` are indexed. `project` is the folder in which the agent works. `make_judge` creates the
-    judge of contradictions; None selects rules. If `background` is true, a separate process embeds indexed documents.
+    judge of contradictions; if it is None, rules judge them. If `background` is true, a separate process embeds indexed
+    documents.
     """
 
     home: Home
@@ -101,7 +102,7 @@ class Tool(Struct, frozen=True):
 
     @property
     def schema(self) -> dict[str, Any]:
-        """JSON Schema of the arguments: closed, and without titles."""
+        """JSON Schema of the arguments, without titles. It allows no additional properties."""
         schema = self.arguments.model_json_schema(schema_generator=_LeanSchema)
         schema.pop("title", None)
         return schema

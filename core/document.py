@@ -143,7 +143,7 @@ class DocumentStats(Struct, frozen=True):
 
     @property
     def source_files(self) -> tuple[Path, ...]:
-        """Paths of the indexed files, without duplicates of files in several namespaces."""
+        """Distinct paths of the indexed files, because a file can be in several namespaces."""
         return tuple(dict.fromkeys(file.source_file for file in self.files))
 
 

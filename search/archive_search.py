@@ -62,7 +62,7 @@ class ArchiveSearch(Closing):
             raise self._unknown([public]) from None
 
     def _with_namespaces(self, query: Query) -> Query:
-        """Add the namespaces of the memories of each folder in the project filter to that filter."""
+        """For each folder in the project filter, add its namespace if the namespace contains memories."""
         folders = [name for name in query.filters.projects if name.startswith("/")]
         if not folders:
             return query

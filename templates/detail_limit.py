@@ -39,7 +39,7 @@ def limited(whole: Detail, cost: Callable[[Detail], int]) -> Detail:
 
 
 def _by_importance(whole: Observation) -> list[str]:
-    """Return the field that each part belongs to, the most important part first."""
+    """Return the field of each part, with the most important part first."""
     ends = _ends(whole.narrative)
     early = sum(end <= _NARRATIVE for end in ends)
     ranked = (

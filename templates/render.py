@@ -242,7 +242,7 @@ def _costs(items: Sequence[Hit] | Sequence[Detail]) -> dict[str, int]:
 
 
 def _removable(filters: Filters) -> str:
-    """Return the names of filters that could be removed to find more, or an empty text without such filters."""
+    """Return the name of the filters that could be removed to find more; empty if there are none."""
     others = replace(filters, after=None, before=None)
     return "filters" if others else "date filters" if filters else ""
 

@@ -169,7 +169,7 @@ def _first_lines(transcript: TranscriptExcerpt, lines: list[int], number: int) -
 
 
 def _shortened(value: _Item, length: int) -> _Item:
-    """Return a value with texts of at most `length` characters. Tuples are shortened accordingly."""
+    """Shorten the texts of a value to at most `length` characters, and its tuples in proportion."""
     return cast("_Item", _shorten(value, length))
 
 

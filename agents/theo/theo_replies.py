@@ -54,7 +54,7 @@ def rounded(similarity: float | None) -> float | None:
 
 
 def memory_rows(core: MemoryCore, memories: Sequence[StoredMemory]) -> list[dict[str, Any]]:
-    """Return the fields of each memory that all lists contain."""
+    """Return, for each memory, the fields that every list of memories contains."""
     superseded = supersession_fields(memories, core.graph.superseding(memories))
     return [
         {

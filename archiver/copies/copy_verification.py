@@ -119,7 +119,7 @@ class CopyVerifier:
     def damage(self, source: Source) -> str:
         """Verify a copy. Return a description of the damage; empty if the copy is intact.
 
-        Compute the checksums of a copy that has none because an older version made it.
+        If an older version made the copy without checksums, compute them.
         """
         copy = Copy(self._raw.root, source.archived)
         try:

@@ -131,7 +131,7 @@ class Copy(Struct, frozen=True):
             return file.format_damage() if isinstance(file, CompressedFile) else ""
 
     def replace(self, made: Path) -> None:
-        """Replace the copy with a complete and synced file; keep the files of the old copy as damaged."""
+        """Replace the copy with a complete and synced file. Keep the files of the old copy, marked as damaged."""
         # The compressed file is renamed last, so that a readable file exists at every moment.
         if self.path.exists():
             _keep_damaged(self.path)

@@ -48,7 +48,7 @@ class CopyEraser:
             self._store.tombstones.complete_erasure(archived)
 
     def finish(self, progress: Progress = silent) -> list[SourceUnreadable]:
-        """Erase the lines from every recorded copy. Return the problems of copies that failed; these stay recorded."""
+        """Erase the lines from every recorded copy. Return the problems; copies with problems stay recorded."""
         scheduled, problems = self._store.tombstones.scheduled_erasures(), list[SourceUnreadable]()
         for done, (archived, whole) in enumerate(scheduled.items()):
             progress(done, len(scheduled))

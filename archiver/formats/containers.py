@@ -35,7 +35,7 @@ def header_of(head: bytes) -> Record:
 
 
 def exact_json(value: object) -> object:
-    """Return a value of a database for use in a line: JSON stays unchanged, other text or bytes become text."""
+    """Return a database value for use in a JSON line: JSON stays unchanged, other text or bytes become a string."""
     if not isinstance(value, bytes | str):
         return value
     data = value if isinstance(value, bytes) else value.encode("utf-8", "surrogatepass")

@@ -77,5 +77,5 @@ class FolderFormat(ABC):
         return name.endswith(self.suffixes) and name not in self.other_files
 
     def _has_transcript_path(self, path: Path) -> bool:  # noqa: ARG002 - overridden where the path matters
-        """Return whether the agent stores transcripts at such a path."""
+        """Return whether the agent stores transcripts at this path."""
         return True

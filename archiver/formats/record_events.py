@@ -104,7 +104,7 @@ class RecordStamp(Struct, frozen=True):
         return Turn(self.line, speaker, kind, text, self.at, self.record, group, tool, call, failed, reads, writes)
 
     def reply(self, kind: Kind, text: str, group: str = "") -> list[Turn]:
-        """Return an assistant turn with prose or thinking; an empty list if the text is empty."""
+        """Return a list with one assistant turn of prose or thinking; empty if the text is empty."""
         text = clean(text)
         return [self.turn(Speaker.ASSISTANT, kind, text, group=group)] if text else []
 
@@ -129,7 +129,7 @@ class SessionFacts(Struct):
         return [note for fact, value in values.items() for note in self.note(line, fact, value)]
 
     def forget(self, *facts: Fact) -> None:
-        """Report the next values of these facts, even if the values are unchanged."""
+        """Forget these facts, so that their next values are reported even if unchanged."""
         for fact in facts:
             self._known.pop(fact, None)
 

@@ -36,7 +36,7 @@ _PIECE: Final = 1 << 20
 
 
 class _CopyLines(Struct):
-    """Lines of a copy: all digests, and the byte range and digest of each message's last version by message ID."""
+    """Lines of a copy: digests of all lines and, by message ID, the byte range and digest of the last version."""
 
     digests: set[bytes] = field(default_factory=set[bytes])
     messages: dict[bytes, tuple[_ByteRange, bytes]] = field(default_factory=dict[bytes, "tuple[_ByteRange, bytes]"])

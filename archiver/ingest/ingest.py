@@ -82,7 +82,7 @@ class Ingest:
     ) -> IngestReport:
         """Ingest new content of these transcripts. Report unreadable files, and continue with the other files.
 
-        Copies with outdated rules are re-read for up to `budget` seconds. Without a budget, all copies marked for
+        Outdated copies are re-read for up to `budget` seconds. Without a budget, all copies marked for
         re-reading are re-read. `stored` is called each time new content is in the store.
         """
         report, filters = IngestReport(still_archived=self._excluded_sessions()), self._filters

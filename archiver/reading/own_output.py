@@ -58,7 +58,7 @@ def _checked(exchange: Exchange, kind: SessionKind, inside: bool) -> Iterator[tu
 
 
 def _is_own_run(exchange: Exchange, kind: SessionKind) -> bool:
-    """Return whether Palaver's prompt opened the exchange, or a sub-agent called only Palaver."""
+    """Return whether a prompt by Palaver opened the exchange, or a sub-agent made only calls to Palaver."""
     if any(turn.kind is Kind.PROMPT and is_own_prompt(turn.text) for turn in exchange.turns):
         return True
     calls = [turn for turn in exchange.turns if turn.kind is Kind.CALL]

@@ -67,7 +67,7 @@ def redact_typed(text: str, depth: int = 0) -> tuple[str, int]:
 
 
 def redact_printed(text: str) -> str:
-    """Return text of other speakers without closed spans. Tags missing in clipped text are assumed in the gap."""
+    """Return text that the user did not type, without closed spans. Tags missing in clipped text count as cut off."""
     head, _, rest = text.partition(CUT)
     number, _, tail = rest.partition(CUT)
     if not tail:

@@ -100,7 +100,7 @@ class ExchangeTable:
         """Replace the exchanges of a source from ordinal `first` on; return True if a kept exchange was renumbered.
 
         `moved` lists lines of other sources that now belong to this source. An exchange on such lines moves to this
-        source with its key and observations if its turns are equal.
+        source with its key and observations if its turns equal those of the new exchange.
         """
         known = self._known(source, first)
         moving = self._moving(exchanges, moved)

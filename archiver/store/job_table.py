@@ -51,8 +51,7 @@ class JobTable:
     def candidates(self, extractor: str, *, outdated: bool) -> list[int]:
         """Return the exchanges that no language model has processed, newest first.
 
-        With `outdated`, return exchanges that a language model processed with another prompt or model than this
-        extractor.
+        With `outdated`, return the exchanges that were processed with a different model or prompt than `extractor`.
         """
         kind = "e.observed LIKE ? AND e.observed <> ?" if outdated else "e.observed NOT LIKE ? AND e.observed <> ?"
         return self._db.numbers(

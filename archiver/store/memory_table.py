@@ -180,7 +180,7 @@ def _where(wanted: MemoryFilter) -> tuple[str, tuple[Value, ...]]:
 
 
 def _limits(wanted: MemoryFilter) -> tuple[tuple[str, bool, tuple[Value, ...]], ...]:
-    """Return each optional SQL clause, whether the filter needs it, and its values."""
+    """Return each optional SQL clause, a flag that is True if the filter needs it, and its values."""
     tagged = f"item IN (SELECT memory FROM memory_tag WHERE tag IN ({placeholders(wanted.tags)}))"
     valid, at = "(valid_until IS NULL OR valid_until > ?) AND (valid_from IS NULL OR valid_from <= ?)", wanted.valid_at
     golden = _GOLDEN if wanted.protected else f"NOT {_GOLDEN}"

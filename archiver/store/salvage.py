@@ -183,7 +183,7 @@ def _copy_table(
 
 
 def _intact_memories(rows: Iterator[Row], columns: Sequence[str], gaps: list[_Gap]) -> Iterator[Row]:
-    """Yield the memories that match their SHA-256, and record all others as gaps.
+    """Yield the memories that match their SHA-256, and record each other memory as a gap.
 
     A mismatch means a zeroed overflow page, which has a valid checksum.
     """

@@ -60,7 +60,7 @@ _SELECT: Final = f"SELECT {', '.join(_COLUMNS)} FROM source"
 
 
 class SourceTable:
-    """Table of sources, of records with the source that first contained each, and of unreadable files."""
+    """Table of sources, of the source that first contained each record, and of unreadable files."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
@@ -231,7 +231,7 @@ class SourceTable:
         return dict(self._db.rows("SELECT id, line FROM record WHERE source = ?", (source,)))
 
     def add_records(self, source: int, lines: dict[str, int]) -> None:
-        """Record that these records occur first in this source, on these lines."""
+        """Store the lines of records whose first occurrence is in this source."""
         self._db.run_many(
             "INSERT OR IGNORE INTO record VALUES (?, ?, ?)", [(record, source, line) for record, line in lines.items()]
         )

@@ -41,7 +41,7 @@ class SummaryTable:
         return stored_of(row) if row else None
 
     def drop(self, sessions: Collection[int]) -> None:
-        """Delete and schedule again the summaries of these sessions, because content that they quote changed."""
+        """Delete the summaries of these sessions, whose quoted content changed, and schedule new ones."""
         rows = self._db.rows(f"SELECT session, item FROM summary WHERE session {AMONG}", (listed(sessions),))
         for session, item in rows:
             self._db.run("DELETE FROM item WHERE key = ?", (item,))

@@ -100,7 +100,7 @@ class TombstoneTable:
         StageTable(self._db).note(_STAGE)
 
     def check_key(self, key: bytes) -> None:
-        """Raise `KeyLost` or `KeyChanged` if `key` is not the key of the tombstones or of the placeholders."""
+        """Raise `KeyLost` if the tombstones, or `KeyChanged` if the secret placeholders have another key."""
         if not self.has_deletions():
             known = self._db.one("SELECT sign FROM key_check")
             if known is not None and known[0] != fingerprint(key):

@@ -1,4 +1,4 @@
-"""Detection of file systems without events for changes by other machines."""
+"""Detection of file systems that send no events for changes by other machines."""
 
 import os
 import sys

@@ -46,7 +46,7 @@ def samples(store: Store, raw: RawArchive, plan: DeletionPlan, memories: Sequenc
 
 
 def check(home: Home, model: str | None, texts: Sequence[str], erased_ids: Collection[str]) -> ErasureCheck:
-    """Search all files of the home and the index for these texts. `erased_ids` are those of items and sessions."""
+    """Search all files of the home and the index for these texts. `erased_ids` are IDs of items and sessions."""
     result = scan(home.root, texts)
     with ArchiveSearch(home, model) as search:
         for text in texts[:: max(1, len(texts) // _SEARCHES)][:_SEARCHES]:

@@ -69,7 +69,7 @@ def is_repetition(first: Observation, second: Observation) -> bool:
 
 
 def _extends(pairs: Iterable[tuple[Sequence[str], Sequence[str]]]) -> bool:
-    """Return whether each second text is the first with a few added words that do not change its meaning."""
+    """Return whether the second text of each pair only adds a few words, which do not change the meaning."""
     added_words = total_words = 0
     for shorter, longer in pairs:
         added = _added_words(shorter, longer)
@@ -81,7 +81,7 @@ def _extends(pairs: Iterable[tuple[Sequence[str], Sequence[str]]]) -> bool:
 
 
 def _added_words(shorter: Sequence[str], longer: Sequence[str]) -> list[str] | None:
-    """Return the words added to the shorter text, or None if the longer text is not the shorter one plus words."""
+    """Return the words that the longer text adds to the shorter, or None if it also omits or reorders words."""
     rest: list[str] = []
     place = 0
     for word in longer:
@@ -98,7 +98,7 @@ def _statements(observation: Observation) -> list[str]:
 
 
 def _statement_stems(observation: Observation) -> list[list[str]]:
-    """Return the stems of each statement. A title that is only the beginning of the first fact is empty."""
+    """Return the stems of each statement. A title that only repeats the start of the first fact has none."""
     title, *rest = map(_stems, _statements(observation))
     return [[] if rest[0][: len(title)] == title else title, *rest]
 

@@ -61,7 +61,7 @@ class _Judgements(ReplyModel):
 class ModelJudge:
     """Judge that applies the rules first, and keeps their verdict if the model does not answer.
 
-    A model cannot judge that two memories are the same, because one of them would then not be stored.
+    The model is never asked whether two memories are the same, because one of them would then not be stored.
     """
 
     def __init__(

@@ -1,8 +1,7 @@
 """Feedback: applications and outcomes of memories, and the resulting confidence.
 
-The confidence rules are those of Theo with its defects fixed. A memory is proven if its confidence qualifies it as a
-golden rule. `after_success`, `after_failure` and `decayed` are pure
-functions.
+The confidence rules follow those of Theo, with defects fixed. A memory is proven if its confidence qualifies it as a
+golden rule. `after_success`, `after_failure` and `decayed` are pure functions.
 """
 
 from collections.abc import Callable, Sequence

@@ -300,7 +300,7 @@ def _unshared(old: ParsedStatement, new: ParsedStatement) -> tuple[list[Word], l
 
 
 def _phrases(words: Sequence[Word], statement: ParsedStatement) -> list[list[Word]]:
-    """Group words into phrases, which function words separate."""
+    """Group words into phrases, separated by function words."""
     phrases: list[list[Word]] = []
     for word in words:
         if phrases and _GRAMMAR.isdisjoint(statement.tokens[phrases[-1][-1].position : word.position]):

@@ -1,7 +1,7 @@
 """Supersession: a newer memory replaces an older memory, which stays searchable at half its importance.
 
 A forgotten memory does not supersede others: forgetting the newer memory reinstates the older memory, and restoring the
-newer memory supersedes it again. A forgotten memory has its importance and confidence from before its supersession.
+newer memory supersedes it again. Forgetting a superseded memory restores its former importance and confidence.
 """
 
 from collections.abc import Iterable
@@ -86,7 +86,7 @@ def reinstate_targets(store: Store, edges: Iterable[Edge], at: Milliseconds) -> 
 
 
 def archive(store: Store, stored: StoredMemory, reason: str, at: Milliseconds) -> StoredMemory:
-    """Forget a memory inside a transaction, reinstate the memories that it superseded, and return it."""
+    """Forget a memory inside a transaction and return it. The memories that it superseded are reinstated."""
     forgotten = replace(_with_former_values(store, stored), state=MemoryState.ARCHIVED, updated=at)
     store.memories.rewrite(forgotten)
     store.memory_events.add(MemoryEvent(stored.key, EventKind.ARCHIVED, at, reason, before=snapshot_of(stored)))

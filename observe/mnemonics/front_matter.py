@@ -75,7 +75,7 @@ class MemoryFile(Struct, frozen=True):
 
 
 def _values(front: str) -> dict[str, yaml.Node]:
-    """Return the nodes of the values by key."""
+    """Return the YAML node of each value, by key."""
     if len(front) > _FRONT_MAX:
         raise YamlInvalid(f"the front matter has more than {_FRONT_MAX:,} characters")
     if front.count("[") + front.count("{") > _BRACKETS_MAX:

@@ -239,7 +239,7 @@ def _plan(turns: Sequence[Turn], results: dict[str, Turn]) -> ProposedPlan | Non
 
 
 def _checks(turns: Sequence[Turn], results: dict[str, Turn]) -> Iterator[tuple[Turn, bool]]:
-    """Yield calls of tests, linters and builds, and whether they failed."""
+    """Yield each call of a test, linter or build, and whether it failed."""
     for turn in turns:
         result = results.get(turn.call) if turn.kind is Kind.CALL and turn.tool in _SHELLS else None
         if result is not None and _CHECK.match(_command(turn)):

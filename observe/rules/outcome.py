@@ -89,7 +89,7 @@ def _explains(analysis: ExchangeAnalysis) -> bool:
 
 
 def _conclusion_statements(analysis: ExchangeAnalysis) -> list[Statement]:
-    """Return the conclusion and the commit messages. These come first if the request was only to commit."""
+    """Return the conclusion and the commit messages. The messages come first if the request was only to commit."""
     written = [each for commit in analysis.commits for each in commit.body]
     return [*written, *analysis.conclusion] if analysis.request.routine else [*analysis.conclusion, *written]
 
@@ -123,7 +123,7 @@ def _facts(
 
 
 def _edits(exchange: Exchange) -> Iterator[Statement]:
-    """Yield one statement per edited file, for exchanges without text about their files."""
+    """Yield a statement for each of the first five edited files, used if the exchange has no other facts."""
     seen: set[str] = set()
     calls = {turn.call: turn for turn in exchange.turns if turn.kind is Kind.CALL and turn.call}
     for turn in exchange.turns:

@@ -17,7 +17,7 @@ def at_start(listed: str) -> re.Pattern[str]:
 
 
 def whole_text(listed: str) -> re.Pattern[str]:
-    """Compile a pattern that matches a text of a phrase and closing punctuation only."""
+    """Compile a pattern that matches a text consisting of a phrase and optional closing punctuation."""
     return re.compile(rf"\A(?:{_joined(listed)})[.!:]*\Z", re.IGNORECASE)
 
 

@@ -74,7 +74,7 @@ def _summary_facts(parts: Sequence[Observation]) -> Iterator[SummaryFact]:
 
 
 def _request(first: Observation) -> SummaryFact:
-    """Return the request in quoted words. The first evidence after the evidence of the facts is the prompt."""
+    """Return the request in the words of the prompt, whose evidence follows the evidence of the facts."""
     if len(first.evidence) == len(first.facts):
         return f"Request: {first.title}", first.evidence[0]
     asked = first.evidence[len(first.facts)]

@@ -97,7 +97,7 @@ def _name(label: str) -> str:
 
 
 def statements(turn: Turn) -> Iterator[Statement]:
-    """Yield the statements of a turn in order; code blocks, drawings and rules are skipped."""
+    """Yield the statements of a turn in order; code blocks, drawings and separator lines are skipped."""
     outline = _Outline()
     fenced = False
     lines = turn.text[:TEXT_MAX].split("\n")
@@ -190,7 +190,7 @@ def _joined(line: str, spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]
 
 
 def with_valid_quotes(cells_with_text: Iterable[Statement], turn: Turn) -> Iterator[Statement]:
-    """Shorten the quotes of statements from a cleaned copy of a turn until they occur in the turn itself."""
+    """Shorten each quote until the turn contains it, because statements come from a cleaned copy of the turn."""
     for statement in cells_with_text:
         quote = statement.quote
         while quote and quote not in turn.text:

@@ -126,7 +126,7 @@ class UserRequest(Struct, frozen=True):
 
 
 def read_request(exchange: Exchange) -> UserRequest:
-    """Return the request of an exchange; an empty routine request if there is no prompt."""
+    """Return the request of an exchange. Without a prompt, the request is empty and marked as routine."""
     prompts = [turn for turn in exchange.turns if turn.kind is Kind.PROMPT and turn.text.strip()]
     for turn in prompts:
         if (plan := plan_in(turn.text)) is not None:
@@ -184,7 +184,7 @@ def _prompt(turn: Turn) -> UserRequest:
 
 
 def _title(statements: list[Statement]) -> str:
-    """Return the first sentence, or the following order if the first sentence is not an order."""
+    """Return the first sentence, or a later order if the first sentence is not an order."""
     titles = [headline(statement.text) for statement in statements[:_ORDERED_BY]]
     if not titles:
         return ""

@@ -133,7 +133,7 @@ def _index(pairs: Iterable[tuple[str, WrittenFile]]) -> dict[str, list[WrittenFi
 
 
 def _first_between(edits: Iterable[WrittenFile], commit: Commit) -> WrittenFile | None:
-    """Return the first of these edits of the file itself that was made between the previous commit and this one."""
+    """Return the first edit of the file itself that was made between the previous commit and this one."""
     return next((each for each in edits if each.same_file and _is_between(each, commit)), None)
 
 

@@ -32,8 +32,8 @@ _AttributedLine: TypeAlias = tuple[BlamedLine, LineAuthor]
 class CommitShare(Struct, frozen=True):
     """Lines of one commit.
 
-    `certainties` counts the lines of each certainty. `trace` contains the lines that agents wrote, in current line
-    numbers, or None if agents wrote no lines.
+    `certainties` maps each level of certainty to its number of lines. `trace` contains the lines that agents wrote, in
+    current line numbers, or None if agents wrote no lines.
     """
 
     commit: Commit
@@ -55,7 +55,7 @@ class Attributed(Struct, frozen=True):
     shares: tuple[CommitShare, ...]
 
     def count(self, certainty: Certainty) -> int:
-        """Return the number of lines of a certainty."""
+        """Return the number of lines with this level of certainty."""
         return sum(share.certainties.get(certainty, 0) for share in self.shares)
 
     @property

@@ -45,7 +45,7 @@ class CommitGroup(Struct):
 
 
 class CommitLookup:
-    """Commits that contain edits, from the histories of their repositories."""
+    """Lookup of the commits that contain edits, in the histories of their repositories."""
 
     def __init__(self, edits: Sequence[Edit]) -> None:
         """Look up `edits`, newest first."""

@@ -156,7 +156,7 @@ class Snapshot:
         return math.log(1 + (max(entries - having, 0) + 0.5) / (having + 0.5))
 
     def adjacent_terms(self, pairs: Pairs, items: Integers) -> Floats:
-        """Return the weight of the pairs that are adjacent in each item, 0 to 1. The best entry of an item counts."""
+        """Return the weight of the term pairs that are adjacent in the best entry of each item, 0 to 1."""
         wanted = set(items.tolist())
         found = self._read_tail().adjacent_terms(pairs, sorted(wanted))
         if self._text is not None:
@@ -214,7 +214,7 @@ class Snapshot:
         return distinct(matches.event[alone & is_among(matches.key, np.array(items, dtype=np.int64))])[0]
 
     def late_interaction(self, query: TokenVectors, vector: Array, vectors: VectorMatches) -> Floats:
-        """Return the late-interaction score of the item of each vector; NaN if unknown.
+        """Return the late-interaction score for the item of each vector; NaN if unknown.
 
         Args:
             query: Token embeddings of the query.

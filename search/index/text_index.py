@@ -158,7 +158,7 @@ class TextIndex:
         return bool(len(self) and self._hits(self._phrase(phrase), 1))
 
     def adjacent_terms(self, pairs: Pairs, items: Sequence[int]) -> dict[int, float]:
-        """Return the weight of the pairs in the best entry of each item, 0 to 1. Items without a pair are left out."""
+        """Return the weight of the adjacent-term pairs in the best entry of each item with pairs, 0 to 1."""
         known = {pair: share for pair, share in pairs.items() if all(map(self.entries_with, pair))}
         if not known or not items:
             return {}

@@ -48,14 +48,14 @@ class TokenBits(Struct, frozen=True, eq=False):
 
     @classmethod
     def open(cls, folder: Path, texts: int) -> "TokenBits":
-        """Map the files in a folder. If the files are missing, none of the `texts` texts has token embeddings."""
+        """Map the files in a folder. If they are missing, return `texts` texts without token embeddings."""
         if not (folder / _BITS).exists():
             return cls.of([b""] * texts)
         bits, starts = (np.asarray(np.load(folder / name, mmap_mode="r")) for name in (_BITS, _STARTS))
         return cls(bits, starts)
 
     def save(self, folder: Path, shared: Path | None = None) -> None:
-        """Write the files, or link the equal files in the folder `shared`. Without tokens, write nothing."""
+        """Write the files, or link those in the folder `shared` if they are equal. Without tokens, write nothing."""
         if not len(self.bits):
             return
         for name, content in ((_BITS, self.bits), (_STARTS, self.starts)):

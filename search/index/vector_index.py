@@ -109,7 +109,7 @@ class VectorIndex:
         return VectorMatches.concatenated([segment.of_events(vector, events) for segment in self._segments])
 
     def late_interaction(self, query: TokenVectors, vector: Array, rows: Integers) -> Floats:
-        """Return the late-interaction score of the item of each row, -1 to 1; NaN if unknown.
+        """Return the late-interaction score for the item of each row, -1 to 1; NaN if unknown.
 
         The score of an item is the best score among its texts that are nearest to the query's vector.
 

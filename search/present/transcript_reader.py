@@ -245,7 +245,7 @@ class TranscriptPaths:
         self._store, self._exporter = store, Exporter(store, raw)
 
     def sources(self, wanted: str) -> list[Source]:
-        """Return all files with a name, including those of sub-agents.
+        """Return all files that match a name or session ID, including those of sub-agents.
 
         Raises:
             InvalidInput: No session or several sessions match.

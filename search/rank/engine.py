@@ -124,7 +124,7 @@ class Engine:
         return analyzed if mode is Mode.VECTOR else self.snapshot.resolve(analyzed)
 
     def with_known_phrases(self, query: AnalyzedQuery) -> AnalyzedQuery:
-        """Return the query with its phrases classified by their matches in the index."""
+        """Return the query with its phrases classified as exact, inexact or relaxed."""
         return self._phrases.resolve(query) if query.phrases else query
 
     def words(
@@ -171,7 +171,7 @@ class Engine:
         return self.words(query, filters, max(depth, _DEEP) if narrow else depth)
 
     def words_of(self, query: AnalyzedQuery, filters: Filters, found: TextMatches, depth: int) -> WordsOf:
-        """Return a function that finds the entries of given items. If `found` is complete, it only selects from it."""
+        """Return a function that finds entries of given items; if `found` is complete, it only filters `found`."""
         if depth < len(found) < _DEEP:
             return lambda _, items: found.of(items)
         return partial(self.snapshot.text, query, filters)
@@ -250,7 +250,7 @@ class Engine:
         return RankedEvents(events_, query)
 
     def _by_place(self, found: RankedEvents) -> dict[Place, Event]:
-        """Return the best event of each place that contains the concept."""
+        """Return the best event of each conversation, or item outside conversations, that contains the concept."""
         present = [
             event
             for event in found.events
@@ -321,7 +321,7 @@ class Engine:
 
 
 def completed(matches: TextMatches, vectors: VectorMatches, words: WordsOf) -> TextMatches:
-    """Add the text matches of the best events that only vector search found to the text matches."""
+    """Add the text matches of the best events that only vector search found."""
     vector_only = vectors.where(~among(vectors.event, np.sort(matches.event)))
     best = list(dict.fromkeys(vector_only.best(len(vector_only)).event.tolist()))[:_COMPLETED]
     items, _ = distinct(vector_only.item[among(vector_only.event, np.array(sorted(best), dtype=np.int64))])

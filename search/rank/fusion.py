@@ -3,15 +3,15 @@
 An event is an exchange with its observations, or a single memory or document chunk. Its score is a weighted sum of:
 
 - words: the text score, which is BM25 divided by the maximum BM25 score of the query. To discount chance matches, the
-  text score is raised to the power of 1.5. In code, where common words are keywords and names, the power is 3.
+  text score is raised to the power of 1.5. For code, whose common words are keywords and names, the power is 3.
 - prompt and semantic: the cosine of the user's prompt, and the best cosine of any vector of the event.
 - late interaction: similarity of the query's tokens to the tokens of the event's texts. Even tokens of unrelated code
   are similar, so code uses the best cosine instead.
 - adjacent terms: weight of the query's adjacent-term pairs that are also adjacent in the event. Not used in code.
 - date: 1 if the event is within the date range in the query, else 0.
 
-Text scores and cosines are absolute values. Therefore, rare words that occur dominate the ranking of a query, and
-vectors dominate the ranking of a paraphrase.
+Text scores and cosines are absolute values. Therefore, rare words dominate the ranking if they occur, and vectors
+dominate the ranking of a paraphrase.
 Late interaction and adjacent terms are expensive, so they re-rank only the first events. All other events get the
 lowest late-interaction score of these first events.
 
@@ -130,7 +130,7 @@ class Event(Struct, eq=False):
         return self._matches.best_of.get(item, 0.0)
 
     def score_of(self, item: int) -> float:
-        """Return the sum of the highest text score and the best cosine of one item of the event."""
+        """Return the sum of the highest text score and the best cosine of an item of the event."""
         return self.words_of(item) + max(0.0, self._vectors.best_of.get(item, 0.0))
 
 

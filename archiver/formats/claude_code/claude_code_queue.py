@@ -34,7 +34,7 @@ class PromptQueue(Struct):
         self._prompts.append(_QueuedPrompt(turn))
 
     def mark_line(self, line: int, *, accounted: bool) -> bool:
-        """Note whether a line has other events. Return whether a prompt of this line is delayed."""
+        """Record whether a line has other events. Return whether a prompt of this line is delayed."""
         if not self._prompts:
             return False
         on_line = [prompt for prompt in self._prompts if prompt.turn.line == line]

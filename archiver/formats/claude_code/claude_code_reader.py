@@ -265,7 +265,7 @@ class ClaudeCodeReader(RecordReader):
         return self._facts.note(stamp.line, Fact.CONTINUES, others[0]) or SkipReason.REPEATED
 
     def _envelope_notes(self, record: Record, line: int) -> list[Note]:
-        """Return notes for the session facts beside a message that have changed."""
+        """Return notes for changed session facts in the record of a message."""
         get = record.get
         envelope = (get("sessionId"), get("cwd"), get("gitBranch"), get("version"), get("agentId"))
         if envelope == self._envelope:

@@ -21,7 +21,7 @@ from .output import print_json
 
 
 class ReviewItem(Struct, frozen=True):
-    """Proposal to review: its JSON fields, and functions that decide it. `approve` returns the ID of the memory."""
+    """Proposal to review: its JSON fields, and functions that approve or decline it. `approve` returns a memory ID."""
 
     fields: dict[str, Any]
     approve: Callable[[], str]
