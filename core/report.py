@@ -20,8 +20,9 @@ class IngestReport(Struct):
     """Result of reading transcripts in an ingest run.
 
     `lines` and `exchanges` count parsed items; exchanges that grew are parsed again. `foreign` files have an unknown
-    format, and `excluded` files are excluded by the settings. `still_archived` sessions were archived before. `reread`
-    raw copies were parsed again with newer rules; `outdated` raw copies are left for the next run.
+    format, and `excluded` files are excluded by the settings. `still_archived` sessions of
+    excluded folders were archived earlier. `reread` raw copies were parsed again with newer rules; `outdated` raw
+    copies are left for the next run.
     """
 
     seen: int = 0

@@ -39,7 +39,7 @@ Filters = Annotated[
 
 
 class _SearchScope(Struct, frozen=True):
-    """Filters of documents and of memories; None excludes them."""
+    """Filter for documents and filter for memories; None excludes the kind."""
 
     documents: DocumentFilter | None
     memories: MemoryFilter | None

@@ -102,7 +102,7 @@ class Deletions:
         """Begin to erase the content of a deletion, and call `callback` in the same transaction.
 
         Raises:
-            InvalidInput: The deletion does not exist, was undone before, or was erased.
+            InvalidInput: The deletion does not exist, or was already undone or erased.
         """
         deletion = self._undoable(number)
         with self._store.transaction():
@@ -115,7 +115,7 @@ class Deletions:
         """Restore the content of a deletion under the same IDs, and call `callback` in the same transaction.
 
         Raises:
-            InvalidInput: The deletion does not exist, was undone before, or was erased.
+            InvalidInput: The deletion does not exist, or was already undone or erased.
         """
         with self._store.transaction():
             self._undoable(number)

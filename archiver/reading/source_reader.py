@@ -168,7 +168,7 @@ class SourceReader:
             self._source.resume = ResumePoint()
 
     def _earlier_records(self) -> dict[str, SourceLine]:
-        """Return the records that also occur on an earlier line of this or another source, with that location.
+        """Return the records that also occur on an earlier line of this or another source, with that line.
 
         Lines that are re-read are ignored, because a prompt that was queued twice may have moved to another line.
         """

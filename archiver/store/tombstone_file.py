@@ -1,8 +1,8 @@
 """The tombstone file: every deletion with its keyed hashes, stored beside the copies to survive a lost database.
 
 The file contains IDs, times, states and keyed hashes, but no content. It is replaced as a whole before a transaction
-commits. A new or restored database merges the deletions from the file. The first line contains the number of the write,
-the number of deletions and the fingerprint of the key. Every line has a checksum.
+commits. A new or restored database merges the deletions from the file. The first line contains the number of the last
+write, the number of deletions and the fingerprint of the key. Every line has a checksum.
 """
 
 import base64

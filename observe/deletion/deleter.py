@@ -95,7 +95,7 @@ class Deleter(Closing):
         """Restore the content of a deletion under the same IDs, and index it. Summaries get new IDs.
 
         Raises:
-            InvalidInput: The deletion was erased, was undone before, or does not exist.
+            InvalidInput: The deletion does not exist, or was already undone or erased.
         """
         not_restored: list[str] = []
         sessions: list[int] = []

@@ -53,7 +53,7 @@ def expire(store: Store, raw: RawArchive, number: int) -> None:
     """Begin to erase a deletion and its memories. Requires the archiver's lease.
 
     Raises:
-        InvalidInput: The deletion does not exist, was undone before, or was erased.
+        InvalidInput: The deletion does not exist, or was already undone or erased.
     """
 
     def delete_memories() -> None:

@@ -50,7 +50,7 @@ class JobQueue:
             self._store.jobs.unclaim(jobs)
 
     def fail(self, job: Job, error: ExtractionError) -> bool:
-        """Schedule a retry or make the job a dead letter; return whether it became one."""
+        """Schedule a retry, or make the job a dead letter. Return True for a dead letter."""
         if isinstance(error, ModelBusy) and not error.maybe_charged:
             # The provider failed, not the request: retry without counting the attempt.
             self._store.jobs.postpone(job, self._clock() + self._delay(job, error), str(error), "")

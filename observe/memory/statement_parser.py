@@ -171,7 +171,7 @@ def _share_group(one: Word, other: Word, groups: Mapping[str, frozenset[int]]) -
 
 
 def _groups_of(groups: Sequence[str]) -> dict[str, frozenset[int]]:
-    """Return the indices of the groups that contain each stem."""
+    """Return, for each stem, the indices of the groups that contain it."""
     found: defaultdict[str, set[int]] = defaultdict(set)
     for number, group in enumerate(groups):
         for word in group.split():

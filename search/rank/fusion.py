@@ -240,7 +240,7 @@ class _Scores(NamedTuple):
 
 
 def _expected(values: Floats, words: Floats, waiting: Flags, known: Flags) -> Floats:
-    """Return the values, with the expected value of each event that is not embedded yet.
+    """Return the values, with expected values for the events that are not embedded yet.
 
     The expected value of an event with rank n by text score is the n-th highest known value.
     """

@@ -13,7 +13,7 @@ DEMO_FOLDER: Final = "demo"
 
 
 def refuse_demo(home: Home) -> None:
-    """Raise `PalaverError` if the demo home is selected, before the user's transcripts are archived there."""
+    """Raise `PalaverError` for the demo home, in which the user's transcripts must not be archived."""
     if is_demo(home):
         hint = "To archive your own transcripts, run `unset PALAVER_HOME`, then `palaver up`."
         raise PalaverError(f"{home.root} contains demo data, which must not be mixed with your transcripts", hint=hint)
