@@ -136,7 +136,7 @@ def _lines(
 ) -> tuple[str, int, int | None]:
     """Return the path and the lines to read.
 
-    For an ID, the path is that of its conversation, and the default lines are its evidence.
+    For an ID, the path is the path of its conversation, and the default lines are its evidence.
 
     Raises:
         InvalidInput: The ID is unknown, or does not belong to a conversation.

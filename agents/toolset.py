@@ -78,7 +78,7 @@ class Tool(Struct, frozen=True):
     """Tool of a toolset: a function with the context as its first parameter, and a schema of the other parameters.
 
     The docstring of the function is the description, and its annotations are the schema. The core checks parameters
-    with a `SkipValidation` annotation, because it has its own messages. If `judges` is true, a call can compare
+    with a `SkipValidation` annotation, because the core has its own messages. If `judges` is true, a call can compare
     memories, with the language model if the user configured one.
     """
 

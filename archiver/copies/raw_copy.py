@@ -142,7 +142,7 @@ class Copy(Struct, frozen=True):
             sync_path(self.path.parent)
 
     def damaged_files(self) -> list[Path]:
-        """Return the damaged files of this copy that were kept."""
+        """Return the files of this copy that were kept and marked as damaged."""
         if not self.path.parent.is_dir():
             return []
         names = self.path.name + DAMAGED_SUFFIX, self.compressed_path.name + DAMAGED_SUFFIX

@@ -27,7 +27,7 @@ def mappings(value: object) -> list[Record]:
 
 
 def content_blocks(content: object) -> list[Record]:
-    """Return the blocks of a message. Content that is text becomes one text block."""
+    """Return the blocks of a message. Plain text becomes one text block."""
     return [{"type": "text", "text": content}] if isinstance(content, str) else mappings(content)
 
 

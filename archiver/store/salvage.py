@@ -108,7 +108,7 @@ def salvage(home: Home) -> Salvaged:
 
 
 def memories_in_logs(home: Home) -> list[StoredMemory]:
-    """Return the verified memories in kept write-ahead logs, including pages that SQLite ignores after damage."""
+    """Return the verified memories in saved write-ahead logs, including pages that SQLite ignores after damage."""
     with closing(_open(home.database)) as connection:
         logs = sorted(home.backups.glob("lost-*.db-wal"))
         rows = [row for log in logs for row in _memory_rows(connection, home.database, log, whole=False)]

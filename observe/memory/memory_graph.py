@@ -77,8 +77,8 @@ class ExpandedMemory(Struct, frozen=True):
 class GraphNode(Struct, frozen=True):
     """Memory in a graph.
 
-    `content` is its first 150 characters, `depth` the minimum number of edges to it, and `relevance` that of the best
-    path.
+    `content` is its first 150 characters, `depth` the minimum number of edges to it, and `relevance` the relevance
+    of the best path.
     """
 
     id: str

@@ -286,7 +286,7 @@ class FileSync:
         self.record(relative, stored)
 
     def _forget_deleted(self, row: MirroredFile, stored: StoredMemory) -> None:
-        """Forget the memory of a deleted file, unless it is protected."""
+        """Forget the memory of a deleted file, unless the memory is protected."""
         self._core.forget([stored.id], reason=f"deleted by hand: {row.path}")
         self._store.mnemonics.put(replace(row, gone=True))
 
