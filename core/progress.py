@@ -17,7 +17,7 @@ def silent(*_values: object) -> None:
 
 @contextmanager
 def stage(report: Reporter, name: str) -> Generator[None]:
-    """Report the start and the end of a stage of unknown length as one step."""
+    """Report a stage of unknown length as a single step, at its start and at its end."""
     report(name, 0, 1)
     yield
     report(name, 1, 1)

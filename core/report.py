@@ -185,7 +185,7 @@ class Status(Struct, frozen=True):
 
 
 class SessionSecrets(Struct, frozen=True):
-    """Number of redacted secrets in one raw copy by kind, without the secrets."""
+    """Number of redacted secrets of each kind in one raw copy, without the secrets themselves."""
 
     session_id: str
     project: str

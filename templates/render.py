@@ -200,7 +200,7 @@ class Renderer:
         left_out: int = 0,
         contradictions: Sequence[tuple[str, str]] = (),
     ) -> str:
-        """Return the memories for a new session by heading, or an empty text without memories.
+        """Return the memories for a new session, grouped under headings; empty if there are no memories.
 
         Each memory lists the memories that contradict it; `contradictions` are pairs of IDs.
         """

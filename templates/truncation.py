@@ -87,7 +87,7 @@ class TruncatedLine(NamedTuple):
 
 
 def truncated_line(whole: TranscriptExcerpt, part: TranscriptExcerpt) -> TruncatedLine | None:
-    """Return the line that the part shows only partially, or None if every line is complete."""
+    """Return the line that `part` shows only partially, or None if it shows every line completely."""
     texts, shown = ([(turn.line, turn.text) for each in one.exchanges for turn in each.turns] for one in (whole, part))
     line = next((line for (line, text), (_, kept) in zip(texts, shown, strict=False) if text != kept), None)
     if line is None:

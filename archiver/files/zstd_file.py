@@ -71,7 +71,7 @@ class DecompressedFile(io.RawIOBase):
         return self._plain.tell()
 
     def close(self) -> None:
-        """Close this file and the compressed one."""
+        """Close this file and the compressed file."""
         if not self.closed:
             self._plain.close()
             self._packed.close()

@@ -23,7 +23,7 @@ def session_folder(state: Path) -> str:
 
 
 def text_of(content: object) -> str:
-    """Return the text of a message or a result, with the media type in place of pictures and other media."""
+    """Return the text of a message or a result, with pictures and other media replaced by their media type."""
     return joined_text(content, _part_text)
 
 

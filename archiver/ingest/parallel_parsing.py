@@ -91,7 +91,7 @@ class ParallelParser:
                 self._submit()
 
     def _submit(self) -> None:
-        """Submit one task more than the pool has processes; keep the other tasks in this process."""
+        """Submit tasks until one more is submitted than the pool has processes; keep the others in this process."""
         with self._lock:
             while self._active <= self._pool.size and (name := self._next()) is not None:
                 self._active += 1

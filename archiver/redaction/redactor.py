@@ -118,7 +118,7 @@ class Redactor:
 
 
 def _kind(found: str, secret: bytes) -> str:
-    """Return the kind of a secret by its form alone, so that the kind is the same in every location."""
+    """Return the kind of a secret. It depends only on the secret's form, so it is the same in every location."""
     match scan(secret):
         case [(0, end, kind)] if end == len(secret):
             shown = kind

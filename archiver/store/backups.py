@@ -65,5 +65,5 @@ class Backups:
 
 
 def stamp() -> str:
-    """Return the current day and second of the day, for the name of a file that is moved aside."""
+    """Return the current day and the second of the day, for the name of a file saved after damage."""
     return f"{show_day(now())}-{now() // 1000 % 86_400:05}"

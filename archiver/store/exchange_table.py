@@ -262,7 +262,7 @@ class ExchangeTable:
         return _KnownExchange(key, span.start_line, turns)
 
     def _put(self, session: int, source: int, exchange: Exchange, known: _KnownExchange | None) -> None:
-        """Insert or update an exchange. Schedule embedding and observing it again if its turns changed."""
+        """Insert or update an exchange. If its turns changed, schedule it to be embedded and observed."""
         turns = _pack(exchange.turns)
         if known is None:
             key = self._db.run(

@@ -196,7 +196,7 @@ def _intact_memories(rows: Iterator[Row], columns: Sequence[str], gaps: list[_Ga
 
 
 def _scan(connection: apsw.Connection, read: str, gaps: list[_Gap]) -> Iterator[Row]:
-    """Yield the readable rows, each with its row ID first, and record the gaps between them."""
+    """Yield the readable rows, each beginning with its row ID, and record the gaps between them."""
     first = 0
     while True:
         try:

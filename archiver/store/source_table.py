@@ -265,7 +265,7 @@ class ContainerTable:
         return row[0] if row and isinstance(row[0], int) else None
 
     def keep(self, path: Path, state: int) -> None:
-        """Record that all sessions of a container were ingested in this state."""
+        """Record the state of a container whose sessions were all ingested."""
         self._db.run("INSERT OR REPLACE INTO container VALUES (?, ?)", (os.fsencode(path), state))
 
 

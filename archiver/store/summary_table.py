@@ -60,7 +60,7 @@ class SummaryTable:
         )
 
     def put(self, session: int, exchange: int, summary: Observation | None) -> None:
-        """Store the summary of a session under one of its exchanges; None deletes the summary."""
+        """Store the summary of a session under one of its exchanges; if `summary` is None, delete the stored one."""
         self._db.run("DELETE FROM summary_due WHERE session = ?", (session,))
         known = self.of_session(session)
         if known is not None and summary is not None and known.exchange == exchange:

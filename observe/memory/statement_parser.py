@@ -98,7 +98,7 @@ def normalized(text: str) -> str:
 
 
 def are_opposites(one: Word, other: Word) -> bool:
-    """Return whether two words are opposites, by the word list or by a prefix such as `un`."""
+    """Return whether two words are opposites, according to the word list or a prefix such as `un`."""
     if one.stem != other.stem and _share_group(one, other, _OPPOSITES):
         return True
     short, long = sorted((one.stem, other.stem), key=len)

@@ -179,7 +179,7 @@ def _introduction(turn: Turn, raw: str) -> Iterator[Statement]:
 
 
 def _joined(line: str, spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Join each sentence that depends on the previous sentence (`This means …`) to it."""
+    """Append each sentence that depends on the previous sentence (`This means …`) to that sentence."""
     joined: list[tuple[int, int]] = []
     for start, end in spans:
         if joined and needs_context(line[start:end]) and end - joined[-1][0] <= STATEMENT_MAX:

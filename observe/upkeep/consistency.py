@@ -1,7 +1,7 @@
 """Consistency check of a home with optional repair (`palaver fsck`, `palaver doctor --deep`).
 
-The check verifies the database, the raw copies and the index, and that they agree. A repair rebuilds derived data, and
-copies files again if agents still have them. It never deletes conversations.
+The check verifies that the database, the raw copies and the index are intact and consistent. A repair rebuilds derived
+data, and copies files again if agents still have them. It never deletes conversations.
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -202,7 +202,7 @@ class Snapshot:
         return self._vectors.nearest(vector, limit, flags)
 
     def of_events(self, vector: Array, events: Integers) -> VectorMatches:
-        """Return the exact cosines of part 0 and of the best other part for each item of these events."""
+        """Return the exact cosines of the part `PROMPT` and of the best other part for each item of these events."""
         return self._vectors.of_events(vector, events)
 
     def waiting(self, matches: TextMatches, vectors: VectorMatches) -> Integers:

@@ -76,7 +76,7 @@ class Segment(Struct, frozen=True, eq=False, dict=True):
 
     @classmethod
     def merged(cls, segments: Sequence["Segment"]) -> "Segment":
-        """Return one segment of all rows that are not deleted in these segments. The result does not have a graph."""
+        """Return one segment with those rows of these segments that are not deleted. It has no graph."""
         kept = [segment.places() for segment in segments]
         rows = np.concatenate([one.rows[:, places] for one, places in zip(segments, kept, strict=True)], axis=1)
         matrix = np.concatenate([one.matrix[places] for one, places in zip(segments, kept, strict=True)])
@@ -226,7 +226,7 @@ class Segment(Struct, frozen=True, eq=False, dict=True):
         return in_parts if passed is None else in_parts & passed
 
     def _cosines(self, places: Integers | None, vector: Array) -> Floats:
-        """Return the cosines of these rows, or of all rows. For more than half of the rows, compute all cosines."""
+        """Return the cosines of these rows, or of all rows if `places` is None."""
         if places is not None and 2 * len(places) < len(self):
             return _cosines(self.matrix[places], vector)
         cosines = _cosines(self.matrix, vector)

@@ -272,7 +272,7 @@ class Engine:
             text: Text to compare.
             filters: Filters that items must satisfy.
             limit: Maximum number of vectors to return.
-            vector: Vector of the text by the model of the index, if already computed.
+            vector: Vector of the text, computed by the model of the index; None to compute it.
         """
         self.snapshot.refresh()
         try:

@@ -100,7 +100,7 @@ def review_text(output: Record) -> str:
 
 
 def content_text(content: object) -> str:
-    """Return the text of a message or a result, with type and size in place of pictures."""
+    """Return the text of a message or a result, with each picture replaced by its type and size."""
     return joined_text(content, _block_text)
 
 

@@ -16,7 +16,7 @@ _Paths = TypeVar("_Paths", str, Sequence[str])
 
 
 def date_option(*names: str, last: bool = False, help: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:  # noqa: A002 - click's name
-    """Return an option for a time expression, which means its first day, or its last day with `last`."""
+    """Return an option whose time expression means its first day, or its last day if `last` is true."""
     parse = end_of if last else start_of
 
     def check(_context: click.Context, option: click.Parameter, value: str | None) -> str | None:
