@@ -44,6 +44,8 @@ class Archive(Struct, frozen=True):
 
     exchanges: dict[str, list[StoredExchange]]
     observations: dict[str, list[StoredObservation]]
+    titles: dict[str, str]
+    """Titles of the sessions."""
     confirmed: set[int]
 
 
@@ -82,16 +84,19 @@ def archived(paths: Sequence[Path], folder: Path) -> Archive:
         pipeline.run(in_paths(paths))
     said: dict[str, list[StoredExchange]] = defaultdict(list)
     learned: dict[str, list[StoredObservation]] = defaultdict(list)
+    titles: dict[str, str] = {}
     with Store.open(home.database) as store:
         keys = store.items.all_keys()
         for start in range(0, len(keys), 200):
             part = keys[start : start + 200]
             for stored in store.exchanges.load(part).values():
-                said[store.sessions.load(stored.session).native_id].append(stored)
+                session = store.sessions.load(stored.session)
+                said[session.native_id].append(stored)
+                titles[session.native_id] = session.title
             for found in store.observations.load(part).values():
                 learned[store.sessions.load(found.session).native_id].append(found)
         again = store.confirmations.of_observations(keys)
-    return Archive(said, learned, {each.exchange for every in again.values() for each in every})
+    return Archive(said, learned, titles, {each.exchange for every in again.values() for each in every})
 
 
 def _hit_rates(corpus: Corpus, home: Home) -> Iterator[Row]:

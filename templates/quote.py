@@ -6,6 +6,7 @@
 import re
 from collections.abc import Sequence
 
+from ..core.clauses import end_at_clause
 from ..core.text import readable, without_ansi
 from ..core.tokens import count
 from .truncation import CHARS_PER_TOKEN, largest_fitting
@@ -33,6 +34,8 @@ _BOLD = re.compile(r"(?<!\w)\*\*(?=\S)|(?<=\S)\*\*(?!\w)")
 """Pattern for `**` at the edge of a word. Between two words, `**` is an operator, as in `2**3`."""
 _SEPARATORS = " ,;:.(-–—"
 """Characters that are removed at the end of a truncated text."""
+_CLAUSE_MIN = 0.6
+"""Minimum share of the text that truncation at a clause must keep; otherwise text is truncated between words."""
 _LAYOUT = re.compile(
     r"\s*(?:#{1,6}(?:\s|$)|(?:=+|-{2,}|[*_]{3,})\s*$|\[Sidechain |"
     r"\*\*(?:User|Assistant|Task|ID|Type|Score|Title|Facts|Concepts|Files|Path|Evidence):\*\*)"
@@ -75,7 +78,7 @@ def _prose(row: str) -> str:
 
 
 def brief(text: str, tokens: int) -> str:
-    """Return the text on one line, truncated at a word to about `tokens`.
+    """Return the text on one line, truncated to about `tokens` at the end of a clause, else between words.
 
     A single word that would take more than half of the limit is also truncated.
     """
@@ -87,7 +90,8 @@ def brief(text: str, tokens: int) -> str:
     head = " ".join(words[: largest_fitting(lambda many: count(" ".join(words[:many])), len(words), tokens)])
     if 2 * count(head) < tokens:
         head = short[: largest_fitting(lambda length: count(short[:length]), len(short), tokens)]
-    return f"{head.rstrip(_SEPARATORS)}…"
+    shortened = end_at_clause(head, len(head), round(len(head) * _CLAUSE_MIN))
+    return f"{shortened if len(shortened) >= len(head) * _CLAUSE_MIN else head.rstrip(_SEPARATORS)}…"
 
 
 def marked(text: str, words: Sequence[str], before: str, after: str) -> str:

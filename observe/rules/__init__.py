@@ -15,7 +15,7 @@ from .touched_files import touched_files
 from .trimming import trim_to_budget
 from .verification import VerifiedObservations, verify
 
-VERSION = "rules-5"
+VERSION = "rules-6"
 """Version of the rules. Increase it when the result for the same exchange changes."""
 
 
@@ -27,8 +27,9 @@ def observe(exchange: Exchange, session: Session) -> VerifiedObservations:
     analysis = analyze_exchange(exchange)
     changed_files = touched_files(exchange, session)
     findings = extract_remarks(analysis)
-    main = extract_outcome(exchange, analysis, changed_files, findings if len(findings) < 2 else ())
-    about = main.title if main else analysis.request.title
+    remarks = findings if len(findings) < 2 else ()
+    main = extract_outcome(exchange, analysis, changed_files, remarks, session.title)
+    about = main.title if main and analysis.request.routine else analysis.request.title
     side_lesson = extract_lesson(exchange, analysis, changed_files, findings, about)
     learned = [observation for observation in (main, side_lesson) if observation is not None]
     every = (*learned, *extract_decisions(exchange, analysis))

@@ -25,7 +25,7 @@ _MESSAGE = re.compile(
 _MESSAGE_GROUPS = ("here", "quoted", "double", "single", "piped")
 """Groups of a commit message on a command line: here document, quotes of both shells, standard input."""
 _FOOTER = re.compile(r"^(?:co-authored-by|signed-off-by|generated with|🤖|claude-session|entire-)", re.IGNORECASE)
-_MINOR = re.compile(
+MINOR = re.compile(
     r"""(?:tests?|docs?|style|chore|ci|build|wip|te?mp)\b(?:\([^)]*\))?!?[:\s]|(?:add|adapt|fix|update)\s(?:\S+\s){0,3}tests?\b
     |(?:fix|apply)\s(?:lint|format)|format|merge\b|record\b|bump\b""",
     re.IGNORECASE | re.VERBOSE,
@@ -152,7 +152,7 @@ def _changes_files(turn: Turn, results: dict[str, Turn]) -> bool:
 
 def most_telling(commits: Sequence[CommitMessage]) -> CommitMessage | None:
     """Return the last commit whose subject is not about tests, documents or chores, else the last commit."""
-    return max(commits, key=lambda commit: (not _MINOR.match(commit.subject), commit.line), default=None)
+    return max(commits, key=lambda commit: (not MINOR.match(commit.subject), commit.line), default=None)
 
 
 def _interrupted(turns: Sequence[Turn]) -> bool:

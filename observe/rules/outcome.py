@@ -8,46 +8,27 @@ from ...core.observation import Evidence, Observation, ObservationType
 from .classification import TypeSignals, classify
 from .concepts import concepts
 from .exchange_analysis import ExchangeAnalysis, most_telling
-from .phrase_patterns import at_start
-from .salience import CAUSE, CHANGED, HOUSEKEEPING, needs_context, salience
+from .salience import CAUSE, CHANGED, salience
 from .selection import evidence, narrative, observed_at, select
-from .sentences import TITLE_MAX, headline, sentences, truncate, without_opener
+from .sentences import headline, sentences, truncate, without_opener
 from .statements import Statement, quote_of
+from .titles import Source, best_title, bottom_line, is_aside
 from .touched_files import MODIFIED_MAX, READ_MAX, TouchedFiles, file_name
-from .user_request import is_specific
 
 PROPOSED = "Plan proposed"
 """Prefix of the title of a plan without the user's approval."""
-_TITLED_MAX = 200
-"""Maximum characters of a sentence that becomes a title; a longer one has several topics."""
 EXPLAINED = 8
 """Minimum total salience of an answer that changed nothing."""
 
 _CHECKED = re.compile(r"\b(?:tests?|lint|type-?check|types?|build|hooks?|checks?|pass|fail)", re.IGNORECASE)
-_BOTTOM_LINE = re.compile(
-    r"(?:the )?(?:actual |real )?(?:fix|root cause|cause|bug|problem|issue)\b(?:(?: is| was) (?:quite )?simple)?"
-    r"(?:\s*(?::|is|was)\s+|\s+(?=\w+s\b))",
-    re.IGNORECASE,
-)
-_BY_ME = re.compile(
-    r"(?:i|we)(?: have|['’]ve)?\s+(?:also |now |simply |just )*(?=\w+ed\b|made\b|rewrote\b)", re.IGNORECASE
-)
-_REPORTED = re.compile(r"\b(?:committed|amended|pushed)\b", re.IGNORECASE)
-_DEPENDENT = re.compile(r"(?:otherwise|with|so|because|also|then|good|when|scope|done)\b", re.IGNORECASE)
-"""Beginning of a sentence that continues the previous one."""
-_BESIDE = at_start(
-    r"""
-    otherwise | otherwise, | you | if | when you | once you | since (?:both|you|we|this|the change) | i did(?:n['’]t
-    | not) | i (?:haven['’]t|have not) | ready | next up | note | one (?:note|caveat|thing) | the most impactful | then
-    | compare | run | try | restart | i (?:bet|think|guess|suspect) | maybe | perhaps | probably
-    """
-)
-"""Beginning of a sentence that is not part of the result."""
-_IN_FILE = re.compile(r"[\w@./-]+\.\w{1,5}(?: \([^()]{1,40}\))?\s*(?::|—|–|-)\s+")
 
 
 def extract_outcome(
-    exchange: Exchange, analysis: ExchangeAnalysis, files: TouchedFiles, remarks: Sequence[Statement]
+    exchange: Exchange,
+    analysis: ExchangeAnalysis,
+    files: TouchedFiles,
+    remarks: Sequence[Statement],
+    session_title: str = "",
 ) -> Observation | None:
     """Return the outcome of an exchange, or None. `remarks` are findings without a separate observation."""
     changed = bool(files.modified or analysis.commits) or _claims_change(analysis)
@@ -55,7 +36,7 @@ def extract_outcome(
         return None
     lead = _lead_statements(analysis)
     facts = _facts(exchange, analysis, lead, remarks)
-    title = _title(analysis, lead, files, changed=changed)
+    title = _title(analysis, session_title, files)
     return Observation(
         type=_kind(analysis, title, lead, files, changed=changed),
         title=title,
@@ -81,7 +62,7 @@ def _claims_change(analysis: ExchangeAnalysis) -> bool:
     if not analysis.altered and not (request.asks and not request.looks):
         return False
     claims = (*analysis.conclusion, *analysis.findings) if analysis.altered and request.asks else analysis.conclusion
-    return any(CHANGED.match(_bottom_line(each.text)) for each in claims)
+    return any(CHANGED.match(bottom_line(each.text)) for each in claims)
 
 
 def _explains(analysis: ExchangeAnalysis) -> bool:
@@ -99,18 +80,13 @@ def _lead_statements(analysis: ExchangeAnalysis) -> list[Statement]:
     prose = [
         each
         for each in _conclusion_statements(analysis)
-        if not each.listed and salience(each.raw) >= 3 and not _is_aside(each)
+        if not each.listed and salience(each.raw) >= 3 and not is_aside(each)
     ]
-    done = [each for each in prose if CHANGED.match(_bottom_line(each.text))]
+    done = [each for each in prose if CHANGED.match(bottom_line(each.text))]
     causes = [each for each in prose if CAUSE.search(each.raw)]
     best = list(dict.fromkeys([*done[:1], *causes[:2], *prose[:2], *done[1:2]]))[:2]
     bodies = [each for commit in analysis.commits for each in commit.body if not each.listed]
     return [each for each in prose if each in best] or bodies[:2]
-
-
-def _is_aside(each: Statement) -> bool:
-    """Return whether a sentence is housekeeping, advice or a question."""
-    return "?" in each.text or (HOUSEKEEPING.search(each.raw) or _BESIDE.match(each.text)) is not None
 
 
 def _facts(
@@ -136,55 +112,14 @@ def _edits(exchange: Exchange) -> Iterator[Statement]:
             yield Statement(analysis, quote_of(first), analysis, call.line, call.speaker)
 
 
-def _title(analysis: ExchangeAnalysis, lead: Sequence[Statement], files: TouchedFiles, *, changed: bool) -> str:
-    """Return a title: plan heading, order, commit subject, result, or request."""
-    request = analysis.request
-    if analysis.plan and analysis.plan.title and not analysis.commits:
-        return headline(f"{'Plan' if analysis.plan.approved else PROPOSED}: {analysis.plan.title}")
-    commit = most_telling(analysis.commits)
-    clear = bool(request.title) and not request.routine and (request.plan or is_specific(request.title))
-    if commit and (request.plan or not (clear and request.orders)):
-        return headline(commit.subject)
-    if clear and request.orders:
-        return headline(request.title)
-    if best := _result(analysis, lead, changed=changed, wished=clear and request.asks):
-        return headline(_bottom_line(best))
-    return (request.title if not request.routine and len(request.title) > 12 else "") or _named_after(files)
-
-
-def _result(analysis: ExchangeAnalysis, lead: Sequence[Statement], *, changed: bool, wished: bool) -> str:
-    """Return the sentence that describes the result best, or an empty string if the request describes it better."""
-    request = analysis.request
-    each = [each for each in (*lead, *analysis.conclusion) if len(each.text) < _TITLED_MAX and not _is_aside(each)]
-    if changed:
-        if wished and not needs_context(request.title) and len(request.text) < TITLE_MAX:
-            return ""
-        first = next((each for each in analysis.conclusion if each.listed), None)
-        later = [each for each in reversed(analysis.findings) if len(each.text) < _TITLED_MAX]
-        done = [
-            each for each in (*each, *later) if CHANGED.match(_bottom_line(each.text)) and not needs_context(each.text)
-        ]
-        best = [each.text for each in done if not each.listed or (each is first and not wished)]
-        best += [each.text for each in lead if _BOTTOM_LINE.match(each.text)]
-        if best or is_specific(request.title):
-            return best[0] if best else ""
-    each = each or [each for each in analysis.findings if len(each.text) < _TITLED_MAX]
-    each = [each for each in each if not (_REPORTED.search(each.text) or _DEPENDENT.match(each.text))] or each
-    candidates = [
-        each
-        for each in each
-        if 25 <= len(each.text) <= 160 and not needs_context(each.text) and salience(each.raw) >= 3
-    ]
-    candidates.sort(key=lambda each: each.listed)
-    if candidates and not (candidates[0].listed and is_specific(request.title)):
-        return candidates[0].text
-    return "" if is_specific(request.title) or not each else each[0].text
-
-
-def _bottom_line(text: str) -> str:
-    """Strip an introduction such as `The fix is simple: `, `I have ` or a file name."""
-    at_start = _BOTTOM_LINE.match(text) or _BY_ME.match(text) or _IN_FILE.match(text)
-    return text[at_start.end() :] if at_start and len(text) - at_start.end() > 20 else text
+def _title(analysis: ExchangeAnalysis, session_title: str, files: TouchedFiles) -> str:
+    """Return the plan with its state, the best candidate, or the changed files."""
+    best = best_title(analysis, session_title)
+    if best is None or (best.source is Source.REQUEST and analysis.request.routine):
+        return _named_after(files)
+    if best.source is Source.PLAN and analysis.plan:
+        return headline(f"{'Plan' if analysis.plan.approved else PROPOSED}: {best.text}")
+    return best.text
 
 
 def _named_after(files: TouchedFiles) -> str:

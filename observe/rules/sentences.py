@@ -3,18 +3,14 @@
 import re
 from collections.abc import Iterator
 
+from ...core.clauses import end_at_clause
+
 _CODE_SPAN = re.compile(r"(`+)([^`\n]+)\1")
 _LINK = re.compile(r"!?\[([^\]\n]{1,200})\]\((?:[^()\s]|\([^()\s]*\)){1,400}\)")
 _TAG = re.compile(r"</?(?:b|i|em|strong|br|p|code|sub|sup|kbd)\s*/?>", re.IGNORECASE)
 _SPACE = re.compile(r"\s+")
 _SENTENCE_END = re.compile(r"[.!?]+[\"'”’)\]*`]*(?=\s+[^\sa-z]|\s*$)|[。！？]")
 _ABBREVIATED = re.compile(r"(?:^|[\s(])(?:e\.g|i\.e|etc|vs|cf|approx|no|fig)\.$|^\s*\d{1,2}\.$", re.IGNORECASE)
-_CLAUSE = re.compile(
-    r"""\s(?:—|–|-|->|→|&|\+)\s|[;:,.](?=\s)|\s\(
-    |\s(?:and|but|or|by|with|without|for|from|when|while|so|because|using|that|which|where|since|in|on|into|to|instead
-    |after|before|if|as)\s""",
-    re.IGNORECASE | re.VERBOSE,
-)
 _OPENER = re.compile(
     r"""(?:(?:ok|okay|great|good|nice|cool|perfect|thanks|thank\ you|please|pls|also|and|now|then|so|hey|hi|hello|well
     |wait|yes|yep|yeah|sure|h+m+|uh+|a+h+|oh|omg|omfg|wtf|dude|my\ dude|alright|actually|indeed|first)\b[,.!:\s]+
@@ -30,16 +26,8 @@ _OPENER = re.compile(
     |let['’]?s\s+|go\ ahead\ and\s+)""",
     re.IGNORECASE | re.VERBOSE,
 )
-_DANGLING = frozenset(
-    "a an the of to and or nor but for from with without in on at by as into onto over under via per is are was were be"
-    " that which who when where while if then than so it its this these those not no do does did has have had can will"
-    " would should could must may might both all any each such their your our my his her because since until after"
-    " before between also only when same new".split()
-)
-_LOOSE = " ,;:.—–-→>&+/"
 _LEFT_MIN = 0.25
 """Minimum share of the limit that truncation at a clause must keep; otherwise text is truncated between words."""
-_OPEN_TO_CLOSED = {"(": ")", "[": "]", "“": "”"}
 
 
 def strip_markdown(markdown: str) -> str:
@@ -90,24 +78,12 @@ def truncate(text: str, limit: int) -> str:
     ends = [end for _, end in sentences(head) if limit * 0.4 <= end < len(head)]
     if ends:
         return head[: ends[-1]]
-    clauses = [clause.start() for clause in _CLAUSE.finditer(head) if clause.start() >= limit * 0.6]
     word = head.rfind(" ") if head.rfind(" ") > 0 else limit
-    settled = _settled(head[: clauses[-1] if clauses else word])
-    return settled if len(settled) >= limit * _LEFT_MIN else head[:word].rstrip()
+    shortened = end_at_clause(head, word, round(limit * 0.6))
+    return shortened if len(shortened) >= limit * _LEFT_MIN else head[:word].rstrip()
 
 
-def _settled(text: str) -> str:
-    """Remove an unclosed bracket and trailing function words."""
-    for opened, closed in _OPEN_TO_CLOSED.items():
-        if text.count(opened) > text.count(closed):
-            text = text[: text.rfind(opened)] or text
-    words = text.rstrip(_LOOSE).split(" ")
-    while len(words) > 1 and (words[-1].lower() in _DANGLING or not words[-1].strip(_LOOSE)):
-        words.pop()
-    return " ".join(words).rstrip(_LOOSE)
-
-
-TITLE_MAX = 100
+TITLE_MAX = 120
 """Maximum characters of a title; commit subjects and most requests fit."""
 
 

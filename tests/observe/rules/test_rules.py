@@ -38,7 +38,7 @@ def test_observation_contains_request_result_and_checks() -> None:
     """An observation contains the request in the user's words, the result and the outcome of checks."""
     found = only(Script().asked("Please add discounts to the cart").edited("src/cart.py").said(CONCLUSION))
 
-    assert found.title == "Add discounts to the cart"
+    assert found.title == "Added CartTotals so that discounts are applied before tax"
     assert found.type is ObservationType.FEATURE
     assert "“Please add discounts to the cart”" in found.narrative
     assert "All 212 tests pass." in found.narrative
@@ -133,7 +133,7 @@ def test_change_by_a_command_is_a_change() -> None:
 
     found = only(script)
 
-    assert (found.type, found.title) == (ObservationType.FEATURE, "Hide the debug panel of the report page")
+    assert (found.type, found.title) == (ObservationType.FEATURE, "The panel is now wrapped in a debug guard")
 
 
 def test_limits_of_a_single_task_are_no_preferences() -> None:

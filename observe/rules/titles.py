@@ -1,0 +1,197 @@
+"""Title of an outcome: the candidate line with the highest score.
+
+Candidates are the lines of an exchange that could tell its result: commit subjects, plan headings, sentences of the
+answer, findings, the request and the title of the session. The score is a sum of weights, one for each property of a
+line. The weights were fitted to ratings by two readers (`python -m bench.titles --fit`).
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
+from typing import Final
+
+from msgspec import Struct
+
+from .exchange_analysis import MINOR, ExchangeAnalysis
+from .phrase_patterns import at_start
+from .salience import CAUSE, CHANGED, HOUSEKEEPING, NAMED, is_noise, is_status, needs_context, salience
+from .sentences import headline
+from .statements import Statement
+from .user_request import is_specific
+
+_BOTTOM_LINE: Final = re.compile(
+    r"(?:the )?(?:actual |real )?(?:fix|root cause|cause|bug|problem|issue)\b(?:(?: is| was) (?:quite )?simple)?"
+    r"(?:\s*(?::|is|was)\s+|\s+(?=\w+s\b))",
+    re.IGNORECASE,
+)
+_BY_ME: Final = re.compile(
+    r"(?:i|we)(?: have|['’]ve)?\s+(?:also |now |simply |just )*(?=\w+ed\b|made\b|rewrote\b)", re.IGNORECASE
+)
+_IN_FILE: Final = re.compile(r"[\w@./-]+\.\w{1,5}(?: \([^()]{1,40}\))?\s*(?::|—|–|-)\s+")
+_DEPENDENT: Final = re.compile(r"(?:otherwise|with|so|because|also|then|good|when|scope|done)\b", re.IGNORECASE)
+"""Beginning of a sentence that continues the previous one."""
+_ASIDE: Final = at_start(
+    r"""
+    otherwise | otherwise, | you | if | when you | once you | since (?:both|you|we|this|the change) | i did(?:n['’]t
+    | not) | i (?:haven['’]t|have not) | ready | next up | note | one (?:note|caveat|thing) | the most impactful | then
+    | compare | run | try | restart | i (?:bet|think|guess|suspect) | maybe | perhaps | probably
+    """
+)
+"""Beginning of a sentence that is not part of the result."""
+_FIRST_PERSON: Final = re.compile(r"\b(?:i|i['’]\w+|we|my|me|you|your)\b", re.IGNORECASE)
+_WORD: Final = re.compile(r"\w{4,}")
+_SENTENCES, _FINDINGS, _REQUESTS = 8, 3, 4
+"""Maximum candidates from the answer, the findings and the request."""
+_LENGTH: Final = ((30, "short"), (60, "medium"), (90, "long"))
+
+WEIGHTS: Final = {
+    "commit": 0.94,
+    "plan to carry out": 0.75,
+    "telling commit": 0.69,
+    "very long": 0.54,
+    "on the request": 0.38,
+    "truncated": 0.36,
+    "much on the request": 0.36,
+    "minor commit": 0.25,
+    "change": 0.22,
+    "answer to a question": 0.19,
+    "two names": 0.18,
+    "first of the answer": 0.18,
+    "cause": 0.17,
+    "long": 0.12,
+    "medium": -0.10,
+    "question": -0.11,
+    "dependent": -0.20,
+    "later in the answer": -0.23,
+    "aside": -0.36,
+    "unspecific": -0.37,
+    "listed": -0.46,
+    "first person": -0.51,
+    "short": -0.56,
+    "status": -0.59,
+    "finding": -0.86,
+}
+"""Weight of each property of a candidate; properties with a fitted weight below 0.1 are left out."""
+
+
+class Source(StrEnum):
+    """Part of an exchange that a candidate comes from."""
+
+    COMMIT = "commit"
+    PLAN = "plan"
+    ANSWER = "answer"
+    FINDING = "finding"
+    REQUEST = "request"
+    SESSION = "session"
+
+
+class TitleCandidate(Struct, frozen=True):
+    """Line that could be the title. `place` is its position among the candidates of its source; `raw` has Markdown."""
+
+    text: str
+    source: Source
+    place: int
+    raw: str
+    listed: bool = False
+
+
+def bottom_line(text: str) -> str:
+    """Strip an introduction such as `The fix is simple: `, `I have ` or a file name."""
+    introduction = _BOTTOM_LINE.match(text) or _BY_ME.match(text) or _IN_FILE.match(text)
+    return text[introduction.end() :] if introduction and len(text) - introduction.end() > 20 else text
+
+
+def is_aside(statement: Statement) -> bool:
+    """Return whether a sentence is housekeeping, advice or a question."""
+    return "?" in statement.text or (HOUSEKEEPING.search(statement.raw) or _ASIDE.match(statement.text)) is not None
+
+
+def title_candidates(analysis: ExchangeAnalysis, session_title: str = "") -> list[TitleCandidate]:
+    """Return the candidates of an exchange, each line once."""
+    found: dict[str, TitleCandidate] = {}
+    for each in _candidates(analysis, session_title):
+        if len(each.text) > 8:
+            found.setdefault(each.text, each)
+    return list(found.values())
+
+
+def best_title(analysis: ExchangeAnalysis, session_title: str = "") -> TitleCandidate | None:
+    """Return the candidate with the highest score, the first one of equals; None without candidates."""
+    return max(title_candidates(analysis, session_title), key=lambda each: score(each, analysis), default=None)
+
+
+def score(candidate: TitleCandidate, analysis: ExchangeAnalysis) -> float:
+    """Return the sum of the weights of a candidate's properties."""
+    return sum(WEIGHTS.get(name, 0.0) for name in features(candidate, analysis))
+
+
+def _candidates(analysis: ExchangeAnalysis, session_title: str) -> Iterator[TitleCandidate]:
+    for place, commit in enumerate(reversed(analysis.commits)):
+        yield TitleCandidate(headline(commit.subject), Source.COMMIT, place, commit.subject)
+    if analysis.plan and analysis.plan.title:
+        yield TitleCandidate(headline(analysis.plan.title), Source.PLAN, 0, analysis.plan.title)
+    yield from _sentences(Source.ANSWER, analysis.conclusion, _SENTENCES)
+    ranked = sorted(analysis.findings, key=lambda each: -salience(each.raw))
+    yield from _sentences(Source.FINDING, [*ranked[: _FINDINGS - 1], *analysis.findings[-1:]], _FINDINGS)
+    request = analysis.request
+    if request.title:
+        yield TitleCandidate(headline(request.title), Source.REQUEST, 0, request.title)
+    for place, each in enumerate(request.statements[:_REQUESTS], start=1):
+        yield TitleCandidate(headline(each.text), Source.REQUEST, place, each.raw)
+    if session_title:
+        yield TitleCandidate(headline(session_title), Source.SESSION, 0, session_title)
+
+
+def _sentences(source: Source, statements: Sequence[Statement], most: int) -> Iterator[TitleCandidate]:
+    """Yield the first half of the candidates by position, and the others by salience."""
+    first = list(statements[: most // 2])
+    others = sorted(statements[most // 2 :], key=lambda each: -salience(each.raw))[: most - len(first)]
+    for place, each in enumerate([*first, *others]):
+        yield TitleCandidate(headline(bottom_line(each.text)), source, place, each.raw, each.listed)
+
+
+def features(candidate: TitleCandidate, analysis: ExchangeAnalysis) -> Iterator[str]:
+    """Yield the names of the properties that hold for a candidate, as in `WEIGHTS`."""
+    text, source = candidate.text, candidate.source
+    yield source
+    yield from _place(candidate, analysis)
+    yield next((name for most, name in _LENGTH if len(text) < most), "very long")
+    for name, holds in (
+        ("change", CHANGED.match(text)),
+        ("cause", CAUSE.search(candidate.raw)),
+        ("two names", len(NAMED.findall(candidate.raw)) > 1),
+        ("question", "?" in candidate.raw),
+        ("dependent", needs_context(text) or _DEPENDENT.match(text)),
+        ("aside", _ASIDE.match(text) or HOUSEKEEPING.search(candidate.raw)),
+        ("first person", _FIRST_PERSON.search(text)),
+        ("status", is_status(text) or is_noise(text)),
+        ("unspecific", not is_specific(text)),
+        ("truncated", len(text) + 12 < len(candidate.raw)),
+        ("listed", candidate.listed),
+        ("on the request", source is not Source.REQUEST and _shared(text, analysis.request.text) > 1),
+        ("much on the request", source is not Source.REQUEST and _shared(text, analysis.request.text) > 3),
+    ):
+        if holds:
+            yield name
+
+
+def _place(candidate: TitleCandidate, analysis: ExchangeAnalysis) -> Iterator[str]:
+    """Yield the properties that depend on the source."""
+    request = analysis.request
+    match candidate.source:
+        case Source.COMMIT:
+            yield "minor commit" if MINOR.match(candidate.text) else "telling commit"
+        case Source.ANSWER:
+            yield "first of the answer" if candidate.place == 0 else "later in the answer"
+            if request.title.endswith("?") or request.looks:
+                yield "answer to a question"
+        case Source.REQUEST:
+            if candidate.place == 0 and request.plan:
+                yield "plan to carry out"
+        case _:
+            pass
+
+
+def _shared(text: str, other: str) -> int:
+    """Return the number of longer words that both texts contain."""
+    return len({word.lower() for word in _WORD.findall(text)} & {word.lower() for word in _WORD.findall(other)})

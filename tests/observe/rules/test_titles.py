@@ -1,0 +1,113 @@
+"""Tests of observe/rules/titles.py."""
+
+import pytest
+
+from palaver.observe.rules.exchange_analysis import ExchangeAnalysis, analyze_exchange
+from palaver.observe.rules.titles import WEIGHTS, Source, best_title, bottom_line, features, title_candidates
+
+from .exchange_script import Script
+
+REASON = "The cache in `rates.py` was never cleared, because `refresh()` returned before it."
+
+
+def analysis(script: Script) -> ExchangeAnalysis:
+    """Return the analysis of the exchange of a script."""
+    return analyze_exchange(script.exchange)
+
+
+def title(script: Script, session_title: str = "") -> str:
+    """Return the text of the best title."""
+    found = best_title(analysis(script), session_title)
+    return found.text if found else ""
+
+
+def test_an_answer_comes_before_a_question() -> None:
+    """A question is not the title if its answer is known."""
+    script = Script().asked("Why are the exchange rates wrong?").said(REASON)
+
+    assert title(script) == REASON.replace("`", "").rstrip(".")
+
+
+def test_a_commit_subject_comes_first() -> None:
+    """A commit with more than tests or documents is the title."""
+    script = (
+        Script()
+        .asked("Why are the exchange rates wrong?")
+        .said(REASON)
+        .ran("git commit -m 'Clear cached rates on refresh'")
+    )
+
+    assert title(script) == "Clear cached rates on refresh"
+
+
+def test_the_session_title_comes_before_an_unspecific_request() -> None:
+    """The session's title is better than a request that does not name its subject."""
+    script = Script().asked("Add a test for this?")
+
+    assert title(script, "Clear cached exchange rates") == "Clear cached exchange rates"
+
+
+@pytest.mark.parametrize("reply", ["I fixed it for you.", "Done and pushed to origin/main.", "All tests pass."])
+def test_status_reports_are_no_titles(reply: str) -> None:
+    """A sentence about the state of the work is not the title if the answer contains its result."""
+    script = Script().asked("Why are the exchange rates wrong?").said(f"{reply} {REASON}")
+
+    assert title(script) == REASON.replace("`", "").rstrip(".")
+
+
+def test_candidates_are_distinct() -> None:
+    """A line that occurs in several parts of an exchange is one candidate."""
+    script = (
+        Script()
+        .asked("Clear cached rates on refresh")
+        .said(REASON)
+        .ran("git commit -m 'Clear cached rates on refresh'")
+    )
+    texts = [each.text for each in title_candidates(analysis(script))]
+
+    assert len(texts) == len(set(texts))
+
+
+def test_every_weight_belongs_to_a_property() -> None:
+    """Each name in the table of weights is the name of a property."""
+    scripts = [
+        Script()
+        .asked("Why?")
+        .said("It was. " + REASON * 2)
+        .ran("git commit -m 'test: add tests'")
+        .ran("git commit -m 'Clear the rates'"),
+        Script().asked("Implement the following plan:\n\n# Plan: Cache exchange rates\n\n## Context\n\nSlow pages."),
+        Script()
+        .asked("Check why `rates.py` and `cache.py` return old exchange rates today")
+        .said("It depends on you.\n\n- Short item here\n- The old exchange rates in `rates.py` return: check today?")
+        .said("If you want, run the tests.")
+        .said(f"{REASON} Then I pushed to origin/main. Also, `cache.py` is unused now, I think, and can be removed."),
+        Script()
+        .asked("Why are the exchange rates of the shop wrong today?")
+        .said(
+            "Changed the exchange rates of the shop page, which were wrong today. Maybe the `shop` cache is the cause, since it keeps prices."
+        ),
+        Script().asked("Committed and pushed the branch to origin/main").said(REASON),
+    ]
+    found = {
+        name
+        for script in scripts
+        for candidate in title_candidates(analysis(script), "Exchange rates")
+        for name in features(candidate, analysis(script))
+    }
+
+    assert set(WEIGHTS) - found - {source.value for source in Source} == set()
+
+
+@pytest.mark.parametrize(
+    ("sentence", "expected"),
+    [
+        ("The fix is simple: clear the cache before refreshing.", "clear the cache before refreshing."),
+        ("I have added a cache of exchange rates.", "added a cache of exchange rates."),
+        ("rates.py: clears the cache before refreshing.", "clears the cache before refreshing."),
+        ("The fix is: no.", "The fix is: no."),
+    ],
+)
+def test_introductions_are_stripped(sentence: str, expected: str) -> None:
+    """The title begins with the result, unless too little would be left."""
+    assert bottom_line(sentence) == expected
