@@ -84,9 +84,8 @@ def test_every_weight_belongs_to_a_property() -> None:
         .said(f"{REASON} Then I pushed to origin/main. Also, `cache.py` is unused now, I think, and can be removed."),
         Script()
         .asked("Why are the exchange rates of the shop wrong today?")
-        .said(
-            "Changed the exchange rates of the shop page, which were wrong today. Maybe the `shop` cache is the cause, since it keeps prices."
-        ),
+        .said("Changed the exchange rates of the shop page, which were wrong today.")
+        .said("Maybe the `shop` cache is the cause, since it keeps prices."),
         Script().asked("Committed and pushed the branch to origin/main").said(REASON),
     ]
     found = {
