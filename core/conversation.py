@@ -100,7 +100,7 @@ class Note(Struct, frozen=True):
 
 
 class Skipped(Struct, frozen=True):
-    """Line without content for the database, and the reason for skipping it."""
+    """Line that adds nothing to the database, and the reason for skipping it."""
 
     line: int
     reason: str

@@ -15,7 +15,7 @@ _SCP: Final = re.compile(r"(?:[^@/:]+@)?(?P<host>[^@/:]{2,}):(?P<path>.+)")
 
 
 def root_of(folder: Path) -> Path:
-    """Return the folder or its nearest parent that contains memory files or a repository, or else the folder."""
+    """Return the nearest folder, from this one upwards, with memory files or a repository; else this folder."""
     here = Path(WORKTREE.sub("", str(folder))) if not folder.exists() else folder
     here = here.resolve()
     return next((each for each in (here, *here.parents) if _is_root(each)), here)

@@ -25,7 +25,7 @@ class Mode(StrEnum):
 
 
 class Role(StrEnum):
-    """Author of a text. Text by `tool` is the output of a failed tool call."""
+    """Author of a text. The text of a `tool` is the output of a failed call."""
 
     HUMAN = "human"
     ASSISTANT = "assistant"

@@ -99,7 +99,7 @@ class Report(Struct):
 
 
 class StageState(Struct, frozen=True):
-    """State of a stage: the time of its last success, and its last problem with the time.
+    """State of a stage: the time of its last success, its last problem, and the time of this problem.
 
     Times are None and the problem is empty if no such event occurred.
     """

@@ -100,7 +100,7 @@ def blanked(length: int, *, opens: bool) -> bytes:
 
 
 def blanked_record(*, opens: bool) -> Record:
-    """Return the replacement of an erased record in a document, which shows whether the record opened an exchange."""
+    """Return the replacement of an erased record. It shows whether the record opened an exchange."""
     return {"": 1} if opens else {}
 
 

@@ -35,7 +35,7 @@ _PLACEHOLDER = re.compile(rb"\[secret:([a-z0-9-]{1,64}):([0-9a-f]{6})\]")
 
 
 class FoundSecret(Struct, frozen=True):
-    """Kind of a secret, and a tag of six hexadecimal digits that equal secrets share."""
+    """Kind of a secret, and a tag of six hexadecimal digits, the same for equal secrets."""
 
     kind: str
     tag: str

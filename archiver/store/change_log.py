@@ -19,7 +19,7 @@ _PUBLICATIONS_KEPT: Final = 100
 
 
 class Entity(StrEnum):
-    """Part of an item that changed: its text with all derived data, or only its vectors."""
+    """Changed part of an item: its text with all derived data, or only its vectors."""
 
     ITEM = "item"
     VECTOR = "vector"

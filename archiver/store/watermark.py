@@ -49,7 +49,7 @@ class Watermark:
         return f"{many(count, 'acknowledged change is', 'acknowledged changes are')} missing from the database"
 
     def advance(self) -> None:
-        """Write the number of the last change after a commit. A recorded loss remains recorded."""
+        """After a commit, write the number of the last change. A recorded loss remains recorded."""
         last = self._changes.last()
         if last == self._written or not self._path.parent.is_dir():
             return

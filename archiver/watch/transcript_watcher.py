@@ -64,7 +64,7 @@ class TranscriptWatcher:
         return self._run(changed) if changed else None
 
     def compress(self) -> Compression | None:
-        """Compress some copies that have not changed for a long time; return None while another process ingests."""
+        """Compress some copies that have not changed for a long time; return None if another process is ingesting."""
         try:
             with self._store.leases.hold(ARCHIVER):
                 return self._compressor.run(budget=_COMPRESSION)

@@ -121,9 +121,9 @@ class MemoryEditor:
             return self._restore(self._find(memory_id))
 
     def undo(self, memory_ids: Sequence[str]) -> list[UndoneChange]:
-        """Undo the last edit of each memory; restore a forgotten, superseded or expired memory instead.
+        """Undo the last edit of each memory. If a memory is forgotten, superseded or expired, restore it.
 
-        Each further call undoes the edit before it. On an error, no memory changes.
+        Each further call undoes the previous edit. On an error, no memory changes.
 
         Raises:
             MemoryNotFound: One of the memories does not exist.

@@ -80,7 +80,7 @@ class MemoryRedactor:
 
 
 def redact_stored_memories(store: Store, redactor: Redactor, progress: Progress = silent) -> int:
-    """Redact memories that were last checked by older rules; return the number of memories with a secret.
+    """Redact memories that were last checked with older rules; return the number of memories with a secret.
 
     A redaction is not an edit: `updated` and the history do not change, because an event would keep the secret. The
     user's own file in `.mnemonics` stays unchanged.

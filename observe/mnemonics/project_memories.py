@@ -196,7 +196,7 @@ class ProjectMemories(Closing):
         return RememberedFile(remembered.stored, superseded=remembered.superseded)
 
     def _create(self, memory_type: str, stem: str, file: MemoryFile) -> tuple[str, ParsedFile | None]:
-        """Create a file and return its path. If the file already exists with this content, return the file too."""
+        """Create a file and return its path. If a file with this content already exists, return its path."""
         for name in file_names(stem):
             relative = f"{memory_type}/{name}"
             known = self._sync.files.get(self._folder.absolute(relative))

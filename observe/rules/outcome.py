@@ -76,7 +76,7 @@ def _conclusion_statements(analysis: ExchangeAnalysis) -> list[Statement]:
 
 
 def _lead_statements(analysis: ExchangeAnalysis) -> list[Statement]:
-    """Return up to two sentences on the action and its reason, in order; no sentences for a text of lists only."""
+    """Return up to two sentences on the action and its reason, in order; none if the text consists of lists."""
     prose = [
         each
         for each in _conclusion_statements(analysis)

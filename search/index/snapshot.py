@@ -206,7 +206,7 @@ class Snapshot:
         return self._vectors.of_events(vector, events)
 
     def waiting(self, matches: TextMatches, vectors: VectorMatches) -> Integers:
-        """Return the events that are not embedded yet and therefore found by text search only, in ascending order."""
+        """Return the events that only text search finds, because they are not embedded yet, in ascending order."""
         alone = ~is_among(matches.event, distinct(vectors.event)[0])
         if not alone.any():
             return np.empty(0, dtype=np.int64)

@@ -116,7 +116,7 @@ class Engine:
         return RankedEvents(events, analyzed, threshold, by_words, truncated)
 
     def _analyzed(self, query: str, mode: Mode) -> AnalyzedQuery:
-        """Analyze a query with the whole index. A time expression without an entry in its date range becomes words."""
+        """Analyze a query with the whole index. Time expressions that match no entry become words."""
         analyzed = AnalyzedQuery.of(query, dated=self._dated)
         if empty := tuple(each for each in analyzed.times if not self.snapshot.has(_within(each))):
             analyzed = replace(AnalyzedQuery.of(query), empty_times=empty)
