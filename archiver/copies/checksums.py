@@ -23,7 +23,7 @@ class Checksums:
     """Checksums of a copy, and the number of bytes that the checksums cover."""
 
     def __init__(self, packed: bytes = b"") -> None:
-        """Load packed checksums, or start with no bytes covered."""
+        """Load packed checksums, or start without checksums."""
         self.size: int = _SIZE.unpack_from(packed)[0] if packed else 0
         count = max(0, len(packed) - _SIZE.size) // 4
         self.sums = list(struct.unpack_from(f"<{count}I", packed, _SIZE.size)) if packed else []

@@ -141,7 +141,7 @@ class TombstoneTable:
         ]
 
     def _merge_file(self) -> None:
-        """Insert the deletions of the file. The deleted content remains until the copies are read again."""
+        """Insert the deletions of the file. Their content stays in the database until the copies are read again."""
         content, known = self._file.read(), {each.id: each for each in self.all()}
         self.lost = max(content.damaged - len(known.keys() - {each.number for each in content.deletions}), 0)
         copies = [name for (name,) in self._db.rows("SELECT archived FROM source")]

@@ -126,7 +126,7 @@ class BatchSender:
             self._store.jobs.end_batch(batch.id)
 
     def _find_lost(self, batch: Batch) -> str | None:
-        """Return the provider's name of a batch whose submission had no reply; cancel a batch that never arrived."""
+        """Return the provider's name for a batch whose submission had no reply; cancel a batch that never arrived."""
         known = self._store.jobs.batch_names()
         others = [b for b in self._provider.recent() if b.name not in known and b.at >= batch.at - _SKEW_MS]
         for other in others:
