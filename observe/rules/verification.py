@@ -22,6 +22,11 @@ _EXTERNAL_COMMAND: Final = re.compile(
     re.VERBOSE,
 )
 """Shell commands that fetch text from outside this machine."""
+_QUOTE_IGNORED: Final = re.compile(r"[\s*_`~#>|\\\"'“”„«»‘’]")
+"""Characters that are ignored when a quote is compared: white space, Markdown and quotation marks."""
+_ELLIPSIS: Final = re.compile(r"\[?(?:…|\.{3,})\]?")
+_PIECE_MIN: Final = 8
+"""Minimum length of each piece of a quote with an ellipsis."""
 
 
 class VerifiedObservations(Struct, frozen=True):
@@ -52,20 +57,43 @@ def verify(exchange: Exchange, extracted: Iterable[Observation]) -> VerifiedObse
 
 
 def find_quote(quote: str, line: int, texts: Sequence[tuple[int, str]]) -> Evidence | None:
-    """Find a quote, ignoring whitespace, on its line or on the only other line that contains it.
+    """Find a quote on its line, or on the only other line that contains it.
+
+    Markdown, quotation marks and white space are ignored. An ellipsis stands for omitted text of the same turn; then
+    the evidence is the longest piece.
 
     Args:
         quote: Text to find.
         line: Line reported by the extractor.
         texts: Pairs of line and text.
+
+    Returns:
+        The evidence with the words of the source, or None.
     """
-    pattern = re.compile(r"\s+".join(map(re.escape, quote.split())))
-    found = [(place, match.group()) for place, text in texts if (match := pattern.search(text))]
-    named = [place for place in found if place[0] == line]
-    if not named and len({place for place, _ in found}) != 1:
+    pieces = [_QUOTE_IGNORED.sub("", piece) for piece in _ELLIPSIS.split(quote)]
+    pieces = [piece for piece in pieces if piece]
+    if not pieces or (len(pieces) > 1 and min(map(len, pieces)) < _PIECE_MIN):
         return None
-    place, words = (named or found)[0]
+    patterns = [re.compile(f"{_QUOTE_IGNORED.pattern}*".join(map(re.escape, piece))) for piece in pieces]
+    found = [(place, words) for place, text in texts if (words := _longest_match(patterns, text))]
+    named = [words for place, words in found if place == line]
+    if named:
+        return Evidence(line, line, named[0])
+    if len({place for place, _ in found}) != 1:
+        return None
+    place, words = found[0]
     return Evidence(place, place, words)
+
+
+def _longest_match(patterns: Sequence[re.Pattern[str]], text: str) -> str:
+    """Return the longest match if all patterns match in this order; else an empty string."""
+    start, longest = 0, ""
+    for pattern in patterns:
+        match = pattern.search(text, start)
+        if match is None:
+            return ""
+        start, longest = match.end(), max(longest, match.group(), key=len)
+    return longest
 
 
 def includes_external(exchange: Exchange) -> bool:

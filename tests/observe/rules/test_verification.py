@@ -123,3 +123,25 @@ def test_quote_is_found_on_its_line_or_a_unique_other() -> None:
     assert find_quote("one two", 9, lines) == Evidence(1, 1, "one\n two")
     assert find_quote("three", 3, lines) == Evidence(3, 3, "three")
     assert find_quote("three", 1, lines) is None
+
+
+@pytest.mark.parametrize(
+    "quote",
+    ["The new key is in config.toml", "**the** new key", "the  newkey is in “config.toml”", "… is in config.toml ..."],
+)
+def test_markdown_is_ignored_in_quotes(quote: str) -> None:
+    """Markdown, quotation marks, white space and outer ellipses are ignored; the evidence has the source's words."""
+    found = find_quote(quote.replace("The", "the"), 1, [(1, "- Now the *new*\n> key is in `config.toml`.")])
+
+    assert found is not None
+    assert found.quote in "- Now the *new*\n> key is in `config.toml`."
+
+
+def test_ellipsis_stands_for_omitted_text() -> None:
+    """The pieces around an ellipsis must occur in order in one turn, each with at least eight characters."""
+    lines = [(1, "The retry used a new key, so the bank saw two payments.")]
+
+    assert find_quote("retry used … saw two payments", 1, lines) == Evidence(1, 1, "saw two payments")
+    assert find_quote("saw two payments … retry used", 1, lines) is None
+    assert find_quote("The … saw two payments", 1, lines) is None
+    assert find_quote("...", 1, lines) is None
