@@ -1,6 +1,7 @@
-"""Shorten an exchange for a language model: prompts, answers and one line per tool call, without tool output.
+"""Shorten an exchange for a language model: prompts, answers, one line per tool call, and the errors of failed calls.
 
-Omitting tool output saves nine tenths of the tokens and keeps text of web pages and programs away from the model.
+Omitting the output of successful calls saves nine tenths of the tokens and keeps text of web pages and programs away
+from the model.
 """
 
 import unicodedata
@@ -12,9 +13,12 @@ from msgspec import Struct
 from ...core.conversation import Exchange, Kind, Speaker, Turn
 from ...core.text import readable, without_ansi
 
+ERROR: Final = "error"
+"""Speaker label of the output of a failed tool call."""
 EXCERPT_CHARS: Final = 24_000
 """Maximum length of an excerpt, far below 100,000 tokens, where some models become more expensive."""
-_PASSAGE_CHARS: Final = {Kind.PROMPT: 6_000, Kind.PROSE: 3_000, Kind.RESULT: 1_500, Kind.CALL: 160}
+_PASSAGE_CHARS: Final = {"human": 6_000, "task": 6_000, "assistant": 3_000, "call": 160, ERROR: 800}
+"""Maximum length of a passage of each speaker."""
 _MIN_CHARS: Final = 200
 """Minimum length of the text of an exchange without file changes. A shorter text is a status message."""
 
@@ -48,7 +52,7 @@ def shorten(exchange: Exchange) -> Excerpt:
 
 def is_worth_asking(exchange: Exchange, excerpt: Excerpt) -> bool:
     """Return whether an exchange changed files, or contains more than a status message."""
-    chars = sum(len(passage.text) for passage in excerpt.passages if passage.voice != "call")
+    chars = sum(len(passage.text) for passage in excerpt.passages if passage.voice not in {"call", ERROR})
     return bool(exchange.writes) or chars >= _MIN_CHARS
 
 
@@ -72,7 +76,7 @@ def _passages(exchange: Exchange) -> Iterator[Passage]:
         text = visible(turn.text).strip()
         if voice == "call":
             text = " ".join(text.split())
-        text = _truncate(text, _PASSAGE_CHARS[turn.kind])
+        text = _truncate(text, _PASSAGE_CHARS[voice])
         if turn.call in failed and voice == "call":
             text += " [failed]"
         if text:
@@ -93,6 +97,8 @@ def _voice(turn: Turn) -> str:
             return "assistant"
         case (Kind.CALL, _):
             return "call"
+        case (Kind.RESULT, _) if turn.failed:
+            return ERROR
         case _:
             return ""
 

@@ -3,6 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from palaver.archiver.redaction import Redactor
+from palaver.archiver.redaction.transcript_redactor import TranscriptRedactor
 from palaver.core.conversation import Exchange, Kind, Span, Speaker, Turn
 from palaver.observe.llm.excerpt import EXCERPT_CHARS, is_worth_asking, shorten, visible
 
@@ -47,11 +49,15 @@ def test_the_beginning_and_the_end_are_kept() -> None:
 
 
 def test_calls_are_one_line_without_results() -> None:
-    """Each tool call is one line that states success or failure. Results are omitted, except the user's answers."""
+    """Each tool call is one line that states success or failure.
+
+    Results are omitted, except errors of failed calls and the user's answers.
+    """
     shown = shorten(
         exchange(
             Turn(1, Speaker.ASSISTANT, Kind.CALL, "Bash: make\n  test" + "y" * 900, tool="Bash", call="a"),
-            Turn(2, Speaker.TOOL, Kind.RESULT, "1 failed", call="a", failed=True),
+            Turn(2, Speaker.TOOL, Kind.RESULT, "1 failed\n" + "z" * 9_000, call="a", failed=True),
+            Turn(2, Speaker.TOOL, Kind.RESULT, "2 passed", call="c"),
             Turn(3, Speaker.HUMAN, Kind.RESULT, "Which port? → 8080", call="b"),
             Turn(4, Speaker.ASSISTANT, Kind.THINKING, "hm"),
             Turn(5, Speaker.HOST, Kind.INJECTED, "reminder"),
@@ -59,10 +65,27 @@ def test_calls_are_one_line_without_results() -> None:
         )
     )
 
-    assert [(passage.line, passage.voice) for passage in shown.passages] == [(1, "call"), (3, "human"), (6, "task")]
+    assert [(passage.line, passage.voice) for passage in shown.passages] == [
+        *((1, "call"), (2, "error"), (3, "human"), (6, "task"))
+    ]
+    assert shown.passages[1].text.startswith("1 failed")
+    assert len(shown.passages[1].text) < 1_000
+    assert all("2 passed" not in passage.text for passage in shown.passages)
     assert shown.passages[0].text.startswith("Bash: make test")
     assert shown.passages[0].text.endswith("[failed]")
     assert len(shown.passages[0].text) < 180
+
+
+def test_errors_are_redacted() -> None:
+    """The output of a failed call contains no secret, because archived text is redacted."""
+    token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    failed = exchange(Turn(1, Speaker.TOOL, Kind.RESULT, f"push failed for {token}", call="a", failed=True))
+
+    [redacted] = TranscriptRedactor(Redactor(b"0123456789abcdef")).exchanges([failed])
+
+    [passage] = shorten(redacted).passages
+    assert (passage.voice, passage.text[:15]) == ("error", "push failed for")
+    assert token not in passage.text
 
 
 def test_short_exchange_is_skipped() -> None:
