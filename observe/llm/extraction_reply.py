@@ -1,18 +1,21 @@
-"""Extraction replies: parse the model's JSON and keep the facts whose quote occurs in the conversation.
+"""Extraction replies: parse the model's JSON and keep the facts that the conversation proves.
 
-Palaver, not the model, sets files, dates and origin.
+A fact is kept if its quote and all its names, numbers and paths occur in the conversation. Palaver, not the model, sets
+files, dates and origin.
 """
 
+import re
 from collections.abc import Sequence
-from typing import Final, Literal
+from typing import Final, Literal, TypeVar
 
 from pydantic import ValidationError
 
 from ...archiver.store import StoredExchange
 from ...core.observation import Evidence, Observation, ObservationType
-from ...core.origin import Origin
+from ...core.origin import Origin, least
 from ..rules.verification import VerifiedObservations, find_quote, includes_external
-from .excerpt import Excerpt, Passage, visible
+from .excerpt import ERROR, Excerpt, Passage, visible
+from .grounding import SourceText
 from .messages_api import ReplyModel, parse_reply
 from .model_errors import ReplyInvalid
 
@@ -21,6 +24,9 @@ _QUOTE_MAX: Final = 240
 _OBSERVATIONS_MAX, _FACTS_MAX, _CONCEPTS_MAX = 4, 8, 8
 _TITLE, _SUBTITLE, _NARRATIVE, _FACT, _CONCEPT = 120, 160, 900, 320, 40
 """Maximum characters of each field."""
+_ORIGINS: Final = {"human": Origin.HUMAN, ERROR: Origin.TOOL}
+"""Origin of quotes by speaker. All other text counts as the assistant's."""
+_SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s+")
 
 TypeName = Literal[
     "decision", "bug-fix", "pattern", "feature", "refactor", "learning", "debug", "test", "config", "general"
@@ -33,6 +39,9 @@ class ReplyFact(ReplyModel):
     text: str
     line: int
     quote: str
+
+
+FactT = TypeVar("FactT", bound=ReplyFact)
 
 
 class ReplyObservation(ReplyModel):
@@ -77,57 +86,97 @@ def read_reply(text: str) -> Reply:
 def verify_reply(
     reply: Reply, stored: StoredExchange, excerpt: Excerpt, extractor: str, raw: str
 ) -> VerifiedObservations:
-    """Return the observations that have at least one fact with a valid quote.
+    """Return the observations with a proven title and at least one proven fact.
 
     Raises:
-        ReplyInvalid: The reply has observations, but no fact has a valid quote.
+        ReplyInvalid: The reply has observations, but none of them is proven.
     """
-    origin = Origin.EXTERNAL if includes_external(stored.exchange) else Origin.ASSISTANT
+    exchange = stored.exchange
+    texts = (passage.turn.text for passage in excerpt.passages)
+    source = SourceText((*texts, *exchange.reads, *exchange.writes))
     kept: list[Observation] = []
     rejected = 0
     for extracted in reply.observations[:_OBSERVATIONS_MAX]:
-        proofs = [(fact, _find_evidence(fact, excerpt.passages)) for fact in extracted.facts[:_FACTS_MAX]]
-        proven = [(fact, evidence) for fact, evidence in proofs if evidence is not None]
-        rejected += len(proofs) - len(proven)
+        facts = extracted.facts[:_FACTS_MAX]
+        proven = prove_facts(facts, excerpt, source) if source.contains_names_of(extracted.title) else []
+        rejected += len(facts) - len(proven)
         if proven and extracted.title.strip():
-            kept.append(_observation(extracted, proven, stored, origin, extractor))
+            kept.append(_observation(extracted, proven, stored, excerpt, source, extractor))
     if reply.observations and not kept:
-        raise ReplyInvalid(f"the conversation contains none of the {rejected} quotes in the reply", raw)
+        raise ReplyInvalid(f"the conversation proves none of the {rejected} facts in the reply", raw)
     return VerifiedObservations(tuple(dict.fromkeys(kept)), rejected)
+
+
+def prove_facts(facts: Sequence[FactT], excerpt: Excerpt, source: SourceText) -> list[tuple[FactT, Evidence]]:
+    """Return the facts whose quote and names occur in the source, each with its evidence."""
+    proofs = [(fact, _find_evidence(fact, excerpt.passages)) for fact in facts if source.contains_names_of(fact.text)]
+    return [(fact, evidence) for fact, evidence in proofs if evidence is not None]
+
+
+def keep_proven_sentences(text: str, source: SourceText) -> str:
+    """Return the sentences of a text whose names occur in the source."""
+    return " ".join(each for each in _SENTENCE_END.split(text) if source.contains_names_of(each))
 
 
 def _observation(
     extracted: ReplyObservation,
     proven: Sequence[tuple[ReplyFact, Evidence]],
     stored: StoredExchange,
-    origin: Origin,
+    excerpt: Excerpt,
+    source: SourceText,
     extractor: str,
 ) -> Observation:
+    evidence = tuple(each for _, each in proven)
+    external = includes_external(stored.exchange)
+    concepts = [word for word in extracted.concepts if source.contains_names_of(word)]
     return Observation(
         type=ObservationType(extracted.type),
-        title=_one_line(extracted.title, _TITLE),
-        subtitle=_one_line(extracted.subtitle, _SUBTITLE),
-        narrative=_one_line(extracted.narrative, _NARRATIVE),
-        facts=tuple(_one_line(fact.text, _FACT) for fact, _ in proven),
-        concepts=tuple(dict.fromkeys(_one_line(word.lower(), _CONCEPT) for word in extracted.concepts[:_CONCEPTS_MAX])),
+        title=one_line(extracted.title, _TITLE),
+        subtitle=one_line(keep_proven_sentences(extracted.subtitle, source), _SUBTITLE),
+        narrative=one_line(keep_proven_sentences(extracted.narrative, source), _NARRATIVE),
+        facts=tuple(one_line(fact.text, _FACT) for fact, _ in proven),
+        concepts=tuple(dict.fromkeys(one_line(word.lower(), _CONCEPT) for word in concepts[:_CONCEPTS_MAX])),
         files_read=stored.exchange.reads,
         files_modified=stored.exchange.writes,
-        evidence=tuple(evidence for _, evidence in proven),
+        evidence=evidence,
         at=stored.exchange.ended or stored.exchange.started,
-        origin=origin,
+        origin=_origin([extracted.title, *(fact.text for fact, _ in proven)], evidence, excerpt, external=external),
         extractor=extractor,
     )
 
 
+def _origin(sentences: Sequence[str], evidence: Sequence[Evidence], excerpt: Excerpt, *, external: bool) -> Origin:
+    """Return the least trusted origin of all quotes; external if the exchange fetched text from outside.
+
+    Sentences with quotes of the user alone are `human` if the quoted messages also contain most of their words.
+    Otherwise, text that a tool injected could be stored as the user's words beside a harmless quote.
+    """
+    if external:
+        return Origin.EXTERNAL
+    quoted = [
+        next(
+            passage
+            for passage in excerpt.passages
+            if passage.line == each.start_line and each.quote in passage.turn.text
+        )
+        for each in evidence
+    ]
+    origins = {_ORIGINS.get(passage.voice, Origin.ASSISTANT) for passage in quoted}
+    said = SourceText(passage.turn.text for passage in quoted)
+    if origins == {Origin.HUMAN} and not all(map(said.shares_words_with, sentences)):
+        return Origin.ASSISTANT
+    return least(origins)
+
+
 def _find_evidence(fact: ReplyFact, passages: Sequence[Passage]) -> Evidence | None:
     """Return the quote as written in the source: on its stated line, or else on the only line that contains it."""
-    words = fact.quote.strip().strip("\"'“”…").split()
-    if not fact.text.strip() or not _QUOTE_MIN <= len(" ".join(words)) <= _QUOTE_MAX:
+    quote = " ".join(fact.quote.split())
+    if not fact.text.strip() or not _QUOTE_MIN <= len(quote) <= _QUOTE_MAX:
         return None
-    return find_quote(" ".join(words), fact.line, [(passage.line, passage.turn.text) for passage in passages])
+    return find_quote(quote, fact.line, [(passage.line, passage.turn.text) for passage in passages])
 
 
-def _one_line(text: str, chars: int) -> str:
+def one_line(text: str, chars: int) -> str:
     """Return the text as a single line, truncated to a number of characters."""
     whole = " ".join(visible(text).split())
     return whole if len(whole) <= chars else f"{whole[: chars - 1].rstrip()}…"

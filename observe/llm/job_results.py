@@ -4,6 +4,7 @@ from ...archiver.store import Job, Store, StoredExchange
 from ...core.observation import Observation
 from ...core.spending import Extraction
 from ..extraction.observation_writer import keep, summarise
+from ..rules.verification import includes_external
 from .extraction_reply import read_reply, verify_reply
 from .extraction_request import ExtractionRequest, RequestBuilder
 from .job_queue import JobQueue
@@ -77,7 +78,7 @@ class JobResults:
         except ReplyInvalid as error:
             self._fail(job, error)
             return
-        kept = observations or self._previous(stored)
+        kept = observations or self._protected(stored)
         keep(self._store, stored, self._store.sessions.load(stored.session), kept, self._requests.extractor)
         summarise(self._store, [stored.session])
         self._store.jobs.finish(job, "learned" if observations else "nothing", rejected)
@@ -98,9 +99,12 @@ class JobResults:
         verified = verify_reply(reply, stored, request.excerpt, self._requests.extractor, answer.raw)
         return verified.observations, verified.rejected
 
-    def _previous(self, stored: StoredExchange) -> tuple[Observation, ...]:
-        """Return the stored observations of an exchange that changed files; a reply cannot delete them."""
-        if not stored.exchange.writes:
+    def _protected(self, stored: StoredExchange) -> tuple[Observation, ...]:
+        """Return the observations that remain when the model finds nothing: those of exchanges with external text.
+
+        Such text could have told the model to answer `nothing`.
+        """
+        if not includes_external(stored.exchange):
             return ()
         known = self._store.observations.of_exchange(stored.key)
         return tuple(each.observation for each in known if not each.summary)

@@ -80,7 +80,7 @@ def test_known_titles_are_sent(stage: Stage) -> None:
 
 
 def test_verdict_nothing_ends_the_job(stage: Stage) -> None:
-    """The verdict `nothing` ends the job and keeps the rule-based observations of changed files."""
+    """The verdict `nothing` ends the job and removes the rule-based observations, which newer rules do not restore."""
     stage.say("one", changing_exchange(1))
     stage.provider.default = lambda _: Sent(body=message(learned()))
 
@@ -88,8 +88,9 @@ def test_verdict_nothing_ends_the_job(stage: Stage) -> None:
 
     assert (result.nothing, result.failed, result.observations) == (1, 0, 0)
     assert stage.store.jobs.states() == {"nothing": 1}
-    assert stage.extractors() == [VERSION]
+    assert stage.extractors() == []
     assert stage.run().asked == 0
+    assert stage.store.exchanges.count_unobserved("rules-next") == 0
 
 
 BAD_REPLIES = {
@@ -156,6 +157,59 @@ def test_facts_without_quotes_are_rejected(stage: Stage) -> None:
     assert [(proof.start_line, proof.quote) for proof in found.observation.evidence] == [(3, "emptied on every start")]
     assert result.refused == 2
     assert stage.store.jobs.refused() == 2
+
+
+def test_names_outside_the_conversation_are_rejected(stage: Stage) -> None:
+    """A fact with a name, number or path that the exchange does not contain is rejected, and so is such a sentence."""
+    [key] = stage.say("one", changing_exchange(1))
+    quote = "emptied on every start"
+    facts = observation(
+        ("The cache in Redis was emptied.", 3, quote),
+        ("The cache was emptied 12 times.", 3, quote),
+        ("The repair is in `/code/app/2.py`.", 3, quote),
+        ("The loader in /code/app/1.py emptied it.", 3, quote),
+        narrative="The cache was cold. Version 3.2 repaired it. The tests pass.",
+    )
+    stage.provider.default = lambda _: Sent(body=message(learned(facts)))
+
+    result = stage.run()
+
+    [found] = stage.store.observations.of_exchange(key)
+    assert found.observation.facts == ("The loader in /code/app/1.py emptied it.",)
+    assert found.observation.narrative == "The cache was cold. The tests pass."
+    assert result.refused == stage.store.jobs.refused() == 3
+
+
+def test_title_with_an_invented_name_rejects_the_observation(stage: Stage) -> None:
+    """An observation whose title contains an invented name is rejected with all its facts."""
+    [key] = stage.say("one", changing_exchange(1))
+    fact = ("The cache was emptied on every start.", 3, "emptied on every start")
+    replies = observation(fact, title="The cache moved to Redis"), observation(fact, title="The cache stays warm")
+    stage.provider.default = lambda _: Sent(body=message(learned(*replies)))
+
+    result = stage.run()
+
+    assert [each.observation.title for each in stage.store.observations.of_exchange(key)] == ["The cache stays warm"]
+    assert result.refused == 1
+
+
+@pytest.mark.parametrize(
+    ("fact", "origin"),
+    [
+        (("The cache of part 1 is cold after each start.", 1, "the cache of part 1 cold"), Origin.HUMAN),
+        (("The cache of part 1 was emptied on every start.", 3, "emptied on every start"), Origin.ASSISTANT),
+    ],
+    ids=["user", "assistant"],
+)
+def test_quotes_of_the_user_have_human_origin(stage: Stage, fact: tuple[str, int, str], origin: Origin) -> None:
+    """An observation that quotes only the user, and says what the user said, has human origin."""
+    [key] = stage.say("one", changing_exchange(1))
+    reply = observation(fact, title="The cache is cold after each start")
+    stage.provider.default = lambda _: Sent(body=message(learned(reply)))
+
+    stage.run()
+
+    assert [each.observation.origin for each in stage.store.observations.of_exchange(key)] == [origin]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,158 @@
+"""Grounding: check that every name, number and path in a model's sentence occurs in the conversation.
+
+A quote proves that a line exists, but not that the sentence beside it says the same. An invented version, path or
+product name is the most common error, and it is easy to detect. These count as names:
+
+- paths and files: `src/cache.py`, `config.toml`;
+- code identifiers: `cache_dir`, `getUser`, `Store::open`, `--force`;
+- numbers, versions, dates and error codes: every group of digits, such as 3, 1,054, v2.1 or E0425;
+- words in backticks, words in capitals (`JSON`), and capitalised words that do not begin a sentence (`Redis`).
+
+Names are compared without case and without a plural or possessive ending. Capitals are no sign of a name in German, or
+where most words have one, as in headlines.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from typing import Final
+
+_TOKEN: Final = re.compile(r"[^\s,;!?()\[\]{}<>\"“”„«»‘|=→…—–*`]+")
+_NUMBER: Final = re.compile(r"\d+(?:\.\d+)*")
+_GROUPED: Final = re.compile(r"(?<=\d)[,\u202f\u00a0'’_](?=\d{3}(?!\d))")
+"""Separators of thousands."""
+_WORD: Final = re.compile(r"[^\W\d_]+")
+_HUMP: Final = re.compile(r"(?<=[a-z\d])(?=[A-Z])")
+_SENTENCE_START: Final = re.compile(r"(?:^|[.!?:;…—–|]|\n)[\s\"“”„«»‘’'(\[*`-]*\Z")
+_CODE_SPAN: Final = re.compile(r"`([^`\n]+)`")
+_GERMAN: Final = re.compile(r"\b(?:und|nicht|der|das|wurde|wird|ist|sind|eine?|mit|für|auf)\b", re.IGNORECASE)
+_GERMAN_MIN: Final = 2
+_ENDING: Final = re.compile(r"(?:['’]s|['’])\Z")
+_EDGES: Final = ".:'’&+~$@#%/\\"
+_INITIALS: Final = re.compile(r"[^\W\d_](?:\.[^\W\d_])+")
+"""Abbreviations such as `e.g`."""
+_ALTERNATIVES: Final = re.compile(r"[^\W\d_]+(?:/[^\W\d_]+)+")
+"""Words with slashes, such as `read/write`: alternatives or a path."""
+_AMOUNT: Final = re.compile(r"[^\W\d_]?\d+(?:\.\d+)*[^\W\d_]{0,3}")
+"""Number with a unit, such as `12ms`, or version, such as `v2.1`."""
+_CAPITALS_MAX: Final = 0.5
+"""Maximum share of capitalised words in a sentence in which capitals indicate names."""
+_LONG: Final = 4
+_SHARED_MIN: Final = 0.5
+
+
+class SourceText:
+    """Text of a conversation in which the names of a sentence are looked up."""
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        self._text = _GROUPED.sub("", "\n".join(texts))
+
+    def contains_names_of(self, sentence: str) -> bool:
+        """Return whether every name, number and path of a sentence occurs in this text."""
+        return all(self._contains(name) for name in _names(_GROUPED.sub("", sentence)))
+
+    def shares_words_with(self, sentence: str) -> bool:
+        """Return whether at least half of the longer words of a sentence occur in this text."""
+        words = {word for word in _words_of(sentence) if len(word) >= _LONG}
+        return len(words & self._words) >= _SHARED_MIN * len(words)
+
+    def _contains(self, name: str) -> bool:
+        folded = name.casefold()
+        if _NUMBER.fullmatch(folded):
+            return folded in self._numbers
+        if folded in self._words or _singular(folded) in self._singulars:
+            return True
+        if not _WORD.fullmatch(folded) and _occurs(folded, self._folded):
+            return True
+        return _ALTERNATIVES.fullmatch(name) is not None and all(
+            map(self._contains, set(folded.split("/")) - {"and", "or"})
+        )
+
+    @cached_property
+    def _folded(self) -> str:
+        return self._text.casefold()
+
+    @cached_property
+    def _numbers(self) -> frozenset[str]:
+        """Numbers; a version such as 1.2.3 also contains 1.2 and 1."""
+        found = _NUMBER.findall(self._text)
+        return frozenset(
+            part
+            for number in found
+            for part in (number, *(number[: match.start()] for match in re.finditer(r"\.", number)))
+        )
+
+    @cached_property
+    def _words(self) -> frozenset[str]:
+        return frozenset(_words_of(self._text))
+
+    @cached_property
+    def _singulars(self) -> frozenset[str]:
+        return frozenset(map(_singular, self._words))
+
+
+def _names(sentence: str) -> Iterator[str]:
+    """Yield the names, numbers and paths of a sentence."""
+    marked = {word for span in _CODE_SPAN.findall(sentence) for word in _WORD.findall(span)}
+    capitals_count = not _has_plain_capitals(sentence)
+    for match in _TOKEN.finditer(sentence):
+        token = _ENDING.sub("", match.group()).strip(_EDGES)
+        token = _ENDING.sub("", token)
+        if not token or _INITIALS.fullmatch(token):
+            continue
+        if _is_code(token):
+            path, _, line = token.rpartition(":")
+            yield from (path, line) if path and line.isdigit() else (token,)
+            continue
+        starts = bool(_SENTENCE_START.search(sentence, 0, match.start()))
+        for index, part in enumerate(re.split(r"[-/]", token)):
+            yield from _names_of_part(part, marked, starts=starts and index == 0, capitals_count=capitals_count)
+
+
+def _names_of_part(part: str, marked: set[str], *, starts: bool, capitals_count: bool) -> Iterator[str]:
+    if any(char.isdigit() for char in part):
+        yield from _NUMBER.findall(part) if _AMOUNT.fullmatch(part) else (part,)
+        return
+    in_capitals = len(part) > 1 and part.isupper()
+    capitalised = len(part) > 1 and part[0].isupper() and not starts
+    if part in marked or (capitals_count and (in_capitals or capitalised)):
+        yield part
+
+
+def _is_code(token: str) -> bool:
+    """Return whether a token is a path, a file or a code identifier."""
+    if "/" in token and not token.replace("/", "").isdigit():
+        return True
+    if "_" in token or "::" in token or token.startswith("--") or "\\" in token:
+        return True
+    humps = any(_HUMP.search(word) for word in _WORD.findall(token))
+    return humps or re.search(r"[^\W\d_]\w*\.\w*[^\W\d_]", token) is not None
+
+
+def _has_plain_capitals(sentence: str) -> bool:
+    """Return whether capitals are no sign of a name, as in headlines and in German."""
+    words = [word for word in _WORD.findall(sentence)[1:] if len(word) >= _LONG]
+    capitalised = sum(word[0].isupper() for word in words)
+    german = len(set(map(str.lower, _GERMAN.findall(sentence)))) >= _GERMAN_MIN
+    return german or (len(words) > 1 and capitalised > _CAPITALS_MAX * len(words))
+
+
+def _words_of(text: str) -> Iterator[str]:
+    """Yield the words of a text in lower case, and the parts of words in camel case."""
+    for word in _WORD.findall(text):
+        yield word.casefold()
+        parts = _HUMP.split(word)
+        if len(parts) > 1:
+            yield from (part.casefold() for part in parts)
+
+
+def _singular(word: str) -> str:
+    """Return a word without a plural ending."""
+    if len(word) > _LONG and word.endswith(("ses", "xes", "ches", "shes")):
+        return word[:-2]
+    return word[:-1] if len(word) > 2 and word.endswith("s") and not word.endswith("ss") else word
+
+
+def _occurs(token: str, text: str) -> bool:
+    """Return whether a token occurs in a text, not as a part of a longer word."""
+    return re.search(rf"(?<!\w){re.escape(token)}(?!\w)", text) is not None

@@ -1,0 +1,54 @@
+"""Every name, number and path of a sentence must occur in the source."""
+
+import pytest
+
+from palaver.observe.llm.grounding import SourceText
+
+SOURCE = SourceText(
+    [
+        "The loader in src/app/cache.py reads config.toml; run `make test --force` with Python 3.11.2.",
+        "We moved 1,054 sessions from redis to PostgreSQL on 2026-11-23: getUserName() failed with E0425 after 12 ms.",
+    ]
+)
+
+GROUNDED = (
+    "Sessions moved from Redis to PostgreSQL.",
+    "Redis's loader is in app/cache.py.",
+    "It was cache.py, and `getUserName` failed with e0425.",
+    "1054 sessions moved on 2026-11-23 within 12ms.",
+    "Python 3.11 is used with --force.",
+    "Nothing here is a name, e.g. slow and/or broken; Everything is plain after a semicolon.",
+    "Cache Loader Reads The Configuration Before Start",
+    "Der Speicher wurde bei jedem Start geleert und ist nicht mehr kalt.",
+)
+INVENTED = (
+    "Sessions moved from Redis to MySQL.",
+    "The loader is in src/app/store.py.",
+    "It reads settings.toml.",
+    "1,055 sessions moved.",
+    "Python 3.1 is used.",
+    "It failed with E0426.",
+    "Run it with --verbose.",
+    "The variable cache_dir is wrong.",
+    "The `warehouse` is wrong.",
+    "All of it is JSON.",
+    "Der Speicher wurde geleert und ist in cache_dir.",
+)
+
+
+@pytest.mark.parametrize("sentence", GROUNDED)
+def test_names_of_the_source_are_found(sentence: str) -> None:
+    """Names are found without case, plural endings, separators of thousands and units."""
+    assert SOURCE.contains_names_of(sentence)
+
+
+@pytest.mark.parametrize("sentence", INVENTED)
+def test_invented_names_are_detected(sentence: str) -> None:
+    """A product, path, file, number, version, option or identifier that the source lacks is detected."""
+    assert not SOURCE.contains_names_of(sentence)
+
+
+def test_shared_words() -> None:
+    """A sentence shares words with a source if at least half of its longer words occur there."""
+    assert SOURCE.shares_words_with("The loader reads everything")
+    assert not SOURCE.shares_words_with("Nobody ever reads everything")
