@@ -34,8 +34,8 @@ _BOLD = re.compile(r"(?<!\w)\*\*(?=\S)|(?<=\S)\*\*(?!\w)")
 """Pattern for `**` at the edge of a word. Between two words, `**` is an operator, as in `2**3`."""
 _SEPARATORS = " ,;:.(-–—"
 """Characters that are removed at the end of a truncated text."""
-_CLAUSE_MIN = 0.6
-"""Minimum share of the text that truncation at a clause must keep; otherwise text is truncated between words."""
+_CLAUSE_MIN, _TEXT_MIN = 0.75, 0.5
+"""Minimum share of the text before a clause that ends it, and after trailing function words are removed."""
 _LAYOUT = re.compile(
     r"\s*(?:#{1,6}(?:\s|$)|(?:=+|-{2,}|[*_]{3,})\s*$|\[Sidechain |"
     r"\*\*(?:User|Assistant|Task|ID|Type|Score|Title|Facts|Concepts|Files|Path|Evidence):\*\*)"
@@ -91,7 +91,7 @@ def brief(text: str, tokens: int) -> str:
     if 2 * count(head) < tokens:
         head = short[: largest_fitting(lambda length: count(short[:length]), len(short), tokens)]
     shortened = end_at_clause(head, len(head), round(len(head) * _CLAUSE_MIN))
-    return f"{shortened if len(shortened) >= len(head) * _CLAUSE_MIN else head.rstrip(_SEPARATORS)}…"
+    return f"{shortened if len(shortened) >= len(head) * _TEXT_MIN else head.rstrip(_SEPARATORS)}…"
 
 
 def marked(text: str, words: Sequence[str], before: str, after: str) -> str:

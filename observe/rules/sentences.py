@@ -75,7 +75,7 @@ def truncate(text: str, limit: int) -> str:
     if len(text) <= limit:
         return text
     head = text[: limit + 1]
-    ends = [end for _, end in sentences(head) if limit * 0.4 <= end < len(head)]
+    ends = [end for _, end in sentences(head) if limit * 0.4 <= end < len(head.rstrip())]
     if ends:
         return head[: ends[-1]]
     word = head.rfind(" ") if head.rfind(" ") > 0 else limit
@@ -90,7 +90,7 @@ TITLE_MAX = 120
 def headline(text: str, limit: int = TITLE_MAX) -> str:
     """Return a title in the style of a commit subject: no courtesies, no full stop, capitalised."""
     title = without_opener(strip_markdown(text)).rstrip(" .:;,!")
-    title = truncate(title, limit)
+    title = truncate(title, limit).rstrip(" .:;,!")
     first = title.split(" ", 1)[0]
     return title[:1].upper() + title[1:] if first.isalpha() and first.islower() else title
 

@@ -52,6 +52,7 @@ def test_sentences_contain_the_whole_line(line: str) -> None:
         ("Add a cart with totals and with taxes", 30, "Add a cart with totals"),
         ("Fix login (the page was blank for guests)", 30, "Fix login"),
         ("Nothing to see here. It was all a dream", 30, "Nothing to see here."),
+        ("Nothing to see, which was all a dream of us", 29, "Nothing to see"),
         ("averyveryverylongword", 10, "averyveryv"),
         ("I get [snapshot --repo x --format json --worktree]: exit 1", 40, "I get [snapshot --repo x --format json"),
     ],
