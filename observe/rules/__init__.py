@@ -1,12 +1,14 @@
 """Extract observations by rules: without a key or network access, with reproducible results.
 
-An exchange yields at most one outcome (request, actions, conclusion), one lesson (intermediate findings) and the user's
-own decisions. An exchange that neither changes nor explains anything yields no observations.
+An exchange yields at most one outcome (request, actions, conclusion), one lesson (intermediate findings), the user's
+own decisions, and the failed commands that another command repaired. An exchange that neither changes nor explains
+anything yields no observations.
 """
 
 from msgspec.structs import replace
 
 from ...core.conversation import Exchange, Session
+from .command_repairs import extract_repairs
 from .decisions import extract_decisions
 from .exchange_analysis import analyze_exchange
 from .lessons import extract_lesson, extract_remarks
@@ -32,5 +34,5 @@ def observe(exchange: Exchange, session: Session) -> VerifiedObservations:
     about = main.title if main and analysis.request.routine else analysis.request.title
     side_lesson = extract_lesson(exchange, analysis, changed_files, findings, about)
     learned = [observation for observation in (main, side_lesson) if observation is not None]
-    every = (*learned, *extract_decisions(exchange, analysis))
+    every = (*learned, *extract_decisions(exchange, analysis), *extract_repairs(exchange, session))
     return verify(exchange, (trim_to_budget(replace(observation, extractor=VERSION)) for observation in every))

@@ -1,0 +1,317 @@
+"""Failed commands and what worked instead: another form of the command, or a command to run before it.
+
+Precision has priority over recall. A check that failed and passed after an edit teaches nothing about commands, and a
+mistyped path teaches nothing at all.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from ...core.conversation import Exchange, Kind, Session, Turn
+from ...core.observation import Evidence, Observation, ObservationType
+from .concepts import concepts
+from .phrase_patterns import anywhere
+from .selection import observed_at
+from .sentences import TITLE_MAX
+from .shell_commands import Segment, ShellRun, shell_runs
+from .touched_files import relative_path
+
+REPAIRS_MAX: Final = 3
+"""Maximum number of observations of repairs in one exchange."""
+_WINDOW: Final = 8
+"""Number of later commands among which a repair is searched."""
+_COMMAND_MAX: Final = 140
+"""Maximum characters of a command that is worth remembering. Longer commands are scripts."""
+ERROR_MAX: Final = 160
+"""Maximum characters of a line of output."""
+_ERROR_MIN: Final = 10
+"""Minimum characters of an error in a title. Fewer are noise."""
+_CODE_MAX: Final = 45
+"""Maximum characters of a command in a title."""
+
+_MISUSED: Final = re.compile(
+    r"""command\ not\ found|:\ not\ found$|is\ not\ recognized\ as
+    |un(?:recogni[sz]ed|known|expected|supported)\ (?:sub)?(?:command|arguments?|option|flag|switch|task|script)
+    |(?:illegal|invalid|no\ such)\ (?:sub)?(?:option|command|argument|flag)\b
+    |(?:received|got)\ unexpected\ arguments|if\ any\ flags\ in\ the\ group|mutually\ exclusive
+    |not\ allowed\ with\ argument
+    |script\ not\ found|missing\ script|no\ rule\ to\ make\ target|(?:no|unknown)\ (?:task|recipe|target)\b
+    |cannot\ find\ main\ module|does\ not\ contain\ main\ module|go\.mod\ file\ not\ found
+    |could\ not\ find\ `?Cargo\.toml|(?:no|could\ not\ read|couldn't\ find\ a)\ package\.json|not\ a\ git\ repository
+    |python[\d.]*:\ no\ module\ named|externally-managed-environment|has\ no\ upstream
+    |zsh:.{0,6}\ no\ matches\ found""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""Lines of output that say that the command itself was wrong, rather than what it checked."""
+_STOPPED: Final = re.compile(
+    r"Sibling tool call errored|This command requires approval|The user doesn't want|\[Request interrupted"
+    r"|exec_command failed|Command (?:aborted|timed out)"
+)
+"""Results of commands that the agent or the user stopped."""
+_ERROR: Final = re.compile(
+    r"(?!hint:).*(?:\b(?:errors?|fatal|failed|failure|rejected|issues? found|cannot|could not|not found|denied)\b"
+    r"|ERR!)",
+    re.IGNORECASE,
+)
+_STATUS: Final = re.compile(r"(?:Exit code|Command (?:exited|failed) with)\b.*")
+_FIXER: Final = re.compile(r"(?:^|[:\s])(?:fix|--fix|--write|--apply|-w|format|fmt)(?=\s|$)")
+_BYPASS: Final = re.compile(r"--(?:no-verify|help)\b|push .*(?:--force|-f)\b")
+"""Options that skip a check instead of passing it, or only print help."""
+_PATH: Final = re.compile(r"[\w.@~-]*/\S*|[\w@-]+\.\w{1,5}\b\S*")
+_PREPARATION: Final = anywhere(
+    r"""
+    install | ci | sync | (?:db:)?generate | codegen | build | migrate | login | trust | fix | --fix | --write
+    | format | fmt | git (?:pull|rebase|fetch|submodule) | docker | (?:re)?start | chmod | playwright
+    """
+)
+"""Commands that prepare or repair what another command needs."""
+_RUN: Final = {
+    "test": "Run tests with", "lint": "Lint with", "format": "Format with", "type check": "Check types with",
+    "build": "Build with", "install": "Install with", "run": "Start with", "release": "Release with",
+    "check": "Run checks with",
+}  # fmt: skip
+
+
+class Repair(Struct, frozen=True):
+    """Failed command and the command that worked.
+
+    Attributes:
+        error: Line of the output that says what failed.
+        before: True if `worked` had to run before the failed command, which then succeeded.
+        folder: Folder in which the same command worked; empty if the commands differ.
+    """
+
+    run: ShellRun
+    failed: Segment
+    later: ShellRun
+    worked: Segment
+    error: str
+    before: bool = False
+    folder: str = ""
+
+
+def extract_repairs(exchange: Exchange, session: Session) -> Iterator[Observation]:
+    """Yield an observation for each distinct repair of an exchange, at most `REPAIRS_MAX`."""
+    turns = tuple(turn for turn in exchange.turns if turn.active) or exchange.turns
+    known: set[str] = set()
+    for repair in find_repairs(turns):
+        observation = _observation(repair, exchange, session)
+        if observation.title not in known and len(known) < REPAIRS_MAX:
+            known.add(observation.title)
+            yield observation
+
+
+def find_repairs(turns: Sequence[Turn]) -> Iterator[Repair]:
+    """Yield the failed commands of an exchange that another command repaired, in order."""
+    runs = list(shell_runs(turns))
+    for place, run in enumerate(runs):
+        if run.failed and not is_stopped(run):
+            later = runs[place + 1 : place + 1 + _WINDOW]
+            found = _replaced(run, later, turns) or _prepared(run, later, turns)
+            if found is not None:
+                yield found
+
+
+def error_line(output: str) -> str:
+    """Return the line of an output that says what failed: the command's misuse, or else the last error."""
+    lines = [line.strip() for line in output.splitlines() if line.strip() and not _STATUS.fullmatch(line.strip())]
+    misuse = next((line for line in lines if _MISUSED.search(line)), "")
+    found = misuse or next((line for line in reversed(lines) if _ERROR.match(line)), lines[-1] if lines else "")
+    return found[:ERROR_MAX].rstrip()
+
+
+def is_stopped(run: ShellRun) -> bool:
+    """Return whether the agent or the user stopped a command, or refused it."""
+    return run.failed and _STOPPED.search(run.result.text[:200]) is not None
+
+
+def is_misused(output: str) -> bool:
+    """Return whether an output says that the command itself was wrong, rather than what it checked."""
+    return _MISUSED.search(output) is not None
+
+
+def _replaced(run: ShellRun, later: Sequence[ShellRun], turns: Sequence[Turn]) -> Repair | None:
+    """Return the repair by another form of the command: other words, another runner, or another folder."""
+    output = run.result.text
+    error, misused = error_line(output), is_misused(error_line(output))
+    failed = next((segment for segment in run.segments if not segment.is_reader), None)
+    if failed is None or not _memorable(failed):
+        return None
+    for other in later:
+        if _edited(turns, run.position, other.position):
+            return None
+        if misused and other.folder not in ("", run.folder) and other.command == run.command and not other.failed:
+            return Repair(run, failed, other, failed, error, folder=other.folder)
+        variants = (
+            each for each in other.segments if _is_variant(failed, each) and (misused or _advised(each, output))
+        )
+        variant = next(variants, None)
+        if variant is None or len(run.segments) > 1 or error in other.result.text or is_stopped(other):
+            continue
+        if other.failed and is_misused(other.result.text):
+            continue
+        return None if other.failed else Repair(run, failed, other, variant, error)
+    return None
+
+
+def _prepared(run: ShellRun, later: Sequence[ShellRun], turns: Sequence[Turn]) -> Repair | None:
+    """Return the repair by the only command after which the same command passed, or by the fixer of a failed check."""
+    failed, changes = run.segments[-1], list[ShellRun]()
+    if len(run.segments) > 2 or failed.is_reader or not _memorable(failed):
+        return None
+    for other in later:
+        if _edited(turns, run.position, other.position):
+            return None
+        if other.proves(failed.text):
+            break
+        if _changes_state(other):
+            changes.append(other)
+            if _is_fixer_of(failed, other.segments[0]) and other.proves(other.segments[0].text):
+                break
+    else:
+        return None
+    if len(changes) != 1 or changes[0].failed or len(changes[0].segments) != 1:
+        return None
+    worked = changes[0].segments[0]
+    helps = _PREPARATION.search(worked.text) or _advised(worked, run.result.text)
+    if not helps or worked in run.segments or not _memorable(worked):
+        return None
+    return Repair(run, failed, changes[0], worked, error_line(run.result.text), before=True)
+
+
+def _advised(command: Segment, output: str) -> bool:
+    """Return whether an output names a command, other than the script that a runner prints before it starts it."""
+    return not command.filtered and any(
+        command.text in line for line in output.splitlines() if not line.lstrip().startswith(("$", ">", "["))
+    )
+
+
+def _memorable(command: Segment) -> bool:
+    return len(command.text) <= _COMMAND_MAX
+
+
+def _changes_state(run: ShellRun) -> bool:
+    """Return whether a command may change files or services, unlike checks and commands that only show something."""
+    return any(
+        not segment.is_reader
+        and not re.match(
+            r"git (?:status|log|diff|show|add|branch|rev-parse|ls-)|gh \w+ (?:view|list|status)", segment.text
+        )
+        and (segment.task not in ("test", "lint", "type check", "check") or _FIXER.search(segment.text))
+        for segment in run.segments
+    )
+
+
+def _is_fixer_of(failed: Segment, other: Segment) -> bool:
+    """Return whether a command is the fixing form of a failed check: `lint:fix` of `lint`, `--write` of `--check`."""
+    if not _FIXER.search(other.text) or _FIXER.search(failed.text):
+        return False
+    if other.text.startswith(f"{failed.text}:") or other.text.startswith(f"{failed.text} "):
+        return True
+    return failed.words[:2] == other.words[:2] and failed.task in ("lint", "format")
+
+
+def _is_variant(failed: Segment, other: Segment) -> bool:
+    """Return whether a command does the same in another form: few words changed, or another runner of the task."""
+    if other.is_reader or other.text == failed.text or not _memorable(other):
+        return False
+    if _BYPASS.search(other.text) or (_FIXER.search(other.text) and not _FIXER.search(failed.text)):
+        return False
+    one, two = set(failed.words), set(other.words)
+    if failed.task and failed.task != other.task:
+        return False
+    if failed.program == other.program and one != two and all(map(_PATH.fullmatch, one ^ two)):
+        return False
+    if failed.task and failed.base != other.base:
+        return True
+    return len(one & two) >= max(2, len(one) / 2, len(two) / 2)
+
+
+def _edited(turns: Sequence[Turn], start: int, end: int) -> bool:
+    """Return whether files were edited between two turns."""
+    return any(turn.writes and turn.kind is Kind.RESULT for turn in turns[start:end])
+
+
+def _observation(repair: Repair, exchange: Exchange, session: Session) -> Observation:
+    run, later = repair.run, repair.later
+    roots = tuple(root for root in (session.cwd, exchange.cwd) if root)
+    failed, worked = (_without_roots(each.text, roots) for each in (repair.failed, repair.worked))
+    place = _without_roots(f" in {relative_path(repair.folder, roots)}" if repair.folder else "", roots)
+    fixes = repair.before and _is_fixer_of(repair.failed, repair.worked)
+    lasting = fixes or repair.folder or (repair.failed.task and repair.failed.base != repair.worked.base)
+    return Observation(
+        type=ObservationType.LEARNING if lasting else ObservationType.DEBUG,
+        title=_title(repair, failed, worked, place),
+        facts=(
+            f"{'Repaired by' if repair.before else 'Worked'}: {worked}{place}",
+            f"Failed: {failed}",
+            f"Error: {repair.error}",
+        ),
+        concepts=concepts([f"`{failed}` `{worked}`"], ()),
+        evidence=(
+            Evidence(later.line, later.line, later.quote),
+            Evidence(run.line, run.line, run.quote),
+            Evidence(run.result.line, run.result.line, repair.error),
+        ),
+        at=observed_at(exchange),
+    )
+
+
+def _without_roots(text: str, roots: Sequence[str]) -> str:
+    """Return a text with the paths in the project relative to it."""
+    for root in roots:
+        text = text.replace(f"{root}/", "").replace(root, ".")
+    return text
+
+
+def _title(repair: Repair, failed: str, worked: str, place: str) -> str:
+    """Return the command that works, then the command that fails, then as much of the error as fits."""
+    task = repair.failed.task
+    if repair.before and _is_fixer_of(repair.failed, repair.worked):
+        return f"{_code(_without_paths(worked))} repairs what {_code(_without_paths(failed))} reports"
+    if repair.before:
+        start = f"Run {_code(worked)} when {_code(failed)} fails"
+    elif place:
+        start = f"Run {_code(failed)}{place}; elsewhere it fails"
+    elif task and repair.failed.base != repair.worked.base:
+        start = f"{_RUN[task]} {_code(worked)}; {_code(failed)} fails"
+    else:
+        start = _difference(failed.split(), worked.split())
+    room = TITLE_MAX - len(start) - 2
+    error = repair.error.lstrip("^>*-×✗⠙ ").removeprefix("error: ").removeprefix("fatal: ")
+    if len(error) > room:
+        error = error[: max(0, room - 1)].rpartition(" ")[0].rstrip(" :,.") + "…"
+    return f"{start}: {error}" if len(error) > _ERROR_MIN else start
+
+
+def _difference(failed: Sequence[str], worked: Sequence[str]) -> str:
+    """Return what to change in a command: both commands if they are short, else the words that differ."""
+    whole = f"Use {_code(' '.join(worked))} instead of {_code(' '.join(failed))}"
+    if "…" not in whole:
+        return whole
+    removed = " ".join(word for word in failed if word not in worked)
+    added = " ".join(word for word in worked if word not in failed)
+    shared = next((place for place, (one, two) in enumerate(zip(failed, worked, strict=False)) if one != two), 3)
+    if len(removed) + len(added) > _CODE_MAX or (shared < 2 and not (added and removed)):
+        return whole
+    if shared < 2:
+        return f"Use `{added}` instead of `{removed}`"
+    change = (
+        f"use `{added}` instead of `{removed}`"
+        if added and removed
+        else f"add `{added}`"
+        if added
+        else f"leave out `{removed}`"
+    )
+    return f"In {_code(' '.join(failed[:shared]))}, {change}"
+
+
+def _without_paths(command: str) -> str:
+    return " ".join(word for word in command.split() if not _PATH.fullmatch(word))
+
+
+def _code(command: str) -> str:
+    return f"`{command if len(command) <= _CODE_MAX else command[: _CODE_MAX - 1].rstrip() + '…'}`"

@@ -1,0 +1,188 @@
+"""Shell commands of an exchange: what was run, for which task, and whether it succeeded."""
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import takewhile
+from typing import Final
+
+from msgspec import Struct
+
+from ...core.conversation import Kind, Turn
+
+TASKS: Final = {
+    task: tuple(words.split())
+    for task, words in {
+        "test": "test tests pytest jest vitest rspec phpunit ctest tox nox",
+        "lint": "lint eslint biome oxlint ruff flake8 pylint clippy golangci-lint markdownlint-cli2 vet knip",
+        "format": "format fmt prettier gofmt black rustfmt",
+        "type check": "typecheck type-check check-types tsc tsgo mypy pyright",
+        "build": "build compile make xcodebuild",
+        "install": "install ci sync",
+        "run": "start dev serve run",
+        "release": "publish release deploy",
+        "check": "check",
+    }.items()
+}
+"""Tasks that projects have commands for, with the words of a command that indicate the task."""
+
+_TASK_OF: Final = {word: task for task, words in TASKS.items() for word in words if word != "run"}
+_SHELLS: Final = frozenset(
+    """bash exec_command local_shell powershell run_command run_shell_command run_terminal_cmd shell
+    shell_command""".split()
+)
+"""Names of tools that run a shell command, in lower case."""
+_PURPOSE: Final = re.compile(r"  # [^\n]*\Z")
+"""Description that an agent gives beside its command."""
+_MESSAGE: Final = re.compile(
+    r"""(?<=\s)(-a?m|--message|--body|--title)[ =](?:"\$\(cat\ <<.*?\n\s*\)"|"(?:[^"\\]|\\.)*"|'[^']*')""",
+    re.VERBOSE | re.DOTALL,
+)
+_PARTS: Final = re.compile(r""""(?:[^"\\]|\\.)*"|'[^']*'|(?P<end>&&|\|\||[;\n])|(?P<pipe>\|)|\\.|.""", re.DOTALL)
+_REDIRECTION: Final = re.compile(r"\s*(?:2>&1|[12&]?>{1,2}\s?/dev/null|<\s?/dev/null)")
+_PREFIX: Final = re.compile(r"(?:(?:[A-Z_][A-Z0-9_]*=\S*|sudo|time|command|exec|timeout \S+)\s+)+(?=\S)")
+_FILTERS: Final = frozenset(
+    "awk cat grep head less more out-string rg sed select-object select-string sort tail tee uniq wc".split()
+)
+_PLAIN: Final = re.compile(r"[A-Za-z][\w:-]*")
+_PLAIN_MAX: Final = 4
+"""Maximum number of words in the base of a command without a task."""
+_FOLDER: Final = re.compile(r"""(?:cd|Set-Location|pushd) ("[^"]+"|'[^']+'|\S+)\Z""")
+_RUNNERS: Final = frozenset("cargo deno dotnet go swift".split())
+"""Programs whose subcommand `run` starts the project itself, rather than one of its scripts."""
+_READERS: Final = frozenset(
+    """[ alias awk base64 cat cd clear cmp command cp curl cut date df diff du echo env exit export false fd
+    file find for get-childitem get-content grep head history hostname if jq kill less ls lsd lsof mkdir more mv
+    nl od open palaver pgrep pkill printf ps pwd read readlink rg rm sed set sleep sort source stat strings tail
+    test time touch tr tree true type ulimit uname uniq unset until wc wget which while whoami xargs xxd .""".split()
+)
+"""Programs that show, wait or move files: no command of a project."""
+
+
+class Segment(Struct, frozen=True):
+    """One command of a command line, without redirections and output filters such as `| tail`."""
+
+    text: str
+    filtered: bool
+    """True if the output went through a filter, whose exit status hides that of the command."""
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """Words of the command."""
+        return tuple(self.text.split())
+
+    @property
+    def program(self) -> str:
+        """Name of the program, in lower case and without its folder."""
+        return self.text.split(maxsplit=1)[0].replace("\\", "/").rsplit("/", 1)[-1].lower()
+
+    @property
+    def is_reader(self) -> bool:
+        """True for a command that shows, waits or moves files."""
+        return self.program in _READERS
+
+    @property
+    def task(self) -> str:
+        """Task of `TASKS`; empty for any other command."""
+        return self._task[0]
+
+    @property
+    def base(self) -> str:
+        """Command up to the word that names the task, such as `bun run test`; without a task, its first plain words."""
+        return " ".join(self.words[: self._task[1]])
+
+    @property
+    def _task(self) -> tuple[str, int]:
+        """Task, and the number of words up to the word that names it."""
+        words = self.words
+        if self.is_reader or self.program in ("git", "gh") or self.text[0] in "\"'":
+            return "", self._plain
+        for place, word in enumerate(words[:6]):
+            name = word.rsplit("/", 1)[-1] if place == 0 else word
+            for part in (name, name.partition(":")[0], name.rpartition(":")[2]):
+                if part in _TASK_OF:
+                    return _TASK_OF[part], place + 1
+            if word == "run" and place == 1 and self.program in _RUNNERS:
+                return "run", place + 1
+        return "", self._plain
+
+    @property
+    def _plain(self) -> int:
+        """Number of the first words that are neither options nor paths, at least 1."""
+        return 1 + len(list(takewhile(_PLAIN.fullmatch, self.words[1:_PLAIN_MAX])))
+
+
+class ShellRun(Struct, frozen=True):
+    """Call of a shell tool with its result.
+
+    Attributes:
+        position: Position of the call among the turns.
+        folder: Folder that the command line changes to first; empty if it does not.
+        segments: Commands of the command line, in order.
+        quote: First line of the command, verbatim.
+    """
+
+    position: int
+    line: int
+    result: Turn
+    folder: str
+    segments: tuple[Segment, ...]
+    quote: str
+
+    @property
+    def failed(self) -> bool:
+        """True if the tool reported a failure."""
+        return self.result.failed
+
+    @property
+    def command(self) -> str:
+        """Command line without folder, redirections and output filters."""
+        return " && ".join(segment.text for segment in self.segments)
+
+    def proves(self, command: str) -> bool:
+        """Return whether this run shows that a command succeeded."""
+        passed = self.segments if not self.failed else ()
+        return any(segment.text == command and not segment.filtered for segment in passed)
+
+
+def shell_runs(turns: Sequence[Turn]) -> Iterator[ShellRun]:
+    """Yield the shell commands that have a result. Scripts of several lines are skipped."""
+    results = {turn.call: turn for turn in turns if turn.kind is Kind.RESULT and turn.call}
+    for position, turn in enumerate(turns):
+        if turn.kind is not Kind.CALL or turn.tool.lower() not in _SHELLS or turn.call not in results:
+            continue
+        text = turn.text.removeprefix(f"{turn.tool}: ")
+        line = _MESSAGE.sub(r"\1 …", _PURPOSE.sub("", text)).strip()
+        folder, segments = _segments(line)
+        if segments and "\n" not in line:
+            quote = text.split("\n", 1)[0].strip()[:120].rstrip()
+            yield ShellRun(position, turn.line, results[turn.call], folder, segments, quote)
+
+
+def _segments(line: str) -> tuple[str, tuple[Segment, ...]]:
+    """Return the first folder that a command line changes to, and its commands."""
+    folder, segments = "", list[Segment]()
+    for parts in _split(line):
+        head, *filters = parts
+        text = _PREFIX.sub("", _REDIRECTION.sub("", head).strip(), count=1)
+        if found := _FOLDER.match(text):
+            folder = folder or (found[1].strip("\"'") if not segments else "")
+        elif text:
+            kept = [text, *(_REDIRECTION.sub("", part).strip() for part in filters)]
+            while len(kept) > 1 and (not kept[-1] or kept[-1].split()[0].lower() in _FILTERS):
+                kept.pop()
+            segments.append(Segment(" ".join(" | ".join(kept).split()), len(kept) <= len(filters)))
+    return folder, tuple(segments)
+
+
+def _split(line: str) -> Iterator[list[str]]:
+    """Yield the commands of a command line, each as the list of its piped parts."""
+    parts = [""]
+    for found in _PARTS.finditer(line):
+        if found["end"]:
+            yield parts
+            parts = [""]
+        elif found["pipe"]:
+            parts.append("")
+        else:
+            parts[-1] += found[0]
+    yield parts
