@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from math import isfinite
 from pathlib import Path
 from typing import Any, Final, cast
@@ -12,7 +12,11 @@ from msgspec import Struct
 from .durability import replacing
 from .errors import ConfigInvalid
 
-_MODEL = re.compile(r"""\s*(?:model|"model"|'model')\s*=""")
+_NAME = re.compile(r"""\s*["']?(\w+)["']?\s*=""")
+
+
+PROVIDERS: Final = ("anthropic", "openai", "command")
+"""Values of the setting `llm`."""
 
 
 class Config(Struct, frozen=True):
@@ -20,10 +24,18 @@ class Config(Struct, frozen=True):
 
     model: str | None = None
     """Embedding model: a name known to sentence-transformers, or a folder. None selects the packaged model."""
+    llm: str = "anthropic"
+    """Provider of the language model for `palaver observe`: `anthropic` (Messages API), `openai` (chat completions of
+    any server) or `command` (the user's own agent).
+    """
     llm_model: str = "claude-haiku-5-5"
-    """Language model for `palaver observe`; called only with an API key and a budget."""
+    """Language model; called only with a budget or without a price."""
     llm_url: str | None = None
-    """Address of a server with the Messages API. None selects Anthropic's server."""
+    """Address of another server with the API of the provider. None selects the server of Anthropic or OpenAI."""
+    llm_command: tuple[str, ...] = ()
+    """Words of the command that answers a prompt on standard input, for the provider `command`."""
+    llm_calls_day: int = 50
+    """Maximum number of runs of `llm_command` in any 24 hours."""
     llm_price: tuple[float, float] | None = None
     """Prices in US dollars per million input and output tokens, for models without a listed price. Use 0 for a local
     model.
@@ -71,7 +83,15 @@ class Config(Struct, frozen=True):
         if unknown := sorted(values.keys() - _READERS.keys()):
             known = ", ".join(sorted(_READERS))
             raise ConfigInvalid(f"{path}: unknown setting {unknown[0]}", hint=f"Settings: {known}.")
-        return cls(**_checked(path, values))
+        config = cls(**_checked(path, values))
+        if config.llm == "command" and not config.llm_command:
+            raise ConfigInvalid(f'{path}: llm = "command" needs llm_command', hint="Run `palaver observe --setup`.")
+        return config
+
+    @property
+    def llm_name(self) -> str:
+        """Name of the language model, or of the program that is used instead of it."""
+        return Path(self.llm_command[0]).name if self.llm == "command" else self.llm_model
 
     def write(self, path: Path) -> None:
         """Write the embedding model into the file atomically, and keep all other lines.
@@ -79,12 +99,50 @@ class Config(Struct, frozen=True):
         Raises:
             OSError: The file cannot be written.
         """
-        rows = path.read_text("utf-8").splitlines() if path.exists() else []
-        kept = [line for line in rows if not _MODEL.match(line)]
-        if self.model is not None:
-            kept.append(f"model = {_quoted(self.model)}")
-        with replacing(path) as file:
-            file.writelines(f"{line}\n".encode() for line in kept)
+        write_settings(path, {"model": self.model})
+
+
+Setting = str | int | float | Sequence[str] | Sequence[float] | None
+"""Value of a setting; None stands for its default."""
+
+
+def write_settings(path: Path, values: Mapping[str, Setting]) -> None:
+    """Replace settings in the file atomically, or remove them if their value is None. Other lines are kept.
+
+    Raises:
+        OSError: The file cannot be written.
+    """
+    rows = path.read_text("utf-8").splitlines() if path.exists() else []
+    kept = list(_without_settings(rows, values.keys()))
+    kept += [f"{name} = {_toml(value)}" for name, value in values.items() if value is not None]
+    with replacing(path) as file:
+        file.writelines(f"{line}\n".encode() for line in kept)
+
+
+def _without_settings(rows: Sequence[str], names: Collection[str]) -> Iterator[str]:
+    """Yield the lines of a file without these settings, whose values can have several lines."""
+    import tomllib
+
+    setting: list[str] = []
+    for row in rows:
+        found = _NAME.match(row)
+        if not setting and (found is None or found[1] not in names):
+            yield row
+            continue
+        setting.append(row)
+        try:
+            tomllib.loads("\n".join(setting))
+        except ValueError:
+            continue
+        setting = []
+
+
+def _toml(value: Setting) -> str:
+    if isinstance(value, str):
+        return _quoted(value)
+    if isinstance(value, Sequence):
+        return f"[{', '.join(map(_toml, value))}]"
+    return str(value)
 
 
 def _broken(path: Path, error: ValueError) -> ConfigInvalid:
@@ -112,6 +170,18 @@ def _amount(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value) or not 0 <= value < 1e9:
         raise ValueError
     return float(value)
+
+
+def _count(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 1_000_000:
+        raise ValueError
+    return value
+
+
+def _provider(value: object) -> str:
+    if value not in PROVIDERS:
+        raise ValueError
+    return str(value)
 
 
 def _two_amounts(value: object) -> tuple[float, float]:
@@ -152,8 +222,11 @@ def _flag(value: object) -> bool:
 _DOLLARS = (_amount, "an amount in dollars", "5.00")
 _READERS: Final[Mapping[str, tuple[Callable[[object], object], str, str]]] = {
     "model": (_text, "a string", '"NAME"'),
+    "llm": (_provider, "a provider", " or ".join(f'"{name}"' for name in PROVIDERS)),
     "llm_model": (_text, "a string", '"NAME"'),
     "llm_url": (_text, "a string", '"http://127.0.0.1:8080"'),
+    "llm_command": (_texts, "a list of strings", '["claude", "-p"]'),
+    "llm_calls_day": (_count, "a number of calls", "50"),
     "llm_price": (_two_amounts, "two amounts in dollars", "[1.00, 5.00]"),
     "budget_run": _DOLLARS,
     "budget_hour": _DOLLARS,

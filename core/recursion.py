@@ -6,9 +6,16 @@ Palaver's replies and prompts contain no new knowledge, and would displace their
 import re
 from enum import StrEnum
 from functools import lru_cache
+from pathlib import PurePath
 
 OWN_PROMPT_MARK = "[palaver: own prompt]"
 """Prefix of every prompt that Palaver sends to a model or an agent."""
+
+OWN_RUN = "PALAVER_OWN_RUN"
+"""Environment variable of agents that Palaver starts. Palaver does nothing when such an agent calls it."""
+
+OWN_FOLDER = "palaver-own-run-"
+"""Prefix of the names of the empty folders in which these agents work."""
 
 _NAME = "palaver"
 _TOOL = re.compile(r"(?:mcp_+)?(?:plugin_)?palaver(?:_palaver)?[_./:-]+\w")
@@ -48,6 +55,11 @@ def is_suspect(text: str, tool: str) -> bool:
 def is_own_prompt(text: str) -> bool:
     """Return whether Palaver sent this prompt."""
     return text.startswith(OWN_PROMPT_MARK)
+
+
+def is_own_folder(folder: str) -> bool:
+    """Return whether Palaver made this folder for an agent that it started."""
+    return OWN_FOLDER in folder and PurePath(folder).name.startswith(OWN_FOLDER)
 
 
 @lru_cache(maxsize=1024)

@@ -30,7 +30,7 @@ class Estimate(Struct, frozen=True):
     """Estimated cost of sending `exchanges`: `cost` for single calls, `batch` for batches.
 
     `skipped` exchanges have too little text. `private` exchanges belong to projects that are never sent. `priced` names
-    the source of the prices.
+    the source of the prices. `calls_day` is the limit of calls in 24 hours, or None without a limit.
     """
 
     model: str
@@ -42,6 +42,7 @@ class Estimate(Struct, frozen=True):
     cost: NanoDollars
     batch: NanoDollars
     priced: str
+    calls_day: int | None = None
 
 
 class Extraction(Struct):
@@ -92,10 +93,11 @@ class ReadingCosts(Struct, frozen=True):
 
 
 class Stats(Struct, frozen=True):
-    """Costs so far, remaining budgets, and the reading costs of observations and transcripts."""
+    """Costs so far, remaining budgets and calls of a command, and the reading costs of observations and transcripts."""
 
     spent: list[Spent] = field(default_factory=list[Spent])
     left: dict[str, NanoDollars] = field(default_factory=dict[str, int])
+    calls_left: int | None = None
     requests: dict[str, int] = field(default_factory=dict[str, int])
     refused: int = 0
     reading: ReadingCosts = ReadingCosts()

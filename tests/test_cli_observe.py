@@ -108,11 +108,12 @@ def test_only_outdated_exchanges_are_sent_again(home: Home, provider: FakeProvid
 @pytest.mark.usefixtures("home", "unpublished")
 def test_dead_letters_are_listed_and_retried(provider: FakeProvider) -> None:
     """`observe --dead-letters` lists failed requests with their transcripts, and `--revive` retries them."""
+    provider.script = [honest]
     provider.default = lambda _: failing(400, "invalid_request_error")
-    answer("observe")
-    given_up = len(provider.calls)
+    provider.supports_batches = False
     collected = palaver("observe").stdout
-    assert answer("stats")["requests"] == {"dead": given_up}
+    given_up = len(provider.calls) - 1
+    assert answer("stats")["requests"] == {"dead": given_up, "learned": 1}
     assert "permanently; see `palaver observe --dead-letters`." in collected
 
     assert answer("status")["given_up"] == given_up
@@ -129,6 +130,19 @@ def test_dead_letters_are_listed_and_retried(provider: FakeProvider) -> None:
     assert revived == given_up
     assert palaver("observe", "--dead-letters").stdout == "No failed requests.\n"
     assert (answer("status")["given_up"], "failed request" in palaver("status").stdout) == (0, False)
+
+
+@pytest.mark.usefixtures("home", "unpublished")
+def test_refusal_of_every_request_is_reported(provider: FakeProvider) -> None:
+    """If the provider refuses every request, the command exits with status 1 and gives up no exchange."""
+    provider.default = lambda _: failing(400, "invalid_request_error")
+
+    result = palaver("observe")
+
+    assert (result.exit_code, len(provider.calls)) == (1, 3)
+    assert "3 requests were refused and none answered" in result.stdout
+    assert "Check the llm settings in config.toml" in result.stdout
+    assert palaver("observe", "--dead-letters").stdout == "No failed requests.\n"
 
 
 @pytest.mark.usefixtures("home")

@@ -10,7 +10,15 @@ from pathlib import Path, PurePath
 from msgspec.structs import replace
 
 from ...core.conversation import Exchange, Fact, Kind, Session, SessionKind, Turn
-from ...core.recursion import Own, is_own_command, is_own_prompt, is_own_tool, is_suspect, without_recalled
+from ...core.recursion import (
+    Own,
+    is_own_command,
+    is_own_folder,
+    is_own_prompt,
+    is_own_tool,
+    is_suspect,
+    without_recalled,
+)
 from .parsing import ParsedLines
 
 _SHELLS = {"bash", "shell", "exec_command", "execute", "powershell", "run_shell_command", "terminal", "run_in_terminal"}
@@ -27,11 +35,11 @@ def remove_own_output(found: ParsedLines, session: Session, home: Path) -> None:
     folder = session.cwd or next((note.value for note in found.notes if note.fact is Fact.CWD), "")
     kept: list[Exchange] = []
     for exchange in found.exchanges:
-        inside = _is_inside(exchange.cwd or folder, homes)
-        if not inside and not any(is_suspect(turn.text, turn.tool) for turn in exchange.turns):
+        place = _own_place(exchange.cwd or folder, homes)
+        if place is None and not any(is_suspect(turn.text, turn.tool) for turn in exchange.turns):
             kept.append(exchange)
             continue
-        checked = list(_checked(exchange, session.kind, inside))
+        checked = list(_checked(exchange, place or (Own.RUN if _is_own_run(exchange, session.kind) else None)))
         turns = tuple(turn for turn, own in checked if own is None)
         for line, group in groupby(checked, key=lambda pair: pair[0].line):
             reasons = [own for _, own in group]
@@ -42,9 +50,13 @@ def remove_own_output(found: ParsedLines, session: Session, home: Path) -> None:
     found.exchanges = kept
 
 
-def _checked(exchange: Exchange, kind: SessionKind, inside: bool) -> Iterator[tuple[Turn, Own | None]]:
+def _own_place(folder: str, homes: Collection[Path]) -> Own | None:
+    """Return the reason if all that happens in a folder is Palaver's own."""
+    return Own.RUN if is_own_folder(folder) else Own.FOLDER if _is_inside(folder, homes) else None
+
+
+def _checked(exchange: Exchange, whole: Own | None) -> Iterator[tuple[Turn, Own | None]]:
     """Yield each turn without Palaver's output, and the reason if the whole turn is Palaver's output."""
-    whole = Own.FOLDER if inside else Own.RUN if _is_own_run(exchange, kind) else None
     own_calls = _own_calls(exchange)
     for turn in exchange.turns:
         if whole is not None:

@@ -71,6 +71,12 @@ class LedgerTable:
         """Return the cost of all calls that were charged or reserved since `at`."""
         return self._db.number("SELECT sum(cost) FROM call WHERE at >= ?", (at,))
 
+    def calls_since(self, at: Milliseconds, model: str) -> int:
+        """Count the calls of a model since `at`, except those that were never made."""
+        return self._db.number(
+            "SELECT count(*) FROM call WHERE at >= ? AND model = ? AND state <> 'released'", (at, model)
+        )
+
     def spent_in(self, run: str) -> int:
         """Return the cost of all calls that a run made or reserved."""
         return self._db.number("SELECT sum(cost) FROM call WHERE run = ?", (run,))

@@ -17,7 +17,8 @@ from .job_queue import JobQueue
 from .job_results import JobResults
 from .ledger import Ledger
 from .model_errors import BudgetExhausted, ExtractionError, ModelBusy, ModelRefused, RequestRefused
-from .provider import BatchResult, Provider
+from .provider import BatchProvider, BatchResult
+from .refused_requests import RefusedRequests
 
 _SIZE: Final = 500
 """Requests per batch. At 40 kB each, this is a tenth of the provider's limit."""
@@ -41,7 +42,7 @@ class BatchSender:
         queue: JobQueue,
         ledger: Ledger,
         results: JobResults,
-        provider: Provider,
+        provider: BatchProvider,
         clock: Callable[[], Milliseconds],
     ) -> None:
         self._store, self._queue, self._ledger = store, queue, ledger
@@ -86,7 +87,7 @@ class BatchSender:
         exhausted = None
         with self._store.transaction():
             for job, request in claimed:
-                cost = self._results.price.maximum_cost(request.size(), TOKENS_OUT, batch=True)
+                cost = self._results.price.maximum_cost(request.question().size(), TOKENS_OUT, batch=True)
                 planned = PlannedCall(request.model, REASON, job.exchange, job.digest, cost)
                 try:
                     calls.append(self._ledger.reserve(planned))
@@ -102,7 +103,7 @@ class BatchSender:
         return batch, reserved, exhausted
 
     def _send(self, batch: Batch, reserved: list[_Claimed]) -> bool:
-        requests = [(_custom_id(batch, job), request.params()) for job, request in reserved]
+        requests = [(_custom_id(batch, job), request.question()) for job, request in reserved]
         try:
             name = self._provider.submit(requests)
         except (ModelRefused, RequestRefused) as error:
@@ -146,20 +147,28 @@ class BatchSender:
     def _store_results(self, batch: Batch, name: str, progress: Progress) -> None:
         jobs = {_custom_id(batch, job): job for job in self._store.jobs.of_batch(batch.id)}
         calls = self._store.ledger.of_batch(batch.id)
-        total = len(calls)
+        total, refused = len(calls), RefusedRequests(self._results)
         with closing(self._provider.results(name)) as results:
             for done, result in enumerate(results, start=1):
                 job = jobs.pop(result.custom_id, None)
                 call = calls.pop(_exchange(result.custom_id), None)
-                if call is not None:
+                if job is not None and call is not None and isinstance(result.error, RequestRefused):
+                    refused.add(job, call, result.error)
+                elif call is not None:
                     self._store_result(job, call, result)
+                if result.answer is not None:
+                    refused.answered()
                 progress(done, total)
+        stop = refused.stop()
+        refused.finish()
         missing = ModelBusy("the batch ended without a result for this request")
         for job in jobs.values():
             self._store_result(job, calls.pop(job.exchange), BatchResult("", None, missing))
         with self._store.transaction():
             self._store.ledger.release(list(calls.values()))
             self._store.jobs.end_batch(batch.id)
+        if stop is not None:
+            raise stop
 
     def _store_result(self, job: Job | None, call: int, result: BatchResult) -> None:
         if result.answer is not None:

@@ -16,8 +16,8 @@ from ...core.origin import Origin, least
 from ..rules.verification import VerifiedObservations, find_quote, includes_external
 from .excerpt import ERROR, Excerpt, Passage, visible
 from .grounding import SourceText
-from .messages_api import ReplyModel, parse_reply
 from .model_errors import ReplyInvalid
+from .model_request import ReplyModel, parse_reply
 
 _QUOTE_MIN: Final = 8
 _QUOTE_MAX: Final = 240

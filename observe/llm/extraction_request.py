@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from hashlib import sha256
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 import orjson
 from msgspec import Struct
@@ -11,7 +11,7 @@ from ...archiver.store import MODEL_PREFIX, StoredExchange
 from ...core.observation import Observation
 from .excerpt import Excerpt, shorten
 from .extraction_reply import Reply
-from .messages_api import build_body
+from .model_request import ModelRequest, schema_of
 
 TOKENS_OUT: Final = 4_000
 """Maximum tokens of a reply, including the model's thinking."""
@@ -42,13 +42,9 @@ class ExtractionRequest(Struct, frozen=True):
     system: str
     text: str
 
-    def params(self) -> dict[str, Any]:
-        """Return the body of the call, identical for single calls and batches."""
-        return build_body(self.model, TOKENS_OUT, self.system, self.text, Reply)
-
-    def size(self) -> int:
-        """Return the size of the body in bytes, an upper bound of its tokens."""
-        return len(orjson.dumps(self.params()))
+    def question(self) -> ModelRequest:
+        """Return the call, identical for single calls and batches."""
+        return ModelRequest(self.model, TOKENS_OUT, self.system, self.text, schema_of(Reply))
 
 
 class RequestBuilder:

@@ -22,9 +22,13 @@ _HOUR: Final = 3_600_000
 
 
 class Budget(Struct, frozen=True):
-    """Limits in billionths of a dollar, by span: run, hour (60 minutes), day (24 hours), month (calendar, UTC)."""
+    """Limits in billionths of a dollar, by span: run, hour (60 minutes), day (24 hours), month (calendar, UTC).
+
+    `calls_day` is the maximum number of calls in 24 hours, or None without a limit.
+    """
 
     limits: Mapping[str, int]
+    calls_day: int | None = None
 
     @classmethod
     def of(cls, config: Config) -> "Budget":
@@ -35,7 +39,8 @@ class Budget(Struct, frozen=True):
             "day": config.budget_day,
             "month": config.budget_month,
         }
-        return cls({span: round(amount * DOLLAR) for span, amount in amounts.items() if amount is not None})
+        limits = {span: round(amount * DOLLAR) for span, amount in amounts.items() if amount is not None}
+        return cls(limits, config.llm_calls_day if config.llm == "command" else None)
 
 
 class Ledger:
@@ -54,14 +59,22 @@ class Ledger:
         """
         for span, left in self.left().items():
             if call.cost > left:
-                raise BudgetExhausted(
-                    span, f"the next call could cost {dollars(call.cost)}, and budget_{span} has {dollars(left)} left"
-                )
+                message = f"the next call could cost {dollars(call.cost)}, and budget_{span} has {dollars(left)} left"
+                raise BudgetExhausted(f"budget_{span}", message)
+        if self.calls_left(call.model) == 0:
+            message = f"{call.model} was called {self._budget.calls_day} times in 24 hours, the limit of llm_calls_day"
+            raise BudgetExhausted("llm_calls_day", message)
         return self._rows.reserve(self._run, self._clock(), call)
 
     def left(self) -> dict[str, int]:
         """Return the remaining amount of each budget."""
         return {span: max(limit - self._spent(span), 0) for span, limit in self._budget.limits.items()}
+
+    def calls_left(self, model: str) -> int | None:
+        """Return the remaining number of calls of a model; None without a limit."""
+        if self._budget.calls_day is None:
+            return None
+        return max(self._budget.calls_day - self._rows.calls_since(_start_of("day", self._clock()), model), 0)
 
     def spent(self) -> int:
         """Return the cost of this run so far."""

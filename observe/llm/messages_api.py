@@ -1,44 +1,205 @@
-"""Request bodies of the Messages API with a JSON schema, and parsing of the replies."""
+"""Provider with the Messages API: Anthropic's, or that of another server.
 
-from functools import cache
-from typing import Any, TypeVar
+Only this module imports the SDK and translates its errors.
+"""
 
-from pydantic import BaseModel, ConfigDict
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Literal
 
-from .model_errors import ExtractionError, ModelBusy, ReplyInvalid
+import orjson
+from pydantic import BaseModel, ValidationError
+
+from ...core.closing import Closing
+from ...core.conversation import Milliseconds
+from ...core.spending import Usage
+from .http_status import TIMEOUT, error_of, retry_after
+from .model_errors import ExtractionError, ModelBusy, ReplyInvalid, RequestRefused
+from .model_request import ModelRequest
+from .provider import Answer, BatchResult, RemoteBatch
+
+if TYPE_CHECKING:
+    import anthropic
+
+ANTHROPIC = "https://api.anthropic.com"
+_RECENT = 100
+"""Maximum number of batches that `recent` returns."""
 
 
-class ReplyModel(BaseModel):
-    """Structure of a reply, without additional fields."""
+class MessagesApi(Closing):
+    """Client of a server with the Messages API. Creating it imports the SDK (about 1 s) but does not connect."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    def __init__(self, key: str = "", url: str | None = None, seconds: float = TIMEOUT) -> None:
+        """Prepare a client. Without a key, it sends none, for a server of the user."""
+        import anthropic
+
+        headers: Any = {} if key else {"Authorization": anthropic.Omit()}
+        self._client = anthropic.Anthropic(
+            api_key=key, base_url=url or ANTHROPIC, max_retries=0, timeout=seconds, default_headers=headers
+        )
+
+    def ask(self, request: ModelRequest) -> Answer:
+        """Return the reply to one request; raises `ReplyInvalid` if it is not a message."""
+        with _translate_errors():
+            send: Callable[..., anthropic.APIResponse[Any]] = self._client.messages.with_raw_response.create
+            raw = send(**_body(request)).http_response.text
+        return _parse_answer(raw)
+
+    def submit(self, requests: Sequence[tuple[str, ModelRequest]]) -> str:
+        """Send requests, each with its ID, as a batch, and return the name of the batch."""
+        entries: list[Any] = [{"custom_id": name, "params": _body(request)} for name, request in requests]
+        with _translate_errors():
+            return self._client.messages.batches.create(requests=entries).id
+
+    def ended(self, name: str) -> bool:
+        """Return whether all results of a batch are available."""
+        with _translate_errors():
+            return self._client.messages.batches.retrieve(name).processing_status == "ended"
+
+    def results(self, name: str) -> Generator[BatchResult]:
+        """Yield the results of a completed batch, in any order."""
+        with _translate_errors():
+            lines = self._client.messages.batches.results(name)
+            try:
+                for line in lines:
+                    result = _parse_result(line.to_dict())
+                    if result is not None:
+                        yield result
+            finally:
+                lines.close()
+
+    def recent(self) -> list[RemoteBatch]:
+        """Return the newest batches of this API key, including batches of other programs."""
+        with _translate_errors():
+            page = self._client.messages.batches.list(limit=_RECENT)
+            return [
+                RemoteBatch(each.id, _milliseconds(each.created_at), each.processing_status == "ended")
+                for each in page.data
+            ]
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
 
 
-ReplyT = TypeVar("ReplyT", bound=ReplyModel)
-
-
-def build_body(model: str, tokens_out: int, system: str, text: str, reply: type[ReplyModel]) -> dict[str, Any]:
-    """Return the body of a call. The system prompt is marked as cacheable."""
+def _body(request: ModelRequest) -> dict[str, Any]:
+    """Return the body of a call, identical for single calls and batches. The system prompt is marked as cacheable."""
     return {
-        "model": model,
-        "max_tokens": tokens_out,
-        "system": [{"type": "text", "text": system, "cache_control": {"type": "ephemeral"}}],
-        "messages": [{"role": "user", "content": text}],
-        "output_config": {"format": {"type": "json_schema", "schema": _schema(reply)}},
+        "model": request.model,
+        "max_tokens": request.tokens_out,
+        "system": [{"type": "text", "text": request.system, "cache_control": {"type": "ephemeral"}}],
+        "messages": [{"role": "user", "content": request.text}],
+        "output_config": {"format": {"type": "json_schema", "schema": request.schema}},
     }
 
 
-@cache
-def _schema(reply: type[ReplyModel]) -> dict[str, Any]:
-    return reply.model_json_schema()
+class _Block(BaseModel):
+    type: str
+    text: str = ""
 
 
-def parse_reply(text: str, reply: type[ReplyT]) -> ReplyT:
-    """Parse the JSON object in a reply, which can be in Markdown fences; raises `pydantic.ValidationError`."""
-    start, end = text.find("{"), text.rfind("}")
-    return reply.model_validate_json(text[start : end + 1])
+class _Counts(BaseModel):
+    input_tokens: int
+    output_tokens: int
+    cache_creation_input_tokens: int | None = None
+    cache_read_input_tokens: int | None = None
 
 
-def may_be_charged(error: ExtractionError) -> bool:
-    """Return whether a failed call may still be charged, so that its reservation must remain."""
-    return isinstance(error, ReplyInvalid) or (isinstance(error, ModelBusy) and error.maybe_charged)
+class _Message(BaseModel):
+    """Fields of a message that this module uses. The SDK does not validate replies."""
+
+    content: list[_Block]
+    stop_reason: str | None
+    usage: _Counts
+
+
+def _parse_answer(raw: str) -> Answer:
+    try:
+        message = _Message.model_validate_json(raw)
+    except ValidationError:
+        raise ReplyInvalid("the reply is not a message of the Messages API", raw) from None
+    counts = message.usage
+    usage = Usage(
+        counts.input_tokens,
+        counts.cache_creation_input_tokens or 0,
+        counts.cache_read_input_tokens or 0,
+        counts.output_tokens,
+    )
+    text = "".join(block.text for block in message.content if block.type == "text")
+    reason = message.stop_reason or ""
+    truncated = "" if reason in {"", "end_turn", "stop_sequence"} else reason
+    return Answer(text, truncated, usage, raw)
+
+
+class _ErrorDetail(BaseModel):
+    type: str = "error"
+    message: str = ""
+
+
+class _Error(BaseModel):
+    error: _ErrorDetail = _ErrorDetail()
+
+
+class _Result(BaseModel):
+    type: Literal["succeeded", "errored", "canceled", "expired"]
+    message: dict[str, Any] | None = None
+    error: _Error = _Error()
+
+
+class _Line(BaseModel):
+    custom_id: str
+    result: _Result
+
+
+def _parse_result(record: object) -> BatchResult | None:
+    """Parse a line of the results; return None for an invalid line, whose request then counts as unanswered."""
+    try:
+        line = _Line.model_validate(record)
+    except ValidationError:
+        return None
+    try:
+        return BatchResult(line.custom_id, _answer_of(line.result))
+    except ExtractionError as error:
+        return BatchResult(line.custom_id, None, error)
+
+
+def _answer_of(result: _Result) -> Answer:
+    if result.type == "succeeded":
+        return _parse_answer(orjson.dumps(result.message).decode())
+    if result.type != "errored":
+        raise ModelBusy(f"this request was not processed (batch result: {result.type})")
+    inner = result.error.error
+    message = f"{inner.type}: {inner.message}"
+    raise (RequestRefused if inner.type in {"invalid_request_error", "not_found_error"} else ModelBusy)(message)
+
+
+def _milliseconds(at: datetime) -> Milliseconds:
+    return round(at.timestamp() * 1000)
+
+
+@contextmanager
+def _translate_errors() -> Generator[None]:
+    import anthropic
+    import httpx2
+
+    try:
+        yield
+    except anthropic.APIStatusError as error:
+        raise _by_status(error) from error
+    except anthropic.APITimeoutError as error:
+        unsent = isinstance(error.__cause__, httpx2.ConnectTimeout)
+        raise ModelBusy("the model did not answer in time", maybe_charged=not unsent) from error
+    except anthropic.APIConnectionError as error:
+        unsent = isinstance(error.__cause__, httpx2.ConnectError)
+        raise ModelBusy(f"the model cannot be reached: {error.__cause__ or error}", maybe_charged=not unsent) from error
+    except (httpx2.HTTPError, ValueError) as error:
+        # The body is incomplete or not JSON.
+        raise ModelBusy(f"the answer could not be read: {error}", maybe_charged=True) from error
+    except anthropic.AnthropicError as error:
+        raise ModelBusy(str(error), maybe_charged=True) from error
+
+
+def _by_status(error: "anthropic.APIStatusError") -> ExtractionError:
+    message, after = error.api_message or error.message, retry_after(error.response.headers)
+    return error_of(error.status_code, message, after=after, unpaid=error.type == "billing_error")

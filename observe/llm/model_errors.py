@@ -3,9 +3,9 @@
 ::
 
     PalaverError
-    ├── BudgetExhausted         the next call could exceed a budget
+    ├── BudgetExhausted         the next call could exceed a budget or the limit of calls
     └── ExtractionError         the call returned nothing usable
-        ├── ModelRefused        key, rights, quota or model name: no call can succeed
+        ├── ModelRefused        key, rights, quota, model name or program: no call can succeed
         ├── ModelBusy           rate limit, overload or network: the same call may succeed later
         ├── RequestRefused      this request can never succeed
         └── ReplyInvalid        the reply is truncated, malformed, or without a valid quote
@@ -15,15 +15,20 @@ from ...core.errors import PalaverError
 
 
 class BudgetExhausted(PalaverError):
-    """Error: a budget does not cover the next call. `span` names the budget: run, hour, day or month."""
+    """Error: a limit does not allow the next call. `setting` names the limit, such as `budget_day`."""
 
-    def __init__(self, span: str, message: str) -> None:
-        self.span = span
-        super().__init__(message, hint=f"Wait, or raise budget_{span} in config.toml, and run `palaver observe` again.")
+    def __init__(self, setting: str, message: str) -> None:
+        self.setting = setting
+        super().__init__(message, hint=f"Wait, or raise {setting} in config.toml, and run `palaver observe` again.")
 
 
 class ExtractionError(PalaverError):
-    """Error: a call to the language model returned no usable result."""
+    """Error: a call to the language model returned no usable result.
+
+    `maybe_charged` is True if the provider may have processed the call, so that its reservation must remain.
+    """
+
+    maybe_charged: bool = False
 
 
 class ModelRefused(ExtractionError):
@@ -37,8 +42,7 @@ class ModelRefused(ExtractionError):
 class ModelBusy(ExtractionError):
     """Error: a call to the language model failed temporarily.
 
-    `after` is the number of seconds to wait, if the provider stated one. `maybe_charged` is True if the provider may
-    have processed the call without returning a reply.
+    `after` is the number of seconds to wait, if the provider stated one.
     """
 
     def __init__(self, message: str, *, after: float | None = None, maybe_charged: bool = False) -> None:
@@ -47,15 +51,17 @@ class ModelBusy(ExtractionError):
 
 
 class RequestRefused(ExtractionError):
-    """Error: the provider refused one request. `status` is the HTTP status, 0 inside a batch."""
+    """Error: the provider refused one request. `status` is the HTTP status, 0 inside a batch or of a command."""
 
-    def __init__(self, message: str, status: int = 0) -> None:
-        self.status = status
+    def __init__(self, message: str, status: int = 0, *, maybe_charged: bool = False) -> None:
+        self.status, self.maybe_charged = status, maybe_charged
         super().__init__(message, hint="Run `palaver observe --dead-letters` to see the request.")
 
 
 class ReplyInvalid(ExtractionError):
     """Error: the reply has no usable content. `reply` is its raw text."""
+
+    maybe_charged = True
 
     def __init__(self, message: str, reply: str) -> None:
         self.reply = reply

@@ -12,18 +12,17 @@ from ...core.config import Config
 from ...core.conversation import Milliseconds
 from ...core.progress import Reporter, silent
 from ...core.spending import Estimate, Extraction, Usage
-from ...core.tokens import count
 from .batch_sender import BatchSender
 from .excerpt import is_worth_asking
 from .extraction_request import TOKENS_OUT, ExtractionRequest, ExtractionTemplates, RequestBuilder
 from .job_queue import JobQueue
 from .job_results import JobResults
 from .ledger import Budget, Ledger
-from .messages_api import may_be_charged
-from .model_errors import BudgetExhausted, ExtractionError, ModelBusy, ModelRefused
+from .model_errors import BudgetExhausted, ExtractionError, ModelBusy, ModelRefused, RequestRefused
 from .prices import price_of
 from .private_projects import PrivateProjects
-from .provider import Provider
+from .provider import BatchProvider, Provider
+from .refused_requests import RefusedRequests
 
 NEWEST = 3
 """Number of sessions sent immediately, because they may be in progress. Older sessions go into batches."""
@@ -58,8 +57,8 @@ class ModelExtractor:
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._store, self._config, self._open, self._clock, self._sleep = store, config, provider, clock, sleep
-        self._requests = RequestBuilder(templates, config.llm_model)
-        self._price = price_of(config.llm_model, config.llm_price)
+        self._requests = RequestBuilder(templates, config.llm_name)
+        self._price = price_of(config)
         self._queue = JobQueue(store, clock)
         self._ledger = Ledger(store, Budget.of(config), uuid4().hex, clock)
         self._private = PrivateProjects(store, config.private_projects)
@@ -71,12 +70,12 @@ class ModelExtractor:
         exchanges = tokens_in = 0
         for part in self._select(report, outdated=outdated):
             exchanges += len(part.requests)
-            tokens_in += sum(count(request.system) + count(request.text) for request in part.requests)
+            tokens_in += sum(request.question().tokens() for request in part.requests)
             found.skipped += part.skipped
             found.private += part.private
         usage = Usage(tokens_in=tokens_in, tokens_out=exchanges * _TYPICAL_OUT)
         return Estimate(
-            model=self._config.llm_model,
+            model=self._config.llm_name,
             exchanges=exchanges,
             skipped=found.skipped,
             private=found.private,
@@ -85,6 +84,7 @@ class ModelExtractor:
             cost=self._price.cost(usage),
             batch=self._price.cost(usage, batch=True),
             priced=self._price.source,
+            calls_day=self._config.llm_calls_day if self._config.llm == "command" else None,
         )
 
     def run(self, report: Reporter = silent, *, outdated: bool = False) -> Extraction:
@@ -98,7 +98,7 @@ class ModelExtractor:
             self._queue.put({request.exchange: request.digest for request in part.requests})
         try:
             self._work(results, report)
-        except (ModelRefused, ModelBusy, BudgetExhausted) as stop:
+        except (ModelRefused, ModelBusy, RequestRefused, BudgetExhausted) as stop:
             result.stopped = stop
         states = self._store.jobs.states()
         result.waiting = states.get("waiting", 0) + states.get("leased", 0)
@@ -107,24 +107,34 @@ class ModelExtractor:
         return result
 
     def _work(self, results: JobResults, report: Reporter) -> None:
-        if self._store.jobs.open_batches():
-            self._batches(results).collect(lambda done, total: report("Collecting", done, total))
-        newest = self._store.jobs.newest_sessions(NEWEST)
-        self._send_all(results, report, newest)
-        if not self._store.jobs.due(self._clock()):
-            return
-        if not self._batches(results).submit(lambda done, total: report("Sending", done, total)):
-            self._send_all(results, report, None)
+        if self._store.jobs.open_batches() and (batches := self._batches(results)) is not None:
+            batches.collect(lambda done, total: report("Collecting", done, total))
+        refused = RefusedRequests(results)
+        try:
+            self._send_each(results, report, refused, self._store.jobs.newest_sessions(NEWEST))
+            if not self._store.jobs.due(self._clock()):
+                return
+            batches = self._batches(results)
+            if batches is None or not batches.submit(lambda done, total: report("Sending", done, total)):
+                self._send_each(results, report, refused, None)
+        finally:
+            refused.finish()
 
-    def _batches(self, results: JobResults) -> BatchSender:
-        return BatchSender(self._store, self._queue, self._ledger, results, self._connected(), self._clock)
+    def _batches(self, results: JobResults) -> BatchSender | None:
+        """Return the sender of batches, or None if the provider has no batches."""
+        provider = self._connected()
+        if not isinstance(provider, BatchProvider):
+            return None
+        return BatchSender(self._store, self._queue, self._ledger, results, provider, self._clock)
 
-    def _send_all(self, results: JobResults, report: Reporter, sessions: set[int] | None) -> None:
-        """Send one request after another. Repeated temporary failures end the run."""
+    def _send_each(
+        self, results: JobResults, report: Reporter, refused: RefusedRequests, sessions: set[int] | None
+    ) -> None:
+        """Send one request after another. Repeated failures end the run."""
         busy = done = 0
         while claimed := self._queue.claim(1, sessions):
             try:
-                self._send(results, claimed[0])
+                self._send(results, claimed[0], refused)
                 busy = 0
             except ModelBusy as error:
                 busy += 1
@@ -135,31 +145,37 @@ class ModelExtractor:
             done += 1
             report("Extracting", done, done + self._store.jobs.due(self._clock()))
 
-    def _send(self, results: JobResults, job: Job) -> None:
+    def _send(self, results: JobResults, job: Job, refused: RefusedRequests) -> None:
         request = results.request(job)
         if request is None:
             return
         call = self._reserve(job, request)
         try:
-            answer = self._connected().ask(request.params())
+            answer = self._connected().ask(request.question())
+        except RequestRefused as error:
+            refused.add(job, call, error)
+            if (stop := refused.stop()) is not None:
+                raise stop from error
+            return
         except ModelRefused:
             with self._store.transaction():
                 self._store.ledger.release([call])
                 self._store.jobs.unclaim([job])
             raise
         except ExtractionError as error:
-            results.fail(job, call, error, charged=may_be_charged(error))
+            results.fail(job, call, error, charged=error.maybe_charged)
             if isinstance(error, ModelBusy):
                 raise
             return
         except KeyboardInterrupt:
             self._queue.unclaim([job])
             raise
+        refused.answered()
         results.report.asked += 1
         results.settle(job, call, answer)
 
     def _reserve(self, job: Job, request: ExtractionRequest) -> int:
-        cost = self._price.maximum_cost(request.size(), TOKENS_OUT)
+        cost = self._price.maximum_cost(request.question().size(), TOKENS_OUT)
         planned = PlannedCall(request.model, REASON, job.exchange, job.digest, cost)
         try:
             with self._store.transaction():

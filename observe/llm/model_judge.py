@@ -3,10 +3,11 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
-from typing import Any, Final, Literal, Protocol
+from typing import Final, Literal, Protocol
 from uuid import uuid4
 
 import orjson
+from msgspec import json
 from pydantic import ValidationError
 
 from ...archiver.store import PlannedCall, Store
@@ -14,8 +15,8 @@ from ...core.config import Config
 from ...core.text import readable
 from ..memory import Judgement, MemoryPair, RuleJudge, Verdict
 from .ledger import Budget, Ledger
-from .messages_api import ReplyModel, build_body, may_be_charged, parse_reply
 from .model_errors import BudgetExhausted, ExtractionError, ModelBusy, ModelRefused, ReplyInvalid
+from .model_request import ModelRequest, ReplyModel, parse_reply, schema_of
 from .prices import price_of
 from .private_projects import PrivateProjects
 from .provider import Answer, Provider
@@ -73,9 +74,9 @@ class ModelJudge:
             ConfigInvalid: The price of the model is unknown.
         """
         self._rules = RuleJudge()
-        self.name = f"{self._rules.name} and {config.llm_model}"
-        self._store, self._model, self._templates, self._open = store, config.llm_model, templates, provider
-        self._price = price_of(config.llm_model, config.llm_price)
+        self.name = f"{self._rules.name} and {config.llm_name}"
+        self._store, self._model, self._templates, self._open = store, config.llm_name, templates, provider
+        self._price = price_of(config)
         self._ledger = Ledger(store, Budget.of(config), uuid4().hex)
         self._private = config.private_projects
         self._provider: Provider | None = None
@@ -106,13 +107,13 @@ class ModelJudge:
 
     def _ask(self, pairs: Mapping[str, MemoryPair]) -> None:
         """Ask the model about these pairs and cache its judgements by key."""
-        params = self._params(pairs)
-        size = len(orjson.dumps(params))
-        planned = PlannedCall(self._model, REASON, 0, _digest(params), self._price.maximum_cost(size, _TOKENS_OUT))
+        request = self._request(pairs)
+        cost = self._price.maximum_cost(request.size(), _TOKENS_OUT)
+        planned = PlannedCall(self._model, REASON, 0, _digest(request), cost)
         try:
             with self._store.transaction():
                 call = self._ledger.reserve(planned)
-            self._keep(list(pairs), _read(self._call(call, params)))
+            self._keep(list(pairs), _read(self._call(call, request)))
         except ReplyInvalid:
             self._keep(list(pairs), _Judgements(judgements=[]))
         except ModelRefused:
@@ -122,14 +123,14 @@ class ModelJudge:
         except (BudgetExhausted, ExtractionError):
             return
 
-    def _call(self, call: int, params: Mapping[str, Any]) -> Answer:
+    def _call(self, call: int, request: ModelRequest) -> Answer:
         """Make one call and settle its cost. If the call fails but may be charged, its reservation remains."""
         try:
             if self._provider is None:
                 self._provider = self._open()
-            answer = self._provider.ask(params)
+            answer = self._provider.ask(request)
         except ExtractionError as error:
-            if not may_be_charged(error):
+            if not error.maybe_charged:
                 with self._store.transaction():
                     self._store.ledger.release([call])
             raise
@@ -147,11 +148,11 @@ class ModelJudge:
         for key in list(self._cache)[:-_CACHE_MAX]:
             del self._cache[key]
 
-    def _params(self, pairs: Mapping[str, MemoryPair]) -> dict[str, Any]:
+    def _request(self, pairs: Mapping[str, MemoryPair]) -> ModelRequest:
         texts = [(older.content[:_SHOWN_MAX], newer.content[:_SHOWN_MAX]) for older, newer in pairs.values()]
         nonce = sha256(orjson.dumps(list(pairs))).hexdigest()[:16]
         text = self._templates.request(texts, nonce)
-        return build_body(self._model, _TOKENS_OUT, self._templates.system(), text, _Judgements)
+        return ModelRequest(self._model, _TOKENS_OUT, self._templates.system(), text, schema_of(_Judgements))
 
 
 def _read(answer: Answer) -> _Judgements:
@@ -166,5 +167,5 @@ def _key(pair: MemoryPair) -> str:
     return "".join(memory.content_hash for memory in pair)
 
 
-def _digest(params: Mapping[str, Any]) -> str:
-    return sha256(orjson.dumps(params)).hexdigest()
+def _digest(request: ModelRequest) -> str:
+    return sha256(json.encode(request)).hexdigest()

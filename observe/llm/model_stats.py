@@ -18,10 +18,11 @@ def load_stats(home: Home, config: Config) -> Stats:
         StoreMissing: The home has no database.
     """
     with Store.open(home.database) as store:
-        left = Ledger(store, Budget.of(config), run="").left()
+        ledger = Ledger(store, Budget.of(config), run="")
         return Stats(
             spent=store.ledger.by_model(),
-            left=left,
+            left=ledger.left(),
+            calls_left=ledger.calls_left(config.llm_name),
             requests=store.jobs.states(),
             refused=store.jobs.refused(),
             reading=store.ledger.reading_costs(_COMPARED),

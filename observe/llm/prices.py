@@ -9,6 +9,7 @@ import orjson
 from msgspec import Struct
 
 from ...core.amount import DOLLAR
+from ...core.config import Config
 from ...core.errors import ConfigInvalid
 from ...core.spending import Usage
 
@@ -42,12 +43,15 @@ class Price(Struct, frozen=True):
         return -(-whole // 2) if batch else whole
 
 
-def price_of(model: str, own: tuple[float, float] | None = None) -> Price:
-    """Return the price of a model. `own` (dollars per million tokens in and out) overrides the price list.
+def price_of(config: Config) -> Price:
+    """Return the price of the configured model: of `llm_price`, or of the price list.
 
     Raises:
         ConfigInvalid: The price is unknown, so no budget can be enforced.
     """
+    model, own = config.llm_model, config.llm_price
+    if config.llm == "command":
+        return Price(0, 0, 0, 0, "calls are counted instead, up to llm_calls_day")
     if own is not None:
         read, written = (round(amount * _PER_MILLION) for amount in own)
         return Price(read, written, read, read, "llm_price in config.toml")

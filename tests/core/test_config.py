@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from palaver.core.config import Config
+from palaver.core.config import Config, write_settings
 from palaver.core.errors import ConfigInvalid
 
 NAMES = st.text(st.characters(exclude_categories=["Cs"]))
@@ -42,6 +42,38 @@ def test_only_the_model_is_replaced(tmp_path: Path, before: str) -> None:
 
     Config().write(path)
     assert path.read_text() == "# the models\n\n# the end\n"
+
+
+def test_settings_are_replaced(tmp_path: Path) -> None:
+    """Settings are replaced or removed, also if their value has several lines; all other lines stay."""
+    path = tmp_path / "config.toml"
+    path.write_text('a = 1\nllm_command = [ # mine\n  "old",\n]\n# b\nllm_price = [1, 2]\nllm = "x"\nllm_model = "y"\n')
+
+    write_settings(path, {"llm": "command", "llm_command": ("a", 'b "c"'), "llm_price": None, "budget_day": 0.5})
+
+    assert path.read_text() == (
+        'a = 1\n# b\nllm_model = "y"\nllm = "command"\nllm_command = ["a", "b \\"c\\""]\nbudget_day = 0.5\n'
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ('llm = "gpt"', 'Write llm = "anthropic" or "openai" or "command".'),
+        ('llm = "command"', "Run `palaver observe --setup`."),
+        ('llm_command = "claude -p"', 'Write llm_command = ["claude", "-p"].'),
+        ("llm_calls_day = 1.5", "Write llm_calls_day = 50."),
+    ],
+)
+def test_invalid_settings_of_the_language_model(tmp_path: Path, text: str, problem: str) -> None:
+    """Invalid settings of the language model are errors with a remedy."""
+    path = tmp_path / "config.toml"
+    path.write_text(text)
+
+    with pytest.raises(ConfigInvalid) as caught:
+        Config.read(path)
+
+    assert caught.value.hint == problem
 
 
 def test_new_file_is_synced_before_replacement(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

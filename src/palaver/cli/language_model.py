@@ -1,37 +1,59 @@
-"""Language model configured by the user with a key and a budget, for extraction and for judging contradictions."""
+"""Language model configured by the user, for extraction and for judging contradictions."""
 
 import os
 from collections.abc import Callable
 from typing import Final
+from urllib.parse import urlsplit
 
 from palaver.archiver.store import Store
 from palaver.core.config import Config
 from palaver.core.home import Home
+from palaver.observe.llm.agent_command import AgentCommand
+from palaver.observe.llm.http_status import TIMEOUT
 from palaver.observe.llm.ledger import Budget
+from palaver.observe.llm.messages_api import ANTHROPIC, MessagesApi
 from palaver.observe.llm.model_judge import SECONDS, ModelJudge
+from palaver.observe.llm.openai_api import OPENAI, OpenAIApi
 from palaver.observe.llm.provider import Provider
 from palaver.observe.memory import Judge, JudgeFactory
 from palaver.templates.prompts import JudgingPrompts
 from palaver.templates.render import Renderer
 
-_KEY: Final = "ANTHROPIC_API_KEY"
+KEYS: Final = {
+    "api.anthropic.com": "ANTHROPIC_API_KEY",
+    "api.openai.com": "OPENAI_API_KEY",
+    "openrouter.ai": "OPENROUTER_API_KEY",
+}
+"""Environment variables with the keys of servers that need one. Such a key is sent to no other server."""
+_OWN_KEY: Final = "PALAVER_LLM_KEY"
+_NO_PRICE: Final = (0.0, 0.0)
 
 
 def why_off(config: Config) -> str:
     """Return the reason why the model is off, or an empty text if it may be called."""
-    key, budget = os.environ.get(_KEY), Budget.of(config).limits
+    if config.llm == "command":
+        return "" if config.llm_calls_day else "llm_calls_day is 0"
+    name, needed = _key(config)
+    key = os.environ.get(name) or not needed
+    budget = config.llm_price == _NO_PRICE or bool(Budget.of(config).limits)
     if not key and not budget:
-        return f"neither {_KEY} nor a budget in config.toml is set"
+        return f"neither {name} nor a budget in config.toml is set"
     if not key:
-        return f"{_KEY} is not set"
+        return f"{name} is not set"
     return "" if budget else "config.toml sets no budget, such as budget_month = 5.00"
 
 
-def provider_of(config: Config, *seconds: float) -> Callable[[], Provider]:
-    """Return a function that opens the provider. `seconds` replaces the provider's default timeout of a call."""
+def provider_of(config: Config, seconds: float = TIMEOUT) -> Callable[[], Provider]:
+    """Return a function that opens the provider. `seconds` is the timeout of a call."""
 
     def open_provider() -> Provider:
-        return Provider(os.environ[_KEY], config.llm_url, *seconds)
+        if config.llm == "command":
+            return AgentCommand(config.llm_command, seconds)
+        name, _ = _key(config)
+        key = os.environ.get(name, "")
+        if config.llm == "openai":
+            return OpenAIApi(key, config.llm_url, seconds, name)
+        return MessagesApi(key, config.llm_url, seconds)
 
     return open_provider
 
@@ -45,3 +67,10 @@ def judge_factory(home: Home, config: Config) -> JudgeFactory | None:
         return ModelJudge(store, config, JudgingPrompts(Renderer(home.templates)), provider_of(config, SECONDS))
 
     return make_judge
+
+
+def _key(config: Config) -> tuple[str, bool]:
+    """Return the environment variable with the key, and whether the server needs a key."""
+    host = urlsplit(config.llm_url or (OPENAI if config.llm == "openai" else ANTHROPIC)).hostname or ""
+    other = "ANTHROPIC_API_KEY" if config.llm == "anthropic" else _OWN_KEY
+    return KEYS.get(host, other), host in KEYS

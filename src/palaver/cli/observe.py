@@ -23,6 +23,7 @@ from palaver.templates.prompts import ExtractionPrompts
 from palaver.templates.quote import line
 
 from .language_model import provider_of, why_off
+from .observe_setup import set_up
 from .options import as_json
 from .output import print_json, print_page, progress_bars, renderer
 from .review import preference_fields
@@ -33,27 +34,36 @@ from .review import preference_fields
 @click.option("--only-outdated", is_flag=True, help="Send only exchanges processed with an older prompt or model.")
 @click.option("--dead-letters", is_flag=True, help="List requests that failed permanently, with reasons.")
 @click.option("--revive", is_flag=True, help="Retry requests that failed permanently.")
+@click.option("--setup", is_flag=True, help="Choose the language model: find, compare and configure.")
 @click.option("--preferences", is_flag=True, help="List preferences that you stated, without storing them.")
 @as_json
 def observe(
-    *, estimate: bool, only_outdated: bool, dead_letters: bool, revive: bool, preferences: bool, as_json: bool
+    *,
+    estimate: bool,
+    only_outdated: bool,
+    dead_letters: bool,
+    revive: bool,
+    setup: bool,
+    preferences: bool,
+    as_json: bool,
 ) -> None:
     """Extract observations from archived conversations.
 
-    Extraction by rules is free and works offline. A language model is called only if ANTHROPIC_API_KEY is set and
-    config.toml has a budget, such as `budget_month = 5.00` (dollars). The newest sessions are sent immediately, others
-    in batches at half the price. You can interrupt the command at any time.
+    Extraction by rules is free and works offline. A language model is called only if config.toml allows it: with an API
+    key and a budget, such as `budget_month = 5.00` (dollars), with your own server, or with your own agent. With
+    Anthropic's API, older sessions are sent in batches at half the price. You can interrupt the command at any time.
     """
     given = {
         "--estimate": estimate,
         "--dead-letters": dead_letters,
         "--revive": revive,
+        "--setup": setup,
         "--preferences": preferences,
     }
     asked = [name for name, wanted in given.items() if wanted]
     if len(asked) > 1:
         raise click.UsageError(f"{' and '.join(asked)} cannot be combined.")
-    if only_outdated and (dead_letters or preferences):
+    if only_outdated and (dead_letters or setup or preferences):
         raise click.UsageError(f"--only-outdated cannot be combined with {asked[0]}.")
 
     home = Home.find()
@@ -61,6 +71,8 @@ def observe(
     with Store.open(home.database) as store:
         if preferences:
             _show_preferences(store, as_json=as_json)
+        elif setup:
+            _set_up(home, store, config, as_json=as_json)
         elif dead_letters:
             _show_dead(store, as_json=as_json)
         elif estimate:
@@ -134,6 +146,12 @@ def _show_estimate(store: Store, config: Config, *, outdated: bool, as_json: boo
         print_json({**to_json(found), "off": off or None})
     else:
         print_page(renderer().render("estimate", estimate=found, off=off))
+
+
+def _set_up(home: Home, store: Store, config: Config, *, as_json: bool) -> None:
+    with progress_bars() as report:
+        found = _extractor(store, Config(private_projects=config.private_projects)).estimate(report)
+    set_up(home, config, found, as_json=as_json)
 
 
 def _show_dead(store: Store, *, as_json: bool) -> None:

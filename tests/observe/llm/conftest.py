@@ -11,8 +11,8 @@ from palaver.archiver.store import Store
 from palaver.core.config import Config
 from palaver.core.progress import silent
 from palaver.core.spending import Extraction
+from palaver.observe.llm.messages_api import MessagesApi
 from palaver.observe.llm.model_extractor import ModelExtractor
-from palaver.observe.llm.provider import Provider
 from palaver.observe.observe_pending import observe_pending
 from palaver.templates.prompts import ExtractionPrompts
 from palaver.templates.render import Renderer
@@ -60,7 +60,7 @@ class Stage:
             self.store,
             self.config(**settings),
             PROMPTS,
-            lambda: self.opened.enter_context(Provider("test-key", self.provider.url, self.seconds)),
+            lambda: self.opened.enter_context(MessagesApi("test-key", self.provider.url, self.seconds)),
             clock=lambda: self.now,
             sleep=self.slept.append,
         )

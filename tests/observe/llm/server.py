@@ -97,6 +97,7 @@ class FakeProvider:
     script: list[Reaction | Sent] = field(default_factory=list["Reaction | Sent"])
     default: Reaction = honest
     calls: list[JSON] = field(default_factory=list[JSON])
+    models: list[str] = field(default_factory=list[str])
     keys: list[str] = field(default_factory=list[str])
     batch_sender: dict[str, JSON] = field(default_factory=dict[str, JSON])
     results: dict[str, list[JSON]] = field(default_factory=dict[str, list[JSON]])
@@ -155,6 +156,9 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(self.provider.react(body))
 
     def do_GET(self) -> None:
+        if self.path == "/v1/models":
+            self._send(Sent(body={"data": [{"id": name, "object": "model"} for name in self.provider.models]}))
+            return
         parts = self.path.partition("?")[0].strip("/").split("/")[3:]
         if parts[-1:] == ["results"]:
             lines = [json.dumps(result) for result in self.provider.results[parts[0]]]

@@ -3,11 +3,11 @@
 import pytest
 
 from palaver.observe.llm import batch_sender, model_extractor
-from palaver.observe.llm.model_errors import BudgetExhausted, ModelBusy
+from palaver.observe.llm.model_errors import BudgetExhausted, ModelBusy, ModelRefused
 from palaver.observe.rules import VERSION
 
 from .conftest import SESSIONS, Stage, changing_exchange
-from .server import Sent, failing, learned, message
+from .server import Sent, failing, honest, learned, message
 
 
 @pytest.fixture
@@ -86,6 +86,22 @@ def test_failed_requests_of_a_batch_are_queued_again(backlog: Stage) -> None:
     backlog.later(7_200)
     assert backlog.run().sent == 3
     assert backlog.run().learned == 3
+
+
+def test_batch_without_any_answer_ends_the_run(backlog: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If every request of a batch was refused, the run stops, and no exchange is given up."""
+    monkeypatch.setattr(batch_sender, "_SIZE", 5)
+    backlog.provider.default = lambda _: failing(400, "invalid_request_error")
+    backlog.run()
+
+    result = backlog.run()
+
+    assert isinstance(result.stopped, ModelRefused)
+    assert (result.given_up, result.waiting, result.cost) == (0, 5, 0)
+    assert backlog.store.jobs.open_batches() == []
+    backlog.provider.default = honest
+    backlog.later(3_600)
+    assert (backlog.run().sent, backlog.run().learned) == (5, 5)
 
 
 def test_server_without_batches_gets_single_requests(backlog: Stage) -> None:

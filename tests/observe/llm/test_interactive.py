@@ -131,7 +131,7 @@ def test_invalid_reply_is_charged_and_retried(stage: Stage, reply: dict[str, obj
 
 def test_dead_letters_can_be_retried(stage: Stage) -> None:
     """Dead letters are sent again on request."""
-    stage.say("one", changing_exchange(1))
+    stage.say("one", changing_exchange(1), changing_exchange(2))
     stage.provider.script = [failing(400, "invalid_request_error")]
     assert stage.run().given_up == 1
     with stage.store.transaction():
@@ -210,6 +210,33 @@ def test_quotes_of_the_user_have_human_origin(stage: Stage, fact: tuple[str, int
     stage.run()
 
     assert [each.observation.origin for each in stage.store.observations.of_exchange(key)] == [origin]
+
+
+def test_refusals_of_all_requests_end_the_run(stage: Stage) -> None:
+    """If three requests are refused and none is answered, the run stops, and no exchange is given up."""
+    stage.say("one", *(changing_exchange(number) for number in range(5, 0, -1)))
+    stage.provider.default = lambda _: failing(400, "invalid_request_error")
+
+    for run in range(1, ATTEMPTS_MAX + 2):
+        result = stage.run()
+        assert isinstance(result.stopped, ModelRefused)
+        assert "3 requests were refused and none answered" in str(result.stopped)
+        assert (len(stage.provider.calls), result.given_up, result.cost) == (3 * run, 0, 0)
+        stage.later(3_600)
+
+    stage.provider.default = honest
+    assert stage.run().learned == 5
+
+
+def test_a_refused_request_alone_is_retried_later(stage: Stage) -> None:
+    """A refused request is retried after ten minutes if no other request was answered."""
+    stage.say("one", changing_exchange(1))
+    stage.provider.script = [failing(400, "invalid_request_error")]
+
+    assert (stage.run().given_up, stage.run().asked) == (0, 0)
+    stage.later(700)
+
+    assert stage.run().learned == 1
 
 
 @pytest.mark.parametrize(
@@ -388,5 +415,5 @@ def test_budgets_are_checked_before_a_call(stage: Stage) -> None:
     result = stage.run(budget_day=0.000001)
 
     assert isinstance(result.stopped, BudgetExhausted)
-    assert result.stopped.span == "day"
+    assert result.stopped.setting == "budget_day"
     assert (stage.provider.calls, result.cost, result.waiting) == ([], 0, 1)

@@ -136,7 +136,7 @@ def test_prices_are_exact() -> None:
 @given(size=st.integers(0, 10**6), share=st.integers(0, 2), out=st.integers(0, 4_000), batch=st.booleans())
 def test_reply_never_costs_more_than_reserved(size: int, share: int, out: int, batch: bool) -> None:
     """A reply never costs more than its reservation, whichever of its tokens are cached."""
-    price = price_of("claude-sonnet-5-5")
+    price = price_of(Config(llm_model="claude-sonnet-5-5"))
     parts = [0, 0, 0]
     parts[share] = size
 
@@ -147,17 +147,17 @@ def test_reply_never_costs_more_than_reserved(size: int, share: int, out: int, b
 
 def test_dated_names_have_the_price_of_their_model() -> None:
     """A model name with a date has the price of the model."""
-    assert price_of("claude-haiku-4-5-20251001") == price_of("claude-haiku-4-5")
-    assert price_of("claude-haiku-5-5").tokens_in == 100
+    assert price_of(Config(llm_model="claude-haiku-4-5-20251001")) == price_of(Config(llm_model="claude-haiku-4-5"))
+    assert price_of(Config()).tokens_in == 100
 
 
 def test_unknown_price_is_an_error() -> None:
     """A model without a price is rejected, and `llm_price` overrides the price list."""
     with pytest.raises(ConfigInvalid) as caught:
-        price_of("local-model")
+        price_of(Config(llm_model="local-model"))
     assert "llm_price" in caught.value.hint
-    assert price_of("local-model", (0, 0)).cost(Usage(10**6, 0, 0, 10**6)) == 0
-    assert price_of("claude-haiku-5-5", (2, 4)).tokens_out == 4_000
+    assert price_of(Config(llm_model="local-model", llm_price=(0, 0))).cost(Usage(10**6, 0, 0, 10**6)) == 0
+    assert price_of(Config(llm_price=(2, 4))).tokens_out == 4_000
 
 
 def test_amounts_are_readable() -> None:

@@ -16,8 +16,8 @@ from palaver.core.errors import ConfigInvalid
 from palaver.core.home import Home
 from palaver.core.memory import Memory, MemoryState
 from palaver.core.recursion import OWN_PROMPT_MARK
+from palaver.observe.llm.messages_api import MessagesApi
 from palaver.observe.llm.model_judge import ModelJudge
-from palaver.observe.llm.provider import Provider
 from palaver.observe.memory import MemoryCore, Verdict
 from palaver.observe.mnemonics import ProjectMemories
 from palaver.search.index.generation import Generations
@@ -58,7 +58,7 @@ class Bench:
             self.harness.store,
             Config(**values),  # type: ignore[arg-type]
             JudgingPrompts(Renderer()),
-            lambda: self._opened.enter_context(Provider("test-key", self.provider.url, 5.0)),
+            lambda: self._opened.enter_context(MessagesApi("test-key", self.provider.url, 5.0)),
         )
 
     def core(self, **settings: object) -> MemoryCore:
@@ -314,7 +314,7 @@ def test_core_closes_judge_and_provider(bench: Bench, tmp_path: Path, files: boo
     closed: list[str] = []
     made: list[ModelJudge] = []
 
-    class Closing(Provider):
+    class Closing(MessagesApi):
         def close(self) -> None:
             closed.append("provider")
             super().close()

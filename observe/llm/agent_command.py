@@ -1,0 +1,94 @@
+"""Provider that runs the user's own coding agent without its user interface, such as `claude -p`.
+
+The agent gets the prompt on standard input and runs in an empty folder. The transcript that it may write is recognised
+as Palaver's own by the prompt, by the folder, and by `OWN_RUN`, which also turns Palaver's hooks and server off.
+"""
+
+import os
+import signal
+import subprocess
+from collections.abc import Sequence
+from contextlib import suppress
+from tempfile import TemporaryDirectory
+from typing import Final
+
+import orjson
+
+from ...core.recursion import OWN_FOLDER, OWN_PROMPT_MARK, OWN_RUN
+from ...core.spending import Usage
+from ...core.text import readable
+from .agent_output import read_output
+from .http_status import TIMEOUT
+from .model_errors import ModelBusy, ModelRefused, RequestRefused
+from .model_request import ModelRequest
+from .provider import Answer
+
+_NESTED: Final = frozenset({"CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT"})
+"""Variables with which an agent recognises, and refuses, a start within its own session."""
+_MESSAGE_MAX: Final = 300
+"""Maximum characters of an agent's error message in an error."""
+_ONLY_JSON: Final = (
+    "Do not use any tool. Reply with one JSON object that is valid under this JSON schema, and nothing else:"
+)
+
+
+class AgentCommand:
+    """Coding agent that is started once for each request. It costs nothing here; the agent's account pays."""
+
+    def __init__(self, words: Sequence[str], seconds: float = TIMEOUT) -> None:
+        self._words, self._seconds = list(words), seconds
+
+    def ask(self, request: ModelRequest) -> Answer:
+        """Return the reply to one request.
+
+        Raises:
+            ModelRefused: The program cannot be started.
+            ModelBusy: The program did not end within the time limit.
+            RequestRefused: The program reported an error.
+        """
+        with TemporaryDirectory(prefix=OWN_FOLDER, ignore_cleanup_errors=True) as folder:
+            status, output, errors = self._run(_prompt(request), folder)
+        text = output.decode("utf-8", "replace")
+        found = read_output(text)
+        if status or found.error:
+            reason = found.error or errors.decode("utf-8", "replace") or text
+            reason = " ".join(readable(reason).split())[-_MESSAGE_MAX:]
+            raise RequestRefused(f"{self._words[0]} ended with status {status}: {reason}", maybe_charged=True)
+        return Answer(found.text, "", found.usage or Usage(), text)
+
+    def close(self) -> None:
+        """Do nothing: each request has its own process."""
+
+    def _run(self, prompt: str, folder: str) -> tuple[int, bytes, bytes]:
+        """Run the program in its own process group; return the exit status, standard output and standard error."""
+        environment = {name: value for name, value in os.environ.items() if name not in _NESTED}
+        try:
+            process = subprocess.Popen(
+                self._words,
+                cwd=folder,
+                env=environment | {OWN_RUN: "1"},
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                process_group=0,
+            )
+        except (OSError, ValueError) as error:
+            hint = "Check llm_command in config.toml, or run `palaver observe --setup`."
+            raise ModelRefused(f"{self._words[0]} cannot be started: {error}", 0, hint=hint) from None
+        with process:
+            try:
+                output, errors = process.communicate(prompt.encode("utf-8", "replace"), self._seconds)
+            except subprocess.TimeoutExpired:
+                message = f"{self._words[0]} did not end within {self._seconds:g} s"
+                raise ModelBusy(message, maybe_charged=True) from None
+            finally:
+                # Also after Ctrl-C, and for programs that the agent left behind.
+                with suppress(ProcessLookupError, PermissionError):
+                    os.killpg(process.pid, signal.SIGKILL)
+        return process.returncode, output, errors
+
+
+def _prompt(request: ModelRequest) -> str:
+    schema = orjson.dumps(request.schema).decode()
+    prompt = f"{request.system}\n\n{request.text}\n\n{_ONLY_JSON}\n{schema}\n"
+    return prompt if prompt.startswith(OWN_PROMPT_MARK) else f"{OWN_PROMPT_MARK}\n{prompt}"

@@ -1,0 +1,47 @@
+"""Search for servers with a language model on this machine, at the usual ports of known programs."""
+
+from http.client import HTTPConnection, HTTPException
+from typing import Final
+
+from msgspec import Struct, json
+
+PORTS: Final = {"Ollama": 11434, "LM Studio": 1234, "llama.cpp": 8080, "vLLM": 8000}
+"""Default port of each program."""
+_LOOPBACK: Final = "127.0.0.1"
+_TIMEOUT: Final = 0.5
+_BYTES_MAX: Final = 1_000_000
+
+
+class LocalServer(Struct, frozen=True):
+    """Server on this machine, and the names of its models."""
+
+    name: str
+    url: str
+    models: tuple[str, ...]
+
+
+class _Model(Struct):
+    id: str
+
+
+class _Models(Struct):
+    data: list[_Model]
+
+
+def local_servers() -> list[LocalServer]:
+    """Return the servers that list at least one model."""
+    found = [(name, port, _models(port)) for name, port in PORTS.items()]
+    return [LocalServer(name, f"http://{_LOOPBACK}:{port}/v1", models) for name, port, models in found if models]
+
+
+def _models(port: int) -> tuple[str, ...]:
+    """Return the models of a server at a port; return nothing if no such server answers there."""
+    connection = HTTPConnection(_LOOPBACK, port, timeout=_TIMEOUT)  # unlike urllib, it never uses a proxy
+    try:
+        connection.request("GET", "/v1/models")
+        content = connection.getresponse().read(_BYTES_MAX)
+        return tuple(model.id for model in json.decode(content, type=_Models).data)
+    except (OSError, HTTPException, ValueError):  # nothing there, or another program
+        return ()
+    finally:
+        connection.close()

@@ -1,0 +1,70 @@
+"""Requests to a language model with a JSON schema for the reply, and parsing of the replies."""
+
+from functools import cache
+from json import JSONDecodeError, JSONDecoder
+from typing import Any, Final, TypeVar
+
+import orjson
+from msgspec import Struct
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from ...core.tokens import count
+
+_FRAME: Final = 400
+"""Bytes that a provider adds to a request, at most: names of fields and settings of the call."""
+_STARTS_MAX: Final = 500
+"""Maximum number of opening braces at which a JSON object is searched in a reply."""
+
+
+class ReplyModel(BaseModel):
+    """Structure of a reply, without additional fields."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+ReplyT = TypeVar("ReplyT", bound=ReplyModel)
+
+
+class ModelRequest(Struct, frozen=True):
+    """One question to a language model. `schema` is the JSON schema of the reply, `tokens_out` its maximum length."""
+
+    model: str
+    tokens_out: int
+    system: str
+    text: str
+    schema: dict[str, Any]
+
+    def size(self) -> int:
+        """Return the maximum size of the request in bytes, an upper bound of its tokens."""
+        return len(orjson.dumps([self.model, self.system, self.text, self.schema])) + _FRAME
+
+    def tokens(self) -> int:
+        """Return the estimated number of input tokens, including the schema."""
+        return count(self.system) + count(self.text) + count(orjson.dumps(self.schema).decode())
+
+
+@cache
+def schema_of(reply: type[ReplyModel]) -> dict[str, Any]:
+    """Return the JSON schema of a reply."""
+    return reply.model_json_schema()
+
+
+def parse_reply(text: str, reply: type[ReplyT]) -> ReplyT:
+    """Parse the last valid JSON object in a reply, which can be in Markdown fences or follow other text.
+
+    Raises:
+        pydantic.ValidationError: No JSON object in the text has the structure of the reply.
+    """
+    found, decoder, start = None, JSONDecoder(), text.find("{")
+    for _ in range(_STARTS_MAX):
+        if start < 0:
+            break
+        try:
+            value, end = decoder.raw_decode(text, start)
+            found = reply.model_validate_json(text[start:end]) if isinstance(value, dict) else found
+        except (JSONDecodeError, RecursionError):
+            end = start + 1
+        except ValidationError:
+            pass
+        start = text.find("{", end)
+    return found or reply.model_validate_json(text[text.find("{") : text.rfind("}") + 1])

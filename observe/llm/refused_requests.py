@@ -1,0 +1,55 @@
+"""Requests that the provider refused, while it is unknown whether the requests or the settings are at fault.
+
+A request that is refused while others are answered is at fault, so its job becomes a dead letter. If none is answered,
+the settings may be at fault: the jobs are retried later, and no attempt is counted.
+"""
+
+from typing import Final
+
+from ...archiver.store import Job
+from .job_results import JobResults
+from .model_errors import ModelBusy, ModelRefused, RequestRefused
+
+REFUSED_MAX: Final = 3
+"""Refusals without an answer that end a run."""
+_RETRY_AFTER: Final = 600.0
+"""Seconds until these requests are retried, so that the next run begins with others."""
+_HINT: Final = "No exchange was given up. Check the llm settings in config.toml, then run `palaver observe` again."
+
+
+class RefusedRequests:
+    """Refused requests of one run or one batch."""
+
+    def __init__(self, results: JobResults) -> None:
+        self._results = results
+        self._held: list[tuple[Job, int, RequestRefused]] = []
+        self._answered = False
+
+    def add(self, job: Job, call: int, error: RequestRefused) -> None:
+        """Add a refused request. If another request was answered, its job becomes a dead letter."""
+        self._held.append((job, call, error))
+        if self._answered:
+            self.answered()
+
+    def answered(self) -> None:
+        """Note that a request was answered: the jobs of the refused requests become dead letters."""
+        self._answered = True
+        for job, call, error in self._held:
+            self._results.fail(job, call, error, charged=error.maybe_charged)
+        self._held.clear()
+
+    def stop(self) -> ModelRefused | None:
+        """Return the error that ends the run, if several requests were refused and none was answered."""
+        if len(self._held) < REFUSED_MAX:
+            return None
+        last = self._held[-1][2]
+        return ModelRefused(
+            f"{len(self._held)} requests were refused and none answered: {last}", last.status, hint=_HINT
+        )
+
+    def finish(self) -> None:
+        """Schedule retries of the refused requests for which it is still unknown what is at fault."""
+        for job, call, error in self._held:
+            retry = ModelBusy(str(error), after=_RETRY_AFTER)
+            self._results.fail(job, call, retry, charged=error.maybe_charged)
+        self._held.clear()

@@ -1,0 +1,253 @@
+"""The user's own agent extracts observations: a real program, with limits on time and calls."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from palaver.core.recursion import OWN_PROMPT_MARK, is_own_folder
+from palaver.core.spending import Extraction
+from palaver.observe.llm.agent_command import AgentCommand
+from palaver.observe.llm.job_queue import ATTEMPTS_MAX
+from palaver.observe.llm.model_errors import BudgetExhausted, ModelBusy, ModelRefused
+from palaver.observe.llm.model_extractor import ModelExtractor
+from palaver.observe.llm.model_request import ModelRequest
+from palaver.observe.rules import VERSION
+
+from .conftest import PROMPTS, Stage, changing_exchange
+
+AGENT = Path(__file__).with_name("agent.py")
+WORKER = Path(__file__).with_name("worker.py")
+REQUEST = ModelRequest("agent", 100, "Say it.", "The text.", {"type": "object"})
+
+
+class Desk:
+    """Archive whose extractor runs an agent."""
+
+    def __init__(self, stage: Stage, folder: Path) -> None:
+        self.stage, self.log = stage, folder / "log"
+
+    def words(self, behaviour: str) -> tuple[str, ...]:
+        return (sys.executable, str(AGENT), behaviour, str(self.log))
+
+    def run(self, behaviour: str, seconds: float = 60.0, **settings: object) -> Extraction:
+        """Run the extractor once, without any budget."""
+        words = self.words(behaviour)
+        values: dict[str, Any] = {"llm": "command", "llm_command": words, "budget_month": None} | settings
+        return ModelExtractor(
+            self.stage.store,
+            self.stage.config(**values),
+            PROMPTS,
+            lambda: AgentCommand(words, seconds),
+            clock=lambda: self.stage.now,
+            sleep=self.stage.slept.append,
+        ).run()
+
+    def calls(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.log.read_text().splitlines()] if self.log.exists() else []
+
+
+@pytest.fixture
+def desk(stage: Stage, tmp_path: Path) -> Desk:
+    return Desk(stage, tmp_path)
+
+
+def until(what: Callable[[], bool]) -> None:
+    """Wait until a condition is true."""
+    end = time.monotonic() + 60
+    while not what():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def is_running(process: int) -> bool:
+    """Return whether a process runs; an ended process whose parent has not noticed does not."""
+    state = Path(f"/proc/{process}/stat")
+    if Path("/proc/self/stat").exists():
+        return state.exists() and state.read_text().rpartition(")")[2].split()[0] != "Z"
+    return subprocess.run(["ps", "-p", str(process)], check=False, capture_output=True).returncode == 0
+
+
+@pytest.mark.parametrize("behaviour", ["claude", "codex", "gemini", "chatty"])
+def test_observations_of_each_agent(desk: Desk, behaviour: str) -> None:
+    """Each agent's output becomes observations. Calls cost nothing, and their tokens are recorded."""
+    desk.stage.say("one", changing_exchange(1), changing_exchange(2))
+
+    result = desk.run(behaviour)
+
+    assert (result.learned, result.failed, result.cost, result.stopped) == (2, 0, 0, None)
+    assert desk.stage.extractors() == ["llm", "llm"]
+    [row] = desk.stage.store.ledger.by_model()
+    assert (row.calls, row.unanswered, row.cost) == (2, 0, 0)
+    assert row.usage.tokens_out == (0 if behaviour == "chatty" else 400)
+    assert desk.run(behaviour).asked == 0
+
+
+def test_agent_gets_an_empty_folder_and_a_marked_prompt(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The agent works in an empty folder that is deleted, and can tell that Palaver started it."""
+    monkeypatch.setenv("CLAUDECODE", "1")
+    desk.stage.say("one", changing_exchange(1))
+
+    desk.run("claude")
+
+    [call] = desk.calls()
+    assert call["prompt"].startswith(OWN_PROMPT_MARK)
+    assert '"additionalProperties":false' in call["prompt"]
+    assert (call["files"], call["PALAVER_OWN_RUN"], call["CLAUDECODE"]) == ([], "1", "")
+    assert is_own_folder(call["folder"])
+    assert not Path(call["folder"]).exists()
+
+
+def test_prompt_of_a_changed_template_is_marked(tmp_path: Path) -> None:
+    """A prompt is marked even if the user's template has no mark."""
+    log = tmp_path / "log"
+    AgentCommand((sys.executable, str(AGENT), "chatty", str(log))).ask(REQUEST)
+
+    assert json.loads(log.read_text())["prompt"].startswith(f"{OWN_PROMPT_MARK}\nSay it.")
+
+
+@pytest.mark.parametrize("behaviour", ["refusing", "malformed"])
+def test_useless_answers_become_dead_letters(desk: Desk, behaviour: str) -> None:
+    """An answer without valid JSON is retried, changes nothing, and becomes a dead letter."""
+    desk.stage.say("one", changing_exchange(1))
+
+    for attempt in range(ATTEMPTS_MAX):
+        result = desk.run(behaviour)
+        assert (result.failed, result.given_up, result.stopped) == (1, attempt == ATTEMPTS_MAX - 1, None)
+        desk.stage.later(3_600)
+
+    assert desk.run(behaviour).asked == 0
+    assert desk.stage.extractors() == [VERSION]
+    [dead] = desk.stage.store.jobs.dead()
+    assert json.loads(dead.reply)["type"] == "result"
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "message"), [("failing", "status 1: no account: run /login"), ("erring", "You have reached your")]
+)
+def test_failing_agent_ends_the_run(desk: Desk, behaviour: str, message: str) -> None:
+    """An agent that always fails is called three times in a run, and no exchange is given up."""
+    desk.stage.say("one", *(changing_exchange(number) for number in range(5, 0, -1)))
+
+    result = desk.run(behaviour)
+
+    assert isinstance(result.stopped, ModelRefused)
+    assert message in str(result.stopped)
+    assert (len(desk.calls()), result.given_up, result.waiting) == (3, 0, 5)
+    desk.stage.later(3_600)
+    assert desk.run("claude").learned == 5
+
+
+def test_slow_agent_is_killed_with_its_children(desk: Desk) -> None:
+    """An agent that exceeds the time limit is killed with all processes that it started, and is retried later."""
+    desk.stage.say("one", changing_exchange(1))
+
+    result = desk.run("slow", seconds=3.0)
+
+    assert (result.failed, result.waiting) == (1, 1)
+    [call] = desk.calls()
+    child = int(desk.log.with_suffix(".child").read_text())
+    until(lambda: not is_running(call["pid"]) and not is_running(child))
+    [row] = desk.stage.store.ledger.by_model()
+    assert (row.calls, row.unanswered) == (1, 1)
+    desk.stage.later(3_600)
+    assert desk.run("claude").learned == 1
+
+
+def test_repeated_timeouts_end_the_run(desk: Desk) -> None:
+    """Three timeouts in a row end the run."""
+    desk.stage.say("one", *(changing_exchange(number) for number in range(5, 0, -1)))
+
+    result = desk.run("slow", seconds=0.5)
+
+    assert isinstance(result.stopped, ModelBusy)
+    assert (result.failed, result.given_up, result.waiting) == (3, 0, 5)
+
+
+def test_missing_program_ends_the_run(stage: Stage) -> None:
+    """A program that does not exist ends the run, and uses neither an attempt nor a call of the daily limit."""
+    stage.say("one", changing_exchange(1))
+    words = ("no-such-agent-of-palaver",)
+    config = stage.config(llm="command", llm_command=words, llm_calls_day=1)
+
+    for _ in range(2):
+        result = ModelExtractor(stage.store, config, PROMPTS, lambda: AgentCommand(words)).run()
+        assert isinstance(result.stopped, ModelRefused)
+        assert "no-such-agent-of-palaver cannot be started" in str(result.stopped)
+
+    assert (result.waiting, result.failed) == (1, 0)
+
+
+def test_calls_a_day_are_limited(desk: Desk) -> None:
+    """The limit of calls holds over runs, counts failed calls, and ends after 24 hours."""
+    desk.stage.say("one", *(changing_exchange(number) for number in range(5, 0, -1)))
+
+    first = desk.run("claude", llm_calls_day=2)
+    second = desk.run("claude", llm_calls_day=2)
+
+    assert (first.learned, second.learned, second.waiting) == (2, 0, 3)
+    assert isinstance(second.stopped, BudgetExhausted)
+    assert second.stopped.setting == "llm_calls_day"
+    desk.stage.later(25 * 3_600)
+    assert desk.run("failing", llm_calls_day=2).failed == 2
+    assert len(desk.calls()) == 4
+
+
+def test_two_processes_share_the_limit(desk: Desk) -> None:
+    """A call that another process makes at the same time counts."""
+    desk.stage.say("one", changing_exchange(1), changing_exchange(2))
+    running = desk.run("slow", seconds=0.5, llm_calls_day=1)
+
+    assert isinstance(running.stopped, BudgetExhausted)
+    assert len(desk.calls()) <= 1
+
+
+def test_killed_palaver_keeps_its_reservation(desk: Desk) -> None:
+    """After SIGKILL during a call, the call counts for the daily limit, and the exchange is sent again."""
+    desk.stage.now = round(time.time() * 1000)
+    desk.stage.say("one", changing_exchange(1))
+    command = [sys.executable, str(WORKER), str(desk.stage.history.folder), str(desk.log), "agent"]
+    with subprocess.Popen([*command, *desk.words("slow")], start_new_session=True) as running:
+        until(lambda: desk.log.with_suffix(".child").exists())
+        os.kill(running.pid, signal.SIGKILL)
+    os.killpg(desk.calls()[0]["pid"], signal.SIGKILL)
+
+    [lost] = desk.stage.store.ledger.by_model()
+    assert (lost.calls, lost.unanswered) == (1, 1)
+    desk.stage.later(700)
+    assert isinstance(desk.run("claude", llm_calls_day=1).stopped, BudgetExhausted)
+    assert desk.run("claude", llm_calls_day=2).learned == 1
+
+
+def test_interrupted_call_ends_the_agent(desk: Desk) -> None:
+    """Ctrl-C during a call kills the agent, and the exchange stays in the queue."""
+    desk.stage.say("one", changing_exchange(1))
+    command = [sys.executable, str(WORKER), str(desk.stage.history.folder), str(desk.log), "agent"]
+    with subprocess.Popen([*command, *desk.words("slow")], stderr=subprocess.DEVNULL) as running:
+        until(lambda: desk.log.with_suffix(".child").exists())
+        running.send_signal(signal.SIGINT)
+        running.wait(60)
+
+    child = int(desk.log.with_suffix(".child").read_text())
+    until(lambda: not is_running(desk.calls()[0]["pid"]) and not is_running(child))
+    assert desk.run("claude").learned == 1
+
+
+def test_agent_on_the_path_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A command is searched on PATH, and needs no shell."""
+    program = tmp_path / "bin" / "my-agent"
+    program.parent.mkdir()
+    shutil.copy(AGENT, program)
+    monkeypatch.setenv("PATH", f"{program.parent}:{Path(sys.executable).parent}:/usr/bin:/bin")
+
+    answer = AgentCommand(("my-agent", "gemini", str(tmp_path / "log"))).ask(REQUEST)
+
+    assert "The text." in answer.text

@@ -1,0 +1,199 @@
+"""`palaver observe --setup`: finding, comparing and configuring language models."""
+
+import json
+import shutil
+import sys
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from palaver.cli import main
+from palaver.cli.language_model import KEYS, why_off
+from palaver.core.config import Config
+from palaver.core.home import Home
+from palaver.observe.llm import local_servers
+from palaver.observe.llm.known_agents import known_agents
+
+from . import demo
+from .observe.llm import agent
+from .observe.llm.server import FakeProvider, Sent, serving
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Home:
+    """Return the archived demo data, which no test changes."""
+    return demo.archived(tmp_path_factory.mktemp("built"))
+
+
+@pytest.fixture
+def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a folder that is the whole PATH."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    (folder / "python3").symlink_to(sys.executable)
+    monkeypatch.setenv("PATH", str(folder))
+    return folder
+
+
+@pytest.fixture
+def home(built: Home, tmp_path: Path, programs: Path, monkeypatch: pytest.MonkeyPatch) -> Home:  # noqa: ARG001
+    """Return a copy of the archived demo data on a machine without agents, servers and keys."""
+    home = Home(shutil.copytree(built.root, tmp_path / "palaver"))
+    monkeypatch.setenv("PALAVER_HOME", str(home.root))
+    for key in KEYS.values():
+        monkeypatch.delenv(key, raising=False)
+    monkeypatch.setattr(local_servers, "PORTS", {"Ollama": 9})
+    return home
+
+
+@pytest.fixture
+def server(home: Home, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeProvider]:  # noqa: ARG001
+    """Return a local server at the port of Ollama."""
+    with serving() as server:
+        server.models = ["qwen3:8b", "other"]
+        monkeypatch.setattr(local_servers, "PORTS", {"LM Studio": 9, "Ollama": int(server.url.rpartition(":")[2])})
+        yield server
+
+
+def palaver(*arguments: str, answers: str = "") -> Result:
+    """Run a command in this process."""
+    return CliRunner().invoke(main, arguments, input=answers)
+
+
+def choices() -> list[dict[str, Any]]:
+    """Return the choices in the JSON output."""
+    result = palaver("observe", "--setup", "--json")
+    assert (result.exit_code, result.stderr) == (0, "")
+    found: list[dict[str, Any]] = json.loads(result.stdout)["choices"]
+    return found
+
+
+@pytest.mark.usefixtures("home")
+def test_nothing_to_choose() -> None:
+    """Without an agent, a server and a key, the command says so."""
+    assert choices() == []
+    assert "No coding agent on PATH, no local server and no API key found." in palaver("observe", "--setup").stdout
+
+
+def test_choosing_an_agent(home: Home, programs: Path, tmp_path: Path) -> None:
+    """An installed agent is offered with the calls and days that it needs; the choice is written and works."""
+    script = f"#!/bin/sh\nexec python3 {agent.__file__} claude {tmp_path / 'log'}\n"
+    (programs / "claude").write_text(script)
+    (programs / "claude").chmod(0o755)
+    home.config.write_text('# mine\nexclude = ["secret-*"]\nllm_command = [\n  "old",\n]\nllm_calls_day = 3\n')
+
+    result = palaver("observe", "--setup", answers="1\n")
+
+    assert result.exit_code == 0, result.output
+    total = json.loads(palaver("observe", "--estimate", "--json").stdout)["exchanges"]
+    assert f"1. Claude Code: {total} calls of your account" in result.stdout
+    assert f"at most 3 calls a day, so {-(-total // 3)} days" in result.stdout
+    kept, settings = home.config.read_text().split('llm = "command"\n')
+    assert kept == '# mine\nexclude = ["secret-*"]\nllm_calls_day = 3\n'
+    assert settings.startswith('llm_command = ["claude", "-p"')
+    assert not (tmp_path / "log").exists()
+    done = json.loads(palaver("observe", "--json").stdout)
+    assert (done["learned"], done["cost"], done["waiting"]) == (3, 0, total - 3)
+    assert "limit of llm_calls_day" in done["stopped"]
+    assert json.loads(palaver("stats", "--json").stdout)["calls_left"] == 0
+    assert "Remaining calls of llm_calls_day: 0" in palaver("stats").stdout
+    assert "one call of your agent, at most 3 in 24 hours" in palaver("observe", "--estimate").stdout
+
+
+def test_choosing_a_local_server(home: Home, server: FakeProvider) -> None:
+    """A server at a usual port is offered with its models, costs nothing, and needs no key and no budget."""
+    server.default = lambda body: Sent(
+        body={
+            "choices": [{"message": {"content": agent.reply(body["messages"][1]["content"])}}],
+            "usage": {"prompt_tokens": 9, "completion_tokens": 9},
+        }
+    )
+    [choice] = choices()
+    assert choice["models"] == ["qwen3:8b", "other"]
+
+    result = palaver("observe", "--setup", answers="1\nother\n")
+
+    assert "1. Ollama at http://127.0.0.1:" in result.stdout
+    config = Config.read(home.config)
+    assert (config.llm, config.llm_model, config.llm_price) == ("openai", "other", (0, 0))
+    done = json.loads(palaver("observe", "--json").stdout)
+    assert (done["learned"], done["cost"], done["waiting"], done["stopped"]) == (len(server.calls), 0, 0, None)
+    assert {call["model"] for call in server.calls} == {"other"}
+
+
+def test_choosing_a_key(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A key in the environment is offered with the cost, and a monthly budget is asked for."""
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "k")
+    monkeypatch.setenv("OPENROUTER_API_KEY", "k")
+    home.config.write_text('llm = "openai"\nllm_url = "http://127.0.0.1:1/v1"\nllm_price = [0, 0]\n')
+
+    result = palaver("observe", "--setup", answers="1\n2.5\n")
+
+    assert "1. claude-haiku-5-5 at api.anthropic.com with ANTHROPIC_API_KEY: $" in result.stdout
+    assert "in batches (price list of" in result.stdout
+    config = Config.read(home.config)
+    assert config == Config(budget_month=2.5)
+    assert why_off(config) == ""
+
+    palaver("observe", "--setup", answers="2\nqwen/qwen3\n0.1\n0.4\n")
+    assert Config.read(home.config) == Config(
+        llm="openai",
+        llm_model="qwen/qwen3",
+        llm_url="https://openrouter.ai/api/v1",
+        llm_price=(0.1, 0.4),
+        budget_month=2.5,
+    )
+
+
+def test_choosing_none(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a choice, no file is written."""
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "k")
+
+    assert "Nothing was changed." in palaver("observe", "--setup", answers="\n").stdout
+    assert not home.config.exists()
+
+
+def test_gemini_gets_a_policy_without_tools(home: Home, programs: Path) -> None:
+    """For Gemini CLI, a policy is written that denies every tool."""
+    (programs / "gemini").symlink_to(sys.executable)
+
+    palaver("observe", "--setup", answers="1\n")
+
+    policy = Path(Config.read(home.config).llm_command[-1])
+    assert policy == home.root / "no-tools.toml"
+    assert 'toolName = "*"\ndecision = "deny"' in policy.read_text()
+
+
+def test_known_agents_run_without_tools(tmp_path: Path) -> None:
+    """Each known command prints JSON and turns off the tools of its agent."""
+    for known in known_agents(tmp_path):
+        words = known.command
+        assert "--json" in words or ("--output-format", "json") in pairwise(words)
+    claude, codex, gemini = (known.command for known in known_agents(tmp_path))
+    assert claude[claude.index("--tools") :][:3] == ("--tools", "", "--strict-mcp-config")
+    assert {"read-only", "shell_tool", "unified_exec", 'web_search="disabled"'} <= set(codex)
+    assert gemini[-2:] == ("--admin-policy", str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("settings", "off"),
+    [
+        ({"llm": "command", "llm_command": ("x",)}, ""),
+        ({"llm": "command", "llm_command": ("x",), "llm_calls_day": 0}, "llm_calls_day is 0"),
+        ({"llm": "openai", "llm_url": "http://127.0.0.1:1/v1", "llm_price": (0, 0)}, ""),
+        ({"llm": "openai", "llm_url": "http://127.0.0.1:1/v1", "llm_price": (1, 1)}, "config.toml sets no budget"),
+        ({"llm": "openai", "llm_price": (1, 1), "budget_day": 1.0}, "OPENAI_API_KEY is not set"),
+        ({"llm_url": "http://127.0.0.1:1", "budget_day": 1.0}, ""),
+        ({"llm_url": "http://127.0.0.1:1", "llm_price": (0, 0)}, ""),
+        ({"budget_day": 1.0}, "ANTHROPIC_API_KEY is not set"),
+    ],
+)
+@pytest.mark.usefixtures("home")
+def test_what_each_provider_needs(settings: dict[str, Any], off: str) -> None:
+    """Servers of the user need no key, and models without a price need no budget."""
+    assert why_off(Config(**settings)).startswith(off)
+    assert bool(why_off(Config(**settings))) == bool(off)
