@@ -70,16 +70,16 @@ def test_repair_is_among_the_observations_of_the_exchange() -> None:
             "Use `go run ./cmd/shopctl` instead of `shopctl`: zsh:1: command not found: shopctl",
         ),
         (
-            "shopctl export --since May --colour never",
-            "Unknown option: --colour",
-            "shopctl export --since May --color never",
-            "In `shopctl export --since May`, use `--color` instead of `--colour`: Unknown option: --colour",
+            "shopctl export orders --since 2026-01 --colour never",
+            "unknown option --colour",
+            "shopctl export orders --since 2026-01 --color never",
+            "In `shopctl export orders --since 2026-01`, use `--color` instead of `--colour`: unknown option --colour",
         ),
         (
-            "python -m pytest tests",
+            "python -m pytest",
             "/usr/bin/python: No module named pytest",
-            "uv run pytest tests",
-            "Run tests with `uv run pytest tests`; `python -m pytest tests` fails: /usr/bin/python: No module named pytest",
+            "uv run pytest",
+            "Run tests with `uv run pytest`; `python -m pytest` fails: /usr/bin/python: No module named pytest",
         ),
     ],
 )
