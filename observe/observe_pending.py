@@ -1,11 +1,14 @@
 """Extraction of observations from exchanges that were not yet observed."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 
 from ..archiver.store import Entity, Store, StoredExchange
+from ..archiver.store.file_state_table import FileState
+from ..core.clock import now
 from ..core.conversation import Session
 from ..core.progress import Progress, never
 from . import rules
+from .extraction.file_states import file_states, is_live
 from .extraction.observation_writer import keep, summarise
 from .rules.verification import VerifiedObservations
 
@@ -27,12 +30,15 @@ def observe_pending(store: Store, progress: Progress, should_stop: Callable[[], 
             break
         progress(done, total)
         learned = [(stored, _observe(store, stored, sessions)) for stored in batch]
+        states = _file_states(store, batch, sessions)
         with store.transaction():
             changed = set(store.changes.since(before, [Entity.ITEM]))
             seen = [(stored, proven) for stored, proven in learned if stored.key not in changed]
             for stored, proven in seen:
                 session = sessions[stored.session]
                 keep(store, stored, session, proven.observations, rules.VERSION, proven.rejected)
+                if stored.key in states:
+                    store.file_states.replace(stored.key, states[stored.key])
             summarise(store, dict.fromkeys(stored.session for stored, _ in seen))
             done += len(seen)
     if due := store.summaries.due():
@@ -46,3 +52,13 @@ def _observe(store: Store, stored: StoredExchange, sessions: dict[int, Session])
     if stored.session not in sessions:
         sessions[stored.session] = store.sessions.load(stored.session)
     return rules.observe(stored.exchange, sessions[stored.session])
+
+
+def _file_states(
+    store: Store, batch: Sequence[StoredExchange], sessions: Mapping[int, Session]
+) -> dict[int, list[FileState]]:
+    """Return the states of the files of each exchange that has just ended."""
+    at = now()
+    live = [stored for stored in batch if is_live(stored.exchange, at)]
+    key = store.home.key() if live else b""
+    return {stored.key: file_states(stored.exchange, sessions[stored.session], key) for stored in live}

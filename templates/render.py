@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from ..core.amount import many
 from ..core.conversation import SessionKind
+from ..core.digest import DigestSection
 from ..core.errors import PalaverError
 from ..core.memory import MemoryEvent, StoredMemory
 from ..core.query import Filters, Grouping, Mode
@@ -31,6 +32,8 @@ _NOTE_TOKENS: Final = 12
 """Maximum tokens of each word, phrase or expression in a note."""
 _UNLIMITED: Final = 100
 """Token limit of titles and names at a terminal. Few titles are longer."""
+_DIGEST: Final = 40
+"""Maximum tokens of each text in a line about a past session."""
 _TOKENS: Final = "\0"
 """Placeholder of a page's token count. `quote` removes NUL, so stored text cannot contain this placeholder."""
 _MARKER: Final = re.compile(r"^<(recalled-\w+)>$", re.MULTILINE)
@@ -199,8 +202,9 @@ class Renderer:
         sections: Sequence[tuple[str, Sequence[StoredMemory]]],
         left_out: int = 0,
         contradictions: Sequence[tuple[str, str]] = (),
+        digest: Sequence[DigestSection] = (),
     ) -> str:
-        """Return the memories for a new session, grouped under headings; empty if there are no memories.
+        """Return memories and the digest of past sessions, grouped under headings; empty without either.
 
         Each memory lists the memories that contradict it; `contradictions` are pairs of IDs.
         """
@@ -209,7 +213,7 @@ class Renderer:
             against.setdefault(one, []).append(other)
             against.setdefault(other, []).append(one)
         values = {"sections": sections, "left_out": left_out, "against": against}
-        return self.fill("memory_context", **values) if sections else ""
+        return self.fill("memory_context", **values, digest=digest, text_tokens=_DIGEST) if sections or digest else ""
 
     def render(self, name: str, **values: object) -> str:
         """Return a page with these values. Rows that exceed the budget are omitted.

@@ -151,7 +151,7 @@ def memory_context(
     namespace: Annotated[str | None, Field(description="project:NAME")] = None,
     token_budget: Annotated[WholeNumber, Field(description="Maximum tokens of the reply")] = 4000,
 ) -> ToolReply:
-    """Return memories for a session as markdown within a budget: golden rules, preferences, decisions, patterns."""
+    """Return memories for a session as markdown within a budget, then decisions and results of past sessions."""
     text = ""
 
     def reply(context: SessionContext) -> ToolReply:
@@ -161,6 +161,7 @@ def memory_context(
             "memory_count": context.memories,
             "golden_rule_count": context.golden_rules,
             **({"left_out": context.left_out} if context.left_out else {}),
+            **({"digest_lines": context.digest_lines} if context.digest else {}),
             **({"contradictions": context.contradictions} if context.contradictions else {}),
         }
         return limited_reply(fields)
@@ -168,10 +169,11 @@ def memory_context(
     def cost(context: SessionContext) -> int:
         nonlocal text
         sections = [(section.title, section.memories) for section in context.sections]
-        text = theo.config.renderer.memory_context(sections, context.left_out, context.contradictions)
+        text = theo.config.renderer.memory_context(sections, context.left_out, context.contradictions, context.digest)
         return count(reply(context).text)
 
-    return reply(theo.core.contexts.select(cost, namespace, query or "", token_budget))
+    project = namespace or theo.core.projects.namespace(theo.config.project)
+    return reply(theo.core.contexts.select(cost, namespace, query or "", token_budget, project=project))
 
 
 def memory_count(theo: TheoContext, namespace: Namespace = None, memory_type: MemoryType = None) -> ToolReply:

@@ -9,6 +9,7 @@ from msgspec import Struct
 from ...core.conversation import Exchange, Kind, Span, Speaker, Turn
 from .database import AMONG, Database, Row, listed
 from .edit_table import EditTable
+from .file_state_table import FileStateTable
 from .observation_table import MODEL_PREFIX, ObservationTable
 from .repetition_table import Repetition
 from .summary_table import SummaryTable
@@ -87,7 +88,7 @@ class ExchangeTable:
 
     def __init__(self, database: Database, summaries: SummaryTable, observations: ObservationTable) -> None:
         self._db, self._summaries, self._observations = database, summaries, observations
-        self._edits = EditTable(database)
+        self._edits, self._file_states = EditTable(database), FileStateTable(database)
 
     def replace(
         self,
@@ -293,6 +294,7 @@ class ExchangeTable:
         )
         if known is None or known.turns != turns:
             self._edits.replace(key, exchange.writes)
+            self._file_states.replace(key, ())
         if known is not None and known.turns != turns:
             if not turns.startswith(known.turns.removesuffix(b"]")):
                 # An exchange that only grew still contains all text quoted by a summary.

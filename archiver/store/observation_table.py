@@ -146,6 +146,14 @@ class ObservationTable:
         )
         return [stored_of(row) for row in rows]
 
+    def of_sessions(self, sessions: Sequence[int]) -> dict[int, list[StoredObservation]]:
+        """Return the observations of each session, with its summary, in the order of their creation."""
+        rows = self._db.rows_among(f"SELECT {COLUMNS} {FROM} WHERE i.session {AMONG} ORDER BY i.key", sessions)
+        found: dict[int, list[StoredObservation]] = {}
+        for stored in map(stored_of, rows):
+            found.setdefault(stored.session, []).append(stored)
+        return found
+
     def human_decisions(self) -> list[StoredObservation]:
         """Return the decisions that the user stated, in the order of their creation."""
         rows = self._db.rows(f"SELECT {COLUMNS} {FROM} WHERE o.origin = 'human' AND o.type = 'decision' ORDER BY i.key")

@@ -77,6 +77,16 @@ class SessionTable:
             )
         return {(project, cwd) for project, cwd in rows}
 
+    def latest(self, places: Collection[tuple[str, str]], limit: int) -> dict[int, Session]:
+        """Return the latest main sessions with one of these pairs of project and folder, newest first."""
+        rows = self._db.rows(
+            f"""{_SELECT} WHERE kind = ? AND id IN (SELECT session FROM item)
+                AND (project, cwd) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?))
+                ORDER BY coalesce(ended, started, 0) DESC, id DESC LIMIT ?""",
+            (SessionKind.MAIN, json.dumps(list(places)), limit),
+        )
+        return {row[-1]: _session(row) for row in rows}
+
     def native_ids(self, start: str) -> list[str]:
         """Return the agents' session IDs that begin with `start`, for sessions with a source."""
         rows = self._db.rows(

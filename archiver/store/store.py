@@ -17,6 +17,7 @@ from .deleted_row_table import DeletedRowTable
 from .document_table import DocumentTable
 from .edit_table import EditTable
 from .exchange_table import ExchangeTable
+from .file_state_table import FileStateTable
 from .id_reservation import IdReservation
 from .integrity import Integrity
 from .item_table import ItemTable
@@ -55,6 +56,7 @@ class Store(Closing):
         self.summaries = SummaryTable(database, self.observations)
         self.exchanges = ExchangeTable(database, self.summaries, self.observations)
         self.edits = EditTable(database)
+        self.file_states = FileStateTable(database)
         self.vectors = VectorTable(database, self.changes)
         self.memories = MemoryTable(database)
         self.memory_events = MemoryEventTable(database)

@@ -1,4 +1,4 @@
-"""Context of a new session: golden rules, preferences and decisions, within a token budget."""
+"""Context of a new session: memories, then the digest of the project's past sessions, within a token budget."""
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from ...archiver.store import Store
 from ...core.conversation import Milliseconds
+from ...core.digest import DigestLine, DigestSection
 from ...core.errors import InvalidInput
 from ...core.memory import StoredMemory
 from ...core.memory_filter import ACTIVE, MemoryFilter, MemoryOrder
@@ -15,10 +16,11 @@ from ...core.memory_types import GOLDEN_RULE, Family
 from ...core.origin import Origin, Trust
 from ...core.tokens import count
 from .memory_records import contradicting
+from .project_digest import ProjectDigests
 from .recall import MemoryRecall
 
-_LINE_TOKENS = 11
-"""Estimated tokens of a line, in addition to the content of its memory."""
+_LINE_TOKENS, _DIGEST_TOKENS = 15, 16
+"""Estimated tokens of the line of a memory, and of a digest, in addition to the content."""
 _IMPORTANT = 0.6
 """Minimum importance of a global preference that is added to the memories of a project."""
 _RELATED, _CANDIDATES = 5, 200
@@ -45,18 +47,31 @@ class SessionContext(Struct, frozen=True):
     """Memories for a session. `tokens` is the cost of the reply that contains them, never more than the budget.
 
     `left_out` is the number of memories that did not fit. `contradictions` are pairs of IDs of included memories that
-    contradict each other.
+    contradict each other. `digest` contains lines about past sessions of the project, and
+    `omitted_lines` is the number of those that did not fit.
     """
 
     sections: tuple[ContextSection, ...]
     tokens: int
     left_out: int
     contradictions: tuple[tuple[str, str], ...] = ()
+    digest: tuple[DigestSection, ...] = ()
+    omitted_lines: int = 0
 
     @property
     def memories(self) -> int:
         """Number of memories in the context."""
         return sum(len(section.memories) for section in self.sections)
+
+    @property
+    def is_empty(self) -> bool:
+        """True if there is nothing to show."""
+        return not (self.sections or self.digest)
+
+    @property
+    def digest_lines(self) -> int:
+        """Number of lines about past sessions in the context."""
+        return sum(len(section.lines) for section in self.digest)
 
     @property
     def golden_rules(self) -> int:
@@ -69,6 +84,7 @@ class SessionContexts:
 
     def __init__(self, store: Store, recall: MemoryRecall, clock: Callable[[], Milliseconds]) -> None:
         self._store, self._recall, self._clock = store, recall, clock
+        self._digests = ProjectDigests(store)
 
     def select(
         self,
@@ -76,8 +92,10 @@ class SessionContexts:
         namespace: str | None = None,
         query: str = "",
         budget: int = 4_000,
+        *,
+        project: str | None = None,
     ) -> SessionContext:
-        """Return golden rules, then preferences, decisions and patterns of the namespace, within the budget.
+        """Return golden rules, then other memories of the namespace, then the digest of the project, within the budget.
 
         For a project, the context also includes memories that apply to every project: golden rules, and memories in the
         user's own words that are decisions, important preferences, pinned, or matches of the query. Memories with low
@@ -85,6 +103,7 @@ class SessionContexts:
 
         With None as the namespace, the context contains only memories that apply to every project. With a query, it
         also contains matching facts and known issues. `cost` returns the tokens of the reply that contains a context.
+        `project` is the namespace of the project whose past sessions are in the digest, by default `namespace`.
 
         Raises:
             InvalidInput: The budget is below 1.
@@ -93,11 +112,12 @@ class SessionContexts:
             raise InvalidInput(f"Invalid token budget: {budget}", hint="Give 1 or more tokens.")
         ranked = self._ranked(namespace, query)
         conflicts, estimated_max = contradicting(self._store, ranked), budget
+        digest = self._digests.select(project or namespace, query)
         while True:
-            chosen = _fitting(ranked, conflicts, estimated_max)
+            chosen = _with_digest(_fitting(ranked, conflicts, estimated_max), digest, estimated_max)
             tokens = cost(chosen)
-            if tokens <= budget or not chosen.sections:
-                return replace(chosen, tokens=tokens if chosen.sections else 0)
+            if tokens <= budget or chosen.is_empty:
+                return replace(chosen, tokens=0 if chosen.is_empty else tokens)
             estimated_max -= tokens - budget
 
     def _ranked(self, namespace: str | None, query: str) -> list[StoredMemory]:
@@ -138,6 +158,23 @@ class SessionContexts:
         wanted = MemoryFilter(namespaces=everywhere, states=ACTIVE)
         found = self._recall.recall(query, wanted, limit=_RELATED, count_access=False)
         return {each.stored.key: each.stored for each in found}
+
+
+def _with_digest(chosen: SessionContext, digest: Sequence[DigestSection], budget: int) -> SessionContext:
+    """Add the first lines under each heading whose estimated tokens fit into the rest of the budget."""
+    sections: list[DigestSection] = []
+    used = chosen.tokens
+    for section in digest:
+        lines: list[DigestLine] = []
+        for line in section.lines:
+            cost = count(line.all_text) + _DIGEST_TOKENS
+            if used + cost <= budget:
+                used += cost
+                lines.append(line)
+        if lines:
+            sections.append(DigestSection(section.title, tuple(lines)))
+    omitted = sum(len(section.lines) for section in digest) - sum(len(section.lines) for section in sections)
+    return replace(chosen, tokens=used, digest=tuple(sections), omitted_lines=omitted)
 
 
 def _is_rule(stored: StoredMemory) -> bool:

@@ -38,7 +38,7 @@ SECTIONS: Final = {
         "recall": ("memories", "Search memories."),
         "memories": ("memories", "List, show, edit and review memories."),
         "mnemonics": ("mnemonics", "Choose which memory files to trust."),
-        "context": ("context", "Print the memories for a new session."),
+        "context": ("context", "Print memories and past results for a new session."),
         "observe": ("observe", "Extract observations by rules or by a model."),
     },
     "Agent integration": {

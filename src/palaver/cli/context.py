@@ -1,4 +1,4 @@
-"""`palaver context`: memories for a new session."""
+"""`palaver context`: memories and past sessions of a project for a new session."""
 
 import os
 import stat
@@ -31,14 +31,15 @@ _FEW: Final = 3
 @in_project
 @click.option("--query", default="", metavar="WORDS", help="Topic of the session.")
 @click.option(
-    "--budget", type=int, default=4000, show_default=True, metavar="TOKENS", help="Maximum tokens in the output."
+    "--budget", type=int, default=1500, show_default=True, metavar="TOKENS", help="Maximum tokens in the output."
 )
 @as_json
 def context(*, project: str | None, query: str, budget: int, as_json: bool) -> None:
-    """Print the memories for a new session in this folder: golden rules, preferences, decisions.
+    """Print what a new session in this folder should know.
 
-    If no memory is relevant, the output is empty, and the reason is printed to standard error (except in hooks).
-    Low-confidence memories are omitted. Global memories stored by agents are omitted until you approve them.
+    Golden rules come first, then other memories, decisions in force, results of the last sessions, and their files.
+    `palaver show ID` prints the details of a line. If there is nothing to print, the reason is printed to standard
+    error (except in hooks). Text of low trust is omitted, and global memories of agents until you approve them.
     """
     near: list[str] | None = None
     text = ""
@@ -46,7 +47,7 @@ def context(*, project: str | None, query: str, budget: int, as_json: bool) -> N
     def cost(chosen: SessionContext) -> int:
         nonlocal text
         sections = [(section.title, section.memories) for section in chosen.sections]
-        text = renderer().memory_context(sections, chosen.left_out, chosen.contradictions)
+        text = renderer().memory_context(sections, chosen.left_out, chosen.contradictions, chosen.digest)
         return count(text)
 
     try:
@@ -66,6 +67,7 @@ def context(*, project: str | None, query: str, budget: int, as_json: bool) -> N
             "memory_count": chosen.memories,
             "golden_rule_count": chosen.golden_rules,
             "left_out": chosen.left_out,
+            "digest_lines": chosen.digest_lines,
         }
         shown = {"context": text, "token_estimate": chosen.tokens, **counts, "contradictions": chosen.contradictions}
         print_json(shown if near is None else {**shown, "unknown": {"project": project, "nearest": near}})
@@ -75,8 +77,8 @@ def context(*, project: str | None, query: str, budget: int, as_json: bool) -> N
         print_message(f"Unknown project '{project}'{suggestion}")
     if text:
         click.echo(text, nl=False)
-    elif chosen.left_out:
-        print_message(f"No memory fits into {budget} tokens. Use a larger --budget.")
+    elif chosen.left_out or chosen.omitted_lines:
+        print_message(f"No line fits into {budget} tokens. Use a larger --budget.")
     elif near is not None:
         return
     elif namespace in known:
@@ -87,7 +89,10 @@ def context(*, project: str | None, query: str, budget: int, as_json: bool) -> N
         )
     else:
         others = f"Namespaces with memories: {', '.join(list(known)[:5])}." if known else "No memories stored yet."
-        _hint(f"No memories for {namespace}.", f"{others} To store one, run `palaver remember TEXT`.")
+        _hint(
+            f"No memories or trusted observations for {namespace}.",
+            f"{others} To store one, run `palaver remember TEXT`.",
+        )
 
 
 def _nearest(namespace: str, known: Iterable[str]) -> list[str] | None:

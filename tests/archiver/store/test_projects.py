@@ -102,3 +102,16 @@ def test_earlier_memories_from_files_are_external_until_allowed(path: Path, monk
         origins = [held.memory.origin for held in after.memories.load([file, stored]).values()]
 
     assert sorted(origins) == [Origin.ASSISTANT, Origin.DOCUMENT]
+
+
+def test_sessions_are_assigned_to_one_project(store: Store, ours: Path, theirs: Path, tmp_path: Path) -> None:
+    """A session is contained in exactly the project of its folder, claimed or not, or of its project name."""
+    places = [ours / "src", theirs, repository(tmp_path / "copy", "https://x.org/me/api"), tmp_path / "gone" / "repo"]
+    sessions = [Session("test", "1", project="repo"), *(Session("test", "1", cwd=str(place)) for place in places)]
+    namespaces = ["project:repo", "project:repo-2", "project:repo-3", "project:api", "project:copy", "global"]
+    for claimed in ([], [theirs], [ours, repository(tmp_path / "api", "https://x.org/me/api")]):
+        for place in claimed:
+            store.projects.claim(place)
+        for session in sessions:
+            found = [each for each in namespaces if store.projects.contains(each, session)]
+            assert found == [store.projects.of_session(session)]

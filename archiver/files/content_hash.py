@@ -1,0 +1,22 @@
+"""Keyed hash of the content of a file, to recognise that it changed."""
+
+import stat
+from hashlib import blake2b
+from pathlib import Path
+from typing import Final
+
+_BYTES_MAX: Final = 1 << 20
+"""Maximum size of a hashed file. Hashing it takes about 1 ms."""
+
+
+def content_hash(file: str, key: bytes) -> bytes | None:
+    """Return the keyed hash of a file, empty if it does not exist; None if it is too long or cannot be read."""
+    try:
+        known = Path(file).stat()
+        if not stat.S_ISREG(known.st_mode) or known.st_size > _BYTES_MAX:
+            return None
+        return blake2b(Path(file).read_bytes(), key=key, digest_size=16).digest()
+    except (FileNotFoundError, NotADirectoryError):
+        return b""
+    except (OSError, ValueError):
+        return None

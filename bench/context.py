@@ -1,0 +1,227 @@
+"""Replay first prompts of real sessions against the context of that moment: `python -m bench.context`.
+
+For each prompt only the sessions that ended before it are archived. The bench prints the tokens and lines of the
+context. A reader judges with `--show` whether a line bears on the prompt, and adds 1 or 0 to `context_ratings.json`
+under the hashes of prompt and line. The file contains no text of a session.
+"""
+
+import argparse
+import hashlib
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+import orjson
+from msgspec import Struct
+
+from palaver.archiver.copies.raw import RawArchive
+from palaver.archiver.ingest.ingest import Ingest
+from palaver.archiver.ingest.transcripts import Transcript, in_paths
+from palaver.archiver.redaction import Redactor
+from palaver.archiver.store import Store
+from palaver.core.conversation import Milliseconds, SessionKind
+from palaver.core.digest import DigestLine
+from palaver.core.home import Home
+from palaver.core.tokens import count
+from palaver.observe.memory import MemoryCore, SessionContext
+from palaver.observe.observe_pending import observe_pending
+from palaver.search.index.generation import Generations
+from palaver.search.model.embedder import DEFAULT_MODEL, load
+from palaver.templates.render import Renderer
+
+from .observations import split_of
+from .shared import SetMissing, samples, transcripts, unpack
+from .table import table, write_section
+
+RATINGS: Final = Path(__file__).with_name("context_ratings.json")
+PROMPTS: Final = 30
+_BUDGET: Final = 1_500
+_EARLIER_MIN: Final = 3
+_CHECKPOINT, _EVALUATED = ".entire-meta.json", "copilot"
+_OPENING: Final = 200
+"""Characters by which repeated prompts, such as those of a review command, are recognised."""
+_SHOWN: Final = 700
+"""Characters of a prompt that `--show` prints."""
+
+
+class Prompt(Struct, frozen=True):
+    """First prompt of a session."""
+
+    session: str
+    namespace: str
+    text: str
+    at: Milliseconds
+
+
+class Replay(Struct, frozen=True):
+    """Context at the time of a prompt."""
+
+    prompt: Prompt
+    tokens: int
+    lines: tuple[DigestLine, ...]
+
+
+class _Dated(Struct, frozen=True):
+    """Transcript with the end of its session."""
+
+    ended: Milliseconds
+    transcript: Transcript
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Replay and print; `--show` adds prompts and lines, `--write` updates RESULTS.md."""
+    parser = argparse.ArgumentParser(prog="python -m bench.context", description=__doc__)
+    parser.add_argument("--show", action="store_true", help="print prompts and lines with their hashes")
+    parser.add_argument("--query", action="store_true", help="pass the prompt as the topic of the session")
+    parser.add_argument("--write", action="store_true", help="write the tables to bench/RESULTS.md")
+    chosen = parser.parse_args(arguments)
+    try:
+        with TemporaryDirectory(prefix="palaver-bench-") as folder:
+            found = replays(Path(folder), with_query=chosen.query)
+    except SetMissing as missing:
+        print(missing, file=sys.stderr)
+        return 1
+    ratings: dict[str, dict[str, int]] = orjson.loads(RATINGS.read_bytes()) if RATINGS.exists() else {}
+    for each in found if chosen.show else ():
+        print(f"\n## {digest(each.prompt.session)} {each.prompt.namespace}: {each.prompt.text[:_SHOWN]}\n")
+        for line in each.lines:
+            print(f"{digest(line.all_text)} {line.id} {line.all_text}")
+    text = _summary(found, ratings)
+    print(text)
+    if chosen.write:
+        write_section("Context", f"`python -m bench.context --write`\n\n{text}")
+    return 0
+
+
+def replays(folder: Path, *, with_query: bool = False) -> list[Replay]:
+    """Return the contexts of the chosen prompts. Sessions are archived in the order in which they ended."""
+    paths = [*unpack(transcripts(), folder / "history"), *_real_samples()]
+    with Store.create(_made(folder / "all").database) as store:
+        _ingest(store, in_paths(paths))
+        prompts, dated = _chosen(_prompts(store)), _dated(store, in_paths(paths))
+    home = _made(folder / "home")
+    with Store.create(home.database) as store:
+        core = MemoryCore(store, Generations(home.index), load(DEFAULT_MODEL), Redactor(home.key()))
+        found: list[Replay] = []
+        for prompt in sorted(prompts, key=lambda each: each.at):
+            ready = [each for each in dated if each.ended <= prompt.at]
+            dated = [each for each in dated if each.ended > prompt.at]
+            _ingest(store, [each.transcript for each in ready])
+            observe_pending(store, lambda _done, _total: None)
+            found.append(_replay(core, prompt, prompt.text if with_query else ""))
+    return found
+
+
+def _real_samples() -> list[Path]:
+    """Return the sample sessions of people: those with a checkpoint beside them, without runs of an evaluation."""
+    checkpoints = samples().rglob(f"*{_CHECKPOINT}")
+    named = [each.with_name(each.name.removesuffix(_CHECKPOINT) + ".jsonl") for each in checkpoints]
+    return sorted(each for each in named if each.exists() and each.parent.name != _EVALUATED)
+
+
+def _made(folder: Path) -> Home:
+    home = Home(folder)
+    home.make()
+    return home
+
+
+def _ingest(store: Store, found: Sequence[Transcript]) -> None:
+    with store.leases.hold("archiver"):
+        Ingest(store, RawArchive(store.home.archive)).run(found)
+
+
+def _replay(core: MemoryCore, prompt: Prompt, query: str) -> Replay:
+    def cost(context: SessionContext) -> int:
+        return count(Renderer().memory_context((), digest=context.digest))
+
+    context = core.contexts.select(cost, prompt.namespace, query, _BUDGET)
+    return Replay(prompt, context.tokens, tuple(line for section in context.digest for line in section.lines))
+
+
+def _prompts(store: Store) -> Iterator[Prompt]:
+    """Yield the first prompt of each main session that has enough earlier sessions in its project."""
+    ended: dict[str, list[Milliseconds]] = defaultdict(list)
+    sessions = {number: each for number, each in store.sessions.all().items() if each.kind is SessionKind.MAIN}
+    spaces = {number: store.projects.of_session(each) for number, each in sessions.items()}
+    for number, session in sessions.items():
+        ended[spaces[number]].append(session.ended or sys.maxsize)
+    for number, session in sessions.items():
+        bounds = store.summaries.bounds(number)
+        start = session.started or 0
+        if bounds and sum(each <= start for each in ended[spaces[number]]) >= _EARLIER_MIN:
+            first = store.exchanges.load([bounds[0]])[bounds[0]].exchange
+            if first.prompt.strip():
+                yield Prompt(session.native_id, spaces[number], first.prompt, start)
+
+
+def _chosen(prompts: Iterator[Prompt]) -> list[Prompt]:
+    """Return distinct prompts of all projects in turn, by the hash of the session, so that all versions replay them."""
+    turns = Counter[str]()
+    ranked: list[tuple[int, str, Prompt]] = []
+    distinct = {(each.namespace, each.text[:_OPENING]): each for each in prompts}
+    for prompt in sorted(distinct.values(), key=lambda each: digest(each.session)):
+        turns[prompt.namespace] += 1
+        ranked.append((turns[prompt.namespace], digest(prompt.session), prompt))
+    return [prompt for _, _, prompt in sorted(ranked, key=lambda each: each[:2])[:PROMPTS]]
+
+
+def _dated(store: Store, found: Sequence[Transcript]) -> list[_Dated]:
+    """Return the transcripts with the end of their sessions; those without a known session come first."""
+    by_path = {each.path: each for each in found}
+    ended: dict[Path, Milliseconds] = {}
+    for source in store.sources.all():
+        if source.session is not None:
+            ended[source.path] = store.sessions.load(source.session).ended or 0
+    return sorted((_Dated(ended.get(path, 0), each) for path, each in by_path.items()), key=lambda each: each.ended)
+
+
+def _summary(found: Sequence[Replay], ratings: dict[str, dict[str, int]]) -> str:
+    rows: list[tuple[str, ...]] = []
+    for each in found:
+        rated = ratings.get(digest(each.prompt.session), {})
+        known = [rated[name] for line in each.lines if (name := digest(line.all_text)) in rated]
+        rows.append(
+            (
+                digest(each.prompt.session),
+                split_of(each.prompt.session),
+                str(each.tokens),
+                str(len(each.lines)),
+                str(len(known)),
+                str(sum(known)),
+            )
+        )
+    heads = ["prompt", "split", "tokens", "lines", "rated lines", "lines that bear on the prompt"]
+    return f"{table(heads, rows)}\n\n{table(['', 'train', 'test', 'all'], list(_totals(rows)))}"
+
+
+def _totals(rows: Sequence[tuple[str, ...]]) -> Iterator[tuple[str, ...]]:
+    parts = [[row for row in rows if row[1] == split] for split in ("train", "test")] + [list(rows)]
+    yield ("prompts", *(str(len(part)) for part in parts))
+    yield (
+        "with a line that bears on the prompt",
+        *(_share(sum(row[5] != "0" for row in part), part) for part in parts),
+    )
+    for name, place in (("mean tokens", 2), ("mean lines", 3)):
+        yield (name, *(_mean(sum(int(row[place]) for row in part), part) for part in parts))
+    bearing = [(sum(int(row[5]) for row in part), sum(int(row[4]) for row in part)) for part in parts]
+    yield ("rated lines that bear on the prompt", *(f"{some / max(1, every):.2f}" for some, every in bearing))
+
+
+def _share(some: int, part: Sequence[tuple[str, ...]]) -> str:
+    return f"{some / max(1, len(part)):.2f}"
+
+
+def _mean(total: int, part: Sequence[tuple[str, ...]]) -> str:
+    return f"{total / max(1, len(part)):.0f}"
+
+
+def digest(text: str) -> str:
+    """Return a short hash of a text."""
+    return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,44 @@
+"""File states: hashes of the files of an exchange, taken if it is observed while its session is live.
+
+Later the same files are hashed again, to say whether what was learned about them may be outdated. Without a hash from
+the time of the exchange nothing is said: a commit does not show what an agent saw, because its files may not have been
+committed, and the time of a file changes with a checkout.
+"""
+
+import os
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+from ...archiver.files.content_hash import content_hash
+from ...archiver.store.file_state_table import FileState
+from ...core.conversation import Exchange, Milliseconds, Session
+from ..rules.touched_files import relative_path
+
+_LIVE: Final = 5 * 60_000
+"""Maximum milliseconds between the end of an exchange and its observation. The watcher needs seconds."""
+_FILES_MAX: Final = 24
+"""Maximum files of an exchange, so that hashing takes a few milliseconds."""
+
+
+def is_live(exchange: Exchange, at: Milliseconds) -> bool:
+    """Return whether an exchange ended so recently that its files have the content that it saw."""
+    return exchange.ended is not None and 0 <= at - exchange.ended <= _LIVE
+
+
+def file_states(exchange: Exchange, session: Session, key: bytes) -> list[FileState]:
+    """Return the states of the files of the project that an exchange modified or read, the modified files first."""
+    return list(islice(_states(exchange, session, key), _FILES_MAX))
+
+
+def _states(exchange: Exchange, session: Session, key: bytes) -> Iterator[FileState]:
+    roots = tuple(root for root in (session.cwd, exchange.cwd) if root)
+    folder = exchange.cwd or session.cwd
+    project = os.path.realpath(session.cwd or folder)
+    if not Path(folder).is_absolute():
+        return
+    for path in dict.fromkeys((*exchange.writes, *exchange.reads)):
+        file = os.path.realpath(Path(folder, path))
+        if Path(file).is_relative_to(project) and (found := content_hash(file, key)):
+            yield FileState(relative_path(path, roots), file, found)

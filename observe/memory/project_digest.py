@@ -1,0 +1,245 @@
+"""Digest of a project's past sessions for a new session: decisions in force, last sessions, and files they modified.
+
+Only observations of trusted origin are used. A session counts by its place among the latest sessions of the project,
+not by its age, so that a project that rested for months still has a digest.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from ...archiver.files.content_hash import content_hash
+from ...archiver.store import Store, StoredObservation
+from ...archiver.store.file_state_table import FileState
+from ...core import ids
+from ...core.conversation import Session
+from ...core.digest import DigestLine, DigestSection
+from ...core.memory import PROJECT
+from ...core.observation import SUMMARY, ObservationType
+from ...core.origin import Origin, Trust
+from ..rules.sentences import truncate
+
+DECISIONS_TITLE, SESSIONS_TITLE, FILES_TITLE = "Decisions in Force", "Last Sessions", "Files They Modified"
+_CANDIDATES = 60
+"""Latest sessions that are considered."""
+_SHOWN = 6
+"""Maximum lines under a heading."""
+_HALF_LIFE = 16
+"""Sessions after which a line counts half. With 8 or 4, as many of the next sessions share a file with those shown."""
+_SHARED_FILE = 0.03
+"""Weight of each other recent session that modified the same file."""
+_OPEN, _OUTCOME = ("Next", "Open"), ("Outcome", "Completed")
+"""Labels of the facts of a session summary that say what is left to do, and what was done."""
+_HUMAN, _REPEATED, _GONE = 2.0, 0.25, 0.25
+"""Factor of a decision by the user, increase for each repetition, and factor if all cited files are gone."""
+_REPETITIONS_MAX = 4
+_ANSWER = " → "
+"""Separator of question and answer in a fact of a decision."""
+_QUESTION_MAX, _ANSWER_MAX = 110, 90
+_WORD = re.compile(r"\w{4,}")
+_OUTSIDE = re.compile(r"(?:[A-Za-z]:)?[/\\]|~")
+"""Beginning of a path outside the project. Paths within the project are relative."""
+
+
+class _Past(Struct, frozen=True):
+    """Trusted observations of a session, and its weight by recency.
+
+    `title` is empty if the session also has observations of low trust, from which the title could be.
+    """
+
+    title: str
+    cwd: str
+    summary: StoredObservation | None
+    parts: tuple[StoredObservation, ...]
+    weight: float
+
+
+class ProjectDigests:
+    """Digests of the projects in a store."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def select(self, namespace: str | None, query: str = "") -> tuple[DigestSection, ...]:
+        """Return the digest of the project with this namespace, empty without trusted observations.
+
+        Lines with words of the query come first.
+        """
+        past = self._past(namespace) if namespace and namespace.startswith(PROJECT) else []
+        if not past:
+            return ()
+        words, weight_of = _words([query]), _file_weights(past)
+        changes = _FileChanges(self._store, past)
+        root = next((each.cwd for each in past if each.cwd and Path(each.cwd).is_dir()), "")
+        sections = (
+            DigestSection(DECISIONS_TITLE, _best(self._decisions(past, root, changes), words)),
+            DigestSection(SESSIONS_TITLE, _best(_sessions(past, weight_of, changes), words)),
+            DigestSection(FILES_TITLE, _best(_files(past, weight_of, root), words)),
+        )
+        return tuple(section for section in sections if section.lines)
+
+    def _past(self, namespace: str) -> list[_Past]:
+        """Return the latest sessions of a project that have trusted observations, newest first."""
+        places = {place for place in self._store.sessions.projects() if self._is_within(namespace, *place)}
+        sessions = self._store.sessions.latest(places, _CANDIDATES)
+        found = self._store.observations.of_sessions(list(sessions))
+        past: list[_Past] = []
+        for number, session in sessions.items():
+            known = found.get(number, [])
+            trusted = [one for one in known if Origin(one.observation.origin).trust > Trust.LOW]
+            if trusted:
+                title = session.title if len(trusted) == len(known) else ""
+                summary = next((one for one in trusted if one.summary), None)
+                parts = tuple(one for one in trusted if not one.summary)
+                past.append(_Past(title, session.cwd, summary, parts, 0.5 ** (len(past) / _HALF_LIFE)))
+        return past
+
+    def _is_within(self, namespace: str, project: str, cwd: str) -> bool:
+        return self._store.projects.contains(namespace, Session("", "", project=project, cwd=cwd))
+
+    def _decisions(
+        self, past: Sequence[_Past], root: str, changes: "_FileChanges"
+    ) -> Iterator[tuple[float, DigestLine]]:
+        """Yield the decisions that no later decision replaces. The newest answer to a question is in force."""
+        repeated = self._store.confirmations.of_observations([one.key for each in past for one in each.parts])
+        decided: set[str] = set()
+        for each in past:
+            for one in reversed(each.parts):
+                known = one.observation
+                about = (known.facts[0] if known.facts else known.title).partition(_ANSWER)[0].casefold()
+                if known.type is not ObservationType.DECISION or about in decided:
+                    continue
+                decided.add(about)
+                files = _cited(one)
+                gone = bool(root and files) and not any(Path(root, path).exists() for path in files)
+                yield (
+                    each.weight
+                    * (_HUMAN if known.origin == Origin.HUMAN else 1)
+                    * (1 + _REPEATED * min(len(repeated.get(one.key, ())), _REPETITIONS_MAX))
+                    * (_GONE if gone else 1),
+                    _line(one, _decision_text(one), changed=changes.count(files, [one])),
+                )
+
+
+class _FileChanges:
+    """Files that are different or gone since exchanges of past sessions."""
+
+    def __init__(self, store: Store, past: Sequence[_Past]) -> None:
+        exchanges = {one.exchange for each in past for one in each.parts}
+        self._states = {
+            exchange: {state.path: state for state in states}
+            for exchange, states in store.file_states.of_exchanges(sorted(exchanges)).items()
+        }
+        self._key = store.home.key() if self._states else b""
+
+    def count(self, files: Sequence[str], parts: Sequence[StoredObservation]) -> int:
+        """Return how many files are known to be changed since the last of these observations that cites each."""
+        known = {path: self._states.get(one.exchange, {}).get(path) for one in parts for path in _cited(one)}
+        return sum(self._is_changed(known.get(path)) for path in files)
+
+    def _is_changed(self, state: FileState | None) -> bool:
+        found = None if state is None else content_hash(state.file, self._key)
+        return state is not None and found is not None and found != state.hash
+
+
+def _cited(one: StoredObservation) -> tuple[str, ...]:
+    return (*one.observation.files_modified, *one.observation.files_read)
+
+
+def _sessions(
+    past: Sequence[_Past], weight_of: Mapping[str, float], changes: _FileChanges
+) -> Iterator[tuple[float, DigestLine]]:
+    """Yield the outcome and the open items of each session."""
+    for each in past:
+        shown = each.summary or _result(each.parts)
+        if shown is not None:
+            shared = max((weight_of[path] for path in _modified(each)), default=0.0)
+            text = _title(shown) if shown.summary else each.title or _title(shown)
+            yield (
+                each.weight + _SHARED_FILE * shared,
+                _line(shown, text, _notes(shown, text), changes.count(_cited(shown), each.parts)),
+            )
+
+
+def _files(past: Sequence[_Past], weight_of: Mapping[str, float], root: str) -> Iterator[tuple[float, DigestLine]]:
+    """Yield the modified files of the project, each with the newest observation that modified it."""
+    sessions = Counter(path for each in past for path in set(_modified(each)))
+    seen: set[str] = set()
+    for each in past:
+        for one in reversed(each.parts):
+            for path in one.observation.files_modified:
+                if path in seen or path not in weight_of or (root and not Path(root, path).exists()):
+                    continue
+                seen.add(path)
+                times = sessions[path]
+                yield weight_of[path], _line(one, f"{path} ({times} sessions)" if times > 1 else path)
+
+
+def _result(parts: Sequence[StoredObservation]) -> StoredObservation | None:
+    """Return the last observation with modified files, or else the last. Decisions have lines of their own."""
+    others = [one for one in parts if one.observation.type is not ObservationType.DECISION]
+    results = [one for one in others if one.observation.files_modified]
+    return next(reversed(results or others), None)
+
+
+def _notes(shown: StoredObservation, text: str) -> tuple[str, ...]:
+    """Return the last outcome unless the text already says it, and the open items of a summary."""
+    facts = shown.observation.facts if shown.summary else (shown.observation.title,)
+    done = [fact for fact in facts if not shown.summary or fact.startswith(_OUTCOME)][-1:]
+    return (*(fact for fact in done if _adds(fact, text)), *(fact for fact in facts if fact.startswith(_OPEN)))
+
+
+def _adds(note: str, text: str) -> bool:
+    """Return whether most longer words of a note are not in the text."""
+    words = _words([note])
+    return 2 * len(words - _words([text])) > len(words)
+
+
+def _decision_text(one: StoredObservation) -> str:
+    """Return the question with the answer, or else the title."""
+    question, arrow, answer = next(iter(one.observation.facts), "").partition(_ANSWER)
+    return f"{truncate(question, _QUESTION_MAX)}{arrow}{truncate(answer, _ANSWER_MAX)}" if arrow else _title(one)
+
+
+def _title(one: StoredObservation) -> str:
+    return one.observation.title.removeprefix(SUMMARY) if one.summary else one.observation.title
+
+
+def _line(one: StoredObservation, text: str, notes: tuple[str, ...] = (), changed: int = 0) -> DigestLine:
+    known, cited = one.observation, len(_cited(one))
+    return DigestLine(ids.show("observation", one.key), text, known.at, known.origin, notes, cited, changed)
+
+
+def _modified(each: _Past) -> Iterator[str]:
+    """Yield the files of the project that a session modified. Paths outside the project are absolute."""
+    for one in each.parts:
+        yield from (path for path in one.observation.files_modified if not _OUTSIDE.match(path))
+
+
+def _file_weights(past: Iterable[_Past]) -> dict[str, float]:
+    """Return for each modified file the summed weights of the sessions that modified it."""
+    weights: dict[str, float] = {}
+    for each in past:
+        for path in set(_modified(each)):
+            weights[path] = weights.get(path, 0.0) + each.weight
+    return weights
+
+
+def _best(ranked: Iterable[tuple[float, DigestLine]], words: set[str]) -> tuple[DigestLine, ...]:
+    """Return distinct lines with the highest weight. Words of the query add weight, the more the fewer lines have them.
+
+    Of equal texts, such as repeated reviews, the first line is kept.
+    """
+    distinct: dict[str, tuple[float, DigestLine, set[str]]] = {}
+    for weight, line in ranked:
+        distinct.setdefault(line.all_text, (weight, line, words & _words([line.all_text])))
+    lines = Counter(word for _, _, matched in distinct.values() for word in matched)
+    scored = [(weight + sum(1 / lines[word] for word in matched), line) for weight, line, matched in distinct.values()]
+    return tuple(line for _, line in sorted(scored, key=lambda each: -each[0])[:_SHOWN])
+
+
+def _words(texts: Iterable[str]) -> set[str]:
+    return {word.casefold() for text in texts for word in _WORD.findall(text)}
