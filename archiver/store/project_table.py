@@ -56,7 +56,7 @@ class ProjectTable:
         return self.namespace(Path(session.cwd)) if session.cwd.startswith("/") else project_namespace(session.project)
 
     def contains(self, namespace: str, session: Session) -> bool:
-        """Return whether a session is of the project with this namespace. Faster than `of_session` for most sessions."""
+        """Return whether a session is of the project with this namespace. It is faster than `of_session`."""
         if not session.cwd.startswith("/"):
             return project_namespace(session.project) == namespace
         root = root_of(Path(session.cwd))
