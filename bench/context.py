@@ -149,10 +149,10 @@ def _prompts(store: Store) -> Iterator[Prompt]:
     for number, session in sessions.items():
         ended[spaces[number]].append(session.ended or sys.maxsize)
     for number, session in sessions.items():
-        bounds = store.summaries.bounds(number)
+        keys = store.summaries.exchanges(number)
         start = session.started or 0
-        if bounds and sum(each <= start for each in ended[spaces[number]]) >= _EARLIER_MIN:
-            first = store.exchanges.load([bounds[0]])[bounds[0]].exchange
+        if keys and sum(each <= start for each in ended[spaces[number]]) >= _EARLIER_MIN:
+            first = store.exchanges.load(keys[:1])[keys[0]].exchange
             if first.prompt.strip():
                 yield Prompt(session.native_id, spaces[number], first.prompt, start)
 

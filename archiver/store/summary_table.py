@@ -15,15 +15,14 @@ class SummaryTable:
     def __init__(self, database: Database, observations: ObservationTable) -> None:
         self._db, self._observations = database, observations
 
-    def bounds(self, session: int) -> tuple[int, int] | None:
-        """Return the first and the last exchange of a session in its newest source; None if it has no exchanges."""
+    def exchanges(self, session: int) -> list[int]:
+        """Return the exchanges of a session in its newest source, in order."""
         rows = self._db.rows(
             """SELECT e.item, e.source FROM exchange e JOIN item i ON i.key = e.item
                WHERE i.session = ? ORDER BY e.source DESC, e.ordinal""",
             (session,),
         )
-        keys = [key for key, source in rows if source == rows[0][1]]
-        return (keys[0], keys[-1]) if keys else None
+        return [key for key, source in rows if source == rows[0][1]]
 
     def summarised(self, session: int, exchange: int) -> list[StoredObservation]:
         """Return the observations that a summary covers: those from the source of `exchange`, in order."""
@@ -39,6 +38,13 @@ class SummaryTable:
         """Return the summary of a session; None if it has no summary."""
         row = self._db.one(f"SELECT {COLUMNS} {FROM} JOIN summary s ON s.item = i.key WHERE s.session = ?", (session,))
         return stored_of(row) if row else None
+
+    def of_sessions(self, sessions: Collection[int]) -> dict[int, StoredObservation]:
+        """Return the summaries of these sessions, by session."""
+        rows = self._db.rows(
+            f"SELECT {COLUMNS} {FROM} JOIN summary s ON s.item = i.key WHERE s.session {AMONG}", (listed(sessions),)
+        )
+        return {found.session: found for found in map(stored_of, rows)}
 
     def drop(self, sessions: Collection[int]) -> None:
         """Delete the summaries of these sessions, whose quoted content changed, and schedule new ones."""

@@ -8,6 +8,9 @@ from ...core.observation import Evidence, Observation
 from ..rules.session_summary import build_summary
 from .repetition import fingerprint, is_repetition
 
+_READ = 30
+"""Number of the last exchanges of a session that its summary reads, beside the first."""
+
 
 def keep(
     store: Store,
@@ -43,10 +46,11 @@ def summarise(store: Store, sessions: Iterable[int]) -> None:
     For a session in several files, the last file is summarised.
     """
     for session in sessions:
-        bounds = store.summaries.bounds(session)
-        if bounds is None:
+        keys = store.summaries.exchanges(session)
+        if not keys:
             continue
-        first, last = bounds
-        parts = [part.observation for part in store.summaries.summarised(session, last)]
-        ended = store.exchanges.load([last])[last].exchange
-        store.summaries.put(session, first, build_summary(parts, store.sessions.load(session), ended))
+        parts = [part.observation for part in store.summaries.summarised(session, keys[-1])]
+        read = [*keys[:1], *keys[1:][-_READ:]]
+        loaded = store.exchanges.load(read)
+        exchanges = [loaded[key].exchange for key in read]
+        store.summaries.put(session, keys[0], build_summary(parts, store.sessions.load(session), exchanges))

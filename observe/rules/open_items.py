@@ -1,53 +1,129 @@
-"""Open items: unfinished entries of a to-do list, and open points in the conclusion."""
+"""Open items: what a session left unfinished.
+
+Sources are the notes of the model, the last to-do list, sentences about open points, an unanswered question, a rejected
+plan, a failed check and an interruption. Only the end of a session counts, because later work finishes earlier items.
+"""
 
 import re
-from collections.abc import Iterator
-
-from msgspec import Struct
+from collections.abc import Iterator, Sequence
 
 from ...core.conversation import Exchange, Kind, Turn
 from ...core.observation import Evidence
-from .phrase_patterns import anywhere
-from .salience import is_status
+from .exchange_analysis import TELLING, analyze_exchange
+from .handoff_notes import HandoffNote, NoteLabel, answer_notes, notes_of
+from .phrase_patterns import anywhere, at_start
+from .salience import is_noise, salience
 from .sentences import strip_markdown
-from .statements import quote_of, statements
+from .statements import Statement, quote_of, statements
+from .user_request import is_routine, is_specific
 
 _LISTS = {"TodoWrite", "update_plan", "todo_write", "write_todos"}
 """Names of to-do list tools."""
 _ITEM = re.compile(r"\[(\w+)\] (.+)")
-_OPEN = {"pending", "in_progress"}
+_UNFINISHED = {"pending", "in_progress"}
 _LEFT = anywhere(
     r"""
-    next steps? | still (?:needs?|missing|open|to do|has to|have to|fails?) | remains? to | left to do | todo
-    | remaining (?:work|steps?|tasks?|issues?) | (?:a|as|in a|for) follow-?up(?! \w+es\b) | follow-?ups?:
-    | not (?:yet )?(?:done|implemented|covered|tested|fixed|wired|configured)
-    | you(?:['’]ll| will)? need to | out of scope | later (?:phase|step|pr)
+    still (?:needs?|missing|open|to do|has to|have to|fails?|stale|untracked) | remains? to | left to do | to-?dos?:
+    | remaining (?:work|steps?|tasks?|issues?) | (?:a|as|in a|for|one) follow-?up(?! \w+es\b) | follow-?ups?:
+    | not (?:yet )?(?:done|implemented|covered|tested|fixed|wired|configured|pushed|merged|committed|on main)
+    | (?:haven['’]t|have not|hasn['’]t|has not) (?:been )?(?:pushed|merged|committed|tested|run|verified)
+    | (?:nothing|none) (?:is|was|has been) (?:pushed|committed) | (?:is|are|left|remains?|still) uncommitted
+    | push (?:it )?when(?:ever)? | you(?:['’]ll|\swill)? need to | out of scope | later (?:phase|step|pr)
     """
 )
+_NEXT = at_start(r"(?:the )?(?:suggested|recommended|logical)? ?next (?:steps?|actions?|up)(?:\s(?:is|are))? ?(?:to)?")
+_OTHERS = anywhere("pre-existing | unrelated | untouched | nothing left")
+"""Words of sentences about changes that are not part of the session."""
+_LENGTHS = range(20, 241)
+_TEXT = {Kind.PROSE, Kind.RECAP, Kind.COMPACTION}
 
 
-class OpenItem(Struct, frozen=True):
-    """Open item with its evidence."""
+def closing_exchanges(exchanges: Sequence[Exchange]) -> Sequence[Exchange]:
+    """Return the last exchange with a specific request, and the routine exchanges after it, such as a commit."""
+    start = len(exchanges) - 1
+    while start > 0 and is_routine(exchanges[start].prompt) and not exchanges[start].writes:
+        start -= 1
+    return exchanges[start:]
 
-    text: str
-    evidence: Evidence
+
+def closing_notes(exchanges: Sequence[Exchange]) -> list[HandoffNote]:
+    """Return the notes at the end of a session, without repetitions. For each label, the newest text counts."""
+    closing = closing_exchanges(exchanges)
+    found: dict[NoteLabel, list[HandoffNote]] = {}
+    concluded = False
+    for exchange in reversed(closing):
+        replies = [turn for turn in exchange.turns if turn.kind is Kind.PROSE and turn.active]
+        for turn in reversed([turn for turn in exchange.turns if turn.kind in _TEXT and turn.active]):
+            if turn.kind is not Kind.PROSE and not (turn.kind is Kind.COMPACTION and concluded):
+                notes = list(notes_of(turn))
+            else:
+                notes = list(_of_reply(turn)) if turn is replies[-1] else []
+            concluded = concluded or (turn.kind is Kind.PROSE and _concludes(turn))
+            for label in {note.label for note in notes} - found.keys():
+                found[label] = [note for note in notes if note.label is label]
+    found.setdefault(NoteLabel.OPEN, [])[:0] = _states(closing)
+    return list({note.text: note for notes in found.values() for note in notes}.values())
 
 
-def open_items(exchange: Exchange) -> Iterator[OpenItem]:
-    """Yield the open items of the last to-do list, then those of the last reply."""
-    lists = [turn for turn in exchange.turns if turn.kind is Kind.CALL and turn.tool in _LISTS]
+def _of_reply(turn: Turn) -> Iterator[HandoffNote]:
+    """Yield the notes of the sections of a reply, and those of its other sentences."""
+    sections = list(answer_notes(turn))
+    known = {note.evidence for note in sections}
+    yield from sections
+    yield from (note for note in _left(turn) if note.evidence not in known)
+
+
+def _concludes(turn: Turn) -> bool:
+    """Return whether a reply reports results, so that it replaces an earlier compaction summary."""
+    return any(not is_noise(each.text) and salience(each.raw) >= TELLING for each in statements(turn))
+
+
+def _left(turn: Turn) -> Iterator[HandoffNote]:
+    """Yield the sentences of a reply about open points."""
+    for stated in statements(turn):
+        if len(stated.text) not in _LENGTHS or stated.text.endswith("?") or _OTHERS.search(stated.text):
+            continue
+        if announced := _NEXT.match(stated.text):
+            yield _note(NoteLabel.NEXT, stated.text[announced.end() :].lstrip(" :—-"), stated)
+        elif _LEFT.search(stated.text):
+            yield _note(NoteLabel.OPEN, stated.text, stated)
+
+
+def _states(closing: Sequence[Exchange]) -> Iterator[HandoffNote]:
+    """Yield unfinished to-do items, and what the last exchange left without an answer, work or success."""
+    lists = [turn for each in closing for turn in each.turns if turn.kind is Kind.CALL and turn.tool in _LISTS]
     yield from _unfinished(lists[-1]) if lists else ()
-    prose = [turn for turn in exchange.turns if turn.kind is Kind.PROSE]
-    for stated in statements(prose[-1]) if prose else ():
-        if (
-            20 <= len(stated.text) <= 240
-            and not (stated.text.endswith("?") or is_status(stated.text))
-            and _LEFT.search(stated.text)
-        ):
-            yield OpenItem(stated.text, Evidence(stated.line, stated.line, stated.quote))
+    last = closing[-1]
+    analysis = analyze_exchange(last)
+    title = analysis.request.title
+    if analysis.plan and analysis.plan.title and not analysis.plan.approved:
+        text = f"The plan “{analysis.plan.title}” was proposed, and not carried out in this session"
+        yield _open(text, analysis.plan.line, analysis.plan.title)
+    elif analysis.interrupted and title:
+        yield _open(f"The user interrupted the work on “{title}”", analysis.request.line, analysis.request.quote)
+    if analysis.left_failing:
+        command = analysis.left_failing
+        yield _open(f"The last check, {command}, failed", analysis.failures[-1].line, command)
+    if replies := [turn for turn in last.turns if turn.kind is Kind.PROSE]:
+        yield from _question(replies[-1])
 
 
-def _unfinished(turn: Turn) -> Iterator[OpenItem]:
+def _question(reply: Turn) -> Iterator[HandoffNote]:
+    """Yield the question to the user with which a reply ends."""
+    last = next(iter([*statements(reply)][-1:]), None)
+    if last and last.text.endswith("?") and len(last.text) in _LENGTHS and is_specific(last.text):
+        yield _note(NoteLabel.OPEN, f"Question to the user: {strip_markdown(last.raw)}", last)
+
+
+def _unfinished(turn: Turn) -> Iterator[HandoffNote]:
     for item in _ITEM.finditer(turn.text):
-        if item.group(1) in _OPEN:
-            yield OpenItem(strip_markdown(item.group(2)), Evidence(turn.line, turn.line, quote_of(item.group())))
+        if item.group(1) in _UNFINISHED:
+            yield _open(strip_markdown(item.group(2)), turn.line, quote_of(item.group()))
+
+
+def _note(label: NoteLabel, text: str, stated: Statement) -> HandoffNote:
+    return HandoffNote(label, text, Evidence(stated.line, stated.line, stated.quote))
+
+
+def _open(text: str, line: int, quote: str) -> HandoffNote:
+    return HandoffNote(NoteLabel.OPEN, text, Evidence(line, line, quote))

@@ -1,100 +1,217 @@
-"""Session summaries: one observation with request, investigation, results and open items of a session.
+"""Session summaries: one observation with request, outcome, open items, next steps and decisions of a session.
 
-Each fact is the title of an observation of the session with its evidence, or a sentence of the last exchange.
+Facts come from the observations of the session, and from what models wrote about it: recaps, compaction summaries and
+final answers. Each fact has the evidence of its source.
 """
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from itertools import islice
+from collections.abc import Iterable, Sequence
+from itertools import chain
+
+from msgspec.structs import replace
 
 from ...core.clock import show_day
-from ...core.conversation import Exchange, Session
+from ...core.conversation import Exchange, Kind, Session, Turn
 from ...core.observation import SUMMARY, Evidence, Observation, ObservationType
 from ...core.origin import Origin, least
-from .open_items import open_items
+from .choices import choices
+from .handoff_notes import HandoffNote, NoteLabel, notes_of
+from .open_items import closing_notes
 from .outcome import PROPOSED
-from .sentences import headline
+from .salience import CHANGED, HOUSEKEEPING, salience
+from .sentences import headline, truncate
 from .trimming import trim_to_budget
+from .user_request import is_specific, read_request
+from .verification import verify
 
-PARTS_MIN = 3
-"""Minimum number of observations in a session with a summary. Fewer observations are as short as a summary."""
-_SHOWN = {"Investigated": 2, "Learned": 3, "Completed": 5, "Next": 3}
-_LABELS = {
-    ObservationType.DEBUG: "Investigated",
-    ObservationType.LEARNING: "Learned",
-    ObservationType.PATTERN: "Learned",
-    ObservationType.DECISION: "Learned",
-}
-_REQUEST_MIN = 12
-"""Minimum length of a quoted request. A text such as `ok` has no information."""
+_OUTCOMES, _OPEN, _NEXT, _DECIDED, _LEARNED = 4, 3, 2, 3, 2
+"""Maximum number of facts by label."""
+_FILES, _READ, _CONCEPTS = 6, 4, 4
+_FACT_MAX = 180
+"""Maximum characters of a fact, without its label and attribution."""
+_FINDINGS = {ObservationType.DEBUG, ObservationType.LEARNING, ObservationType.PATTERN}
 _WORD = re.compile(r"\w{4,}")
 _REPEATED = 0.7
-"""Minimum share of common longer words in two titles that count as repetitions."""
+"""Minimum share of common longer words, by their beginnings, in two texts that count as repetitions."""
+_BY_ME = re.compile(r"(?:i|we)(?: have|['’]ve)?\s+(?=\w+ed\b|made\b|wrote\b)", re.IGNORECASE)
+_UNINFORMATIVE = re.compile(rf"{HOUSEKEEPING.pattern}|\AEdited \S+\Z", re.IGNORECASE)
 SummaryFact = tuple[str, Evidence]
 
 
-def build_summary(parts: Sequence[Observation], session: Session, last: Exchange) -> Observation | None:
-    """Return the summary of a session from its observations, or None if there are fewer than `PARTS_MIN`."""
-    with_valid_quotes = [part for part in parts if part.evidence]
-    if len(with_valid_quotes) < PARTS_MIN:
+def build_summary(parts: Sequence[Observation], session: Session, exchanges: Sequence[Exchange]) -> Observation | None:
+    """Return the summary of a session; None if nothing came of it, or if its only observation says as much.
+
+    Args:
+        parts: Observations of the session, in order.
+        session: The session.
+        exchanges: The last exchanges of the session, in order.
+    """
+    parts = [part for part in parts if part.evidence]
+    notes, origin = _verified(_notes(exchanges), exchanges)
+    reported = next((note for note in notes if note.label is NoteLabel.OUTCOME), None)
+    if not (parts or reported) or (len(parts) == 1 and not any(_is_new(note, parts[0]) for note in notes)):
         return None
-    title = session.title or with_valid_quotes[0].title
-    facts = [
-        *_summary_facts(with_valid_quotes),
-        *((f"Next: {item.text}", item.evidence) for item in islice(open_items(last), _SHOWN["Next"])),
-    ]
-    read = Counter(path for part in parts for path in part.files_read)
-    modified = Counter(path for part in parts for path in part.files_modified)
-    concepts = Counter(concept for part in parts for concept in part.concepts)
+    asked = _asked(parts, notes, exchanges)
+    of_label = {label: [note for note in notes if note.label is label] for label in NoteLabel}
+    labelled = {
+        NoteLabel.ASKED: asked,
+        NoteLabel.OUTCOME: _outcomes(parts, reported, asked),
+        NoteLabel.OPEN: [*map(_of_note, of_label[NoteLabel.OPEN][:_OPEN])],
+        NoteLabel.NEXT: [*map(_of_note, of_label[NoteLabel.NEXT][:_NEXT])],
+        NoteLabel.DECIDED: _decided(parts, of_label[NoteLabel.DECIDED]),
+        "Learned": _learned(parts),
+    }
+    facts = [(f"{label}: {text}", evidence) for label, found in labelled.items() for text, evidence in found]
+    title = _title(parts, reported, session)
     return trim_to_budget(
         Observation(
             type=ObservationType.GENERAL,
-            title=f"{SUMMARY}{headline(title)}",
-            subtitle=f"Summary of {len(with_valid_quotes)} observations{_dates(with_valid_quotes)}",
+            title=f"{SUMMARY}{title}",
+            subtitle=_subtitle(parts, session),
             facts=tuple(fact for fact, _ in facts),
-            concepts=_frequent(concepts, 6),
-            files_read=_frequent(read, 6),
-            files_modified=_frequent(modified, 24),
+            concepts=_frequent((concept for part in parts for concept in part.concepts), _CONCEPTS),
+            files_read=_frequent((path for part in parts for path in part.files_read), _READ),
+            files_modified=_frequent((path for part in parts for path in part.files_modified), _FILES),
             evidence=tuple(evidence for _, evidence in facts),
-            at=with_valid_quotes[-1].at,
-            origin=least(Origin(part.origin) for part in with_valid_quotes),
-            extractor=with_valid_quotes[-1].extractor,
+            at=parts[-1].at if parts else exchanges[-1].ended,
+            origin=least([origin, *(Origin(part.origin) for part in parts)]),
+            extractor=parts[-1].extractor if parts else "",
         )
     )
 
 
-def _summary_facts(parts: Sequence[Observation]) -> Iterator[SummaryFact]:
-    """Yield the request, then investigations, lessons and results, each in chronological order."""
-    yield _request(parts[0])
-    for label in ("Investigated", "Learned", "Completed"):
-        of_label = [part for part in parts[1:] if _label(part) == label]
-        for part in _distinct(of_label)[-_SHOWN[label] :]:
-            yield f"{label}: {part.title}", part.evidence[0]
+def _notes(exchanges: Sequence[Exchange]) -> list[HandoffNote]:
+    """Return the request by the newest compaction summary, the choices, and the notes at the end of a session."""
+    turns = [turn for exchange in exchanges for turn in exchange.turns if turn.kind is Kind.COMPACTION and turn.active]
+    asked = [note for turn in turns for note in notes_of(turn) if note.label is NoteLabel.ASKED]
+    made = chain.from_iterable(choices(reply) for reply in map(_last_reply, exchanges) if reply)
+    return [*asked[-1:], *made, *closing_notes(exchanges)]
 
 
-def _request(first: Observation) -> SummaryFact:
-    """Return the request in the words of the prompt, whose evidence follows the evidence of the facts."""
-    if len(first.evidence) == len(first.facts):
-        return f"Request: {first.title}", first.evidence[0]
-    asked = first.evidence[len(first.facts)]
-    quoted = headline(asked.quote)
-    return f"Request: {quoted if len(quoted) >= _REQUEST_MIN else first.title}", asked
+def _last_reply(exchange: Exchange) -> Turn | None:
+    return next((turn for turn in reversed(exchange.turns) if turn.kind is Kind.PROSE and turn.active), None)
 
 
-def _label(part: Observation) -> str:
-    """Return the label of an observation. A plan without approval is not a result."""
-    return "Investigated" if part.title.startswith(PROPOSED) else _LABELS.get(part.type, "Completed")
+def _verified(notes: Iterable[HandoffNote], exchanges: Sequence[Exchange]) -> tuple[list[HandoffNote], Origin]:
+    """Return the notes whose quotes occur on their lines, and the least trusted origin of their texts.
+
+    Recaps and compaction summaries can repeat text of any earlier exchange.
+    """
+    whole = replace(exchanges[-1], turns=tuple(turn for exchange in exchanges for turn in exchange.turns))
+    of_line = {turn.line: exchange for exchange in exchanges for turn in exchange.turns}
+    kept: list[HandoffNote] = []
+    origins = [Origin.HUMAN]
+    for note in notes:
+        stated = Observation(
+            ObservationType.GENERAL, note.text, facts=(note.text,), evidence=(note.evidence,), origin=Origin.HUMAN
+        )
+        source = whole if note.source else of_line[note.evidence.start_line]
+        for valid in verify(source, [stated]).observations:
+            kept.append(note)
+            origins.append(Origin(valid.origin))
+    return kept, least(origins)
 
 
-def _distinct(parts: Sequence[Observation]) -> list[Observation]:
-    """Return the observations without repeated titles, such as a plan and its commit."""
-    kept: list[tuple[Observation, frozenset[str]]] = []
-    for part in parts:
-        words = frozenset(word.lower() for word in _WORD.findall(part.title))
-        if all(len(words & known) < _REPEATED * min(len(words), len(known)) or not words for _, known in kept):
-            kept.append((part, words))
-    return [part for part, _ in kept]
+def _is_new(note: HandoffNote, part: Observation) -> bool:
+    """Return whether a note says something that an observation does not."""
+    said = (part.title, part.narrative, *part.facts)
+    return not any(_repeats(note.text, text) for text in said)
+
+
+def _asked(
+    parts: Sequence[Observation], notes: Sequence[HandoffNote], exchanges: Sequence[Exchange]
+) -> list[SummaryFact]:
+    """Return the first specific request, else what an earlier compaction summary states, else the first prompt."""
+    from_start = (each for place, each in enumerate(exchanges) if each.ordinal == exchanges[0].ordinal + place)
+    requests = map(read_request, from_start)
+    first = next((each for each in requests if each.quote and is_specific(each.title) and not each.routine), None)
+    stated = next((note for note in notes if note.label is NoteLabel.ASKED), None)
+    if stated and (first is None or stated.evidence.start_line < first.line):
+        return [_of_note(stated)]
+    if first:
+        text = first.title if first.plan else first.text
+        return [(truncate(text, _FACT_MAX), Evidence(first.line, first.line, first.quote))]
+    quoted = parts[0].evidence[len(parts[0].facts) :] if parts else ()
+    return [(headline(proof.quote), proof) for proof in quoted[:1]]
+
+
+def _outcomes(
+    parts: Sequence[Observation], reported: HandoffNote | None, asked: Sequence[SummaryFact]
+) -> list[SummaryFact]:
+    """Return what a recap or a compaction summary reports, and the largest results in chronological order."""
+    stated = [_of_note(reported)] if reported else []
+    found = [_finding(part, asked) for part in sorted(filter(_is_result, parts), key=_size, reverse=True)]
+    results = [each for each in found if headline(each[0]) not in {headline(text) for text, _ in asked}] or found
+    largest = _distinct([*stated, *results])[:_OUTCOMES]
+    return [*stated, *sorted(largest[len(stated) :], key=_line)]
+
+
+def _is_result(part: Observation) -> bool:
+    """Return whether an observation describes a change. A plan without approval is not a result."""
+    return part.type not in {*_FINDINGS, ObservationType.DECISION} and not part.title.startswith(PROPOSED)
+
+
+def _size(part: Observation) -> int:
+    return len(part.files_modified) + len(part.facts)
+
+
+def _finding(part: Observation, asked: Sequence[SummaryFact] = ()) -> SummaryFact:
+    """Return the title of an observation, or its best fact if the title is a question or repeats the request."""
+    proven = [each for each in zip(part.facts, part.evidence, strict=False) if not _UNINFORMATIVE.search(each[0])]
+    if proven and (part.title.endswith("?") or any(_repeats(part.title, text) for text, _ in asked)):
+        fact, evidence = max(proven, key=lambda each: (CHANGED.match(each[0]) is not None, salience(each[0])))
+        return truncate(fact, _FACT_MAX), evidence
+    return part.title, part.evidence[0]
+
+
+def _decided(parts: Sequence[Observation], notes: Iterable[HandoffNote]) -> list[SummaryFact]:
+    """Return the decisions of the user, then those that replies state, in chronological order."""
+    decisions = [(part.title, part.evidence[0]) for part in parts if part.type is ObservationType.DECISION]
+    return sorted(_distinct([*decisions, *map(_of_note, notes)])[:_DECIDED], key=_line)
+
+
+def _learned(parts: Sequence[Observation]) -> list[SummaryFact]:
+    return _distinct(_finding(part) for part in parts if part.type in _FINDINGS)[-_LEARNED:]
+
+
+def _of_note(note: HandoffNote) -> SummaryFact:
+    return replace(note, text=truncate(note.text, _FACT_MAX)).attributed, note.evidence
+
+
+def _line(fact: SummaryFact) -> int:
+    _, evidence = fact
+    return evidence.start_line
+
+
+def _title(parts: Sequence[Observation], reported: HandoffNote | None, session: Session) -> str:
+    """Return the reported outcome, or else the largest result, decision or finding that is not a question."""
+    if reported:
+        return headline(_BY_ME.sub("", reported.text, count=1))
+    ranked = sorted(parts, key=lambda part: (_is_result(part), _size(part)), reverse=True)
+    titles = [*(_finding(part)[0] for part in ranked), session.title, ranked[0].title]
+    return headline(next((title for title in titles if title and not title.endswith("?")), titles[0]))
+
+
+def _subtitle(parts: Sequence[Observation], session: Session) -> str:
+    """Return the number of observations, their dates, and the title that the agent gave to the session."""
+    counted = f"Summary of {len(parts)} observation{'' if len(parts) == 1 else 's'}{_dates(parts)}"
+    return f"{counted}: {headline(session.title)}" if session.title else counted
+
+
+def _distinct(facts: Iterable[SummaryFact]) -> list[SummaryFact]:
+    """Return the facts without repetitions, such as a plan and its commit."""
+    kept: list[SummaryFact] = []
+    for fact in facts:
+        if not any(_repeats(fact[0], known) for known, _ in kept):
+            kept.append(fact)
+    return kept
+
+
+def _repeats(text: str, known: str) -> bool:
+    """Return whether most longer words of the shorter of two texts occur in the other one."""
+    words, others = ({word[:5].lower() for word in _WORD.findall(each)} for each in (text, known))
+    return bool(words and others) and len(words & others) >= _REPEATED * min(len(words), len(others))
 
 
 def _dates(parts: Sequence[Observation]) -> str:
@@ -104,5 +221,5 @@ def _dates(parts: Sequence[Observation]) -> str:
     return f" on {days[0]}" if len(days) == 1 else f" from {days[0]} to {days[-1]}"
 
 
-def _frequent(counted: Counter[str], most: int) -> tuple[str, ...]:
-    return tuple(name for name, _ in counted.most_common(most))
+def _frequent(names: Iterable[str], most: int) -> tuple[str, ...]:
+    return tuple(name for name, _ in Counter(names).most_common(most))

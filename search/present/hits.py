@@ -13,7 +13,7 @@ from ...archiver.files.clipping import one_line
 from ...core import ids
 from ...core.document import StoredChunk
 from ...core.errors import InvalidInput, UnknownIds
-from ...core.observation import DETAIL_TOKENS
+from ...core.observation import DETAIL_TOKENS, SUMMARY
 from ...core.query import Filters, Grouping, Query
 from ...core.results import Hit, Results, Timeline
 from ..query.query_analysis import AnalyzedQuery, unquoted
@@ -156,7 +156,7 @@ class Hits:
         if len(query.concepts) > 1:  # several concepts are searched only in conversations
             representatives = (each for each in representatives if each.standalone is None)
         if sessions:
-            representatives = iter(self._representatives.by_session(representatives))
+            representatives = iter(self._representatives.by_session(representatives, query.filters))
             if query.cursor:
                 _skip_to_cursor(query, (each.event.key for each in representatives))
         page = list(islice(representatives, query.limit + 1))
@@ -182,6 +182,8 @@ class Hits:
             parts = event.parts if analyzed.text else ()
             here, also = page_cursor.after(event.key, query), repeated_in.get(event.key, ())
             hit = replace(hit, parts=parts, more=each.more, cursor=here, also_in=also)
+            if query.by is Grouping.SESSION:
+                hit = replace(hit, title=self._session_title(each) or hit.title.removeprefix(SUMMARY))
             shown.append(hit if terms is None else self._with_snippet(hit, event, terms))
         return tuple(shown)
 
@@ -214,6 +216,12 @@ class Hits:
             facts=observation.facts,
             snippet=one_line(observation.narrative, LENGTH),
         )
+
+    def _session_title(self, each: Representative) -> str:
+        """Return the agent's title of a session that has neither a summary nor observations; else an empty text."""
+        item = self._store.items.load([each.event.key]).get(each.event.key) if each.observation is None else None
+        title = self._store.sessions.load(item.session).title if item else ""
+        return "" if title.endswith("?") else title
 
     def _with_snippet(self, hit: Hit, event: Event, terms: SearchTerms) -> Hit:
         """Return the hit with the matching text of the exchange, or with the fact that contains the quoted phrase."""

@@ -75,15 +75,26 @@ class Representatives:
         while batch := list(islice(left, at_a_time)):
             yield from self._choose(batch)
 
-    def by_session(self, representatives: Iterable[Representative]) -> list[Representative]:
-        """Return the first representative of each session. Memories and documents have no session and are left out."""
+    def by_session(self, representatives: Iterable[Representative], filters: Filters) -> list[Representative]:
+        """Return each session once, shown by its summary if the summary satisfies the filters.
+
+        A session without a summary is shown by its first representative. Memories and documents have no session and are
+        left out.
+        """
         every = [each for each in representatives if each.standalone is None]
         items = self._store.items.load([each.event.key for each in every])
         groups: dict[int, list[Representative]] = {}
         for each in every:
             if each.event.key in items:
                 groups.setdefault(items[each.event.key].session, []).append(each)
-        return [replace(first, more=_count_similar(first, rest)) for first, *rest in groups.values()]
+        summaries = self._store.summaries.of_sessions(groups)
+        keys = [summary.key for summary in summaries.values()]
+        allowed = self._engine.snapshot.allowed(filters, keys) if filters else set(keys)
+        shown = {session: summary for session, summary in summaries.items() if summary.key in allowed}
+        return [
+            replace(first, observation=shown.get(session, first.observation), more=_count_similar(first, rest))
+            for session, (first, *rest) in groups.items()
+        ]
 
     def _satisfying(self, events: Iterable[Event], filters: Filters, at_a_time: int) -> Iterator[_Candidate]:
         """Yield the events with an item that satisfies the filters. Events are read in growing batches."""

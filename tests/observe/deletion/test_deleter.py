@@ -446,4 +446,4 @@ def test_a_summary_contains_nothing_deleted(tmp_path: Path) -> None:
     with Store.open(home.database) as store:
         [left] = [store.summaries.of_session(number) for number in store.sessions.all()]
     assert left is not None
-    assert left.observation.facts[0] == "Request: Add a header to the page, please"
+    assert left.observation.facts[0] == "Asked: Add a header to the page, please."

@@ -187,8 +187,8 @@ def grown(history: History, count: int) -> None:
 
 
 def test_summary_follows_the_session(history: History) -> None:
-    """A session with three or more observations has one summary, which keeps its key as the session grows."""
-    grown(history, 2)
+    """A session with two or more observations has one summary, which keeps its key as the session grows."""
+    grown(history, 1)
     assert history.store.summaries.of_session(1) is None
     grown(history, 3)
     first = history.store.summaries.of_session(1)
@@ -199,8 +199,8 @@ def test_summary_follows_the_session(history: History) -> None:
     assert last is not None
     assert first.key == last.key
     assert last.observation.facts == (
-        "Request: Add a header to the page",
-        *(f"Completed: Add a {name} to the page" for name in ("footer", "cart", "invoice", "search")),
+        "Asked: Add a header to the page",
+        *(f"Outcome: Add a {name} to the page" for name in ("footer", "cart", "invoice", "search")),
     )
     assert "/shop/search.py" in {f"/shop/{path}" for path in last.observation.files_modified}
     assert len(last.observation.evidence) == len(last.observation.facts)
@@ -219,12 +219,12 @@ def test_summary_contains_the_request(history: History) -> None:
     summary = history.store.summaries.of_session(1)
 
     assert summary is not None
-    assert summary.observation.facts[0] == "Request: This should be dimmer in the dark"
+    assert summary.observation.facts[0] == "Asked: this should be dimmer in the dark"
 
 
 def test_summary_is_deleted_with_its_parts(history: History) -> None:
     """Deleting an observation deletes the summary that contains it, and the change log records both."""
-    grown(history, 3)
+    grown(history, 2)
     summary = history.store.summaries.of_session(1)
     assert summary is not None
     fingerprint = history.store.changes.last()

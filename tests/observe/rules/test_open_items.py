@@ -1,7 +1,10 @@
-"""Open items are extracted with their quotes."""
+"""Open items come from the end of a session, with their quotes."""
 
-from palaver.core.conversation import Kind, Speaker, Turn
-from palaver.observe.rules.open_items import open_items
+from msgspec.structs import replace
+
+from palaver.core.conversation import Exchange, Kind, Speaker, Turn
+from palaver.observe.rules.handoff_notes import NoteLabel
+from palaver.observe.rules.open_items import closing_notes
 
 from .exchange_script import Script
 
@@ -13,26 +16,78 @@ def listed(script: Script, *items: str) -> Script:
     return script
 
 
+def left(*scripts: Script, label: NoteLabel = NoteLabel.OPEN) -> list[str]:
+    return [note.text for note in closing_notes(in_order(*scripts)) if note.label is label]
+
+
+def in_order(*scripts: Script) -> list[Exchange]:
+    return [replace(script.exchange, ordinal=place) for place, script in enumerate(scripts)]
+
+
 def test_unfinished_items_of_the_last_list_are_open() -> None:
     """Only unfinished items of the last to-do list are open."""
     script = listed(Script().asked("Add a footer"), "[pending] Write the footer")
     script = listed(script, "[completed] Write the footer", "[in_progress] Test the footer", "[pending] Tell Ana")
 
-    items = list(open_items(script.exchange))
+    notes = closing_notes([script.exchange])
 
-    assert [item.text for item in items] == ["Test the footer", "Tell Ana"]
-    assert [item.evidence.quote for item in items] == ["[in_progress] Test the footer", "[pending] Tell Ana"]
+    assert [note.text for note in notes] == ["Test the footer", "Tell Ana"]
+    assert [note.evidence.quote for note in notes] == ["[in_progress] Test the footer", "[pending] Tell Ana"]
 
 
 def test_open_points_of_the_conclusion_are_open() -> None:
-    """Remaining work named in the conclusion is open; questions and results are not."""
+    """Remaining work named in the conclusion is open; offers, results and unrelated changes are not."""
     script = Script().asked("Add a footer").said("The footer is there. The print view still needs a footer of its own.")
 
-    assert [item.text for item in open_items(script.exchange)] == ["The print view still needs a footer of its own."]
-    assert (
-        list(open_items(Script().asked("Add it").said("Should I do the follow-up for the print view?").exchange)) == []
+    assert left(script) == ["The print view still needs a footer of its own."]
+    for reply in (
+        "Should I do the follow-up?",
+        "PR 7 now has the commits with the follow-up fixes.",
+        "The remaining files have not been committed, they are unrelated to the footer.",
+        "I added the task for the footer to our todo list.",
+    ):
+        assert left(Script().asked("Add it").said(reply)) == []
+
+
+def test_next_steps_of_the_conclusion() -> None:
+    """The items below a heading for next steps, and sentences that announce a next step, are next steps."""
+    reply = "Added `footer.py`.\n\n**Next steps**\n\n- Add a footer to the print view\n- Update the style guide\n"
+    script = Script().asked("Add a footer").said(reply)
+    said = Script().asked("Add a footer").said("Added `footer.py`. The next step is to update the style guide.")
+
+    assert left(script, label=NoteLabel.NEXT) == ["Add a footer to the print view", "Update the style guide"]
+    assert left(said, label=NoteLabel.NEXT) == ["update the style guide."]
+
+
+def test_sections_about_something_else_are_not_open() -> None:
+    """A section of open items ends at the next heading."""
+    reply = "## Not done\n\n- The print view has no footer\n\n## Verification\n\n- Ran the tests of the page\n"
+
+    assert left(Script().asked("Add a footer").said(reply)) == ["The print view has no footer"]
+
+
+def test_routine_exchanges_keep_earlier_items() -> None:
+    """A commit after the work does not close its open items; new work does."""
+    work = Script().asked("Add a footer").said("The print view still needs a footer of its own.")
+    commit = Script().asked("commit this").said("Committed as `1a2b3c4`.")
+    more = Script().asked("Add the footer to the print view").said("Added the footer to `print.py`.").edited("print.py")
+
+    assert left(work, commit) == ["The print view still needs a footer of its own."]
+    assert left(work, more) == []
+
+
+def test_unfinished_states() -> None:
+    """An unanswered question, a plan without approval, a failed check and an interruption are open."""
+    asked = (
+        Script()
+        .asked("Add a footer")
+        .said("There are two variants of the footer. Is the dark footer the default for all pages?")
     )
-    assert (
-        list(open_items(Script().asked("Add it").said("PR 7 now has the commits with the follow-up fixes.").exchange))
-        == []
-    )
+    planned = Script().asked("Add a footer to the page").planned("# Footer for all pages\n", rejected=True)
+    failed = Script().asked("Add a footer").edited("footer.py").ran("pytest -q", "1 failed", failed=True)
+    stopped = Script().asked("Add a footer to the page").edited("footer.py").injected("[Request interrupted by user]")
+
+    assert left(asked) == ["Question to the user: Is the dark footer the default for all pages?"]
+    assert left(planned) == ["The plan “Footer for all pages” was proposed, and not carried out in this session"]
+    assert left(failed) == ["The last check, pytest -q, failed"]
+    assert left(stopped) == ["The user interrupted the work on “Add a footer to the page”"]

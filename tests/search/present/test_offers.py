@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from palaver.core.errors import InvalidInput, UnknownIds
 from palaver.core.memory import Memory
-from palaver.core.observation import SUMMARY, ObservationType
+from palaver.core.observation import SUMMARY, Observation, ObservationType
 from palaver.core.query import Filters, Grouping, Mode, Query
 from palaver.core.results import UnknownName
 from palaver.search.present.hits import Hits
@@ -386,6 +386,49 @@ def test_hits_can_be_grouped_by_session(archive: History) -> None:
 
     assert len({hit.session_id for hit in found.hits}) == len(found.hits) == 2
     assert {hit.session_id: hit.more for hit in found.hits}["tea"] == 1
+
+
+def summarised(history: History, session: int, exchange: int, summary: Observation) -> int:
+    """Store the summary of a session, publish it and return its key."""
+    with history.store.transaction():
+        history.store.summaries.put(session, exchange, summary)
+    history.embed()
+    history.publish()
+    stored = history.store.summaries.of_session(session)
+    assert stored is not None
+    return stored.key
+
+
+def test_a_session_is_shown_by_its_summary(history: History) -> None:
+    """Grouped by session, a conversation has the ID and the title of its summary, and the rank of its best event."""
+    [first, second] = history.say("tea", Said("which login do we take"), Said("the kettle of the guests leaks"))
+    history.learn(second, learned("Mended the leaking kettle", ObservationType.BUG_FIX))
+    key = summarised(history, 1, first, learned(f"{SUMMARY}Replaced the seal"))
+    query = Query(("kettle leaks",), by=Grouping.SESSION)
+    [hit] = Hits(history.store, history.engine()).search(query).hits
+
+    assert (hit.id, hit.title) == (f"obs-{key}", "Replaced the seal")
+    assert hit.score == history.search("kettle leaks").hits[0].score
+
+
+def test_a_summary_satisfies_the_filters(history: History) -> None:
+    """Grouped by session, a summary is not shown if a filter excludes it."""
+    [first] = history.say("tea", Said("the kettle of the guests leaks"))
+    [learned_key] = history.learn(first, learned("Mended the leaking kettle", ObservationType.BUG_FIX))
+    summarised(history, 1, first, learned(f"{SUMMARY}Replaced the seal"))
+    fixes = Filters(types=("bug-fix",))
+    [hit] = Hits(history.store, history.engine()).search(Query(("kettle",), by=Grouping.SESSION, filters=fixes)).hits
+
+    assert hit.id == f"obs-{learned_key}"
+
+
+def test_a_session_without_observations_has_its_title(history: History) -> None:
+    """Grouped by session, a conversation from which nothing was learned is shown with the agent's title."""
+    history.say("Tea for two", Said("could you look at the kettle?"))
+    history.publish()
+    [hit] = Hits(history.store, history.engine()).search(Query(("kettle",), Mode.TEXT, by=Grouping.SESSION)).hits
+
+    assert hit.title == "Tea for two"
 
 
 def test_a_timeline_surrounds_a_hit(archive: History) -> None:

@@ -1,0 +1,181 @@
+"""Handoff notes: what a model wrote about the state of its own session.
+
+Sources are compaction summaries, recaps, and the sections of a final answer such as "Next steps" or "Not done".
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
+from itertools import islice
+
+from msgspec import Struct
+
+from ...core.conversation import Kind, Turn
+from ...core.observation import Evidence
+from .phrase_patterns import at_start, whole_text
+from .salience import is_status
+from .statements import Statement, statements, with_valid_quotes
+
+TEXT_MAX = 240
+"""Maximum characters of a note; a longer statement describes several items."""
+_TEXT_MIN = 16
+
+
+class NoteLabel(StrEnum):
+    """What a note describes."""
+
+    ASKED = "Asked"
+    OUTCOME = "Outcome"
+    DECIDED = "Decided"
+    OPEN = "Open"
+    NEXT = "Next"
+
+
+class HandoffNote(Struct, frozen=True):
+    """Statement of a model about its session, with its evidence.
+
+    `source` is empty for a final answer, else the kind of text, such as "compaction summary".
+    """
+
+    label: NoteLabel
+    text: str
+    evidence: Evidence
+    source: str = ""
+
+    @property
+    def attributed(self) -> str:
+        """The text with its source."""
+        return (
+            f"{self.text} (from the agent's {self.source}, line {self.evidence.start_line})"
+            if self.source
+            else self.text
+        )
+
+
+_LABELS = {
+    NoteLabel.ASKED: r"""
+    primary request | (?:the )?user['’]?s? (?:request|goal|intent) | (?:overall|original)? ?(?:goal|request)s?
+    | objectives?
+    """,
+    NoteLabel.NEXT: r"""
+    (?:optional|suggested|recommended|proposed|possible|immediate)? ?next (?:steps?|actions?|up) | nächste schritte
+    | prochaines étapes | próximos pas[os]+ | 次のステップ | 다음 단계 | 下一步
+    """,
+    NoteLabel.OPEN: r"""
+    pending | remaining | outstanding | unfinished | open (?:items?|questions?|issues?|points?) | to-?dos? | unresolved
+    | not (?:yet )?(?:done|implemented|covered|tested|fixed|included) | what(?:['’]s|\sis) (?:left|missing|not)
+    | left to do | (?:known )?(?:limitations|blockers?) | blocked | in progress | follow-?ups? | deferred | postponed
+    | out of scope | (?:noch )?offen(?:e punkte)? | reste à faire | pendientes? | pendências | 残り\w*
+    | 未完了 | 남은 작업 | 待办 | 未完成
+    """,
+    NoteLabel.DECIDED: r"""
+    (?:key|design|important|technical)? ?decisions(?:\s(?:made|taken))?(?=\s*\Z) | entscheidungen | décisions
+    | decisiones | decisões | 決定
+    """,
+    NoteLabel.OUTCOME: r"current (?:work|state|status) | progress | done | completed | what (?:was|we|i) (?:done|did)",
+}
+_LABELLED = {label: at_start(pattern) for label, pattern in _LABELS.items()}
+_HEADING = re.compile(
+    r"""\s{0,3}(?:
+    \#{1,4}\s+(?:\d{1,2}[.)]\s+)?\**(?P<marked>[^*\n]{2,70}?)[*:\s]*$
+    |(?:\d{1,2}[.)]\s+)?\*\*(?P<bold>[^*\n]{2,60}?):?\*\*(?P<after>.*)$
+    |\d{1,2}[.)]\s+(?P<numbered>[^\W\d_][^:.\n]{2,60}):\s*$
+    |(?P<plain>[^\W\d_][^:.\n]{2,40}):\s*$
+    )""",
+    re.VERBOSE,
+)
+_NUMBERED = re.compile(
+    r"^(?:\#{1,4}\s+)?\d{1,2}[.)]\s+\**(?P<numbered>[^\W\d_][^:.*\n]{2,60})(?::\**|\**:)(?P<after>.*)$", re.MULTILINE
+)
+_NUMBERED_MIN = 3
+_BEGIN = re.compile(r"^\s*(?:<summary>|Summary:)", re.MULTILINE)
+_END = re.compile(r"^\s*(?:</summary>|If you need specific details from before compaction)", re.MULTILINE)
+_NEXT_ACTION = re.compile(r"next (?:action|step|up)s?\s*(?:is|:|—|-)\s*", re.IGNORECASE)
+_NOTHING = at_start(
+    r"""
+    no(?:ne|t applicable|thing) | no (?:\w+ly )?(?:pending|remaining|outstanding|open|further|explicit|other|more)
+    | n/a | all (?:\w+ ){0,3}(?:complete|done) | (?:the )?user(?:['’]s)? (?:most recent|last|latest|explicitly|has not
+    |was)
+    | however | note that | from the (?:plan|todo) | per the user
+    """
+)
+_FINISHED = re.compile(
+    r"^>|\b(?:completed?|answered|resolved)\b[.)*\s]*$|\bCOMPLETED\b|\bDONE\b|[✅✓☑]|\[x\]|~~", re.IGNORECASE
+)
+_UNINFORMATIVE = whole_text(r"conversation compacted.* | compacted .* | \[.*")
+
+
+def compaction_notes(turn: Turn) -> Iterator[HandoffNote]:
+    """Yield the notes of a compaction summary, by the labels of its sections."""
+    begin, end = _BEGIN.search(turn.text), _END.search(turn.text)
+    text = turn.text[begin.end() if begin else 0 : end.start() if end else None]
+    for label, section in _sections(text):
+        most = None if label is NoteLabel.OPEN else 1  # later sentences of the other sections give details
+        if label:
+            yield from (_note(label, each, "compaction summary") for each in islice(_usable(turn, section), most))
+
+
+def recap_notes(turn: Turn) -> Iterator[HandoffNote]:
+    """Yield the notes of a recap: sentences about the outcome, and the next action."""
+    for stated in _usable(turn, turn.text):
+        announced = _NEXT_ACTION.match(stated.text)
+        label = NoteLabel.NEXT if announced else NoteLabel.OUTCOME
+        text = stated.text[announced.end() :] if announced else stated.text
+        yield HandoffNote(label, text, Evidence(stated.line, stated.line, stated.quote), "recap")
+
+
+def answer_notes(turn: Turn) -> Iterator[HandoffNote]:
+    """Yield the notes of the sections of a final answer about open items, next steps and decisions."""
+    for label, section in _sections(turn.text):
+        if label in {NoteLabel.OPEN, NoteLabel.NEXT, NoteLabel.DECIDED}:
+            yield from (_note(label, stated) for stated in _usable(turn, section))
+
+
+def notes_of(turn: Turn) -> Sequence[HandoffNote]:
+    """Return the notes of a compaction summary or a recap."""
+    if turn.kind is Kind.COMPACTION:
+        return tuple(compaction_notes(turn))
+    return tuple(recap_notes(turn)) if turn.kind is Kind.RECAP else ()
+
+
+def _note(label: NoteLabel, stated: Statement, source: str = "") -> HandoffNote:
+    return HandoffNote(label, stated.text, Evidence(stated.line, stated.line, stated.quote), source)
+
+
+def _sections(text: str) -> Iterator[tuple[NoteLabel | None, str]]:
+    """Yield the label and the text of each section; the label is None for a section about something else.
+
+    In a text with several numbered headings, other headings belong to their sections.
+    """
+    label: NoteLabel | None = None
+    lines: list[str] = []
+    pattern = _NUMBERED if len(_NUMBERED.findall(text)) >= _NUMBERED_MIN else _HEADING
+    for line in text.split("\n"):
+        heading = pattern.match(line)
+        named = _label(heading) if heading else None
+        after = (heading.groupdict().get("after") or "").strip(" —–-") if heading else ""
+        after = "" if after.endswith(":") else after.lstrip(": ")
+        if heading and (named or pattern is _NUMBERED or not (heading["plain"] or after)):
+            yield label, "\n".join(lines)
+            label, lines = named, [after]
+        else:
+            lines.append(line)
+    yield label, "\n".join(lines)
+
+
+def _label(heading: re.Match[str]) -> NoteLabel | None:
+    names = heading.groupdict()
+    name = next((names[kind] for kind in ("marked", "bold", "numbered", "plain") if names.get(kind)), "").strip()
+    return next((label for label, pattern in _LABELLED.items() if pattern.match(name)), None)
+
+
+def _usable(turn: Turn, text: str) -> Iterator[Statement]:
+    """Yield the statements of a text that name an item which is not finished."""
+    shown = Turn(turn.line, turn.speaker, turn.kind, text)
+    for stated in with_valid_quotes(statements(shown), turn):
+        if (
+            len(stated.text) >= _TEXT_MIN
+            and not (_NOTHING.match(stated.text) or _FINISHED.search(stated.raw) or _UNINFORMATIVE.match(stated.text))
+            and not (is_status(stated.text) and turn.kind is Kind.PROSE)
+        ):
+            yield stated

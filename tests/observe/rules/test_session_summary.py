@@ -1,0 +1,130 @@
+"""A summary says what was asked, what came of it, what is open and what is next, each with its evidence."""
+
+from msgspec.structs import replace
+
+from palaver.core.conversation import Exchange, Session
+from palaver.core.observation import Observation
+from palaver.observe.rules import observe
+from palaver.observe.rules.session_summary import build_summary
+
+from .exchange_script import Script, session
+from .test_handoff_notes import COMPACTED
+
+
+def one_file(*scripts: Script) -> list[Exchange]:
+    """Return these exchanges with consecutive lines, as in one transcript."""
+    exchanges: list[Exchange] = []
+    start = 0
+    for script in scripts:
+        turns = tuple(turn._replace(line=turn.line + start) for turn in script.turns)
+        exchanges.append(replace(script.exchange, ordinal=len(exchanges), turns=turns))
+        start += len(turns)
+    return exchanges
+
+
+def parts_of(exchanges: list[Exchange], about: Session) -> list[Observation]:
+    return [part for exchange in exchanges for part in observe(exchange, about).observations]
+
+
+def summary(*scripts: Script, title: str = "") -> Observation | None:
+    about = session()
+    about.title = title
+    exchanges = one_file(*scripts)
+    return build_summary(parts_of(exchanges, about), about, exchanges)
+
+
+def facts(*scripts: Script) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    made = summary(*scripts)
+    assert made is not None
+    for fact in made.facts:
+        label, _, text = fact.partition(": ")
+        found.setdefault(label, []).append(text)
+    return found
+
+
+def footer(reply: str = "Added a footer to `page.py`, because every page needs the address.") -> Script:
+    return Script().asked("Can you add a footer to all pages of the shop?").edited("page.py").said(reply)
+
+
+def search() -> Script:
+    return Script().asked("Add a search box to the menu").edited("menu.py").said("Added a search box to `menu.py`.")
+
+
+def test_summary_of_a_session() -> None:
+    """A summary has the request in the user's words and the results in order."""
+    said = facts(footer(), search())
+
+    assert said["Asked"] == ["Can you add a footer to all pages of the shop?"]
+    assert len(said["Outcome"]) == 2
+    assert "search box" in said["Outcome"][1]
+
+
+def test_every_fact_has_evidence() -> None:
+    """Each fact of a summary has its quote, which occurs on its line."""
+    ended = search().said("The search box still needs a label for screen readers.")
+    made = summary(footer(), ended)
+    texts = {turn.line: turn.text for exchange in one_file(footer(), ended) for turn in exchange.turns}
+
+    assert made is not None
+    assert len(made.evidence) == len(made.facts)
+    assert all(proof.quote in texts[proof.start_line] for proof in made.evidence)
+
+
+def test_a_single_observation_needs_no_summary() -> None:
+    """A session with one observation has a summary only if the summary says more than the observation."""
+    assert summary(footer()) is None
+    said = facts(footer("Added a footer to `page.py`. Not pushed yet. Do you want a footer in the print view too?"))
+    assert said["Open"] == ["Question to the user: Do you want a footer in the print view too?"]
+
+
+def test_a_session_without_result_has_no_summary() -> None:
+    """A greeting has no summary."""
+    assert summary(Script().asked("hi").said("Hello, how can I help?")) is None
+
+
+def test_compaction_summary_at_the_end() -> None:
+    """A session that ends with a compaction summary reports its current work, open items and next step."""
+    said = facts(Script().asked("Hm.").compacted(COMPACTED))
+
+    assert said["Outcome"] == [
+        "I was writing test_footer.py for the print view. (from the agent's compaction summary, line 2)"
+    ]
+    assert said["Open"] == ["Test the footer in the print view (from the agent's compaction summary, line 2)"]
+    assert said["Next"] == [
+        "Run the tests of the print view with pytest -k print. (from the agent's compaction summary, line 2)"
+    ]
+
+
+def test_request_of_a_continued_session() -> None:
+    """A transcript that begins with a compaction summary takes the request from it."""
+    continued = Script().compacted(COMPACTED).edited("page.py").said("Added a footer to `page.py`, with its tests.")
+
+    assert facts(continued, search())["Asked"][0].startswith("The user asked for a footer on every page of the shop.")
+
+
+def test_decisions_not_to_do_something() -> None:
+    """What a reply says was left out on purpose is a decision."""
+    said = facts(footer("Added a footer to `page.py`. I deliberately left the print view without a footer."), search())
+
+    assert said["Decided"] == ["I deliberately left the print view without a footer."]
+
+
+def test_title_is_the_outcome() -> None:
+    """The title of a summary is a result, not a question; the agent's own title is in the subtitle."""
+    made = summary(footer(), search(), title="The shop of the museum")
+
+    assert made is not None
+    assert made.is_summary
+    assert not made.title.endswith("?")
+    assert made.subtitle.endswith(": The shop of the museum")
+
+
+def test_least_trusted_origin() -> None:
+    """A summary that quotes a reply after a web fetch is external, even if its observations are not."""
+    fetched = (
+        Script().asked("ok").ran("curl https://example.com/shop").said("The page still needs a footer of its own.")
+    )
+    made = summary(footer(), search(), fetched)
+    assert made is not None
+    assert made.origin == "external"
