@@ -7,10 +7,10 @@ from ...core.observation import Observation, ObservationType
 from .concepts import concepts
 from .exchange_analysis import ExchangeAnalysis
 from .phrase_patterns import at_start
-from .salience import CAUSE, CHOICE, FINDING, HOUSEKEEPING, RULE, needs_context, salience
+from .salience import CAUSE, CHOICE, FINDING, HOUSEKEEPING, RULE, needs_context
 from .selection import evidence, observed_at, select
-from .sentences import headline
 from .statements import Statement
+from .titles import finding_candidate, score
 from .touched_files import TouchedFiles
 
 TELLING = 6
@@ -42,11 +42,11 @@ def extract_lesson(
     """Return a lesson of at least two remarks made while working on `about`, else None."""
     if len(facts) < 2:
         return None
-    best = max(facts, key=lambda fact: salience(fact.raw))
+    best = max(facts, key=lambda fact: score(finding_candidate(fact), analysis))
     words = " ".join(fact.text for fact in facts)
     return Observation(
         type=_kind(best, analysis),
-        title=headline(best.text),
+        title=finding_candidate(best).text,
         subtitle=f"Found while working on: {about}" if about else "",
         narrative=best.text,
         facts=tuple(fact.text for fact in facts if fact is not best),

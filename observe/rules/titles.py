@@ -21,15 +21,21 @@ from .user_request import is_specific
 
 _BOTTOM_LINE: Final = re.compile(
     r"(?:the )?(?:actual |real )?(?:fix|root cause|cause|bug|problem|issue)\b(?:(?: is| was) (?:quite )?simple)?"
-    r"(?:\s*(?::|is|was)\s+|\s+(?=\w+s\b))",
+    r"(?:\s*(?::|is|was)\s+(?:that\s+)?|\s+(?=\w+s\b))",
     re.IGNORECASE,
 )
 _BY_ME: Final = re.compile(
     r"(?:i|we)(?: have|['’]ve)?\s+(?:also |now |simply |just )*(?=\w+ed\b|made\b|rewrote\b)", re.IGNORECASE
 )
 _IN_FILE: Final = re.compile(r"[\w@./-]+\.\w{1,5}(?: \([^()]{1,40}\))?\s*(?::|—|–|-)\s+")
-_DEPENDENT: Final = re.compile(r"(?:otherwise|with|so|because|also|then|good|when|scope|done)\b", re.IGNORECASE)
-"""Beginning of a sentence that continues the previous one."""
+_DEPENDENT: Final = at_start(
+    r"""
+    otherwise | with | so | because | also | then | good | when | scope | done | before: | after: | exactly
+    | in that case | there (?:is|are) also | the (?:prior|previous|remaining|other|same|most impactful|rest|above
+    |former|latter) | verified | confirmed | checked
+    """
+)
+"""Beginning of a sentence that continues the previous one or describes its circumstances."""
 _ASIDE: Final = at_start(
     r"""
     otherwise | otherwise, | you | if | when you | once you | since (?:both|you|we|this|the change) | i did(?:n['’]t
@@ -61,7 +67,7 @@ WEIGHTS: Final = {
     "long": 0.12,
     "medium": -0.10,
     "question": -0.11,
-    "dependent": -0.20,
+    "dependent": -0.24,
     "later in the answer": -0.23,
     "aside": -0.36,
     "unspecific": -0.37,
@@ -147,7 +153,16 @@ def _sentences(source: Source, statements: Sequence[Statement], most: int) -> It
     first = list(statements[: most // 2])
     others = sorted(statements[most // 2 :], key=lambda each: -salience(each.raw))[: most - len(first)]
     for place, each in enumerate([*first, *others]):
-        yield TitleCandidate(headline(bottom_line(each.text)), source, place, each.raw, each.listed)
+        yield _candidate(source, each, place)
+
+
+def finding_candidate(statement: Statement) -> TitleCandidate:
+    """Return a finding as the candidate for the title of a lesson."""
+    return _candidate(Source.FINDING, statement, 0)
+
+
+def _candidate(source: Source, statement: Statement, place: int) -> TitleCandidate:
+    return TitleCandidate(headline(bottom_line(statement.text)), source, place, statement.raw, statement.listed)
 
 
 def features(candidate: TitleCandidate, analysis: ExchangeAnalysis) -> Iterator[str]:
