@@ -94,7 +94,7 @@ class Config(Struct, frozen=True):
         return Path(self.llm_command[0]).name if self.llm == "command" else self.llm_model
 
     def write(self, path: Path) -> None:
-        """Write the embedding model into the file atomically, and keep all other lines.
+        """Write the name of the embedding model to the file atomically, and keep all other lines.
 
         Raises:
             OSError: The file cannot be written.

@@ -10,7 +10,7 @@ from .errors import ModelUnavailable, SourceUnreadable
 
 
 class Unsearched(Struct):
-    """Folders not searched for transcripts: Palaver homes, and directory links that lead outside their root."""
+    """Folders not searched for transcripts: Palaver homes, and directory links that point outside their root."""
 
     homes: set[Path] = field(default_factory=set[Path])
     links: set[Path] = field(default_factory=set[Path])
@@ -39,7 +39,7 @@ class IngestReport(Struct):
 
 
 class Compression(Struct):
-    """Compressed raw copies, their size in bytes before and after, and the number left for the next run."""
+    """Number of compressed raw copies, their bytes before and after, and the number of copies for the next run."""
 
     compressed: int = 0
     before: int = 0

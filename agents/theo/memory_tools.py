@@ -79,7 +79,7 @@ def memory_recall(
 ) -> ToolReply:
     """Search memories, best first. `expanded` are memories that edges connect with the results.
 
-    If nothing is relevant enough, `weak` has the nearest.
+    If no memory is relevant, `weak` contains the nearest.
     """
     core, limit, query = theo.core, checked_count(n_results, 1_000), redacted(query, theo.config.home)
     wanted = memory_filter(core, namespace, memory_type, min_importance, min_confidence)

@@ -23,7 +23,7 @@ def trace_query(
     """Find the lines of a file that agents wrote, by commit, with the conversation and a certainty.
 
     certain: the line is in an agent's edit; likely: only its formatting differs; possible: an agent changed the file at
-    that time. Uncommitted lines are listed separately. Lines from before the installation are found, too.
+    that time. Uncommitted lines are listed separately. Lines written before the installation are found, too.
     """
     found = theo.traces.of_file(Path(file), line)
     main = max((share for share in found.shares if share.trace), key=_weight, default=None)

@@ -156,7 +156,7 @@ class Deletions:
         self._store.tombstones.erase_calls(selection.exchanges.keys())
 
     def _end_erased(self) -> None:
-        """Begin to erase deletions without memories whose whole content was erased by later deletions."""
+        """Begin to erase deletions that include no memories if later deletions erased all their content."""
         for number in self._store.tombstones.fully_erased():
             deletion = self._store.tombstones.load(number)
             if deletion is not None and not deletion.summary.memories:

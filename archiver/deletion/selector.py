@@ -169,7 +169,7 @@ class Selector:
         return bool(sessions)
 
     def _sessions_called(self, name: str) -> set[int]:
-        """Return the sessions with this ID; without such a session, those whose ID begins with it."""
+        """Return the sessions with this ID or, if there are none, the sessions whose ID begins with this text."""
         exact = {number for number, session in self.sessions.items() if session.native_id == name}
         prefixed = {number for number, each in self.sessions.items() if each.native_id.startswith(name)}
         found = exact or (prefixed if len(name) >= _SHORTEST else set[int]())

@@ -74,7 +74,7 @@ def _top_level(rows: Sequence[str]) -> list[_Unit]:
 
 
 def _with_gaps(units: Sequence[_Unit], whole: _Unit) -> list[_Unit]:
-    """Return units that cover `whole`: the given units, and copies of `whole` for the rows between them."""
+    """Return units that cover `whole`: the given units and, for each gap, a copy of `whole` limited to that gap."""
     found: list[_Unit] = []
     start = whole.start
     for unit in units:

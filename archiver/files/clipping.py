@@ -36,7 +36,7 @@ def clip(text: str, limit: int | None) -> str:
 
 
 def trim(text: str) -> str:
-    """Return a text that `clip` shortened at its final length, and any other text unchanged."""
+    """Remove the margins from a text that `clip` shortened; return any other text unchanged."""
     at = text.find(CUT)
     cut = _CUT.match(text, at - 1) if at > 0 else None
     if cut is None:

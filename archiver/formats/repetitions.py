@@ -38,12 +38,12 @@ class Repetitions(Struct):
         return []
 
     def register(self, key: str) -> None:
-        """Note that an event has a more detailed record, and skip the delayed turns of the event."""
+        """Record that an event has a more detailed record, and skip the delayed turns of the event."""
         self._registered.add(key)
         self.released += [Skipped(turn.line, SkipReason.REPEATED) for turn in self._delayed.pop(key, [])]
 
     def settle(self) -> None:
-        """End the exchange, and release the turns without a more detailed record."""
+        """End the exchange, and release the delayed turns that have no more detailed record."""
         self.released += sorted(chain.from_iterable(self._delayed.values()), key=lambda turn: turn.line)
         self._delayed.clear()
         self._registered.clear()

@@ -51,7 +51,7 @@ def remove_own_output(found: ParsedLines, session: Session, home: Path) -> None:
 
 
 def _own_place(folder: str, homes: Collection[Path]) -> Own | None:
-    """Return the reason if all that happens in a folder is Palaver's own."""
+    """Return the reason why all output of a folder is Palaver's own, or None if it is not."""
     return Own.RUN if is_own_folder(folder) else Own.FOLDER if _is_inside(folder, homes) else None
 
 

@@ -37,7 +37,7 @@ class Suppression(Protocol):
         ...
 
     def records(self, records: Mapping[str, int], *, erased: bool = False) -> set[int]:
-        """Return the lines of the deleted records, or of only the erased records; `records` maps IDs to lines."""
+        """Return the lines of deleted records, or with `erased` only of erased records. `records` maps IDs to lines."""
         ...
 
 

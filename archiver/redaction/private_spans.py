@@ -67,7 +67,7 @@ def redact_typed(text: str, depth: int = 0) -> tuple[str, int]:
 
 
 def redact_printed(text: str) -> str:
-    """Return text that the user did not type, without closed spans. Tags missing in clipped text count as cut off."""
+    """Redact closed spans in text that the user did not type. In clipped text, unpaired tags redact up to the gap."""
     head, _, rest = text.partition(CUT)
     number, _, tail = rest.partition(CUT)
     if not tail:

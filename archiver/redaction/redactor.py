@@ -138,7 +138,7 @@ def find_secrets(data: bytes) -> list[Found]:
 
 
 def _with_repetitions(data: bytes, found: list[Found]) -> list[Found]:
-    """Return the secrets and other occurrences of their values, for example of a value after `password=…`."""
+    """Return the secrets and all other occurrences of their values, for example where no `password=` precedes."""
     kinds = {data[start:end]: kind for start, end, kind in found}
     # A short value may be a part of anything, and each value costs time.
     values = [value for value in kinds if _SHORTEST <= len(value) <= _LONGEST and _is_mixed(value)][:_REPEATED]

@@ -142,7 +142,7 @@ class Integrity:
         self._db.run_many("DELETE FROM item WHERE key = ?", [(key,) for key in keys])
 
     def reread(self, sources: Iterable[int]) -> None:
-        """Schedule a new reading of the copies of these sources from the start (`SourceTable.outdated`)."""
+        """Schedule the copies of these sources to be read again from the start (see `SourceTable.outdated`)."""
         for number in sources:
             self._db.run("DELETE FROM record WHERE source = ?", (number,))
             self._db.run(

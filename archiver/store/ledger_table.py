@@ -72,7 +72,7 @@ class LedgerTable:
         return self._db.number("SELECT sum(cost) FROM call WHERE at >= ?", (at,))
 
     def calls_since(self, at: Milliseconds, model: str) -> int:
-        """Count the calls of a model since `at`, except those that were never made."""
+        """Count the calls of a model since `at`, except released calls."""
         return self._db.number(
             "SELECT count(*) FROM call WHERE at >= ? AND model = ? AND state <> 'released'", (at, model)
         )

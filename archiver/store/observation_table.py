@@ -155,7 +155,7 @@ class ObservationTable:
         return found
 
     def human_decisions(self) -> list[StoredObservation]:
-        """Return the decisions that the user stated, in the order of their creation."""
+        """Return the decisions that the user stated, in creation order."""
         rows = self._db.rows(f"SELECT {COLUMNS} {FROM} WHERE o.origin = 'human' AND o.type = 'decision' ORDER BY i.key")
         return [stored_of(row) for row in rows]
 

@@ -14,7 +14,7 @@ _SELECT: Final = f"SELECT {', '.join(_COLUMNS)}, id FROM session"
 
 
 class SessionTable:
-    """Table of `Session` values, by the store's own IDs."""
+    """Table of sessions, identified by the store's own IDs."""
 
     def __init__(self, database: Database) -> None:
         self._db = database

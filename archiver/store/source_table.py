@@ -138,7 +138,7 @@ class SourceTable:
         return [_source(row) for row in rows]
 
     def outdate(self, sources: Collection[int] | None = None) -> None:
-        """Schedule reading the copies of these sources again; by default of all sources."""
+        """Schedule the copies of these sources to be read again; by default, the copies of all sources."""
         if sources is None:
             self._db.run("UPDATE source SET rules = ''")
         else:

@@ -100,7 +100,7 @@ class TombstoneTable:
         StageTable(self._db).note(_STAGE)
 
     def check_key(self, key: bytes) -> None:
-        """Raise `KeyLost` if the tombstones, or `KeyChanged` if the secret placeholders have another key."""
+        """Raise `KeyLost` if the tombstones use another key, or `KeyChanged` if the secret placeholders do."""
         if not self.has_deletions():
             known = self._db.one("SELECT sign FROM key_check")
             if known is not None and known[0] != fingerprint(key):

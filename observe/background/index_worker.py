@@ -93,7 +93,7 @@ def update_index(
 
 
 def verify_due(home: Home, store: Store, indexer: Indexer) -> VerifiedCopies:
-    """Verify what is due: some raw copies each hour, the index and the database each day."""
+    """Verify all data that is due: some raw copies each hour, the index and the database each day."""
     last = {stage.name: stage.succeeded or 0 for stage in store.stages.all()}
     verified = VerifiedCopies()
     if last.get("verify-copies", 0) < now() - _VERIFY_COPIES:

@@ -35,7 +35,7 @@ def read_output(output: str) -> AgentOutput:
 
 
 def _read(value: _Fields, before: AgentOutput | None) -> AgentOutput | None:
-    """Return the answer after one more JSON object of the output."""
+    """Return the answer, updated with one more JSON object of the output."""
     kind = value.get("type")
     if kind == "result" and "is_error" in value:
         text = _text(value.get("result"))

@@ -41,7 +41,7 @@ class Excerpt(Struct, frozen=True):
 
 
 def shorten(exchange: Exchange) -> Excerpt:
-    """Return the excerpt of an exchange; a long one keeps its beginning and its end."""
+    """Return the excerpt of an exchange: all of it or, if it is long, its beginning and its end."""
     every = tuple(_passages(exchange))
     if sum(len(passage.text) for passage in every) <= EXCERPT_CHARS:
         return Excerpt(every)

@@ -1,4 +1,4 @@
-"""Provider with the Messages API: Anthropic's, or that of another server.
+"""Provider that uses the Messages API of Anthropic or of another server.
 
 Only this module imports the SDK and translates its errors.
 """
@@ -31,7 +31,7 @@ class MessagesApi(Closing):
     """Client of a server with the Messages API. Creating it imports the SDK (about 1 s) but does not connect."""
 
     def __init__(self, key: str = "", url: str | None = None, seconds: float = TIMEOUT) -> None:
-        """Prepare a client. Without a key, it sends none, for a server of the user."""
+        """Prepare a client. An empty key is not sent, because a server of the user may need no key."""
         import anthropic
 
         headers: Any = {} if key else {"Authorization": anthropic.Omit()}

@@ -24,7 +24,7 @@ _MESSAGE_MAX: Final = 500
 
 
 class OpenAIApi:
-    """Client of a server with chat completions below `url`. Without a key, it sends none."""
+    """Client of a server with chat completions below `url`. An empty key is not sent."""
 
     def __init__(self, key: str = "", url: str | None = None, seconds: float = TIMEOUT, variable: str = "") -> None:
         """Prepare a client; `variable` is the environment variable with the key, for error messages."""

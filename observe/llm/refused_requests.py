@@ -32,7 +32,7 @@ class RefusedRequests:
             self.answered()
 
     def answered(self) -> None:
-        """Note that a request was answered: the jobs of the refused requests become dead letters."""
+        """Record that a request was answered; the jobs of the refused requests become dead letters."""
         self._answered = True
         for job, call, error in self._held:
             self._results.fail(job, call, error, charged=error.maybe_charged)
@@ -48,7 +48,7 @@ class RefusedRequests:
         )
 
     def finish(self) -> None:
-        """Schedule retries of the refused requests for which it is still unknown what is at fault."""
+        """Schedule retries of the remaining refused requests, because the reason for refusal is still unknown."""
         for job, call, error in self._held:
             retry = ModelBusy(str(error), after=_RETRY_AFTER)
             self._results.fail(job, call, retry, charged=error.maybe_charged)

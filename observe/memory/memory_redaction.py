@@ -82,8 +82,8 @@ class MemoryRedactor:
 def redact_stored_memories(store: Store, redactor: Redactor, progress: Progress = silent) -> int:
     """Redact memories that were last checked with older rules; return the number of memories with a secret.
 
-    A redaction is not an edit: `updated` and the history do not change, because an event would keep the secret. The
-    user's own file in `.mnemonics` stays unchanged.
+    A redaction is not an edit: `updated` stays unchanged and no event is added, because the event would contain the
+    secret. The user's own file in `.mnemonics` stays unchanged.
     """
     memory_redactor, end, found, done = MemoryRedactor(redactor), time.monotonic() + _SECONDS_MAX, 0, 0
     while time.monotonic() < end and (keys := store.memories.to_redact(VERSION, _BATCH)):

@@ -71,7 +71,7 @@ class MemoryRecall:
 
 
 def near_the_best(found: Sequence[RecalledMemory]) -> list[RecalledMemory]:
-    """Return the results with at least half the score of the first, so that a query deletes no weaker matches."""
+    """Return the results with at least half the best score, so that no weaker matches are forgotten by a query."""
     return [each for each in found if each.score >= found[0].score / 2]
 
 

@@ -81,7 +81,7 @@ def slug(title: str) -> str:
 
 
 def file_names(stem: str) -> Iterator[str]:
-    """Yield the possible file names of a stem; the second and later names have a number."""
+    """Yield the possible file names of a stem: first without a number, then numbered from 2."""
     yield f"{stem}.md"
     yield from (f"{stem}-{number}.md" for number in count(2))
 

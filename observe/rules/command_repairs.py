@@ -1,7 +1,7 @@
 """Failed commands and what worked instead: another form of the command, or a command to run before it.
 
-Precision has priority over recall. A check that failed and passed after an edit teaches nothing about commands, and a
-mistyped path teaches nothing at all.
+Precision has priority over recall. An edit after which a failed check passes is not a repair of a command, and the
+correction of a mistyped path is not a repair either.
 """
 
 import re
@@ -134,7 +134,7 @@ def is_misused(output: str) -> bool:
 
 
 def _replaced(run: ShellRun, later: Sequence[ShellRun], turns: Sequence[Turn]) -> Repair | None:
-    """Return the repair by another form of the command: other words, another runner, or another folder."""
+    """Return the repair in which another form of the command worked: other words, runner or folder."""
     output = run.result.text
     error, misused = error_line(output), is_misused(error_line(output))
     failed = next((segment for segment in run.segments if not segment.is_reader), None)
@@ -158,7 +158,7 @@ def _replaced(run: ShellRun, later: Sequence[ShellRun], turns: Sequence[Turn]) -
 
 
 def _prepared(run: ShellRun, later: Sequence[ShellRun], turns: Sequence[Turn]) -> Repair | None:
-    """Return the repair by the only command after which the same command passed, or by the fixer of a failed check."""
+    """Return the repair by another command: the only change before the command passed, or the fixer of a check."""
     failed, changes = run.segments[-1], list[ShellRun]()
     if len(run.segments) > 2 or failed.is_reader or not _memorable(failed):
         return None
@@ -183,7 +183,7 @@ def _prepared(run: ShellRun, later: Sequence[ShellRun], turns: Sequence[Turn]) -
 
 
 def _advised(command: Segment, output: str) -> bool:
-    """Return whether an output names a command, other than the script that a runner prints before it starts it."""
+    """Return whether an output names a command, other than the script that a runner prints before starting it."""
     return not command.filtered and any(
         command.text in line for line in output.splitlines() if not line.lstrip().startswith(("$", ">", "["))
     )

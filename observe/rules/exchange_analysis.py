@@ -66,7 +66,7 @@ TELLING = 3
 class CommitMessage(Struct, frozen=True):
     """Commit made on the command line.
 
-    `done` is False if the command failed and no text claims success; a hook after the commit can make it fail.
+    `done` is False if the command failed and no text claims success. A hook can make the command fail after the commit.
     """
 
     subject: str
@@ -96,7 +96,7 @@ class ProposedPlan(Struct, frozen=True):
 class ExchangeAnalysis(Struct, frozen=True):
     """Parts of an exchange.
 
-    Each statement belongs to one of `findings` (on the way), `conclusion` (last reply) and `statuses` (results of
+    Each statement belongs to one of `findings` (while working), `conclusion` (last reply) and `statuses` (results of
     checks and commits).
     """
 

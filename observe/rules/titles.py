@@ -1,6 +1,6 @@
 """Title of an outcome: the candidate line with the highest score.
 
-Candidates are the lines of an exchange that could tell its result: commit subjects, plan headings, sentences of the
+Candidates are the lines of an exchange that could state its result: commit subjects, plan headings, sentences of the
 answer, findings, the request and the title of the session. The score is a sum of weights, one for each property of a
 line. The weights were fitted to ratings by two readers (`python -m bench.titles --fit`).
 """
@@ -149,7 +149,7 @@ def _candidates(analysis: ExchangeAnalysis, session_title: str) -> Iterator[Titl
 
 
 def _sentences(source: Source, statements: Sequence[Statement], most: int) -> Iterator[TitleCandidate]:
-    """Yield the first half of the candidates by position, and the others by salience."""
+    """Yield up to `most` candidates: the first statements for one half, the most salient others for the rest."""
     first = list(statements[: most // 2])
     others = sorted(statements[most // 2 :], key=lambda each: -salience(each.raw))[: most - len(first)]
     for place, each in enumerate([*first, *others]):

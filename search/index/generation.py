@@ -33,7 +33,7 @@ _NOT_DATA = {".tantivy-writer.lock", ".tantivy-meta.lock", _MANIFEST}
 
 
 class IndexOutdated(IndexDamaged):
-    """Error: another version of Palaver built the undamaged index. The next ingest run rebuilds it."""
+    """Error: the index is undamaged, but was built by another version of Palaver. The next ingest run rebuilds it."""
 
 
 class Manifest(Struct, frozen=True):

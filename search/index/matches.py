@@ -40,7 +40,7 @@ def among(numbers: Integers, wanted: Integers) -> Flags:
 
 
 class TextMatch(NamedTuple):
-    """Matching entry. `fraction` is its BM25 score divided by the maximum BM25 score of the query, 0 to 1.
+    """Matching entry. `fraction` (0 to 1) is its BM25 score divided by the highest possible score of the query.
 
     Unlike BM25 scores, fractions are comparable across queries and indexes. If the rare words of a query do not occur,
     all fractions are low, and the vector scores determine the ranking.
@@ -170,7 +170,7 @@ class VectorMatches(Struct, frozen=True, eq=False, dict=True):
         return self.where(among(self.item, np.sort(np.fromiter(items, dtype=np.int64))))
 
     def where(self, wanted: Flags) -> "VectorMatches":
-        """Return the vectors with a true flag in `wanted`."""
+        """Return the vectors whose flag in `wanted` is true."""
         return VectorMatches(self.rows[:, wanted], self.similarity[wanted])
 
     def best(self, limit: int) -> "VectorMatches":

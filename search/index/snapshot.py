@@ -73,7 +73,7 @@ class Snapshot:
         return self._model
 
     def refresh(self) -> None:
-        """Include all later changes of the store and the published generation. Costs one query if nothing changed."""
+        """Include later changes of the store and a newly published generation. Costs one query if nothing changed."""
         name = self._generations.name()
         if name != self._name:
             self._name = name
@@ -202,7 +202,7 @@ class Snapshot:
         return self._vectors.nearest(vector, limit, flags)
 
     def of_events(self, vector: Array, events: Integers) -> VectorMatches:
-        """Return the exact cosines of the part `PROMPT` and of the best other part for each item of these events."""
+        """Return two exact cosines for each item of these events: of the part `PROMPT`, and of the best other part."""
         return self._vectors.of_events(vector, events)
 
     def waiting(self, matches: TextMatches, vectors: VectorMatches) -> Integers:

@@ -105,7 +105,7 @@ class VectorIndex:
         return VectorMatches.concatenated(whole).best(limit) if len(whole) == len(found) else None
 
     def of_events(self, vector: Array, events: Integers) -> VectorMatches:
-        """Return the exact cosines of the part `PROMPT` and of the best other part for each item of these events."""
+        """Return two exact cosines for each item of these events: of the part `PROMPT`, and of the best other part."""
         return VectorMatches.concatenated([segment.of_events(vector, events) for segment in self._segments])
 
     def late_interaction(self, query: TokenVectors, vector: Array, rows: Integers) -> Floats:

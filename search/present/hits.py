@@ -65,7 +65,7 @@ class Hits:
         return replace(answer, explanation=self._explainer.explain(query, nearest, found.query))
 
     def _results(self, query: Query, found: RankedEvents, *, snippets: bool) -> tuple[Results, tuple[Hit, ...]]:
-        """Return the page without an explanation, and the nearest hits, which an explanation shows."""
+        """Return the page without an explanation, and the nearest hits for the explanation of an empty page."""
         events = found.events if query.weak else found.listed
         page, further = self._page(query, events if query.concepts else self._newest(query.filters))
         hits = self._load_hits(page, found.query, query, snippets=snippets)
@@ -247,7 +247,7 @@ def _is_command(hit: Hit) -> bool:
 
 
 def _public_id(each: Representative) -> str:
-    """Return the ID of a representative that belongs to a conversation."""
+    """Return the public ID of the observation that represents an event, or else of the exchange."""
     return ids.show("observation", each.observation.key) if each.observation else ids.show("exchange", each.event.key)
 
 

@@ -130,7 +130,7 @@ class Engine:
     def words(
         self, query: AnalyzedQuery, filters: Filters, limit: int, items: Sequence[int] | None = None
     ) -> TextMatches:
-        """Return the best entries by words and phrases. `items` restricts the search to these items."""
+        """Return the entries that best match the words and phrases. `items` restricts the search to these items."""
         found = self._phrases if query.phrases else self.snapshot
         return found.text(query, filters, limit, items)
 

@@ -82,7 +82,7 @@ class ExactPhrases:
 
 
 class _PhraseMatches:
-    """Cache of compared items and of the spans that contain all phrases literally."""
+    """Cache of the searched items and of the spans of text that contain all phrases literally."""
 
     def __init__(self, key: _Key) -> None:
         self._key, self._patterns = key, [*map(literal_pattern, key.phrases)]
@@ -91,7 +91,7 @@ class _PhraseMatches:
         self._items, self._spans = set[int](), set[Span]()
 
     def add(self, store: Store, items: Iterable[int]) -> None:
-        """Search the items that are not in the cache for the phrases."""
+        """Search for the phrases in the items that are not in the cache."""
         new = set(items) - self._items
         self._items |= new
         for key, window in entry_windows(store, sorted(new), with_context=self._key.with_context):

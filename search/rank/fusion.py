@@ -130,7 +130,7 @@ class Event(Struct, eq=False):
         return self._matches.best_of.get(item, 0.0)
 
     def score_of(self, item: int) -> float:
-        """Return the sum of the highest text score and the best cosine of an item of the event."""
+        """Return the score of one item of the event: its highest text score plus its best cosine."""
         return self.words_of(item) + max(0.0, self._vectors.best_of.get(item, 0.0))
 
 

@@ -6,6 +6,6 @@ agents, compactions, titles, token usage, rewinds, forks. Both forms of the hist
 Not read: encrypted reasoning, the copy of the history inside a compaction, and the program's state such as
 `world_state`.
 
-Checked against versions 0.121 to 0.145 (measured); older headers from descriptions, paginated history from the source.
+Checked against versions 0.121 to 0.145 (measured), descriptions of older headers, and source code of paginated history.
 Test data: `examples/codex.jsonl`; samples `*/codex/*.jsonl` of entire-graph and agentv.
 """

@@ -5,6 +5,6 @@ and no times; the modification time of the file is used instead.
 
 Not read: checkpoints, context of messages, binary parts of chats.
 
-Checked against agent transcripts (fixtures); the databases from descriptions. Test data: `examples/cursor.jsonl`;
+Checked against agent transcripts (fixtures) and descriptions of the databases. Test data: `examples/cursor.jsonl`;
 samples `agents/cursor` of agent-sessions.
 """

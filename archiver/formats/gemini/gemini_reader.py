@@ -64,7 +64,7 @@ class GeminiReader(RecordReader):
         self._journal = _Journal()
 
     def _finish(self) -> None:
-        """Release the replies of the last exchange in their final state."""
+        """Release the final versions of the replies in the last exchange."""
         for line, message in self._journal.delayed.values():
             self._released += line_events(line, [self._reply(message, _stamp(message, line)) or SkipReason.EMPTY])
         self._journal.delayed.clear()

@@ -5,6 +5,6 @@ compactions, errors, titles, token usage, sub-agents.
 
 Not read: steps, snapshots, patches, contents of attached files.
 
-Checked against exports of version 1.2 (measured) and files of earlier versions; the database from descriptions. Test
+Checked against exports of version 1.2 (measured), files of earlier versions, and descriptions of the database. Test
 data: `examples/opencode.jsonl`; samples `agents/opencode` of agent-sessions.
 """

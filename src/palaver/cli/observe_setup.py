@@ -40,7 +40,7 @@ class ModelChoice(Struct, frozen=True):
 def set_up(home: Home, config: Config, estimate: Estimate, *, as_json: bool) -> None:
     """Show what each available model would cost for the outstanding exchanges, ask, and write the settings.
 
-    `estimate` is that of Anthropic's API. With `as_json`, only print the choices.
+    `estimate` contains the costs of Anthropic's API. With `as_json`, only print the choices.
     """
     choices = _choices(home, config, estimate)
     if as_json:
@@ -62,7 +62,7 @@ def set_up(home: Home, config: Config, estimate: Estimate, *, as_json: bool) -> 
 
 
 def _choices(home: Home, config: Config, estimate: Estimate) -> list[ModelChoice]:
-    """Return the agents, local servers and keys of this machine."""
+    """Return a choice for each agent, local server and API key of this machine."""
     policy = home.root / "no-tools.toml"
     days = -(-estimate.exchanges // max(config.llm_calls_day, 1))
     calls = f"{estimate.exchanges:,} calls of your account, about {estimate.tokens_in:,} tokens in and"

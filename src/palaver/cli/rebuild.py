@@ -19,9 +19,9 @@ from .output import print_json, print_page, progress_bars, renderer
 def rebuild(*, from_archive: bool, as_json: bool) -> None:
     """Rebuild the index from the database, without network or model. Search works meanwhile.
 
-    With --from-archive, all raw copies are parsed again first; new files are not ingested. This restores a lost
-    database with all conversations and observations by rules, but without memories and observations by a language
-    model. Deleted items stay deleted. You can interrupt the command at any time.
+    With --from-archive, all raw copies are parsed again first; new files are not ingested. This restores all
+    conversations of a lost database, and the observations that rules extract, but not the memories and not the
+    observations of a language model. Deleted items stay deleted. You can interrupt the command at any time.
 
     Exit status: 0 success, 1 some copies could not be read, 2 usage error.
     """
