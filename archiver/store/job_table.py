@@ -48,16 +48,18 @@ class JobTable:
     def __init__(self, database: Database) -> None:
         self._db = database
 
-    def candidates(self, extractor: str, *, outdated: bool) -> list[int]:
+    def candidates(self, extractor: str, *, outdated: bool, before: Milliseconds | None = None) -> list[int]:
         """Return the exchanges that no language model has processed, newest first.
 
         With `outdated`, return the exchanges that were processed with a different model or prompt than `extractor`.
+        With `before`, return only exchanges of sessions that ended by that time.
         """
+        ended = "" if before is None else "AND coalesce(s.ended, s.started, 0) <= ?"
         kind = "e.observed LIKE ? AND e.observed <> ?" if outdated else "e.observed NOT LIKE ? AND e.observed <> ?"
         return self._db.numbers(
-            f"""SELECT e.item FROM exchange e JOIN item i ON i.key = e.item
-                WHERE {kind} AND e.observed <> ? ORDER BY coalesce(i.at, 0) DESC, i.key DESC""",
-            (f"{MODEL_PREFIX}%", extractor, OPTED_OUT),
+            f"""SELECT e.item FROM exchange e JOIN item i ON i.key = e.item JOIN session s ON s.id = i.session
+                WHERE {kind} AND e.observed <> ? {ended} ORDER BY coalesce(i.at, 0) DESC, i.key DESC""",
+            (f"{MODEL_PREFIX}%", extractor, OPTED_OUT, *(() if before is None else (before,))),
         )
 
     def newest_sessions(self, count: int) -> set[int]:

@@ -5,7 +5,7 @@ waits for indexing.
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -23,6 +23,7 @@ from ...search.index.generation import Generations
 from ..deletion.erasure import erase_expired, finish, is_unfinished
 from .index_schedule import IndexSchedule
 from .index_worker import IndexWorker, WorkerResult
+from .model_schedule import ModelResult, ModelSchedule
 
 _MAINTENANCE: Final = 3600.0
 """Seconds between two runs that compress copies and erase expired deletions."""
@@ -46,10 +47,13 @@ class BackgroundArchiver:
         events: FileEvents,
         listener: Listener,
         settings: Callable[[], Config] = Config,
+        model_command: Callable[[Config], Sequence[str]] = lambda _: (),
         clock: Callable[[], float] = time.monotonic,
         wait: Callable[[float], None] = time.sleep,
     ) -> None:
         """Prepare to archive; `settings` returns the current settings and is called in each step.
+
+        `model_command` returns the command that sends quiet sessions to the language model, or nothing.
 
         Raises:
             ConfigInvalid: The settings are invalid.
@@ -59,6 +63,7 @@ class BackgroundArchiver:
         self._excluded = settings().exclude
         self._exclusion = Exclusion(self._excluded)
         self._scan, self._worker = TranscriptScan(), IndexWorker(home)
+        self._model_schedule = ModelSchedule(lambda: model_command(settings()), clock)
         self._retry = _RETRY[0]
         self._next_heartbeat = self._next_maintenance = 0.0
         self._holds_lease = False
@@ -79,6 +84,7 @@ class BackgroundArchiver:
                     self._retry = min(self._retry * 2, _RETRY[1])
         finally:
             self._worker.stop()
+            self._model_schedule.stop()
             self._events.close()
 
     def _watch(self) -> None:
@@ -105,9 +111,14 @@ class BackgroundArchiver:
         ingested = watcher.step()
         if ingested is not None:
             self._report_ingest(ingested)
+            if ingested.exchanges:
+                self._model_schedule.note_ingest()
         result = schedule.step()
         if result is not None:
             self._report_index(store, result, schedule.next_in)
+        extracted = self._model_schedule.step()
+        if extracted is not None:
+            self._report_extraction(extracted)
         now = self._clock()
         if now >= self._next_heartbeat:
             self._next_heartbeat = now + _HEARTBEAT
@@ -169,6 +180,14 @@ class BackgroundArchiver:
         if done.changed or done.problems:
             numbers = {"files": done.changed, "lines": done.lines, "exchanges": done.exchanges}
             self._listener("ingested", {**numbers, "problems": len(done.problems)})
+
+    def _report_extraction(self, result: ModelResult | PalaverError) -> None:
+        if isinstance(result, PalaverError):
+            self._report_failure("model", result, self._model_schedule.next_in)
+            return
+        self._failures.pop("model", None)
+        if result.learned:
+            self._listener("extracted", {"exchanges": result.learned, "observations": result.observations})
 
     def _report_index(self, store: Store, result: WorkerResult | PalaverError, again_in: float) -> None:
         store.stages.note("learn", [result] if isinstance(result, PalaverError) else [])

@@ -26,6 +26,8 @@ from .refused_requests import RefusedRequests
 
 NEWEST = 3
 """Number of sessions sent immediately, because they may be in progress. Older sessions go into batches."""
+QUIET_MS = 600_000
+"""Milliseconds without activity after which a session is quiet."""
 _CHUNK = 100
 """Number of exchanges loaded together."""
 _BUSY_MAX = 3
@@ -87,14 +89,16 @@ class ModelExtractor:
             calls_day=self._config.llm_calls_day if self._config.llm == "command" else None,
         )
 
-    def run(self, report: Reporter = silent, *, outdated: bool = False) -> Extraction:
+    def run(self, report: Reporter = silent, *, outdated: bool = False, quiet: bool = False) -> Extraction:
         """Store the results of earlier batches, then send the newest sessions immediately and the others in batches.
+
+        With `quiet`, select only sessions without activity in the last ten minutes.
 
         An error that ends the run early is returned in `stopped`; a later run continues.
         """
         result = Extraction()
         results = JobResults(self._store, self._queue, self._requests, self._price, self._private, result)
-        for part in self._select(report, outdated=outdated):
+        for part in self._select(report, outdated=outdated, quiet=quiet):
             self._queue.put({request.exchange: request.digest for request in part.requests})
         try:
             self._work(results, report)
@@ -189,9 +193,10 @@ class ModelExtractor:
             self._provider = self._open()
         return self._provider
 
-    def _select(self, report: Reporter, *, outdated: bool) -> Iterator[_Selection]:
+    def _select(self, report: Reporter, *, outdated: bool, quiet: bool = False) -> Iterator[_Selection]:
         """Yield outstanding requests in chunks, with counts of skipped and private exchanges."""
-        keys = self._store.jobs.candidates(self._requests.extractor, outdated=outdated)
+        before = self._clock() - QUIET_MS if quiet else None
+        keys = self._store.jobs.candidates(self._requests.extractor, outdated=outdated, before=before)
         for start in range(0, len(keys), _CHUNK):
             report("Selecting", start, len(keys))
             part = _Selection([])

@@ -32,6 +32,7 @@ from .review import preference_fields
 @click.command()
 @click.option("--estimate", is_flag=True, help="Estimate the cost without sending anything.")
 @click.option("--only-outdated", is_flag=True, help="Send only exchanges processed with an older prompt or model.")
+@click.option("--only-quiet", is_flag=True, help="Send only sessions without new lines for ten minutes.")
 @click.option("--dead-letters", is_flag=True, help="List requests that failed permanently, with reasons.")
 @click.option("--revive", is_flag=True, help="Retry requests that failed permanently.")
 @click.option("--setup", is_flag=True, help="Choose the language model: find, compare and configure.")
@@ -41,6 +42,7 @@ def observe(
     *,
     estimate: bool,
     only_outdated: bool,
+    only_quiet: bool,
     dead_letters: bool,
     revive: bool,
     setup: bool,
@@ -78,7 +80,7 @@ def observe(
         elif estimate:
             _show_estimate(store, config, outdated=only_outdated, as_json=as_json)
         else:
-            _run(home, store, config, outdated=only_outdated, revive=revive, as_json=as_json)
+            _run(home, store, config, outdated=only_outdated, quiet=only_quiet, revive=revive, as_json=as_json)
 
 
 @click.command()
@@ -93,7 +95,7 @@ def stats(*, as_json: bool) -> None:
         print_page(renderer().render("stats", stats=found))
 
 
-def _run(home: Home, store: Store, config: Config, *, outdated: bool, revive: bool, as_json: bool) -> None:
+def _run(home: Home, store: Store, config: Config, *, outdated: bool, quiet: bool, revive: bool, as_json: bool) -> None:
     off, result = why_off(config), Extraction()
     with progress_bars() as report:
         observed = observe_pending(store, partial(report, "Observing"))
@@ -101,8 +103,9 @@ def _run(home: Home, store: Store, config: Config, *, outdated: bool, revive: bo
             with store.transaction():
                 store.jobs.revive()
         if not off:
-            result = _extractor(store, config).run(report, outdated=outdated)
-        if observed or result.learned or result.nothing:
+            result = _extractor(store, config).run(report, outdated=outdated, quiet=quiet)
+        # `palaver watch`, which runs this command for quiet sessions, publishes itself.
+        if not quiet and (observed or result.learned or result.nothing):
             _publish(home, config, report)
     if as_json:
         print_json({**to_json(result), "observed": observed, "off": off or None})

@@ -49,8 +49,9 @@ def set_up(home: Home, config: Config, estimate: Estimate, *, as_json: bool) -> 
     if not choices:
         click.echo("No coding agent on PATH, no local server and no API key found. See docs/configuration.md.")
         return
-    click.echo(f"{estimate.exchanges:,} exchanges could be sent to a language model, which sees prompts, answers and")
-    click.echo("calls with secrets redacted, never tool output. These models can be used on this machine:\n")
+    click.echo(f"{estimate.exchanges:,} exchanges can be sent to a language model: prompts, answers, calls, and errors")
+    click.echo("of failed calls, with secrets redacted. `palaver watch` will send new sessions within the same limits.")
+    click.echo("These models can be used on this machine:\n")
     for number, choice in enumerate(choices, start=1):
         click.echo(f"{number}. {line(choice.name)}: {line(choice.use)}")
     click.echo("0. None: observations are extracted by rules only\n")

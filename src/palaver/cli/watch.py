@@ -3,6 +3,7 @@
 import json
 import logging
 import signal
+import sys
 import time
 from collections.abc import Callable, Mapping
 from logging.handlers import RotatingFileHandler
@@ -20,6 +21,7 @@ from palaver.core.home import Home
 from palaver.observe.background.background_archiver import BackgroundArchiver
 
 from .demo import refuse_demo
+from .language_model import why_off
 from .options import as_json
 from .output import print_message
 
@@ -35,6 +37,7 @@ _log = logging.getLogger(__name__)
 def watch(*, poll: bool, as_json: bool) -> None:
     """Archive transcripts while agents write them, until interrupted.
 
+    When a session has been quiet for ten minutes, it is sent to the language model, if `palaver observe` has one.
     Search finds a line two seconds after it was written. Only one background archiver can run; all other commands work
     meanwhile. `palaver setup service` starts the archiver at login, and `palaver status` shows its state.
     Folders on network file systems are scanned every second, because they send no change notifications.
@@ -46,12 +49,19 @@ def watch(*, poll: bool, as_json: bool) -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         listener = _listener(home, as_json=as_json)
-        BackgroundArchiver(home, FileEvents(poll=poll), listener, _settings(home)).run()
+        BackgroundArchiver(home, FileEvents(poll=poll), listener, _settings(home), _model_command).run()
     except LeaseHeld as held:
         hint = "Run `palaver status` to see its state. Stop it before you start another."
         raise PalaverError(f"the background archiver is already running: {held}", hint=hint) from None
     except KeyboardInterrupt:
         _listener(home, as_json=as_json)("stopped", {})
+
+
+def _model_command(config: Config) -> list[str]:
+    """Return the command that sends quiet sessions to the language model, or nothing if no model may be called."""
+    if why_off(config):
+        return []
+    return [sys.executable, "-P", "-m", "palaver", "observe", "--only-quiet", "--json"]
 
 
 def _open_log(home: Home) -> None:

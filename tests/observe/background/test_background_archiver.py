@@ -21,10 +21,13 @@ from palaver.archiver.store import ARCHIVER, Store
 from palaver.archiver.store.tombstone_file import KeyLost
 from palaver.archiver.watch.file_events import FileEvents
 from palaver.archiver.watch.transcript_watcher import TranscriptWatcher
+from palaver.cli.watch import _model_command
+from palaver.core.config import Config, write_settings
 from palaver.core.deletion import UNDO_PERIOD, DeletionRequest, DeletionState
 from palaver.core.errors import LeaseHeld, PalaverError, StoreMissing
 from palaver.core.home import Home
 from palaver.core.query import Query
+from palaver.observe.background import model_schedule
 from palaver.observe.background.background_archiver import BackgroundArchiver
 from palaver.observe.deletion.deleter import Deleter
 from palaver.observe.upkeep.archive_status import status_of
@@ -33,6 +36,8 @@ from palaver.search.index.generation import Generations, Manifest
 
 from ...archiver.formats.claude_code.claude_lines import jsonl
 from ...archiver.history import talk
+from ..llm import agent
+from ..llm.test_agent_command import is_running
 
 PROMPT = 2.0
 """Seconds within which a written line is found."""
@@ -393,3 +398,53 @@ def test_settings_apply_while_the_archiver_runs(projects: Path, place: Home) -> 
         stop(archiver)
 
     assert not [prompt for prompt in prompts(place) if "kept out" in prompt]
+
+
+def run_with_agent(projects: Path, place: Home, log: Path, behaviour: str, until_event: str) -> list[str]:
+    """Run an archiver with an agent as language model until an event, and return the events.
+
+    While the agent works, a new line is written.
+    """
+    words = (sys.executable, agent.__file__, behaviour, str(log))
+    write_settings(place.config, {"llm": "command", "llm_command": words})
+    events: list[str] = []
+
+    def settings() -> Config:
+        if log.with_suffix(".child").exists() and not log.with_suffix(".new").exists():
+            log.with_suffix(".new").touch()
+            write(projects, "copper")
+        return Config.read(place.config)
+
+    def report(event: str, _numbers: Mapping[str, object]) -> None:
+        events.append(event)
+        if event == until_event and log.exists():
+            raise KeyboardInterrupt
+
+    archiver = BackgroundArchiver(place, FileEvents(poll=True), report, settings, _model_command)
+    with pytest.raises(KeyboardInterrupt):
+        archiver.run()
+    return events
+
+
+def test_quiet_sessions_are_sent_to_the_model(
+    projects: Path, place: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The user's agent gets quiet sessions. New lines are archived while it works, and it ends with the archiver."""
+    monkeypatch.setattr(model_schedule, "QUIET", 0.0)
+    monkeypatch.setenv("PALAVER_HOME", str(place.root))
+    place.make()
+    log = tmp_path / "log"
+    write(projects, "zephyr " * 60)
+
+    run_with_agent(projects, place, log, "slow", "ingested")
+
+    assert "copper?" in prompts(place)
+    process, child = json.loads(log.read_text())["pid"], int(log.with_suffix(".child").read_text())
+    until(lambda: not is_running(process) and not is_running(child))
+    with Store.open(place.database) as store:
+        [call] = store.ledger.by_model()
+    assert (call.calls, call.unanswered) == (1, 1)
+
+    assert "failed" not in run_with_agent(projects, place, log, "claude", "extracted")
+    with Store.open(place.database) as store:
+        assert store.jobs.states() == {"learned": 1}

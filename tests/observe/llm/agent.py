@@ -66,6 +66,8 @@ def main(behaviour: str, log: str) -> None:
     match behaviour:
         case "claude":
             print("Warning: the configuration {old} is outdated", claude(text), sep="\n")
+        case "fixed":
+            print(claude("The reply, with an ü."))
         case "codex":
             print(codex(text))
         case "gemini":

@@ -417,3 +417,17 @@ def test_budgets_are_checked_before_a_call(stage: Stage) -> None:
     assert isinstance(result.stopped, BudgetExhausted)
     assert result.stopped.setting == "budget_day"
     assert (stage.provider.calls, result.cost, result.waiting) == ([], 0, 1)
+
+
+def test_only_quiet_sessions_are_sent_on_request(stage: Stage) -> None:
+    """With `quiet`, a session is sent when its last exchange ended ten minutes ago, and not before."""
+    stage.say("one", changing_exchange(1))
+    stage.say("two", changing_exchange(20))
+    with stage.store.transaction():
+        for session in stage.store.jobs.newest_sessions(2):
+            stage.store.sessions.update_dates(session)
+
+    assert stage.extractor().run(quiet=True).learned == 1
+    assert "part 20" in str(stage.provider.calls)
+    stage.later(600)
+    assert stage.extractor().run(quiet=True).learned == 1

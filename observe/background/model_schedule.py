@@ -1,0 +1,115 @@
+"""Schedule of the model extraction: a process that sends quiet sessions to the language model.
+
+The process runs `palaver observe`, so that neither ingest nor indexing waits for a model. Budgets and the limit of
+calls hold as for the user's own runs. The process can be killed at any time.
+"""
+
+import signal
+import subprocess
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from msgspec import DecodeError, Struct, json
+
+from ...core.errors import PalaverError
+
+QUIET: Final = 600.0
+"""Seconds without new lines after which a session is sent."""
+_RETRY: Final = (600.0, 6 * 3600.0)
+"""Seconds until the first retry after a failure, and the maximum delay of later retries."""
+_UNFINISHED: Final = 3600.0
+"""Seconds until the next process if requests are left, because of a budget or a batch."""
+_STOPPING: Final = 5.0
+"""Seconds within which the process ends when the archiver ends."""
+_MESSAGE_MAX: Final = 500
+
+
+class ModelResult(Struct, frozen=True):
+    """Result of one process, as `palaver observe --json` prints it."""
+
+    learned: int = 0
+    observations: int = 0
+    pending: int = 0
+    waiting: int = 0
+    stopped: str | None = None
+    off: str | None = None
+
+
+class ModelSchedule:
+    """Schedule that starts the process and returns its results."""
+
+    def __init__(self, command: Callable[[], Sequence[str]], clock: Callable[[], float]) -> None:
+        """Prepare the schedule. `command` returns the words of the process, or nothing if no model is configured."""
+        self._command, self._clock = command, clock
+        self._process: subprocess.Popen[bytes] | None = None
+        self._due, self._not_before, self._retry = True, clock() + QUIET, _RETRY[0]
+        self._started = self._ingested = clock()
+
+    @property
+    def next_in(self) -> float:
+        """Seconds until another process may start."""
+        return max(0.0, self._not_before - self._clock())
+
+    def note_ingest(self) -> None:
+        """Note that a session has new lines."""
+        self._ingested = self._clock()
+        if not self._due:
+            self._due, self._not_before = True, max(self._not_before, self._ingested + QUIET)
+
+    def step(self) -> ModelResult | PalaverError | None:
+        """Start a process if it is due, and return the result of a process that ended since the last call."""
+        result = self._result()
+        if result is not None:
+            self._apply(result)
+        elif self._process is None and self._due and self._clock() >= self._not_before:
+            self._start()
+        return result
+
+    def stop(self) -> None:
+        """End the process, and the agent that it runs. The next process continues its work."""
+        if self._process is None:
+            return
+        process, self._process = self._process, None
+        process.send_signal(signal.SIGINT)
+        try:
+            process.communicate(timeout=_STOPPING)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
+
+    def _start(self) -> None:
+        self._started, words = self._clock(), self._command()
+        if not words:
+            self._due = False
+            return
+        # Use a separate process group, so that Ctrl-C reaches only the archiver.
+        self._process = subprocess.Popen(
+            words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, process_group=0
+        )
+
+    def _result(self) -> ModelResult | PalaverError | None:
+        """Return the result or failure of the process; None while it runs."""
+        if self._process is None or self._process.poll() is None:
+            return None
+        process, self._process = self._process, None
+        output, _ = process.communicate()
+        try:
+            result = json.decode(output, type=ModelResult)
+        except DecodeError:
+            text = " ".join(output.decode("utf-8", "replace").split())[-_MESSAGE_MAX:]
+            result = ModelResult(stopped=text or f"it exited with status {process.returncode}")
+        if process.returncode == 0:
+            return result
+        return PalaverError(f"model extraction failed: {result.stopped}", hint="Run `palaver observe` to try again.")
+
+    def _apply(self, result: ModelResult | PalaverError) -> None:
+        now = self._clock()
+        if isinstance(result, PalaverError):
+            self._not_before, self._retry = now + self._retry, min(self._retry * 2, _RETRY[1])
+            return
+        self._retry = _RETRY[0]
+        # The last session with new lines may not have been quiet when the process started.
+        unsettled = self._ingested > self._started - QUIET
+        left = not result.off and bool(result.pending or result.waiting)
+        self._due = unsettled or left
+        self._not_before = now + (_UNFINISHED if left and not unsettled else QUIET)

@@ -1,0 +1,99 @@
+"""Every provider of a language model returns an answer or one of four errors."""
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from palaver.core.spending import Usage
+from palaver.observe.llm.agent_command import AgentCommand
+from palaver.observe.llm.messages_api import MessagesApi
+from palaver.observe.llm.model_errors import ModelBusy, ModelRefused, RequestRefused
+from palaver.observe.llm.model_request import ModelRequest
+from palaver.observe.llm.openai_api import OpenAIApi
+from palaver.observe.llm.provider import BatchProvider, Provider
+
+from . import agent
+from .server import FakeProvider, Sent, failing, message, serving
+from .test_openai_api import completion
+
+TEXT = "The reply, with an ü."
+REQUEST = ModelRequest("model", 100, "Say it.", TEXT, {"type": "object"})
+Opener = Callable[[str], Provider]
+"""Function that opens a provider whose next call answers, fails, refuses or is too slow."""
+
+
+@pytest.fixture
+def server() -> Iterator[FakeProvider]:
+    with serving() as server:
+        yield server
+
+
+def sent(case: str, body: dict[str, object]) -> Sent:
+    """Return the reply of a server in a case."""
+    refusal = failing({"refusing": 400, "unusable": 404}.get(case, 200), "invalid_request_error")
+    return refusal if case in {"refusing", "unusable"} else Sent(body=body, delay=2.0 if case == "slow" else 0.0)
+
+
+@pytest.fixture(params=["messages", "openai", "command"])
+def opener(request: pytest.FixtureRequest, server: FakeProvider, tmp_path: Path) -> Opener:
+    """Return the function that opens a provider of one kind."""
+
+    def messages(case: str) -> Provider:
+        server.script = [sent(case, message(TEXT))]
+        return MessagesApi("", server.url, 0.5 if case == "slow" else 60.0)
+
+    def openai(case: str) -> Provider:
+        server.script = [sent(case, completion(TEXT))]
+        return OpenAIApi("", f"{server.url}/v1", 0.5 if case == "slow" else 60.0)
+
+    def command(case: str) -> Provider:
+        behaviour = {"answering": "fixed", "refusing": "failing"}.get(case, case)
+        program = "/nowhere/agent" if case == "unusable" else sys.executable
+        words = (program, agent.__file__, behaviour, str(tmp_path / "log"))
+        return AgentCommand(words, 0.5 if case == "slow" else 60.0)
+
+    return {"messages": messages, "openai": openai, "command": command}[request.param]
+
+
+def test_answer(opener: Opener) -> None:
+    """An answer has the text of the model and the tokens used."""
+    provider = opener("answering")
+
+    answer = provider.ask(REQUEST)
+    provider.close()
+
+    assert (answer.text, answer.truncated) == (TEXT, "")
+    assert answer.usage == Usage(900, 0, 1000, 200)
+    assert "The reply, with an" in answer.raw
+
+
+def test_refused_request(opener: Opener) -> None:
+    """A refusal of one request is distinguished from a refusal of all."""
+    with pytest.raises(RequestRefused):
+        opener("refusing").ask(REQUEST)
+
+
+def test_unusable_provider(opener: Opener) -> None:
+    """A provider that can answer no request has a hint for the settings, and costs nothing."""
+    with pytest.raises(ModelRefused) as caught:
+        opener("unusable").ask(REQUEST)
+
+    assert "config.toml" in caught.value.hint
+    assert not caught.value.maybe_charged
+
+
+def test_timeout(opener: Opener) -> None:
+    """A call that takes too long ends, may have been charged, and can be repeated."""
+    with pytest.raises(ModelBusy) as caught:
+        opener("slow").ask(REQUEST)
+
+    assert caught.value.maybe_charged
+
+
+def test_only_the_messages_api_has_batches() -> None:
+    """Batches are part of the Messages API only."""
+    assert isinstance(MessagesApi("key"), BatchProvider)
+    assert not isinstance(OpenAIApi("key"), BatchProvider)
+    assert not isinstance(AgentCommand(("x",)), BatchProvider)
