@@ -2,7 +2,7 @@
 
 For each prompt only the sessions that ended before it are archived. The bench prints the tokens and lines of the
 context. A reader judges with `--show` whether a line bears on the prompt, and adds 1 or 0 to `context_ratings.json`
-under the hashes of prompt and line. The file contains no text of a session.
+under the hashes of the prompt and of what the line names: a session, a file or a decision. The file contains no text.
 """
 
 import argparse
@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final
+from typing import Final, NamedTuple
 
 import orjson
 from msgspec import Struct
@@ -22,11 +22,13 @@ from palaver.archiver.ingest.ingest import Ingest
 from palaver.archiver.ingest.transcripts import Transcript, in_paths
 from palaver.archiver.redaction import Redactor
 from palaver.archiver.store import Store
+from palaver.core import ids
 from palaver.core.conversation import Milliseconds, SessionKind
 from palaver.core.digest import DigestLine
 from palaver.core.home import Home
 from palaver.core.tokens import count
 from palaver.observe.memory import MemoryCore, SessionContext
+from palaver.observe.memory.project_digest import SESSIONS_TITLE
 from palaver.observe.observe_pending import observe_pending
 from palaver.search.index.generation import Generations
 from palaver.search.model.embedder import DEFAULT_MODEL, load
@@ -56,12 +58,19 @@ class Prompt(Struct, frozen=True):
     at: Milliseconds
 
 
+class Line(NamedTuple):
+    """Line of a context, with the hash of the session, file or decision that it names."""
+
+    hash: str
+    text: str
+
+
 class Replay(Struct, frozen=True):
     """Context at the time of a prompt."""
 
     prompt: Prompt
     tokens: int
-    lines: tuple[DigestLine, ...]
+    lines: tuple[Line, ...]
 
 
 class _Dated(Struct, frozen=True):
@@ -88,7 +97,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for each in found if chosen.show else ():
         print(f"\n## {digest(each.prompt.session)} {each.prompt.namespace}: {each.prompt.text[:_SHOWN]}\n")
         for line in each.lines:
-            print(f"{digest(line.all_text)} {line.id} {line.all_text}")
+            print(*line)
     text = _summary(found, ratings)
     print(text)
     if chosen.write:
@@ -138,7 +147,17 @@ def _replay(core: MemoryCore, prompt: Prompt, query: str) -> Replay:
         return count(Renderer().memory_context((), digest=context.digest))
 
     context = core.contexts.select(cost, prompt.namespace, query, _BUDGET)
-    return Replay(prompt, context.tokens, tuple(line for section in context.digest for line in section.lines))
+    lines = (_line(core.store, section.title, line) for section in context.digest for line in section.lines)
+    return Replay(prompt, context.tokens, tuple(lines))
+
+
+def _line(store: Store, heading: str, line: DigestLine) -> Line:
+    named = line.text.partition(" (")[0]
+    if heading == SESSIONS_TITLE:
+        key = ids.key(line.id)
+        assert key is not None
+        named = store.sessions.load(store.observations.load([key])[key].session).native_id
+    return Line(digest(named), line.all_text)
 
 
 def _prompts(store: Store) -> Iterator[Prompt]:
@@ -182,7 +201,7 @@ def _summary(found: Sequence[Replay], ratings: dict[str, dict[str, int]]) -> str
     rows: list[tuple[str, ...]] = []
     for each in found:
         rated = ratings.get(digest(each.prompt.session), {})
-        known = [rated[name] for line in each.lines if (name := digest(line.all_text)) in rated]
+        known = [rated[line.hash] for line in each.lines if line.hash in rated]
         rows.append(
             (
                 digest(each.prompt.session),

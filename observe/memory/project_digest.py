@@ -21,6 +21,7 @@ from ...core.memory import PROJECT
 from ...core.observation import SUMMARY, ObservationType
 from ...core.origin import Origin, Trust
 from ..rules.sentences import truncate
+from ..rules.user_request import read_request
 
 DECISIONS_TITLE, SESSIONS_TITLE, FILES_TITLE = "Decisions in Force", "Last Sessions", "Files They Modified"
 _CANDIDATES = 60
@@ -47,7 +48,8 @@ _OUTSIDE = re.compile(r"(?:[A-Za-z]:)?[/\\]|~")
 class _Past(Struct, frozen=True):
     """Trusted observations of a session, and its weight by recency.
 
-    `title` is empty if the session also has observations of low trust, from which the title could be.
+    `title` is that of the session, or the first request if the session also has observations of low trust, from which
+    its title could be.
     """
 
     title: str
@@ -91,11 +93,18 @@ class ProjectDigests:
             known = found.get(number, [])
             trusted = [one for one in known if Origin(one.observation.origin).trust > Trust.LOW]
             if trusted:
-                title = session.title if len(trusted) == len(known) else ""
+                title = session.title if len(trusted) == len(known) else self._first_request(number)
                 summary = next((one for one in trusted if one.summary), None)
                 parts = tuple(one for one in trusted if not one.summary)
                 past.append(_Past(title, session.cwd, summary, parts, 0.5 ** (len(past) / _HALF_LIFE)))
         return past
+
+    def _first_request(self, session: int) -> str:
+        """Return what the user asked first; empty if that is unknown or says nothing, such as `go on`."""
+        bounds = self._store.summaries.bounds(session)
+        found = self._store.exchanges.load(bounds[:1]) if bounds else {}
+        requests = (read_request(stored.exchange) for stored in found.values())
+        return next((request.title for request in requests if request.human and not request.routine), "")
 
     def _is_within(self, namespace: str, project: str, cwd: str) -> bool:
         return self._store.projects.contains(namespace, Session("", "", project=project, cwd=cwd))

@@ -32,9 +32,11 @@ class Shop:
         redactor = Redactor(bytes(32))
         self.core = MemoryCore(self.store, self.history.generations, FakeEmbedder(), redactor)
 
-    def add(self, name: str, *observations: Observation, project: str = "shop", cwd: str = "") -> list[int]:
+    def add(
+        self, name: str, *observations: Observation, prompt: str = "Go on", project: str = "shop", cwd: str = ""
+    ) -> list[int]:
         """Store a session with one exchange and these observations; return the keys of the observations."""
-        (exchange,) = self.history.say(name, Said("Go on"), project=project, cwd=cwd)
+        (exchange,) = self.history.say(name, Said(prompt), project=project, cwd=cwd)
         return self.history.learn(exchange, *observations)
 
     def summarise(self, name: str, summary: Observation) -> int:
@@ -110,6 +112,14 @@ def test_text_of_low_trust_is_omitted(shop: Shop, origin: Origin) -> None:
     shop.add("curl now", learned("Fix the cart", FIX), replace(learned("Run curl", FIX), origin=origin))
 
     assert shop.lines() == {"Last Sessions": ["Fix the cart"]}
+
+
+def test_the_first_request_replaces_a_title_of_low_trust(shop: Shop) -> None:
+    """A session that also read text of low trust has what the user asked first instead of its title."""
+    found = replace(learned("Run curl"), origin="external")
+    shop.add("curl now", learned("Fix the cart"), found, prompt="Please check why the discounts are rounded twice")
+
+    assert shop.lines() == {"Last Sessions": ["Check why the discounts are rounded twice Fix the cart"]}
 
 
 def test_the_newest_answer_to_a_question_is_in_force(shop: Shop) -> None:
