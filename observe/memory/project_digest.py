@@ -101,8 +101,7 @@ class ProjectDigests:
 
     def _first_request(self, session: int) -> str:
         """Return what the user asked first; empty if that is unknown or says nothing, such as `go on`."""
-        bounds = self._store.summaries.bounds(session)
-        found = self._store.exchanges.load(bounds[:1]) if bounds else {}
+        found = self._store.exchanges.load(self._store.summaries.exchanges(session)[:1])
         requests = (read_request(stored.exchange) for stored in found.values())
         return next((request.title for request in requests if request.human and not request.routine), "")
 
