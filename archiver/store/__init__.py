@@ -8,7 +8,7 @@ from .change_log import ChangeLog, Entity
 from .confirmation_table import Confirmation
 from .document_table import Document, QueuedFile
 from .edit_table import Edit
-from .exchange_table import StoredExchange
+from .exchange_table import StoredExchange, StoredPrompt
 from .job_table import Batch, Job
 from .lease_table import ARCHIVER, LEARNER, WATCHER, Lease
 from .ledger_table import PlannedCall
@@ -43,6 +43,7 @@ __all__ = [
     "Store",
     "StoredExchange",
     "StoredObservation",
+    "StoredPrompt",
     "StoredVector",
     "is_wal_safe",
     "sqlite_version",

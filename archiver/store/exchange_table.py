@@ -6,11 +6,11 @@ from typing import Any, Final, NamedTuple
 import orjson
 from msgspec import Struct
 
-from ...core.conversation import Exchange, Kind, Span, Speaker, Turn
+from ...core.conversation import Exchange, Kind, SessionKind, Span, Speaker, Turn
 from .database import AMONG, Database, Row, listed
 from .edit_table import EditTable
 from .file_state_table import FileStateTable
-from .observation_table import MODEL_PREFIX, ObservationTable
+from .observation_table import MODEL_PREFIX, OPTED_OUT, ObservationTable
 from .repetition_table import Repetition
 from .summary_table import SummaryTable
 
@@ -54,6 +54,17 @@ class ExchangeHeader(NamedTuple):
     started: int | None
     tokens_in: int
     tokens_out: int
+
+
+class StoredPrompt(NamedTuple):
+    """Text that a user typed in an exchange, and the session and source of the exchange."""
+
+    exchange: int
+    session: int
+    source: int
+    line: int
+    text: str
+    at: int | None
 
 
 class ExchangeStart(NamedTuple):
@@ -208,6 +219,23 @@ class ExchangeTable:
             f"SELECT i.key, i.session, e.source, i.at, e.start_line, e.end_line, e.end_byte {_FROM} ORDER BY i.key"
         )
         return [ExchangeOutline(*row) for row in rows]
+
+    def prompts(self) -> Iterator[StoredPrompt]:
+        """Yield the prompts and objections of users in main sessions, in key order.
+
+        Rewound turns and exchanges that the user excluded from extraction are omitted.
+        """
+        keys = self._db.numbers(
+            """SELECT i.key FROM item i JOIN exchange e ON e.item = i.key JOIN session s ON s.id = i.session
+               WHERE s.kind = ? AND coalesce(e.observed, '') <> ? ORDER BY i.key""",
+            (SessionKind.MAIN, OPTED_OUT),
+        )
+        for key in keys:
+            for stored in self.load([key]).values():
+                for turn in stored.exchange.turns:
+                    objects = turn.kind is Kind.RESULT and turn.failed
+                    if turn.active and turn.speaker is Speaker.HUMAN and (turn.kind is Kind.PROMPT or objects):
+                        yield StoredPrompt(key, stored.session, stored.source, turn.line, turn.text, turn.at)
 
     def unobserved(self, extractor: str, limit: int) -> list[StoredExchange]:
         """Return the exchanges that neither these rules nor a language model have processed, in key order.

@@ -154,11 +154,6 @@ class ObservationTable:
             found.setdefault(stored.session, []).append(stored)
         return found
 
-    def human_decisions(self) -> list[StoredObservation]:
-        """Return the decisions that the user stated, in creation order."""
-        rows = self._db.rows(f"SELECT {COLUMNS} {FROM} WHERE o.origin = 'human' AND o.type = 'decision' ORDER BY i.key")
-        return [stored_of(row) for row in rows]
-
     def count_by_type(self) -> dict[str, int]:
         """Return the number of observations of each type, the most frequent first."""
         return dict(self._db.rows("SELECT type, count(*) FROM observation GROUP BY type ORDER BY 2 DESC, 1"))

@@ -37,7 +37,7 @@ from ...core.progress import Reporter, silent, stage
 from ...core.text import readable
 from .. import rules
 from ..extraction.observation_writer import summarise
-from ..extraction.preferences import OBSERVATION
+from ..extraction.preferences import EXCHANGE, OBSERVATION
 from ..memory.supersession import archive, reinstate_targets, restore, superseded_by
 from . import erasure
 from .erasure_check import check, samples
@@ -178,6 +178,7 @@ class Deleter(Closing):
         selection = plan.selection
         origins = {plan.selector.sessions[number].native_id for number in selection.sessions}
         origins |= {ids.show("observation", key) for key in observations}
+        origins |= {ids.show("exchange", key) for key in selection.exchanges}
         found = (each for each in self._store.memories.all() if request.erase or each.state is not MemoryState.ARCHIVED)
         return [each for each in found if each.key in selection.memories or _is_selected(each, request, origins)]
 
@@ -258,7 +259,7 @@ def _ids(plan: _Plan) -> set[str]:
 def _is_selected(stored: StoredMemory, request: DeletionRequest, origins: Collection[str]) -> bool:
     """Return whether a memory was extracted from deleted content or meets all conditions of a request."""
     memory = stored.memory
-    if {memory.session_id, str(memory.metadata.get(OBSERVATION, ""))} & {*origins}:
+    if {memory.session_id, *(str(memory.metadata.get(name, "")) for name in (EXCHANGE, OBSERVATION))} & {*origins}:
         return True
     if request.targets or request.agents:
         return False

@@ -11,7 +11,7 @@ from palaver.core.config import Config
 from palaver.core.errors import InvalidInput
 from palaver.core.home import Home
 from palaver.core.memory import StoredMemory
-from palaver.observe.extraction.preferences import PreferenceCandidate, keep, preference_candidates
+from palaver.observe.extraction.preferences import EXCHANGE, PreferenceCandidate, keep, preference_candidates
 from palaver.observe.extraction.preferences import decline as decline_preference
 from palaver.observe.memory import MemoryCore
 from palaver.templates.quote import line
@@ -33,6 +33,7 @@ class ReviewItem(Struct, frozen=True):
         if self.fields["kind"] == "preference":
             label = "Preference"
             source = f"your words in session {shown['session_id']}, {shown['path']} line {shown['line']}"
+            source += f" ({shown['exchange']})\n  Trust: {shown['trust']}, because you typed it. It {shown['reason']}."
         else:
             label = "Golden rule"
             source = f"confidence {shown['confidence']}, {shown['successes']} successes, stored by {shown['stored_by']}"
@@ -75,9 +76,13 @@ def preference_fields(candidate: PreferenceCandidate) -> dict[str, Any]:
         "content": memory.content,
         "namespace": memory.namespace,
         "session_id": memory.session_id,
+        "exchange": memory.metadata[EXCHANGE],
         "path": candidate.path,
         "line": candidate.line,
         "quote": memory.metadata["quote"],
+        "origin": memory.origin,
+        "trust": memory.origin.trust.name.lower(),
+        "reason": candidate.reason,
     }
 
 

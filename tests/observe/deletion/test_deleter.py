@@ -405,6 +405,19 @@ def writing_lines(name: str) -> list[Mapping[str, object]]:
     ]
 
 
+def test_a_proposal_disappears_with_its_source(tmp_path: Path) -> None:
+    """A preference is not proposed after the deletion of its exchange."""
+    rule = user("From now on use tabs in all templates of the WalrusCanary.", uuid="a1")
+    home = archived(tmp_path, rule, {**assistant(text("Done."), id="ma1"), "parentUuid": "a1"})
+    with Store.open(home.database) as store:
+        assert len(list(preference_candidates(store))) == 1
+
+    deleted(home, DeletionRequest(mentions="WalrusCanary"))
+
+    with Store.open(home.database) as store:
+        assert list(preference_candidates(store)) == []
+
+
 @pytest.mark.parametrize("whole", [True, False])
 def test_a_preference_is_deleted_with_its_source(tmp_path: Path, *, whole: bool) -> None:
     """A memory that was made from a statement is deleted with the exchange of that statement; other memories stay."""

@@ -5,15 +5,10 @@ from pathlib import Path
 import pytest
 
 from palaver.archiver.redaction import Redactor
+from palaver.archiver.store.observation_table import OPTED_OUT
+from palaver.core.conversation import Session, SessionKind
 from palaver.core.origin import Origin
-from palaver.observe.extraction.preferences import (
-    PreferenceCandidate,
-    decline,
-    is_typed,
-    keep,
-    preference_candidates,
-    states_preference,
-)
+from palaver.observe.extraction.preferences import Reason, decline, keep, preference_candidates
 from palaver.observe.memory import MemoryCore
 from palaver.observe.observe_pending import observe_pending
 
@@ -76,54 +71,45 @@ def test_declined_preference_is_not_proposed_again(archive: History) -> None:
     assert core.undo([stored.id])[0].stored.memory.content == RULE
 
 
-def proposed(folder: Path, *prompts: str) -> list[PreferenceCandidate]:
-    """Return the preferences that are proposed from these prompts."""
-    history = History(folder)
-    history.say("one", *map(Said, prompts))
-    observe_pending(history.store, lambda _done, _total: None)
-    return list(preference_candidates(history.store))
+def test_every_prompt_of_a_main_session_is_read(tmp_path: Path) -> None:
+    """A preference is proposed from a prompt without any observation, but not from a sub-agent's session."""
+    history = History(tmp_path)
+    history.say("one", Said(f"ok. {RULE}"))
+    with history.store.transaction():
+        history.store.sessions.save(Session("test", "agent", SessionKind.SUBAGENT, project="one"))
+    history.say("two", Said(f"{RULE} Twice."))
+    with history.store.transaction():
+        history.store.sessions.save(Session("test", "two", SessionKind.SUBAGENT, project="two"))
+
+    assert [each.memory.content for each in preference_candidates(history.store)] == [RULE]
 
 
-@pytest.mark.parametrize(
-    "prompt",
-    [
-        "never mind, we'll look at it later",
-        "Stop hook feedback:\n[npm test]: Always run the tests before you stop working.",
-        "Stop hook feedback:\nAlways run the tests before you stop working.",
-        "The bot wrote this, what do you think of it\n> Always validate the input of every handler.",
-        'CodeRabbit says: "Good start. Always validate the input of every handler."',
-        "⚠️ Potential issue\nAlways validate the input of every handler.",
-        "## Guidelines\n- Always use conventional commits.\n- Never commit to main.",
-        "Review comment:\nAlways validate the input of every handler.",
-        "Never worked on my machine, the login that is.",
-        "Please always use the staging database for this task.",
-        "I prefer the second option because it is simpler.",
-        "Here is what the linter says, fix it. " + "It found an unused import in the parser. " * 10 + "Always sort.",
-    ],
-)
-def test_pasted_text_and_passing_remarks_are_not_proposed(tmp_path: Path, prompt: str) -> None:
-    """Pasted, quoted and generated text and rules for one task are not proposed."""
-    assert proposed(tmp_path, prompt) == []
+def test_correction_is_proposed_if_two_sessions_contain_it(tmp_path: Path) -> None:
+    """A correction is proposed once two sessions of a project contain it; the first wording is quoted."""
+    history = History(tmp_path)
+    history.say("one", Said("no, you should put helpers into core/text.py"), project="shop")
+    history.say("one-again", Said("no, you should put helpers into core/text.py"), project="other")
+    assert list(preference_candidates(history.store)) == []
+
+    history.say("two", Said("You should put the helpers into core/text.py!"), project="shop")
+    (found,) = preference_candidates(history.store)
+    assert found.memory.content == "no, you should put helpers into core/text.py"
+    assert (found.reason, found.memory.session_id) == (Reason.REPEATED, "one")
 
 
-@pytest.mark.parametrize(
-    "sentence",
-    [
-        "Always write tests in the folder of the parser.",
-        "never push to main without asking me",
-        "please always answer in German",
-        "I prefer pnpm over npm in all projects.",
-        "In the future, please run the tests before you commit.",
-        "use uv instead of pip from now on",
-    ],
-)
-def test_lasting_rules_are_recognised(sentence: str) -> None:
-    """Lasting rules are recognised in common phrasings."""
-    assert states_preference(sentence)
-    assert is_typed(f"Fix the login, it is slow. {sentence}\nThanks!")
+def test_template_of_a_program_is_no_repeated_correction(tmp_path: Path) -> None:
+    """The same sentence in two prompts from one template is not proposed."""
+    history = History(tmp_path)
+    for name in ("one", "two"):
+        history.say(
+            name, Said(f"Review the branch and report findings. Do not change any code.\nScope: {name}"), project="a"
+        )
+    assert list(preference_candidates(history.store)) == []
 
 
-def test_question_of_an_agent_is_not_proposed() -> None:
-    """Only the answer to a question is the user's text."""
-    assert not states_preference("Should I always use tabs? → Yes")
-    assert not states_preference("Always use tabs?")
+def test_excluded_exchange_proposes_nothing(archive: History) -> None:
+    """An exchange that the user excluded from extraction is not read for preferences."""
+    with archive.store.transaction():
+        for key in archive.store.items.all_keys():
+            archive.store.observations.replace(key, 1, [], OPTED_OUT)
+    assert list(preference_candidates(archive.store)) == []

@@ -1,0 +1,74 @@
+"""Table of one language: phrases of lasting preferences, and phrases that announce the text of another author.
+
+The fields are regular expressions. In a string with `|`, spaces around `|` and line ends do not count; a tuple lists
+alternatives literally. Case never counts.
+"""
+
+import re
+
+from msgspec import Struct
+
+
+class Language(Struct, frozen=True):
+    """Phrases of one language.
+
+    Attributes:
+        openers: Words that may stand before a rule: "and", "please", "btw". They also start a clause in a sentence.
+        lasting: Beginnings of clauses that state a rule beyond the current task: "from now on", "remember that".
+        rules: Beginnings of clauses that state a rule, unless the text limits it: "always run", "never push".
+        limited: Words that limit a rule to the current task or to a short time: "for this PR", "for now".
+        references: Words that refer to something that the sentence does not name: "this function", "do it like that".
+        corrections: Beginnings of clauses that correct an agent. They are proposed if they occur in two sessions.
+        sources: Names of texts by other authors: "review comment", "README". The next paragraphs may be pasted.
+        attributions: Phrases directly before the words of another author: "the docs say".
+        spaced: False if words are not separated by spaces. Phrases then count anywhere in a sentence.
+    """
+
+    openers: str
+    lasting: tuple[str, ...]
+    rules: tuple[str, ...]
+    limited: str
+    references: str
+    corrections: str
+    sources: str
+    attributions: tuple[str, ...]
+    spaced: bool = True
+
+
+class LanguagePatterns(Struct, frozen=True):
+    """Compiled phrases of one language."""
+
+    lasting: re.Pattern[str]
+    rules: re.Pattern[str]
+    limited: re.Pattern[str]
+    references: re.Pattern[str]
+    corrections: re.Pattern[str]
+    sources: re.Pattern[str]
+    attributions: re.Pattern[str]
+
+
+def compiled(language: Language) -> LanguagePatterns:
+    """Compile the phrases of a language."""
+    openers = _joined(language.openers)
+    clause = rf"(?:\A\W*|[,;(–—]\s*|\s(?=(?:{openers})\W))(?:(?:{openers})[,:.!]*\s+)*" if language.spaced else ""
+    start, end = (r"(?<!\w)", r"(?!\w)") if language.spaced else ("", "")
+
+    def at_clause(listed: str) -> re.Pattern[str]:
+        return re.compile(rf"{clause}(?:{listed})", re.IGNORECASE)
+
+    def anywhere(listed: str) -> re.Pattern[str]:
+        return re.compile(rf"{start}(?:{listed}){end}", re.IGNORECASE)
+
+    return LanguagePatterns(
+        lasting=at_clause("|".join(language.lasting)),
+        rules=at_clause("|".join(language.rules)),
+        limited=anywhere(_joined(language.limited)),
+        references=anywhere(_joined(language.references)),
+        corrections=re.compile(rf"\A\W*(?:(?:{openers})[,:.!]*\s*)*(?:{_joined(language.corrections)})", re.IGNORECASE),
+        sources=anywhere(_joined(language.sources)),
+        attributions=anywhere("|".join(language.attributions)),
+    )
+
+
+def _joined(listed: str) -> str:
+    return re.sub(r" ?\| ?", "|", " ".join(listed.split()))

@@ -1,0 +1,247 @@
+"""Origins of the lines of a prompt: typed by the user, or pasted from code, logs, documents, programs and agents.
+
+A transcript marks a whole prompt as typed, although most of its text may be pasted. The shape of a line, delimiters
+and phrases such as "the docs say:" tell the parts apart. A doubtful line counts as pasted, so that text of another
+author is not taken for the user's.
+"""
+
+import re
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import Final
+
+from msgspec import Struct
+
+from .languages import languages
+
+
+class PartOrigin(StrEnum):
+    """Origin of a line of a prompt."""
+
+    TYPED = "typed"
+    QUOTATION = "quotation"
+    CODE = "code"
+    LOG = "log"
+    DOCUMENT = "document"
+    """Headings, lists, tables and hard-wrapped paragraphs."""
+    PROGRAM = "program"
+    """Hooks, bots, reminders of the agent program."""
+    AGENT = "agent"
+    """Plans, prompts and transcripts of agents."""
+
+
+class PromptPart(Struct, frozen=True):
+    """Line of a prompt with its origin."""
+
+    origin: PartOrigin
+    text: str
+
+
+MASK: Final = "\ufffc"
+"""Character that replaces quoted characters in a masked line."""
+_PAIRS: Final = {'"': '"', "“": "”", "„": "“”", "«": "»", "「": "」", "『": "』", "《": "》"}
+_QUOTED: Final = re.compile(
+    r"""`+[^`]+`+|"[^"]+"|“[^”]+”|„[^“”]+[“”]|«[^»]+»|「[^」]+」|『[^』]+』|(?<!\w)(?:'[^'\n]{2,}'|‘[^’\n]{2,}’)(?!\w)"""
+)
+_DELIMITERS: Final = (
+    (re.compile(r"\s*(```|~~~)"), PartOrigin.CODE),
+    (re.compile(r"\s*(\"\"\"|''')"), PartOrigin.QUOTATION),
+)
+_TAG: Final = re.compile(r"\s*<([a-zA-Z][\w-]*)(?:\s[^<>]*)?>")
+_IMAGE: Final = re.compile(r"\s*\[(?:Image|Pasted|file\b|image|(?:image|text|application)/)[^\]\n]*\]\s*$")
+_QUOTE_LINE: Final = re.compile(r"\s*(?:>|\|\s?>)")
+_AGENT: Final = re.compile(
+    r"""\s*(?:implement\ the\ following\ plan | \[\[\ \#\# | @\[\w+\] | your\ task\ is\b | task\ for\ \w+
+    | (?:user|human|assistant|agent|system|ai|claude|codex|gemini)\s?:(?:\s|$) | \d+\.\ (?:user|assistant)\b
+    | you\ are\ an?\s | du\ bist\ eine?\s | (?:tu\ es|vous\ êtes)\ une?\s | eres\ una?\s | você\ é\ uma?\s
+    | (?:너는|당신은)\s | 你是(?:一|个|资深|专业) | あなたは)""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""Beginning of the text of an agent, or of a prompt for an agent."""
+_PROGRAM: Final = re.compile(
+    r"""\s*(?:\w+\ hook\b | .{0,40}\bhook\ (?:feedback|output|error|success|blocking) | \[?system[-\s]reminder | caveat:
+    | committable\ suggestion | actionable\ comments | refactor\ suggestion | potential\ issue | nitpick
+    | [\u2190-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff]\ufe0f?\s*\S)""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_HEADING: Final = re.compile(r"\s{0,3}#{1,6}\s+\S|\s*[=\-─═━_*]{4,}|\s*\*\*[^*]+\*\*:?\s*$|\s*---\s*$")
+_LIST: Final = re.compile(r"\s*(?:[-*+•‣▪·–—]\s+|\d{1,3}[.)]\s+|\(\d+\)\s|[①-⑳]|\||\[[ xX]\])\s*\S?")
+_LOG: Final = re.compile(
+    r"""\s*(?:\[[^\]\n]{1,60}\] | \(?\d{4}[-/]\d\d[-/]\d\d[T\s] | \[?\d\d:\d\d(?::\d\d)?[\].,\s]  # labels and times
+    | at\s\S+(?:\s?\(|$|:\d) | \S*[./]\S*:\d+(?::\d+)?\b | \d+:\d+\s | \d+\s{2,}\S | /\S+/\S+\s*$  # places in code
+    | [$❯➜%]\s | \S+@\S+:\S*[$\#] | File\s" | Traceback\s | \w+(?:Error|Exception|Warning)\b
+    | [CWEFNRD]\d{3,4}\b | [WEID]:\s | [WEID]/\w+[(:]  # codes of linters
+    | (?:ERROR|WARN(?:ING)?|INFO|DEBUG|FATAL|FAIL(?:ED)?|PASS)\b
+    | (?i:error|warn(?:ing)?|info|debug|fatal|critical|hint|remote|npm\ \w+|erreur|fehler|aviso|erro|경고|오류|警告|错误
+      |エラー)(?:\[\w+\])?(?:\s?[:!：(]|\s{2,}))
+    | .*\S{120}""",
+    re.VERBOSE,
+)
+_CODE: Final = re.compile(
+    r"""\s*(?://|/\*|\*/|\*\s|<!--|--\s|;;|\#!|\#\[|@\w+\(|<[/!\w]|"{1,3}[\w-]+"\s*:)
+    | \s*(?:import\s+[\w{*"'.]+(?:\s+from\b|;|\s*$) | from\s\S+\simport\b | (?:async\ )?def\s\w+\( | class\s\w+\s*[:({]
+      | (?:func|fn)\s[\w(]+.*[({] | (?:export\ )?(?:const|let|var)\s\w+\s*[:=] | (?:export\s|async\s)*function\s?\w*\(
+      | (?:public|private|protected)\s.*[({;] | package\s[\w.]+;?\s*$ | (?:SELECT|INSERT|UPDATE|DELETE|ALTER|CREATE)\s
+      | (?:if|for|while)\s?\(.*\{ | return\s[\w.(\[{"']+;)
+    | .*(?:[{};]|=>|\)\s*:)\s*$ | (?:\s{4,}|\t)\S | \s*[\w.\[\]"']+\s(?:=|:=|\+=)\s\S
+    | \s*[\w.-]+:\s*(?:["'\[{|>\d]|true\b|false\b) | .*(?://|\#)\s?(?i:todo|fixme|xxx|note|nolint|noqa)\b""",
+    re.VERBOSE,
+)
+_COLON: Final = re.compile(r"[:：]\s*$")
+_WRAPPED_MIN, _WRAPPED_MAX = 55, 110
+"""Width range of lines of a hard-wrapped paragraph."""
+
+
+class _Reader:
+    """State while the lines of a prompt are read."""
+
+    def __init__(self, lines: list[str]) -> None:
+        self.lines = lines
+        self.closing: tuple[str, ...] = ()
+        """Texts that end the delimited block; empty outside a block."""
+        self.delimited = PartOrigin.QUOTATION
+        self.rest: PartOrigin | None = None
+        """Origin of all following lines."""
+        self.block: PartOrigin | None = None
+        """Origin of the lines up to the next empty line."""
+        self.announced = False
+        """True after a phrase that announces the text of another author."""
+        self.colon = False
+        """True after a line that ends with a colon."""
+        self.mentioned = False
+        """True if the paragraph mentions a text of another author."""
+
+    def read(self, number: int) -> PartOrigin:
+        """Return the origin of a line that is not empty."""
+        line = self.lines[number]
+        if self.closing:
+            if any(end in line for end in self.closing):
+                self.closing = ()
+            return self.delimited
+        if opened := self._opened(number):
+            return opened
+        self.rest = self.rest or self._rest(number)
+        if self.rest:
+            return self.rest
+        if origin := self._shaped(number):
+            self.block, self.announced, self.colon = origin, False, False
+            return origin
+        if self.announced:
+            self.rest = PartOrigin.QUOTATION
+            return self.rest
+        if self.colon:
+            self.block, self.colon = PartOrigin.DOCUMENT, False
+        if self.block:
+            return self.block
+        self._typed(number)
+        return PartOrigin.TYPED
+
+    def end_paragraph(self) -> None:
+        """Read an empty line."""
+        self.block = None
+        self.announced = self.announced or self.mentioned
+        self.mentioned = False
+
+    def _opened(self, number: int) -> PartOrigin | None:
+        """Return the origin of a delimited block that starts on this line."""
+        line, following = self.lines[number], "\n".join(self.lines[number + 1 :])
+        for pattern, origin in _DELIMITERS:
+            if opening := pattern.match(line):
+                return self._open((opening.group(1),), origin, line[opening.end() :])
+        if tag := _TAG.match(line):
+            end = f"</{tag.group(1)}>"
+            if end in line or end in following:
+                return self._open((end,), PartOrigin.PROGRAM, line)
+        quoted = line.strip()
+        ends = tuple(_PAIRS.get(quoted[0], ""))
+        if ends and not any(end in quoted[1:] for end in ends) and any(end in following for end in ends):
+            return self._open(ends, PartOrigin.QUOTATION, "")
+        return None
+
+    def _open(self, closing: tuple[str, ...], origin: PartOrigin, left: str) -> PartOrigin:
+        """Start a delimited block unless it ends in `left`, the rest of its first line."""
+        self.announced = self.colon = self.mentioned = False
+        self.block, self.delimited = None, origin
+        self.closing = () if any(end in left for end in closing) else closing
+        return origin
+
+    def _rest(self, number: int) -> PartOrigin | None:
+        """Return the origin of this and all following lines if the line starts a document or another agent's text."""
+        line = self.lines[number]
+        if _AGENT.match(line):
+            return PartOrigin.AGENT
+        if _PROGRAM.match(line):
+            return PartOrigin.PROGRAM
+        if _HEADING.match(line) and self.block is not PartOrigin.CODE and not self._code_follows(number):
+            return PartOrigin.DOCUMENT
+        return None
+
+    def _code_follows(self, number: int) -> bool:
+        """Return whether a line that starts with `#` is a comment before code."""
+        return number + 1 < len(self.lines) and _CODE.match(self.lines[number + 1]) is not None
+
+    def _shaped(self, number: int) -> PartOrigin | None:
+        """Return the origin of a line that its shape reveals."""
+        line = self.lines[number]
+        if _QUOTE_LINE.match(line):
+            return PartOrigin.QUOTATION
+        if _IMAGE.match(line):
+            return None
+        if _LOG.match(line):
+            return PartOrigin.LOG
+        if _CODE.match(line) or _HEADING.match(line):
+            return PartOrigin.CODE
+        if _LIST.match(line) or self._wrapped(number):
+            return PartOrigin.DOCUMENT
+        return None
+
+    def _wrapped(self, number: int) -> bool:
+        """Return whether three lines from this line on are filled to an equal width, as in an e-mail or a document."""
+        near = self.lines[number : number + 3]
+        widths = [len(line) for line in near]
+        return (
+            len(near) == 3
+            and min(widths[:2]) >= _WRAPPED_MIN
+            and max(widths) <= _WRAPPED_MAX
+            and all(line[-1:].isalpha() or line[-1:] == "," for line in near[:2])
+            and near[2].strip() != ""
+        )
+
+    def _typed(self, number: int) -> None:
+        """Note which lines after a typed line belong to another author."""
+        line = mask_quotations(self.lines[number])
+        attributed = any(each.attributions.search(line) for each in languages())
+        named = any(each.sources.search(line) for each in languages())
+        self.mentioned = self.mentioned or named
+        self.colon = _COLON.search(line) is not None
+        self.announced = attributed or (self.colon and named)
+
+
+def prompt_parts(prompt: str) -> Iterator[PromptPart]:
+    """Yield the lines of a prompt with their origins; empty lines are omitted."""
+    lines = prompt.split("\n")
+    reader = _Reader(lines)
+    for number, line in enumerate(lines):
+        if line.strip():
+            yield PromptPart(reader.read(number), line)
+        else:
+            reader.end_paragraph()
+
+
+def typed_text(line: str) -> str:
+    """Return a typed line of equal length in which quotations and the words after an attribution are masked."""
+    masked = mask_quotations(line)
+    for language in languages():
+        if attribution := language.attributions.search(masked):
+            masked = masked[: attribution.end()] + MASK * (len(masked) - attribution.end())
+    return masked
+
+
+def mask_quotations(line: str) -> str:
+    """Return a line of equal length in which quoted text is masked."""
+    masked = _QUOTED.sub(lambda quoted: MASK * len(quoted.group()), line)
+    for opening, ends in _PAIRS.items():
+        start = masked.rfind(opening)
+        if start >= 0 and not any(end in masked[start + 1 :] for end in ends):
+            masked = masked[:start] + MASK * (len(masked) - start)
+    return masked
