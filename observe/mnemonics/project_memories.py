@@ -108,7 +108,7 @@ class ProjectMemories(Closing):
         return self._matches(query, memory_type, limit, (self._sync.namespace, *GLOBAL_NAMESPACES))
 
     def nearest(self, query: str, memory_type: str | None = None) -> list[RecalledMemory]:
-        """Return the most similar memories, even below the relevance threshold, without a synchronization."""
+        """Return the most similar memories, even below the relevance threshold, without reading changed files."""
         wanted = self._wanted(memory_type, (self._sync.namespace, *GLOBAL_NAMESPACES))
         return self._of_this_checkout(self._core.nearest(query, wanted))
 
@@ -247,7 +247,9 @@ class ProjectMemories(Closing):
             raise MemoryProtected(stored.id)
         moved = stored.memory.path != shown.memory.path
         if stored.state is MemoryState.ARCHIVED or moved or self._digest(stored) != digest:
-            raise InvalidInput("The memory changed since it was shown", hint="Call again to see the current content.")
+            raise InvalidInput(
+                "The memory has changed since it was shown", hint="Call again to see the current content."
+            )
         if stored.memory.path:
             self._folder.remove(stored.memory.path.removeprefix(f"{self._folder.path}/"), digest)
         self._core.forget([stored.id], reason="memory_forget")

@@ -158,7 +158,8 @@ class SentenceTransformerEmbedder:
         if path.exists() and not path.is_absolute():
             # The library prefers a local path, so the owner of the current folder would determine the loaded model.
             raise ModelUnavailable(
-                f"{self._model} is also a file or folder in the current folder", hint="Give the absolute path."
+                f"the model name {self._model} is ambiguous: the current folder contains a file or folder of this name",
+                hint="Give the absolute path.",
             )
         try:
             library = import_module("sentence_transformers")

@@ -76,7 +76,7 @@ def test_only_listed_memories_are_deleted(historian: Agent) -> None:
 
     assert (reply["success"], reply["files"]) == (False, [str(kept)])
     [left] = reply["kept"]
-    assert (left["path"], left["reason"]) == (str(edited), "The memory changed since it was shown")
+    assert (left["path"], left["reason"]) == (str(edited), "The memory has changed since it was shown")
     assert [edited.exists(), joined.exists(), kept.exists()] == [True, True, False]
     again = historian("memory_forget", query="cache", confirm=True)
     assert again["confirmRequired"] is True

@@ -344,7 +344,7 @@ def test_a_folder_in_the_working_directory_is_not_a_model(monkeypatch: pytest.Mo
     (tmp_path / "org" / "model").mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
 
-    with pytest.raises(ModelUnavailable, match="org/model is also a file or folder in the current folder"):
+    with pytest.raises(ModelUnavailable, match="org/model is ambiguous: the current folder contains"):
         load("org/model").embed(["text"])
 
 
