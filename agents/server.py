@@ -46,7 +46,7 @@ def serve(served: ServedTools, config: ServerConfig, version: str = "") -> None:
 
 
 def build(served: ServedTools, config: ServerConfig, version: str = "") -> Server[Any]:
-    """Return the server without a connection."""
+    """Return a server that is not connected yet."""
     return _ToolServer(served, config).server(version)
 
 

@@ -120,7 +120,7 @@ def write_settings(path: Path, values: Mapping[str, Setting]) -> None:
 
 
 def _without_settings(rows: Sequence[str], names: Collection[str]) -> Iterator[str]:
-    """Yield the lines of a file without these settings, whose values can have several lines."""
+    """Yield the lines of a file, except the lines of these settings. A value can span several lines."""
     import tomllib
 
     setting: list[str] = []

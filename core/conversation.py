@@ -63,7 +63,7 @@ class Turn(NamedTuple):
 
 
 class Fact(StrEnum):
-    """Kind of note about a session. Later notes replace earlier notes unless stated otherwise."""
+    """Kind of note about a session. A later note replaces an earlier one, unless the kind's description differs."""
 
     SESSION = "session"
     PARENT = "parent"

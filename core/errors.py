@@ -131,7 +131,7 @@ class UnknownType(InvalidInput):
 
 
 class UnknownIds(InvalidInput):
-    """Error: no stored item has one of these IDs. The IDs in `gone` may have belonged to deleted items."""
+    """Error: these IDs do not exist. The IDs in `gone` may have belonged to deleted items."""
 
     def __init__(self, ids: Sequence[str], gone: Sequence[str] = ()) -> None:
         self.ids, self.gone = tuple(ids), tuple(gone)

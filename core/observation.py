@@ -129,7 +129,7 @@ class Observation(Struct, frozen=True, dict=True):
 
     @property
     def source_lines(self) -> tuple[int, ...]:
-        """First lines of the quotes that repeat the observation's text, in ascending order."""
+        """Start lines of the quotes that only repeat the observation's text, in ascending order."""
         return tuple(
             sorted({proof.start_line for proof in self.quotes} - {proof.start_line for proof in self.new_quotes})
         )

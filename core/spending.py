@@ -79,7 +79,7 @@ class DeadLetter(Struct, frozen=True):
 
 
 class ReadingCosts(Struct, frozen=True):
-    """Estimated tokens for reading the newest `exchanges` with observations in three forms.
+    """Estimated tokens for reading the newest exchanges that have observations, in each of three forms.
 
     The forms are observations in layer 2, dialogues of prompts and answers, and transcripts with thinking, calls and
     shortened results.
@@ -93,7 +93,7 @@ class ReadingCosts(Struct, frozen=True):
 
 
 class Stats(Struct, frozen=True):
-    """Costs so far, remaining budgets and calls of a command, and the reading costs of observations and transcripts."""
+    """Costs so far, remaining budgets and calls, and estimated tokens for reading observations and transcripts."""
 
     spent: list[Spent] = field(default_factory=list[Spent])
     left: dict[str, NanoDollars] = field(default_factory=dict[str, int])

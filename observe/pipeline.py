@@ -96,7 +96,7 @@ class Pipeline(Closing):
         return result
 
     def _losses(self) -> list[SourceUnreadable]:
-        """Return data that the database lost: tombstones in a damaged file, and acknowledged changes."""
+        """Return an error for each kind of lost data: tombstones in a damaged file, and acknowledged changes."""
         problems: list[SourceUnreadable] = []
         if self._store.tombstones.lost:
             hint = "Then run `palaver fsck --repair`. Until then, `palaver doctor` reports the loss."

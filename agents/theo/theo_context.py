@@ -14,7 +14,7 @@ from ..toolset import ServerConfig, open_component
 class TheoContext:
     """Memories, documents and code traces of one home.
 
-    `backfilled_to` maps a namespace to the last memory of its latest backfill, after which the next one continues.
+    `backfilled_to` maps a namespace to the last memory of its latest backfill. The next backfill continues there.
     """
 
     def __init__(self, config: ServerConfig) -> None:

@@ -31,7 +31,7 @@ from .validation_tools import (
 
 
 def _in_own_project(tool: Tool) -> Tool:
-    """Return the tool with namespaces resolved for the agent's project, because two projects can have the same name."""
+    """Return a tool that resolves names to the agent's own project, because two projects can have the same name."""
 
     def function(theo: TheoContext, **arguments: Any) -> ToolReply:
         claim = tool.name == "memory_store"

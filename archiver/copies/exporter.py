@@ -151,7 +151,7 @@ def _create(folder: Path) -> None:
 
 
 def encodable(typed: str) -> str:
-    """Replace the bytes of a text that are invalid in UTF-8, which file names can contain."""
+    """Replace the bytes of a text that are invalid in UTF-8. File names can contain such bytes."""
     return typed.encode("utf-8", "replace").decode()
 
 

@@ -1,7 +1,8 @@
 """Erasure of lines from the raw copies.
 
 The transaction that records an erasure also records the copies that contain the lines, so that the next ingest run can
-finish an interrupted erasure. A copy is also recorded before new bytes are appended, which may contain erased lines.
+finish an interrupted erasure. A copy is also recorded before bytes are appended to it, because these bytes may contain
+erased lines.
 """
 
 from collections.abc import Iterable

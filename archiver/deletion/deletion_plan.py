@@ -109,7 +109,7 @@ class Planner:
     ) -> tuple[set[int], int]:
         """Return keyed hashes of the selected lines that a copy owns, and the number of lines that other copies own.
 
-        Except for an erasure, omit lines that were deleted before, which undo must not restore.
+        Unless `erase` is true, omit lines that were deleted earlier, because undo must not restore them.
         """
         number = source.id or 0
         others = ownership.repeated(source, lambda owner, line: not selection.has(owner, line))

@@ -78,7 +78,8 @@ class Ownership:
     def hashes(self, source: Source, *, everywhere: bool = False) -> Iterator[tuple[int, int]]:
         """Yield each line number of a copy with each keyed hash of the line.
 
-        With `everywhere`, include the hash for the position of the line in the copy, besides that in the agent's file.
+        A hash can depend on the line's position in the agent's file. If `everywhere` is true, hashes for the position
+        in the copy are added.
 
         Raises:
             CopyDamaged: The copy cannot be read.
@@ -121,7 +122,7 @@ class Ownership:
 
 
 def repeats_others(source: Source) -> bool:
-    """Return whether a copy has lines that repeat other copies, or deleted lines that may have done so."""
+    """Return whether a copy has lines that repeat other copies, or deleted lines that may have repeated them."""
     return not source.coverage.keys().isdisjoint(_SHARED)
 
 

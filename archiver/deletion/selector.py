@@ -231,7 +231,7 @@ class Selector:
         return list(found.values())
 
     def _lines_with_text(self, source: Source, has_exchanges: bool, result: Selection) -> set[int]:
-        """Return the lines that contain the text and belong to the copy. Except for an erasure, omit deleted lines."""
+        """Return the lines that contain the text and belong to the copy. Only an erasure includes deleted lines."""
         try:
             lines = set(lines_with(self._raw, source, self._request.mentions))
             if lines:

@@ -64,7 +64,7 @@ def _definitions(body: Iterable[ast.stmt], rows: Sequence[str], owner: str) -> I
 
 
 def _top_level(rows: Sequence[str]) -> list[_Unit]:
-    """Return a unit for each top-level row that looks like a definition. It ends where the next unit begins."""
+    """Return a unit for each top-level line that looks like a definition. A unit ends where the next one begins."""
     found = [(index, match) for index, row in enumerate(rows) if (match := _TOP.match(row))]
     ends = [*(index for index, _ in found[1:]), len(rows)]
     return [

@@ -67,7 +67,7 @@ class RecordReader(ABC):
         """Return the events of one record, or the reason for skipping it."""
 
     def _finish(self) -> None:  # noqa: B027 - most readers delay no events
-        """Release delayed events, because no line follows."""
+        """Add the delayed events to the released events, because no line follows."""
 
     def _fact_handler(self, fields: Mapping[Fact, str]) -> RecordHandler:
         """Return a handler of records that contain only facts about the session, each in one of these fields."""

@@ -50,7 +50,7 @@ class ContainerExtractor:
     def __init__(
         self, store: Store, root: Path, names: set[str], redactor: Redactor, erased: SuppressionList | None = None
     ) -> None:
-        """Prepare extraction into the archive at `root`; `names` are its copies, and `erased` lists lines to omit."""
+        """Prepare extraction into the archive at `root`; `names` lists its copies, `erased` the lines to omit."""
         self._store, self._root, self._names = store, root, names
         self._redactor, self._erased = redactor, erased
 
@@ -165,7 +165,7 @@ def _lines_of(copy: Copy) -> _CopyLines:
 
 
 def _replaceable(copy: Copy, known: TranscriptFormat, changed: Mapping[_ByteRange, bytes]) -> dict[_ByteRange, bytes]:
-    """Return the changed lines that contain their whole earlier version, by byte range."""
+    """Return the changed lines that lose nothing of their earlier version, by byte range."""
     session = Session(known.agent, "")
     found: dict[_ByteRange, bytes] = {}
     with copy.open() as file:

@@ -157,7 +157,7 @@ class Ingest:
     def _ingest_container(
         self, path: Path, known: ContainerFormat, names: set[str], progress: Progress, report: IngestReport
     ) -> None:
-        """Ingest each session of a container like a transcript of its own."""
+        """Ingest each session of a container like a separate transcript."""
         erased = self._eraser.suppressed if self._eraser else None
         extractor = ContainerExtractor(self._store, self._raw.root, names, self._filters.redactor, erased)
         problem: SourceUnreadable | None = None

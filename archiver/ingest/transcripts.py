@@ -47,7 +47,7 @@ class Transcript(Struct, frozen=True):
 def of_this_user(skipped: Unsearched | None = None) -> list[Transcript]:
     """Return every transcript of the known agents in this user's folders; `skipped` collects omitted paths.
 
-    An unreadable folder is returned as a transcript, so that an ingest run reports it.
+    The result also contains an entry for each unreadable folder, so that an ingest run reports it.
     """
     return [each for known in all_formats() for each in _of_format(known, skipped)] + [
         each for known in container_formats() for each in _of_container_format(known)
@@ -81,7 +81,7 @@ def _of_container_format(known: ContainerFormat) -> Iterator[Transcript]:
 
 
 def _unreadable_folder(path: Path) -> Transcript:
-    """Return the unreadable folder above a path, as a transcript."""
+    """Return an entry for the unreadable folder above a path."""
     above = reversed(path.parents)
     closed = next((each for each in above if folders.is_unreadable(each) and not os.access(each, os.X_OK)), path)
     return Transcript(closed, closed, closed)

@@ -13,8 +13,8 @@ from .parsing import ParsedLines
 class Exclusion:
     """Folders that are excluded by shell patterns, in which `*` also matches slashes.
 
-    A pattern that begins with `/` or `~` matches whole paths; any other matches names at any depth. Everything below
-    an excluded folder is excluded, too. Patterns are case-sensitive.
+    A pattern that begins with `/` or `~` matches whole paths; any other pattern matches names at any depth. Everything
+    below an excluded folder is excluded, too. Patterns are case-sensitive.
     """
 
     def __init__(self, patterns: Sequence[str] = ()) -> None:

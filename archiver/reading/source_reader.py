@@ -170,7 +170,8 @@ class SourceReader:
     def _earlier_records(self) -> dict[str, SourceLine]:
         """Return the records that also occur on an earlier line of this or another source, with that line.
 
-        Lines that are re-read are ignored, because a prompt that was queued twice may have moved to another line.
+        In this source, only lines before the resume point count as earlier. The stored line of a re-read record may be
+        wrong, because a prompt that was queued twice may have moved.
         """
         places, own = self._store.sources.locate(self.records), (self._source.id, self._found.start.line)
         others = {source for source, _ in places.values()} - {self._source.id}

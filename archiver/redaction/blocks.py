@@ -1,4 +1,4 @@
-"""Rules for secrets with a name elsewhere in the same block: in a table, manifest, cookie or header."""
+"""Rules for secrets whose name is elsewhere in the same block: in a table, manifest, cookie or header."""
 
 from .assignments import NO_KEY, NOT_BARE
 from .credentials import EXAMPLE_VALUES, LETTERS_ONLY

@@ -45,7 +45,7 @@ class _UnwritableFile(NamedTuple):
 
     @classmethod
     def at(cls, path: Path) -> Self | None:
-        """Return the current state; None if this process has write permission or the file does not exist."""
+        """Return the current state of a file; None if the file does not exist or its folder is writable."""
         if os.access(path.parent, os.W_OK):
             return None
         try:

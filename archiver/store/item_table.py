@@ -41,7 +41,7 @@ class ItemTable:
         return dict(self._db.rows_among(f"SELECT key, kind FROM item WHERE key {AMONG}", keys))
 
     def issued(self, keys: Sequence[int]) -> set[int]:
-        """Return those of the keys that were issued to an item or skipped after a restore (`IdReservation`)."""
+        """Return the given keys that were issued to an item, or skipped after a restore (`IdReservation`)."""
         last = self._db.number("SELECT max(seq) FROM sqlite_sequence WHERE name = 'item'")
         return {key for key in keys if 0 < key <= last}
 

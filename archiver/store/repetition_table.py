@@ -38,7 +38,7 @@ class RepetitionTable:
         )
 
     def outdate(self, sources: Collection[int]) -> None:
-        """Schedule a new reading of all sources that repeat these sources, because exchanges changed."""
+        """Schedule re-reading of all sources that repeat lines of these sources, because exchanges changed."""
         self._db.run(
             f"UPDATE source SET rules = '' WHERE id IN (SELECT elsewhere FROM repetition WHERE source {AMONG})",
             (listed(sources),),

@@ -265,7 +265,7 @@ class TombstoneTable:
         return self._db.one(sql, (path_hash, mtime, size)) is not None
 
     def erase_rows(self, sources: Collection[int], sessions: Collection[int] = ()) -> None:
-        """Delete sources with all their rows, and those of the given sessions that have no other source.
+        """Delete sources with all their rows, and the given sessions that have no other source.
 
         The ledger of model calls keeps its costs.
         """

@@ -1,4 +1,4 @@
-"""Deletion of exchanges together with their memories, as `palaver forget` needs it: preview, delete, undo, erase."""
+"""Deletion of exchanges together with their memories, for `palaver forget`: preview, delete, undo, erase."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence

@@ -98,7 +98,7 @@ def _statements(observation: Observation) -> list[str]:
 
 
 def _statement_stems(observation: Observation) -> list[list[str]]:
-    """Return the stems of each statement. A title that only repeats the start of the first fact has none."""
+    """Return the stems of each statement. A title that only repeats the start of the first fact has no stems."""
     title, *rest = map(_stems, _statements(observation))
     return [[] if rest[0][: len(title)] == title else title, *rest]
 

@@ -33,7 +33,7 @@ _ONLY_JSON: Final = (
 
 
 class AgentCommand:
-    """Coding agent that is started once for each request. It costs nothing here; the agent's account pays."""
+    """Coding agent that is started once for each request. The agent's own account pays for the calls."""
 
     def __init__(self, words: Sequence[str], seconds: float = TIMEOUT) -> None:
         self._words, self._seconds = list(words), seconds

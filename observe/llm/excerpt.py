@@ -86,7 +86,7 @@ def _passages(exchange: Exchange) -> Iterator[Passage]:
 def _voice(turn: Turn) -> str:
     """Return the speaker label for the model, or an empty string for an omitted turn.
 
-    The user's answer to a question of a tool is a tool result.
+    The user's answer to a tool's question is a tool result, but gets the label of the user.
     """
     match turn.kind, turn.speaker:
         case (Kind.PROMPT, Speaker.HUMAN) | (Kind.RESULT, Speaker.HUMAN):

@@ -148,8 +148,8 @@ def _observation(
 def _origin(sentences: Sequence[str], evidence: Sequence[Evidence], excerpt: Excerpt, *, external: bool) -> Origin:
     """Return the least trusted origin of all quotes; external if the exchange fetched text from outside.
 
-    Sentences with quotes of the user alone are `human` if the quoted messages also contain most of their words.
-    Otherwise, text that a tool injected could be stored as the user's words beside a harmless quote.
+    If only the user is quoted, the origin is `human` only if the quoted messages also contain most words of each
+    sentence. Without this check, injected text could be stored as the user's words beside a harmless quote.
     """
     if external:
         return Origin.EXTERNAL

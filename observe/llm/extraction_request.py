@@ -43,7 +43,7 @@ class ExtractionRequest(Struct, frozen=True):
     text: str
 
     def question(self) -> ModelRequest:
-        """Return the call, identical for single calls and batches."""
+        """Return the request to the model, identical for single calls and batches."""
         return ModelRequest(self.model, TOKENS_OUT, self.system, self.text, schema_of(Reply))
 
 

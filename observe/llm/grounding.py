@@ -154,5 +154,5 @@ def _singular(word: str) -> str:
 
 
 def _occurs(token: str, text: str) -> bool:
-    """Return whether a token occurs in a text, not as a part of a longer word."""
+    """Return whether a token occurs in a text other than as a part of a longer word."""
     return re.search(rf"(?<!\w){re.escape(token)}(?!\w)", text) is not None

@@ -19,7 +19,7 @@ _HINTS: Final = {
 def error_of(
     status: int, message: str, *, after: float | None = None, unpaid: bool = False, key: str = "ANTHROPIC_API_KEY"
 ) -> ExtractionError:
-    """Return the error for a status. `after` is the wait that the server asked for, `key` the variable of the key."""
+    """Return the error for a status. `after` is the requested delay in seconds, `key` the variable with the API key."""
     if status in _PERMANENT or unpaid:
         hint = _HINTS.get(status, "Check the account that your API key belongs to, then run `palaver observe` again.")
         message = f"the provider refused the call with status {status}: {message}"
@@ -30,7 +30,7 @@ def error_of(
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds after which a server wants to be asked again, if it stated them."""
+    """Return the seconds to wait before the next request, if the server stated them."""
     try:
         return max(float(headers["retry-after"]), 0.0)
     except (KeyError, ValueError):

@@ -1,6 +1,6 @@
 """Commands of known coding agents that answer one prompt without their tools.
 
-The arguments were read in the documentation and source of Claude Code 2.1, Codex CLI 0.14 and Gemini CLI 0.70.
+The arguments come from the documentation and source code of Claude Code 2.1, Codex CLI 0.14 and Gemini CLI 0.70.
 """
 
 from collections.abc import Sequence

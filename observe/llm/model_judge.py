@@ -68,7 +68,7 @@ class ModelJudge:
     def __init__(
         self, store: Store, config: Config, templates: JudgeTemplates, provider: Callable[[], Provider]
     ) -> None:
-        """Create a judge. `provider` is called before the first request.
+        """Create a judge. `provider` opens the provider; it is called before the first request.
 
         Raises:
             ConfigInvalid: The price of the model is unknown.

@@ -44,7 +44,7 @@ class Price(Struct, frozen=True):
 
 
 def price_of(config: Config) -> Price:
-    """Return the price of the configured model: of `llm_price`, or of the price list.
+    """Return the price of the configured model, from `llm_price` or else from the price list.
 
     Raises:
         ConfigInvalid: The price is unknown, so no budget can be enforced.

@@ -32,7 +32,7 @@ class RecalledMemory(Struct, frozen=True):
 
 
 class MemoryRecall:
-    """Search of memories."""
+    """Search in memories."""
 
     def __init__(self, store: Store, finder: MemoryFinder, clock: Callable[[], Milliseconds]) -> None:
         self._store, self._finder, self._clock = store, finder, clock

@@ -217,7 +217,7 @@ def _can_coexist(old: ParsedStatement, new: ParsedStatement, conflicting: list[t
 
 
 def _is_one_subject(rest_old: list[Word], rest_new: list[Word]) -> bool:
-    """Return whether one side adds no words and the other side at most two."""
+    """Return whether one statement has no other words and the other statement has at most two."""
     return min(len(rest_old), len(rest_new)) == 0 and max(len(rest_old), len(rest_new)) <= 2
 
 

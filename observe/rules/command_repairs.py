@@ -116,7 +116,7 @@ def find_repairs(turns: Sequence[Turn]) -> Iterator[Repair]:
 
 
 def error_line(output: str) -> str:
-    """Return the line of an output that says what failed: the command's misuse, or else the last error."""
+    """Return the line of an output that states the failure: a usage error, else the last error or the last line."""
     lines = [line.strip() for line in output.splitlines() if line.strip() and not _STATUS.fullmatch(line.strip())]
     misuse = next((line for line in lines if _MISUSED.search(line)), "")
     found = misuse or next((line for line in reversed(lines) if _ERROR.match(line)), lines[-1] if lines else "")
@@ -261,14 +261,14 @@ def _observation(repair: Repair, exchange: Exchange, session: Session) -> Observ
 
 
 def _without_roots(text: str, roots: Sequence[str]) -> str:
-    """Return a text with the paths in the project relative to it."""
+    """Return a text in which paths inside the project are relative to its root."""
     for root in roots:
         text = text.replace(f"{root}/", "").replace(root, ".")
     return text
 
 
 def _title(repair: Repair, failed: str, worked: str, place: str) -> str:
-    """Return the command that works, then the command that fails, then as much of the error as fits."""
+    """Return a title: the command that works, then the one that fails, then as much of the error as fits."""
     task = repair.failed.task
     if repair.before and _is_fixer_of(repair.failed, repair.worked):
         return f"{_code(_without_paths(worked))} repairs what {_code(_without_paths(failed))} reports"

@@ -1,4 +1,4 @@
-"""Concepts: names, tools and features by which an observation is searched."""
+"""Concepts: names, tools and features by which an observation can be found."""
 
 import re
 from collections import Counter
@@ -57,7 +57,7 @@ def _names(text: str) -> Iterable[tuple[str, int]]:
 
 
 def _tidy(name: str) -> str:
-    """Strip arguments, folders and line numbers from a name; return an empty string for code."""
+    """Strip arguments, folders and line numbers from a name; return an empty string if the rest is no short name."""
     name = re.sub(r"\(.*\)$|:\d+(?:-\d+)?$", "", name.strip(" .,:\"'"))
     if "/" in name and " " not in name:
         name = PurePosixPath(name).name or name

@@ -113,7 +113,7 @@ def _edits(exchange: Exchange) -> Iterator[Statement]:
 
 
 def _title(analysis: ExchangeAnalysis, session_title: str, files: TouchedFiles) -> str:
-    """Return the plan with its state, the best candidate, or the changed files."""
+    """Return a title: the plan with its state, another candidate, or the names of changed files."""
     best = best_title(analysis, session_title)
     if best is None or (best.source is Source.REQUEST and analysis.request.routine):
         return _named_after(files)

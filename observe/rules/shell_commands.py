@@ -77,7 +77,7 @@ class Segment(Struct, frozen=True):
 
     @property
     def is_reader(self) -> bool:
-        """True for a command that shows, waits or moves files."""
+        """True for a command that only shows something, waits, or moves files."""
         return self.program in _READERS
 
     @property
@@ -87,7 +87,7 @@ class Segment(Struct, frozen=True):
 
     @property
     def base(self) -> str:
-        """Command up to the word that names the task, such as `bun run test`; without a task, its first plain words."""
+        """Command up to the word that names the task, such as `bun run test`; without a task, its leading words."""
         return " ".join(self.words[: self._task[1]])
 
     @property
@@ -107,7 +107,7 @@ class Segment(Struct, frozen=True):
 
     @property
     def _plain(self) -> int:
-        """Number of the first words that are neither options nor paths, at least 1."""
+        """Number of leading words that are neither options nor paths, at least 1."""
         return 1 + len(list(takewhile(_PLAIN.fullmatch, self.words[1:_PLAIN_MAX])))
 
 

@@ -122,7 +122,7 @@ def title_candidates(analysis: ExchangeAnalysis, session_title: str = "") -> lis
 
 
 def best_title(analysis: ExchangeAnalysis, session_title: str = "") -> TitleCandidate | None:
-    """Return the candidate with the highest score, the first one of equals; None without candidates."""
+    """Return the candidate with the highest score, on a tie the first one; None without candidates."""
     return max(title_candidates(analysis, session_title), key=lambda each: score(each, analysis), default=None)
 
 
@@ -166,7 +166,7 @@ def _candidate(source: Source, statement: Statement, place: int) -> TitleCandida
 
 
 def features(candidate: TitleCandidate, analysis: ExchangeAnalysis) -> Iterator[str]:
-    """Yield the names of the properties that hold for a candidate, as in `WEIGHTS`."""
+    """Yield the properties that apply to a candidate, by their names in `WEIGHTS`."""
     text, source = candidate.text, candidate.source
     yield source
     yield from _place(candidate, analysis)
@@ -208,5 +208,5 @@ def _place(candidate: TitleCandidate, analysis: ExchangeAnalysis) -> Iterator[st
 
 
 def _shared(text: str, other: str) -> int:
-    """Return the number of longer words that both texts contain."""
+    """Return the number of words with four or more letters that both texts contain."""
     return len({word.lower() for word in _WORD.findall(text)} & {word.lower() for word in _WORD.findall(other)})

@@ -184,7 +184,7 @@ def _prompt(turn: Turn) -> UserRequest:
 
 
 def _title(statements: list[Statement]) -> str:
-    """Return the first sentence, or a later order if the first sentence is not an order."""
+    """Return the first sentence or, if it is not an instruction, a later sentence that is one."""
     titles = [headline(statement.text) for statement in statements[:_ORDERED_BY]]
     if not titles:
         return ""

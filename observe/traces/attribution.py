@@ -56,7 +56,7 @@ class Attribution:
     """Edits of one file by agents, indexed by line."""
 
     def __init__(self, writings: Sequence[WrittenFile]) -> None:
-        """Index `writings`, oldest first."""
+        """Index `writings`, which are sorted from the oldest to the newest."""
         self._writings = writings
         self._by_line = _index((line, each) for each in writings for line in each.lines)
         self._by_alphanumeric = _index((_alphanumeric(line), each) for each in writings for line in each.lines)
@@ -133,7 +133,7 @@ def _index(pairs: Iterable[tuple[str, WrittenFile]]) -> dict[str, list[WrittenFi
 
 
 def _first_between(edits: Iterable[WrittenFile], commit: Commit) -> WrittenFile | None:
-    """Return the first edit of the file itself that was made between the previous commit and this one."""
+    """Return the first edit of this file, not of a copy, between the previous commit and this one."""
     return next((each for each in edits if each.same_file and _is_between(each, commit)), None)
 
 

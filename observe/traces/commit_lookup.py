@@ -48,7 +48,7 @@ class CommitLookup:
     """Lookup of the commits that contain edits, in the histories of their repositories."""
 
     def __init__(self, edits: Sequence[Edit]) -> None:
-        """Look up `edits`, newest first."""
+        """Prepare a lookup for `edits`, which are sorted from the newest to the oldest."""
         self._edits = edits
         self._repositories: dict[Path, Repository | None] = {}
         self._histories: dict[Path, dict[str, list[tuple[Milliseconds, str]]]] = {}

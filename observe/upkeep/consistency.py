@@ -102,7 +102,7 @@ def damage_of(home: Home) -> list[str]:
 
 
 def missing_database(home: Home, missing: StoreMissing) -> HealthProblem:
-    """Return the problem that the database is missing although raw copies exist."""
+    """Return the problem: the database is missing although raw copies exist."""
     kept = "it restores conversations but not memories; deleted items stay deleted."
     remedy = f"{missing.hint.removesuffix('.')}; {kept}"
     return HealthProblem("database", f"{home.database} is missing, but raw copies exist", remedy)

@@ -294,7 +294,7 @@ class Snapshot:
             return None
 
     def _start(self, published: tuple[Generation, TextIndex, VectorIndex] | None) -> None:
-        """Start with a generation and an empty tail."""
+        """Initialise the snapshot from a published generation, with an empty tail."""
         generation, text, vectors = published or (None, None, VectorIndex())
         manifest = generation.manifest if generation else None
         self._text: TextIndex | None = text

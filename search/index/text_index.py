@@ -158,7 +158,7 @@ class TextIndex:
         return bool(len(self) and self._hits(self._phrase(phrase), 1))
 
     def adjacent_terms(self, pairs: Pairs, items: Sequence[int]) -> dict[int, float]:
-        """Return the weight of the adjacent-term pairs in the best entry of each item with pairs, 0 to 1."""
+        """Return the weight of adjacent-term pairs in each item's best entry, 0 to 1. Omit items without pairs."""
         known = {pair: share for pair, share in pairs.items() if all(map(self.entries_with, pair))}
         if not known or not items:
             return {}

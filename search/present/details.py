@@ -27,7 +27,7 @@ _TITLE, _QUOTE, _ANSWER = 80, 120, 1_200
 
 
 class Details:
-    """Lookup of details by item key. Exchanges, memories and chunks are described by an observation, too."""
+    """Lookup of details by item key. Exchanges, memories and chunks are also described as observations."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -186,7 +186,7 @@ def _asked(prompt: str) -> str:
 
 
 def _beginning(text: str) -> str:
-    """Return the first `_QUOTE` characters of a text at most, ending with a whole word if possible."""
+    """Return at most the first `_QUOTE` characters of a text, ending with a whole word if possible."""
     stripped = text.strip()
     return stripped if len(stripped) <= _QUOTE else stripped[:_QUOTE].rsplit(None, 1)[0]
 

@@ -126,7 +126,7 @@ class Hits:
         return ZeroResultExplainer(self._store, self._engine)
 
     def _with_phrases_as_words(self, query: Query, *, snippets: bool) -> tuple[Hit, ...]:
-        """Return hits for a query with its quoted phrases as plain words. Empty for a query without quotes."""
+        """Return hits for the query without its quotation marks. Empty for a query without quotation marks."""
         plain = tuple(map(unquoted, query.concepts))
         if plain == query.concepts:
             return ()

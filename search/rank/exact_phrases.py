@@ -43,7 +43,7 @@ class ExactPhrases:
         self._compared = Memo[_Key, _PhraseMatches](_REMEMBERED)
 
     def resolve(self, query: AnalyzedQuery) -> AnalyzedQuery:
-        """Return the query with its phrases classified as exact, inexact or relaxed. Filters have no effect."""
+        """Return the query with its phrases classified as exact, inexact or relaxed, regardless of filters."""
         return self._resolved.get_or_make((query, self._snapshot.seq), self._resolve)
 
     def _resolve(self, key: tuple[AnalyzedQuery, int]) -> AnalyzedQuery:

@@ -65,7 +65,7 @@ class PromptQueue(Struct):
                 prompt.skipped = prompt.skipped or SkipReason.WITHDRAWN
 
     def settle(self, line: int) -> None:
-        """Release or skip every delayed prompt. The next exchange begins on `line`; 0 at the end of the transcript."""
+        """Release or skip every delayed prompt. `line` is the start of the next exchange; 0 at the end of the file."""
         accounted = {prompt.turn.line for prompt in self._prompts if not prompt.skipped}
         for prompt in self._prompts:
             typed_on = prompt.turn.line

@@ -83,7 +83,7 @@ def tool_search_results(payload: Record) -> str:
 
 
 def search_terms(payload: Record) -> str:
-    """Return the query, the text pattern and the address of a web search, as far as they are given."""
+    """Return the query, the text pattern and the address of a web search, without missing values."""
     action = mapping(payload.get("action"))
     queries = " | ".join(string(query) for query in listing(action.get("queries")))
     asked = [string(action.get("query")) or queries, string(action.get("pattern")), string(action.get("url"))]

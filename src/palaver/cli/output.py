@@ -76,7 +76,7 @@ def _styled_row(row: str) -> str:
 
 
 def raw_output() -> BinaryIO:
-    """Return a binary stream to standard output. At a terminal, control characters are removed."""
+    """Return a binary stream that writes to standard output. At a terminal, it removes control characters."""
     return _TerminalOutput() if sys.stdout.isatty() else sys.stdout.buffer
 
 

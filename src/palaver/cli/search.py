@@ -258,7 +258,7 @@ def read(path: str, lines: str, *, raw: bool, budget: int, as_json: bool) -> Non
 
 
 def _open_layers() -> ArchiveSearch:
-    """Open the search over this home.
+    """Open the archive of this home for search.
 
     Raises:
         DemoOnly: Only demo data is archived.
