@@ -107,7 +107,7 @@ def _listed(name: str, tool: Tool, *, online: bool) -> ListedTool:
 
 
 def _result(reply: ToolReply, protocol: str, *, failed: bool = False) -> CallToolResult:
-    """Return the reply as text. A JSON reply is also structured content, if the protocol version supports it."""
+    """Return the reply as text. If the protocol version supports it, add a JSON reply as structured content."""
     structured = dict(reply.data) if reply.data and is_version_at_least(protocol, STRUCTURED_SINCE) else None
     content: list[ContentBlock] = [TextContent(type="text", text=reply.text)]
     return CallToolResult(content=content, structured_content=structured, is_error=failed)

@@ -91,7 +91,7 @@ class Tool(Struct, frozen=True):
 
     @classmethod
     def of(cls, function: Callable[..., ToolReply], effect: Effect = Effect.READS, *, judges: bool = False) -> "Tool":
-        """Return the tool of a function."""
+        """Return the tool that calls a function."""
         parameters = [*inspect.signature(function, eval_str=True).parameters.values()][1:]
         fields: dict[str, Any] = {
             p.name: (p.annotation, ... if p.default is inspect.Parameter.empty else p.default) for p in parameters

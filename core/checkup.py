@@ -18,7 +18,7 @@ class HealthProblem(Struct, frozen=True):
 
 
 class ConsistencyReport(Struct, frozen=True):
-    """Result of `fsck`: the number of checked items by kind, notes by part, and the problems found."""
+    """Result of `fsck`: the number of checked items by kind, notes by checked component, and the problems found."""
 
     home: Path
     checked: dict[str, int] = field(default_factory=dict[str, int])

@@ -180,7 +180,7 @@ class Home(Struct, frozen=True):
             ) from None
 
     def prepare(self) -> None:
-        """Create the folder, unless it already exists and is read-only."""
+        """Create the folder if it is missing. A read-only folder stays unchanged."""
         if not self.is_read_only:
             self.make()
 

@@ -13,7 +13,7 @@ STORED = (MemoryState.ACTIVE, MemoryState.SUPERSEDED)
 
 
 class MemoryOrder(StrEnum):
-    """Sort field of a list."""
+    """Field by which a list of memories is sorted."""
 
     CREATED = "created_at"
     UPDATED = "updated_at"

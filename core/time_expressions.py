@@ -221,7 +221,7 @@ def _this_or_last_month(found: re.Match[str], today: date) -> DateRange:
 
 
 def _named_month(found: re.Match[str], today: date) -> DateRange:
-    """Return a month or a day of a month. Without a year, return the latest that has begun.
+    """Return a month or a day of a month. Without a year, return the latest one that has begun.
 
     Raises:
         ValueError: The expression contains two days, or the day does not exist.

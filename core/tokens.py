@@ -34,7 +34,7 @@ _CACHE_SIZE: Final = 1 << 14
 
 
 def count(text: str) -> int:
-    """Estimate the tokens of a text for current models, with a bias towards too many.
+    """Estimate the tokens of a text for current models, with a bias towards overestimation.
 
     Measured against the larger of two real counts on 1,231 transcript texts of at least 50 tokens, outside the training
     set: 3.7 % too high on average, within 14.6 % for 95 % of the texts. For shorter texts: within 23 %. Against o200k

@@ -35,7 +35,7 @@ def flat_reply(fields: Mapping[str, Any]) -> ToolReply:
 
 
 def truncated(reply: Mapping[str, Any], budget: int = BUDGET) -> dict[str, Any]:
-    """Return the reply, shortened and marked as `truncated` if it exceeds the budget. Totals still count everything."""
+    """Return the reply, shortened and marked as `truncated` if it exceeds the budget. Totals stay unchanged."""
     if json_cost(reply) <= budget:
         return dict(reply)
     note = {"truncated": True, "hint": _HINT}

@@ -108,7 +108,7 @@ class Ownership:
         return found
 
     def deleted(self, source: Source) -> set[int]:
-        """Return the lines of a copy that were deleted before. Raises `CopyDamaged`."""
+        """Return the lines of a copy that are already deleted. Raises `CopyDamaged`."""
         if not repeats_others(source):
             return set()
         with self.reading(source) as file:

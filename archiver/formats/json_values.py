@@ -64,7 +64,7 @@ def instant(value: object) -> Milliseconds | None:
 
 
 def joined_text(content: object, text_of: Callable[[Record], str]) -> str:
-    """Return the text of content, which is text, a block or a list of blocks.
+    """Return the text of a content value: a text, a block or a list of blocks.
 
     `text_of` returns the text of one block.
     """

@@ -77,7 +77,7 @@ class ToolCalls(Struct):
         )
 
     def clear(self) -> None:
-        """Remove all calls at the end of the exchange."""
+        """At the end of the exchange, remove all calls."""
         self.waiting.clear()
 
 

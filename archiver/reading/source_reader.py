@@ -28,7 +28,7 @@ _PICTURES = ("[image", "[picture")
 
 
 class Suppression(Protocol):
-    """Interface to the lines that the user deleted. An object is false if nothing was deleted."""
+    """Protocol of a list of the lines that the user deleted. The list is false if nothing was deleted."""
 
     def __bool__(self) -> bool: ...
 

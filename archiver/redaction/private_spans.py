@@ -79,7 +79,7 @@ def redact_printed(text: str) -> str:
 def _spans(text: str, depth: int = 0, *, clipped: bool = False) -> list[tuple[int, int]]:
     """Return the outermost spans.
 
-    An unclosed span extends to its last closing tag, or with `clipped` to the end.
+    A span with too few closing tags extends to the last of them, or with `clipped` to the end of the text.
     """
     spans: list[tuple[int, int]] = []
     start = end = 0

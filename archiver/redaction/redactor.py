@@ -59,7 +59,7 @@ class Redacted(Struct, frozen=True):
 
 
 class Redactor:
-    """Redactor of secrets in texts. Its tags are keyed, so that a guess cannot be verified without the key."""
+    """Redactor of secrets in texts. Its placeholders are keyed, so no guess can be verified without the key."""
 
     def __init__(self, key: bytes) -> None:
         """Set the key: at least 16 random bytes, identical for the whole archive.
@@ -96,7 +96,7 @@ class Redactor:
     def is_plain(self, text: str) -> bool:
         """Return whether the text certainly contains no secret and no private span.
 
-        The check is fast, also for joined texts.
+        The check is fast, so that many texts can be joined and checked together.
         """
         return not keyword_index().has_any(text.encode(errors="surrogatepass"))
 

@@ -49,7 +49,7 @@ class ConfirmationTable:
         return [stored_of(row) for row in rows]
 
     def replace(self, exchange: int, confirmed: Mapping[int, Sequence[Evidence]]) -> None:
-        """Replace the observations that an exchange confirms, with their evidence. Triggers log the differences."""
+        """Replace the observations that an exchange confirms, and their evidence. Triggers log the differences."""
         self._db.run(
             f"DELETE FROM confirmation WHERE exchange = ? AND observation NOT {AMONG}", (exchange, listed(confirmed))
         )

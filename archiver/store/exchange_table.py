@@ -238,7 +238,7 @@ class ExchangeTable:
                         yield StoredPrompt(key, stored.session, stored.source, turn.line, turn.text, turn.at)
 
     def unobserved(self, extractor: str, limit: int) -> list[StoredExchange]:
-        """Return the exchanges that neither these rules nor a language model have processed, in key order.
+        """Return the exchanges that neither the current rules nor a language model have processed, in key order.
 
         `extractor` is the version of the rules.
         """

@@ -162,7 +162,7 @@ class Integrity:
         self.remove(deleted)
 
     def reembed(self, keys: Iterable[int]) -> None:
-        """Schedule embedding these items again."""
+        """Schedule these items to be embedded again."""
         changed = list(keys)
         self._db.run_many("DELETE FROM vector WHERE item = ?", [(key,) for key in changed])
         self._db.run_many("UPDATE item SET embedded = NULL WHERE key = ?", [(key,) for key in changed])

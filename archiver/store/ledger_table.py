@@ -92,7 +92,7 @@ class LedgerTable:
     def reading_costs(self, most: int) -> ReadingCosts:
         """Return the token counts of the last `most` exchanges with observations, at each level of detail.
 
-        Tokens are counted as for stored observations, which takes about 5 ms per exchange.
+        Tokens are counted in the same way as for stored observations, which takes about 5 ms per exchange.
         """
         newest = "SELECT exchange FROM observation GROUP BY exchange ORDER BY exchange DESC LIMIT ?"
         row = self._db.one(f"SELECT count(*), total(price) FROM observation WHERE exchange IN ({newest})", (most,))

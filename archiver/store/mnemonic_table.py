@@ -10,8 +10,8 @@ from .database import Database
 class MirroredFile(Struct, frozen=True):
     """File that is synchronised with a memory.
 
-    `digest` is the digest of the file's bytes, and `content_hash` that of the memory's content. `declared` is the type
-    that the file declares. `memory` is None if the memory was erased. `gone` is true if the file was deleted.
+    `digest` is the digest of the file's bytes, and `content_hash` is the digest of the memory's content. `declared` is
+    the type that the file declares. `memory` is None if the memory was erased. `gone` is true if the file was deleted.
     """
 
     path: str

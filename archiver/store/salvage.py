@@ -251,7 +251,7 @@ def _from_both_ends(connection: apsw.Connection, table: str, columns: Sequence[s
 
 
 def _memory_rows(schema: apsw.Connection, database: Path, log: Path, *, whole: bool) -> Iterator[dict[str, Value]]:
-    """Yield the verified memories on the pages of a write-ahead log; with `whole`, also those of its database.
+    """Yield the verified memories on the pages of a write-ahead log; with `whole`, also on the pages of its database.
 
     SQLite decodes the pages in a scratch database with the table of `schema`. Each page in turn becomes the root page
     of the table. All other pages keep their page numbers, so that SQLite finds the overflow pages of long rows.

@@ -252,7 +252,7 @@ class TombstoneTable:
         return set(self._db.numbers("SELECT forgetting FROM erasure"))
 
     def complete_erasure(self, archived: str) -> None:
-        """Record that a copy contains no erased lines."""
+        """Record that the erased lines were removed from a copy."""
         self._db.run("DELETE FROM erasure WHERE archived = ?", (archived,))
 
     def record_erased_file(self, path_hash: int, mtime: int, size: int) -> None:

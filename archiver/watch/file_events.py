@@ -32,7 +32,7 @@ class Changes(Struct, frozen=True):
 
 
 class FileEvents:
-    """Events of the operating system. Folders without events are not an error; see `may_miss_changes`."""
+    """File events of the operating system. Folders without events are not an error; see `may_miss_changes`."""
 
     def __init__(self, *, poll: bool = False, clock: Callable[[], float] = time.monotonic) -> None:
         """Prepare to listen for events, unless `poll` is true."""

@@ -64,7 +64,7 @@ class TranscriptScan:
         return self._changed(self._found[path] for path in {*known, *new}), len(known) == len(paths)
 
     def mark_ingested(self, scanned: Iterable[ScannedTranscript]) -> None:
-        """Record that these transcripts were ingested in this state."""
+        """Record the states in which these transcripts were ingested."""
         self._ingested.update({each.transcript.path: each.state for each in scanned})
 
     def mark_changed(self, paths: Iterable[Path] | None = None) -> None:

@@ -155,7 +155,7 @@ class IndexWorker:
         return PalaverError(reason, hint="See standard error of `palaver watch`.")
 
     def stop(self) -> None:
-        """Kill the worker. The next one continues its work."""
+        """Kill the worker. The next worker continues the work."""
         if self._process is not None:
             self._process.kill()
             self._process.communicate()

@@ -174,7 +174,7 @@ class Deleter(Closing):
     def _memories(
         self, request: DeletionRequest, plan: DeletionPlan, observations: Sequence[int]
     ) -> list[StoredMemory]:
-        """Return the requested memories. An erasure includes memories that were deleted before."""
+        """Return the requested memories. An erasure includes memories that are already deleted."""
         selection = plan.selection
         origins = {plan.selector.sessions[number].native_id for number in selection.sessions}
         origins |= {ids.show("observation", key) for key in observations}

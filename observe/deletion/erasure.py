@@ -64,7 +64,7 @@ def expire(store: Store, raw: RawArchive, number: int) -> None:
 
 
 def context(number: int) -> str:
-    """Return the context that identifies a deletion in the events of memories."""
+    """Return the value of `context` that identifies a deletion in memory events."""
     return f"palaver forget, number {number}"
 
 

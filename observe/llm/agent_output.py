@@ -1,6 +1,6 @@
 """Output of coding agents without their user interface: the answer, the tokens used, and an error.
 
-Formats, by the agents' documentation and source: `claude -p --output-format json` (2.1), events of `codex exec --json`
+Formats, from the agents' documentation and code: `claude -p --output-format json` (2.1), events of `codex exec --json`
 (0.13x), and `gemini --output-format json` (0.70). Any other output is the answer itself.
 """
 

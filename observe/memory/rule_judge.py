@@ -268,7 +268,7 @@ def _replaced_value(older: str, newer: str) -> str | None:
 
 
 def _is_certain(older: str, newer: str, *, named: bool = False) -> bool:
-    """Return whether the newer text negates the whole older text, or differs from it in one value only.
+    """Return whether the newer text negates the whole older text, or differs from it only in one value.
 
     `named` is True if the newer text states which value was replaced.
     """

@@ -29,7 +29,7 @@ _COMMON = frozenset(
 def concepts(texts: Sequence[str], files: Iterable[str]) -> tuple[str, ...]:
     """Return at most `CONCEPTS_MAX` names, best first, from Markdown texts and modified files.
 
-    The first text weighs most.
+    The first text has the highest weight.
     """
     weights: Counter[str] = Counter()
     spelt: dict[str, str] = {}

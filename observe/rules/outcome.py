@@ -57,7 +57,7 @@ def extract_outcome(
 
 
 def _claims_change(analysis: ExchangeAnalysis) -> bool:
-    """Return whether the text claims a change by commands that do not mention a file."""
+    """Return whether the assistant claims to have made a change, such as one by a command that names no file."""
     request = analysis.request
     if not analysis.altered and not (request.asks and not request.looks):
         return False

@@ -51,7 +51,7 @@ def observed_at(exchange: Exchange) -> Milliseconds | None:
 
 
 def narrative(parts: Iterable[str]) -> str:
-    """Join sentences within `NARRATIVE_MAX` characters, each with closing punctuation."""
+    """Join sentences up to `NARRATIVE_MAX` characters, and add missing closing punctuation."""
     text = ""
     for part in parts:
         sentence = part.strip()

@@ -139,7 +139,7 @@ def read_request(exchange: Exchange) -> UserRequest:
 
 
 def _plan(turn: Turn, markdown: str) -> UserRequest:
-    """Return the request to carry out a plan. Its heading is the title, and its first section the reason."""
+    """Return the request to carry out a plan: the title is the plan's heading, the reason its first section."""
     heading = heading_of(markdown)
     title = plan_title(markdown)
     reasons = _REASONS.search(markdown)

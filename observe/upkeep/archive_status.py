@@ -58,7 +58,7 @@ def state_of(home: Home, store: Store, generations: Generations, model: str | No
 
 
 def _index(store: Store, generations: Generations) -> tuple[str, int, bool]:
-    """Return a description of the index, its number of missing changes, and whether search can use it."""
+    """Return a description of the index, the number of changes that it lacks, and whether search can use it."""
     last = store.changes.last()
     fallback = "search reads the archive until it is rebuilt"
     try:

@@ -156,7 +156,7 @@ class _ConsistencyCheck:
         """True if the rows can be used to verify the copies and the index."""
 
     def run(self) -> None:
-        """Run all checks, except those of copies and index if the rows are unusable."""
+        """Run all checks; skip the checks of copies and index if the rows are unusable."""
         for check in (self._deletions, self._database, self._parsed, self._learned, self._memories):
             self._result.problems.extend(check())
         for check in (self._copies, self._index) if self._rows_usable else ():

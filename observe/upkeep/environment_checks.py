@@ -81,7 +81,7 @@ def language_model(context: HealthContext) -> Findings:
 
 
 def model(context: HealthContext) -> Findings:
-    """Check that the embedding model's files are complete and that it works."""
+    """Check that the files of the embedding model are complete and that the model works."""
     embedder = load(context.model or DEFAULT_MODEL)
     try:
         if isinstance(embedder, PackagedEmbedder):

@@ -240,7 +240,7 @@ class Snapshot:
         return np.fromiter((item in passing for item in items.tolist()), bool, len(items))
 
     def share(self, filters: Filters) -> float:
-        """Return the share of published entries that satisfy the filters, 0 to 1. Ignores the tail."""
+        """Return the share of published entries that satisfy the filters, 0 to 1. Ignores unpublished entries."""
         return self._shares.get_or_make(filters, self._share)
 
     def is_narrow(self, filters: Filters) -> bool:
@@ -327,7 +327,7 @@ def _flags_of(keys: Integers) -> Flags:
 
 
 def _lengthened(flags: Flags, last: int) -> Flags:
-    """Return a copy that is long enough for all keys up to `last`."""
+    """Return a copy of the flags, extended to all keys up to `last`."""
     longer = np.zeros(max(len(flags), 1 + last), dtype=bool)
     longer[: len(flags)] = flags
     return longer

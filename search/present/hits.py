@@ -242,7 +242,7 @@ def _skip_to_cursor(query: Query, keys: Iterator[int]) -> None:
 
 
 def _is_command(hit: Hit) -> bool:
-    """Return whether a hit is a one-word prompt, such as `clear`. Its vector is near those of meaningless queries."""
+    """Return whether a hit is a one-word prompt, such as `clear`. Its vector is near vectors of meaningless queries."""
     return hit.kind == "exchange" and hit.title.isascii() and len(hit.title.split()) < 2
 
 

@@ -143,7 +143,7 @@ def _count_similar(first: Representative, rest: Sequence[Representative]) -> int
 def _best(
     event: Event, observations: Sequence[StoredObservation], *, exchange_passes: bool
 ) -> StoredObservation | None:
-    """Return the observation whose evidence covers the matching words, or else the best-matching observation.
+    """Return the observation whose evidence covers the matching text, or else the best-matching observation.
 
     Return None if no observation exists, or if the exchange matches much better outside the evidence.
     """

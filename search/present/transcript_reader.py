@@ -259,7 +259,7 @@ class TranscriptPaths:
         return self._exporter.find(session)
 
     def path(self, wanted: str) -> str:
-        """Return the archive path of a session's own file in its latest version.
+        """Return the archive path of the latest version of a file, or of a session's own file.
 
         Raises:
             PathOutsideArchive: No file or session matches.

@@ -86,7 +86,7 @@ class ZeroResultExplainer:
     def _without(self, query: Query, whenever: int) -> Iterator[tuple[str, int]]:
         """Yield each filter with the number of events found without that filter.
 
-        `whenever` is the number of events without the date range.
+        `whenever` is the number of events found without the date range.
         """
         nothing = Filters()
         given = [
