@@ -179,7 +179,7 @@ class StoredMemory(Struct, frozen=True):
 
     @property
     def protected(self) -> bool:
-        """True for a golden rule, or a confidence of at least `GOLDEN_FROM`.
+        """True for a golden rule, and for a confidence of at least `GOLDEN_FROM`.
 
         Changing or forgetting a protected memory needs `force`.
         """

@@ -39,7 +39,7 @@ class IngestReport(Struct):
 
 
 class Compression(Struct):
-    """Number of compressed raw copies, their bytes before and after, and the number of copies for the next run."""
+    """Number of compressed raw copies, their bytes before and after, and the number left for the next run."""
 
     compressed: int = 0
     before: int = 0

@@ -119,7 +119,7 @@ class ZeroResultExplanation(Struct, frozen=True):
 
     Attributes:
         weak: Nearest hits, which are below the relevance threshold or do not contain the quoted phrases.
-        without: Number of hits without each filter.
+        without: Number of hits if one filter is removed, for each filter.
         earlier: Instant of the nearest hit before the date range.
         later: Instant of the nearest hit after the date range.
         similar: Similar known words for unknown words of the query.

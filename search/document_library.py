@@ -58,7 +58,7 @@ class DocumentLibrary(Closing):
     def open(cls, home: Home, roots: Sequence[Path], model: str | None = None) -> Self:
         """Open the documents of a home, and create the home if it is missing. Close the library after use.
 
-        Only files below `roots` (`usual_roots` for agents) can be indexed, and no files in Palaver's own home.
+        Only files below `roots` (`usual_roots` for agents) can be indexed, except files in Palaver's own home.
         """
         home.prepare()
         allowed = DocumentRoots(roots, without=(home.root,))

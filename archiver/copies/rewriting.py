@@ -1,7 +1,7 @@
 """Rewriting of raw copies: erasing lines, replacing content and deleting copies, with updated checksums.
 
-New content is written to a temporary file, which then replaces the copy atomically. A killed process leaves the old or
-the new content.
+New content is written to a temporary file, which then replaces the copy atomically. If the process
+is killed, the copy contains either the old or the new content.
 """
 
 import shutil

@@ -82,7 +82,7 @@ def split(file: BinaryIO, *, start_byte: int = 0, start_line: int = 1, limit: in
 
 
 def _skip_line(file: BinaryIO) -> tuple[int, bool]:
-    """Skip the rest of a line. Return its length in bytes, and whether the line has an end."""
+    """Skip the rest of a line. Return its length in bytes, and whether the line has a line end."""
     size = 0
     while piece := file.readline(_PIECE):
         size += len(piece)
@@ -100,7 +100,7 @@ def blanked(length: int, *, opens: bool) -> bytes:
 
 
 def blanked_record(*, opens: bool) -> Record:
-    """Return the replacement of an erased record. It shows whether the record opened an exchange."""
+    """Return the replacement for an erased record. It shows whether the record opened an exchange."""
     return {"": 1} if opens else {}
 
 

@@ -215,7 +215,7 @@ class SourceReader:
                 pass
 
     def _describe(self) -> None:
-        """Set the session's dates, project and, if it has no better title, its title from the exchanges."""
+        """From the exchanges, set the session's dates and project, and its title if it has no better one."""
         session = self._session
         times = [at for exchange in self.exchanges for at in (exchange.started, exchange.ended) if at is not None]
         session.started = min([*times, *([session.started] if session.started is not None else [])], default=None)

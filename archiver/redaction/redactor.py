@@ -59,7 +59,7 @@ class Redacted(Struct, frozen=True):
 
 
 class Redactor:
-    """Redactor of secrets in texts. Its placeholders are keyed, so no guess can be verified without the key."""
+    """Redactor of secrets in texts. Its placeholders are keyed: without the key, no guessed secret can be verified."""
 
     def __init__(self, key: bytes) -> None:
         """Set the key: at least 16 random bytes, identical for the whole archive.
@@ -138,7 +138,7 @@ def find_secrets(data: bytes) -> list[Found]:
 
 
 def _with_repetitions(data: bytes, found: list[Found]) -> list[Found]:
-    """Return the secrets and all other occurrences of their values, for example where no `password=` precedes."""
+    """Return the secrets and all other occurrences of their values, for example those without `password=`."""
     kinds = {data[start:end]: kind for start, end, kind in found}
     # A short value may be a part of anything, and each value costs time.
     values = [value for value in kinds if _SHORTEST <= len(value) <= _LONGEST and _is_mixed(value)][:_REPEATED]

@@ -48,7 +48,7 @@ class DeletedRowTable:
     def restore(self, deletion: int) -> None:
         """Insert the rows of a deletion again, except where another exchange now begins on the same line.
 
-        The caller schedules reading the sources again, which removes exchanges that another deletion covers.
+        The caller schedules the sources to be read again, which removes exchanges that another deletion covers.
         """
         found: list[_Rows] = []
         kept = self._db.rows("SELECT source, start_line, rows FROM forgotten_item WHERE forgetting = ?", (deletion,))

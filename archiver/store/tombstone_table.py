@@ -48,7 +48,7 @@ class TombstoneTable:
         return header is not None and header.seq <= self._seq()
 
     def synchronise(self) -> None:
-        """Merge a newer file into the database, or schedule writing an older or missing file.
+        """Merge a newer tombstone file into the database, or schedule an older or missing file to be written.
 
         Raises:
             StoreError: The file cannot be read.

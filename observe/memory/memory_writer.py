@@ -100,7 +100,7 @@ class MemoryWriter:
             self._store.memory_events.add(event)
 
     def _described(self, memory: Memory, replaces: str) -> list[Comparison]:
-        """Return a superseding comparison per memory that `replaces` describes, uncertain if the subjects differ."""
+        """Return a comparison per memory that `replaces` describes: superseding, uncertain if the subjects differ."""
         if not replaces.strip():
             return []
         described = replace(memory, content=replaces, title="")

@@ -183,7 +183,7 @@ def _prose(turns: Sequence[Turn]) -> Iterator[tuple[int, Statement]]:
 
 
 def _commits(turns: Sequence[Turn], results: dict[str, Turn]) -> Iterator[CommitMessage]:
-    """Yield the last attempt at each commit message; a rejected commit is often retried with the same message."""
+    """Yield the last commit with each message, because a rejected commit is often retried with the same message."""
     found: dict[str, CommitMessage] = {}
     claimed = any(turn.kind is Kind.PROSE and _CLAIMED.search(turn.text) for turn in turns)
     for turn in turns:

@@ -26,7 +26,7 @@ _HEDGED = at_start(
 
 
 def extract_remarks(analysis: ExchangeAnalysis) -> list[Statement]:
-    """Return findings and rules, except guesses, dependent sentences and remarks on commits or leftovers."""
+    """Return findings and rules, except guesses, dependent sentences and remarks on the working tree."""
     kept = [each for each in analysis.findings if FINDING.search(each.raw) or RULE.search(each.raw)]
     sure = [
         each

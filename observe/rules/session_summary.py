@@ -40,7 +40,7 @@ SummaryFact = tuple[str, Evidence]
 
 
 def build_summary(parts: Sequence[Observation], session: Session, exchanges: Sequence[Exchange]) -> Observation | None:
-    """Return the summary of a session; None if nothing came of it, or if its only observation says as much.
+    """Return the summary of a session, or None if it would be empty or only repeat the session's one observation.
 
     Args:
         parts: Observations of the session, in order.

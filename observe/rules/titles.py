@@ -92,7 +92,7 @@ class Source(StrEnum):
 
 
 class TitleCandidate(Struct, frozen=True):
-    """Line that could be the title. `place` is its position among the candidates of its source; `raw` has Markdown."""
+    """Line that could be the title. `place` is its position among the candidates of its source; `raw` is Markdown."""
 
     text: str
     source: Source

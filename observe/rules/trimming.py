@@ -15,8 +15,8 @@ _NARRATIVE_MAX, _NARRATIVE_MIN = 500, 250
 def trim_to_budget(observation: Observation) -> Observation:
     """Return the observation trimmed to `TOKENS_MAX`.
 
-    It removes files read, then the end of a long narrative, then the last facts, then modified files. If the rest is
-    still too long, it removes more in the same order.
+    It removes names of read files, then the end of a long narrative, then the last facts, then names of modified
+    files. If the rest is still too long, it removes more in the same order.
     """
     while observation.tokens > TOKENS_MAX:
         smaller = _smaller(observation)

@@ -211,7 +211,7 @@ class _ConsistencyCheck:
             yield self._repaired("database", problem, lambda: integrity.remove(empty))
 
     def _restored_memories(self) -> Iterator[HealthProblem]:
-        """Restore memories that exist only in a saved write-ahead log, under new IDs."""
+        """Restore, under new IDs, memories that exist only in a saved write-ahead log."""
         known = {stored.memory.content_hash for stored in self._store.memories.all()}
         with self._store.transaction():
             found = [

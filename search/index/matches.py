@@ -112,7 +112,7 @@ class TextMatches(Struct, frozen=True, eq=False, dict=True):
         return self.where(among(self.key, np.array(items, dtype=np.int64)))
 
     def where(self, wanted: Flags) -> "TextMatches":
-        """Return the entries with a true flag in `wanted`."""
+        """Return the entries whose flag in `wanted` is true."""
         return TextMatches(self.numbers[:, wanted], self.fraction[wanted])
 
     def merged_with(self, others: "TextMatches", limit: int) -> "TextMatches":

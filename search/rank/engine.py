@@ -202,7 +202,7 @@ class Engine:
             depth, given = _GROWTH * depth, len(found)
 
     def find_all(self, concepts: Sequence[str], mode: Mode, filters: Filters) -> RankedEvents:
-        """Return the best event of each conversation that contains all concepts, by mean score.
+        """Return the best event of each conversation that contains all concepts, sorted by mean score.
 
         An item outside conversations must contain all concepts itself.
         """

@@ -171,7 +171,7 @@ def _edit(text: str) -> str:
 def undo(memory_ids: Sequence[str], *, as_json: bool) -> None:
     """Undo the last edit of a memory, or restore a forgotten or superseded memory.
 
-    Run the command again to undo the previous edit. With several IDs, an error on one memory leaves all unchanged.
+    Run the command again to undo the previous edit. With several IDs, an error on one leaves all memories unchanged.
     """
     with memory_core() as core:
         undone = [(each.stored, *_undo_message(each)) for each in core.undo(memory_ids)]
