@@ -27,7 +27,7 @@ _Item = TypeVar("_Item")
 
 
 def largest_fitting(cost: Callable[[int], int], most: int, budget: int) -> int:
-    """Return the largest number up to `most` whose cost fits the budget, or 0 if none fits. `cost` must increase."""
+    """Return the largest number up to `most` whose cost fits the budget, or 0. `cost` must increase with the number."""
     if cost(most) <= budget:
         return most
     fits, fails = 0, most
@@ -169,7 +169,7 @@ def _first_lines(transcript: TranscriptExcerpt, lines: list[int], number: int) -
 
 
 def _shortened(value: _Item, length: int) -> _Item:
-    """Shorten the texts of a value to at most `length` characters, and its tuples in proportion."""
+    """Shorten the texts of a value to at most `length` characters, and its lists in the same proportion."""
     return cast("_Item", _shorten(value, length))
 
 

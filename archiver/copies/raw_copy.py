@@ -109,7 +109,7 @@ class Copy(Struct, frozen=True):
     def decompress(self) -> None:
         """Replace the compressed file, if it exists, with an uncompressed file.
 
-        Raises `OSError`, and `CopyDamaged` if some of the content is lost. On an error the compressed file stays.
+        Raises `OSError`, and `CopyDamaged` if some of the content is lost. On an error, the compressed file is kept.
         """
         if self.path.exists() or not self.compressed_path.exists():
             self.compressed_path.unlink(missing_ok=True)

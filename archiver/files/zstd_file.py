@@ -1,4 +1,4 @@
-"""Files compressed by agents with zstd."""
+"""Files that agents compressed with zstd."""
 
 import io
 import logging

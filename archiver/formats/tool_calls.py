@@ -101,7 +101,7 @@ def call_text(tool: str, body: str, *, shorten: bool) -> str:
 
 
 def command_line(command: object) -> str:
-    """Return a command as typed, without the call of the shell that runs it."""
+    """Return a command as typed, without the shell invocation around it."""
     parts = [string(part) for part in listing(command)]
     if len(parts) == 3 and parts[0] in _SHELLS and parts[1].startswith("-"):
         return parts[2]

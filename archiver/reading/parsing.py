@@ -33,7 +33,7 @@ class ParsedLines(Struct):
     records: dict[str, int] = field(default_factory=dict[str, int])
 
     def count_as(self, reason: str, lines: Iterable[int]) -> None:
-        """Change the outcome of these lines from `parsed` to `reason`; other outcomes stay."""
+        """Change the outcome of these lines from `parsed` to `reason`; other outcomes do not change."""
         for line in lines:
             if self.outcomes[line - self.start.line] == PARSED:
                 self.outcomes[line - self.start.line] = reason

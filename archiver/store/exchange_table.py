@@ -248,7 +248,7 @@ class ExchangeTable:
         return [_stored(row) for row in rows]
 
     def count_unobserved(self, extractor: str) -> int:
-        """Count the exchanges that neither this version of the rules nor a language model have processed."""
+        """Count the exchanges that neither this version of the rules nor a language model has processed."""
         return self._db.number(f"SELECT count(*) FROM exchange e WHERE {_UNOBSERVED}", (extractor,))
 
     def count(self) -> int:

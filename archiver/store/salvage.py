@@ -1,4 +1,4 @@
-"""Salvage: replace a damaged database by a new database with all rows that are still readable.
+"""Salvage: replace a damaged database with a new database that contains all readable rows.
 
 Rows come from three sources, in this order:
 
@@ -79,7 +79,7 @@ class _Gap(NamedTuple):
 
 
 def salvage(home: Home) -> Salvaged:
-    """Replace a damaged database by a salvaged database, and move the damaged file to the backups.
+    """Replace a damaged database with a salvaged database, and move the damaged file to the backups.
 
     Raises:
         StoreBusy: Another process has the database open.

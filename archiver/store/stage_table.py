@@ -15,7 +15,7 @@ class StageTable:
         self._db = database
 
     def note(self, name: str, problems: Sequence[PalaverError] = ()) -> None:
-        """Record a run of a stage, which succeeded if it had no problems."""
+        """Record a run of a stage. A run without problems succeeded."""
         if not problems:
             self._db.run(
                 """INSERT INTO stage (name, succeeded) VALUES (?, ?)

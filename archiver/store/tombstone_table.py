@@ -1,7 +1,7 @@
 """Deletions and their tombstones: keyed hashes that recognise deleted content wherever it reappears.
 
 A deletion is `kept` while it can be undone, `erasing` until all its bytes are removed, and then `erased`. Its
-tombstones stay in every state. They are also written to a file beside the copies (`tombstone_file.py`).
+tombstones are kept in every state. They are also written to a file beside the copies (`tombstone_file.py`).
 """
 
 import os
@@ -267,7 +267,7 @@ class TombstoneTable:
     def erase_rows(self, sources: Collection[int], sessions: Collection[int] = ()) -> None:
         """Delete sources with all their rows, and the given sessions that have no other source.
 
-        The ledger of model calls keeps its costs.
+        The costs in the ledger of model calls are kept.
         """
         for source in sources:
             path = self._db.one("SELECT path FROM source WHERE id = ?", (source,))

@@ -91,7 +91,7 @@ class TranscriptScan:
 def _state(transcript: Transcript) -> State | None:
     """Return the state of a transcript, or None if it was deleted or cannot be read.
 
-    An unreadable transcript is reported through its folder.
+    Unreadable folders are reported separately.
     """
     try:
         container_format = transcript.container_format

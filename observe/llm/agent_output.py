@@ -88,7 +88,7 @@ def _gemini_usage(stats: _Fields) -> Usage:
 
 
 def _objects(output: str) -> Iterator[_Fields]:
-    """Yield the JSON objects that begin a line, and those in lists that begin a line."""
+    """Yield each JSON object at the start of a line, and each object of a JSON list at the start of a line."""
     decoder, start = JSONDecoder(), 0
     for _ in range(_VALUES_MAX):
         while start < len(output) and output[start] not in "{[":

@@ -8,8 +8,8 @@ product name is the most common error, and it is easy to detect. These count as 
 - numbers, versions, dates and error codes: every group of digits, such as 3, 1,054, v2.1 or E0425;
 - words in backticks, words in capitals (`JSON`), and capitalised words that do not begin a sentence (`Redis`).
 
-Names are compared without case and without a plural or possessive ending. Capitals are no sign of a name in German, or
-where most words have one, as in headlines.
+Names are compared without case and without a plural or possessive ending. Capitals do not indicate
+names in German, or in text where most words are capitalised, such as a headline.
 """
 
 import re
@@ -130,7 +130,7 @@ def _is_code(token: str) -> bool:
 
 
 def _has_plain_capitals(sentence: str) -> bool:
-    """Return whether capitals are no sign of a name, as in headlines and in German."""
+    """Return whether capitals do not indicate names, as in headlines and in German."""
     words = [word for word in _WORD.findall(sentence)[1:] if len(word) >= _LONG]
     capitalised = sum(word[0].isupper() for word in words)
     german = len(set(map(str.lower, _GERMAN.findall(sentence)))) >= _GERMAN_MIN

@@ -44,7 +44,7 @@ class Comparison(Struct, frozen=True):
 
     @property
     def reason(self) -> str:
-        """Reason of the judgement, with the name of the judge."""
+        """Reason for the judgement, with the name of the judge."""
         return f"{self.judgement.reason}{_judged_by(self.judgement.judge)}"
 
 

@@ -62,7 +62,7 @@ class MemoryEditor:
     def revise(self, memory_id: str, revision: MemoryRevision, *, force: bool = False) -> StoredMemory:
         """Edit a memory after redacting the revision, and return the memory.
 
-        An edit of the content by anyone except the user limits the confidence to that of a new memory.
+        If anyone except the user edits the content, the confidence becomes at most that of a new memory.
 
         Raises:
             MemoryNotFound: The memory does not exist.

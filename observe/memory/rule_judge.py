@@ -311,7 +311,7 @@ def _phrases(words: Sequence[Word], statement: ParsedStatement) -> list[list[Wor
 
 
 def _are_values_of_one_thing(removed: Sequence[Word], added: Sequence[Word]) -> bool:
-    """Return whether two phrases are numbers of one unit, names, alternatives or opposites."""
+    """Return whether two phrases are numbers with the same unit, two names, alternatives or opposites."""
     if any(word.number for word in (*removed, *added)):
         one_unit = len(removed) == len(added) == 1 and removed[0].unit == added[0].unit
         return one_unit and are_values(removed[0], added[0])

@@ -111,7 +111,7 @@ def are_alternatives(one: Word, other: Word) -> bool:
 
 
 def are_values(one: Word, other: Word) -> bool:
-    """Return whether two words are values of one kind: numbers without conflicting units, or names."""
+    """Return whether two words are values of the same kind: two numbers without conflicting units, or two names."""
     same_unit = one.unit == other.unit or not (one.unit and other.unit)
     return one.value and other.value and same_unit and (one.number, one.product) == (other.number, other.product)
 

@@ -188,7 +188,7 @@ class FileSync:
             return {}, _reason(error)
 
     def _moved(self, rows: Mapping[str, MirroredFile], lost: Mapping[str, MirroredFile]) -> dict[str, MirroredFile]:
-        """Return the rows of moved files by new path. Moved files have the same bytes, or the same creation time."""
+        """Return the records of moved files by new path. A moved file keeps its bytes or its creation time."""
         left, moved = dict(lost), dict[str, MirroredFile]()
         for same in (_same_bytes, _same_creation):
             for path, parsed in self.files.items():

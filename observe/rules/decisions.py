@@ -33,7 +33,7 @@ _PREFERENCE = anywhere(
 
 
 def extract_decisions(exchange: Exchange, analysis: ExchangeAnalysis) -> Iterator[Observation]:
-    """Yield one observation each for the answers, the objections, and the rules in the request."""
+    """Yield up to three observations: for all answers, all objections, and all rules in the request."""
     if answers := [answer for answer in analysis.answers if not _PROCEDURAL.search(answer.question)]:
         yield _from_answers(exchange, analysis, answers)
     if analysis.objections:

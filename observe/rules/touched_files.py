@@ -43,5 +43,5 @@ def relative_path(path: str, roots: Iterable[str]) -> str:
 
 
 def file_name(path: str) -> str:
-    """Return the last part of a path with slashes of either kind."""
+    """Return the last part of a path, which can contain slashes or backslashes."""
     return path.replace("\\", "/").rsplit("/", 1)[-1]

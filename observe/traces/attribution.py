@@ -146,7 +146,7 @@ def _is_between(edit: WrittenFile, commit: Commit) -> bool:
 
 
 def _author(writings: Sequence[WrittenFile], line: BlamedLine) -> WrittenFile | None:
-    """Return the edit that wrote the line: the first after the previous commit, else the last before this one.
+    """Return the edit that wrote the line: the first one since the previous commit, else the newest earlier one.
 
     A later edit of a whole file repeats lines of earlier edits. Edits of the file itself are preferred to edits of a
     copy.

@@ -71,7 +71,7 @@ class VectorGraph:
     def near(self, query: npt.NDArray[np.float16], limit: int, wanted: int) -> Integers:
         """Return the indices of the `limit` rows nearest to a query.
 
-        The graph examines enough candidates for nearly all of the best `wanted` rows.
+        The graph examines enough candidates to find nearly all of the best `wanted` rows.
         """
         times = math.log2(max(2.0, len(self._index) / _SMALL))
         # mypy does not support a setter whose type differs from its getter.

@@ -171,7 +171,7 @@ class Engine:
         return self.words(query, filters, max(depth, _DEEP) if narrow else depth)
 
     def words_of(self, query: AnalyzedQuery, filters: Filters, found: TextMatches, depth: int) -> WordsOf:
-        """Return a function that finds entries of given items; if `found` is complete, it only filters `found`."""
+        """Return a function that finds matching entries of given items. If `found` is complete, it filters `found`."""
         if depth < len(found) < _DEEP:
             return lambda _, items: found.of(items)
         return partial(self.snapshot.text, query, filters)

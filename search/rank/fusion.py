@@ -2,18 +2,18 @@
 
 An event is an exchange with its observations, or a single memory or document chunk. Its score is a weighted sum of:
 
-- words: the text score, which is BM25 divided by the maximum BM25 score of the query. To discount chance matches, the
-  text score is raised to the power of 1.5. For code, whose common words are keywords and names, the power is 3.
+- words: the text score, which is BM25 divided by the highest BM25 score that is possible for the query. To discount
+  chance matches, the text score is raised to the power of 1.5, or of 3 for code, whose common words are keywords and
+  names.
 - prompt and semantic: the cosine of the user's prompt, and the best cosine of any vector of the event.
 - late interaction: similarity of the query's tokens to the tokens of the event's texts. Even tokens of unrelated code
   are similar, so code uses the best cosine instead.
-- adjacent terms: weight of the query's adjacent-term pairs that are also adjacent in the event. Not used in code.
+- adjacent terms: weight of the query's adjacent-term pairs that are also adjacent in the event. Not used for code.
 - date: 1 if the event is within the date range in the query, else 0.
 
-Text scores and cosines are absolute values. Therefore, rare words dominate the ranking if they occur, and vectors
-dominate the ranking of a paraphrase.
-Late interaction and adjacent terms are expensive, so they re-rank only the first events. All other events get the
-lowest late-interaction score of these first events.
+Text scores and cosines do not depend on the other results. Therefore, rare words dominate the ranking if they occur,
+and vectors dominate the ranking of a paraphrase. Late interaction and adjacent terms are expensive, so they re-rank only
+the first events. All other events get the lowest late-interaction score of these first events.
 
 The vector scores of an event that is not embedded yet are estimated from its rank by text score. The estimate affects
 only the order. Whether such an event is relevant depends on its text score alone, so that a filter never adds results.

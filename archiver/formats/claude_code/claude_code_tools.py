@@ -177,7 +177,7 @@ def _extra_text(extra: object) -> str:
 
 
 def content_text(content: object) -> str:
-    """Return the text of a message or a result, with type and size in place of pictures and documents."""
+    """Return the text of a message or a result, with pictures and documents replaced by their type and size."""
     return content if isinstance(content, str) else joined_text(mappings(content), block_text)
 
 

@@ -35,7 +35,7 @@ def _header(database: ForeignDatabase, session_id: str) -> dict[str, object]:
 
 
 def _meta(value: Value) -> dict[str, object]:
-    """Return the description of the chat, which the database stores as hexadecimal JSON."""
+    """Return the description of the chat, which the database stores as hex-encoded JSON."""
     try:
         return mapping(json.loads(bytes.fromhex(as_text(value))))
     except ValueError:
