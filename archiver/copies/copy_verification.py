@@ -119,7 +119,7 @@ class CopyVerifier:
     def damage(self, source: Source) -> str:
         """Verify a copy. Return a description of the damage; empty if the copy is intact.
 
-        If an older version made the copy without checksums, compute them.
+        If an older version of Palaver made the copy without checksums, compute the checksums.
         """
         copy = Copy(self._raw.root, source.archived)
         try:

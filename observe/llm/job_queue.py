@@ -64,7 +64,7 @@ class JobQueue:
         return False
 
     def _delay(self, job: Job, error: ExtractionError) -> Milliseconds:
-        """Return the delay before a retry: doubled per attempt, with 50 % jitter, but at least what the provider asks."""
+        """Return the delay before a retry: doubled per attempt, 50 % jitter, and no less than the provider asks."""
         longest = min(_BACKOFF_MS << job.attempts - 1, _BACKOFF_MAX_MS)
         asked = error.after if isinstance(error, ModelBusy) and error.after else 0
         return max(round(longest * self._random.uniform(0.5, 1)), round(asked * 1000))
