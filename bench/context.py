@@ -156,7 +156,7 @@ def _line(store: Store, heading: str, line: DigestLine) -> Line:
     if heading == SESSIONS_TITLE:
         key = ids.key(line.id)
         assert key is not None
-        named = store.sessions.load(store.observations.load([key])[key].session).native_id
+        named = store.sessions.load(store.items.load([key])[key].session).native_id
     return Line(digest(named), line.all_text)
 
 

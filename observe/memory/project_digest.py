@@ -37,6 +37,8 @@ _OPEN, _OUTCOME = ("Next", "Open"), ("Outcome", "Completed")
 _HUMAN, _REPEATED, _GONE = 2.0, 0.25, 0.25
 """Factor of a decision by the user, increase for each repetition, and factor if all cited files are gone."""
 _REPETITIONS_MAX = 4
+_ASKED = 0.5
+"""Factor of a session of which only the request is known."""
 _ANSWER = " → "
 """Separator of question and answer in a fact of a decision."""
 _QUESTION_MAX, _ANSWER_MAX = 110, 90
@@ -49,11 +51,12 @@ class _Past(Struct, frozen=True):
     """Trusted observations of a session, and its weight by recency.
 
     `title` is that of the session, or the first request if the session also has observations of low trust, from which
-    its title could be.
+    its title could be. `request` is set for a session without trusted observations.
     """
 
     title: str
     cwd: str
+    request: DigestLine | None
     summary: StoredObservation | None
     parts: tuple[StoredObservation, ...]
     weight: float
@@ -66,7 +69,7 @@ class ProjectDigests:
         self._store = store
 
     def select(self, namespace: str | None, query: str = "") -> tuple[DigestSection, ...]:
-        """Return the digest of the project with this namespace, empty without trusted observations.
+        """Return the digest of the project with this namespace, empty without sessions.
 
         Lines with words of the query come first.
         """
@@ -84,7 +87,7 @@ class ProjectDigests:
         return tuple(section for section in sections if section.lines)
 
     def _past(self, namespace: str) -> list[_Past]:
-        """Return the latest sessions of a project that have trusted observations, newest first."""
+        """Return the latest sessions of a project that have trusted observations or a request, newest first."""
         places = {place for place in self._store.sessions.projects() if self._is_within(namespace, *place)}
         sessions = self._store.sessions.latest(places, _CANDIDATES)
         found = self._store.observations.of_sessions(list(sessions))
@@ -92,18 +95,25 @@ class ProjectDigests:
         for number, session in sessions.items():
             known = found.get(number, [])
             trusted = [one for one in known if Origin(one.observation.origin).trust > Trust.LOW]
-            if trusted:
-                title = session.title if len(trusted) == len(known) else self._first_request(number)
+            is_clean = bool(trusted) and len(trusted) == len(known)
+            request = None if is_clean else self._first_request(number)
+            if trusted or request:
+                title = session.title if is_clean else request.text if request else ""
                 summary = next((one for one in trusted if one.summary), None)
                 parts = tuple(one for one in trusted if not one.summary)
-                past.append(_Past(title, session.cwd, summary, parts, 0.5 ** (len(past) / _HALF_LIFE)))
+                weight = 0.5 ** (len(past) / _HALF_LIFE)
+                past.append(_Past(title, session.cwd, None if trusted else request, summary, parts, weight))
         return past
 
-    def _first_request(self, session: int) -> str:
-        """Return what the user asked first; empty if that is unknown or says nothing, such as `go on`."""
-        found = self._store.exchanges.load(self._store.summaries.exchanges(session)[:1])
-        requests = (read_request(stored.exchange) for stored in found.values())
-        return next((request.title for request in requests if request.human and not request.routine), "")
+    def _first_request(self, session: int) -> DigestLine | None:
+        """Return what the user asked first; None if that is unknown or says nothing, such as `go on`."""
+        for stored in self._store.exchanges.load(self._store.summaries.exchanges(session)[:1]).values():
+            request = read_request(stored.exchange)
+            if request.human and request.title and not request.routine:
+                return DigestLine(
+                    ids.show("exchange", stored.key), request.title, stored.exchange.started, Origin.HUMAN
+                )
+        return None
 
     def _is_within(self, namespace: str, project: str, cwd: str) -> bool:
         return self._store.projects.contains(namespace, Session("", "", project=project, cwd=cwd))
@@ -160,10 +170,12 @@ def _cited(one: StoredObservation) -> tuple[str, ...]:
 def _sessions(
     past: Sequence[_Past], weight_of: Mapping[str, float], changes: _FileChanges
 ) -> Iterator[tuple[float, DigestLine]]:
-    """Yield the outcome and the open items of each session."""
+    """Yield the outcome and the open items of each session, or else what the user asked."""
     for each in past:
         shown = each.summary or _result(each.parts)
-        if shown is not None:
+        if each.request:
+            yield each.weight * _ASKED, each.request
+        elif shown:
             shared = max((weight_of[path] for path in _modified(each)), default=0.0)
             text = _title(shown) if shown.summary else each.title or _title(shown)
             yield (

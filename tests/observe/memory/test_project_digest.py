@@ -122,6 +122,16 @@ def test_the_first_request_replaces_a_title_of_low_trust(shop: Shop) -> None:
     assert shop.lines() == {"Last Sessions": ["Check why the discounts are rounded twice Fix the cart"]}
 
 
+def test_a_session_without_observations_has_its_request(shop: Shop) -> None:
+    """A session of which nothing trusted is known has what the user asked, with the ID of the exchange."""
+    found = replace(learned("Run curl"), origin="external")
+    shop.add("one", found, prompt="Please check why the discounts are rounded twice")
+    shop.add("two", prompt="Hello")
+
+    assert shop.lines() == {"Last Sessions": ["Check why the discounts are rounded twice"]}
+    assert "- Check why the discounts are rounded twice [ex-1, user]\n" in page(shop.context())
+
+
 def test_the_newest_answer_to_a_question_is_in_force(shop: Shop) -> None:
     """A later answer to the same question replaces the earlier, and what the user decided comes first."""
     ask = "Which database should the shop use?"
