@@ -12,8 +12,8 @@ An event is an exchange with its observations, or a single memory or document ch
 - date: 1 if the event is within the date range in the query, else 0.
 
 Text scores and cosines do not depend on the other results. Therefore, rare words dominate the ranking if they occur,
-and vectors dominate the ranking of a paraphrase. Late interaction and adjacent terms are expensive, so they re-rank only
-the first events. All other events get the lowest late-interaction score of these first events.
+and vectors dominate the ranking of a paraphrase. Late interaction and adjacent terms are expensive, so they re-rank
+only the first events. All other events get the lowest late-interaction score of these first events.
 
 The vector scores of an event that is not embedded yet are estimated from its rank by text score. The estimate affects
 only the order. Whether such an event is relevant depends on its text score alone, so that a filter never adds results.
