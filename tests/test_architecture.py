@@ -40,7 +40,18 @@ ORDER = {
         "watch",
     ),
     "search": ("query", "model", "index", "rank", "present"),
-    "observe": ("rules", "memory", "mnemonics", "traces", "extraction", "llm", "deletion", "background", "upkeep"),
+    "observe": (
+        "rules",
+        "commands",
+        "memory",
+        "mnemonics",
+        "traces",
+        "extraction",
+        "llm",
+        "deletion",
+        "background",
+        "upkeep",
+    ),
 }
 
 # Remaining imports against the order, as importing and imported module. The set may only shrink.

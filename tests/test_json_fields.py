@@ -21,6 +21,8 @@ COMMANDS = {
     "show": ("show", "HIT"),
     "read": ("read", "PATH", "13-15"),
     "timeline": ("timeline", "HIT"),
+    "fix": ("fix", "max() arg is an empty sequence"),
+    "how": ("how", "test"),
     "archive": ("archive", "FOLDER"),
     "remember": ("remember", "Prefer plain sqlite3 over an ORM", "--project", "tide-clock"),
     "recall": ("recall", "sqlite3"),

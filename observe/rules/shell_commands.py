@@ -26,6 +26,12 @@ TASKS: Final = {
 """Tasks that projects have commands for, with the words of a command that indicate the task."""
 
 _TASK_OF: Final = {word: task for task, words in TASKS.items() for word in words if word != "run"}
+_MANY: Final = {
+    "make": _TASK_OF,
+    "ruff": {"format": "format"},
+    "biome": {"format": "format"},
+}
+"""Programs for several tasks: the task by the word after the program."""
 _SHELLS: Final = frozenset(
     """bash exec_command local_shell powershell run_command run_shell_command run_terminal_cmd shell
     shell_command""".split()
@@ -56,6 +62,12 @@ _READERS: Final = frozenset(
     test time touch tr tree true type ulimit uname uniq unset until wc wget which while whoami xargs xxd .""".split()
 )
 """Programs that show, wait or move files: no command of a project."""
+
+
+def _task_of(word: str) -> str:
+    """Return the task that a word names, also as a part of a script's name: `test:unit`, `css:build`."""
+    parts = (word, word.partition(":")[0], word.rpartition(":")[2])
+    return next((_TASK_OF[part] for part in parts if part in _TASK_OF), "")
 
 
 class Segment(Struct, frozen=True):
@@ -97,10 +109,11 @@ class Segment(Struct, frozen=True):
         if self.is_reader or self.program in ("git", "gh") or self.text[0] in "\"'":
             return "", self._plain
         for place, word in enumerate(words[:6]):
-            name = word.rsplit("/", 1)[-1] if place == 0 else word
-            for part in (name, name.partition(":")[0], name.rpartition(":")[2]):
-                if part in _TASK_OF:
-                    return _TASK_OF[part], place + 1
+            task = _task_of(word.rsplit("/", 1)[-1] if place == 0 else word)
+            if task and word in _MANY and place + 1 < len(words) and _MANY[word].get(words[place + 1]):
+                return _MANY[word][words[place + 1]], place + 2
+            if task:
+                return task, place + 1
             if word == "run" and place == 1 and self.program in _RUNNERS:
                 return "run", place + 1
         return "", self._plain

@@ -32,6 +32,8 @@ SECTIONS: Final = {
         "show": ("search", "Show all details of hits."),
         "read": ("search", "Read the conversation of a hit."),
         "timeline": ("search", "Show the entries before and after a hit."),
+        "fix": ("known_commands", "Show what repaired an error before."),
+        "how": ("known_commands", "Show the commands a project uses for a task."),
     },
     "Memories": {
         "remember": ("remember", "Store a memory."),

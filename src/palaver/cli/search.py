@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from palaver.archiver.store import Store
 from palaver.core.config import Config
@@ -105,6 +106,8 @@ _budget = click.option(
 @click.option(
     "--cursor", default="", metavar="CURSOR", help="Show the next page; CURSOR is printed at the end of a page."
 )
+@click.option("--fix", is_flag=True, help="Show what repaired the error in WORDS, as `palaver fix` does.")
+@click.option("--how", is_flag=True, help="Show the commands for the task in WORDS, as `palaver how` does.")
 @click.option("--facts", is_flag=True, help="Show the facts extracted for each hit.")
 @click.option("--snippets", is_flag=True, help="Show the matching text of each hit.")
 @click.option("--explain", is_flag=True, help="Show how each score is calculated.")
@@ -114,6 +117,8 @@ def search(
     query: Sequence[str],
     *,
     all_of: bool,
+    fix: bool,
+    how: bool,
     facts: bool,
     snippets: bool,
     explain: bool,
@@ -134,6 +139,9 @@ def search(
     """
     # NumPy would start a thread per core, which takes time and does not speed up small matrices.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    if fix or how:
+        _print_known_commands(query, fix=fix, how=how, limit=options["limit"], projects=options["projects"])
+        return
     if all_of and not 2 <= len(query) <= 5:
         raise click.UsageError("--all-of takes 2 to 5 concepts, one per argument.")
     wanted = _parse_query(list(query) if all_of else _query_text(query), options)
@@ -146,6 +154,22 @@ def search(
         click.echo("Nothing is archived yet. Run `palaver up`, then search again.")
     else:
         print_page(page.search(results, facts=facts, snippets=snippets, explain=explain))
+
+
+def _print_known_commands(query: Sequence[str], *, fix: bool, how: bool, limit: int, projects: Sequence[str]) -> None:
+    """Answer `--fix` or `--how`.
+
+    Raises:
+        UsageError: Words are missing, or another option was given that these answers do not use.
+    """
+    from .known_commands import print_commands, print_fixes
+
+    context, usable = click.get_current_context(), {"query", "fix", "how", "limit", "projects", "as_json"}
+    given = [name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE]
+    if not query or (fix and how) or not usable.issuperset(given):
+        raise click.UsageError("--fix and --how take WORDS, and only --project, --limit and --json.")
+    answer = print_fixes if fix else print_commands
+    answer(" ".join(query), projects, limit, as_json=bool(context.params["as_json"]))
 
 
 def _is_empty() -> bool:

@@ -1,0 +1,121 @@
+"""Known fixes: what was run or edited after a command failed with an error."""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from msgspec.structs import replace
+
+from ...archiver.store import Store, StoredExchange
+from ...core import ids
+from ...core.commands import KnownFix, Remedy
+from ...core.conversation import Kind, Session, Turn
+from ...core.query import LIMIT_MAX, HitKind, Query, Role
+from ...search.search_index import SearchIndex
+from ..rules.command_repairs import ERROR_MAX, error_line, find_repairs, is_misused, is_stopped
+from ..rules.shell_commands import ShellRun, shell_runs
+from ..rules.touched_files import relative_path
+
+PAGES: Final = 4
+"""Maximum number of pages of exchanges that are searched for an error."""
+_SHARE_MIN: Final = 0.7
+"""Minimum share of the words of an error that two adjacent lines of an output contain."""
+_SHARE_BELOW: Final = 0.1
+"""Outputs that contain fewer words than the best one, by more than this share, are about another error."""
+_FILES_MAX: Final = 5
+_WORD: Final = re.compile(r"(?=\w*[^\W\d])\w{2,}")
+"""Words and codes such as `TS2739`. Plain numbers differ between equal errors."""
+_OPERATORS: Final = re.compile(r'["“”„*]')
+
+
+def known_fixes(search: SearchIndex, store: Store, error: str, projects: Sequence[str] = ()) -> list[KnownFix]:
+    """Return the fixes of failed commands whose output contains this error, most frequent first, then newest.
+
+    Of an error of several lines, the line that says what failed is searched.
+
+    Raises:
+        InvalidInput: The error is too short, or a project is invalid.
+    """
+    error = error_line(error)
+    words = frozenset(_WORD.findall(error.lower()))
+    found: dict[tuple[object, ...], tuple[float, KnownFix, set[int]]] = {}
+    for stored in _candidates(search, store, error, projects):
+        session = store.sessions.load(stored.session)
+        for share, fix in _fixes(stored, session, words):
+            key = (fix.project, fix.command, fix.remedy, fix.worked)
+            known_share, newest, sessions = found.get(key, (0.0, fix, set[int]()))
+            newest = fix if (fix.at or 0) > (newest.at or 0) else newest
+            found[key] = max(share, known_share), newest, sessions | {stored.session}
+    best = max((share for share, *_ in found.values()), default=0.0)
+    kept = [replace(fix, sessions=len(each)) for share, fix, each in found.values() if share > best - _SHARE_BELOW]
+    return sorted(kept, key=lambda fix: (fix.sessions, fix.at or 0), reverse=True)
+
+
+def _candidates(search: SearchIndex, store: Store, error: str, projects: Sequence[str]) -> Iterator[StoredExchange]:
+    """Yield the exchanges with failed tool output that is most similar to an error."""
+    text = " ".join(_OPERATORS.sub(" ", error).split())
+    query = Query.parse(
+        text, mode="text", limit=LIMIT_MAX, weak=True, projects=projects, kinds=[HitKind.EXCHANGE], roles=[Role.TOOL]
+    )
+    for _ in range(PAGES):
+        results = search.find(query, snippets=False)
+        keys = [key for hit in results.hits if (key := ids.key(hit.id, "exchange")) is not None]
+        yield from store.exchanges.load(keys).values()
+        if not results.cursor:
+            return
+        query = replace(query, cursor=results.cursor)
+
+
+def _fixes(stored: StoredExchange, session: Session, words: frozenset[str]) -> Iterator[tuple[float, KnownFix]]:
+    """Yield the fixes of an exchange, each with the share of the words that the failed output contains."""
+    exchange = stored.exchange
+    turns = tuple(turn for turn in exchange.turns if turn.active) or exchange.turns
+    runs, repairs = list(shell_runs(turns)), {each.run.position: each for each in find_repairs(turns)}
+    for place, run in enumerate(runs):
+        share, line = _match(words, run.result.text) if run.failed else (0.0, "")
+        if share < _SHARE_MIN or is_stopped(run):
+            continue
+        fix = KnownFix(
+            ids.show("exchange", stored.key), session.project, exchange.ended or exchange.started,
+            run.command, line, Remedy.RETRY,
+        )  # fmt: skip
+        if repair := repairs.get(run.position):
+            remedy = Remedy.BEFORE if repair.before else Remedy.INSTEAD
+            folder = f"cd {repair.folder} && " if repair.folder else ""
+            yield share, replace(fix, remedy=remedy, worked=folder + repair.worked.text)
+        elif not is_misused(line) and (passed := _passed(run, runs[place + 1 :], turns)) is not None:
+            files = _edited(turns, run.position, passed.position, (session.cwd, exchange.cwd))
+            yield share, replace(fix, remedy=Remedy.EDIT if files else Remedy.RETRY, files=files)
+
+
+def _match(words: frozenset[str], output: str) -> tuple[float, str]:
+    """Return the largest share of the words that two adjacent lines of an output contain, and the better line."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    known = [words.intersection(_WORD.findall(line.lower())) for line in lines]
+    both = [len(one | two) for one, two in zip(known, [*known[1:], set[str]()], strict=True)]
+    if not words or not any(both):
+        return 0.0, ""
+    place = both.index(max(both))
+    better = max(range(place, min(place + 2, len(lines))), key=lambda each: len(known[each]))
+    return both[place] / len(words), lines[better][:ERROR_MAX]
+
+
+def _passed(run: ShellRun, later: Sequence[ShellRun], turns: Sequence[Turn]) -> ShellRun | None:
+    """Return the next run that shows that a failed command succeeded; None if there is none.
+
+    After an edit, a run for the same task counts too, such as all tests after a single one.
+    """
+    last = run.segments[-1]
+    for other in later:
+        if other.proves(last.text) or (not other.failed and other.command == run.command):
+            return other
+        passed = [segment for segment in other.segments if other.proves(segment.text) and segment.base == last.base]
+        if last.task and passed and _edited(turns, run.position, other.position, ()):
+            return other
+    return None
+
+
+def _edited(turns: Sequence[Turn], start: int, end: int, roots: Sequence[str]) -> tuple[str, ...]:
+    """Return the files that were edited between two turns, relative to the project."""
+    paths = [path for turn in turns[start:end] if turn.kind is Kind.RESULT for path in turn.writes]
+    return tuple(dict.fromkeys(relative_path(path, filter(None, roots)) for path in paths))[:_FILES_MAX]

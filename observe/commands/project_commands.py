@@ -1,0 +1,139 @@
+"""Project commands: with which commands a project tests, lints, builds, installs, runs and so on."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from msgspec import Struct, field
+
+from ...archiver.store import Store, StoredExchange
+from ...core import ids
+from ...core.commands import ProjectCommand
+from ...core.conversation import UNINDEXED, Milliseconds, Session
+from ...search.query.tokenizer import label, project_labels
+from ..rules.command_repairs import is_misused
+from ..rules.shell_commands import TASKS, Segment, ShellRun, shell_runs
+
+EXCHANGES: Final = 3_000
+"""Number of exchanges that are read, newest first. Reading them takes about a second."""
+_BATCH: Final = 200
+_WORD: Final = re.compile(r"[\w:.@/-]+")
+_STOP_WORDS: Final = frozenset(
+    "a an and are can command do does for how i in is it my of our project the this to we what which with".split()
+)
+_TASK_NAMES: Final = {
+    **{word: task for task, words in TASKS.items() for word in words},
+    "types": "type check", "type": "type check", "typing": "type check", "server": "run", "compile": "build",
+    "dependencies": "install", "setup": "install", "style": "format", "unit": "test", "launch": "run",
+}  # fmt: skip
+
+
+class _Usage(Struct):
+    """Runs of one command."""
+
+    task: str
+    forms: Counter[str] = field(default_factory=Counter[str])
+    succeeded: int = 0
+    failed: int = 0
+    sessions: set[int] = field(default_factory=set[int])
+    newest: tuple[Milliseconds, int] = (-1, 0)
+
+
+def project_commands(store: Store, task: str, projects: Sequence[str] = ()) -> list[ProjectCommand]:
+    """Return the commands that succeeded at a task, the last used project and the most frequent command first.
+
+    A task is one of `TASKS` in any of its words (`tests`, `run the unit tests`), or words that the command contains.
+    """
+    wanted, words = _parse(task)
+    usages: dict[tuple[str, str], _Usage] = {}
+    for stored, session in _newest(store, projects):
+        for run in shell_runs(stored.exchange.turns):
+            for segment in run.segments:
+                if _matches(segment, wanted, words):
+                    usage = usages.setdefault((session.project, segment.base), _Usage(segment.task))
+                    _count(usage, stored, run, segment)
+    found = [_command(project, base, usage) for (project, base), usage in usages.items() if usage.succeeded]
+    if wanted and words:
+        found = [each for each in found if words <= _words(f"{each.command} {each.usual}")] or found
+    used = {each.project: max(other.at or 0 for other in found if other.project == each.project) for each in found}
+    return sorted(
+        found, key=lambda each: (used[each.project], each.project, each.sessions, each.succeeded), reverse=True
+    )
+
+
+def known_tasks(store: Store, projects: Sequence[str] = ()) -> list[str]:
+    """Return the tasks for which successful commands are archived, in the order of `TASKS`."""
+    found = {
+        segment.task
+        for stored, _ in _newest(store, projects)
+        for run in shell_runs(stored.exchange.turns)
+        if not run.failed
+        for segment in run.segments
+    }
+    return [task for task in TASKS if task in found]
+
+
+def _parse(text: str) -> tuple[str, frozenset[str]]:
+    """Return the task that a text names, or an empty text, and the other words of the text."""
+    words = [word.lower().strip(".:?!") for word in _WORD.findall(text)]
+    named = {word: task for word in words if (task := _TASK_NAMES.get(word) or _TASK_NAMES.get(_stem(word)))}
+    tasks = list(dict.fromkeys(named.values()))
+    task = next((each for each in tasks if each not in ("run", "check")), tasks[0] if tasks else "")
+    others = frozenset(word for word in words if word and word not in named and word not in _STOP_WORDS)
+    return task, others
+
+
+def _stem(word: str) -> str:
+    return word.removesuffix("ing").removesuffix("s").removesuffix("ting")
+
+
+def _matches(segment: Segment, task: str, words: frozenset[str]) -> bool:
+    if task:
+        return segment.task == task
+    return bool(words) and words <= _words(segment.base) and not segment.is_reader
+
+
+def _words(command: str) -> frozenset[str]:
+    return frozenset(part for word in command.lower().split() for part in (word, *re.split(r"[^\w]+", word)))
+
+
+def is_in_projects(session: Session, projects: Sequence[str]) -> bool:
+    """Return whether a session belongs to one of these projects, given by name or folder."""
+    wanted, folder = frozenset(project_labels(projects)), label(session.cwd)
+    return label(session.project) in wanted or any(folder == each or folder.startswith(f"{each}/") for each in wanted)
+
+
+def _newest(store: Store, projects: Sequence[str]) -> Iterator[tuple[StoredExchange, Session]]:
+    """Yield the newest exchanges of these projects, or of all projects, except those excluded from the index."""
+    sessions = {
+        number: session
+        for number, session in store.sessions.all().items()
+        if UNINDEXED not in session.links and (not projects or is_in_projects(session, projects))
+    }
+    outlines = [each for each in store.exchanges.outlines() if each.session in sessions]
+    outlines.sort(key=lambda each: each.at or 0, reverse=True)
+    keys = [each.key for each in outlines[:EXCHANGES]]
+    for start in range(0, len(keys), _BATCH):
+        for stored in store.exchanges.load(keys[start : start + _BATCH]).values():
+            yield stored, sessions[stored.session]
+
+
+def _count(usage: _Usage, stored: StoredExchange, run: ShellRun, segment: Segment) -> None:
+    """Count one run. A filter hides the exit status, but not the message that a command was wrong."""
+    failed = run.failed or (segment.filtered and is_misused(run.result.text))
+    usage.failed += failed
+    usage.succeeded += not failed
+    usage.sessions.add(stored.session)
+    if not failed:
+        usage.forms[segment.text] += 1
+        usage.newest = max(usage.newest, (stored.exchange.ended or stored.exchange.started or 0, stored.key))
+
+
+def _command(project: str, base: str, usage: _Usage) -> ProjectCommand:
+    at, key = usage.newest
+    usual = usage.forms.most_common(1)[0][0]
+    return ProjectCommand(
+        ids.show("exchange", key), project, at or None, usage.task, base, usual, usage.succeeded, usage.failed,
+        len(usage.sessions),
+    )  # fmt: skip

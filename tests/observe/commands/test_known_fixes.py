@@ -1,0 +1,101 @@
+"""What repaired an error before is found by the text of the error."""
+
+from palaver.archiver.store import Store
+from palaver.core.commands import KnownFix, Remedy
+from palaver.core.home import Home
+from palaver.observe.commands.known_fixes import known_fixes
+from palaver.search.archive_search import ArchiveSearch
+
+from .shell_history import MISSING, ShellHistory
+
+TYPES = "src/cart.ts(12,3): error TS2739: Type '{}' is missing the following properties from type 'Cart': total, lines"
+LOCKED = "shopctl: the catalogue is locked by another process"
+
+
+def fixes(home: Home, error: str, *projects: str) -> list[KnownFix]:
+    with Store.open(home.database) as store, ArchiveSearch(home) as search:
+        return known_fixes(search, store, error, projects)
+
+
+def test_fix_of_most_sessions_comes_first(shell: ShellHistory) -> None:
+    """A fix is counted once per session; it names both commands, the error, and the newest exchange."""
+    for day in (3, 5, 4):
+        shell.session(("npm test", MISSING, True), ("bun run test", "12 pass", False), day=day)
+    shell.session(("npm test", MISSING, True), ("pnpm run test", "12 pass", False), day=9)
+
+    first, second = fixes(shell.archive(), 'Missing script: "test"')
+
+    assert (first.remedy, first.command, first.worked) == (Remedy.INSTEAD, "npm test", "bun run test")
+    assert (first.sessions, first.error, first.project) == (3, MISSING, "shop")
+    assert first.at == 1_772_704_800_000
+    assert (second.worked, second.sessions) == ("pnpm run test", 1)
+
+
+def test_edits_between_failure_and_success_are_a_fix(shell: ShellHistory) -> None:
+    """If the same command succeeded after edits, the edited files are the fix."""
+    failed, passed = ("npx tsc --noEmit", TYPES, True), ("npx tsc --noEmit", "", False)
+    shell.session(failed, ("/home/demo/shop/src/cart.ts", "ok", False), passed)
+
+    (found,) = fixes(shell.archive(), TYPES)
+
+    assert (found.remedy, found.files, found.worked) == (Remedy.EDIT, ("src/cart.ts",), "")
+
+
+def test_all_tests_after_a_single_one_are_a_fix(shell: ShellHistory) -> None:
+    """After an edit, success at the same task counts, even of another command line."""
+    failed, passed = ("pytest tests/test_cart.py", "E  KeyError: 'total'", True), ("pytest -q", "9 passed", False)
+    shell.session(failed, ("/home/demo/shop/cart.py", "ok", False), passed)
+    shell.session(failed, passed, day=2)
+
+    (found,) = fixes(shell.archive(), "KeyError: 'total'")
+
+    assert (found.remedy, found.files, found.sessions) == (Remedy.EDIT, ("cart.py",), 1)
+
+
+def test_retry_is_a_fix(shell: ShellHistory) -> None:
+    """If the same command succeeded without a change, running it again is the fix."""
+    shell.session(("shopctl load", LOCKED, True), ("shopctl load", "done", False))
+
+    assert [each.remedy for each in fixes(shell.archive(), "catalogue is locked")] == [Remedy.RETRY]
+
+
+def test_command_that_helped_is_a_fix(shell: ShellHistory) -> None:
+    """A command after which the failed one succeeded is the fix."""
+    shell.session(
+        ("git push origin main", "error: failed to push some refs to 'origin'", True),
+        ("git pull --rebase origin main", "Successfully rebased", False),
+        ("git push origin main", "main -> main", False),
+    )
+
+    (found,) = fixes(shell.archive(), "failed to push some refs")
+
+    assert (found.remedy, found.worked) == (Remedy.BEFORE, "git pull --rebase origin main")
+
+
+def test_long_output_is_searched_by_its_error(shell: ShellHistory) -> None:
+    """A pasted output of many lines is searched by the line that says what failed."""
+    shell.session(("npm test", MISSING, True), ("bun run test", "12 pass", False))
+    pasted = f"> shop@1.0.0\n> starting\n\n{MISSING}\nnpm notice a new version is out\nrun `npm fund`"
+
+    assert [each.worked for each in fixes(shell.archive(), pasted)] == ["bun run test"]
+
+
+def test_other_and_unresolved_errors_have_no_fix(shell: ShellHistory) -> None:
+    """An error that shares few words, that was never repaired, or that only successful output contains has no fix."""
+    shell.session(("npm test", MISSING, True), ("bun run test", "12 pass", False))
+    shell.session(("shopctl load", LOCKED, True))
+    shell.session(("shopctl log", "warning: the clock of the till is late", False))
+    home = shell.archive()
+
+    assert not fixes(home, "missing the template engine of the script runner")
+    assert not fixes(home, LOCKED)
+    assert not fixes(home, "the clock of the till is late")
+    assert not fixes(home, "12345")
+
+
+def test_project_limits_the_fixes(shell: ShellHistory) -> None:
+    """Only fixes of the given projects are returned."""
+    shell.session(("npm test", MISSING, True), ("bun run test", "12 pass", False))
+    shell.session(("npm test", MISSING, True), ("pnpm run test", "3 pass", False), project="bakery")
+
+    assert [each.worked for each in fixes(shell.archive(), MISSING, "bakery")] == ["pnpm run test"]
