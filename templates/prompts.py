@@ -31,7 +31,7 @@ class ExtractionPrompts:
 
 
 class JudgingPrompts:
-    """Prompts that ask a model for the relation between pairs of memories."""
+    """Prompts that ask a model how the two memories of each pair are related."""
 
     def __init__(self, renderer: Renderer) -> None:
         self._renderer = renderer

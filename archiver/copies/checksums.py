@@ -97,7 +97,7 @@ def continued(known: Source | None, path: Path, size: int) -> Checksums:
 
 
 def damaged_blocks(file: BinaryIO, packed: bytes) -> dict[int, int]:
-    """Return the number of each block that differs from its checksum, with the checksum of its current bytes."""
+    """Return the damaged blocks by their position in the file, each with the checksum of its current bytes."""
     expected = Checksums(packed).sums
     return {number: found for number, found in enumerate(_block_sums(file, packed)) if found != expected[number]}
 

@@ -109,7 +109,7 @@ class RawArchive:
             raise unreadable(path, error) from None
 
     def update(self, archived: str, write: Callable[[Copy], Result]) -> Result:
-        """Call `write` to update a copy, and return its result. A damaged copy is renamed and created again."""
+        """Call `write` to update a copy, and return its result. A damaged copy is renamed and replaced by a new one."""
         copy = Copy(self.root, archived)
         copy.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:

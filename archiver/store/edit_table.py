@@ -30,7 +30,7 @@ class EditTable:
         self._db = database
 
     def replace(self, exchange: int, paths: Sequence[str]) -> None:
-        """Replace the files that an exchange changed."""
+        """Replace the stored list of files that an exchange changed."""
         self._db.run("DELETE FROM edited WHERE exchange = ?", (exchange,))
         self._db.run_many("INSERT INTO edited (exchange, path) VALUES (?, ?)", [(exchange, path) for path in paths])
 

@@ -86,7 +86,7 @@ class ObservationTable:
         return key
 
     def rewrite(self, key: int, observation: Observation, fingerprint: str = "", *, reworded: bool = True) -> None:
-        """Replace a stored observation. If it is `reworded`, schedule embedding it again."""
+        """Replace a stored observation. If `reworded` is true, schedule a new embedding."""
         self._db.update("observation", "item", key, {**_values(observation), "mark": fingerprint})
         self._db.run("UPDATE item SET at = ? WHERE key = ?", (observation.at, key))
         if reworded:

@@ -104,7 +104,7 @@ class SessionTable:
     def forked_from(self, session: Session, sources: Collection[int]) -> list[int]:
         """Return the sources from the given set whose sessions were forked from this session, directly or indirectly.
 
-        Sessions that are each other's parents in a cycle are ignored.
+        A session that is its own ancestor is ignored.
         """
         return self._db.numbers(
             """WITH RECURSIVE before (name) AS (

@@ -60,7 +60,7 @@ _SELECT: Final = f"SELECT {', '.join(_COLUMNS)} FROM source"
 
 
 class SourceTable:
-    """Table of sources, of the source that first contained each record, and of unreadable files."""
+    """Tables of sources, of unreadable files, and of the first source of each record."""
 
     def __init__(self, database: Database) -> None:
         self._db = database

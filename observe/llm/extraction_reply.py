@@ -114,7 +114,7 @@ def prove_facts(facts: Sequence[FactT], excerpt: Excerpt, source: SourceText) ->
 
 
 def keep_proven_sentences(text: str, source: SourceText) -> str:
-    """Return the sentences of a text whose names occur in the source."""
+    """Return the sentences of a text that contain only names from the source."""
     return " ".join(each for each in _SENTENCE_END.split(text) if source.contains_names_of(each))
 
 

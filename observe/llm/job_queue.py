@@ -45,7 +45,7 @@ class JobQueue:
         return [job for job in claimed if job.attempts <= ATTEMPTS_MAX]
 
     def unclaim(self, jobs: Sequence[Job]) -> None:
-        """Return unused jobs to the queue."""
+        """Put unused jobs back into the queue."""
         with self._store.transaction():
             self._store.jobs.unclaim(jobs)
 

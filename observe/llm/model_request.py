@@ -35,7 +35,7 @@ class ModelRequest(Struct, frozen=True):
     schema: dict[str, Any]
 
     def size(self) -> int:
-        """Return the maximum size of the request in bytes, an upper bound of its tokens."""
+        """Return the maximum size of the request in bytes, which is an upper bound for its tokens."""
         return len(orjson.dumps([self.model, self.system, self.text, self.schema])) + _FRAME
 
     def tokens(self) -> int:

@@ -33,7 +33,7 @@ class BatchResult(Struct, frozen=True):
 
 
 class RemoteBatch(Struct, frozen=True):
-    """Batch in the provider's list."""
+    """Batch as listed by the provider."""
 
     name: str
     at: Milliseconds

@@ -77,7 +77,7 @@ class Judgement(Struct, frozen=True):
 
 
 class Judge(Protocol):
-    """Judge of pairs of memories."""
+    """Judge that compares pairs of memories."""
 
     name: str
 
@@ -95,7 +95,7 @@ JudgeFactory: TypeAlias = Callable[[Store], Judge]
 
 
 class RuleJudge:
-    """Judge of memory pairs by rules.
+    """Judge that compares pairs of memories by rules.
 
     The verdict on a conflict is `SUPERSEDES` if the newer statement reports a change, and otherwise `CONTRADICTS`. The
     README states the measured precision and recall.

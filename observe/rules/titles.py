@@ -191,7 +191,7 @@ def features(candidate: TitleCandidate, analysis: ExchangeAnalysis) -> Iterator[
 
 
 def _place(candidate: TitleCandidate, analysis: ExchangeAnalysis) -> Iterator[str]:
-    """Yield the properties that depend on the source."""
+    """Yield the properties that depend on the source of a candidate."""
     request = analysis.request
     match candidate.source:
         case Source.COMMIT:

@@ -138,7 +138,7 @@ def _first_between(edits: Iterable[WrittenFile], commit: Commit) -> WrittenFile 
 
 
 def _is_between(edit: WrittenFile, commit: Commit) -> bool:
-    """Return whether an edit was made between the previous commit and this one, within `_SLACK`."""
+    """Return whether an edit was made between the previous commit and this one, with a tolerance of `_SLACK`."""
     if edit.at is None:
         return False
     after = commit.since is None or edit.at > commit.since - _SLACK

@@ -90,7 +90,7 @@ class Segment(Struct, frozen=True, eq=False, dict=True):
 
     @classmethod
     def open(cls, folder: Path) -> "Segment":
-        """Map the files of a folder."""
+        """Open a segment by mapping the files of its folder into memory."""
         rows, matrix = (np.asarray(np.load(folder / name, mmap_mode="r")) for name in (_ROWS, _MATRIX))
         alive, graph = folder / _ALIVE, folder / _GRAPH
         return cls(

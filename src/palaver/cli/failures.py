@@ -75,7 +75,7 @@ def report_failure(error: BaseException, arguments: Sequence[str]) -> int:
 
 
 def failure_of(error: BaseException) -> Failure:
-    """Return the failure for an error."""
+    """Return the kind, message, hint and exit status to report for an error."""
     match error:
         case PalaverError():
             kind = "failed" if type(error) is PalaverError else _WORD_START.sub("_", type(error).__name__).lower()
