@@ -1,4 +1,4 @@
-"""Clauses: shorten a sentence at a place where a reader can stop."""
+"""Clauses: shorten a sentence at the end of a clause."""
 
 import re
 

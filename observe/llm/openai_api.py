@@ -1,4 +1,4 @@
-"""Provider with OpenAI's chat completions: Ollama, LM Studio, llama.cpp, vLLM, OpenRouter, OpenAI and others."""
+"""Provider that uses the chat completions API: Ollama, LM Studio, llama.cpp, vLLM, OpenRouter, OpenAI and others."""
 
 from http.client import HTTPException
 from typing import Any, Final
