@@ -208,7 +208,7 @@ def _weekend(_found: re.Match[str], today: date) -> DateRange:
 
 
 def _named_quarter(found: re.Match[str], today: date) -> DateRange:
-    """Return a quarter. Without a year, return the latest quarter of that number that has begun."""
+    """Return a quarter. Without a year, return the latest quarter with this number that has begun."""
     number = int(found["number"] or found["last"])
     year = int(found["first"] or found["year"] or today.year - (number * 3 - 2 > today.month))
     return _quarter(year, number)

@@ -1,4 +1,4 @@
-"""Extraction of observations from exchanges that were not yet observed."""
+"""Extraction of observations from exchanges that have not been observed yet."""
 
 from collections.abc import Callable, Mapping, Sequence
 

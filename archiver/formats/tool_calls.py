@@ -82,7 +82,7 @@ class ToolCalls(Struct):
 
 
 def describe_call(tool: str, given: object, *, shorten: bool) -> ToolCall:
-    """Return a call. Its arguments are an object, JSON text, or free text such as a patch or a script."""
+    """Return a tool call. The given arguments are an object, JSON text, or free text such as a patch or a script."""
     tool = tool_name(tool)
     arguments = _arguments(given)
     body = clean(_body(arguments) if arguments else string(given))

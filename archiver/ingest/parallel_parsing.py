@@ -91,7 +91,7 @@ class ParallelParser:
                 self._submit()
 
     def _submit(self) -> None:
-        """Submit tasks until the pool has one more than it has processes; this process keeps the other tasks."""
+        """Submit tasks until the pool has one task more than processes; this process keeps the other tasks."""
         with self._lock:
             while self._active <= self._pool.size and (name := self._next()) is not None:
                 self._active += 1

@@ -104,7 +104,7 @@ class SessionTable:
     def forked_from(self, session: Session, sources: Collection[int]) -> list[int]:
         """Return the sources from the given set whose sessions were forked from this session, directly or indirectly.
 
-        A session that is its own ancestor is ignored.
+        Ancestors of this session are ignored, even if they are also forked from it.
         """
         return self._db.numbers(
             """WITH RECURSIVE before (name) AS (

@@ -91,7 +91,7 @@ class Store(Closing):
 
     @classmethod
     def open_read_only(cls, path: Path) -> Self:
-        """Open an existing database for reading, with any schema. Raises `StoreMissing`."""
+        """Open an existing database for reading, whatever its schema version. Raises `StoreMissing`."""
         return cls(Database.open_read_only(path))
 
     @classmethod

@@ -66,7 +66,7 @@ class KeyLost(StoreError):
 
 
 class KeyChanged(KeyLost):
-    """Error: the key differs from the key of the secret placeholders; no deletion exists."""
+    """Error: no deletion exists, and the key differs from the key of the secret placeholders."""
 
     def __init__(self, key: Path) -> None:
         self.path = key

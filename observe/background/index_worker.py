@@ -129,7 +129,7 @@ class IndexWorker:
 
     @property
     def busy(self) -> bool:
-        """True if a worker was started and its result was not yet returned."""
+        """True if a worker was started and its result has not been returned yet."""
         return self._process is not None
 
     def start(self, model: str | None, *, settle: bool) -> None:

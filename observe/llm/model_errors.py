@@ -51,7 +51,7 @@ class ModelBusy(ExtractionError):
 
 
 class RequestRefused(ExtractionError):
-    """Error: the provider refused one request. `status` is the HTTP status, 0 inside a batch or of a command."""
+    """Error: the provider refused one request. `status` is the HTTP status; 0 in a batch and for commands."""
 
     def __init__(self, message: str, status: int = 0, *, maybe_charged: bool = False) -> None:
         self.status, self.maybe_charged = status, maybe_charged

@@ -24,7 +24,7 @@ _SUCCESSES_NEEDED = 2
 
 
 class Comparison(Struct, frozen=True):
-    """Comparison with a stored memory: the cosine of both memories, and the judgement."""
+    """Comparison with a stored memory: the cosine similarity of the memories, and the judgement."""
 
     stored: StoredMemory
     similarity: float

@@ -136,8 +136,8 @@ def _origin(observation: Observation, lines: dict[int, list[Turn]], *, external:
 def _speaker(evidence: Evidence, lines: dict[int, list[Turn]]) -> Origin:
     """Return the origin of a quote.
 
-    A line can contain a call and its result. The quote belongs to the tool if no other speaker's text contains it. All
-    other text that the user did not type counts as the assistant's, such as tasks for sub-agents.
+    A line can contain a call and its result. The quote belongs to the tool if no other speaker's text contains it.
+    Other text that the user did not type, such as a task for a sub-agent, counts as the assistant's.
     """
     speakers = {turn.speaker for turn in lines.get(evidence.start_line, ()) if evidence.quote in turn.text}
     if speakers == {Speaker.HUMAN}:

@@ -131,7 +131,7 @@ class TranscriptReader:
         return self._store.sessions.load(source.session) if source.session is not None else Session(source.agent, "")
 
     def _range(self, path: str, start: int, end: int | None) -> tuple[Source, int]:
-        """Return the source of a path and the last requested line.
+        """Return the source with this path, and the number of the last requested line.
 
         Raises:
             PathOutsideArchive, InvalidLineRange, CopyGone: The path or lines do not exist.
