@@ -51,7 +51,7 @@ class AgentCommand:
         text = output.decode("utf-8", "replace")
         found = read_output(text)
         if status or found.error:
-            reason = found.error or errors.decode("utf-8", "replace") or text
+            reason = found.error or _reason(errors.decode("utf-8", "replace")) or text
             reason = " ".join(readable(reason).split())[-_MESSAGE_MAX:]
             raise RequestRefused(f"{self._words[0]} ended with status {status}: {reason}", maybe_charged=True)
         return Answer(found.text, "", found.usage or Usage(), text)
@@ -86,6 +86,11 @@ class AgentCommand:
                 with suppress(ProcessLookupError, PermissionError):
                     os.killpg(process.pid, signal.SIGKILL)
         return process.returncode, output, errors
+
+
+def _reason(errors: str) -> str:
+    """Return the message in standard error, where Gemini CLI writes it as JSON."""
+    return read_output(errors).error or errors
 
 
 def _prompt(request: ModelRequest) -> str:

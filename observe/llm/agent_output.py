@@ -1,7 +1,7 @@
 """Output of coding agents without their user interface: the answer, the tokens used, and an error.
 
-Formats, from the agents' documentation and code: `claude -p --output-format json` (2.1), events of `codex exec --json`
-(0.13x), and `gemini --output-format json` (0.70). Any other output is the answer itself.
+Formats: `claude -p --output-format json` (2.1.197), events of `codex exec --json` (0.169.0), and
+`gemini --output-format json` (0.61.0). Any other output is the answer itself.
 """
 
 from collections.abc import Iterator, Mapping

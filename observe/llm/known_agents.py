@@ -1,6 +1,7 @@
 """Commands of known coding agents that answer one prompt without their tools.
 
-The arguments come from the documentation and source code of Claude Code 2.1, Codex CLI 0.14 and Gemini CLI 0.70.
+The arguments are documented for these agents and were checked with Claude Code 2.1.197, Codex CLI 0.169.0 and Gemini
+CLI 0.61.0: the requests that a local server recorded contained no tool.
 """
 
 from collections.abc import Sequence
@@ -29,16 +30,18 @@ class KnownAgent(Struct, frozen=True):
 
 
 _CLAUDE: Final = (
-    *("claude", "-p", "--output-format", "json", "--model", "haiku"),
+    *("claude", "-p", "--output-format", "json", "--model", "haiku", "--no-session-persistence"),
     # `--tools ""` leaves the tools of MCP servers, which the next option turns off.
-    *("--tools", "", "--strict-mcp-config", "--no-session-persistence"),
+    *("--tools", "", "--strict-mcp-config"),
+    # Instead of the agent's own 25 kB about tools, and without up to 32,000 tokens of thinking.
+    *("--system-prompt", "You extract notes from conversations.", "--settings", '{"alwaysThinkingEnabled": false}'),
 )
 _CODEX: Final = (
     *("codex", "exec", "--json", "--ephemeral", "--skip-git-repo-check", "--ignore-user-config", "--ignore-rules"),
     *("--sandbox", "read-only", "--disable", "shell_tool", "--disable", "unified_exec"),
-    *("--config", 'web_search="disabled"', "-"),
+    *("--config", 'web_search="disabled"', "--config", 'model_reasoning_effort="low"', "-"),
 )
-_GEMINI: Final = ("gemini", "--output-format", "json", "--skip-trust", "--admin-policy")
+_GEMINI: Final = ("gemini", "--output-format", "json", "--model", "flash", "--skip-trust", "--admin-policy")
 
 
 def known_agents(policy: Path) -> Sequence[KnownAgent]:

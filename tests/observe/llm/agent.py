@@ -81,6 +81,10 @@ def main(behaviour: str, log: str) -> None:
         case "failing":
             print("no account: run /login", file=sys.stderr)
             sys.exit(1)
+        case "unauthorised":
+            error = {"type": "Error", "message": "Please set an Auth method", "code": 41}
+            print(json.dumps({"session_id": "1", "error": error}, indent=2), file=sys.stderr)
+            sys.exit(41)
         case "erring":
             print(claude("You have reached your limit, which resets at 5pm.", error=True))
         case "slow":

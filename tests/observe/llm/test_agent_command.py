@@ -131,7 +131,12 @@ def test_useless_answers_become_dead_letters(desk: Desk, behaviour: str) -> None
 
 
 @pytest.mark.parametrize(
-    ("behaviour", "message"), [("failing", "status 1: no account: run /login"), ("erring", "You have reached your")]
+    ("behaviour", "message"),
+    [
+        ("failing", "ended with status 1: no account: run /login"),
+        ("unauthorised", "ended with status 41: Please set an Auth method"),
+        ("erring", "You have reached your limit"),
+    ],
 )
 def test_failing_agent_ends_the_run(desk: Desk, behaviour: str, message: str) -> None:
     """An agent that always fails is called three times in a run, and no exchange is given up."""

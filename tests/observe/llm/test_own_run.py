@@ -46,8 +46,8 @@ def codex_transcript(prompt: str, folder: str, reply: str) -> list[dict[str, Any
     ]
 
 
-def gemini_transcript(prompt: str, _folder: str, reply: str) -> list[dict[str, Any]]:
-    """Return a session of Gemini CLI, which does not record its folder."""
+def gemini_transcript(prompt: str, folder: str, reply: str) -> list[dict[str, Any]]:
+    """Return a session of Gemini CLI, which records its folder only in a message of its own."""
     at = "2026-03-01T10:00:00.000Z"
     header = {"sessionId": FORK, "projectHash": "0b7d", "startTime": at, "lastUpdated": at, "kind": "main"}
     rows = [("user", prompt), ("gemini", reply)]
@@ -55,7 +55,11 @@ def gemini_transcript(prompt: str, _folder: str, reply: str) -> list[dict[str, A
         {"id": f"98b30b64-9492-42d4-bee3-00000000000{number}", "timestamp": at, "type": kind, "content": content}
         for number, (kind, content) in enumerate(rows)
     ]
-    return [header, *turns]
+    context = (
+        f"<session_context>\nThis is the Gemini CLI.\n- **Workspace Directories:**\n  - {folder}\n</session_context>"
+    )
+    first = {"id": "d04923d38bb0f6017037e74183378ef4", "timestamp": at, "type": "user", "content": [{"text": context}]}
+    return [header, {"$set": {"messages": [first], "lastUpdated": at}}, *turns]
 
 
 Transcript = Callable[[str, str, str], list[dict[str, Any]]]
