@@ -251,5 +251,5 @@ class TranscriptExcerpt(Struct, frozen=True):
     also_in: tuple[str, ...] = ()
 
     def shown(self, span: Span) -> tuple[int, int]:
-        """Return the first and last line of the span that this excerpt includes."""
+        """Return the first and last line that the span and this excerpt have in common."""
         return max(span.start_line, self.start_line), min(span.end_line, self.end_line)

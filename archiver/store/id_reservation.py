@@ -35,7 +35,7 @@ class IdReservation:
                 self._write(last + _AHEAD)
 
     def skip_reserved(self) -> None:
-        """Before the first write, skip all reserved IDs if the database has not issued them."""
+        """Before the first write, skip reserved IDs that the database has not issued."""
         if self._skipped:
             return
         if self._is_behind(self._read()):

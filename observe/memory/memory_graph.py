@@ -54,7 +54,7 @@ class MemoryPath(Struct, frozen=True):
         return tuple(ids.show("memory", key) for key in (self.start, *(key for _, key in self.steps)))
 
     def weighted(self, decay: float) -> float:
-        """Return the product of the edge weights, times `decay` for each edge."""
+        """Return the product of the edge weights, each multiplied by `decay`."""
         return prod(edge.weight * decay for edge, _ in self.steps)
 
     @property
@@ -192,7 +192,7 @@ class MemoryGraph:
     ) -> MemoryNeighborhood:
         """Return the graph around a memory, up to `depth` edges away.
 
-        The relevance of a path is the product of the edge weights, times `decay` for each edge.
+        The relevance of a path is the product of the edge weights, each multiplied by `decay`.
 
         Raises:
             MemoryNotFound: The memory does not exist.

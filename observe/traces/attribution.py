@@ -76,7 +76,7 @@ class Attribution:
         """Return the author of each line.
 
         A short line is attributed like a neighbouring line. If agents wrote the rest of its commit, a short line is
-        also attributed to an edit of the file that contains it.
+        also attributed to an edit of the file that contains the line.
         """
         found = [self.of(line) for line in lines]
         short = [

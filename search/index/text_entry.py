@@ -149,7 +149,7 @@ class TextWriter:
 
 @contextmanager
 def writing() -> Generator[None]:
-    """Convert a `ValueError` of Tantivy to `IndexUnwritable`. During a write, only a disk error causes it."""
+    """Convert a `ValueError` of Tantivy to `IndexUnwritable`. During a write, only disk errors cause `ValueError`."""
     try:
         yield
     except ValueError as error:

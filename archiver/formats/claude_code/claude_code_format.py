@@ -78,7 +78,7 @@ class ClaudeCode(FolderFormat):
 
 
 def _agent_id(path: Path, records: Iterable[Record]) -> str:
-    """Return the ID of the sub-agent that wrote every record; empty for other transcripts."""
+    """Return the ID of the sub-agent that wrote all records; empty for other transcripts."""
     if path.stem.startswith("agent-"):
         return path.stem.removeprefix("agent-")
     ids: set[str] = set()
