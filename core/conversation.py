@@ -63,7 +63,7 @@ class Turn(NamedTuple):
 
 
 class Fact(StrEnum):
-    """Kind of note about a session. A later note replaces an earlier one, unless the kind's description differs."""
+    """Kind of note about a session. A later note replaces an earlier one, unless stated otherwise for its kind."""
 
     SESSION = "session"
     PARENT = "parent"

@@ -16,7 +16,7 @@ _RETRY: Final = 5.0
 class BackgroundIndexer:
     """Indexer that runs index workers in a daemon thread until no work is left.
 
-    The workers end soon after this process.
+    The workers end shortly after this process ends.
     """
 
     def __init__(self, home: Home, model: str | None) -> None:

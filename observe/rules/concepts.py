@@ -57,7 +57,7 @@ def _names(text: str) -> Iterable[tuple[str, int]]:
 
 
 def _tidy(name: str) -> str:
-    """Strip arguments, folders and line numbers from a name; return an empty string if the rest is no short name."""
+    """Strip arguments, folders and line numbers from a name; return an empty string if the rest is too long."""
     name = re.sub(r"\(.*\)$|:\d+(?:-\d+)?$", "", name.strip(" .,:\"'"))
     if "/" in name and " " not in name:
         name = PurePosixPath(name).name or name

@@ -1,4 +1,4 @@
-"""Salience of a statement: intention, status, finding, cause, change, rule or choice."""
+"""Salience of a statement: patterns for intention, status, finding, cause, change, rule and choice."""
 
 import re
 

@@ -126,7 +126,7 @@ class CodexReader(RecordReader):
         return self._facts.notes(stamp.line, facts) or SkipReason.REPEATED
 
     def _usage(self, payload: Record, stamp: RecordStamp) -> RecordEvents:
-        """Return a note of the token usage of a reply.
+        """Return a note on the token usage of a reply.
 
         Codex repeats the token count whenever the rate limits change. The running total identifies the reply.
         """
