@@ -27,7 +27,7 @@ class Spent(Struct, frozen=True):
 
 
 class Estimate(Struct, frozen=True):
-    """Estimated cost of sending `exchanges`: `cost` for single calls, `batch` for batches.
+    """Estimated cost of sending `exchanges` and `sessions`: `cost` for single calls, `batch` for batches.
 
     `skipped` exchanges have too little text. `private` exchanges belong to projects that are never sent. `priced` names
     the source of the prices. `calls_day` is the limit of calls in 24 hours, or None without a limit.
@@ -43,19 +43,27 @@ class Estimate(Struct, frozen=True):
     batch: NanoDollars
     priced: str
     calls_day: int | None = None
+    sessions: int = 0
+
+    @property
+    def calls(self) -> int:
+        """Number of calls."""
+        return self.exchanges + self.sessions
 
 
 class Extraction(Struct):
     """Result of one run of the language model stage.
 
-    `learned` counts exchanges with new observations, `nothing` counts exchanges without any, and `refused` counts facts
-    without evidence. `stopped` is the error that ended the run early.
+    `learned` counts exchanges with new observations, `nothing` counts exchanges without any, `summarised` counts
+    sessions with a new summary, and `refused` counts facts without evidence. `stopped` is the error that ended the run
+    early.
     """
 
     asked: int = 0
     learned: int = 0
     nothing: int = 0
     observations: int = 0
+    summarised: int = 0
     refused: int = 0
     failed: int = 0
     given_up: int = 0

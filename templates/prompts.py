@@ -6,28 +6,34 @@ from hashlib import sha256
 from ..core.recursion import OWN_PROMPT_MARK
 from .render import Renderer
 
-_SYSTEM, _REQUEST = "observe_system", "observe_request"
-
 
 class ExtractionPrompts:
-    """Prompts that request the observations of an exchange. Users can replace the templates."""
+    """Prompts that request the observations of an exchange. Users can replace the templates.
 
-    def __init__(self, renderer: Renderer) -> None:
-        self._renderer = renderer
+    `name` is the first part of the names of the templates.
+    """
+
+    def __init__(self, renderer: Renderer, name: str = "observe") -> None:
+        self._renderer, self._system, self._request = renderer, f"{name}_system", f"{name}_request"
+
+    @property
+    def of_sessions(self) -> "ExtractionPrompts":
+        """Prompts that request the summary of a session."""
+        return ExtractionPrompts(self._renderer, "session")
 
     @property
     def version(self) -> str:
         """Version of the prompts; every change of a template changes it."""
-        sources = "\0".join(self._renderer.source(name) for name in (_SYSTEM, _REQUEST))
+        sources = "\0".join(self._renderer.source(name) for name in (self._system, self._request))
         return sha256(sources.encode()).hexdigest()[:8]
 
     def system(self) -> str:
         """Return the system prompt."""
-        return self._renderer.fill(_SYSTEM, mark=OWN_PROMPT_MARK)
+        return self._renderer.fill(self._system, mark=OWN_PROMPT_MARK)
 
     def request(self, excerpt: object, nonce: str, known: Sequence[str]) -> str:
-        """Return the prompt that quotes an excerpt of an exchange as data. The quoted texts are indented."""
-        return self._renderer.fill(_REQUEST, mark=OWN_PROMPT_MARK, shown=excerpt, nonce=nonce, known=known)
+        """Return the prompt that quotes an excerpt as data. The quoted texts are indented."""
+        return self._renderer.fill(self._request, mark=OWN_PROMPT_MARK, shown=excerpt, nonce=nonce, known=known)
 
 
 class JudgingPrompts:

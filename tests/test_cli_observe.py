@@ -20,7 +20,7 @@ from palaver.core.spending import Extraction
 from palaver.templates.render import Renderer
 
 from . import demo
-from .observe.llm.server import FakeProvider, Sent, failing, honest, learned, message, serving
+from .observe.llm.server import FakeProvider, Sent, failing, honest, is_about_session, learned, message, serving
 
 
 @pytest.fixture
@@ -73,10 +73,15 @@ def test_observing_from_estimate_to_ledger(provider: FakeProvider) -> None:
     done = answer("observe")
     collected = answer("observe")
 
-    assert done["learned"] + collected["learned"] == estimate["exchanges"] == len(provider.calls)
+    assert done["learned"] + collected["learned"] == estimate["exchanges"]
+    assert done["summarised"] + collected["summarised"] == estimate["sessions"] > 0
+    assert len(provider.calls) == estimate["exchanges"] + estimate["sessions"]
     assert done["stopped"] is None
     accounts = answer("stats")
-    assert accounts["requests"] == {"learned": estimate["exchanges"]}
+    assert accounts["requests"] == {
+        "learned": estimate["exchanges"],
+        "summarised": estimate["sessions"],
+    }
     assert 0 < sum(row["cost"] for row in accounts["spent"]) == pytest.approx(5 - accounts["left"]["month"])
     assert "The model's title" in palaver("search", "model's title").stdout
     assert palaver("observe").stdout == (
@@ -91,7 +96,7 @@ def test_only_outdated_exchanges_are_sent_again(home: Home, provider: FakeProvid
     """A changed prompt template sends exchanges again only with `--only-outdated`."""
     answer("observe")
     answer("observe")
-    asked = len(provider.calls)
+    asked = sum(not is_about_session(call) for call in provider.calls)
     home.templates.mkdir()
     (home.templates / "observe_system.md.j2").write_text("{{ mark }}\nSay what was learned.\n")
 
@@ -100,7 +105,7 @@ def test_only_outdated_exchanges_are_sent_again(home: Home, provider: FakeProvid
     answer("observe", "--only-outdated")
     answer("observe", "--only-outdated")
 
-    assert len(provider.calls) == 2 * asked
+    assert sum(not is_about_session(call) for call in provider.calls) == 2 * asked
     assert provider.calls[-1]["system"][0]["text"].endswith("Say what was learned.\n")
     assert answer("observe", "--only-outdated", "--estimate")["exchanges"] == 0
 
@@ -126,8 +131,8 @@ def test_dead_letters_are_listed_and_retried(provider: FakeProvider) -> None:
     assert all(letter["path"].endswith(".jsonl") for letter in answer("observe", "--dead-letters")["dead_letters"])
 
     provider.default = honest
-    revived = answer("observe", "--revive")["learned"] + answer("observe")["learned"]
-    assert revived == given_up
+    runs = [answer("observe", "--revive"), answer("observe")]
+    assert sum(run["learned"] + run["summarised"] for run in runs) == given_up
     assert palaver("observe", "--dead-letters").stdout == "No failed requests.\n"
     assert (answer("status")["given_up"], "failed request" in palaver("status").stdout) == (0, False)
 
@@ -213,9 +218,9 @@ def test_conflicting_options_are_rejected(options: tuple[str, ...], message: str
     assert (result.exit_code, result.stderr.splitlines()[0]) == (2, f"palaver: {message.removesuffix('.')}")
 
 
-@pytest.mark.parametrize(("waiting", "words"), [(1, "1 exchange"), (2, "2 exchanges")])
-def test_the_number_of_waiting_exchanges_has_a_plural(waiting: int, words: str) -> None:
-    """The number of waiting exchanges is printed in the singular or plural."""
+@pytest.mark.parametrize(("waiting", "words"), [(1, "1 request"), (2, "2 requests")])
+def test_the_number_of_waiting_requests_has_a_plural(waiting: int, words: str) -> None:
+    """The number of waiting requests is printed in the singular or plural."""
     assert f"\n{words} left to send.\n" in Renderer().render(
         "extraction", extraction=Extraction(waiting=waiting), observed=0, off=""
     )

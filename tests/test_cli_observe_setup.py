@@ -89,7 +89,8 @@ def test_choosing_an_agent(home: Home, programs: Path, tmp_path: Path) -> None:
     result = palaver("observe", "--setup", answers="1\n")
 
     assert result.exit_code == 0, result.output
-    total = json.loads(palaver("observe", "--estimate", "--json").stdout)["exchanges"]
+    estimate = json.loads(palaver("observe", "--estimate", "--json").stdout)
+    total = estimate["exchanges"] + estimate["sessions"]
     assert f"1. Claude Code: {total} calls of your account" in result.stdout
     assert f"at most 3 calls a day, so {-(-total // 3)} days" in result.stdout
     kept, settings = home.config.read_text().split('llm = "command"\n')
@@ -97,11 +98,11 @@ def test_choosing_an_agent(home: Home, programs: Path, tmp_path: Path) -> None:
     assert settings.startswith('llm_command = ["claude", "-p"')
     assert not (tmp_path / "log").exists()
     done = json.loads(palaver("observe", "--json").stdout)
-    assert (done["learned"], done["cost"], done["waiting"]) == (3, 0, total - 3)
+    assert (done["learned"] + done["summarised"], done["cost"], done["waiting"]) == (3, 0, total - 3)
     assert "limit of llm_calls_day" in done["stopped"]
     assert json.loads(palaver("stats", "--json").stdout)["calls_left"] == 0
     assert "Remaining calls of llm_calls_day: 0" in palaver("stats").stdout
-    assert "one call of your agent, at most 3 in 24 hours" in palaver("observe", "--estimate").stdout
+    assert "Each is one call of your agent, at most 3 in 24 hours" in palaver("observe", "--estimate").stdout
 
 
 def test_choosing_a_local_server(home: Home, server: FakeProvider) -> None:
@@ -121,7 +122,8 @@ def test_choosing_a_local_server(home: Home, server: FakeProvider) -> None:
     config = Config.read(home.config)
     assert (config.llm, config.llm_model, config.llm_price) == ("openai", "other", (0, 0))
     done = json.loads(palaver("observe", "--json").stdout)
-    assert (done["learned"], done["cost"], done["waiting"], done["stopped"]) == (len(server.calls), 0, 0, None)
+    assert done["learned"] + done["summarised"] == len(server.calls)
+    assert (done["cost"], done["waiting"], done["stopped"]) == (0, 0, None)
     assert {call["model"] for call in server.calls} == {"other"}
 
 

@@ -9,11 +9,11 @@ from .confirmation_table import Confirmation
 from .document_table import Document, QueuedFile
 from .edit_table import Edit
 from .exchange_table import StoredExchange, StoredPrompt
-from .job_table import Batch, Job
+from .job_table import Batch, Job, JobKind
 from .lease_table import ARCHIVER, LEARNER, WATCHER, Lease
 from .ledger_table import PlannedCall
 from .mnemonic_table import MirroredFile
-from .observation_table import MODEL_PREFIX, StoredObservation
+from .observation_table import MODEL_PREFIX, SUMMARY_PREFIX, StoredObservation
 from .repetition_table import Repetition
 from .source_table import Source, SourceLine
 from .sqlite import is_wal_safe, sqlite_version
@@ -24,6 +24,7 @@ __all__ = [
     "ARCHIVER",
     "LEARNER",
     "MODEL_PREFIX",
+    "SUMMARY_PREFIX",
     "WATCHER",
     "Batch",
     "ChangeLog",
@@ -33,6 +34,7 @@ __all__ = [
     "Embedding",
     "Entity",
     "Job",
+    "JobKind",
     "Lease",
     "MirroredFile",
     "PlannedCall",

@@ -1,12 +1,20 @@
-"""Jobs: exchanges to be sent to a language model, the states of the jobs, and their batches."""
+"""Jobs: exchanges and sessions to be sent to a language model, the states of the jobs, and their batches."""
 
 from collections.abc import Collection, Sequence
+from enum import StrEnum
 
 from msgspec import Struct
 
 from ...core.conversation import Milliseconds
 from .database import AMONG, Database, listed
-from .observation_table import MODEL_PREFIX, OPTED_OUT
+from .observation_table import MODEL_PREFIX, OPTED_OUT, SUMMARY_PREFIX
+
+
+class JobKind(StrEnum):
+    """Subjects of a job: one exchange, or the session whose first exchange the job names."""
+
+    EXCHANGE = "exchange"
+    SESSION = "session"
 
 
 class Job(Struct, frozen=True):
@@ -19,6 +27,7 @@ class Job(Struct, frozen=True):
     exchange: int
     digest: str
     attempts: int
+    kind: JobKind = JobKind.EXCHANGE
 
 
 class DeadJob(Struct, frozen=True):
@@ -28,6 +37,7 @@ class DeadJob(Struct, frozen=True):
     attempts: int
     reason: str
     reply: str
+    kind: JobKind = JobKind.EXCHANGE
 
 
 class Batch(Struct, frozen=True):
@@ -39,7 +49,8 @@ class Batch(Struct, frozen=True):
     at: Milliseconds
 
 
-_LIVE = "exchange = ? AND digest = ? AND attempts = ? AND state IN ('leased', 'sent')"
+_SAME = "exchange = ? AND digest = ? AND attempts = ? AND kind = ?"
+_LIVE = f"{_SAME} AND state IN ('leased', 'sent')"
 
 
 class JobTable:
@@ -62,19 +73,38 @@ class JobTable:
             (f"{MODEL_PREFIX}%", extractor, OPTED_OUT, *(() if before is None else (before,))),
         )
 
+    def candidate_sessions(self, extractor: str, quiet_since: Milliseconds, *, outdated: bool) -> list[int]:
+        """Return the sessions that no language model has summarised, newest first.
+
+        A session has at least two exchanges, the last of them not after `quiet_since`. With `outdated`, return sessions
+        that a language model summarised with another prompt or model than this extractor.
+        """
+        kind = "IN" if outdated else "NOT IN"
+        return self._db.numbers(
+            f"""SELECT s.id FROM session s JOIN item i ON i.session = s.id JOIN exchange e ON e.item = i.key
+                WHERE s.kind = 'main' AND s.id {kind} (
+                    SELECT m.session FROM summary m JOIN observation o ON o.item = m.item WHERE o.extractor LIKE ?)
+                AND s.id NOT IN (
+                    SELECT m.session FROM summary m JOIN observation o ON o.item = m.item WHERE o.extractor = ?)
+                GROUP BY s.id HAVING count(*) > 1 AND total(e.observed = ?) = 0
+                    AND max(coalesce(e.ended, i.at, 0)) <= ?
+                ORDER BY max(coalesce(i.at, 0)) DESC, s.id DESC""",
+            (f"{SUMMARY_PREFIX}%", extractor, OPTED_OUT, quiet_since),
+        )
+
     def newest_sessions(self, count: int) -> set[int]:
         """Return the IDs of the `count` sessions that ended last."""
         sql = "SELECT id FROM session ORDER BY coalesce(ended, started, 0) DESC, id DESC LIMIT ?"
         return set(self._db.numbers(sql, (count,)))
 
-    def put(self, exchange: int, digest: str) -> None:
-        """Add a job for an exchange unless the exchange already has a job with the same digest."""
+    def put(self, exchange: int, digest: str, kind: JobKind = JobKind.EXCHANGE) -> None:
+        """Add a job of this kind unless the exchange already has one with the same digest."""
         self._db.run(
-            """INSERT INTO job (exchange, digest, state, due) VALUES (?, ?, 'waiting', 0)
-               ON CONFLICT (exchange) DO UPDATE SET digest = excluded.digest, state = 'waiting', attempts = 0, due = 0,
-                   batch = NULL, outcome = '', refused = 0, reason = '', reply = ''
+            """INSERT INTO job (exchange, kind, digest, state, due) VALUES (?, ?, ?, 'waiting', 0)
+               ON CONFLICT (exchange, kind) DO UPDATE SET digest = excluded.digest, state = 'waiting', attempts = 0,
+                   due = 0, batch = NULL, outcome = '', refused = 0, reason = '', reply = ''
                WHERE digest <> excluded.digest""",
-            (exchange, digest),
+            (exchange, kind, digest),
         )
 
     def claim(self, at: Milliseconds, until: Milliseconds, limit: int, sessions: Collection[int] | None) -> list[Job]:
@@ -85,14 +115,14 @@ class JobTable:
         chosen = "" if sessions is None else f"AND i.session {AMONG}"
         values = () if sessions is None else (listed(sessions),)
         rows = self._db.rows(
-            f"""UPDATE job SET state = 'leased', attempts = attempts + 1, due = ? WHERE exchange IN (
-                    SELECT j.exchange FROM job j JOIN item i ON i.key = j.exchange
+            f"""UPDATE job SET state = 'leased', attempts = attempts + 1, due = ? WHERE (exchange, kind) IN (
+                    SELECT j.exchange, j.kind FROM job j JOIN item i ON i.key = j.exchange
                     WHERE j.state IN ('waiting', 'leased') AND j.due <= ? {chosen}
-                    ORDER BY coalesce(i.at, 0) DESC, i.key DESC LIMIT ?)
-                RETURNING exchange, digest, attempts""",
+                    ORDER BY coalesce(i.at, 0) DESC, i.key DESC, j.kind LIMIT ?)
+                RETURNING exchange, digest, attempts, kind""",
             (until, at, *values, limit),
         )
-        return sorted((Job(*row) for row in rows), key=lambda job: -job.exchange)
+        return sorted((_job(*row) for row in rows), key=lambda job: -job.exchange)
 
     def unclaim(self, jobs: Sequence[Job]) -> None:
         """Release claimed jobs that were not attempted."""
@@ -103,6 +133,11 @@ class JobTable:
     def is_claimed(self, job: Job) -> bool:
         """Return whether a claim is still valid: no later claim or result exists for the job."""
         return self._db.one(f"SELECT 1 FROM job WHERE {_LIVE}", _fence(job)) is not None
+
+    def is_answered(self, exchange: int, digest: str, kind: JobKind) -> bool:
+        """Return whether a request was answered: no new call with the same content is needed."""
+        sql = "SELECT 1 FROM job WHERE exchange = ? AND digest = ? AND kind = ? AND state = 'done'"
+        return self._db.one(sql, (exchange, digest, kind)) is not None
 
     def finish(self, job: Job, outcome: str, refused: int) -> None:
         """Record the outcome of an answered job; `refused` counts facts without evidence."""
@@ -121,9 +156,7 @@ class JobTable:
 
     def uncount_attempt(self, job: Job) -> None:
         """Reduce the number of attempts of a job by one."""
-        self._db.run(
-            "UPDATE job SET attempts = attempts - 1 WHERE exchange = ? AND digest = ? AND attempts = ?", _fence(job)
-        )
+        self._db.run(f"UPDATE job SET attempts = attempts - 1 WHERE {_SAME}", _fence(job))
 
     def fail(self, job: Job, reason: str, reply: str) -> None:
         """Record that a job failed permanently."""
@@ -133,15 +166,15 @@ class JobTable:
         )
 
     def drop(self, job: Job) -> None:
-        """Delete a job whose exchange changed."""
+        """Delete a job whose content changed."""
         self._db.run(f"DELETE FROM job WHERE {_LIVE}", _fence(job))
 
     def dead(self) -> list[DeadJob]:
         """Return the permanently failed jobs, newest exchange first."""
         rows = self._db.rows(
-            "SELECT exchange, attempts, reason, reply FROM job WHERE state = 'dead' ORDER BY exchange DESC"
+            "SELECT exchange, attempts, reason, reply, kind FROM job WHERE state = 'dead' ORDER BY exchange DESC, kind"
         )
-        return [DeadJob(*row) for row in rows]
+        return [DeadJob(key, attempts, reason, reply, JobKind(kind)) for key, attempts, reason, reply, kind in rows]
 
     def revive(self) -> int:
         """Schedule all permanently failed jobs again; return the number of jobs."""
@@ -190,10 +223,16 @@ class JobTable:
     def of_batch(self, batch: int) -> list[Job]:
         """Return the jobs of a batch that have no result yet."""
         rows = self._db.rows(
-            "SELECT exchange, digest, attempts FROM job WHERE batch = ? AND state = 'sent' ORDER BY exchange", (batch,)
+            """SELECT exchange, digest, attempts, kind FROM job WHERE batch = ? AND state = 'sent'
+               ORDER BY exchange, kind""",
+            (batch,),
         )
-        return [Job(*row) for row in rows]
+        return [_job(*row) for row in rows]
 
 
-def _fence(job: Job) -> tuple[int, str, int]:
-    return job.exchange, job.digest, job.attempts
+def _job(exchange: int, digest: str, attempts: int, kind: str) -> Job:
+    return Job(exchange, digest, attempts, JobKind(kind))
+
+
+def _fence(job: Job) -> tuple[int, str, int, str]:
+    return job.exchange, job.digest, job.attempts, job.kind

@@ -63,9 +63,10 @@ class LedgerTable:
             [(call,) for call in calls],
         )
 
-    def of_batch(self, batch: int) -> dict[int, int]:
-        """Return the reserved calls of a batch, by exchange."""
-        return dict(self._db.rows("SELECT exchange, id FROM call WHERE batch = ? AND state = 'reserved'", (batch,)))
+    def of_batch(self, batch: int) -> dict[tuple[int, str], int]:
+        """Return the reserved calls of a batch, by exchange and reason."""
+        rows = self._db.rows("SELECT exchange, reason, id FROM call WHERE batch = ? AND state = 'reserved'", (batch,))
+        return {(exchange, reason): call for exchange, reason, call in rows}
 
     def spent_since(self, at: Milliseconds) -> int:
         """Return the cost of all calls that were charged or reserved since `at`."""

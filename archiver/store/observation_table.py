@@ -13,6 +13,8 @@ from .database import AMONG, Database, Row, Value
 
 MODEL_PREFIX: Final = "llm:"
 """Prefix of the names of extractors that use a language model. New rules do not replace their results."""
+SUMMARY_PREFIX: Final = "llm-session:"
+"""Prefix of the extractor names of session summaries that a language model wrote."""
 OPTED_OUT: Final = f"{MODEL_PREFIX}renounced"
 """Extractor name of exchanges that an earlier version excluded from extraction at the user's request."""
 
@@ -170,7 +172,7 @@ class ObservationTable:
                    WHERE c.observation = ? AND e.observed <> ?""",
                 (key, OPTED_OUT),
             )
-            self._db.run_many("DELETE FROM job WHERE exchange = ? AND state = 'done'", rows)
+            self._db.run_many("DELETE FROM job WHERE exchange = ? AND kind = 'exchange' AND state = 'done'", rows)
             self._db.run_many("UPDATE exchange SET observed = NULL WHERE item = ?", rows)
             self._db.run("DELETE FROM confirmation WHERE observation = ?", (key,))
 

@@ -47,7 +47,15 @@ class SummaryTable:
         return {found.session: found for found in map(stored_of, rows)}
 
     def drop(self, sessions: Collection[int]) -> None:
-        """Delete the summaries of these sessions, whose quoted content changed, and schedule new ones."""
+        """Delete the summaries of these sessions, whose quoted content changed, and schedule new ones.
+
+        The model's replies about these sessions are deleted too.
+        """
+        self._db.run(
+            f"""DELETE FROM job WHERE kind = 'session' AND exchange IN (
+                    SELECT key FROM item WHERE session {AMONG})""",
+            (listed(sessions),),
+        )
         rows = self._db.rows(f"SELECT session, item FROM summary WHERE session {AMONG}", (listed(sessions),))
         for session, item in rows:
             self._db.run("DELETE FROM item WHERE key = ?", (item,))

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from ...archiver.store import Store, StoredExchange
-from ...core.conversation import Session
+from ...archiver.store import SUMMARY_PREFIX, Store, StoredExchange
+from ...core.conversation import Exchange, Session
 from ...core.observation import Evidence, Observation
 from ..rules.session_summary import build_summary
 from .repetition import fingerprint, is_repetition
@@ -43,14 +43,25 @@ def keep(
 def summarise(store: Store, sessions: Iterable[int]) -> None:
     """Update the summaries of sessions, inside a transaction.
 
-    For a session in several files, the last file is summarised.
+    For a session in several files, the last file is summarised. A summary by a language model is kept until the session
+    grows.
     """
     for session in sessions:
         keys = store.summaries.exchanges(session)
         if not keys:
             continue
-        parts = [part.observation for part in store.summaries.summarised(session, keys[-1])]
         read = [*keys[:1], *keys[1:][-_READ:]]
         loaded = store.exchanges.load(read)
         exchanges = [loaded[key].exchange for key in read]
-        store.summaries.put(session, keys[0], build_summary(parts, store.sessions.load(session), exchanges))
+        known = store.summaries.of_session(session)
+        if known is not None and _is_current(known.observation, exchanges[-1]):
+            summary: Observation | None = known.observation
+        else:
+            parts = [part.observation for part in store.summaries.summarised(session, keys[-1])]
+            summary = build_summary(parts, store.sessions.load(session), exchanges)
+        store.summaries.put(session, keys[0], summary)
+
+
+def _is_current(summary: Observation, last: Exchange) -> bool:
+    """Return whether a summary is by a language model and covers the last exchange."""
+    return summary.extractor.startswith(SUMMARY_PREFIX) and summary.at == (last.ended or last.started)

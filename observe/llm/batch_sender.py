@@ -9,11 +9,11 @@ from contextlib import closing
 from typing import Final
 from uuid import uuid4
 
-from ...archiver.store import Batch, Job, PlannedCall, Store
+from ...archiver.store import Batch, Job, JobKind, PlannedCall, Store
 from ...core.conversation import Milliseconds
 from ...core.progress import Progress
 from .extraction_request import TOKENS_OUT, ExtractionRequest
-from .job_queue import JobQueue
+from .job_queue import SESSION, JobQueue, reason_of
 from .job_results import JobResults
 from .ledger import Ledger
 from .model_errors import BudgetExhausted, ExtractionError, ModelBusy, ModelRefused, RequestRefused
@@ -88,7 +88,7 @@ class BatchSender:
         with self._store.transaction():
             for job, request in claimed:
                 cost = self._results.price.maximum_cost(request.question().size(), TOKENS_OUT, batch=True)
-                planned = PlannedCall(request.model, REASON, job.exchange, job.digest, cost)
+                planned = PlannedCall(request.model, reason_of(job, REASON), job.exchange, job.digest, cost)
                 try:
                     calls.append(self._ledger.reserve(planned))
                 except BudgetExhausted as error:
@@ -146,12 +146,15 @@ class BatchSender:
 
     def _store_results(self, batch: Batch, name: str, progress: Progress) -> None:
         jobs = {_custom_id(batch, job): job for job in self._store.jobs.of_batch(batch.id)}
-        calls = self._store.ledger.of_batch(batch.id)
+        calls = {
+            _subject(exchange, is_session=reason == SESSION): call
+            for (exchange, reason), call in self._store.ledger.of_batch(batch.id).items()
+        }
         total, refused = len(calls), RefusedRequests(self._results)
         with closing(self._provider.results(name)) as results:
             for done, result in enumerate(results, start=1):
                 job = jobs.pop(result.custom_id, None)
-                call = calls.pop(_exchange(result.custom_id), None)
+                call = calls.pop(_subject_in(result.custom_id), None)
                 if job is not None and call is not None and isinstance(result.error, RequestRefused):
                     refused.add(job, call, result.error)
                 elif call is not None:
@@ -163,7 +166,7 @@ class BatchSender:
         refused.finish()
         missing = ModelBusy("the batch ended without a result for this request")
         for job in jobs.values():
-            self._store_result(job, calls.pop(job.exchange), BatchResult("", None, missing))
+            self._store_result(job, calls.pop(_subject_of(job)), BatchResult("", None, missing))
         with self._store.transaction():
             self._store.ledger.release(list(calls.values()))
             self._store.jobs.end_batch(batch.id)
@@ -182,9 +185,16 @@ class BatchSender:
 
 
 def _custom_id(batch: Batch, job: Job) -> str:
-    return f"{batch.token}-{job.exchange}-{job.attempts}"
+    return f"{batch.token}-{_subject_of(job)}-{job.attempts}"
 
 
-def _exchange(custom_id: str) -> int:
-    part = custom_id.split("-")[1:2]
-    return int(part[0]) if part and part[0].isdecimal() else -1
+def _subject_of(job: Job) -> str:
+    return _subject(job.exchange, is_session=job.kind is JobKind.SESSION)
+
+
+def _subject(exchange: int, *, is_session: bool) -> str:
+    return f"s{exchange}" if is_session else str(exchange)
+
+
+def _subject_in(custom_id: str) -> str:
+    return custom_id.partition("-")[2].partition("-")[0]

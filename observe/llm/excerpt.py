@@ -1,11 +1,14 @@
-"""Shorten an exchange for a language model: prompts, answers, one line per tool call, and the errors of failed calls.
+"""Shorten an exchange or a session for a language model.
+
+An exchange is shown as prompts, answers, one line per tool call, and the errors of failed calls. A session is shown as
+prompts, the last answer to each, and recaps by the agent's program.
 
 Omitting the output of successful calls saves nine tenths of the tokens and keeps text of web pages and programs away
 from the model.
 """
 
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -17,8 +20,12 @@ ERROR: Final = "error"
 """Speaker label of the output of a failed tool call."""
 EXCERPT_CHARS: Final = 24_000
 """Maximum length of an excerpt, far below 100,000 tokens, where some models become more expensive."""
+SESSION_CHARS: Final = 48_000
+"""Maximum length of the excerpt of a session."""
 _PASSAGE_CHARS: Final = {"human": 6_000, "task": 6_000, "assistant": 3_000, "call": 160, ERROR: 800}
 """Maximum length of a passage of each speaker."""
+_SESSION_PASSAGE_CHARS: Final = (2_400, 1_200, 600, 300)
+"""Maximum lengths of a passage of a session. The first with which the session fits is used."""
 _MIN_CHARS: Final = 200
 """Minimum length of the text of an exchange without file changes. A shorter text is a status message."""
 
@@ -42,12 +49,17 @@ class Excerpt(Struct, frozen=True):
 
 def shorten(exchange: Exchange) -> Excerpt:
     """Return the excerpt of an exchange: all of it or, if it is long, its beginning and its end."""
-    every = tuple(_passages(exchange))
-    if sum(len(passage.text) for passage in every) <= EXCERPT_CHARS:
-        return Excerpt(every)
-    head = _count_fitting(every, EXCERPT_CHARS // 3)
-    tail = _count_fitting(every[: head - 1 if head else None : -1], EXCERPT_CHARS - EXCERPT_CHARS // 3)
-    return Excerpt(every[:head] + every[len(every) - tail :], head, len(every) - head - tail)
+    return _fit(tuple(_passages(exchange)), EXCERPT_CHARS)
+
+
+def shorten_session(exchanges: Sequence[Exchange]) -> Excerpt:
+    """Return the excerpt of a session. Passages of a long session are shorter; a very long one lacks its middle."""
+    every = tuple(passage for exchange in exchanges for passage in _session_passages(exchange))
+    for chars in _SESSION_PASSAGE_CHARS:
+        every = tuple(Passage(each.line, each.voice, _truncate(each.text, chars), each.turn) for each in every)
+        if sum(len(each.text) for each in every) <= SESSION_CHARS:
+            break
+    return _fit(every, SESSION_CHARS)
 
 
 def is_worth_asking(exchange: Exchange, excerpt: Excerpt) -> bool:
@@ -81,6 +93,28 @@ def _passages(exchange: Exchange) -> Iterator[Passage]:
             text += " [failed]"
         if text:
             yield Passage(turn.line, voice, text, turn)
+
+
+def _session_passages(exchange: Exchange) -> Iterator[Passage]:
+    turns = tuple(turn for turn in exchange.turns if turn.active) or exchange.turns
+    answers = [turn for turn in turns if _voice(turn) == "assistant"]
+    for turn in turns:
+        recap = turn.kind in {Kind.COMPACTION, Kind.RECAP}
+        is_last_answer = bool(answers) and (turn is answers[-1] or bool(turn.group and turn.group == answers[-1].group))
+        voice = "recap" if recap else _voice(turn)
+        if recap or voice in {"human", "task"} or (voice == "assistant" and is_last_answer):
+            text = visible(turn.text).strip()
+            if text:
+                yield Passage(turn.line, voice, text, turn)
+
+
+def _fit(every: tuple[Passage, ...], chars: int) -> Excerpt:
+    """Return the passages if they fit into a number of characters; else the first and the last of them."""
+    if sum(len(passage.text) for passage in every) <= chars:
+        return Excerpt(every)
+    head = _count_fitting(every, chars // 3)
+    tail = _count_fitting(every[: head - 1 if head else None : -1], chars - chars // 3)
+    return Excerpt(every[:head] + every[len(every) - tail :], head, len(every) - head - tail)
 
 
 def _voice(turn: Turn) -> str:

@@ -17,7 +17,7 @@ from ..rules.verification import VerifiedObservations, find_quote, includes_exte
 from .excerpt import ERROR, Excerpt, Passage, visible
 from .grounding import SourceText
 from .model_errors import ReplyInvalid
-from .model_request import ReplyModel, parse_reply
+from .model_request import ReplyModel, ReplyT, parse_reply
 
 _QUOTE_MIN: Final = 8
 _QUOTE_MAX: Final = 240
@@ -68,19 +68,28 @@ def read_reply(text: str) -> Reply:
     Raises:
         ReplyInvalid: The text is not JSON, has an unexpected structure, or contradicts its own verdict.
     """
+    reply = validate(text, Reply)
+    if (reply.verdict == "nothing") != (not reply.observations):
+        raise ReplyInvalid(
+            f"the verdict is `{reply.verdict}`, but the reply has {len(reply.observations)} observations", text
+        )
+    return reply
+
+
+def validate(text: str, model: type[ReplyT]) -> ReplyT:
+    """Parse a reply of this structure.
+
+    Raises:
+        ReplyInvalid: The text is not JSON or has an unexpected structure.
+    """
     try:
-        reply = parse_reply(text, Reply)
+        return parse_reply(text, model)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(map(str, first["loc"]))
         raise ReplyInvalid(
             f"the reply does not have the expected structure: {place or 'JSON'}: {first['msg']}", text
         ) from None
-    if (reply.verdict == "nothing") != (not reply.observations):
-        raise ReplyInvalid(
-            f"the verdict is `{reply.verdict}`, but the reply has {len(reply.observations)} observations", text
-        )
-    return reply
 
 
 def verify_reply(

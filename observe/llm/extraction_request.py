@@ -1,4 +1,4 @@
-"""Extraction requests: the call that asks a language model about one exchange."""
+"""Extraction requests: the call that asks a language model about one exchange or one session."""
 
 from collections.abc import Sequence
 from hashlib import sha256
@@ -7,11 +7,11 @@ from typing import Final, Protocol
 import orjson
 from msgspec import Struct
 
-from ...archiver.store import MODEL_PREFIX, StoredExchange
+from ...archiver.store import MODEL_PREFIX, JobKind, StoredExchange
 from ...core.observation import Observation
 from .excerpt import Excerpt, shorten
 from .extraction_reply import Reply
-from .model_request import ModelRequest, schema_of
+from .model_request import ModelRequest, ReplyModel, schema_of
 
 TOKENS_OUT: Final = 4_000
 """Maximum tokens of a reply, including the model's thinking."""
@@ -23,6 +23,11 @@ class ExtractionTemplates(Protocol):
     @property
     def version(self) -> str: ...
 
+    @property
+    def of_sessions(self) -> "ExtractionTemplates":
+        """Templates of requests about sessions."""
+        ...
+
     def system(self) -> str:
         """Return the system prompt; it is equal for all requests, so it can be cached."""
         ...
@@ -33,7 +38,10 @@ class ExtractionTemplates(Protocol):
 
 
 class ExtractionRequest(Struct, frozen=True):
-    """Request about one exchange. `digest` depends on content, prompt and model, but not on earlier observations."""
+    """Request about one exchange, or about the session that starts with it.
+
+    `digest` depends on content, prompt and model, but not on earlier observations.
+    """
 
     exchange: int
     excerpt: Excerpt
@@ -41,10 +49,12 @@ class ExtractionRequest(Struct, frozen=True):
     model: str
     system: str
     text: str
+    reply: type[ReplyModel] = Reply
+    kind: JobKind = JobKind.EXCHANGE
 
     def question(self) -> ModelRequest:
         """Return the request to the model, identical for single calls and batches."""
-        return ModelRequest(self.model, TOKENS_OUT, self.system, self.text, schema_of(Reply))
+        return ModelRequest(self.model, TOKENS_OUT, self.system, self.text, schema_of(self.reply))
 
 
 class RequestBuilder:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Sequence
 from random import Random
 from typing import Final
 
-from ...archiver.store import Job, Store
+from ...archiver.store import Job, JobKind, Store
 from ...core.clock import now
 from ...core.conversation import Milliseconds
 from .model_errors import ExtractionError, ModelBusy, ReplyInvalid, RequestRefused
@@ -17,6 +17,8 @@ ATTEMPTS_MAX: Final = 4
 """Calls for one exchange before its job becomes a dead letter."""
 LEASE_MS: Final = 600_000
 """Duration of a lease, longer than any call."""
+SESSION: Final = "session"
+"""Purpose of the calls for sessions in the ledger."""
 _BACKOFF_MS: Final = 30_000
 _BACKOFF_MAX_MS: Final = 3_600_000
 
@@ -28,11 +30,11 @@ class JobQueue:
         self._store, self._clock = store, clock
         self._random = random or Random()  # noqa: S311 - spreads retries, guards nothing
 
-    def put(self, digests: dict[int, str]) -> None:
-        """Queue exchanges with the digests of their requests. An equal request is never queued twice."""
+    def put(self, digests: dict[int, str], kind: JobKind = JobKind.EXCHANGE) -> None:
+        """Queue jobs of this kind: exchanges with the digests of their requests. No request is queued twice."""
         with self._store.transaction():
             for exchange, digest in digests.items():
-                self._store.jobs.put(exchange, digest)
+                self._store.jobs.put(exchange, digest, kind)
 
     def claim(self, limit: int, sessions: Collection[int] | None = None) -> list[Job]:
         """Lease up to `limit` due jobs, newest exchange first. Jobs without remaining attempts become dead letters."""
@@ -68,3 +70,8 @@ class JobQueue:
         longest = min(_BACKOFF_MS << job.attempts - 1, _BACKOFF_MAX_MS)
         asked = error.after if isinstance(error, ModelBusy) and error.after else 0
         return max(round(longest * self._random.uniform(0.5, 1)), round(asked * 1000))
+
+
+def reason_of(job: Job, reason: str) -> str:
+    """Return the purpose of a job's call in the ledger; `reason` is the purpose of calls for exchanges."""
+    return SESSION if job.kind is JobKind.SESSION else reason

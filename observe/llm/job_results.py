@@ -1,6 +1,6 @@
 """Job results: store the observations, the price and the completion of a job in one transaction."""
 
-from ...archiver.store import Job, Store, StoredExchange
+from ...archiver.store import Job, JobKind, Store, StoredExchange
 from ...core.observation import Observation
 from ...core.spending import Extraction
 from ..extraction.observation_writer import keep, summarise
@@ -12,6 +12,7 @@ from .model_errors import ExtractionError, ReplyInvalid
 from .prices import Price
 from .private_projects import PrivateProjects
 from .provider import Answer
+from .session_summaries import SessionSummaries
 
 _KNOWN_MAX = 10
 """Maximum number of earlier observations of the session in a request."""
@@ -26,22 +27,30 @@ class JobResults:
         queue: JobQueue,
         requests: RequestBuilder,
         price: Price,
+        sessions: SessionSummaries,
         private: PrivateProjects,
         report: Extraction,
     ) -> None:
         self._store, self._queue, self._requests, self._private = store, queue, requests, private
+        self._sessions = sessions
         self.price, self.report = price, report
 
     def request(self, job: Job) -> ExtractionRequest | None:
-        """Return the request of a job. If its exchange changed or became private, remove the job and return None."""
-        stored = self._stored(job.exchange)
-        if stored is not None and not self._private.includes(stored):
-            request = self._requests.build(stored, self._known(stored))
-            if request.digest == job.digest:
-                return request
+        """Return the request of a job. If its content changed or became private, remove the job and return None."""
+        request = self._build(job)
+        if request is not None and request.digest == job.digest:
+            return request
         with self._store.transaction():
             self._store.jobs.drop(job)
         return None
+
+    def _build(self, job: Job) -> ExtractionRequest | None:
+        if job.kind is JobKind.SESSION:
+            return self._sessions.request(job.exchange)
+        stored = self._stored(job.exchange)
+        if stored is None or self._private.includes(stored):
+            return None
+        return self._requests.build(stored, self._known(stored))
 
     def settle(self, job: Job | None, call: int, answer: Answer, *, batch: bool = False) -> None:
         """Store the result of a call in one transaction: price, observations and completion of the job.
@@ -52,7 +61,8 @@ class JobResults:
         with self._store.transaction():
             self._store.ledger.settle(call, answer.usage, cost)
             if job is not None and self._store.jobs.is_claimed(job):
-                self._store_answer(job, answer)
+                store_answer = self._store_summary if job.kind is JobKind.SESSION else self._store_answer
+                store_answer(job, answer)
 
     def fail(self, job: Job, call: int, error: ExtractionError, *, charged: bool) -> None:
         """Store a failed call, and release its reservation unless the call may have been charged."""
@@ -87,11 +97,25 @@ class JobResults:
         self.report.learned += bool(observations)
         self.report.nothing += not observations
 
+    def _store_summary(self, job: Job, answer: Answer) -> None:
+        request = self._sessions.request(job.exchange)
+        if request is None or request.digest != job.digest:
+            self._store.jobs.drop(job)
+            return
+        try:
+            _raise_if_truncated(answer)
+            stored, rejected = self._sessions.keep(request, answer)
+        except ReplyInvalid as error:
+            self._fail(job, error)
+            return
+        self._store.jobs.finish(job, "summarised" if stored else "nothing", rejected)
+        self.report.refused += rejected
+        self.report.summarised += stored
+
     def _observations(
         self, stored: StoredExchange, request: ExtractionRequest, answer: Answer
     ) -> tuple[tuple[Observation, ...], int]:
-        if answer.truncated:
-            raise ReplyInvalid(f"the reply was truncated: {answer.truncated}", answer.raw)
+        _raise_if_truncated(answer)
         try:
             reply = read_reply(answer.text)
         except ReplyInvalid as error:
@@ -115,3 +139,8 @@ class JobResults:
 
     def _stored(self, exchange: int) -> StoredExchange | None:
         return self._store.exchanges.load([exchange]).get(exchange)
+
+
+def _raise_if_truncated(answer: Answer) -> None:
+    if answer.truncated:
+        raise ReplyInvalid(f"the reply was truncated: {answer.truncated}", answer.raw)

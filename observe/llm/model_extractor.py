@@ -15,7 +15,7 @@ from ...core.spending import Estimate, Extraction, Usage
 from .batch_sender import BatchSender
 from .excerpt import is_worth_asking
 from .extraction_request import TOKENS_OUT, ExtractionRequest, ExtractionTemplates, RequestBuilder
-from .job_queue import JobQueue
+from .job_queue import JobQueue, reason_of
 from .job_results import JobResults
 from .ledger import Budget, Ledger
 from .model_errors import BudgetExhausted, ExtractionError, ModelBusy, ModelRefused, RequestRefused
@@ -23,6 +23,7 @@ from .prices import price_of
 from .private_projects import PrivateProjects
 from .provider import BatchProvider, Provider
 from .refused_requests import RefusedRequests
+from .session_summaries import SessionSummaries
 
 NEWEST = 3
 """Number of sessions sent immediately, because they may be in progress. Older sessions go into batches."""
@@ -64,6 +65,7 @@ class ModelExtractor:
         self._queue = JobQueue(store, clock)
         self._ledger = Ledger(store, Budget.of(config), uuid4().hex, clock)
         self._private = PrivateProjects(store, config.private_projects)
+        self._sessions = SessionSummaries(store, templates.of_sessions, config.llm_name, self._private)
         self._provider: Provider | None = None
 
     def estimate(self, report: Reporter = silent, *, outdated: bool = False) -> Estimate:
@@ -75,7 +77,11 @@ class ModelExtractor:
             tokens_in += sum(request.question().tokens() for request in part.requests)
             found.skipped += part.skipped
             found.private += part.private
-        usage = Usage(tokens_in=tokens_in, tokens_out=exchanges * _TYPICAL_OUT)
+        sessions = 0
+        for request in self._sessions.candidates(self._clock() - QUIET_MS, outdated=outdated):
+            sessions += 1
+            tokens_in += request.question().tokens()
+        usage = Usage(tokens_in=tokens_in, tokens_out=(exchanges + sessions) * _TYPICAL_OUT)
         return Estimate(
             model=self._config.llm_name,
             exchanges=exchanges,
@@ -86,6 +92,7 @@ class ModelExtractor:
             cost=self._price.cost(usage),
             batch=self._price.cost(usage, batch=True),
             priced=self._price.source,
+            sessions=sessions,
             calls_day=self._config.llm_calls_day if self._config.llm == "command" else None,
         )
 
@@ -97,9 +104,13 @@ class ModelExtractor:
         An error that ends the run early is returned in `stopped`; a later run continues.
         """
         result = Extraction()
-        results = JobResults(self._store, self._queue, self._requests, self._price, self._private, result)
+        results = JobResults(
+            self._store, self._queue, self._requests, self._price, self._sessions, self._private, result
+        )
         for part in self._select(report, outdated=outdated, quiet=quiet):
             self._queue.put({request.exchange: request.digest for request in part.requests})
+        for request in self._sessions.candidates(self._clock() - QUIET_MS, outdated=outdated):
+            self._queue.put({request.exchange: request.digest}, request.kind)
         try:
             self._work(results, report)
         except (ModelRefused, ModelBusy, RequestRefused, BudgetExhausted) as stop:
@@ -180,7 +191,7 @@ class ModelExtractor:
 
     def _reserve(self, job: Job, request: ExtractionRequest) -> int:
         cost = self._price.maximum_cost(request.question().size(), TOKENS_OUT)
-        planned = PlannedCall(request.model, REASON, job.exchange, job.digest, cost)
+        planned = PlannedCall(request.model, reason_of(job, REASON), job.exchange, job.digest, cost)
         try:
             with self._store.transaction():
                 return self._ledger.reserve(planned)

@@ -1,6 +1,6 @@
 """Statistics of language model calls, and their dead letters."""
 
-from ...archiver.store import Store
+from ...archiver.store import JobKind, Store, StoredExchange
 from ...core.config import Config
 from ...core.home import Home
 from ...core.ids import show
@@ -38,7 +38,7 @@ def load_dead_letters(store: Store) -> list[DeadLetter]:
             id=show("exchange", job.exchange),
             path=store.sources.load(stored.source).archived,
             start_line=stored.exchange.span.start_line,
-            end_line=stored.exchange.span.end_line,
+            end_line=_end_line(store, stored, job.kind),
             attempts=job.attempts,
             reason=job.reason,
             reply=job.reply,
@@ -46,3 +46,11 @@ def load_dead_letters(store: Store) -> list[DeadLetter]:
         for job in dead
         if (stored := exchanges.get(job.exchange)) is not None
     ]
+
+
+def _end_line(store: Store, stored: StoredExchange, kind: JobKind) -> int:
+    """Return the last line of an exchange, or of the session that starts with it."""
+    if kind is JobKind.EXCHANGE:
+        return stored.exchange.span.end_line
+    last = store.summaries.exchanges(stored.session)[-1]
+    return store.exchanges.load([last])[last].exchange.span.end_line

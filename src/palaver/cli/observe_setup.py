@@ -49,8 +49,9 @@ def set_up(home: Home, config: Config, estimate: Estimate, *, as_json: bool) -> 
     if not choices:
         click.echo("No coding agent on PATH, no local server and no API key found. See docs/configuration.md.")
         return
-    click.echo(f"{estimate.exchanges:,} exchanges can be sent to a language model: prompts, answers, calls, and errors")
-    click.echo("of failed calls, with secrets redacted. `palaver watch` will send new sessions within the same limits.")
+    click.echo(f"{estimate.exchanges:,} exchanges and {estimate.sessions:,} sessions can be sent to a language model:")
+    click.echo("prompts, answers, calls, and errors of failed calls, with secrets redacted. `palaver watch` will send")
+    click.echo("new sessions within the same limits.")
     click.echo("These models can be used on this machine:\n")
     for number, choice in enumerate(choices, start=1):
         click.echo(f"{number}. {line(choice.name)}: {line(choice.use)}")
@@ -65,8 +66,8 @@ def set_up(home: Home, config: Config, estimate: Estimate, *, as_json: bool) -> 
 def _choices(home: Home, config: Config, estimate: Estimate) -> list[ModelChoice]:
     """Return a choice for each agent, local server and API key of this machine."""
     policy = home.root / "no-tools.toml"
-    days = -(-estimate.exchanges // max(config.llm_calls_day, 1))
-    calls = f"{estimate.exchanges:,} calls of your account, about {estimate.tokens_in:,} tokens in and"
+    days = -(-estimate.calls // max(config.llm_calls_day, 1))
+    calls = f"{estimate.calls:,} calls of your account, about {estimate.tokens_in:,} tokens in and"
     calls += f" {estimate.tokens_out:,} out; at most {config.llm_calls_day} calls a day, so {days:,} days"
     agents = [
         ModelChoice(
@@ -77,7 +78,7 @@ def _choices(home: Home, config: Config, estimate: Estimate) -> list[ModelChoice
     servers = [
         ModelChoice(
             f"{server.name} at {server.url}",
-            f"free; {estimate.exchanges:,} requests",
+            f"free; {estimate.calls:,} requests",
             {"llm": "openai", "llm_url": server.url, "llm_price": (0.0, 0.0)},
             models=server.models,
         )

@@ -21,6 +21,11 @@ def reply(prompt: str) -> str:
     line, voice, text = PASSAGE.findall(prompt)[-1]
     quote = text.strip().splitlines()[0][:80]
     fact = {"text": f"The {voice} said so.", "line": int(line), "quote": quote}
+    if "<session-" in prompt:
+        facts = [fact | {"kind": "outcome"}]
+        return json.dumps(
+            {"verdict": "summary", "title": "The agent's title", "narrative": "", "facts": facts, "concepts": []}
+        )
     observation: dict[str, Any] = {"type": "learning", "title": "The agent's title", "subtitle": ""}
     observation |= {"narrative": "It went well.", "facts": [fact], "concepts": []}
     return json.dumps({"verdict": "learned", "observations": [observation]})

@@ -76,10 +76,24 @@ def learned(*observations: JSON) -> str:
     return json.dumps({"verdict": "learned" if observations else "nothing", "observations": observations})
 
 
+def summarised(*facts: tuple[str, str, int, str], title: str = "The model's summary", narrative: str = "") -> str:
+    """Return a reply about a session; each fact is a tuple of kind, text, line and quote."""
+    named = [{"kind": kind, "text": text, "line": line, "quote": quote} for kind, text, line, quote in facts]
+    verdict = "summary" if facts else "nothing"
+    return json.dumps({"verdict": verdict, "title": title, "narrative": narrative, "facts": named, "concepts": []})
+
+
+def is_about_session(params: JSON) -> bool:
+    """Return whether a request asks for the summary of a session."""
+    return "<session-" in params["messages"][0]["content"]
+
+
 def honest(params: JSON) -> Sent:
     """Reply like a good model: quote the last passage."""
     line, voice, text = passages(params)[-1]
     quote = text.splitlines()[0][:80]
+    if is_about_session(params):
+        return Sent(body=message(summarised(("outcome", f"The {voice} said so.", line, quote))))
     return Sent(body=message(learned(observation((f"The {voice} said so.", line, quote)))))
 
 

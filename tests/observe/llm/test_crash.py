@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from palaver.archiver.store import SUMMARY_PREFIX
 from palaver.observe.llm import model_extractor
 from palaver.observe.rules import VERSION
 
@@ -76,3 +77,23 @@ def test_killed_while_storing_results(backlog: Stage) -> None:
     assert backlog.extractors() == ["llm"] * 5
     [row] = backlog.store.ledger.by_model()
     assert (row.calls, row.unanswered, row.usage.tokens_out) == (5, 0, 1000)
+
+
+def test_killed_while_summarising(stage: Stage) -> None:
+    """A lost summary counts as charged in full; the session is sent again when its lease ends."""
+    stage.now = round(time.time() * 1000)
+    [first, *_] = stage.say("one", *(changing_exchange(number) for number in (3, 2, 1)))
+    session = stage.store.exchanges.load([first])[first].session
+    killed(stage, "summary")
+    assert stage.extractors() == ["llm"] * 3
+    assert stage.run().asked == 0
+
+    stage.later(3_600)
+    assert stage.run().summarised == 1
+
+    summary = stage.store.summaries.of_session(session)
+    assert summary is not None
+    assert summary.observation.extractor.startswith(SUMMARY_PREFIX)
+    assert len(stage.provider.calls) == 5
+    calls = {row.reason: (row.calls, row.unanswered) for row in stage.store.ledger.by_model()}
+    assert calls == {"newest": (3, 0), "session": (2, 1)}

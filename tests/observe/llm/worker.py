@@ -1,6 +1,7 @@
 """Process that calls a provider and kills itself at a chosen moment.
 
 worker.py HOME URL asked      after receiving a reply, before saving it
+worker.py HOME URL summary    after receiving a reply about a session, before saving it
 worker.py HOME URL sent       after submitting a batch, before saving its name
 worker.py HOME URL taken      after receiving the second result of a batch
 
@@ -35,7 +36,7 @@ class KilledProvider(MessagesApi):
 
     def ask(self, request: ModelRequest) -> Answer:
         answer = super().ask(request)
-        if self.moment == "asked":
+        if self.moment == "asked" or (self.moment == "summary" and "<session-" in request.text):
             die()
         return answer
 
@@ -60,7 +61,7 @@ def main(home: str, url: str, moment: str, *words: str) -> None:
             prompts = ExtractionPrompts(Renderer())
             model_extractor.ModelExtractor(store, config, prompts, lambda: AgentCommand(words)).run()
         return
-    if moment != "asked":
+    if moment not in {"asked", "summary"}:
         model_extractor.NEWEST = 0
     with Store.open(Path(home) / "palaver.db") as store:
         config = Config(budget_month=10.0, llm_url=url)

@@ -1,0 +1,86 @@
+"""Session summaries by a language model: one call for each session, which replaces the summary by rules.
+
+A session is sent when it has been quiet for ten minutes, and again when it has grown. Its job is in the same queue as
+the jobs of exchanges, under the first exchange of the session.
+"""
+
+from collections.abc import Iterator
+from hashlib import sha256
+
+import orjson
+
+from ...archiver.store import SUMMARY_PREFIX, JobKind, Store, StoredExchange
+from ...core.conversation import Milliseconds
+from .excerpt import is_worth_asking, shorten_session
+from .extraction_request import ExtractionRequest, ExtractionTemplates
+from .model_errors import ReplyInvalid
+from .private_projects import PrivateProjects
+from .provider import Answer
+from .session_reply import SessionReply, read_session_reply, verify_session_reply
+
+
+class SessionSummaries:
+    """Requests and results of the calls for sessions."""
+
+    def __init__(self, store: Store, templates: ExtractionTemplates, model: str, private: PrivateProjects) -> None:
+        self._store, self._templates, self._model, self._private = store, templates, model, private
+        self.extractor = f"{SUMMARY_PREFIX}{model}:{templates.version}"
+
+    def candidates(self, quiet_since: Milliseconds, *, outdated: bool) -> Iterator[ExtractionRequest]:
+        """Yield a request for each session that needs a summary by the model, newest first."""
+        for session in self._store.jobs.candidate_sessions(self.extractor, quiet_since, outdated=outdated):
+            exchanges = self._exchanges(session)
+            request = self._build(exchanges)
+            if request is None or self._store.jobs.is_answered(request.exchange, request.digest, request.kind):
+                continue
+            if any(is_worth_asking(each.exchange, request.excerpt) for each in exchanges):
+                yield request
+
+    def request(self, exchange: int) -> ExtractionRequest | None:
+        """Return the request about the session that starts with an exchange.
+
+        Return None if the exchange was deleted, is not the first exchange any more, or if the session became private.
+        """
+        stored = self._store.exchanges.load([exchange]).get(exchange)
+        request = None if stored is None else self._build(self._exchanges(stored.session))
+        return request if request is not None and request.exchange == exchange else None
+
+    def keep(self, request: ExtractionRequest, answer: Answer) -> tuple[bool, int]:
+        """Store the summary in an answer, inside a transaction. Return whether there is one, and the rejected facts.
+
+        Raises:
+            ReplyInvalid: The answer has no usable summary.
+        """
+        try:
+            reply = read_session_reply(answer.text)
+        except ReplyInvalid as error:
+            raise ReplyInvalid(str(error), answer.raw) from None
+        session = self._store.exchanges.load([request.exchange])[request.exchange].session
+        exchanges = self._exchanges(session)
+        summary, rejected = verify_session_reply(reply, exchanges, request.excerpt, self.extractor, answer.raw)
+        if summary is not None:
+            self._store.summaries.put(session, request.exchange, summary)
+        return summary is not None, rejected
+
+    def _exchanges(self, session: int) -> list[StoredExchange]:
+        keys = self._store.summaries.exchanges(session)
+        loaded = self._store.exchanges.load(keys)
+        return [loaded[key] for key in keys]
+
+    def _build(self, exchanges: list[StoredExchange]) -> ExtractionRequest | None:
+        """Return the request about these exchanges of a session; None if there are none or one of them is private."""
+        if not exchanges or any(map(self._private.includes, exchanges)):
+            return None
+        excerpt = shorten_session([stored.exchange for stored in exchanges])
+        content = sha256(orjson.dumps([(each.line, each.voice, each.text) for each in excerpt.passages])).hexdigest()
+        return ExtractionRequest(
+            exchange=exchanges[0].key,
+            excerpt=excerpt,
+            digest=sha256(f"{content}:{self.extractor}".encode()).hexdigest(),
+            model=self._model,
+            system=self._templates.system(),
+            # Authors of the transcript cannot know the digest of the whole text, so they cannot close the fence.
+            text=self._templates.request(excerpt, content[:16], ()),
+            reply=SessionReply,
+            kind=JobKind.SESSION,
+        )
