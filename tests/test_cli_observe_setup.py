@@ -95,7 +95,7 @@ def test_choosing_an_agent(home: Home, programs: Path, tmp_path: Path) -> None:
     assert f"at most 3 calls a day, so {-(-total // 3)} days" in result.stdout
     kept, settings = home.config.read_text().split('llm = "command"\n')
     assert kept == '# mine\nexclude = ["secret-*"]\nllm_calls_day = 3\n'
-    assert settings.startswith('llm_command = ["claude", "-p"')
+    assert settings.startswith(f'llm_command = ["{programs}/claude", "-p"')
     assert not (tmp_path / "log").exists()
     done = json.loads(palaver("observe", "--json").stdout)
     assert (done["learned"] + done["summarised"], done["cost"], done["waiting"]) == (3, 0, total - 3)

@@ -9,6 +9,7 @@ import signal
 import subprocess
 from collections.abc import Sequence
 from contextlib import suppress
+from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
@@ -62,6 +63,10 @@ class AgentCommand:
     def _run(self, prompt: str, folder: str) -> tuple[int, bytes, bytes]:
         """Run the program in its own process group; return the exit status, standard output and standard error."""
         environment = {name: value for name, value in os.environ.items() if name not in _NESTED}
+        program = Path(self._words[0])
+        if program.is_absolute():
+            # An installed agent needs its interpreter, such as node, which a service does not have on PATH.
+            environment["PATH"] = f"{program.parent}{os.pathsep}{environment.get('PATH', os.defpath)}"
         try:
             process = subprocess.Popen(
                 self._words,

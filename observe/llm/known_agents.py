@@ -10,6 +10,7 @@ from shutil import which
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 NO_TOOLS: Final = """\
 # Written by `palaver observe --setup`: Gemini CLI may use no tool when Palaver starts it.
@@ -54,5 +55,6 @@ def known_agents(policy: Path) -> Sequence[KnownAgent]:
 
 
 def installed_agents(policy: Path) -> list[KnownAgent]:
-    """Return the known agents whose program is on PATH."""
-    return [agent for agent in known_agents(policy) if which(agent.command[0])]
+    """Return the known agents whose program is on PATH, with its full path, because a service has another PATH."""
+    found = [(agent, which(agent.command[0])) for agent in known_agents(policy)]
+    return [replace(agent, command=(path, *agent.command[1:])) for agent, path in found if path]

@@ -77,7 +77,7 @@ def permissions(context: HealthContext) -> Findings:
 def language_model(context: HealthContext) -> Findings:
     """Report the language model, or the reason why no language model is used."""
     off = context.off(context.config)
-    yield "language model", f"not used: {off}" if off else context.config.llm_model
+    yield "language model", f"not used: {off}" if off else context.config.llm_name
 
 
 def model(context: HealthContext) -> Findings:

@@ -246,6 +246,19 @@ def test_interrupted_call_ends_the_agent(desk: Desk) -> None:
     assert desk.run("claude").learned == 1
 
 
+def test_interpreter_beside_the_agent_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An agent with a full path finds the interpreter in its folder, also in a service with another PATH."""
+    (tmp_path / "node").symlink_to(sys.executable)
+    program = tmp_path / "agent"
+    program.write_text(f"#!/usr/bin/env node\n{AGENT.read_text().partition(chr(10))[2]}")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+
+    answer = AgentCommand((str(program), "gemini", str(tmp_path / "log"))).ask(REQUEST)
+
+    assert "The text." in answer.text
+
+
 def test_agent_on_the_path_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A command is searched on PATH, and needs no shell."""
     program = tmp_path / "bin" / "my-agent"

@@ -92,6 +92,20 @@ def test_timeout(opener: Opener) -> None:
     assert caught.value.maybe_charged
 
 
+@pytest.mark.parametrize("key", ["", "test-key"])
+def test_no_key_is_sent_without_a_key(server: FakeProvider, monkeypatch: pytest.MonkeyPatch, key: str) -> None:
+    """A server of the user gets the configured key or none, never one that the SDK finds in the environment."""
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "other")
+    monkeypatch.setenv("ANTHROPIC_AUTH_TOKEN", "other")
+    monkeypatch.setenv("OPENAI_API_KEY", "other")
+    server.script = [sent("answering", message(TEXT)), sent("answering", completion(TEXT))]
+
+    MessagesApi(key, server.url).ask(REQUEST)
+    OpenAIApi(key, f"{server.url}/v1").ask(REQUEST)
+
+    assert server.keys == [f"Bearer {key}" if key else None] * 2
+
+
 def test_only_the_messages_api_has_batches() -> None:
     """Batches are part of the Messages API only."""
     assert isinstance(MessagesApi("key"), BatchProvider)
