@@ -55,19 +55,28 @@ def stated_sentences(prompt: str) -> Iterator[StatedSentence]:
     """Yield the typed sentences of a prompt that state a preference or correct an agent.
 
     A limit such as "for this PR" also applies to the following sentences of its line, unless they state that they last.
+    Sentences after a question about a text may be that text, so they are ignored.
     """
     for part in prompt_parts(prompt):
         if part.origin is not PartOrigin.TYPED:
             continue
-        limited = False
+        limited = shown = False
         masked = typed_text(part.text)
         command = _COMMAND.match(masked)
         for span in _SENTENCE.finditer(masked, command.end() if command else 0):
-            shown, plain = part.text[span.start() : span.end()].strip(), span.group().strip()
+            text, plain = part.text[span.start() : span.end()].strip(), span.group().strip()
             certainty = sentence_certainty(plain)
             limited = limited or any(each.limited.search(plain) for each in languages())
-            if certainty is Certainty.LASTING or (certainty and not limited):
-                yield StatedSentence(shown, certainty)
+            if not shown and (certainty is Certainty.LASTING or (certainty and not limited)):
+                yield StatedSentence(text, certainty)
+            shown = shown or _asks_about_text(plain)
+
+
+def _asks_about_text(sentence: str) -> bool:
+    """Return whether a sentence asks about the text that follows it: "does this still apply?"."""
+    if not _QUESTION.search(sentence):
+        return False
+    return any(each.references.search(sentence) or each.sources.search(sentence) for each in languages())
 
 
 def sentence_certainty(sentence: str) -> Certainty:

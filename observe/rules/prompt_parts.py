@@ -41,7 +41,7 @@ MASK: Final = "\ufffc"
 """Character that replaces quoted characters in a masked line."""
 _PAIRS: Final = {'"': '"', "“": "”", "„": "“”", "«": "»", "「": "」", "『": "』", "《": "》"}
 _QUOTED: Final = re.compile(
-    r"""`+[^`]+`+|"[^"]+"|“[^”]+”|„[^“”]+[“”]|«[^»]+»|「[^」]+」|『[^』]+』|(?<!\w)(?:'[^'\n]{2,}'|‘[^’\n]{2,}’)(?!\w)"""
+    r"""`+[^`]+`+|"[^"]+"|“[^”]+”|„[^“”]+[“”]|«[^»]+»|「[^」]+」|『[^』]+』|(?<!\w)(?:'[^'\n]{2,}'|‘[^’\n]{2,}’)(?![a-zà-ÿ])"""
 )
 _DELIMITERS: Final = (
     (re.compile(r"\s*(```|~~~)"), PartOrigin.CODE),
@@ -58,6 +58,13 @@ _AGENT: Final = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 """Beginning of the text of an agent, or of a prompt for an agent."""
+_MAIL: Final = re.compile(
+    r"\s*(?:From|To|Cc|Subject|Von|An|Betreff|De|À|Objet|Para|Asunto|Assunto|差出人|件名|제목|发件人|主题)\s?[:：]\s*\S"
+)
+"""Header of an e-mail."""
+_LABEL: Final = re.compile(r"\s*([^:：]{1,80}?)\s?(?::\s|：)")
+_NAME: Final = re.compile(r"[@\w.-]+(?: [\w.-]+)?")
+"""Name before a chat message."""
 _PROGRAM: Final = re.compile(
     r"""\s*(?:\w+\ hook\b | .{0,40}\bhook\ (?:feedback|output|error|success|blocking) | \[?system[-\s]reminder | caveat:
     | committable\ suggestion | actionable\ comments | refactor\ suggestion | potential\ issue | nitpick
@@ -87,6 +94,8 @@ _CODE: Final = re.compile(
     | \s*[\w.-]+:\s*(?:["'\[{|>\d]|true\b|false\b) | .*(?://|\#)\s?(?i:todo|fixme|xxx|note|nolint|noqa)\b""",
     re.VERBOSE,
 )
+_BLOCK_MAX: Final = 400
+"""Maximum number of lines of a block in tags or quotation marks."""
 _COLON: Final = re.compile(r"[:：]\s*$")
 _WRAPPED_MIN, _WRAPPED_MAX = 55, 110
 """Width range of lines of a hard-wrapped paragraph."""
@@ -144,19 +153,24 @@ class _Reader:
 
     def _opened(self, number: int) -> PartOrigin | None:
         """Return the origin of a delimited block that starts on this line."""
-        line, following = self.lines[number], "\n".join(self.lines[number + 1 :])
+        line = self.lines[number]
         for pattern, origin in _DELIMITERS:
             if opening := pattern.match(line):
                 return self._open((opening.group(1),), origin, line[opening.end() :])
         if tag := _TAG.match(line):
             end = f"</{tag.group(1)}>"
-            if end in line or end in following:
+            if end in line or self._ends_below(number, (end,)):
                 return self._open((end,), PartOrigin.PROGRAM, line)
         quoted = line.strip()
         ends = tuple(_PAIRS.get(quoted[0], ""))
-        if ends and not any(end in quoted[1:] for end in ends) and any(end in following for end in ends):
+        if ends and not any(end in quoted[1:] for end in ends) and self._ends_below(number, ends):
             return self._open(ends, PartOrigin.QUOTATION, "")
         return None
+
+    def _ends_below(self, number: int, closing: tuple[str, ...]) -> bool:
+        """Return whether one of the texts occurs in the lines below."""
+        below = self.lines[number + 1 : number + 1 + _BLOCK_MAX]
+        return any(end in line for line in below for end in closing)
 
     def _open(self, closing: tuple[str, ...], origin: PartOrigin, left: str) -> PartOrigin:
         """Start a delimited block unless it ends in `left`, the rest of its first line."""
@@ -170,6 +184,8 @@ class _Reader:
         line = self.lines[number]
         if _AGENT.match(line):
             return PartOrigin.AGENT
+        if _MAIL.match(line):
+            return PartOrigin.QUOTATION
         if _PROGRAM.match(line):
             return PartOrigin.PROGRAM
         if _HEADING.match(line) and self.block is not PartOrigin.CODE and not self._code_follows(number):
@@ -229,12 +245,22 @@ def prompt_parts(prompt: str) -> Iterator[PromptPart]:
 
 
 def typed_text(line: str) -> str:
-    """Return a typed line of equal length in which quotations and the words after an attribution are masked."""
+    """Return a typed line of equal length in which quotations and words after an attribution or a name are masked."""
     masked = mask_quotations(line)
+    if (label := _LABEL.match(masked)) and _is_foreign(label.group(1)):
+        masked = masked[: label.end()] + MASK * (len(masked) - label.end())
     for language in languages():
         if attribution := language.attributions.search(masked):
             masked = masked[: attribution.end()] + MASK * (len(masked) - attribution.end())
     return masked
+
+
+def _is_foreign(label: str) -> bool:
+    """Return whether the text after a label is not the user's: the label names a person or a text."""
+    if any(each.sources.search(label) for each in languages()):
+        return True
+    own = any(each.openers.fullmatch(label) or each.lasting.search(f"{label}: ") for each in languages())
+    return not own and _NAME.fullmatch(label) is not None
 
 
 def mask_quotations(line: str) -> str:

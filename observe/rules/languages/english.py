@@ -33,7 +33,7 @@ ENGLISH = Language(
         (
             r"(?:we|i)(?: (?!don|do\b|can|could|should|might)\w+){0,2} (?:us(?:e|ing)|run|write|follow|prefer|stick"
             r"|deploy|test|build|work"
-            rf"|name|keep|store|put|format|call|host|track) (?!case|this|that|it\b)[^.;?]{{1,70}}?,? {_NOT}"
+            rf"|name|keep|store|put|format|call|host|track) (?!case|this|that|it\b)[^;?]{{1,70}}?,? {_NOT}"
         ),
         (
             r"(?:we|i) (?:don['’]?t|do not|never|no longer) (?:use|write|do|commit|allow|support|mock|push|deploy"
@@ -43,11 +43,13 @@ ENGLISH = Language(
         (
             r"(?:(?:this|our|the) (?:repo|repository|project|codebase|team|app)|our \w+) (?:uses?|is|are|runs?"
             r"|lives?|goes?)"
-            rf" [^.;?]{{1,60}}, {_NOT}"
+            rf" [^;?]{{1,60}}, {_NOT}"
         ),
-        r"it['’]?s [^.,;?]{2,30}, not (?!sure|only|just|yet|that|working|a\b|the\b)",
-        r"use [^.,;?]{2,60}, (?:and )?(?:not?|never|don['’]?t use) ",
+        r"it['’]?s [^,;?]{2,30}, not (?!sure|only|just|yet|that|working|a\b|the\b)",
+        r"use [^,;?]{2,60}, (?:and )?(?:not?|never|don['’]?t use) ",
         r"use \S+ not \S+",
+        r"use (?!this|that|it\b)[^,;?]{2,50} everywhere\b",
+        rf"we['’]?re (?:on|using) (?!this|that|it\b)[^,;?]{{2,40}},? {_NOT}",
         r"[^,;:?]{4,90}?,? (?:from now on|going forward|in (?:the )?future|from here on)[.!]*\Z",
         (
             r"(?:whenever|every time|each time|any ?time|when|before|after|if) you [^,;?]{3,80},? (?:(?:please|also"
@@ -102,13 +104,16 @@ ENGLISH = Language(
         | today | tomorrow | tonight | later | yet | right now | for now | (?:just )?once | meanwhile
         | (?:for|at) the moment | until (?:i|we|you|it|then|further|tomorrow|monday|the) | temporarily
         | here and now""",
-    references=r"""(?:this|these)(?! (?:\w+ )?(?:repo|repository|project|codebase|code base|team|company|app
+    references=r"""(?:the|a|an|each|it) [^,;?]{0,60}(?:should|must|has to|needs? to|may|can) (?:always|never)
+        | (?:this|these)(?! (?:\w+ )?(?:repo|repository|project|codebase|code base|team|company|app
         |application|workspace
-        | monorepo|machine|package|org|point)\b) | (?:do|like|use) (?:that|it|so) | that one | those""",
+        | monorepo|machine|package|org|point)\b) | (?:do|like|use) (?:that|it(?! when)|so) | that one | those""",
     corrections=r"""don['’]?t\b | do not\b | stop\b | quit\b | avoid\b
         | you (?:forgot|should|shouldn['’]?t|must)\b | i (?:said|told you|asked)\b | not\b | use\b | never\b
         | always\b | we (?:don['’]?t|do not|should|must|use)\b""",
-    sources=r"""readme(?:\.md)? | contributing(?:\.md)?
+    sources=r"""translat\w+ | rephrase | proofread | summari[sz]e | (?:what do )?you think | do you agree
+        | thoughts | below | following | worth doing
+        | readme(?:\.md)? | contributing(?:\.md)?
         | (?:claude|agents|gemini|security|rules|conventions)\.md | cursor ?rules | style ?guide | guidelines?
         | docs? | documentation | handbook | wiki | linter | eslint | coderabbit | dependabot | renovate
         | sonar\w* | copilot | bots? | hooks? | reviewer\w* | reviews? | comments? | feedback | e-?mails? | mail
@@ -128,6 +133,11 @@ ENGLISH = Language(
         r"(?:copied|pasted?|taken) from",
         r"message from",
         r"another agent",
+        (
+            r"(?:tell|remind|warn|instruct|advise)(?:s|ing)? (?:the )?(?:people|users?|them|customers?|everyone"
+            r"|readers|visitors)"
+        ),
+        r"(?:should|must|to|that|which) (?:say|tell)",
         r"(?:translate|rephrase|proofread|reword|spell-?check|summari[sz]e)\b[^:]{0,60}:",
         (
             r"(?:text|tooltip|label|title|message|hint|placeholder|heading|copy|banner|string|sentence|description"

@@ -33,14 +33,14 @@ FRENCH = Language(
         (
             r"(?:on|nous|je) (?:n['’])?(?:utilis|pass|écri|travaill|mett|code|fai|nomm|test|déploi|suiv|gér|stock"
             r"|veu|travers)\w*"
-            rf" [^.;?]{{1,80}}?,? {_NOT}"
+            rf" [^;?]{{1,80}}?,? {_NOT}"
         ),
         r"(?:on|nous) n['’]utilis\w+ (?:pas|plus|jamais)\b",
         r"(?:on|nous) ne \w+ (?:jamais|plus)\b",
-        r"c['’]est [^.,;?]{2,30}, pas (?!mal|grave|ça|sûr)",
+        r"c['’]est [^,;?]{2,30}, pas (?!mal|grave|ça|sûr)",
         r"(?:[àa] )?chaque fois que tu\b",
         r"quand tu [^,;?]{3,70}, [^?]{0,30}(?:toujours|jamais)\b",
-        rf"(?:ce|notre|le) (?:projet|repo) (?:utilise|est) [^.;?]{{2,60}},? {_NOT}",
+        rf"(?:ce|notre|le) (?:projet|repo) (?:utilise|est) [^;?]{{2,60}},? {_NOT}",
         r"[^,;:?]{4,90}? (?:dor[ée]navant|d[ée]sormais|[àa] partir de maintenant|[àa] l['’]avenir)\b",
     ),
     rules=(
@@ -52,10 +52,10 @@ FRENCH = Language(
         r"n(?:e |['’])(?:(?:me|te|le|la|les) |[ml]['’])?\w+ (?:(?:donc|surtout|vraiment|pas) )?(?:jamais|plus)\b",
         r"n['’]utilise(?:z)? pas\b",
         r"n['’]ajoute(?:z)? pas\b",
-        r"ne \w+ pas [^.;?]{2,60} sans\b",
-        rf"{_IMPERATIVE} (?:[^.,;?]{{1,40}} )?(?:toujours|systématiquement)\b",
+        r"ne \w+ pas [^;?]{2,60} sans\b",
+        rf"{_IMPERATIVE} (?:[^,;?]{{1,40}} )?(?:toujours|systématiquement)\b",
         r"(?:tu|vous) (?:dois|devrais|devez) (?:toujours|jamais|systématiquement)\b",
-        r"toujours\b(?=[^.;?]*(?:stp|svp|s['’]il te pla[iî]t))",
+        r"toujours\b(?=[^;?]*(?:stp|svp|s['’]il te pla[iî]t))",
         (
             r"(?:je |j['’])(?:préf[éeè]r\w+|aime(?:rais)? mieux) (?!celui|celle|ça\b|cette|la (?:première|deuxième"
             r"|seconde)|l['’]option)"
@@ -64,9 +64,9 @@ FRENCH = Language(
         r"j['’]aime(?:rais)? (?:bien )?(?:que|quand)\b",
         r"je (?:ne )?veux (?:pas|plus|jamais) (?:que tu|de |d['’]|voir)",
         r"(?:arr[êe]te|arr[êe]tez|cesse|cessez) (?:de |d['’])",
-        r"[^,.;?]{4,70} sans (?:me (?:le )?demander|mon accord)\b",
+        r"[^,;?]{4,70} sans (?:me (?:le )?demander|mon accord)\b",
         r"demande(?:-moi)? (?:toujours )?(?:d['’]abord )?avant\b",
-        rf"utilise(?:z)? [^.,;?]{{2,60}},? {_NOT}",
+        rf"utilise(?:z)? [^,;?]{{2,60}},? {_NOT}",
         r"évite(?:z)? (?:toujours|systématiquement|les|d['’]|de )",
     ),
     limited=r"""(?:pour|dans|sur|pendant|avec) (?:ce|cet|cette|ces) (?!projet|repo|repository|dép[ôo]t|code
@@ -74,13 +74,17 @@ FRENCH = Language(
         | cette (?:fois|pr|mr|t[âa]che|branche|modif|étape) | demain | pour (?:l['’]instant|le moment)
         | tant que | pas encore | temporairement | en attendant | avant ce(?:tte)? | jusqu['’àa]\w*
         | aujourd['’]hui seulement""",
-    references=r"""ça | cela | celui-ci | celle-ci | comme ça | ceci""",
+    references=r"""doi(?:t|vent) (?:toujours|jamais) | ne doi(?:t|vent) jamais
+        | ça | cela | celui-ci | celle-ci | comme ça | ceci""",
     corrections=r"""ne\b | n['’] | pas de\b | arr[êe]te\b | utilise\b | tu (?:as oublié|dois|devais)\b
         | j['’]ai (?:dit|demandé)\b | je t['’]ai\b | on (?:n['’]|ne |utilise)""",
-    sources=r"""commentaires? | revue | relecture | review | e-?mails? | courriel | messages? | doc
+    sources=r"""(?:tu en|en) penses?[- ](?:quoi|tu) | qu['’]en penses-tu | tradui\w+ | ci-dessous | suivante?s?
+        | résume | d['’]accord avec
+        | commentaires? | revue | relecture | review | e-?mails? | courriel | messages? | doc
         | documentation | consignes? | règles | charte | extrait | section | passage | avertissements? | sortie
         | logs? | collègue | robot | bot | readme(?:\.md)? | prompts?""",
     attributions=(
+        r"doi(?:t|vent) (?:dire|indiquer|afficher)",
         (
             r"(?!(?:je|tu|on|nous|qui|que|ça)\b)[\w.'’-]+ (?:dit|disait|écrit|a (?:écrit|dit|laissé|commenté|répondu"
             r"|mis|envoyé)"

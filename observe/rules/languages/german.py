@@ -33,12 +33,12 @@ GERMAN = Language(
         (
             r"(?:wir|ich) (?:(?:be)?nutz|verwend|arbeit|schreib|setz|nehm|deploy|test|bau|hab|speicher|leg"
             r"|mach)\w* (?!das\b|dies)"
-            rf"[^.;?]{{1,80}}?,? {_NOT}"
+            rf"[^;?]{{1,80}}?,? {_NOT}"
         ),
-        rf"(?:(?:be)?nutz|verwend|arbeit|schreib|setz|nehm|speicher)\w* wir [^.;?]{{1,80}}?,? {_NOT}",
-        rf"bei uns [^.;?]{{2,70}},? {_NOT}",
-        rf"(?:das|dieses|unser) (?:projekt|repo|team) [^.;?]{{2,60}},? {_NOT}",
-        r"(?:das|es) (?:ist|heißt) [^.,;?]{2,30}, nicht (?!das|nur|sicher)",
+        rf"(?:(?:be)?nutz|verwend|arbeit|schreib|setz|nehm|speicher)\w* wir [^;?]{{1,80}}?,? {_NOT}",
+        rf"bei uns [^;?]{{2,70}},? {_NOT}",
+        rf"(?:das|dieses|unser) (?:projekt|repo|team) [^;?]{{2,60}},? {_NOT}",
+        r"(?:das|es) (?:ist|heißt) [^,;?]{2,30}, nicht (?!das|nur|sicher)",
         r"(?:immer|jedes ?mal),? wenn du\b",
         r"[^,;:?]{4,90}? (?:ab jetzt|ab sofort|in zukunft|künftig|von jetzt an)\b",
     ),
@@ -47,13 +47,13 @@ GERMAN = Language(
             r"(?:immer|nie|niemals|stets) (?!noch|wieder|mehr|gut|das\b|der\b|die\b|ein|funktion|passier|gesehen"
             r"|gehabt)[^?]{3,}"
         ),
-        rf"{_IMPERATIVE} (?:[^.;?]{{1,60}} )?(?:immer|nie|niemals|stets)\b",
-        r"(?<!\w)(?<!es )(?:bitte )[^.;?]{0,60}(?:immer|nie|niemals|stets)\b",
+        rf"{_IMPERATIVE} (?:[^;?]{{1,60}} )?(?:immer|nie|niemals|stets)\b",
+        r"(?<!\w)(?<!es )(?:bitte )[^;?]{0,60}(?:immer|nie|niemals|stets)\b",
         (
-            r"wir [a-zäöü]+(?<!haben)(?<!hatten)(?<!sehen)(?<!bekommen)(?<!sind)(?<!waren) (?:[^.;?]{1,30} )?"
+            r"wir [a-zäöü]+(?<!haben)(?<!hatten)(?<!sehen)(?<!bekommen)(?<!sind)(?<!waren) (?:[^;?]{1,30} )?"
             r"(?:immer|nie|niemals|stets) "
         ),
-        r"du (?:sollst|solltest|musst|darfst) (?:[^.;?]{1,40} )?(?:immer|nie|niemals|stets)\b",
+        r"du (?:sollst|solltest|musst|darfst) (?:[^;?]{1,40} )?(?:immer|nie|niemals|stets)\b",
         (
             r"ich (?:bevorzuge|mag (?:lieber|es|keine?)|ziehe|hätte (?:\w+ )?(?:lieber|gern)|will (?:immer|nie|keine?)"
             r"|möchte (?:immer|nie|lieber|keine?))\b"
@@ -62,11 +62,11 @@ GERMAN = Language(
         r"(?:es )?(?:ist|wäre) mir lieber\b",
         r"lieber \w+ (?:als|statt)\b",
         r"hör (?:(?:bitte|endlich|mal) )*auf\b",
-        r"lass (?:(?:bitte|das|die|den) )*[^.;?]{2,60} (?:sein|bleiben|weg)\b",
-        r"kein(?:e|en)? [^.;?]{2,60} (?:mehr|ohne)\b",
-        r"[^,.;?]{3,80} (?:ohne (?:mich |mein|vorher|rück|zu fragen)|bevor du mich)",
+        r"lass (?:(?:bitte|das|die|den) )*[^;?]{2,60} (?:sein|bleiben|weg)\b",
+        r"kein(?:e|en)? [^;?]{2,60} (?:mehr|ohne)\b",
+        r"[^,;?]{3,80} (?:ohne (?:mich |mein|vorher|rück|zu fragen)|bevor du mich)",
         r"frage? (?:(?:mich|bitte|immer|erst|vorher) )*(?:bevor|vor)\b",
-        rf"{_IMPERATIVE} (?:bitte )?[^.,;?]{{2,60}},? {_NOT}",
+        rf"{_IMPERATIVE} (?:bitte )?[^,;?]{{2,60}},? {_NOT}",
     ),
     limited=r"""(?:für|in|bei|an|mit|während) (?:diese[mnrs]?|de[nrm] aktuellen)
         (?!projekt|repo|team|code|firma|app)\w+
@@ -74,15 +74,18 @@ GERMAN = Language(
         | heute | morgen | erst ?mal | vorerst | zunächst | noch (?:nicht|nichts) | diesmal | dieses mal
         | im moment | momentan | gerade | bis (?:ich|wir|zum|morgen|montag|das|die|der) | hierfür | dafür
         | vorläufig | fürs erste""",
-    references=r"""diese[mnrs]?(?! (?:projekt|repo|repository|team|code|codebasis|firma|app)) | das hier
+    references=r"""(?:er|sie|es|der|die|das|den) [^,;?]{0,60}(?:darf|muss|soll|kann) [^,;?]{0,20}(?:immer|nie|niemals)
+        | diese[mnrs]?(?! (?:projekt|repo|repository|team|code|codebasis|firma|app)) | das hier
         | so etwas | dabei | damit""",
     corrections=r"""nicht\b | kein(?:e|en)?\b | hör auf | du (?:sollst|solltest|musst)\b
         | ich (?:sagte|hab(?:e)? gesagt)\b | verwende\b | benutze?\b | nimm\b | lass\b
         | wir (?:nutzen|benutzen|verwenden)\b""",
-    sources=r"""kommentare? | review | e-?mails? | nachricht | doku | dokumentation | richtlinien? | leitfaden
+    sources=r"""was (?:hältst|meinst|denkst) du | übersetz\w* | folgend\w* | unten | sinnvoll | fasse? zusammen
+        | kommentare? | review | e-?mails? | nachricht | doku | dokumentation | richtlinien? | leitfaden
         | vorgaben | anleitung | warnung(?:en)? | meldung(?:en)? | ausgabe | logs? | regeln | abschnitt | auszug
         | vorlage | anweisung(?:en)? | kolleg\w+ | readme(?:\.md)? | prompts?""",
     attributions=(
+        r"lauten",
         (
             r"(?!ich\b|wir\b|du\b)[\w.'’-]+ (?:schreibt|schrieb|meint|meinte|sagt|sagte|behauptet|empfiehlt"
             r"|kommentierte?|verlangt|fordert"

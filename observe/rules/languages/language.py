@@ -38,6 +38,7 @@ class Language(Struct, frozen=True):
 class LanguagePatterns(Struct, frozen=True):
     """Compiled phrases of one language."""
 
+    openers: re.Pattern[str]
     lasting: re.Pattern[str]
     rules: re.Pattern[str]
     limited: re.Pattern[str]
@@ -60,6 +61,7 @@ def compiled(language: Language) -> LanguagePatterns:
         return re.compile(rf"{start}(?:{listed}){end}", re.IGNORECASE)
 
     return LanguagePatterns(
+        openers=re.compile(rf"(?:(?:{openers})\W*)+", re.IGNORECASE),
         lasting=at_clause("|".join(language.lasting)),
         rules=at_clause("|".join(language.rules)),
         limited=anywhere(_joined(language.limited)),

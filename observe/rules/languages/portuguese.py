@@ -6,7 +6,7 @@ _NOT = r"(?:e )?(?:não (?!sei|só|está|funciona)|nao (?!sei|so|ta)|nunca |em v
 _VERB = (
     r"(?:us[ae]|utiliz[ae]|faz|faça|faca|comm?it[ae]|commite|sob[ae]|suba|mex[ae]|rod[ae]|escrev[ae]|coloc[ae]"
     r"|coloque|cri[ae]|apag[ae]|apague"
-    r"|põe|ponha|bot[ae]|adicion[ae]|dá|dê|pergunt[ae]|mostr[ae]|respond[ae]|test[ae]|valid[ae]|deix[ae]"
+    r"|põe|ponha|bot[ae]|adicion[ae]|pergunt[ae]|mostr[ae]|respond[ae]|test[ae]|valid[ae]|deix[ae]"
     r"|mand[ae]|alter[ae]|edit[ae]"
     r"|atualiz[ae]|abr[ae]|instal[ae]|remov[ae]|inclu[ai]|documente|documenta|nomei[ae]|prefira|merge(?:ie|ia)?"
     r"|push|pushe|explic[ae]"
@@ -29,20 +29,22 @@ PORTUGUESE = Language(
         r"(?:não|nao) (?:se )?esque(?:ce|ça|ca)\b",
         r"(?:tenha|tem) em mente\b",
         r"leva(?:r)? em conta\b",
+        rf"(?:este|esse|nosso|o) (?:projeto|repo|time) (?:usa|é) [^;?]{{2,60}},? {_NOT}",
         r"(?:nossa|a|minha) (?:regra|convenção|norma) é\b",
         r"regra ?:",
-        r"(?:o|a|nosso|nossa) [^.,;?]{2,30} é [^.,;?]{2,40},? (?:e )?não (?!sei|só)",
+        r"(?:o|a|nosso|nossa) [^,;?]{2,30} é [^,;?]{2,40},? (?:e )?não (?!sei|só)",
         r"(?:anota|guarda|memoriza|grava) (?:aí|isso|ai|que)\b",
         (
             r"(?:a gente |nós |aqui |eu )?(?:usa|usamos|utilizamos|trabalhamos|escrevemos|fazemos|seguimos|guardamos"
             r"|roda|rodamos|preferimos|uso)"
-            rf" [^.;?]{{1,80}}?,? {_NOT}"
+            rf" [^;?]{{1,80}}?,? {_NOT}"
         ),
         r"(?:não|nao|nunca) (?:usamos|utilizamos|fazemos|commitamos)\b",
         r"(?:a gente )(?:não|nao|nunca|sempre) \w+",
-        r"é [^.,;?]{2,30}, (?:não|nao) (?!sei|só)",
+        r"é [^,;?]{2,30}, (?:não|nao) (?!sei|só)",
         r"(?:sempre|toda vez) que (?:(?:você|vc) )?\w+(?:r|er)\b(?! em)",
         r"(?:sempre|toda vez) que (?:você|vc|for)\b",
+        r"(?:não|nao) é [^,;?]{2,30}, é [^,;?]{2,30} (?:aqui|n[eo]ss[eo] projeto|no projeto)\b",
         (
             r"[^,;:?]{4,90}? (?:a partir de agora|de agora em diante|daqui (?:pra|para a?|em) (?:frente|diante)"
             r"|no futuro)\b"
@@ -51,10 +53,10 @@ PORTUGUESE = Language(
     rules=(
         rf"sempre (?:(?:me|se|que) )?{_VERB}\b",
         r"sempre (?:\w+(?:ar|er|ir|amos|emos|imos)|quero|prefiro|com|antes)\b",
-        rf"{_VERB} (?:[^.,;?]{{1,40}} )?sempre\b",
+        rf"{_VERB} (?:[^,;?]{{1,40}} )?sempre\b",
         rf"(?:nunca|jamais) (?:(?:me|se|mais) )?{_VERB}\b",
         (
-            rf"(?:não|nao) (?:(?:me|se) )?{_VERB} (?:[^.;?]{{1,60}} )?(?:nunca|mais\b|sem (?:eu|me|pedir|perguntar"
+            rf"(?:não|nao) (?:(?:me|se) )?{_VERB} (?:[^;?]{{1,60}} )?(?:nunca|mais\b|sem (?:eu|me|pedir|perguntar"
             rf"|avisar|minha|falar))"
         ),
         r"(?:não|nao) (?:use|usa|utilize|usar|adicione|coloque|crie)\b",
@@ -65,7 +67,7 @@ PORTUGUESE = Language(
         r"(?:para|pare|pára|chega|deixa) de \w+",
         r"(?:pergunta|pergunte|me pergunta|me pergunte|avisa|me avisa) (?:sempre )?antes de\b",
         r"(?:tem que|precisa|deve) (?:sempre|nunca)\b",
-        rf"(?:usa|use|utilize) [^.,;?]{{2,60}},? {_NOT}",
+        rf"(?:usa|use|utilize) [^,;?]{{2,60}},? {_NOT}",
         r"evit[ae] (?:sempre|usar)\b",
         r"nada de \w+",
     ),
@@ -73,14 +75,17 @@ PORTUGUESE = Language(
         (?!projeto|proyecto|repo|time|equip|c[óo]digo|app|empresa)\w+ | por enquanto | hoje | amanhã | ainda não
         | ainda nao | (?:d|n)?essa vez | (?:d|n)?esta vez | por ora
         | até (?:eu|a gente|o|a|que|amanhã) | enquanto | temporariamente""",
-    references=r"""isso | isto | assim
+    references=r"""deve (?:sempre|nunca) | (?:sempre|nunca) deve
+        | isso | isto | assim
         | (?:est|ess)[ea] (?!projeto|proyecto|repo|time|equip|c[óo]digo|app|empresa|aplicação)\w+""",
     corrections=r"""não\b | nao\b | para de\b | pare de\b | use\b | usa\b | já (?:falei|disse|pedi)\b
         | eu (?:disse|pedi|falei)\b | nunca\b | sempre\b | esqueceu\b | usamos\b | a gente usa\b""",
-    sources=r"""comentários? | comentarios? | revisão | review | e-?mails? | mensage[nm]s? | docs?
+    sources=r"""(?:você |vc )?acha | faz sentido | tradu\w+ | abaixo | seguintes? | resum\w+ | concorda
+        | comentários? | comentarios? | revisão | review | e-?mails? | mensage[nm]s? | docs?
         | documentação | guia | normas | regras | trecho | seção | avisos? | saída | logs? | colega | bot
         | readme(?:\.md)? | prompts?""",
     attributions=(
+        r"devem? (?:dizer|mostrar)",
         (
             r"(?!(?:eu|que|como|te|se|você|vc)\b)[\w.'’-]+ (?:diz|dizia|disse|escreveu|comentou|deixou|respondeu"
             r"|recomenda|sugere|sugeriu|mandou|falou|reclama"

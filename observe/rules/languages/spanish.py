@@ -32,33 +32,34 @@ SPANISH = Language(
         (
             r"(?:nosotros |siempre |en (?:este|nuestro) (?:proyecto|repo|equipo) )?(?:usamos|utilizamos|trabajamos"
             r"|escribimos|hacemos|seguimos"
-            rf"|tenemos|guardamos|desplegamos|ponemos|preferimos|uso|utilizo) [^.;?]{{1,80}}?,? {_NOT}"
+            rf"|tenemos|guardamos|desplegamos|ponemos|preferimos|uso|utilizo) [^;?]{{1,80}}?,? {_NOT}"
         ),
         r"(?:no|nunca) (?:usamos|utilizamos|hacemos|commiteamos|subimos)\b",
-        r"es [^.,;?]{2,30}, no (?!sé|solo|sólo)",
+        r"es [^,;?]{2,30}, no (?!sé|solo|sólo)",
         r"(?:siempre|cada vez) que \w+(?:[aeá]s|és)\b",
-        r"(?:este|nuestro|el) (?:proyecto|repo|equipo) (?:usa|utiliza) [^.;?]{2,60}, no\b",
+        r"(?:este|nuestro|el) (?:proyecto|repo|equipo) (?:usa|utiliza) [^;?]{2,60}, no\b",
         r"[^,;:?]{4,90}? (?:de ahora en (?:adelante|más)|a partir de ahora|en el futuro|en adelante)\b",
     ),
     rules=(
         rf"siempre (?:(?:me|lo|la|que|debes|tienes que) )?{_IMPERATIVE}\b",
         r"siempre (?:\w+(?:ar|er|ir|amos|emos|imos)|quiero|prefiero|en|con|antes|primero|tests|pruebas|tipos)\b",
-        rf"{_IMPERATIVE} (?:[^.,;?]{{1,40}} )?siempre\b",
+        rf"{_IMPERATIVE} (?:[^,;?]{{1,40}} )?siempre\b",
         r"(?:nunca|jamás|jamas) (?:(?:me|lo|la|los|las|se) )?(?:\w+[ae]s|\w+[áé]s|\w+(?:ar|er|ir|amos|emos|imos))\b",
         (
-            r"no (?:(?:me|lo|la|los|las) )?\w+[ae]s (?:[^.;?]{1,60} )?(?:nunca|jamás|más|sin (?:preguntar|avisar|mi"
+            r"no (?:(?:me|lo|la|los|las) )?\w+[ae]s (?:[^;?]{1,60} )?(?:nunca|jamás|más|sin (?:preguntar|avisar|mi"
             r"|consultar))"
         ),
         r"no (?:uses|utilices|usés|vuelvas a|agregues|añadas)\b",
         r"(?:yo )?(?:prefiero|preferiría) (?!es[ea]|est[ea]|la (?:primera|segunda)|el (?:primero|segundo)|eso|esto)",
         r"me gusta(?:ría)? (?:más|que|mas)\b",
-        r"quiero (?:siempre|que siempre|que [^.;?]{2,50} siempre)\b",
-        r"(?:los|las) [^.,;?]{2,50} (?:van|deben|tienen que|se escriben|se hacen) siempre\b",
+        r"quiero (?:siempre|que siempre|que [^;?]{2,50} siempre)\b",
+        r"(?:los|las) [^,;?]{2,50} (?:van|deben|tienen que|se escriben|se hacen) siempre\b",
+        r"(?:los|las|el|la) [^,;?]{2,50} siempre (?:van?|deben?|tienen? que)\b",
         r"no (?:quiero|me gusta) (?:que|más|ver)\b",
         r"(?:deja|dejá|para|pará|basta) (?:ya )?de \w+",
         r"(?:pregunta|pregúntame|preguntame|consulta|avísame) (?:siempre )?antes de\b",
         r"(?:se debe|debes|tienes que|hay que) (?:siempre|nunca)\b",
-        rf"(?:usa|utiliza|usá|utilizá) [^.,;?]{{2,60}},? {_NOT}",
+        rf"(?:usa|utiliza|usá|utilizá) [^,;?]{{2,60}},? {_NOT}",
         r"evita (?:siempre|usar)\b",
         r"nada de \w+",
     ),
@@ -66,13 +67,17 @@ SPANISH = Language(
         (?!proyecto|repo|equipo|código|empresa|app)\w+
         | por ahora | de momento | por el momento | hoy | mañana | todav[ií]a | aún no | aun no
         | esta (?:vez|tarea|pr|rama) | este (?:pr|cambio|ticket) | mientras | hasta que | temporalmente""",
-    references=r"""esto | eso | así | est[ea] (?!proyecto|repo|equipo|código|empresa|app)\w+""",
+    references=r"""(?:siempre|nunca) debe | (?<!se )debe (?:siempre|nunca)
+        | esto | eso | así | est[ea] (?!proyecto|repo|equipo|código|empresa|app)\w+""",
     corrections=r"""no\b | deja de\b | usa\b | utiliza\b | te (?:dije|pedí|he dicho)\b | ya te\b | debes\b
         | olvidaste\b | usamos\b | nunca\b | siempre\b""",
-    sources=r"""comentarios? | revisión | review | correos? | mail | e-?mail | mensajes? | docs? | documentación
+    sources=r"""qué opinas | que opinas | te parece | traduc\w+ | traduce | siguientes? | abajo | resume
+        | de acuerdo con
+        | comentarios? | revisión | review | correos? | mail | e-?mail | mensajes? | docs? | documentación
         | documentacion | guía | guia | normas | reglas | extracto | sección | seccion | aviso | advertencias?
         | salida | logs? | compañer[oa] | bot | readme(?:\.md)? | prompts?""",
     attributions=(
+        r"deben? (?:decir|mostrar)",
         (
             r"(?!(?:yo|que|como|te|se)\b)[\w.'’-]+ (?:dice|decía|dijo|escribió|escribio|comentó|comento|dejó"
             r"|respondió|recomienda|sugiere|sugirió|puso|mandó"

@@ -73,3 +73,9 @@ def test_correction_is_less_certain_than_a_rule() -> None:
     """A correction is found with low certainty, because it may hold for one task only."""
     (found,) = stated_sentences("no, you should put helpers into core/text.py")
     assert found.certainty is Certainty.CORRECTION
+
+
+def test_text_after_a_question_about_it_is_not_found() -> None:
+    """After "does this still apply?" the rest of the line may be the text in question."""
+    assert preferences("Does this still apply? Always run the generator.") == []
+    assert preferences("Does the login work? Always run the generator.") == ["Always run the generator."]

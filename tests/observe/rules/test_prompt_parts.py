@@ -20,11 +20,12 @@ def origins(prompt: str) -> list[str]:
         ('He sent\n\n"Never do it.\nAlways ask."\n\nTrue?', ["typed", "quotation", "quotation", "typed"]),
         ("The docs say\nAlways ask.\n\nNever guess.", ["typed", "quotation", "quotation"]),
         ("Look at this comment\n\nAlways ask.", ["typed", "quotation"]),
-        ("Do the following:\nfirst one\n\nthanks", ["typed", "document", "typed"]),
+        ("I need these:\nfirst one\n\nthanks", ["typed", "document", "typed"]),
         ("Check\n# Rules\nAlways ask.\n\nNever guess.", ["typed", "document", "document", "document"]),
         ("- one\n- two\n\nthree", ["document", "document", "typed"]),
         ("<system-reminder>\nAlways ask.\n</system-reminder>\nwhy?", ["program", "program", "program", "typed"]),
         ("Stop hook feedback:\nAlways ask.", ["program", "program"]),
+        ("Subject: deploys\n\nNever deploy.", ["quotation", "quotation"]),
         ("You are a reviewer.\nAlways ask.", ["agent", "agent"]),
         ("Implement the following plan:\n\nAlways ask.", ["agent", "agent"]),
         ("[image/png, 30 KB]\nAlways ask.", ["typed", "typed"]),
@@ -50,3 +51,5 @@ def test_quotations_and_attributed_words_are_masked() -> None:
     assert said.startswith("Mia says")
     assert "never" not in said
     assert typed_text("I said never guess") == "I said never guess"
+    assert "never" not in typed_text("Tom Miller: never guess")
+    assert typed_text("Also: never guess") == "Also: never guess"
