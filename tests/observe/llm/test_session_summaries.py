@@ -8,11 +8,12 @@ from palaver.core.observation import SUMMARY, Observation
 from palaver.core.origin import Origin
 from palaver.observe.llm import model_extractor
 from palaver.observe.llm.excerpt import SESSION_CHARS, shorten_session
+from palaver.observe.llm.model_stats import load_dead_letters
 from palaver.observe.observe_pending import observe_pending
 from palaver.observe.rules import VERSION
 
 from .conftest import ANSWER, Stage, changing_exchange
-from .server import JSON, Sent, honest, is_about_session, learned, message, passages, summarised
+from .server import JSON, Sent, failing, honest, is_about_session, learned, message, passages, summarised
 
 QUOTE = "emptied on every start"
 HOUR = 3_600
@@ -164,6 +165,18 @@ def test_invalid_summary_is_retried(stage: Stage, keys: list[int], reply: str) -
     stage.provider.default = honest
     stage.later(HOUR)
     assert stage.run().summarised == 1
+
+
+@pytest.mark.usefixtures("keys")
+def test_dead_letter_has_the_lines_of_the_session(stage: Stage) -> None:
+    """A permanently failed request about a session is listed with all lines of the session."""
+    refusal = failing(400, "invalid_request_error")
+    stage.provider.default = lambda call: refusal if is_about_session(call) else honest(call)
+
+    assert stage.run().given_up == 1
+
+    [letter] = load_dead_letters(stage.store)
+    assert (letter.start_line, letter.end_line) == (1, 9)
 
 
 @pytest.mark.usefixtures("keys")
