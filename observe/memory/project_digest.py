@@ -213,9 +213,9 @@ def _notes(shown: StoredObservation, text: str) -> tuple[str, ...]:
 
 
 def _adds(note: str, text: str) -> bool:
-    """Return whether most longer words of a note are not in the text."""
+    """Return whether at least half of the longer words of a note are not in the text."""
     words = _words([note])
-    return 2 * len(words - _words([text])) > len(words)
+    return 2 * len(words - _words([text])) >= max(1, len(words))
 
 
 def _decision_text(one: StoredObservation) -> str:

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from ...search.history import History, Said, learned
 from .client import Agent
 
 SAID = "The payments service has a secret staging bridge"
@@ -33,3 +34,18 @@ def test_other_namespaces_are_not_changed(tmp_path: Path) -> None:
 
     [found] = elsewhere.data("memory_list", namespace="project:repo")["memories"]
     assert (found["content"], found["namespace"]) == (SAID, "project:repo")
+
+
+def test_the_context_contains_past_sessions_of_the_agents_project(tmp_path: Path) -> None:
+    """Without a namespace, the context has the past sessions of the agent's folder, and no others."""
+    (tmp_path / "palaver").mkdir()
+    history = History(tmp_path / "palaver")
+    for place in ("ours", "theirs"):
+        (exchange,) = history.say(place, Said("Go on"), cwd=str(tmp_path / place))
+        history.learn(exchange, learned(f"Fix the cart of {place}", files=["cart.py"]))
+    reply = Agent(tmp_path / "palaver", tmp_path / "ours").data("memory_context")
+
+    assert "Fix the cart of ours" in reply["context"]
+    assert "theirs" not in reply["context"]
+    assert (reply["memory_count"], reply["digest_lines"]) == (0, 2)
+    assert "digest_lines" not in Agent(tmp_path / "palaver", tmp_path / "new").data("memory_context")

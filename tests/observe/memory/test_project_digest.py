@@ -164,9 +164,9 @@ def test_repeated_work_is_one_line(shop: Shop) -> None:
         (exchange,) = shop.history.say(day, Said("Review"), project="shop")
         shop.history.learn(exchange, learned("Review the branch", files=["a.py"], lines=(1, 1)))
         with shop.store.transaction():
-            shop.store.sessions.save(Session("test", day, project="shop", title="Review"))
+            shop.store.sessions.save(Session("test", day, project="shop", title="Review the branch"))
 
-    assert shop.lines() == {"Last Sessions": ["Review"], "Files They Modified": ["a.py (2 sessions)"]}
+    assert shop.lines() == {"Last Sessions": ["Review the branch"], "Files They Modified": ["a.py (2 sessions)"]}
 
 
 def test_words_of_the_query_come_first(shop: Shop) -> None:
