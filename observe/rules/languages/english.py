@@ -71,8 +71,8 @@ ENGLISH = Language(
         ),
         r"(?:don['’]?t|do not) ever\b",
         (
-            r"i(?: would|['’]?d)? (?:(?:always|generally|usually|strongly|really|much) )*prefer (?!this|that|it\b"
-            r"|your|not\b|option"
+            r"i(?: would|['’]?d)? (?:(?:always|generally|usually|strongly|really|much) )*prefer (?!this"
+            r"|that(?! you)|it\b|your|not\b|option"
             r"|the (?:first|second|third|last|latter|former|other))"
         ),
         r"prefer (?!this|that|it\b|the\b)\w+",
@@ -101,7 +101,7 @@ ENGLISH = Language(
     limited=r"""(?:in|for|on|during|with|within|before|after) (?:this|these|the current
         |the next)(?! (?:\w+ )?(?:repo|repository|project
         | codebase|code base|team|company|app|application|workspace|monorepo|machine|package|org|point)\b)
-        | today | tomorrow | tonight | later | yet | right now | for now | (?:just )?once | meanwhile
+        | today | tomorrow | tonight | yet | right now | for now | (?:just )?once | meanwhile
         | (?:for|at) the moment | until (?:i|we|you|it|then|further|tomorrow|monday|the) | temporarily
         | here and now""",
     references=r"""(?:the|a|an|each|it) [^,;?]{0,60}(?:should|must|has to|needs? to|may|can) (?:always|never)

@@ -67,6 +67,7 @@ FRENCH = Language(
         r"[^,;?]{4,70} sans (?:me (?:le )?demander|mon accord)\b",
         r"demande(?:-moi)? (?:toujours )?(?:d['’]abord )?avant\b",
         rf"utilise(?:z)? [^,;?]{{2,60}},? {_NOT}",
+        r"plus (?:de |d['’])[^;?]{3,50} (?:dans|sur) ",
         r"évite(?:z)? (?:toujours|systématiquement|les|d['’]|de )",
     ),
     limited=r"""(?:pour|dans|sur|pendant|avec) (?:ce|cet|cette|ces) (?!projet|repo|repository|dép[ôo]t|code

@@ -89,7 +89,7 @@ GERMAN = Language(
         (
             r"(?!ich\b|wir\b|du\b)[\w.'’-]+ (?:schreibt|schrieb|meint|meinte|sagt|sagte|behauptet|empfiehlt"
             r"|kommentierte?|verlangt|fordert"
-            r"|meldet|meckert|findet|hat [\w ]{0,40}(?:geschrieben|kommentiert|gesagt|gemeint))"
+            r"|meldet|meckert|hat [\w ]{0,40}(?:geschrieben|kommentiert|gesagt|gemeint))"
         ),
         r"(?:dort|da|darin|hier) steht",
         r"steht (?:da|drin|in|im)",

@@ -18,7 +18,7 @@ SPANISH = Language(
         | porfa | porfi | por cierto | ah | oye | eh | ojo | no | nop | perdona | aquí | aca | acá | ps | pd
         | recordatorio | otra cosa | una cosa | que | en general | quiero que
         | (?:en|para) (?:este|nuestro|el|todo el) (?:proyecto|repo|repositorio|equipo|código) | hay que
-        | tienes que | debes | te pido que | mejor | te equivocas | nota""",
+        | tienes que | debes | te pido que | mejor | te equivocas | eso está mal | nota""",
     lasting=(
         r"de (?:ahora|aquí|hoy) en (?:adelante|más)\b",
         r"(?:a partir|desde) (?:de )?(?:ahora|hoy|ya)\b",
@@ -68,7 +68,7 @@ SPANISH = Language(
         | por ahora | de momento | por el momento | hoy | mañana | todav[ií]a | aún no | aun no
         | esta (?:vez|tarea|pr|rama) | este (?:pr|cambio|ticket) | mientras | hasta que | temporalmente""",
     references=r"""(?:siempre|nunca) debe | (?<!se )debe (?:siempre|nunca)
-        | esto | eso | así | est[ea] (?!proyecto|repo|equipo|código|empresa|app)\w+""",
+        | esto | eso(?! está mal) | así | est[ea] (?!proyecto|repo|equipo|código|empresa|app)\w+""",
     corrections=r"""no\b | deja de\b | usa\b | utiliza\b | te (?:dije|pedí|he dicho)\b | ya te\b | debes\b
         | olvidaste\b | usamos\b | nunca\b | siempre\b""",
     sources=r"""qué opinas | que opinas | te parece | traduc\w+ | traduce | siguientes? | abajo | resume
