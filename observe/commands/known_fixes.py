@@ -12,7 +12,15 @@ from ...core.commands import KnownFix, Remedy
 from ...core.conversation import Kind, Session, Turn
 from ...core.query import LIMIT_MAX, HitKind, Query, Role
 from ...search.search_index import SearchIndex
-from ..rules.command_repairs import ERROR_MAX, error_line, find_repairs, is_misused, is_stopped
+from ..rules.command_repairs import (
+    ERROR_MAX,
+    changes_state,
+    error_line,
+    find_repairs,
+    is_misused,
+    is_stopped,
+    without_roots,
+)
 from ..rules.shell_commands import ShellRun, shell_runs
 from ..rules.touched_files import relative_path
 
@@ -23,6 +31,7 @@ _SHARE_MIN: Final = 0.7
 _SHARE_BELOW: Final = 0.1
 """Outputs that contain fewer words than the best one, by more than this share, are about another error."""
 _FILES_MAX: Final = 5
+_CHANGES_MAX: Final = 3
 _WORD: Final = re.compile(r"(?=\w*[^\W\d])\w{2,}")
 """Words and codes such as `TS2739`. Plain numbers differ between equal errors."""
 _OPERATORS: Final = re.compile(r'["“”„*]')
@@ -70,22 +79,32 @@ def _fixes(stored: StoredExchange, session: Session, words: frozenset[str]) -> I
     """Yield the fixes of an exchange, each with the share of the words that the failed output contains."""
     exchange = stored.exchange
     turns = tuple(turn for turn in exchange.turns if turn.active) or exchange.turns
+    roots = tuple(filter(None, (session.cwd, exchange.cwd)))
     runs, repairs = list(shell_runs(turns)), {each.run.position: each for each in find_repairs(turns)}
     for place, run in enumerate(runs):
         share, line = _match(words, run.result.text) if run.failed else (0.0, "")
-        if share < _SHARE_MIN or is_stopped(run):
+        if share < _SHARE_MIN or is_stopped(run) or all(segment.is_reader for segment in run.segments):
             continue
         fix = KnownFix(
             ids.show("exchange", stored.key), session.project, exchange.ended or exchange.started,
-            run.command, line, Remedy.RETRY,
+            without_roots(run.command, roots), line, Remedy.RETRY,
         )  # fmt: skip
         if repair := repairs.get(run.position):
             remedy = Remedy.BEFORE if repair.before else Remedy.INSTEAD
             folder = f"cd {repair.folder} && " if repair.folder else ""
-            yield share, replace(fix, remedy=remedy, worked=folder + repair.worked.text)
+            yield share, replace(fix, remedy=remedy, worked=without_roots(folder + repair.worked.text, roots))
         elif not is_misused(line) and (passed := _passed(run, runs[place + 1 :], turns)) is not None:
-            files = _edited(turns, run.position, passed.position, (session.cwd, exchange.cwd))
-            yield share, replace(fix, remedy=Remedy.EDIT if files else Remedy.RETRY, files=files)
+            files = _edited(turns, run.position, passed.position, roots)
+            helped = " && ".join(_changes(runs[place + 1 : runs.index(passed)]))
+            if files:
+                fix = replace(fix, remedy=Remedy.EDIT, files=files)
+            elif helped:
+                fix = replace(fix, remedy=Remedy.BEFORE, worked=without_roots(helped, roots))
+            elif passed.folder not in ("", run.folder):
+                fix = replace(
+                    fix, remedy=Remedy.INSTEAD, worked=without_roots(f"cd {passed.folder} && {passed.command}", roots)
+                )
+            yield share, fix
 
 
 def _match(words: frozenset[str], output: str) -> tuple[float, str]:
@@ -115,7 +134,13 @@ def _passed(run: ShellRun, later: Sequence[ShellRun], turns: Sequence[Turn]) -> 
     return None
 
 
+def _changes(between: Sequence[ShellRun]) -> list[str]:
+    """Return the successful commands that changed something; empty if there are too many to name a cause."""
+    found = [run.command for run in between if not run.failed and changes_state(run)]
+    return found if len(found) <= _CHANGES_MAX and sum(map(len, found)) <= ERROR_MAX else []
+
+
 def _edited(turns: Sequence[Turn], start: int, end: int, roots: Sequence[str]) -> tuple[str, ...]:
     """Return the files that were edited between two turns, relative to the project."""
     paths = [path for turn in turns[start:end] if turn.kind is Kind.RESULT for path in turn.writes]
-    return tuple(dict.fromkeys(relative_path(path, filter(None, roots)) for path in paths))[:_FILES_MAX]
+    return tuple(dict.fromkeys(relative_path(path, roots) for path in paths))[:_FILES_MAX]

@@ -58,6 +58,9 @@ _ERROR: Final = re.compile(
 )
 _STATUS: Final = re.compile(r"(?:Exit code|Command (?:exited|failed) with)\b.*")
 _FIXER: Final = re.compile(r"(?:^|[:\s])(?:fix|--fix|--write|--apply|-w|format|fmt)(?=\s|$)")
+_FILE_CHANGE: Final = re.compile(r"(?:rm|mv|cp|mkdir|touch|kill|pkill)\s")
+_SHOWING: Final = re.compile(r"git (?:status|log|diff|show|add|branch|rev-parse|ls-)|gh \w+ (?:view|list|status)")
+_CHECKS: Final = frozenset(("test", "lint", "type check", "check"))
 _BYPASS: Final = re.compile(r"--(?:no-verify|help)\b|push .*(?:--force|-f)\b")
 """Options that skip a check instead of passing it, or only print help."""
 _PATH: Final = re.compile(r"[\w.@~-]*/\S*|[\w@-]+\.\w{1,5}\b\S*")
@@ -133,6 +136,18 @@ def is_misused(output: str) -> bool:
     return _MISUSED.search(output) is not None
 
 
+def changes_state(run: ShellRun) -> bool:
+    """Return whether a command may change files or services, unlike checks and commands that only show something."""
+    return any(
+        _FILE_CHANGE.match(segment.text)
+        or (
+            not (segment.is_reader or _SHOWING.match(segment.text))
+            and (segment.task not in _CHECKS or _FIXER.search(segment.text) is not None)
+        )
+        for segment in run.segments
+    )
+
+
 def _replaced(run: ShellRun, later: Sequence[ShellRun], turns: Sequence[Turn]) -> Repair | None:
     """Return the repair in which another form of the command worked: other words, runner or folder."""
     output = run.result.text
@@ -167,7 +182,7 @@ def _prepared(run: ShellRun, later: Sequence[ShellRun], turns: Sequence[Turn]) -
             return None
         if other.proves(failed.text):
             break
-        if _changes_state(other):
+        if changes_state(other):
             changes.append(other)
             if _is_fixer_of(failed, other.segments[0]) and other.proves(other.segments[0].text):
                 break
@@ -191,18 +206,6 @@ def _advised(command: Segment, output: str) -> bool:
 
 def _memorable(command: Segment) -> bool:
     return len(command.text) <= _COMMAND_MAX
-
-
-def _changes_state(run: ShellRun) -> bool:
-    """Return whether a command may change files or services, unlike checks and commands that only show something."""
-    return any(
-        not segment.is_reader
-        and not re.match(
-            r"git (?:status|log|diff|show|add|branch|rev-parse|ls-)|gh \w+ (?:view|list|status)", segment.text
-        )
-        and (segment.task not in ("test", "lint", "type check", "check") or _FIXER.search(segment.text))
-        for segment in run.segments
-    )
 
 
 def _is_fixer_of(failed: Segment, other: Segment) -> bool:
@@ -238,8 +241,8 @@ def _edited(turns: Sequence[Turn], start: int, end: int) -> bool:
 def _observation(repair: Repair, exchange: Exchange, session: Session) -> Observation:
     run, later = repair.run, repair.later
     roots = tuple(root for root in (session.cwd, exchange.cwd) if root)
-    failed, worked = (_without_roots(each.text, roots) for each in (repair.failed, repair.worked))
-    place = _without_roots(f" in {relative_path(repair.folder, roots)}" if repair.folder else "", roots)
+    failed, worked = (without_roots(each.text, roots) for each in (repair.failed, repair.worked))
+    place = without_roots(f" in {relative_path(repair.folder, roots)}" if repair.folder else "", roots)
     fixes = repair.before and _is_fixer_of(repair.failed, repair.worked)
     lasting = fixes or repair.folder or (repair.failed.task and repair.failed.base != repair.worked.base)
     return Observation(
@@ -260,10 +263,12 @@ def _observation(repair: Repair, exchange: Exchange, session: Session) -> Observ
     )
 
 
-def _without_roots(text: str, roots: Sequence[str]) -> str:
-    """Return a text in which paths inside the project are relative to its root."""
-    for root in roots:
-        text = text.replace(f"{root}/", "").replace(root, ".")
+def without_roots(text: str, roots: Sequence[str]) -> str:
+    """Return a text with the paths in the project relative to it."""
+    for root in (root.rstrip("/") for root in roots):
+        if root:
+            text = re.sub(rf"{re.escape(root)}/(?=\w)", "", text)
+            text = re.sub(rf"{re.escape(root)}/?(?![\w./-])", ".", text)
     return text
 
 

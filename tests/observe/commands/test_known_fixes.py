@@ -72,6 +72,27 @@ def test_command_that_helped_is_a_fix(shell: ShellHistory) -> None:
     assert (found.remedy, found.worked) == (Remedy.BEFORE, "git pull --rebase origin main")
 
 
+def test_changes_before_the_success_are_a_fix(shell: ShellHistory) -> None:
+    """Commands that changed something before the same command succeeded are the fix, but not those that only show."""
+    failed, passed = ("make load", LOCKED, True), ("make load", "done", False)
+    shell.session(failed, ("ls", "shop.lock", False), ("rm shop.lock", "", False), passed)
+
+    (found,) = fixes(shell.archive(), LOCKED)
+
+    assert (found.remedy, found.worked) == (Remedy.BEFORE, "rm shop.lock")
+
+
+def test_other_folder_is_a_fix(shell: ShellHistory) -> None:
+    """If the same command succeeded in another folder, the fix names the folder; files that were not found do not."""
+    error = "make: *** No targets specified and no makefile found."
+    shell.session(("make", error, True), ("cd api && make", "done", False))
+    shell.session(("cat a.txt", "cat: a.txt: No such file or directory", True), ("cd b && cat a.txt", "a", False))
+    home = shell.archive()
+
+    assert [(each.remedy, each.worked) for each in fixes(home, error)] == [(Remedy.INSTEAD, "cd api && make")]
+    assert not fixes(home, "No such file or directory")
+
+
 def test_long_output_is_searched_by_its_error(shell: ShellHistory) -> None:
     """A pasted output of many lines is searched by the line that says what failed."""
     shell.session(("npm test", MISSING, True), ("bun run test", "12 pass", False))

@@ -4,7 +4,7 @@ import pytest
 
 from palaver.core.observation import Observation, ObservationType
 from palaver.observe.rules import observe
-from palaver.observe.rules.command_repairs import extract_repairs
+from palaver.observe.rules.command_repairs import extract_repairs, without_roots
 
 from .exchange_script import CWD, Script, session
 
@@ -187,3 +187,17 @@ def test_repetition_in_an_exchange_is_told_once() -> None:
     for number in range(5):
         many.ran(f"shopctl a{number} --x", "error: unknown option --x", failed=True).ran(f"shopctl a{number} --y")
     assert len(repairs(many)) == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "relative"),
+    [
+        ("rm -rf /srv/shop/tmp", "rm -rf tmp"),
+        ("git -C /srv/shop status", "git -C . status"),
+        ("ls /srv/shop/ /srv/shops/a /srv/shop.old", "ls . /srv/shops/a /srv/shop.old"),
+    ],
+)
+def test_paths_are_relative_to_the_project(text: str, relative: str) -> None:
+    """Paths in the project are shown relative to it; paths beside it and a project at the root are kept."""
+    assert without_roots(text, ("/srv/shop",)) == relative
+    assert without_roots(text, ("/",)) == text
