@@ -110,7 +110,7 @@ ENGLISH = Language(
         | monorepo|machine|package|org|point)\b) | (?:do|like|use) (?:that|it(?! when)|so) | that one | those""",
     corrections=r"""don['’]?t\b | do not\b | stop\b | quit\b | avoid\b
         | you (?:forgot|should|shouldn['’]?t|must)\b | i (?:said|told you|asked)\b | not\b | use\b | never\b
-        | always\b | we (?:don['’]?t|do not|should|must|use)\b""",
+        | always\b | we (?:don['’]?t|do not|use)\b""",
     sources=r"""translat\w+ | rephrase | proofread | summari[sz]e | (?:what do )?you think | do you agree
         | thoughts | below | following | worth doing
         | readme(?:\.md)? | contributing(?:\.md)?
