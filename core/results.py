@@ -191,6 +191,14 @@ class Timeline(Struct, frozen=True):
     path: str
 
 
+class ReplacedBy(Struct, frozen=True):
+    """Later observation of a session that replaces an earlier one, and the line that says so."""
+
+    id: str
+    title: str
+    line: int
+
+
 class Detail(Struct, frozen=True):
     """Result of layer 2. An exchange without observations is described by an observation of type `general`.
 
@@ -198,6 +206,7 @@ class Detail(Struct, frozen=True):
         tokens: Token cost of layer 3 for the evidence.
         also_in: IDs of other sessions with the same exchange.
         confirmed: Number of later exchanges that repeated the observation, the last at `confirmed_at`.
+        replaced_by: Later observation that replaces this one; None if it still holds.
         left_out: Number of facts, quotes, sentences and names left out because of the token limit.
     """
 
@@ -215,6 +224,7 @@ class Detail(Struct, frozen=True):
     also_in: tuple[str, ...] = ()
     confirmed: int = 0
     confirmed_at: Milliseconds | None = None
+    replaced_by: ReplacedBy | None = None
     left_out: int = 0
 
 

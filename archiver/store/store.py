@@ -31,6 +31,7 @@ from .mnemonic_table import MnemonicTable
 from .observation_table import ObservationTable
 from .project_table import ProjectTable
 from .repetition_table import RepetitionTable
+from .replacement_table import ReplacementTable
 from .session_table import SessionTable
 from .source_table import ContainerTable, SourceTable
 from .sqlite import REPAIR_HINT
@@ -53,6 +54,7 @@ class Store(Closing):
         self.items = ItemTable(database)
         self.observations = ObservationTable(database)
         self.confirmations = ConfirmationTable(database)
+        self.replacements = ReplacementTable(database)
         self.summaries = SummaryTable(database, self.observations)
         self.exchanges = ExchangeTable(database, self.summaries, self.observations)
         self.edits = EditTable(database)

@@ -1,14 +1,16 @@
 """Store the observations of an exchange: confirm known ones, insert new ones, and update the summary."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
-from ...archiver.store import SUMMARY_PREFIX, Store, StoredExchange
+from ...archiver.store import SUMMARY_PREFIX, Store, StoredExchange, StoredObservation
+from ...archiver.store.replacement_table import StoredReplacement
 from ...core.conversation import Exchange, Session
 from ...core.observation import Evidence, Observation
+from ..rules.replacements import find_replacements
 from ..rules.session_summary import build_summary
 from .repetition import fingerprint, is_repetition
 
-_READ = 30
+_READ = 100
 """Number of the last exchanges of a session that its summary reads, beside the first."""
 
 
@@ -41,7 +43,7 @@ def keep(
 
 
 def summarise(store: Store, sessions: Iterable[int]) -> None:
-    """Update the summaries of sessions, inside a transaction.
+    """Update the summaries of sessions and the links between their observations, inside a transaction.
 
     For a session in several files, the last file is summarised. A summary by a language model is kept until the session
     grows.
@@ -50,18 +52,32 @@ def summarise(store: Store, sessions: Iterable[int]) -> None:
         keys = store.summaries.exchanges(session)
         if not keys:
             continue
+        parts = store.summaries.summarised(session, keys[-1])
         read = [*keys[:1], *keys[1:][-_READ:]]
         loaded = store.exchanges.load(read)
         exchanges = [loaded[key].exchange for key in read]
+        replaced = _link_replacements(store, parts, dict(zip(read, exchanges, strict=True)))
         known = store.summaries.of_session(session)
         if known is not None and _is_current(known.observation, exchanges[-1]):
             summary: Observation | None = known.observation
         else:
-            parts = [part.observation for part in store.summaries.summarised(session, keys[-1])]
-            summary = build_summary(parts, store.sessions.load(session), exchanges)
+            observations = [part.observation for part in parts]
+            summary = build_summary(observations, store.sessions.load(session), exchanges, replaced)
         store.summaries.put(session, keys[0], summary)
 
 
 def _is_current(summary: Observation, last: Exchange) -> bool:
     """Return whether a summary is by a language model and covers the last exchange."""
     return summary.extractor.startswith(SUMMARY_PREFIX) and summary.at == (last.ended or last.started)
+
+
+def _link_replacements(
+    store: Store, parts: Sequence[StoredObservation], exchanges: Mapping[int, Exchange]
+) -> list[Observation]:
+    """Store which observations of a session later ones replace, and return the replaced observations."""
+    places = {key: place for place, key in enumerate(exchanges)}
+    read = [part for part in parts if part.exchange in places]
+    found = find_replacements([(places[part.exchange], part.observation) for part in read], [*exchanges.values()])
+    links = [StoredReplacement(read[each.earlier].key, read[each.later].key, each.line) for each in found]
+    store.replacements.put([part.key for part in read], links)
+    return [read[each.earlier].observation for each in found]

@@ -150,6 +150,12 @@ def _changes_files(turn: Turn, results: dict[str, Turn]) -> bool:
     return done and _CHANGING.search(command) is not None
 
 
+def commits_of(exchange: Exchange) -> tuple[CommitMessage, ...]:
+    """Return the commits of an exchange."""
+    turns = tuple(turn for turn in exchange.turns if turn.active) or exchange.turns
+    return tuple(_commits(turns, {turn.call: turn for turn in turns if turn.kind is Kind.RESULT and turn.call}))
+
+
 def most_telling(commits: Sequence[CommitMessage]) -> CommitMessage | None:
     """Return the last commit whose subject is not about tests, documents or chores, else the last commit."""
     return max(commits, key=lambda commit: (not MINOR.match(commit.subject), commit.line), default=None)

@@ -6,7 +6,7 @@ final answers. Each fact has the evidence of its source.
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import chain
 
 from msgspec.structs import replace
@@ -16,6 +16,7 @@ from ...core.conversation import Exchange, Kind, Session, Turn
 from ...core.observation import SUMMARY, Evidence, Observation, ObservationType
 from ...core.origin import Origin, least
 from .choices import choices
+from .exchange_analysis import commits_of, most_telling
 from .handoff_notes import HandoffNote, NoteLabel, notes_of
 from .open_items import closing_notes
 from .outcome import PROPOSED
@@ -39,31 +40,38 @@ _UNINFORMATIVE = re.compile(rf"{HOUSEKEEPING.pattern}|\AEdited \S+\Z", re.IGNORE
 SummaryFact = tuple[str, Evidence]
 
 
-def build_summary(parts: Sequence[Observation], session: Session, exchanges: Sequence[Exchange]) -> Observation | None:
+def build_summary(
+    parts: Sequence[Observation],
+    session: Session,
+    exchanges: Sequence[Exchange],
+    replaced: Collection[Observation] = (),
+) -> Observation | None:
     """Return the summary of a session, or None if it would be empty or only repeat the session's one observation.
 
     Args:
         parts: Observations of the session, in order.
         session: The session.
         exchanges: The last exchanges of the session, in order.
+        replaced: Observations that a later one replaces. They are not results of the session.
     """
     parts = [part for part in parts if part.evidence]
     notes, origin = _verified(_notes(exchanges), exchanges)
     reported = next((note for note in notes if note.label is NoteLabel.OUTCOME), None)
     if not (parts or reported) or (len(parts) == 1 and not any(_is_new(note, parts[0]) for note in notes)):
         return None
+    standing = [part for part in parts if part not in replaced] or parts
     asked = _asked(parts, notes, exchanges)
     of_label = {label: [note for note in notes if note.label is label] for label in NoteLabel}
     labelled = {
         NoteLabel.ASKED: asked,
-        NoteLabel.OUTCOME: _outcomes(parts, reported, asked),
+        NoteLabel.OUTCOME: _outcomes(standing, reported, asked),
         NoteLabel.OPEN: [*map(_of_note, of_label[NoteLabel.OPEN][:_OPEN])],
         NoteLabel.NEXT: [*map(_of_note, of_label[NoteLabel.NEXT][:_NEXT])],
-        NoteLabel.DECIDED: _decided(parts, of_label[NoteLabel.DECIDED]),
-        "Learned": _learned(parts),
+        NoteLabel.DECIDED: _decided(standing, of_label[NoteLabel.DECIDED]),
+        "Learned": _learned(standing),
     }
     facts = [(f"{label}: {text}", evidence) for label, found in labelled.items() for text, evidence in found]
-    title = _title(parts, reported, session)
+    title = _title(standing, reported, session, exchanges)
     return trim_to_budget(
         Observation(
             type=ObservationType.GENERAL,
@@ -184,13 +192,22 @@ def _line(fact: SummaryFact) -> int:
     return evidence.start_line
 
 
-def _title(parts: Sequence[Observation], reported: HandoffNote | None, session: Session) -> str:
-    """Return the reported outcome, or else the largest result, decision or finding that is not a question."""
+def _title(
+    parts: Sequence[Observation], reported: HandoffNote | None, session: Session, exchanges: Sequence[Exchange]
+) -> str:
+    """Return the reported outcome, or else the main commit, the plan that was carried out, or the largest result."""
     if reported:
         return headline(_BY_ME.sub("", reported.text, count=1))
+    if commit := most_telling([commit for exchange in exchanges for commit in commits_of(exchange) if commit.done]):
+        return headline(commit.subject)
+    plans = [request.title for request in map(read_request, filter(_is_work, exchanges)) if request.plan]
     ranked = sorted(parts, key=lambda part: (_is_result(part), _size(part)), reverse=True)
-    titles = [*(_finding(part)[0] for part in ranked), session.title, ranked[0].title]
+    titles = [*plans, *(_finding(part)[0] for part in ranked), session.title, ranked[0].title]
     return headline(next((title for title in titles if title and not title.endswith("?")), titles[0]))
+
+
+def _is_work(exchange: Exchange) -> bool:
+    return bool(exchange.writes)
 
 
 def _subtitle(parts: Sequence[Observation], session: Session) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -15,10 +15,11 @@ from ...core.memory import MemoryState, state_label
 from ...core.memory_types import Family
 from ...core.observation import Evidence, Observation, ObservationType
 from ...core.origin import Origin, Trust
-from ...core.results import Detail
+from ...core.results import Detail, ReplacedBy
 
 if TYPE_CHECKING:
     from ...archiver.store import Store, StoredExchange, StoredObservation
+    from ...archiver.store.replacement_table import StoredReplacement
     from ...core.conversation import Exchange
     from ...core.document import StoredChunk
     from ...core.memory import StoredMemory
@@ -40,6 +41,8 @@ class Details:
         memories = self._store.memories.load([key for key in keys if key not in observations.keys() | exchanges.keys()])
         chunks = self._store.documents.load(keys)
         again = self._store.repetitions.of_exchanges(list(exchanges))
+        replaced = self._store.replacements.of_observations(list(observations))
+        later = self._store.observations.load([each.later for each in replaced.values()])
         confirmed = self._store.confirmations.of_observations(list(observations))
         found: list[Detail] = []
         for key in keys:
@@ -49,7 +52,15 @@ class Details:
                 times = [each.at for each in confirmed.get(key, [])]
                 last = max((at for at in times if at is not None), default=None)
                 also = again.get(stored.exchange, ())
-                found.append(replace(detail, also_in=also, confirmed=len(times), confirmed_at=last))
+                found.append(
+                    replace(
+                        detail,
+                        also_in=also,
+                        confirmed=len(times),
+                        confirmed_at=last,
+                        replaced_by=_replaced_by(replaced.get(key), later),
+                    )
+                )
             elif key in exchanges:
                 found.append(replace(self._of_exchange(exchanges[key]), also_in=again.get(key, ())))
             elif key in memories and memories[key].state is not MemoryState.ARCHIVED:
@@ -92,6 +103,12 @@ class Details:
             end_line=lines[1],
             tokens=sum(tokens.count(turn.text) for turn in parent.exchange.turns if lines[0] <= turn.line <= lines[1]),
         )
+
+
+def _replaced_by(link: StoredReplacement | None, later: Mapping[int, StoredObservation]) -> ReplacedBy | None:
+    if link is None or link.later not in later:
+        return None
+    return ReplacedBy(ids.show("observation", link.later), later[link.later].observation.title, link.line)
 
 
 _TYPES = {

@@ -71,6 +71,7 @@ class Hits:
         hits = self._load_hits(page, found.query, query, snippets=snippets)
         if not hits:
             self._store.refuse_unreadable()  # unreadable content may contain matches
+        hits = self._after_replacements(hits)
         relevant = found.relevant or query.weak
         answer = Results(
             query,
@@ -90,6 +91,18 @@ class Hits:
         without_words = {_public_id(each) for each in page if not each.event.words}
         nearest = (hit for hit in hits if hit.id not in without_words or not _is_command(hit))
         return answer, tuple(islice(nearest, _WEAK))
+
+    def _after_replacements(self, hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
+        """Move each replaced observation behind the one that replaces it. Cursors keep their places on the page."""
+        keys = {hit.id: key for hit in hits if hit.kind == "observation" and (key := ids.key(hit.id)) is not None}
+        places = {key: public for public, key in keys.items()}
+        ordered = list(hits)
+        for link in self._store.replacements.of_observations(list(places)).values():
+            shown = [hit.id for hit in ordered]
+            if link.later in places and shown.index(places[link.earlier]) < shown.index(places[link.later]):
+                moved = ordered.pop(shown.index(places[link.earlier]))
+                ordered.insert(shown.index(places[link.later]), moved)
+        return tuple(replace(hit, cursor=at.cursor) for hit, at in zip(ordered, hits, strict=True))
 
     def around(self, public: str, key: int, count: int) -> Timeline:
         """Return a hit with up to `count` exchanges before and after it.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from itertools import chain, islice
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -27,6 +27,8 @@ _MUCH_BETTER = 2.0
 """An exchange represents itself if its text score is more than this multiple of its best observation's text score."""
 _SUMMARY = 0.5
 """Factor for the score of a session summary, which is less specific than the observations that it summarizes."""
+_REPLACED = 0.5
+"""Factor for the score of an observation that a later one of its session replaces."""
 _SIMILAR_SCORE = 0.5
 """Minimum share of the best score of a session for counting its other events."""
 _GROWTH = 4
@@ -124,6 +126,7 @@ class Representatives:
         kinds = self._store.items.kinds([each.event.key for each in candidates if each.can_be_standalone])
         if others := [key for key, kind in kinds.items() if kind != "exchange"]:
             memories, chunks = self._store.memories.load(others), self._store.documents.load(others)
+        replaced = self._store.replacements.of_observations(list(learned))
         at = now()
         for event, keys, exchange_passes, _ in candidates:
             if item := memories.get(event.key) or chunks.get(event.key):
@@ -133,7 +136,7 @@ class Representatives:
                 continue
             observations = [learned[key] for key in keys if key in learned]
             if observations or exchange_passes:
-                yield Representative(event, _best(event, observations, exchange_passes=exchange_passes))
+                yield Representative(event, _best(event, observations, replaced, exchange_passes=exchange_passes))
 
 
 def _count_similar(first: Representative, rest: Sequence[Representative]) -> int:
@@ -141,7 +144,7 @@ def _count_similar(first: Representative, rest: Sequence[Representative]) -> int
 
 
 def _best(
-    event: Event, observations: Sequence[StoredObservation], *, exchange_passes: bool
+    event: Event, observations: Sequence[StoredObservation], replaced: Container[int], *, exchange_passes: bool
 ) -> StoredObservation | None:
     """Return the observation whose evidence covers the matching text, or else the best-matching observation.
 
@@ -149,7 +152,8 @@ def _best(
     """
 
     def score(stored: StoredObservation) -> float:
-        return event.score_of(stored.key) * (_SUMMARY if stored.observation.is_summary else 1)
+        factor = (_SUMMARY if stored.observation.is_summary else 1) * (_REPLACED if stored.key in replaced else 1)
+        return event.score_of(stored.key) * factor
 
     best = max(observations, key=score, default=None)
     match = event.best_match

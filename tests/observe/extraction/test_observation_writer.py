@@ -238,6 +238,27 @@ def test_summary_is_deleted_with_its_parts(history: History) -> None:
     assert history.store.summaries.of_session(1) is None
 
 
+def test_a_corrected_observation_is_linked(history: History) -> None:
+    """A result that the user corrects is linked to the next one, and is not in the summary."""
+    keys = history.say(
+        "one",
+        Said("Add a footer", "Added the footer to the header bar.", writes=("/shop/page.py",)),
+        Said("no, below the page", "Moved the footer below the page.", writes=("/shop/page.py",)),
+        Said("Add a search box", "Added a search box.", writes=("/shop/menu.py",)),
+        cwd="/shop",
+    )
+    observe_pending(history.store, silent)
+    [old], [new], _ = (history.store.observations.of_exchange(key)[:1] for key in keys)
+    summary = history.store.summaries.of_session(1)
+
+    assert history.store.replacements.of_observations([old.key, new.key]) == {old.key: (old.key, new.key, 4)}
+    assert summary is not None
+    assert not any("header bar" in fact for fact in summary.observation.facts)
+
+    learn(history, keys[1])
+    assert history.store.replacements.of_observations([old.key]) == {}
+
+
 OPEN = "The button is drawn. Next step: the WalrusCanary still needs a test of its own."
 
 

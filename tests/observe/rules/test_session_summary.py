@@ -120,6 +120,16 @@ def test_title_is_the_outcome() -> None:
     assert made.subtitle.endswith(": The shop of the museum")
 
 
+def test_title_is_the_main_commit() -> None:
+    """A session with commits has the subject of its main commit as title, not one detail of the work."""
+    commit = Script().asked("commit this").ran("git commit -m 'Add a footer with the address'").said("Committed.")
+    tests = Script().asked("commit the rest").ran("git commit -m 'test: cover the footer'").said("Committed.")
+    made = summary(footer(), search(), commit, tests)
+
+    assert made is not None
+    assert made.title == "Session: Add a footer with the address"
+
+
 def test_least_trusted_origin() -> None:
     """A summary that quotes a reply after a web fetch is external, even if its observations are not."""
     fetched = (

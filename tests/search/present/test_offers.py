@@ -9,11 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from palaver.archiver.store.replacement_table import StoredReplacement
 from palaver.core.errors import InvalidInput, UnknownIds
 from palaver.core.memory import Memory
 from palaver.core.observation import SUMMARY, Observation, ObservationType
 from palaver.core.query import Filters, Grouping, Mode, Query
-from palaver.core.results import UnknownName
+from palaver.core.results import ReplacedBy, UnknownName
+from palaver.search.present.details import Details
 from palaver.search.present.hits import Hits
 from palaver.search.query.query_analysis import shortness
 from palaver.search.rank import engine
@@ -386,6 +388,24 @@ def test_hits_can_be_grouped_by_session(archive: History) -> None:
 
     assert len({hit.session_id for hit in found.hits}) == len(found.hits) == 2
     assert {hit.session_id: hit.more for hit in found.hits}["tea"] == 1
+
+
+def test_a_replaced_observation_follows_its_replacement(history: History) -> None:
+    """An observation that a later one replaces is listed after it, and its details name the replacement."""
+    [one, two] = history.say("tea", Said("the kettle leaks at the lid"), Said("no, the kettle leaks elsewhere"))
+    [old] = history.learn(one, learned("The kettle leaks at the lid", ObservationType.DEBUG))
+    [new] = history.learn(two, learned("The kettle has a leak in its base", ObservationType.DEBUG))
+    history.embed()
+    history.publish()
+    before = history.ids("the kettle leaks at the lid", mode=Mode.TEXT)
+    with history.store.transaction():
+        history.store.replacements.put([old, new], [StoredReplacement(old, new, 4)])
+    found = history.search("the kettle leaks at the lid", mode=Mode.TEXT).hits
+
+    assert before == [f"obs-{old}", f"obs-{new}"]
+    assert [hit.id for hit in found] == [f"obs-{new}", f"obs-{old}"]
+    [detail] = Details(history.store).load([old])
+    assert detail.replaced_by == ReplacedBy(f"obs-{new}", "The kettle has a leak in its base", 4)
 
 
 def summarised(history: History, session: int, exchange: int, summary: Observation) -> int:

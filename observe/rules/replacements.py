@@ -1,0 +1,101 @@
+"""Replacements: earlier observations of a session that a later one corrects.
+
+An observation is replaced if the next prompt corrects it, if a plan is carried out after it was only proposed, or if
+its commit is reverted.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
+
+from ...core.conversation import Exchange, Kind
+from ...core.observation import Observation, ObservationType
+from .exchange_analysis import commits_of
+from .outcome import PROPOSED
+from .phrase_patterns import at_start
+
+_CORRECTED = at_start(
+    r"""
+    (?:(?:hm+|ok|okay|wait|yeah|well),? )?(?:no(?:,|\.|!)(?!\sneed|\sproblem|\sworries)
+    | no\s(?!need|problem|worries|idea)
+    | nope | actually | (?:that|this|it)['’]s\s(?:not|wrong|incorrect) | (?:that|this|it)\s(?:is|was)(?:n['’]t|\snot)
+    | (?:it|this|that)\sshould(?:n['’]t|\snot) | are you sure | wrong | i did(?:n['’]t|\snot) (?:mean|ask|want)
+    | (?:you can|please)? ?(?:revert|undo|roll ?back) (?:that|this|it|your) | (?:it|that|this) (?:still)?
+    ?does(?:n['’]t|\snot))
+    """
+)
+_REVERT = re.compile(r'revert:? ["“]?(.+?)["”]?$', re.IGNORECASE)
+_WORD = re.compile(r"\w{4,}")
+_REPEATED = 0.7
+
+
+class Replacement(Struct, frozen=True):
+    """Positions of a replaced observation and of the one that replaces it, and the line that says so."""
+
+    earlier: int
+    later: int
+    line: int
+
+
+def find_replacements(parts: Sequence[tuple[int, Observation]], exchanges: Sequence[Exchange]) -> list[Replacement]:
+    """Return the replacements among the observations of a session.
+
+    Args:
+        parts: Pairs of the position of an exchange in `exchanges`, and an observation, in order.
+        exchanges: Exchanges of the session, in order.
+    """
+    found = [*_corrected(parts, exchanges), *_carried_out(parts), *_reverted(parts, exchanges)]
+    return list({each.earlier: each for each in reversed(found)}.values())
+
+
+def _corrected(parts: Sequence[tuple[int, Observation]], exchanges: Sequence[Exchange]) -> Iterator[Replacement]:
+    """Yield the results that the prompt of the next exchange corrects."""
+    for earlier, (place, old) in enumerate(parts):
+        following = exchanges[place + 1 : place + 2]
+        is_next = bool(following) and following[0].ordinal == exchanges[place].ordinal + 1
+        line = _correction_line(following[0]) if is_next else None
+        if line is None or old.type is ObservationType.DECISION:
+            continue
+        for later, (other, new) in enumerate(parts):
+            if other == place + 1 and new.type is not ObservationType.DECISION and _is_about_same(old, new):
+                yield Replacement(earlier, later, line)
+                break
+
+
+def _correction_line(exchange: Exchange) -> int | None:
+    """Return the line of a prompt that begins with a correction."""
+    prompts = (turn for turn in exchange.turns if turn.kind is Kind.PROMPT)
+    return next((turn.line for turn in prompts if _CORRECTED.match(turn.text.lstrip())), None)
+
+
+def _is_about_same(old: Observation, new: Observation) -> bool:
+    if {*old.files_modified} & {*new.files_modified}:
+        return True
+    return bool(_words(f"{old.title} {' '.join(old.facts)}") & _words(f"{new.title} {' '.join(new.facts)}"))
+
+
+def _carried_out(parts: Sequence[tuple[int, Observation]]) -> Iterator[Replacement]:
+    """Yield the plans that were proposed, and later approved or carried out."""
+    for earlier, (place, old) in enumerate(parts):
+        words = _words(old.title.removeprefix(PROPOSED)) if old.title.startswith(PROPOSED) else frozenset[str]()
+        for later, (other, new) in enumerate(parts):
+            common = len(words & _words(f"{new.title} {new.subtitle}"))
+            if words and other > place and common >= _REPEATED * len(words):
+                yield Replacement(earlier, later, new.evidence[0].start_line)
+                break
+
+
+def _reverted(parts: Sequence[tuple[int, Observation]], exchanges: Sequence[Exchange]) -> Iterator[Replacement]:
+    """Yield the observations of commits that a later commit reverts."""
+    for place, exchange in enumerate(exchanges):
+        for commit in commits_of(exchange):
+            subject = _REVERT.match(commit.subject)
+            later = next((number for number, (other, _) in enumerate(parts) if other == place), None)
+            for earlier, (other, old) in enumerate(parts):
+                if subject and later is not None and other < place and old.title == subject.group(1):
+                    yield Replacement(earlier, later, commit.line)
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(word[:5].lower() for word in _WORD.findall(text))

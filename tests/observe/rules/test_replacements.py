@@ -1,0 +1,85 @@
+"""An observation is replaced only if the next exchange corrects it, a plan is carried out, or a commit is reverted."""
+
+import pytest
+
+from palaver.core.observation import Evidence, Observation, ObservationType
+from palaver.observe.rules.replacements import find_replacements
+
+from .exchange_script import Script
+from .test_session_summary import one_file
+
+
+def noted(title: str, *files: str, type: ObservationType = ObservationType.FEATURE) -> Observation:  # noqa: A002
+    return Observation(type, title, files_modified=files, evidence=(Evidence(1, 1, "quote"),))
+
+
+def links(prompt: str, later: Observation | None = None) -> list[tuple[int, int, int]]:
+    exchanges = one_file(Script().asked("Add a footer").said("Done."), Script().asked(prompt).said("Moved the footer."))
+    parts = [(0, noted("Added a footer to the header bar", "page.py")), (1, later or noted("Moved it", "page.py"))]
+    return [(each.earlier, each.later, each.line) for each in find_replacements(parts, exchanges)]
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "no, the footer belongs below the page",
+        "No! Below the page.",
+        "it should not be in the header bar",
+        "That's not what I asked for",
+        "Actually, it is the print view that has no footer",
+        "are you sure? I see nothing",
+        "please revert that, we have one already",
+        "yeah, undo that",
+        "hm, that isn't a footer",
+        "it still doesn't show up",
+    ],
+)
+def test_correction_by_the_user(prompt: str) -> None:
+    """A prompt that begins with a correction replaces the result of the exchange before it."""
+    assert links(prompt) == [(0, 1, 3)]
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "no need to test it, add a search box",
+        "no problem, add a search box",
+        "Now revert to the plan and add a search box",
+        "Add a search box. It should not be red",
+        "commit this",
+        "Is that wrong in the print view too?",
+    ],
+)
+def test_other_prompts_replace_nothing(prompt: str) -> None:
+    """A new request is no correction."""
+    assert links(prompt) == []
+
+
+def test_another_subject_is_not_replaced() -> None:
+    """A correction replaces nothing if the observations share neither a file nor a word, or if the user decided it."""
+    assert links("no, look at the menu", later=noted("Sorted by name", "menu.py")) == []
+    assert links("no, below", later=noted("Below", "page.py", type=ObservationType.DECISION)) == []
+
+
+def test_plan_that_was_carried_out() -> None:
+    """A plan that was only proposed is replaced by the same plan, once it is approved or carried out."""
+    exchanges = one_file(Script().asked("Plan a footer"), Script().asked("Go on"))
+    plan, done = (
+        noted("Plan proposed: Footer for every page of the shop"),
+        noted("Plan: Footer for every page of the shop"),
+    )
+
+    assert [(each.earlier, each.later) for each in find_replacements([(0, plan), (1, done)], exchanges)] == [(0, 1)]
+    assert find_replacements([(0, plan), (1, noted("Plan: Search box"))], exchanges) == []
+
+
+def test_reverted_commit() -> None:
+    """An observation of a commit is replaced by the observation of the exchange that reverts it."""
+    exchanges = one_file(
+        Script().asked("commit").ran("git commit -m 'Add a footer'"),
+        Script().asked("Sort the menu"),
+        Script().asked("Take the footer out").ran("git commit -m 'Revert \"Add a footer\"'"),
+    )
+    parts = [(0, noted("Add a footer")), (1, noted("Sorted the menu")), (2, noted("Took the footer out"))]
+
+    assert [(each.earlier, each.later, each.line) for each in find_replacements(parts, exchanges)] == [(0, 2, 6)]
