@@ -159,8 +159,9 @@ def _scored(each: Rated) -> list[tuple[set[str], float]]:
 
 
 def _softmax(values: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
-    powers = np.exp(values - values.max())
-    return powers / powers.sum()
+    powers: np.ndarray[Any, Any] = np.exp(values - values.max())
+    shares: np.ndarray[Any, Any] = powers / powers.sum()
+    return shares
 
 
 if __name__ == "__main__":

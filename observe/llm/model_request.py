@@ -1,5 +1,6 @@
 """Requests to a language model with a JSON schema for the reply, and parsing of the replies."""
 
+from contextlib import suppress
 from functools import cache
 from json import JSONDecodeError, JSONDecoder
 from typing import Any, Final, TypeVar
@@ -60,11 +61,11 @@ def parse_reply(text: str, reply: type[ReplyT]) -> ReplyT:
         if start < 0:
             break
         try:
-            value, end = decoder.raw_decode(text, start)
-            found = reply.model_validate_json(text[start:end]) if isinstance(value, dict) else found
+            _, end = decoder.raw_decode(text, start)
         except (JSONDecodeError, RecursionError):
             end = start + 1
-        except ValidationError:
-            pass
+        else:
+            with suppress(ValidationError):
+                found = reply.model_validate_json(text[start:end])
         start = text.find("{", end)
     return found or reply.model_validate_json(text[text.find("{") : text.rfind("}") + 1])

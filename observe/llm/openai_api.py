@@ -127,8 +127,8 @@ def _parse_answer(raw: str, request: ModelRequest) -> Answer:
 def _message(body: str) -> str:
     """Return the message in an error, which servers write as an object or as a string."""
     try:
-        error = orjson.loads(body)["error"]
-        message = error["message"] if isinstance(error, dict) else error
+        error: Any = orjson.loads(body)["error"]
+        message: object = error if isinstance(error, str) else error["message"]
     except (orjson.JSONDecodeError, KeyError, TypeError):
         message = body
     return str(message)[:_MESSAGE_MAX].strip()

@@ -127,7 +127,7 @@ def recap_notes(turn: Turn) -> Iterator[HandoffNote]:
 def answer_notes(turn: Turn) -> Iterator[HandoffNote]:
     """Yield the notes of the sections of a final answer about open items, next steps and decisions."""
     for label, section in _sections(turn.text):
-        if label in {NoteLabel.OPEN, NoteLabel.NEXT, NoteLabel.DECIDED}:
+        if label is not None and label in {NoteLabel.OPEN, NoteLabel.NEXT, NoteLabel.DECIDED}:
             yield from (_note(label, stated) for stated in _usable(turn, section))
 
 

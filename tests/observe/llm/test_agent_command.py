@@ -183,12 +183,12 @@ def test_missing_program_ends_the_run(stage: Stage) -> None:
     words = ("no-such-agent-of-palaver",)
     config = stage.config(llm="command", llm_command=words, llm_calls_day=1)
 
-    for _ in range(2):
-        result = ModelExtractor(stage.store, config, PROMPTS, lambda: AgentCommand(words)).run()
+    results = [ModelExtractor(stage.store, config, PROMPTS, lambda: AgentCommand(words)).run() for _ in range(2)]
+
+    for result in results:
         assert isinstance(result.stopped, ModelRefused)
         assert "no-such-agent-of-palaver cannot be started" in str(result.stopped)
-
-    assert (result.waiting, result.failed) == (1, 0)
+        assert (result.waiting, result.failed) == (1, 0)
 
 
 def test_calls_a_day_are_limited(desk: Desk) -> None:

@@ -1,6 +1,7 @@
 """The answer is found in the output of each agent, whatever it prints around it."""
 
 import json
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -17,9 +18,8 @@ USED = Usage(900, 0, 1000, 200)
 
 @pytest.mark.parametrize("envelope", [agent.claude, agent.codex, agent.gemini])
 @pytest.mark.parametrize("before", ["", "Loaded {credentials}.\n[warning] Old settings\n", '{"level": "info"}\n'])
-def test_answer_of_each_agent(envelope: object, before: str) -> None:
+def test_answer_of_each_agent(envelope: Callable[[str], str], before: str) -> None:
     """The last answer and the tokens are read, also after other lines."""
-    assert callable(envelope)
     assert read_output(before + envelope(TEXT) + "\n") == AgentOutput(TEXT, USED)
 
 

@@ -129,7 +129,9 @@ def test_the_best_vectors_of_each_item() -> None:
     )
 
     compared = made.changed([4], []).of_events(query, np.array([1, 4]))
-    found = dict(zip(map(tuple, compared.rows.T.tolist()), compared.similarity.tolist(), strict=True))
+    rows: list[list[int]] = compared.rows.T.tolist()
+    similarities: list[float] = compared.similarity.tolist()
+    found = {tuple(row): similarity for row, similarity in zip(rows, similarities, strict=True)}
 
     assert set(found) == {(1, 1, 0), (1, 1, 1), (2, 1, 0)}
     assert found[1, 1, 1] == pytest.approx(1, abs=1e-3)
