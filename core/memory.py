@@ -84,7 +84,7 @@ VALIDATION = (EventKind.APPLIED, EventKind.SUCCEEDED, EventKind.FAILED)
 
 
 class Memory(Struct, frozen=True):
-    """Memory without identity: its content, scope and origin.
+    """Content, scope and origin of a memory, without its ID.
 
     `level` is a classification by the toolset, in addition to the type. `source` states how the memory was created,
     such as `user_explicit`. `session_id` is the session that stored the memory. `path` is the file of the memory, if

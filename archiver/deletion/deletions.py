@@ -156,7 +156,7 @@ class Deletions:
         self._store.tombstones.erase_calls(selection.exchanges.keys())
 
     def _end_erased(self) -> None:
-        """Begin to erase deletions that include no memories if later deletions erased all their content."""
+        """Start the erasure of each deletion without memories whose content later deletions erased completely."""
         for number in self._store.tombstones.fully_erased():
             deletion = self._store.tombstones.load(number)
             if deletion is not None and not deletion.summary.memories:

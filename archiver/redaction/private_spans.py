@@ -67,7 +67,10 @@ def redact_typed(text: str, depth: int = 0) -> tuple[str, int]:
 
 
 def redact_printed(text: str) -> str:
-    """Redact closed spans in text that the user did not type. In clipped text, unpaired tags redact up to the gap."""
+    """Redact spans with both tags in text that the user did not type.
+
+    In truncated text, also redact from an unpaired tag to the place where text is missing.
+    """
     head, _, rest = text.partition(CUT)
     number, _, tail = rest.partition(CUT)
     if not tail:

@@ -237,7 +237,7 @@ class SourceTable:
         )
 
     def remove_records(self, sources: Collection[int], records: Collection[str]) -> None:
-        """Remove these records from these sources, because another source contained the records earlier."""
+        """Remove these records from these sources, because an earlier source already contains them."""
         self._db.run(f"DELETE FROM record WHERE id {AMONG} AND source {AMONG}", (listed(records), listed(sources)))
 
     def report(self, path: Path, reason: str | None) -> None:

@@ -108,7 +108,7 @@ def _fixes(stored: StoredExchange, session: Session, words: frozenset[str]) -> I
 
 
 def _match(words: frozenset[str], output: str) -> tuple[float, str]:
-    """Return the largest share of the words that two adjacent lines of an output contain, and the better line."""
+    """Return the largest fraction of the words in two adjacent lines of an output, and the line with more of them."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     known = [words.intersection(_WORD.findall(line.lower())) for line in lines]
     both = [len(one | two) for one, two in zip(known, [*known[1:], set[str]()], strict=True)]
@@ -120,9 +120,10 @@ def _match(words: frozenset[str], output: str) -> tuple[float, str]:
 
 
 def _passed(run: ShellRun, later: Sequence[ShellRun], turns: Sequence[Turn]) -> ShellRun | None:
-    """Return the next run that shows that a failed command succeeded; None if there is none.
+    """Return the next run that shows that the cause of a failure is removed; None if there is none.
 
-    After an edit, a run for the same task counts too, such as all tests after a single one.
+    If files were edited after the failure, another command for the same task counts too: a run of all tests shows that
+    a single test passes.
     """
     last = run.segments[-1]
     for other in later:

@@ -91,7 +91,7 @@ class MemoryWriter:
         return stored if stored is not None and stored.is_valid_at(self._clock()) else None
 
     def _forget_expired(self, memory: Memory, at: Milliseconds) -> None:
-        """Forget an expired memory with this content, if one is stored, inside a transaction."""
+        """Inside a transaction, forget the expired memory with this content, if one is stored."""
         key = self._store.memories.find_same(memory)
         if key is not None:
             old = self._load(key)

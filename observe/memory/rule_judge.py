@@ -1,8 +1,8 @@
 """Judge of contradictions by rules: compare two statements on one subject, without a language model.
 
-Two statements share their subject if, apart from the differing words, one statement adds nothing to the other. They
-contradict each other if one of them is negated, or if the differing words are opposites, alternatives of one class, or
-values.
+Two statements share their subject if, without the words that differ, one contains no word that the other lacks. They
+contradict each other if exactly one is negated, or if the words that differ are opposites, members of one class, or
+different values.
 """
 
 import re

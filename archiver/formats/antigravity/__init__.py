@@ -4,6 +4,6 @@ Read: prompts, replies, thinking, tool calls with results, checkpoints, messages
 
 Not read: text that the program truncated from tool results. Conversations of the editor are stored elsewhere.
 
-Checked against fixtures without a version. Test data: `examples/antigravity.jsonl`; samples
-`agents/antigravity/cli_*.jsonl` of agent-sessions.
+Checked against fixtures that do not state a version. Test data: `examples/antigravity.jsonl`; samples
+`agents/antigravity/cli_*.jsonl` from the project agent-sessions.
 """

@@ -1,8 +1,8 @@
 """Prompts typed while the assistant was busy.
 
 Claude Code records such a prompt when it is queued, and again when it is sent. It does not record the prompt again if
-the assistant reads it in the middle of its work. So the prompt is delayed until the next exchange opens. If no other
-line contains the prompt by then, it belongs to the exchange in which it was typed.
+the assistant reads it in the middle of its work. So the reader holds the prompt back until the next exchange begins. If
+no other line contains the prompt by then, it belongs to the exchange in which it was typed.
 """
 
 from msgspec import Struct, field

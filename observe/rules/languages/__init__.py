@@ -1,4 +1,4 @@
-"""Phrases of lasting preferences and of quoted text, one module with one table for each language.
+"""Phrases that indicate lasting preferences or quoted text, one module with one table for each language.
 
 To add a language, copy a module, list it here, and add sentences to `tests/observe/extraction/preferences.json`.
 """
