@@ -47,7 +47,10 @@ def set_up(home: Home, config: Config, estimate: Estimate, *, as_json: bool) -> 
         print_json({"exchanges": estimate.exchanges, "choices": [_fields(choice) for choice in choices]})
         return
     if not choices:
-        click.echo("No coding agent on PATH, no local server and no API key found. See docs/configuration.md.")
+        click.echo(
+            "No coding agent on PATH, no local server and no API key found. Palaver extracts by rules without them."
+            " To use a model, install an agent or a local server such as Ollama, or set ANTHROPIC_API_KEY."
+        )
         return
     click.echo(f"{estimate.exchanges:,} exchanges and {estimate.sessions:,} sessions can be sent to a language model:")
     click.echo("prompts, answers, calls, and errors of failed calls, with secrets redacted. `palaver watch` will send")

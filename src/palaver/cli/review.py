@@ -45,7 +45,7 @@ class ReviewItem(Struct, frozen=True):
 @click.option("--decline", multiple=True, metavar="ID", help="Decline this proposal without asking; can be repeated.")
 @as_json
 def review(*, approve: Sequence[str], decline: Sequence[str], as_json: bool) -> None:
-    """Approve or decline proposals: preferences that you stated, and proven memories.
+    """Approve or decline proposed preferences and golden rules.
 
     An approved preference is stored. An approved proven memory becomes a golden rule. A declined proposal is never
     proposed again. At a terminal, the command shows each proposal with its source and asks for a decision.
