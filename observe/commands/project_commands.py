@@ -24,7 +24,8 @@ _STOP_WORDS: Final = frozenset(
 )
 _TASK_NAMES: Final = {
     **{word: task for task, words in TASKS.items() for word in words},
-    "types": "type check", "type": "type check", "typing": "type check", "server": "run", "compile": "build",
+    "formatting": "format", "running": "run", "types": "type check", "type": "type check", "typing": "type check",
+    "server": "run", "compile": "build",
     "dependencies": "install", "setup": "install", "style": "format", "unit": "test", "launch": "run",
 }  # fmt: skip
 
@@ -85,7 +86,7 @@ def _parse(text: str) -> tuple[str, frozenset[str]]:
 
 
 def _stem(word: str) -> str:
-    return word.removesuffix("ing").removesuffix("s").removesuffix("ting")
+    return word.removesuffix("ing").removesuffix("s")
 
 
 def _matches(segment: Segment, task: str, words: frozenset[str]) -> bool:

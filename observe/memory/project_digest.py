@@ -78,7 +78,7 @@ class ProjectDigests:
             return ()
         words, weight_of = _words([query]), _file_weights(past)
         changes = _FileChanges(self._store, past)
-        root = next((each.cwd for each in past if each.cwd and Path(each.cwd).is_dir()), "")
+        root = next((each.cwd for each in past if each.cwd and _exists(each.cwd)), "")
         sections = (
             DigestSection(DECISIONS_TITLE, _best(self._decisions(past, root, changes), words)),
             DigestSection(SESSIONS_TITLE, _best(_sessions(past, weight_of, changes), words)),
@@ -132,7 +132,7 @@ class ProjectDigests:
                     continue
                 decided.add(about)
                 files = _cited(one)
-                gone = bool(root and files) and not any(Path(root, path).exists() for path in files)
+                gone = bool(root and files) and not any(_exists(root, path) for path in files)
                 yield (
                     each.weight
                     * (_HUMAN if known.origin == Origin.HUMAN else 1)
@@ -191,7 +191,7 @@ def _files(past: Sequence[_Past], weight_of: Mapping[str, float], root: str) -> 
     for each in past:
         for one in reversed(each.parts):
             for path in one.observation.files_modified:
-                if path in seen or path not in weight_of or (root and not Path(root, path).exists()):
+                if path in seen or path not in weight_of or (root and not _exists(root, path)):
                     continue
                 seen.add(path)
                 times = sessions[path]
@@ -263,3 +263,11 @@ def _best(ranked: Iterable[tuple[float, DigestLine]], words: set[str]) -> tuple[
 
 def _words(texts: Iterable[str]) -> set[str]:
     return {word.casefold() for text in texts for word in _WORD.findall(text)}
+
+
+def _exists(*parts: str) -> bool:
+    """Return whether a path exists. An unreadable or overlong path does not exist for the user."""
+    try:
+        return Path(*parts).exists()
+    except OSError:
+        return False

@@ -54,10 +54,10 @@ def closing_notes(exchanges: Sequence[Exchange]) -> list[HandoffNote]:
     for exchange in reversed(closing):
         replies = [turn for turn in exchange.turns if turn.kind is Kind.PROSE and turn.active]
         for turn in reversed([turn for turn in exchange.turns if turn.kind in _TEXT and turn.active]):
-            if turn.kind is not Kind.PROSE and not (turn.kind is Kind.COMPACTION and concluded):
-                notes = list(notes_of(turn))
-            else:
+            if turn.kind is Kind.PROSE:
                 notes = list(_of_reply(turn)) if turn is replies[-1] else []
+            else:
+                notes = [] if turn.kind is Kind.COMPACTION and concluded else list(notes_of(turn))
             concluded = concluded or (turn.kind is Kind.PROSE and _concludes(turn))
             for label in {note.label for note in notes} - found.keys():
                 found[label] = [note for note in notes if note.label is label]

@@ -94,8 +94,6 @@ _CODE: Final = re.compile(
     | \s*[\w.-]+:\s*(?:["'\[{|>\d]|true\b|false\b) | .*(?://|\#)\s?(?i:todo|fixme|xxx|note|nolint|noqa)\b""",
     re.VERBOSE,
 )
-_BLOCK_MAX: Final = 400
-"""Maximum number of lines of a block in tags or quotation marks."""
 _COLON: Final = re.compile(r"[:：]\s*$")
 _WRAPPED_MIN, _WRAPPED_MAX = 55, 110
 """Width range of lines of a hard-wrapped paragraph."""
@@ -106,6 +104,7 @@ class _Reader:
 
     def __init__(self, lines: list[str]) -> None:
         self.lines = lines
+        self._last_lines: dict[str, int] = {}
         self.closing: tuple[str, ...] = ()
         """Texts that end the delimited block; empty outside a block."""
         self.delimited = PartOrigin.QUOTATION
@@ -169,8 +168,10 @@ class _Reader:
 
     def _ends_below(self, number: int, closing: tuple[str, ...]) -> bool:
         """Return whether one of the texts occurs in the lines below."""
-        below = self.lines[number + 1 : number + 1 + _BLOCK_MAX]
-        return any(end in line for line in below for end in closing)
+        for end in closing:
+            if end not in self._last_lines:
+                self._last_lines[end] = max((place for place, line in enumerate(self.lines) if end in line), default=-1)
+        return any(self._last_lines[end] > number for end in closing)
 
     def _open(self, closing: tuple[str, ...], origin: PartOrigin, left: str) -> PartOrigin:
         """Start a delimited block unless it ends in `left`, the rest of its first line."""

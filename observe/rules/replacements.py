@@ -19,7 +19,9 @@ _CORRECTED = at_start(
     r"""
     (?:(?:hm+|ok|okay|wait|yeah|well),? )?(?:no(?:,|\.|!)(?!\sneed|\sproblem|\sworries)
     | no\s(?!need|problem|worries|idea)
-    | nope | actually | (?:that|this|it)['’]s\s(?:not|wrong|incorrect) | (?:that|this|it)\s(?:is|was)(?:n['’]t|\snot)
+    | nope | (?:that|this|it)(?:['’]s|\sis|\swas)\s(?:wrong|incorrect)
+    | (?:that|this|it)(?:(?:['’]s|\sis|\swas)\snot|\s(?:is|was)n['’]t)\s(?:it|right|correct|true|what|how|a|an|the
+    |working)
     | (?:it|this|that)\sshould(?:n['’]t|\snot) | are you sure | wrong | i did(?:n['’]t|\snot) (?:mean|ask|want)
     | (?:you can|please)? ?(?:revert|undo|roll ?back) (?:that|this|it|your) | (?:it|that|this) (?:still)?
     ?does(?:n['’]t|\snot))
@@ -27,7 +29,8 @@ _CORRECTED = at_start(
 )
 _REVERT = re.compile(r'revert:? ["“]?(.+?)["”]?$', re.IGNORECASE)
 _WORD = re.compile(r"\w{4,}")
-_REPEATED = 0.7
+_REPEATED, _SAME_TOPIC = 0.7, 0.4
+"""Minimum share of the words of a title that the title of a carried-out plan, and a correction, must contain."""
 
 
 class Replacement(Struct, frozen=True):
@@ -72,7 +75,8 @@ def _correction_line(exchange: Exchange) -> int | None:
 def _is_about_same(old: Observation, new: Observation) -> bool:
     if {*old.files_modified} & {*new.files_modified}:
         return True
-    return bool(_words(f"{old.title} {' '.join(old.facts)}") & _words(f"{new.title} {' '.join(new.facts)}"))
+    words = _words(old.title)
+    return len(words & _words(f"{new.title} {' '.join(new.facts)}")) >= max(2, _SAME_TOPIC * len(words))
 
 
 def _carried_out(parts: Sequence[tuple[int, Observation]]) -> Iterator[Replacement]:

@@ -45,7 +45,7 @@ _MESSAGE: Final = re.compile(
 )
 _PARTS: Final = re.compile(r""""(?:[^"\\]|\\.)*"|'[^']*'|(?P<end>&&|\|\||[;\n])|(?P<pipe>\|)|\\.|.""", re.DOTALL)
 _REDIRECTION: Final = re.compile(r"\s*(?:2>&1|[12&]?>{1,2}\s?/dev/null|<\s?/dev/null)")
-_PREFIX: Final = re.compile(r"(?:(?:[A-Z_][A-Z0-9_]*=\S*|sudo|time|command|exec|timeout \S+)\s+)+(?=\S)")
+_PREFIX: Final = re.compile(r"\A(?:(?:[A-Z_][A-Z0-9_]*=\S*|sudo|time|command|exec|timeout \S+)\s+)+(?=\S)")
 _FILTERS: Final = frozenset(
     "awk cat grep head less more out-string rg sed select-object select-string sort tail tee uniq wc".split()
 )

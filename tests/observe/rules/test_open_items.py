@@ -76,6 +76,14 @@ def test_routine_exchanges_keep_earlier_items() -> None:
     assert left(work, more) == []
 
 
+def test_compaction_summary_without_a_reply() -> None:
+    """A compaction summary in an exchange without replies is skipped if a later exchange concludes."""
+    summarised = Script().asked("Cache the exchange rates").compacted("1. Pending Tasks:\n   - Add tests").ran("make")
+    concluded = Script().asked("continue").said("The cache in `rates.py` is now cleared, because `refresh()` was late.")
+
+    assert left(summarised, concluded) == []
+
+
 def test_unfinished_states() -> None:
     """An unanswered question, a plan without approval, a failed check and an interruption are open."""
     asked = (

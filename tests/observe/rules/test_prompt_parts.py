@@ -36,6 +36,13 @@ def test_origins(prompt: str, expected: list[str]) -> None:
     assert origins(prompt) == expected
 
 
+def test_long_tagged_block_is_from_a_program() -> None:
+    """A block in tags is from a program until its closing tag, however long it is."""
+    rows = ["<hook-output>", *["row"] * 500, "", "Always ask.", "</hook-output>", "why?"]
+
+    assert origins("\n".join(rows))[-3:] == ["program", "program", "typed"]
+
+
 def test_hard_wrapped_paragraph_is_a_document() -> None:
     """Lines filled to an equal width come from a document or an e-mail."""
     line = "the listener waits for the clean-up, which can leak when the peer is gone and"

@@ -26,7 +26,6 @@ def links(prompt: str, later: Observation | None = None) -> list[tuple[int, int,
         "No! Below the page.",
         "it should not be in the header bar",
         "That's not what I asked for",
-        "Actually, it is the print view that has no footer",
         "are you sure? I see nothing",
         "please revert that, we have one already",
         "yeah, undo that",
@@ -43,6 +42,9 @@ def test_correction_by_the_user(prompt: str) -> None:
     "prompt",
     [
         "no need to test it, add a search box",
+        "This is not urgent, but the footer needs a link",
+        "It's not on main yet. Push the footer",
+        "Actually, add a search box as well",
         "no problem, add a search box",
         "Now revert to the plan and add a search box",
         "Add a search box. It should not be red",
@@ -56,7 +58,7 @@ def test_other_prompts_replace_nothing(prompt: str) -> None:
 
 
 def test_another_subject_is_not_replaced() -> None:
-    """A correction replaces nothing if the observations share neither a file nor a word, or if the user decided it."""
+    """A correction replaces nothing if the observations share no file and few words, or if the user decided it."""
     assert links("no, look at the menu", later=noted("Sorted by name", "menu.py")) == []
     assert links("no, below", later=noted("Below", "page.py", type=ObservationType.DECISION)) == []
 

@@ -20,6 +20,8 @@ def run(command: str, output: str = "", *, failed: bool = False) -> ShellRun:
         ("cd /srv/shop && CI=1 make test > /dev/null", "make test"),
         ("sudo make test && make lint | grep error", "make test && make lint"),
         ("cat notes.txt | wc -l", "cat notes.txt"),
+        ("bundle exec rspec", "bundle exec rspec"),
+        ("cmake -DCMAKE_BUILD_TYPE=Release -S .", "cmake -DCMAKE_BUILD_TYPE=Release -S ."),
         ("psql -c 'select 1; select 2' | sort", "psql -c 'select 1; select 2'"),
         ('git add . && git commit -m "Fix; all"', "git add . && git commit -m …"),
         ("git commit -m \"$(cat <<'EOF'\nFix\n\nBody\nEOF\n)\"", "git commit -m …"),
