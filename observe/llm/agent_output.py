@@ -5,7 +5,7 @@ Formats: `claude -p --output-format json` (2.1.197), events of `codex exec --jso
 """
 
 from collections.abc import Iterator, Mapping
-from json import JSONDecodeError, JSONDecoder
+from json import JSONDecoder
 from typing import Any, Final, cast
 
 from msgspec import Struct
@@ -98,7 +98,7 @@ def _objects(output: str) -> Iterator[_Fields]:
             return
         try:
             value, start = decoder.raw_decode(output, start)
-        except (JSONDecodeError, RecursionError):
+        except (ValueError, RecursionError):  # not JSON, a number with too many digits, or too many levels
             start += 1
             continue
         for each in cast("list[object]", value) if isinstance(value, list) else [cast("object", value)]:

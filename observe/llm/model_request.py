@@ -2,7 +2,7 @@
 
 from contextlib import suppress
 from functools import cache
-from json import JSONDecodeError, JSONDecoder
+from json import JSONDecoder
 from typing import Any, Final, TypeVar
 
 import orjson
@@ -62,7 +62,7 @@ def parse_reply(text: str, reply: type[ReplyT]) -> ReplyT:
             break
         try:
             _, end = decoder.raw_decode(text, start)
-        except (JSONDecodeError, RecursionError):
+        except (ValueError, RecursionError):  # not JSON, a number with too many digits, or too many levels
             end = start + 1
         else:
             with suppress(ValidationError):

@@ -62,3 +62,11 @@ def test_any_output_is_read(output: str) -> None:
     """No output is an error of the reader."""
     assert isinstance(read_output(output).text, str)
     assert isinstance(read_output(f'[{{"type": {json.dumps(output)}}}, 1]\n').text, str)
+
+
+def test_numbers_with_too_many_digits_are_skipped() -> None:
+    """A number that Python does not convert is no error of the reader, and the answer after it is found."""
+    number = '{"level": ' + "9" * 5000 + "}"
+
+    assert read_output(number) == AgentOutput(number)
+    assert read_output(f"{number}\n{agent.claude(TEXT)}") == AgentOutput(TEXT, USED)
