@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from math import isfinite
 from pathlib import Path
 from typing import Any, Final, cast
+from urllib.parse import urlsplit
 
 from msgspec import Struct
 
@@ -166,6 +167,15 @@ def _text(value: object) -> str:
     return value
 
 
+def _address(value: object) -> str:
+    """Return an HTTP address; one with an invalid host or port would fail only when it is used."""
+    text = _text(value)
+    parts = urlsplit(text)
+    if parts.scheme not in {"http", "https"} or not parts.hostname or parts.port == 0:
+        raise ValueError
+    return text
+
+
 def _amount(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value) or not 0 <= value < 1e9:
         raise ValueError
@@ -224,7 +234,7 @@ _READERS: Final[Mapping[str, tuple[Callable[[object], object], str, str]]] = {
     "model": (_text, "a string", '"NAME"'),
     "llm": (_provider, "a provider", " or ".join(f'"{name}"' for name in PROVIDERS)),
     "llm_model": (_text, "a string", '"NAME"'),
-    "llm_url": (_text, "a string", '"http://127.0.0.1:8080"'),
+    "llm_url": (_address, "an HTTP address", '"http://127.0.0.1:8080"'),
     "llm_command": (_texts, "a list of strings", '["claude", "-p"]'),
     "llm_calls_day": (_count, "a number of calls", "50"),
     "llm_price": (_two_amounts, "two amounts in dollars", "[1.00, 5.00]"),

@@ -153,6 +153,14 @@ def test_every_setting_is_read(tmp_path: Path) -> None:
         "private_projects = [1]",
         'private_projects = ["~nobody-has-this-name/bank"]',
         "llm_model = 5",
+        "llm_url = 5",
+        'llm_url = ""',
+        'llm_url = "127.0.0.1:8080"',
+        'llm_url = "file:///etc"',
+        'llm_url = "http:///v1"',
+        'llm_url = "http://[::1:8080/v1"',
+        'llm_url = "http://127.0.0.1:x/v1"',
+        'llm_url = "http://127.0.0.1:99999/v1"',
     ],
 )
 def test_invalid_value_is_an_error(tmp_path: Path, line: str) -> None:
