@@ -7,6 +7,8 @@ from .model_errors import ExtractionError, ModelBusy, ModelRefused, RequestRefus
 
 TIMEOUT: Final = 180.0
 """Seconds within which a model answers, well within a job's lease."""
+_REDIRECTS: Final = {301, 302, 303, 307, 308}
+_ADDRESS_MAX: Final = 200
 _PERMANENT: Final = {401, 402, 403, 404}
 _TEMPORARY: Final = {408, 409, 425, 429}
 _NOT_IMPLEMENTED: Final = 501
@@ -17,19 +19,23 @@ _HINTS: Final = {
 
 
 def error_of(
-    status: int, message: str, *, after: float | None = None, unpaid: bool = False, key: str = "ANTHROPIC_API_KEY"
+    status: int, message: str, headers: Mapping[str, str], *, unpaid: bool = False, key: str = ""
 ) -> ExtractionError:
-    """Return the error for a status. `after` is the requested delay in seconds, `key` the variable with the API key."""
+    """Return the error for a status. Names of headers are in lower case; `key` is the variable with the API key."""
+    if status in _REDIRECTS:
+        target = headers.get("location", "").partition("?")[0][:_ADDRESS_MAX]
+        hint = "Write the address in llm_url in config.toml, if you trust it."
+        return ModelRefused(f"llm_url redirects to {target or 'no address'}", status, hint=hint)
     if status in _PERMANENT or unpaid:
         hint = _HINTS.get(status, "Check the account that your API key belongs to, then run `palaver observe` again.")
         message = f"the provider refused the call with status {status}: {message}"
         return ModelRefused(message, status, hint=hint.format(key=key))
     if status in _TEMPORARY or (status >= 500 and status != _NOT_IMPLEMENTED):
-        return ModelBusy(f"the provider is busy ({status}): {message}", after=after)
+        return ModelBusy(f"the provider is busy ({status}): {message}", after=_retry_after(headers))
     return RequestRefused(f"the provider rejected this request ({status}): {message}", status)
 
 
-def retry_after(headers: Mapping[str, str]) -> float | None:
+def _retry_after(headers: Mapping[str, str]) -> float | None:
     """Return the seconds to wait before the next request, if the server stated them."""
     try:
         return max(float(headers["retry-after"]), 0.0)

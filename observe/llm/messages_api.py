@@ -14,7 +14,8 @@ from pydantic import BaseModel, ValidationError
 from ...core.closing import Closing
 from ...core.conversation import Milliseconds
 from ...core.spending import Usage
-from .http_status import TIMEOUT, error_of, retry_after
+from .http_status import TIMEOUT, error_of
+from .loopback import is_loopback
 from .model_errors import ExtractionError, ModelBusy, ReplyInvalid, RequestRefused
 from .model_request import ModelRequest
 from .provider import Answer, BatchResult, RemoteBatch
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     import anthropic
 
 ANTHROPIC = "https://api.anthropic.com"
+_PROXIED = ("http://", "https://", "all://")
+"""Addresses for which the SDK reads proxies from the environment."""
 _RECENT = 100
 """Maximum number of batches that `recent` returns."""
 
@@ -30,18 +33,28 @@ _RECENT = 100
 class MessagesApi(Closing):
     """Client of a server with the Messages API. Creating it imports the SDK (about 1 s) but does not connect."""
 
-    def __init__(self, key: str = "", url: str | None = None, seconds: float = TIMEOUT) -> None:
-        """Prepare a client. An empty key is not sent, because a server of the user may need no key."""
+    def __init__(
+        self, key: str = "", url: str | None = None, seconds: float = TIMEOUT, variable: str = "ANTHROPIC_API_KEY"
+    ) -> None:
+        """Prepare a client; `variable` is the environment variable with the key, for error messages.
+
+        An empty key is not sent, because a server of the user may need no key.
+        """
         import anthropic
 
+        url = url or ANTHROPIC
         headers: Any = {} if key else {"Authorization": anthropic.Omit()}
+        # By default, the SDK would use a proxy for this machine, and would send the key to the target of a redirect.
+        no_proxies = dict.fromkeys(_PROXIED) if is_loopback(url) else {}
+        client = anthropic.DefaultHttpxClient(mounts=no_proxies, follow_redirects=False)
+        self._variable = variable
         self._client = anthropic.Anthropic(
-            api_key=key, base_url=url or ANTHROPIC, max_retries=0, timeout=seconds, default_headers=headers
+            api_key=key, base_url=url, max_retries=0, timeout=seconds, default_headers=headers, http_client=client
         )
 
     def ask(self, request: ModelRequest) -> Answer:
         """Return the reply to one request; raises `ReplyInvalid` if it is not a message."""
-        with _translate_errors():
+        with _translate_errors(self._variable):
             send: Callable[..., anthropic.APIResponse[Any]] = self._client.messages.with_raw_response.create
             raw = send(**_body(request)).http_response.text
         return _parse_answer(raw)
@@ -49,17 +62,17 @@ class MessagesApi(Closing):
     def submit(self, requests: Sequence[tuple[str, ModelRequest]]) -> str:
         """Send requests, each with its ID, as a batch, and return the name of the batch."""
         entries: list[Any] = [{"custom_id": name, "params": _body(request)} for name, request in requests]
-        with _translate_errors():
+        with _translate_errors(self._variable):
             return self._client.messages.batches.create(requests=entries).id
 
     def ended(self, name: str) -> bool:
         """Return whether all results of a batch are available."""
-        with _translate_errors():
+        with _translate_errors(self._variable):
             return self._client.messages.batches.retrieve(name).processing_status == "ended"
 
     def results(self, name: str) -> Generator[BatchResult]:
         """Yield the results of a completed batch, in any order."""
-        with _translate_errors():
+        with _translate_errors(self._variable):
             lines = self._client.messages.batches.results(name)
             try:
                 for line in lines:
@@ -71,7 +84,7 @@ class MessagesApi(Closing):
 
     def recent(self) -> list[RemoteBatch]:
         """Return the newest batches of this API key, including batches of other programs."""
-        with _translate_errors():
+        with _translate_errors(self._variable):
             page = self._client.messages.batches.list(limit=_RECENT)
             return [
                 RemoteBatch(each.id, _milliseconds(each.created_at), each.processing_status == "ended")
@@ -179,14 +192,14 @@ def _milliseconds(at: datetime) -> Milliseconds:
 
 
 @contextmanager
-def _translate_errors() -> Generator[None]:
+def _translate_errors(variable: str) -> Generator[None]:
     import anthropic
     import httpx2
 
     try:
         yield
     except anthropic.APIStatusError as error:
-        raise _by_status(error) from error
+        raise _by_status(error, variable) from error
     except anthropic.APITimeoutError as error:
         unsent = isinstance(error.__cause__, httpx2.ConnectTimeout)
         raise ModelBusy("the model did not answer in time", maybe_charged=not unsent) from error
@@ -200,6 +213,6 @@ def _translate_errors() -> Generator[None]:
         raise ModelBusy(str(error), maybe_charged=True) from error
 
 
-def _by_status(error: "anthropic.APIStatusError") -> ExtractionError:
-    message, after = error.api_message or error.message, retry_after(error.response.headers)
-    return error_of(error.status_code, message, after=after, unpaid=error.type == "billing_error")
+def _by_status(error: "anthropic.APIStatusError", variable: str) -> ExtractionError:
+    message, unpaid = error.api_message or error.message, error.type == "billing_error"
+    return error_of(error.status_code, message, error.response.headers, unpaid=unpaid, key=variable)

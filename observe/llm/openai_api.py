@@ -4,21 +4,21 @@ from http.client import HTTPException
 from typing import Any, Final
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
-from urllib.request import ProxyHandler, Request, build_opener
+from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
 
 import orjson
 from pydantic import BaseModel, ValidationError
 
 from ...core.spending import Usage
 from ...core.tokens import count
-from .http_status import TIMEOUT, error_of, retry_after
+from .http_status import TIMEOUT, error_of
+from .loopback import is_loopback
 from .model_errors import ExtractionError, ModelBusy, ModelRefused, ReplyInvalid
 from .model_request import ModelRequest
 from .provider import Answer
 
 OPENAI: Final = "https://api.openai.com/v1"
 _OPENAI_HOST: Final = "api.openai.com"
-_LOOPBACK: Final = {"127.0.0.1", "::1", "localhost"}
 _SCHEMES: Final = {"http", "https"}
 _MESSAGE_MAX: Final = 500
 
@@ -42,10 +42,9 @@ class OpenAIApi:
         if urlsplit(self._url).scheme not in _SCHEMES:
             raise ModelRefused(f"{self._url} is not an HTTP address", 0, hint="Correct llm_url in config.toml.")
         request = Request(f"{self._url}/chat/completions", orjson.dumps(body), headers)  # noqa: S310 - see above
-        # A proxy cannot reach this machine, and must not see what is sent to it.
-        proxies = ProxyHandler({}) if urlsplit(self._url).hostname in _LOOPBACK else ProxyHandler()
+        proxies = ProxyHandler({}) if is_loopback(self._url) else ProxyHandler()
         try:
-            with build_opener(proxies).open(request, timeout=self._seconds) as response:
+            with build_opener(proxies, _NoRedirects).open(request, timeout=self._seconds) as response:
                 content: bytes = response.read()
         except HTTPError as error:
             raise self._error(error) from error
@@ -63,8 +62,15 @@ class OpenAIApi:
             text = error.read().decode("utf-8", "replace")
         except (HTTPException, OSError):
             text = ""
-        after = retry_after({name.lower(): value for name, value in error.headers.items()})
-        return error_of(error.code, _message(text) or error.reason, after=after, key=self._variable)
+        headers = {name.lower(): value for name, value in error.headers.items()}
+        return error_of(error.code, _message(text) or error.reason, headers, key=self._variable)
+
+
+class _NoRedirects(HTTPRedirectHandler):
+    """Handler that follows no redirect, because the key would go with it."""
+
+    def redirect_request(self, *_: Any) -> None:
+        """Return no request, so that the redirect is an error."""
 
 
 def _body(request: ModelRequest, url: str) -> dict[str, Any]:

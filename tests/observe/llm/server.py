@@ -113,6 +113,7 @@ class FakeProvider:
     calls: list[JSON] = field(default_factory=list[JSON])
     models: list[str] = field(default_factory=list[str])
     keys: list[str] = field(default_factory=list[str])
+    gets: list[str] = field(default_factory=list[str])
     batch_sender: dict[str, JSON] = field(default_factory=dict[str, JSON])
     results: dict[str, list[JSON]] = field(default_factory=dict[str, list[JSON]])
     supports_batches: bool = True
@@ -170,6 +171,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(self.provider.react(body))
 
     def do_GET(self) -> None:
+        self.provider.gets.append(self.path)
         if self.path == "/v1/models":
             self._send(Sent(body={"data": [{"id": name, "object": "model"} for name in self.provider.models]}))
             return

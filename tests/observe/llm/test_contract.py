@@ -106,6 +106,38 @@ def test_no_key_is_sent_without_a_key(server: FakeProvider, monkeypatch: pytest.
     assert server.keys == [f"Bearer {key}" if key else None] * 2
 
 
+def test_no_proxy_for_this_machine(server: FakeProvider, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Requests to a server on this machine do not go through the proxy in the environment."""
+    with serving() as proxy:
+        for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+            monkeypatch.setenv(name, proxy.url)
+        monkeypatch.delenv("NO_PROXY", raising=False)
+        monkeypatch.delenv("no_proxy", raising=False)
+        server.script = [sent("answering", message(TEXT)), sent("answering", completion(TEXT))]
+
+        MessagesApi("", server.url).ask(REQUEST)
+        OpenAIApi("", f"{server.url}/v1").ask(REQUEST)
+
+        assert (len(server.calls), proxy.calls) == (2, [])
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_no_redirect_is_followed(server: FakeProvider, status: int) -> None:
+    """A redirect is reported with its address, which gets neither the key nor the prompt."""
+    with serving() as other:
+        moved = Sent(status, headers={"location": f"{other.url}/v1/models?token=5"})
+        server.script = [moved, moved]
+
+        for provider in (MessagesApi("test-key", server.url), OpenAIApi("test-key", f"{server.url}/v1")):
+            with pytest.raises(ModelRefused) as caught:
+                provider.ask(REQUEST)
+            assert str(caught.value) == f"llm_url redirects to {other.url}/v1/models"
+            assert "config.toml" in caught.value.hint
+            assert not caught.value.maybe_charged
+
+        assert (other.calls, other.gets) == ([], [])
+
+
 def test_only_the_messages_api_has_batches() -> None:
     """Batches are part of the Messages API only."""
     assert isinstance(MessagesApi("key"), BatchProvider)
