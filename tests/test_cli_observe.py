@@ -160,7 +160,7 @@ def test_a_refused_key_is_reported(provider: FakeProvider) -> None:
 
     assert result.exit_code == 1
     assert "401" in result.stdout
-    assert "Check ANTHROPIC_API_KEY" in result.stdout
+    assert "Check PALAVER_LLM_KEY" in result.stdout
     assert palaver("search", "tide").exit_code == 0
 
 

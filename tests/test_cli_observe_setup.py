@@ -12,11 +12,13 @@ import pytest
 from click.testing import CliRunner, Result
 
 from palaver.cli import main
-from palaver.cli.language_model import KEYS, why_off
+from palaver.cli.language_model import KEYS, provider_of, why_off
 from palaver.core.config import Config
 from palaver.core.home import Home
 from palaver.observe.llm import local_servers
 from palaver.observe.llm.known_agents import known_agents
+from palaver.observe.llm.model_errors import RequestRefused
+from palaver.observe.llm.model_request import ModelRequest
 
 from . import demo
 from .observe.llm import agent
@@ -199,3 +201,19 @@ def test_what_each_provider_needs(settings: dict[str, Any], off: str) -> None:
     """Servers of the user need no key, and models without a price need no budget."""
     assert why_off(Config(**settings)).startswith(off)
     assert bool(why_off(Config(**settings))) == bool(off)
+
+
+@pytest.mark.parametrize("llm", ["anthropic", "openai"])
+@pytest.mark.usefixtures("home")
+def test_a_key_goes_only_to_its_server(llm: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Any server at `llm_url` gets `PALAVER_LLM_KEY`, and never the key of another server."""
+    for name in (*KEYS.values(), "PALAVER_LLM_KEY"):
+        monkeypatch.setenv(name, f"value of {name}")
+
+    with serving() as server:
+        server.script = [Sent(400)]
+        config = Config(llm=llm, llm_url=server.url)
+        with pytest.raises(RequestRefused):
+            provider_of(config)().ask(ModelRequest("model", 100, "Say it.", "The text.", {"type": "object"}))
+
+        assert [key.removeprefix("Bearer ") for key in server.keys] == ["value of PALAVER_LLM_KEY"]

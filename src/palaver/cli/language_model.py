@@ -53,7 +53,7 @@ def provider_of(config: Config, seconds: float = TIMEOUT) -> Callable[[], Provid
         key = os.environ.get(name, "")
         if config.llm == "openai":
             return OpenAIApi(key, config.llm_url, seconds, name)
-        return MessagesApi(key, config.llm_url, seconds)
+        return MessagesApi(key, config.llm_url, seconds, name)
 
     return open_provider
 
@@ -72,5 +72,4 @@ def judge_factory(home: Home, config: Config) -> JudgeFactory | None:
 def _key(config: Config) -> tuple[str, bool]:
     """Return the environment variable with the key, and whether the server needs a key."""
     host = urlsplit(config.llm_url or (OPENAI if config.llm == "openai" else ANTHROPIC)).hostname or ""
-    other = "ANTHROPIC_API_KEY" if config.llm == "anthropic" else _OWN_KEY
-    return KEYS.get(host, other), host in KEYS
+    return KEYS.get(host, _OWN_KEY), host in KEYS
