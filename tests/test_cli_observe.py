@@ -113,24 +113,23 @@ def test_only_outdated_exchanges_are_sent_again(home: Home, provider: FakeProvid
 @pytest.mark.usefixtures("home", "unpublished")
 def test_dead_letters_are_listed_and_retried(provider: FakeProvider) -> None:
     """`observe --dead-letters` lists failed requests with their transcripts, and `--revive` retries them."""
-    provider.script = [honest]
-    provider.default = lambda _: failing(400, "invalid_request_error")
+    refusal, given_up = failing(400, "invalid_request_error"), 2
+    provider.script = [honest, refusal, refusal]
     provider.supports_batches = False
     collected = palaver("observe").stdout
-    given_up = len(provider.calls) - 1
-    assert answer("stats")["requests"] == {"dead": given_up, "learned": 1}
+    assert answer("stats")["requests"]["dead"] == given_up
     assert "permanently; see `palaver observe --dead-letters`." in collected
 
     assert answer("status")["given_up"] == given_up
-    many = "1 failed request" if given_up == 1 else f"{given_up} failed requests"
-    assert f"Language model: {many}. Run `palaver observe --dead-letters`" in palaver("status").stdout
+    assert (
+        f"Language model: {given_up} failed requests. Run `palaver observe --dead-letters`" in palaver("status").stdout
+    )
 
     shown = palaver("observe", "--dead-letters").stdout
     assert f"{given_up} failed requests" in shown
     assert "request" in shown
     assert all(letter["path"].endswith(".jsonl") for letter in answer("observe", "--dead-letters")["dead_letters"])
 
-    provider.default = honest
     runs = [answer("observe", "--revive"), answer("observe")]
     assert sum(run["learned"] + run["summarised"] for run in runs) == given_up
     assert palaver("observe", "--dead-letters").stdout == "No failed requests.\n"
@@ -176,13 +175,14 @@ def test_an_exhausted_budget_is_reported(home: Home, provider: FakeProvider) -> 
     assert provider.calls == []
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.usefixtures("unpublished")
-def test_a_run_can_be_interrupted(home: Home, provider: FakeProvider) -> None:
-    """Ctrl-C during a call stops at once, and the next run resumes without duplicates."""
+def test_a_run_can_be_interrupted(home: Home, provider: FakeProvider, number: signal.Signals) -> None:
+    """Ctrl-C or SIGTERM during a call stops at once, and the next run resumes without duplicates."""
     process: list[subprocess.Popen[str]] = []
 
     def interrupt(_: object) -> Sent:
-        process[0].send_signal(signal.SIGINT)
+        process[0].send_signal(number)
         process[0].wait(30)
         return Sent(body=message(learned()))
 
@@ -208,6 +208,8 @@ def test_a_run_can_be_interrupted(home: Home, provider: FakeProvider) -> None:
         (("--estimate", "--preferences"), "--estimate and --preferences cannot be combined."),
         (("--preferences", "--only-outdated"), "--only-outdated cannot be combined with --preferences."),
         (("--dead-letters", "--only-outdated"), "--only-outdated cannot be combined with --dead-letters."),
+        (("--estimate", "--only-quiet"), "--only-quiet cannot be combined with --estimate."),
+        (("--setup", "--only-quiet"), "--only-quiet cannot be combined with --setup."),
     ],
 )
 @pytest.mark.usefixtures("home")

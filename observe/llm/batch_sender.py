@@ -150,7 +150,7 @@ class BatchSender:
             _subject(exchange, is_session=reason == SESSION): call
             for (exchange, reason), call in self._store.ledger.of_batch(batch.id).items()
         }
-        total, refused = len(calls), RefusedRequests(self._results)
+        total, answered, refused = len(calls), False, RefusedRequests(self._results)
         with closing(self._provider.results(name)) as results:
             for done, result in enumerate(results, start=1):
                 job = jobs.pop(result.custom_id, None)
@@ -159,9 +159,11 @@ class BatchSender:
                     refused.add(job, call, result.error)
                 elif call is not None:
                     self._store_result(job, call, result)
-                if result.answer is not None:
-                    refused.answered()
+                answered = answered or result.answer is not None
                 progress(done, total)
+        if answered:
+            # The results of a batch are in no order.
+            refused.answered()
         stop = refused.stop()
         refused.finish()
         missing = ModelBusy("the batch ended without a result for this request")

@@ -124,7 +124,7 @@ class ModelExtractor:
     def _work(self, results: JobResults, report: Reporter) -> None:
         if self._store.jobs.open_batches() and (batches := self._batches(results)) is not None:
             batches.collect(lambda done, total: report("Collecting", done, total))
-        refused = RefusedRequests(results)
+        refused, result = RefusedRequests(results), results.report
         try:
             self._send_each(results, report, refused, self._store.jobs.newest_sessions(NEWEST))
             if not self._store.jobs.due(self._clock()):
@@ -133,6 +133,8 @@ class ModelExtractor:
             if batches is None or not batches.submit(lambda done, total: report("Sending", done, total)):
                 self._send_each(results, report, refused, None)
         finally:
+            if not (result.learned or result.nothing or result.summarised):
+                result.stopped = refused.unanswered
             refused.finish()
 
     def _batches(self, results: JobResults) -> BatchSender | None:

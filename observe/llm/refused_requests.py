@@ -1,7 +1,8 @@
 """Requests that the provider refused, while it is unknown whether the requests or the settings are at fault.
 
-A request that is refused while others are answered is at fault, so its job becomes a dead letter. If none is answered,
-the settings may be at fault: the jobs are retried later, and no attempt is counted.
+A request that is refused before another is answered is at fault, so its job becomes a dead letter. If none is answered
+after it, the settings or the account may be at fault: the job is retried later. Such an attempt counts only if the run
+had an answer before.
 """
 
 from typing import Final
@@ -11,10 +12,10 @@ from .job_results import JobResults
 from .model_errors import ModelBusy, ModelRefused, RequestRefused
 
 REFUSED_MAX: Final = 3
-"""Refusals without an answer that end a run."""
+"""Refusals in a row that end a run."""
 _RETRY_AFTER: Final = 600.0
 """Seconds until these requests are retried, so that the next run begins with others."""
-_HINT: Final = "No exchange was given up. Check the llm settings in config.toml, then run `palaver observe` again."
+_HINT: Final = "They are retried later. Check the llm settings in config.toml, then run `palaver observe` again."
 
 
 class RefusedRequests:
@@ -26,10 +27,8 @@ class RefusedRequests:
         self._answered = False
 
     def add(self, job: Job, call: int, error: RequestRefused) -> None:
-        """Add a refused request. If another request was answered, its job becomes a dead letter."""
+        """Add a refused request. Its job becomes a dead letter when a later request is answered."""
         self._held.append((job, call, error))
-        if self._answered:
-            self.answered()
 
     def answered(self) -> None:
         """Record that a request was answered; the jobs of the refused requests become dead letters."""
@@ -38,18 +37,25 @@ class RefusedRequests:
             self._results.fail(job, call, error, charged=error.maybe_charged)
         self._held.clear()
 
-    def stop(self) -> ModelRefused | None:
-        """Return the error that ends the run, if several requests were refused and none was answered."""
-        if len(self._held) < REFUSED_MAX:
+    @property
+    def unanswered(self) -> ModelRefused | None:
+        """The error of a run whose requests were all refused."""
+        if not self._held or self._answered:
             return None
         last = self._held[-1][2]
-        return ModelRefused(
-            f"{len(self._held)} requests were refused and none answered: {last}", last.status, hint=_HINT
-        )
+        return ModelRefused(f"no request was answered: {last}", last.status, hint=_HINT)
+
+    def stop(self) -> ModelRefused | None:
+        """Return the error that ends the run, if several requests in a row were refused."""
+        if len(self._held) < REFUSED_MAX:
+            return None
+        found = "requests in a row were refused" if self._answered else "requests were refused and none answered"
+        last = self._held[-1][2]
+        return ModelRefused(f"{len(self._held)} {found}: {last}", last.status, hint=_HINT)
 
     def finish(self) -> None:
         """Schedule retries of the remaining refused requests, because the reason for refusal is still unknown."""
         for job, call, error in self._held:
-            retry = ModelBusy(str(error), after=_RETRY_AFTER)
+            retry = ModelBusy(str(error), after=_RETRY_AFTER, maybe_charged=self._answered)
             self._results.fail(job, call, retry, charged=error.maybe_charged)
         self._held.clear()

@@ -1,5 +1,6 @@
 """`palaver observe` and `palaver stats`: extract observations and show costs."""
 
+import signal
 import sys
 from functools import partial
 
@@ -67,7 +68,11 @@ def observe(
         raise click.UsageError(f"{' and '.join(asked)} cannot be combined.")
     if only_outdated and (dead_letters or setup or preferences):
         raise click.UsageError(f"--only-outdated cannot be combined with {asked[0]}.")
+    if only_quiet and asked and not revive:
+        raise click.UsageError(f"--only-quiet cannot be combined with {asked[0]}.")
 
+    # SIGTERM stops the run like Ctrl-C, so that no agent is left behind.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     home = Home.find()
     config = Config.read(home.config)
     with Store.open(home.database) as store:

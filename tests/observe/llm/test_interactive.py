@@ -228,12 +228,56 @@ def test_refusals_of_all_requests_end_the_run(stage: Stage) -> None:
     assert stage.run().learned == 5
 
 
+def test_refusals_after_an_answer_end_the_run(stage: Stage) -> None:
+    """If an account is used up during a run, three refusals in a row end the run, and no exchange is given up."""
+    stage.say("one", *(changing_exchange(number) for number in range(8, 0, -1)))
+    stage.provider.script = [honest, honest]
+    stage.provider.default = lambda _: failing(400, "invalid_request_error")
+
+    result = stage.run()
+
+    assert isinstance(result.stopped, ModelRefused)
+    assert "3 requests in a row were refused" in str(result.stopped)
+    assert (result.learned, result.given_up, result.waiting, len(stage.provider.calls)) == (2, 0, 6, 5)
+    stage.provider.default = honest
+    stage.later(3_600)
+    assert stage.run().learned == 6
+
+
+def test_a_refused_request_before_an_answer_is_given_up(stage: Stage) -> None:
+    """A refused request becomes a dead letter when a later request is answered."""
+    stage.say("one", *(changing_exchange(number) for number in range(4, 0, -1)))
+    refusal = failing(400, "invalid_request_error")
+    stage.provider.script = [honest, refusal, refusal, honest]
+
+    result = stage.run()
+
+    assert (result.learned, result.given_up, result.stopped) == (2, 2, None)
+
+
+def test_a_request_that_is_always_refused_last_is_given_up(stage: Stage) -> None:
+    """A refusal after an answer counts as an attempt, so that a request is not sent without end."""
+    stage.provider.supports_batches = False
+    stage.say("oldest", changing_exchange(50))
+    refusal = failing(400, "invalid_request_error")
+    stage.provider.default = lambda call: refusal if "part 50" in str(call) else honest(call)
+
+    for number in range(ATTEMPTS_MAX):
+        stage.say(f"newer {number}", changing_exchange(number))
+        assert stage.run().given_up == (number == ATTEMPTS_MAX - 1)
+        stage.later(7_200)
+
+
 def test_a_refused_request_alone_is_retried_later(stage: Stage) -> None:
-    """A refused request is retried after ten minutes if no other request was answered."""
+    """If no request was answered, the refusal is reported, and the request is retried after ten minutes."""
     stage.say("one", changing_exchange(1))
     stage.provider.script = [failing(400, "invalid_request_error")]
 
-    assert (stage.run().given_up, stage.run().asked) == (0, 0)
+    result = stage.run()
+
+    assert isinstance(result.stopped, ModelRefused)
+    assert "no request was answered" in str(result.stopped)
+    assert (result.given_up, stage.run().asked, stage.run().stopped) == (0, 0, None)
     stage.later(700)
 
     assert stage.run().learned == 1

@@ -173,6 +173,8 @@ def test_dead_letter_has_the_lines_of_the_session(stage: Stage) -> None:
     refusal = failing(400, "invalid_request_error")
     stage.provider.default = lambda call: refusal if is_about_session(call) else honest(call)
 
+    stage.say("older", changing_exchange(10))
+
     assert stage.run().given_up == 1
 
     [letter] = load_dead_letters(stage.store)
