@@ -4,7 +4,6 @@ The process runs `palaver observe`, so that neither ingest nor indexing waits fo
 calls hold as for the user's own runs. The process can be killed at any time.
 """
 
-import signal
 import subprocess
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -22,10 +21,18 @@ _UNFINISHED: Final = 3600.0
 _STOPPING: Final = 5.0
 """Seconds within which the process ends when the archiver ends."""
 _MESSAGE_MAX: Final = 500
+_HINT: Final = "Run `palaver observe` to try again."
+
+
+class _Failure(Struct, frozen=True):
+    """Error before the extraction started, such as invalid settings."""
+
+    message: str
+    hint: str | None = None
 
 
 class ModelResult(Struct, frozen=True):
-    """Result of one process, as `palaver observe --json` prints it."""
+    """Result of one process, as `palaver observe --json` prints it. `error` is set if the extraction did not start."""
 
     learned: int = 0
     observations: int = 0
@@ -33,6 +40,7 @@ class ModelResult(Struct, frozen=True):
     waiting: int = 0
     stopped: str | None = None
     off: str | None = None
+    error: _Failure | None = None
 
 
 class ModelSchedule:
@@ -70,7 +78,7 @@ class ModelSchedule:
         if self._process is None:
             return
         process, self._process = self._process, None
-        process.send_signal(signal.SIGINT)
+        process.terminate()
         try:
             process.communicate(timeout=_STOPPING)
         except subprocess.TimeoutExpired:
@@ -84,7 +92,7 @@ class ModelSchedule:
             return
         # Use a separate process group, so that Ctrl-C reaches only the archiver.
         self._process = subprocess.Popen(
-            words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, process_group=0
+            words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, process_group=0
         )
 
     def _result(self) -> ModelResult | PalaverError | None:
@@ -92,15 +100,16 @@ class ModelSchedule:
         if self._process is None or self._process.poll() is None:
             return None
         process, self._process = self._process, None
-        output, _ = process.communicate()
+        output, errors = process.communicate()
         try:
             result = json.decode(output, type=ModelResult)
         except DecodeError:
-            text = " ".join(output.decode("utf-8", "replace").split())[-_MESSAGE_MAX:]
-            result = ModelResult(stopped=text or f"it exited with status {process.returncode}")
+            text = " ".join((errors or output).decode("utf-8", "replace").split())[-_MESSAGE_MAX:]
+            result = ModelResult(stopped=text)
         if process.returncode == 0:
             return result
-        return PalaverError(f"model extraction failed: {result.stopped}", hint="Run `palaver observe` to try again.")
+        failed = result.error or _Failure(result.stopped or f"it exited with status {process.returncode}")
+        return PalaverError(f"model extraction failed: {failed.message}", hint=failed.hint or _HINT)
 
     def _apply(self, result: ModelResult | PalaverError) -> None:
         now = self._clock()

@@ -116,6 +116,24 @@ def test_output_of_a_crashed_process_is_reported(harness: Harness) -> None:
     assert str(harness.after(600)) == "model extraction failed: palaver: config.toml is invalid"
 
 
+def test_error_before_the_extraction_is_reported(harness: Harness) -> None:
+    """The message and the hint of an error that `palaver observe --json` prints are reported."""
+    harness.command = printing(1, error={"message": "config.toml is invalid", "hint": "Correct line 3."})
+
+    problem = harness.after(600)
+
+    assert isinstance(problem, PalaverError)
+    assert (str(problem), problem.hint) == ("model extraction failed: config.toml is invalid", "Correct line 3.")
+
+
+def test_warnings_do_not_hide_the_result(harness: Harness) -> None:
+    """Text on standard error does not change the result on standard output."""
+    code = "import sys; print('a warning', file=sys.stderr); print('{\"learned\": 2}')"
+    harness.command = [sys.executable, "-c", code]
+
+    assert harness.after(600) == ModelResult(learned=2)
+
+
 def test_no_process_without_a_model(harness: Harness) -> None:
     """If no model is configured, nothing is started, and the settings are read again after new lines."""
     harness.command = []
