@@ -26,6 +26,8 @@ from .provider import Answer
 
 _NESTED: Final = frozenset({"CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT"})
 """Variables with which an agent recognises, and refuses, a start within its own session."""
+_KEYS: Final = frozenset({"ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY", "PALAVER_LLM_KEY"})
+"""Keys that the agent does not get, so that its own account pays."""
 _MESSAGE_MAX: Final = 300
 """Maximum characters of an agent's error message in an error."""
 _ONLY_JSON: Final = (
@@ -62,7 +64,7 @@ class AgentCommand:
 
     def _run(self, prompt: str, folder: str) -> tuple[int, bytes, bytes]:
         """Run the program in its own process group; return the exit status, standard output and standard error."""
-        environment = {name: value for name, value in os.environ.items() if name not in _NESTED}
+        environment = {name: value for name, value in os.environ.items() if name not in _NESTED | _KEYS}
         program = Path(self._words[0])
         if program.is_absolute():
             # An installed agent needs its interpreter, such as node, which a service does not have on PATH.

@@ -65,6 +65,7 @@ def main(behaviour: str, log: str) -> None:
     own = {name: os.environ.get(name, "") for name in ("PALAVER_OWN_RUN", "CLAUDECODE")}
     files = sorted(path.name for path in Path.cwd().iterdir())
     seen = {"prompt": prompt, "folder": str(Path.cwd()), "files": files, "pid": os.getpid(), **own}
+    seen["keys"] = [name for name in os.environ if name.endswith("_KEY")]
     with Path(log).open("a") as file:
         file.write(json.dumps(seen) + "\n")
     text = reply(prompt) if PASSAGE.search(prompt) else prompt

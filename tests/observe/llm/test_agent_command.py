@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from palaver.cli.language_model import KEYS
 from palaver.core.recursion import OWN_PROMPT_MARK, is_own_folder
 from palaver.core.spending import Extraction
 from palaver.observe.llm.agent_command import AgentCommand
@@ -104,6 +105,18 @@ def test_agent_gets_an_empty_folder_and_a_marked_prompt(desk: Desk, monkeypatch:
     assert (call["files"], call["PALAVER_OWN_RUN"], call["CLAUDECODE"]) == ([], "1", "")
     assert is_own_folder(call["folder"])
     assert not Path(call["folder"]).exists()
+
+
+def test_agent_gets_no_keys(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keys in the environment are not passed to the agent, so that its own account pays."""
+    for key in (*KEYS.values(), "PALAVER_LLM_KEY"):
+        monkeypatch.setenv(key, "k")
+    desk.stage.say("one", changing_exchange(1))
+
+    desk.run("claude")
+
+    [call] = desk.calls()
+    assert not {*KEYS.values(), "PALAVER_LLM_KEY"} & set(call["keys"])
 
 
 def test_prompt_of_a_changed_template_is_marked(tmp_path: Path) -> None:
