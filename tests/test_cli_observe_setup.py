@@ -120,6 +120,7 @@ def test_choosing_a_local_server(home: Home, server: FakeProvider) -> None:
 
     result = palaver("observe", "--setup", answers="1\nother\n")
 
+    assert "`palaver watch` will send\nold and new sessions that are quiet" in result.stdout
     assert "1. Ollama at http://127.0.0.1:" in result.stdout
     config = Config.read(home.config)
     assert (config.llm, config.llm_model, config.llm_price) == ("openai", "other", (0, 0))

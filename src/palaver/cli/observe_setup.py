@@ -54,7 +54,7 @@ def set_up(home: Home, config: Config, estimate: Estimate, *, as_json: bool) -> 
         return
     click.echo(f"{estimate.exchanges:,} exchanges and {estimate.sessions:,} sessions can be sent to a language model:")
     click.echo("prompts, answers, calls, and errors of failed calls, with secrets redacted. `palaver watch` will send")
-    click.echo("new sessions within the same limits.")
+    click.echo("old and new sessions that are quiet, within the same limits.")
     click.echo("These models can be used on this machine:\n")
     for number, choice in enumerate(choices, start=1):
         click.echo(f"{number}. {line(choice.name)}: {line(choice.use)}")
