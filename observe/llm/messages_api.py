@@ -45,7 +45,7 @@ class MessagesApi(Closing):
         url = url or ANTHROPIC
         headers: Any = {} if key else {"Authorization": anthropic.Omit()}
         # By default, the SDK would use a proxy for this machine, and would send the key to the target of a redirect.
-        no_proxies = dict.fromkeys(_PROXIED) if is_loopback(url) else {}
+        no_proxies: Any = dict.fromkeys(_PROXIED) if is_loopback(url) else {}
         client = anthropic.DefaultHttpxClient(mounts=no_proxies, follow_redirects=False)
         self._variable = variable
         self._client = anthropic.Anthropic(

@@ -69,7 +69,7 @@ class OpenAIApi:
 class _NoRedirects(HTTPRedirectHandler):
     """Handler that follows no redirect, because the key would go with it."""
 
-    def redirect_request(self, *_: Any) -> None:
+    def redirect_request(self, req: Any, fp: Any, code: Any, msg: Any, headers: Any, newurl: Any) -> None:
         """Return no request, so that the redirect is an error."""
 
 
