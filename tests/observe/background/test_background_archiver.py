@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -123,11 +123,17 @@ def next_event(process: "subprocess.Popen[str]", event: str) -> dict[str, Any]:
 
 
 def stop(process: "subprocess.Popen[str]", how: signal.Signals = signal.SIGTERM) -> float:
-    """Stop the archiver, and return the elapsed seconds."""
+    """Stop the archiver, and return the elapsed seconds.
+
+    A signal that arrives while a C library is loaded may be lost, so it is sent again every 20 seconds.
+    """
     start = time.monotonic()
-    process.send_signal(how)
-    process.wait(DEADLINE)
-    return time.monotonic() - start
+    while time.monotonic() - start < DEADLINE:
+        process.send_signal(how)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(20)
+            return time.monotonic() - start
+    raise AssertionError("the archiver did not stop")
 
 
 def prompts(place: Home) -> list[str]:
