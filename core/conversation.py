@@ -133,6 +133,11 @@ class Exchange(Struct, frozen=True):
     tokens_out: int = 0
 
     @property
+    def active_turns(self) -> tuple[Turn, ...]:
+        """Turns that the user did not discard by a rewind; all turns if every turn was discarded."""
+        return tuple(turn for turn in self.turns if turn.active) or self.turns
+
+    @property
     def prompt(self) -> str:
         """Text of the prompts; empty if the transcript starts without a prompt."""
         return "\n\n".join(turn.text for turn in self.turns if turn.kind is Kind.PROMPT)

@@ -78,7 +78,7 @@ def _candidates(search: SearchIndex, store: Store, error: str, projects: Sequenc
 def _fixes(stored: StoredExchange, session: Session, words: frozenset[str]) -> Iterator[tuple[float, KnownFix]]:
     """Yield the fixes of an exchange, each with the share of the words that the failed output contains."""
     exchange = stored.exchange
-    turns = tuple(turn for turn in exchange.turns if turn.active) or exchange.turns
+    turns = exchange.active_turns
     roots = tuple(filter(None, (session.cwd, exchange.cwd)))
     runs, repairs = list(shell_runs(turns)), {each.run.position: each for each in find_repairs(turns)}
     for place, run in enumerate(runs):

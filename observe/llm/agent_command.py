@@ -19,6 +19,7 @@ from ...core.recursion import OWN_FOLDER, OWN_PROMPT_MARK, OWN_RUN
 from ...core.spending import Usage
 from ...core.text import readable
 from .agent_output import read_output
+from .api_keys import KEYS, OWN_KEY
 from .http_status import TIMEOUT
 from .model_errors import ModelBusy, ModelRefused, RequestRefused
 from .model_request import ModelRequest
@@ -26,7 +27,7 @@ from .provider import Answer
 
 _NESTED: Final = frozenset({"CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT"})
 """Variables with which an agent recognises, and refuses, a start within its own session."""
-_KEYS: Final = frozenset({"ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY", "PALAVER_LLM_KEY"})
+_KEYS: Final = frozenset({*KEYS.values(), OWN_KEY})
 """Keys that the agent does not get, so that its own account pays."""
 _MESSAGE_MAX: Final = 300
 """Maximum characters of an agent's error message in an error."""

@@ -79,7 +79,7 @@ def visible(text: str) -> str:
 
 
 def _passages(exchange: Exchange) -> Iterator[Passage]:
-    turns = tuple(turn for turn in exchange.turns if turn.active) or exchange.turns
+    turns = exchange.active_turns
     failed = {turn.call for turn in turns if turn.kind is Kind.RESULT and turn.failed and turn.call}
     for turn in turns:
         voice = _voice(turn)
@@ -96,7 +96,7 @@ def _passages(exchange: Exchange) -> Iterator[Passage]:
 
 
 def _session_passages(exchange: Exchange) -> Iterator[Passage]:
-    turns = tuple(turn for turn in exchange.turns if turn.active) or exchange.turns
+    turns = exchange.active_turns
     answers = [turn for turn in turns if _voice(turn) == "assistant"]
     for turn in turns:
         recap = turn.kind in {Kind.COMPACTION, Kind.RECAP}

@@ -98,7 +98,7 @@ class Repair(Struct, frozen=True):
 
 def extract_repairs(exchange: Exchange, session: Session) -> Iterator[Observation]:
     """Yield an observation for each distinct repair of an exchange, at most `REPAIRS_MAX`."""
-    turns = tuple(turn for turn in exchange.turns if turn.active) or exchange.turns
+    turns = exchange.active_turns
     known: set[str] = set()
     for repair in find_repairs(turns):
         observation = _observation(repair, exchange, session)

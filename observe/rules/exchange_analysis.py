@@ -120,7 +120,7 @@ class ExchangeAnalysis(Struct, frozen=True):
 
 def analyze_exchange(exchange: Exchange) -> ExchangeAnalysis:
     """Analyse an exchange. Abandoned branches count only if no other branch exists."""
-    turns = tuple(turn for turn in exchange.turns if turn.active) or exchange.turns
+    turns = exchange.active_turns
     results = {turn.call: turn for turn in turns if turn.kind is Kind.RESULT and turn.call}
     checks = list(_checks(turns, results))
     statements_at = [(position, statement) for position, statement in _prose(turns) if not is_noise(statement.text)]
@@ -152,7 +152,7 @@ def _changes_files(turn: Turn, results: dict[str, Turn]) -> bool:
 
 def commits_of(exchange: Exchange) -> tuple[CommitMessage, ...]:
     """Return the commits of an exchange."""
-    turns = tuple(turn for turn in exchange.turns if turn.active) or exchange.turns
+    turns = exchange.active_turns
     return tuple(_commits(turns, {turn.call: turn for turn in turns if turn.kind is Kind.RESULT and turn.call}))
 
 

@@ -168,6 +168,7 @@ def _candidate(source: Source, statement: Statement, place: int) -> TitleCandida
 def features(candidate: TitleCandidate, analysis: ExchangeAnalysis) -> Iterator[str]:
     """Yield the properties that apply to a candidate, by their names in `WEIGHTS`."""
     text, source = candidate.text, candidate.source
+    shared = 0 if source is Source.REQUEST else _shared(text, analysis.request.text)
     yield source
     yield from _place(candidate, analysis)
     yield next((name for most, name in _LENGTH if len(text) < most), "very long")
@@ -183,8 +184,8 @@ def features(candidate: TitleCandidate, analysis: ExchangeAnalysis) -> Iterator[
         ("unspecific", not is_specific(text)),
         ("truncated", len(text) + 12 < len(candidate.raw)),
         ("listed", candidate.listed),
-        ("on the request", source is not Source.REQUEST and _shared(text, analysis.request.text) > 1),
-        ("much on the request", source is not Source.REQUEST and _shared(text, analysis.request.text) > 3),
+        ("on the request", shared > 1),
+        ("much on the request", shared > 3),
     ):
         if holds:
             yield name

@@ -9,6 +9,7 @@ from palaver.archiver.store import Store
 from palaver.core.config import Config
 from palaver.core.home import Home
 from palaver.observe.llm.agent_command import AgentCommand
+from palaver.observe.llm.api_keys import KEYS, OWN_KEY
 from palaver.observe.llm.http_status import TIMEOUT
 from palaver.observe.llm.ledger import Budget
 from palaver.observe.llm.messages_api import ANTHROPIC, MessagesApi
@@ -19,13 +20,6 @@ from palaver.observe.memory import Judge, JudgeFactory
 from palaver.templates.prompts import JudgingPrompts
 from palaver.templates.render import Renderer
 
-KEYS: Final = {
-    "api.anthropic.com": "ANTHROPIC_API_KEY",
-    "api.openai.com": "OPENAI_API_KEY",
-    "openrouter.ai": "OPENROUTER_API_KEY",
-}
-"""Environment variables with the keys of servers that need one. Such a key is sent to no other server."""
-_OWN_KEY: Final = "PALAVER_LLM_KEY"
 _NO_PRICE: Final = (0.0, 0.0)
 
 
@@ -72,4 +66,4 @@ def judge_factory(home: Home, config: Config) -> JudgeFactory | None:
 def _key(config: Config) -> tuple[str, bool]:
     """Return the environment variable with the key, and whether the server needs a key."""
     host = urlsplit(config.llm_url or (OPENAI if config.llm == "openai" else ANTHROPIC)).hostname or ""
-    return KEYS.get(host, _OWN_KEY), host in KEYS
+    return KEYS.get(host, OWN_KEY), host in KEYS

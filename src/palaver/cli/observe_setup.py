@@ -12,13 +12,13 @@ from palaver.core.config import Config, Setting, write_settings
 from palaver.core.durability import replacing
 from palaver.core.home import Home
 from palaver.core.spending import Estimate
+from palaver.observe.llm.api_keys import KEYS
 from palaver.observe.llm.known_agents import NO_TOOLS, installed_agents
 from palaver.observe.llm.ledger import Budget
 from palaver.observe.llm.local_servers import local_servers
 from palaver.observe.llm.openai_api import OPENAI
 from palaver.templates.quote import line
 
-from .language_model import KEYS
 from .output import print_json
 
 _URLS = {"OPENAI_API_KEY": OPENAI, "OPENROUTER_API_KEY": "https://openrouter.ai/api/v1"}

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from palaver.cli.language_model import KEYS
 from palaver.core.recursion import OWN_PROMPT_MARK, is_own_folder
 from palaver.core.spending import Extraction
 from palaver.observe.llm.agent_command import AgentCommand
+from palaver.observe.llm.api_keys import KEYS
 from palaver.observe.llm.job_queue import ATTEMPTS_MAX
 from palaver.observe.llm.model_errors import BudgetExhausted, ModelBusy, ModelRefused
 from palaver.observe.llm.model_extractor import ModelExtractor
