@@ -14,6 +14,8 @@ from .time_expressions import between
 
 LIMIT_MAX = 50
 IDS_MAX = 20
+CONTEXT_MAX = 10
+"""Maximum number of lines before and after a match in tool output."""
 
 
 class Mode(StrEnum):

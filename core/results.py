@@ -93,25 +93,45 @@ class ConceptHits(NamedTuple):
     conversations: int
 
 
-class ToolOutputLine(NamedTuple):
-    """Line of archived tool output that contains a quoted phrase. The path is relative to the archive."""
-
-    path: str
-    line: int
-    text: str
-
-
-class ToolOutputMatches(Struct, frozen=True):
-    """First few matches of quoted phrases in tool output that is not indexed.
+class OutputMatch(Struct, frozen=True):
+    """Text in the output of a tool call.
 
     Attributes:
-        unread: Number of raw copies that were not searched within the time limit.
-        searched: True if the archive was searched.
+        id: ID of the exchange with the tool call.
+        path: Path relative to the archive.
+        line: Line of the transcript that contains the output.
+        before: Lines of the output before the match.
+        text: Line of the output with the match, shortened around it.
+        after: Lines of the output after the match.
+        more: Number of further matches in the same output.
     """
 
-    lines: tuple[ToolOutputLine, ...] = ()
+    id: str
+    project: str
+    at: Milliseconds | None
+    session_id: str
+    session_title: str
+    path: str
+    line: int
+    before: tuple[str, ...]
+    text: str
+    after: tuple[str, ...]
+    more: int = 0
+
+
+class OutputMatches(Struct, frozen=True):
+    """Matches of a text in tool output, those of the most recently changed transcripts first.
+
+    Attributes:
+        text: Text that was searched.
+        unread: Number of transcripts that were not searched within the time limit.
+        limited: True if the search stopped at the requested number of matches.
+    """
+
+    text: str
+    matches: tuple[OutputMatch, ...] = ()
     unread: int = 0
-    searched: bool = False
+    limited: bool = False
 
 
 class ZeroResultExplanation(Struct, frozen=True):
@@ -128,7 +148,6 @@ class ZeroResultExplanation(Struct, frozen=True):
         concepts: Number of conversations for each of several concepts.
         disjoint: Pairs of concepts that occur, but not in the same conversation.
         no_known_term: True if neither the query's words nor similar words occur in the index.
-        tool_output: Matches of the quoted phrases in tool output that is not indexed.
         missing: Words of a short query that do not occur in the index.
         without_missing: Number of hits without the missing words; None if the query has no other words.
     """
@@ -143,7 +162,6 @@ class ZeroResultExplanation(Struct, frozen=True):
     concepts: tuple[ConceptHits, ...] = ()
     disjoint: tuple[tuple[str, str], ...] = ()
     no_known_term: bool = False
-    tool_output: ToolOutputMatches = ToolOutputMatches()
     missing: tuple[str, ...] = ()
     without_missing: int | None = None
 

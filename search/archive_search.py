@@ -14,18 +14,17 @@ from ..core import ids
 from ..core.closing import Closing
 from ..core.errors import InvalidInput, TooManyIds, UnknownIds
 from ..core.memory_filter import MemoryFilter
-from ..core.query import IDS_MAX
+from ..core.query import IDS_MAX, Filters
 from .model.embedder import DEFAULT_MODEL, load
-from .query.secret_placeholders import without_secrets
+from .query.secret_placeholders import redacted, without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from ..core.home import Home
     from ..core.query import Query
-    from ..core.results import Detail, Results, Timeline, TranscriptExcerpt
+    from ..core.results import Detail, OutputMatches, Results, Timeline, TranscriptExcerpt
     from .present.hits import Hits
-    from .present.output_search import OutputSearch
     from .present.transcript_reader import TranscriptPaths, TranscriptReader
     from .rank.engine import Engine
 
@@ -45,11 +44,16 @@ class ArchiveSearch(Closing):
     def find(self, query: Query, /, *, snippets: bool = True) -> Results:
         """See `SearchIndex.find`. The query in the results contains placeholders instead of secrets."""
         query = self._with_namespaces(without_secrets(query, self._home))
-        found = self._hits.search(query, snippets=snippets)
-        if found.explanation is None or not found.explanation.phrases or len(query.concepts) > 1:
-            return found
-        output = self._output_search.find(query, found.explanation.phrases)
-        return replace(found, explanation=replace(found.explanation, tool_output=output))
+        return self._hits.search(query, snippets=snippets)
+
+    def find_output(
+        self, text: str, filters: Filters, /, *, limit: int = 10, context: int = 2, seconds: float = 2.0
+    ) -> OutputMatches:
+        """See `SearchIndex.find_output`."""
+        from .present.output_search import OutputSearch  # few callers need it
+
+        output = OutputSearch(self._store, RawArchive(self._home.archive), self._reader, self._engine)
+        return output.find(redacted(text, self._home), filters, limit=limit, context=context, seconds=seconds)
 
     def timeline(self, public: str, around: int = 3) -> Timeline:
         """Return the events before and after a hit; raises `InvalidInput` if the hit is not part of a conversation."""
@@ -82,12 +86,6 @@ class ArchiveSearch(Closing):
         from .present.hits import Hits
 
         return Hits(self._store, self._engine)
-
-    @cached_property
-    def _output_search(self) -> OutputSearch:
-        from .present.output_search import OutputSearch  # few queries need it
-
-        return OutputSearch(self._store, RawArchive(self._home.archive), self._reader, self._engine)
 
     @cached_property
     def _reader(self) -> TranscriptReader:

@@ -1,10 +1,10 @@
-"""Protocol of the search index: find, details and read."""
+"""Protocol of the search index: find, find_output, details and read."""
 
 from collections.abc import Sequence
 from typing import Protocol
 
-from ..core.query import Query
-from ..core.results import Detail, Results, TranscriptExcerpt
+from ..core.query import Filters, Query
+from ..core.results import Detail, OutputMatches, Results, TranscriptExcerpt
 
 
 class SearchIndex(Protocol):
@@ -16,6 +16,23 @@ class SearchIndex(Protocol):
         Args:
             query: The query.
             snippets: True to show the matching text in hits; False to show the beginning of their text.
+        """
+        ...
+
+    def find_output(
+        self, text: str, filters: Filters, /, *, limit: int = 10, context: int = 2, seconds: float = 2.0
+    ) -> OutputMatches:
+        """Return the outputs of tool calls that contain a text literally.
+
+        Args:
+            text: Text to find. Upper and lower case are equal, and any white space matches any other.
+            filters: Filters for the exchanges with the tool calls.
+            limit: Maximum number of outputs, 1 to `LIMIT_MAX`.
+            context: Number of lines to return before and after the match, 0 to `CONTEXT_MAX`.
+            seconds: Time limit.
+
+        Raises:
+            InvalidInput: The text has no letter or digit or contains a secret, or the filters include roles.
         """
         ...
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, cast, get_args, get_type_hints
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ..core.amount import DOLLAR, MONEY
 from ..core.checkup import ConsistencyReport, HealthReport
@@ -22,7 +23,17 @@ from ..core.deletion import Deletion, DeletionResult, ErasureCheck
 from ..core.errors import SourceUnreadable
 from ..core.memory import Edge, MemoryEvent, StoredMemory
 from ..core.query import Grouping
-from ..core.results import BUDGET, Detail, Hit, Results, Timeline, TranscriptExcerpt, ZeroResultExplanation
+from ..core.results import (
+    BUDGET,
+    Detail,
+    Hit,
+    OutputMatch,
+    OutputMatches,
+    Results,
+    Timeline,
+    TranscriptExcerpt,
+    ZeroResultExplanation,
+)
 from .labels import SESSIONS
 from .quote import clean
 from .truncation import clip, fit_items, fit_json, fit_timeline, fit_transcript, json_cost, truncated_line
@@ -229,6 +240,16 @@ def _hit(hit: Hit, *, explain: bool, grouped: bool) -> Object:
     if explain:
         shown["explain"] = {"score": hit.score, "parts": to_json(hit.parts)}
     return shown
+
+
+def output_json(found: OutputMatches, *, budget: int = BUDGET) -> Object:
+    """Return matches in tool output, as many as the budget allows; `limited` is true if more may exist."""
+
+    def shown(some: tuple[OutputMatch, ...]) -> Object:
+        part = replace(found, matches=some, limited=found.limited or len(some) < len(found.matches))
+        return with_tokens(to_json(part))
+
+    return shown(fit_items(found.matches, lambda some: shown(some)["tokens"], budget))
 
 
 def timeline_json(timeline: Timeline, *, budget: int = BUDGET) -> Object:

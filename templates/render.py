@@ -14,7 +14,17 @@ from ..core.digest import DigestSection
 from ..core.errors import PalaverError
 from ..core.memory import MemoryEvent, StoredMemory
 from ..core.query import Filters, Grouping, Mode
-from ..core.results import BUDGET, Detail, Hit, Results, Timeline, TranscriptExcerpt, ZeroResultExplanation
+from ..core.results import (
+    BUDGET,
+    Detail,
+    Hit,
+    OutputMatch,
+    OutputMatches,
+    Results,
+    Timeline,
+    TranscriptExcerpt,
+    ZeroResultExplanation,
+)
 from ..core.tokens import count
 from .detail_limit import limited
 from .dialogue import result_limit, steps
@@ -121,6 +131,15 @@ class Renderer:
             title_budget=_UNLIMITED if self._full_titles else title_budget(why.weak),
             name_budget=_NAME,
         )
+
+    def output(self, found: OutputMatches, *, filtered: bool) -> str:
+        """Return matches in tool output with their context; `filtered` is true if filters applied."""
+
+        def page(some: tuple[OutputMatch, ...]) -> str:
+            part = replace(found, matches=some, limited=found.limited or len(some) < len(found.matches))
+            return self.fill("output", found=part, filtered=filtered, name_budget=_NAME)
+
+        return self._fit(page(fit_items(found.matches, lambda some: count(page(some)), self._budget)))
 
     def timeline(self, timeline: Timeline) -> str:
         """Return the events around a hit, one line each. The line of the hit is marked."""

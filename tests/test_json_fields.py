@@ -18,6 +18,7 @@ PAGE = Path(__file__).parents[1] / "docs" / "json.md"
 COMMANDS = {
     "search": ("search", "sqlite or json files", "-n", "2"),
     "search without a hit": ("search", "zzzzqqq"),
+    "search --in output": ("search", "--in", "output", "test"),
     "show": ("show", "HIT"),
     "read": ("read", "PATH", "13-15"),
     "timeline": ("timeline", "HIT"),

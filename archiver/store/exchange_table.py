@@ -148,6 +148,10 @@ class ExchangeTable:
         """Return the exchange with this ordinal in a source; None if it does not exist."""
         return self._first(f"SELECT {_COLUMNS} {_FROM} WHERE e.source = ? AND e.ordinal = ?", (source, ordinal))
 
+    def in_source(self, source: int) -> list[int]:
+        """Return the keys of the exchanges of a source, in order."""
+        return self._db.numbers("SELECT item FROM exchange WHERE source = ? ORDER BY ordinal", (source,))
+
     def around(self, key: int, count: int) -> list[int]:
         """Return the keys of an exchange and of up to `count` exchanges on either side in its source, in order.
 

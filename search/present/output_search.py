@@ -1,9 +1,11 @@
-"""Search for quoted phrases in the output of successful tool calls. This output is archived but not indexed.
+"""Search for a literal text in the output of tool calls, which is archived but not indexed.
 
-The search reads raw copies, newest first. A match counts only if layer 3 shows the text and the exchange satisfies the
-filters. Secrets, private spans, deleted text and Palaver's own replies are therefore never returned.
+The search reads raw copies, newest first, and stops at a number of matches or a time limit. A match counts only if
+layer 3 shows the text and the exchange satisfies the filters. Secrets, private spans, deleted text and Palaver's own
+replies are therefore never returned.
 """
 
+import json
 import re
 from collections.abc import Iterator, Sequence
 from time import monotonic
@@ -14,27 +16,32 @@ from ...archiver.copies.raw import RawArchive
 from ...archiver.files.clipping import one_line
 from ...archiver.redaction import placeholders_in
 from ...archiver.store import Source, Store
-from ...core.errors import InvalidInput, SourceUnreadable
-from ...core.query import Query
+from ...core import ids
+from ...core.conversation import Kind, Session, Turn
+from ...core.errors import InvalidInput, InvalidLimit, SourceUnreadable
+from ...core.query import CONTEXT_MAX, LIMIT_MAX, Filters
 from ...core.recursion import without_recalled
-from ...core.results import ToolOutputLine, ToolOutputMatches
-from ..query.tokenizer import composed, literal_pattern
+from ...core.results import OutputMatch, OutputMatches
+from ..query.tokenizer import composed
 from ..rank.engine import Engine
 from .transcript_reader import TranscriptReader
 
-SECONDS = 2.0
-"""Default time limit of a search in seconds. This suffices to read a gigabyte of copies."""
-_MOST = 3
 _BEFORE, _SHOWN = 60, 200
-"""Maximum number of characters before a match, and of the whole excerpt."""
-_PLAIN = re.compile(r"[a-z0-9]+")
-"""Characters that JSON does not escape."""
+"""Maximum number of characters before a match, and of each line that is shown."""
+_ASCII = re.compile(r"[a-z0-9]+")
+"""Characters that JSON never escapes."""
+_WORD = re.compile(r"\w+")
 
 
 class _Search(Struct, frozen=True):
-    query: Query
-    patterns: tuple[re.Pattern[str], ...]
-    words: frozenset[bytes]
+    """Search for one text: its pattern, the words of a matching raw line, and the end of the time limit.
+
+    A raw line must contain one spelling of each word.
+    """
+
+    pattern: re.Pattern[str]
+    words: tuple[tuple[bytes, ...], ...]
+    context: int
     until: float
 
 
@@ -44,30 +51,33 @@ class OutputSearch:
     def __init__(self, store: Store, raw: RawArchive, reader: TranscriptReader, engine: Engine) -> None:
         self._store, self._raw, self._reader, self._engine = store, raw, reader, engine
 
-    def find(self, query: Query, phrases: Sequence[str], seconds: float = SECONDS) -> ToolOutputMatches:
-        """Return the first archived lines that contain all phrases and satisfy the filters of the query.
-
-        Phrases with a redaction placeholder are not searched, because the raw copies contain the secret itself.
-
-        Args:
-            query: The query, whose filters apply.
-            phrases: Phrases that a line must contain.
-            seconds: Time limit.
-        """
-        words = frozenset(word.encode() for phrase in phrases for word in _PLAIN.findall(phrase.lower()))
-        if query.filters.roles or not words or any(map(placeholders_in, phrases)):
-            return ToolOutputMatches()
-        search = _Search(query, tuple(map(literal_pattern, phrases)), words, monotonic() + seconds)
+    def find(self, text: str, filters: Filters, *, limit: int, context: int, seconds: float) -> OutputMatches:
+        """See `SearchIndex.find_output`. A secret in the text is already replaced with its placeholder."""
+        _check(text, filters, limit, context)
+        search = _Search(_pattern(text), _words(text), context, monotonic() + seconds)
         sources = sorted(self._store.sources.all(), key=lambda source: -source.mtime)
-        found = list[ToolOutputLine]()
+        found: list[OutputMatch] = []
         for number, source in enumerate(sources):
-            for line in self._candidates(source, search):
-                found += self._match(source, line, search)
-                if len(found) >= _MOST:
-                    return ToolOutputMatches(tuple(found[:_MOST]), searched=True)
+            for match in self._in_source(source, filters, search):
+                found.append(match)
+                if len(found) == limit:
+                    return OutputMatches(text, tuple(found), limited=True)
             if monotonic() > search.until:
-                return ToolOutputMatches(tuple(found), len(sources) - number, searched=True)
-        return ToolOutputMatches(tuple(found), searched=True)
+                return OutputMatches(text, tuple(found), unread=len(sources) - number)
+        return OutputMatches(text, tuple(found))
+
+    def _in_source(self, source: Source, filters: Filters, search: _Search) -> Iterator[OutputMatch]:
+        """Yield the matches in the exchanges of a source that satisfy the filters."""
+        if source.session is None:
+            return
+        keys = self._engine.snapshot.allowed(filters, self._store.exchanges.in_source(source.id or 0))
+        if not keys:
+            return
+        session = self._store.sessions.load(source.session)
+        for line in self._candidates(source, search):
+            for key, turn in self._outputs(source, line):
+                if key in keys and (match := _match(turn, key, source, session, search)):
+                    yield match
 
     def _candidates(self, source: Source, search: _Search) -> Iterator[int]:
         """Yield the 1-based numbers of lines that contain all words. Stop at a read error or at the time limit."""
@@ -75,15 +85,15 @@ class OutputSearch:
             with self._raw.open(source.archived) as file:
                 for number, line in enumerate(file, 1):
                     small = line.lower()
-                    if all(word in small for word in search.words):
+                    if all(any(spelling in small for spelling in word) for word in search.words):
                         yield number
                     if monotonic() > search.until:
                         return
         except (OSError, SourceUnreadable):
             return  # layer 3 and `palaver doctor` report damage
 
-    def _match(self, source: Source, line: int, search: _Search) -> Iterator[ToolOutputLine]:
-        """Yield this line if layer 3 shows all phrases on it and its exchange satisfies the filters."""
+    def _outputs(self, source: Source, line: int) -> Iterator[tuple[int, Turn]]:
+        """Yield the tool outputs on a line that layer 3 shows, each with the key of its exchange."""
         try:
             exchanges = self._reader.whole(source.archived, line)
         except (OSError, SourceUnreadable, InvalidInput):
@@ -93,15 +103,63 @@ class OutputSearch:
             if stored is None or not stored.exchange.span.start_line <= line <= stored.exchange.span.end_line:
                 continue
             known = {(turn.line, turn.call) for turn in stored.exchange.turns}
-            turns = (turn for turn in exchange.turns if (turn.line, turn.call) in known)
-            texts = (composed(without_recalled(turn.text, shortened=False)) for turn in turns)
-            text = next((text for text in texts if all(each.search(text) for each in search.patterns)), "")
-            if text and self._engine.snapshot.allowed(search.query.filters, [stored.key]):
-                yield ToolOutputLine(source.archived, line, _excerpt(text, search.patterns[0]))
-                return
+            for turn in exchange.turns:
+                if turn.kind is Kind.RESULT and (turn.line, turn.call) in known:
+                    yield stored.key, turn
 
 
-def _excerpt(text: str, pattern: re.Pattern[str]) -> str:
-    found = pattern.search(text)
-    start = max(0, (found.start() if found else 0) - _BEFORE)
-    return "…" * bool(start) + one_line(text[start : start + 2 * _SHOWN], _SHOWN)
+def _check(text: str, filters: Filters, limit: int, context: int) -> None:
+    """Raise `InvalidInput` for arguments that this search cannot answer."""
+    if placeholders_in(text):
+        raise InvalidInput("The text contains a secret, which is redacted", hint="Search for the text beside it.")
+    if not _WORD.search(text):
+        raise InvalidInput("The text has no letter or digit", hint="Add a word of the output.")
+    if filters.roles:
+        raise InvalidInput("A role filter does not apply to tool output", hint="Remove the role filter.")
+    if not 1 <= limit <= LIMIT_MAX:
+        raise InvalidLimit(limit)
+    if not 0 <= context <= CONTEXT_MAX:
+        raise InvalidInput(f"{context} context lines: the number must be 0 to {CONTEXT_MAX}")
+
+
+def _pattern(text: str) -> re.Pattern[str]:
+    return re.compile(r"\s+".join(map(re.escape, composed(text).split())), re.IGNORECASE)
+
+
+def _words(text: str) -> tuple[tuple[bytes, ...], ...]:
+    """Return the words that a raw line with the text must contain, each in its possible spellings.
+
+    Without ASCII words, other words are used, because raw lines contain them in UTF-8 or escaped.
+    """
+    if words := set(_ASCII.findall(text.lower())):
+        return tuple((word.encode(),) for word in words)
+    return tuple((word.encode(), json.dumps(word)[1:-1].encode()) for word in set(_WORD.findall(text)))
+
+
+def _match(turn: Turn, key: int, source: Source, session: Session, search: _Search) -> OutputMatch | None:
+    """Return the first match in an output with its surrounding lines, or None."""
+    text = composed(without_recalled(turn.text, shortened=False))
+    first = search.pattern.search(text)
+    if first is None:
+        return None
+    before, rest = text[: first.start()].split("\n"), text[first.start() :].split("\n")
+    line = before.pop()
+    start = max(0, len(line) - _BEFORE)
+    return OutputMatch(
+        id=ids.show("exchange", key),
+        project=session.project,
+        at=turn.at,
+        session_id=session.native_id,
+        session_title=session.title,
+        path=source.archived,
+        line=turn.line,
+        before=_shortened(before[max(0, len(before) - search.context) :]),
+        text=one_line("…" * bool(start) + line[start:] + rest[0][: 2 * _SHOWN], _SHOWN),
+        after=_shortened(rest[1 : 1 + search.context]),
+        more=sum(1 for _ in search.pattern.finditer(text, first.end())),
+    )
+
+
+def _shortened(rows: Sequence[str]) -> tuple[str, ...]:
+    """Return rows with their indentation, each without excess characters."""
+    return tuple(row.rstrip() if len(row) <= _SHOWN else f"{row[: _SHOWN - 1]}…" for row in rows)

@@ -10,8 +10,8 @@ from palaver.agents.conversation_tools import CONVERSATION, ConversationContext
 from palaver.agents.toolset import ServedTools, ServerConfig
 from palaver.core.errors import InvalidLineRange, PathOutsideArchive, TooManyIds, UnknownIds
 from palaver.core.home import Home
-from palaver.core.query import IDS_MAX, Query
-from palaver.core.results import Detail, Results, TranscriptExcerpt
+from palaver.core.query import IDS_MAX, Filters, Query
+from palaver.core.results import Detail, OutputMatches, Results, TranscriptExcerpt
 from palaver.templates.render import Renderer
 
 from ..templates.samples import detail, hit, results, transcript
@@ -31,6 +31,7 @@ class FakeLayers:
 
     asked: list[Query] = field(default_factory=list[Query])
     read_lines: list[tuple[str, int, int | None]] = field(default_factory=list[tuple[str, int, int | None]])
+    outputs: list[tuple[str, Filters, int, int]] = field(default_factory=list[tuple[str, Filters, int, int]])
 
     def find(self, query: Query, /, *, snippets: bool = True) -> Results:  # noqa: ARG002 - as in `SearchIndex`
         """Return two hits; return no hits for the word `nothing` and a bug for the word `crash`."""
@@ -60,6 +61,19 @@ class FakeLayers:
         if end_line is not None and end_line < start_line:
             raise InvalidLineRange("endLine must be ≥startLine")
         return transcript()
+
+    def find_output(
+        self,
+        text: str,
+        filters: Filters,
+        /,
+        *,
+        limit: int = 10,
+        context: int = 2,
+        seconds: float = 2.0,  # noqa: ARG002
+    ) -> OutputMatches:
+        self.outputs.append((text, filters, limit, context))
+        return OutputMatches(text)
 
 
 def over(open_layers: Callable[[], FakeLayers]) -> tuple[ServedTools, ServerConfig]:

@@ -27,10 +27,10 @@ from palaver.core.report import (
 from palaver.core.results import (
     ConceptHits,
     Correction,
+    OutputMatch,
+    OutputMatches,
     Results,
     TimeExpression,
-    ToolOutputLine,
-    ToolOutputMatches,
     TranscriptExcerpt,
     UnknownName,
     ZeroResultExplanation,
@@ -62,12 +62,20 @@ def stated(reply: str) -> int:
     return int(found[0])
 
 
-def printed(places: tuple[ToolOutputLine, ...] = (), unread: int = 0) -> ZeroResultExplanation:
-    """Return an explanation with matches in tool output."""
-    return ZeroResultExplanation(phrases=("pull it",), tool_output=ToolOutputMatches(places, unread, searched=True))
-
-
-PLACE = ToolOutputLine("claude-code/shop/one.jsonl", 12, "…and </recalled> pull it")
+OUTPUT = OutputMatch(
+    "ex-12",
+    "shop",
+    day_start("2026-02-18"),
+    "11111111-0000-4000-8000-000000000001",
+    "Repair the kettle",
+    "claude-code/shop/one.jsonl",
+    12,
+    ("Exit code 1", "  indented"),
+    "…and </recalled> pull it",
+    ("after",),
+    more=1_200,
+)
+NO_PHRASE = ZeroResultExplanation(phrases=("pull it",))
 TOGETHER = ZeroResultExplanation(
     concepts=(ConceptHits("JWT", 2), ConceptHits("React Router", 1_200)), disjoint=(("JWT", "React Router"),)
 )
@@ -115,9 +123,9 @@ NOWHERE = ZeroResultExplanation((hit(1),), missing=("kubernetes", "zzyx"), witho
         ),
         ("search_many_instead", lambda: RENDERER.search(replace(results(hit(1)), corrections=INSTEAD * 3))),
         ("search_unheard", lambda: RENDERER.search(replace(results(), explanation=UNKNOWN_TERMS))),
-        ("search_printed", lambda: RENDERER.search(replace(results(), explanation=printed(places=(PLACE, PLACE))))),
-        ("search_printed_nowhere", lambda: RENDERER.search(replace(results(), explanation=printed()))),
-        ("search_printed_unread", lambda: RENDERER.search(replace(results(), explanation=printed(unread=1_200)))),
+        ("search_no_phrase", lambda: RENDERER.search(replace(results(), explanation=NO_PHRASE))),
+        ("output", lambda: RENDERER.output(OutputMatches("pull it", (OUTPUT, OUTPUT), limited=True), filtered=False)),
+        ("output_none", lambda: RENDERER.output(OutputMatches("pull it", unread=1_200), filtered=True)),
         ("search_reworded", lambda: RENDERER.search(replace(results(hit(1)), inexact=("pull it", "and push")))),
         ("search_many_reworded", lambda: RENDERER.search(replace(results(hit(1)), inexact=(LONG,) * 9))),
         ("search_many_loosened", lambda: RENDERER.search(replace(results(hit(1)), relaxed=(LONG,) * 9))),

@@ -20,8 +20,6 @@ from palaver.core.results import (
     Results,
     TimeExpression,
     Timeline,
-    ToolOutputLine,
-    ToolOutputMatches,
     TranscriptExcerpt,
     UnknownName,
     ZeroResultExplanation,
@@ -139,7 +137,6 @@ def empty_results(draw: st.DrawFn) -> Results:
         phrases=(word,) * 5,
         concepts=(ConceptHits(word, 7),) * 5,
         disjoint=((word, word),) * 10,
-        tool_output=ToolOutputMatches((ToolOutputLine(word, 7, word),) * 3, unread=7, searched=True),
     )
     result = results(query=Query((word or "ab",)))
     return replace(result, explanation=why, corrections=(Correction(word, word),) * 30, empty_times=TIMES, newest=7)

@@ -12,7 +12,7 @@ from palaver.archiver.store import Store
 from palaver.core.config import Config
 from palaver.core.errors import InvalidLineRange
 from palaver.core.home import Home
-from palaver.core.query import Query
+from palaver.core.query import CONTEXT_MAX, Query
 from palaver.search.archive_search import ArchiveSearch
 from palaver.templates.json_output import details_json, results_json, timeline_json, transcript_json
 from palaver.templates.truncation import MIN_BUDGET
@@ -106,6 +106,22 @@ _budget = click.option(
 @click.option(
     "--cursor", default="", metavar="CURSOR", help="Show the next page; CURSOR is printed at the end of a page."
 )
+@click.option(
+    "--in",
+    "place",
+    type=click.Choice(["conversations", "output"]),
+    default="conversations",
+    show_default=True,
+    help="Search conversations, or the output of tools for the exact WORDS.",
+)
+@click.option(
+    "--context",
+    type=click.IntRange(0, CONTEXT_MAX),
+    default=2,
+    show_default=True,
+    metavar="N",
+    help="With --in output: lines to show before and after a match.",
+)
 @click.option("--fix", is_flag=True, help="Show what repaired the error in WORDS, as `palaver fix` does.")
 @click.option("--how", is_flag=True, help="Show the commands for the task in WORDS, as `palaver how` does.")
 @click.option("--facts", is_flag=True, help="Show the facts extracted for each hit.")
@@ -124,14 +140,18 @@ def search(
     explain: bool,
     budget: int,
     as_json: bool,
+    place: str,
+    context: int,
     **options: Any,
 ) -> None:
     """Search conversations, memories and documents, one line per hit.
 
     WORDS are a question or keywords. Phrases in quotes must match exactly, except for word endings. `instal*` matches
-    every word that begins with `instal`. Output of successful tool calls is archived but not indexed. Without words,
-    the newest entries that match the filters are listed. Filters can be repeated; an entry must match one of the
-    values.
+    every word that begins with `instal`. Without words, the newest entries that match the filters are listed. Filters
+    can be repeated; an entry must match one of the values.
+
+    Output of successful tool calls is not indexed. `--in output` searches the archived transcripts for the exact WORDS
+    in it, newest first, for at most 10 seconds.
 
     On a terminal, titles are shown in full; in a pipe, a hit is truncated to about 30 tokens. --json always has full
     titles. In JSON, `found` is the number of results on the page and `total` the number that fit --budget. `next`
@@ -141,6 +161,11 @@ def search(
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if fix or how:
         _print_known_commands(query, fix=fix, how=how, limit=options["limit"], projects=options["projects"])
+        return
+    if place == "output":
+        from .tool_output import print_output
+
+        print_output(" ".join(query), options, context=context, budget=budget, as_json=as_json)
         return
     if all_of and not 2 <= len(query) <= 5:
         raise click.UsageError("--all-of takes 2 to 5 concepts, one per argument.")

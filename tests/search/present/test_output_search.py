@@ -3,17 +3,19 @@
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from palaver.archiver.copies.compressor import CopyCompressor
 from palaver.archiver.deletion.deletions import Deletions
 from palaver.core.deletion import DeletionRequest
-from palaver.core.query import Filters, Mode, Query
-from palaver.core.results import ToolOutputMatches
+from palaver.core.errors import InvalidInput
+from palaver.core.query import Filters
+from palaver.core.results import OutputMatches
 from palaver.search.archive_search import ArchiveSearch
 from palaver.search.present import output_search
-from palaver.templates.json_output import results_json
+from palaver.templates.json_output import output_json
 from palaver.templates.render import Renderer
 
 from ...archiver.formats.claude_code.claude_lines import assistant, result, text, tool, user
@@ -43,30 +45,94 @@ def lines(session: str, printed: str, asked: str = "what is there") -> list[obje
     ]
 
 
-def printed(history: History, phrase: str, filters: Filters = Filters()) -> ToolOutputMatches:  # noqa: B008
+def printed(history: History, phrase: str, filters: Filters = Filters(), **options: Any) -> OutputMatches:  # noqa: B008
     with ArchiveSearch(history.home) as layers:
-        explanation = layers.find(Query((f'"{phrase}"',), mode=Mode.TEXT, filters=filters)).explanation
-    assert explanation is not None
-    return explanation.tool_output
+        return layers.find_output(phrase, filters, **options)
 
 
 @pytest.mark.parametrize("compressed", [False, True])
 def test_output_of_a_tool_is_found(history: History, compressed: bool) -> None:
-    """Words match literally, regardless of case and line breaks; Markdown and JSON show the matching lines."""
+    """Words match literally, regardless of case and line breaks, and layer 3 shows the line of the match."""
     if compressed:
         assert CopyCompressor(history.store, history.raw).run(budget=60).compressed == 1
-    for phrase in ("drwxr-xr-x brass", "total 8 Drwxr-xr-x", "export TOKEN"):
-        [place] = printed(history, phrase).lines
+    for phrase in ("drwxr-xr-x brass", "total 8 Drwxr-xr-x", "export TOKEN", "rass ket"):
+        [match] = printed(history, phrase).matches
         with ArchiveSearch(history.home) as layers:
-            [exchange] = layers.read(place.path, place.line, place.line).exchanges
-            answer = layers.find(Query((f'"{phrase}"',), mode=Mode.TEXT))
+            [exchange] = layers.read(match.path, match.line, match.line).exchanges
+            [detail] = layers.details([match.id])
 
         assert "drwxr-xr-x brass kettle" in exchange.turns[0].text.lower()
-        assert place.line == 3
-        assert f"{place.path}:3 {place.text}" in Renderer().search(answer)
-        explanation = results_json(answer)["explanation"]
-        assert explanation is not None
-        assert explanation["tool_output"]["lines"] == [{"path": place.path, "line": 3, "text": place.text}]
+        assert (match.line, match.project, match.session_id) == (3, "shop", ORIGINAL)
+        assert detail.path == match.path
+
+
+def test_a_match_has_the_lines_around_it(history: History) -> None:
+    """A match has the requested number of lines before and after it, and the number of further matches."""
+    rows = [f"row {number}" for number in range(10)]
+    history.write(lines(OTHER, "\n".join([*rows, "copper pot, copper pot", *rows, "Copper POT"])), OTHER)
+    history.ingest()
+
+    [match] = printed(history, "copper pot", context=3).matches
+    assert (match.before, match.text, match.after) == (tuple(rows[-3:]), "copper pot, copper pot", tuple(rows[:3]))
+    assert match.more == 2
+    [bare] = printed(history, "copper pot", context=0).matches
+    assert (bare.before, bare.after) == ((), ())
+
+
+def test_long_lines_are_shortened_around_the_match(history: History) -> None:
+    """The shown line contains the match, even in the middle of a line of a megabyte."""
+    history.write(lines(OTHER, "x" * 500_000 + " copper pot " + "y" * 500_000), OTHER)
+    history.ingest()
+
+    [match] = printed(history, "copper pot").matches
+    assert "copper pot" in match.text
+    assert len(match.text) <= 200
+
+
+def test_the_search_stops_at_the_limit(history: History) -> None:
+    """The search returns at most `limit` matches, of the newest transcripts first, and says that it stopped."""
+    history.write(lines(OTHER, "brass kettle"), OTHER, at=9)
+    history.ingest()
+
+    found = printed(history, "brass kettle", limit=1)
+    assert found.limited
+    assert [match.session_id for match in found.matches] == [OTHER]
+    assert not printed(history, "brass kettle", limit=3).limited
+
+
+@pytest.mark.parametrize("text", ["日本語", "ключ", "Ärger 7"])
+def test_any_script_is_found(history: History, text: str) -> None:
+    """Text without ASCII letters is found, although transcripts may contain it escaped."""
+    history.write(lines(OTHER, f"before\n{text}\nafter"), OTHER)
+    history.ingest()
+
+    assert [match.text for match in printed(history, text).matches] == [text]
+
+
+@pytest.mark.parametrize(
+    ("text", "filters", "options"),
+    [
+        ("", Filters(), {}),
+        ("-->", Filters(), {}),
+        (SECRET, Filters(), {}),
+        ("brass kettle", Filters(roles=("human",)), {}),
+        ("brass kettle", Filters(), {"limit": 0}),
+        ("brass kettle", Filters(), {"limit": 51}),
+        ("brass kettle", Filters(), {"context": 11}),
+    ],
+)
+def test_invalid_searches_are_refused(history: History, text: str, filters: Filters, options: dict[str, int]) -> None:
+    """A text without words, a secret, a role filter and invalid numbers raise an error with a remedy."""
+    with pytest.raises(InvalidInput) as refused:
+        printed(history, text, filters, **options)
+
+    assert SECRET not in str(refused.value)
+
+
+def test_only_output_is_searched(history: History) -> None:
+    """Prompts, answers and tool calls do not match."""
+    for phrase in ("what is there", "A folder", "ls"):
+        assert printed(history, phrase).matches == ()
 
 
 def test_replies_of_palaver_are_not_output(history: History) -> None:
@@ -84,7 +150,7 @@ def test_replies_of_palaver_are_not_output(history: History) -> None:
     history.write([user("where is it", uuid="q1", **place), *asked], OTHER, at=9)
     history.ingest()
 
-    assert [place.path for place in printed(history, "brass kettle").lines] == [history.source().archived]
+    assert [match.path for match in printed(history, "brass kettle").matches] == [history.source().archived]
 
 
 def test_the_middle_of_long_output_is_found(history: History) -> None:
@@ -94,7 +160,7 @@ def test_the_middle_of_long_output_is_found(history: History) -> None:
     )
     history.ingest()
 
-    [found] = printed(history, "copper pot").lines
+    [found] = printed(history, "copper pot").matches
     assert "copper pot" in found.text
     assert SECRET[4:12] not in found.text
 
@@ -104,22 +170,21 @@ def test_repeated_words_take_no_extra_time(history: History) -> None:
     history.write(lines(OTHER, "x 1\n" + "0 " * 2_000), OTHER)
     history.ingest()
 
-    assert printed(history, "0 0 0 0 0 0 0 0 1 x").lines == ()
-    assert printed(history, "0 0 0 0 0 0 0 0").lines
+    assert printed(history, "0 0 0 0 0 0 0 0 1 x").matches == ()
+    assert printed(history, "0 0 0 0 0 0 0 0").matches
 
 
-@pytest.mark.parametrize("phrase", ["rwxr-xr-x", "kettle brass", "drwxr xr x", "Bash command", "\\n"])
+@pytest.mark.parametrize("phrase", ["kettle brass", "drwxr xr x", "Bash command", "tool_use_id", "\\nexport"])
 def test_only_literal_matches_are_found(history: History, phrase: str) -> None:
-    """Parts of words and the surrounding JSON do not match."""
-    assert printed(history, phrase).lines == ()
+    """Words in another order, other punctuation and the surrounding JSON do not match."""
+    assert printed(history, phrase).matches == ()
 
 
 def test_a_secret_is_not_repeated(history: History) -> None:
-    """A query for a secret returns neither the secret nor its context, and does not report that it was not found."""
-    assert printed(history, SECRET) == ToolOutputMatches()
-    assert printed(history, SECRET[:20]) == ToolOutputMatches(searched=True)
-    [place] = printed(history, "export TOKEN").lines
-    assert SECRET[4:12] not in place.text
+    """A search for a part of a secret finds nothing, and a match beside a secret does not show it."""
+    assert printed(history, SECRET[:20]).matches == ()
+    [match] = printed(history, "export TOKEN").matches
+    assert SECRET[4:12] not in match.text
 
 
 @pytest.mark.parametrize("erase", [False, True])
@@ -128,7 +193,7 @@ def test_a_forgotten_session_is_not_found(history: History, erase: bool) -> None
     deletions = Deletions(history.store, history.raw)
     deletions.delete(deletions.plan(DeletionRequest(targets=(ORIGINAL,), erase=erase)))
 
-    assert printed(history, "drwxr-xr-x brass").lines == ()
+    assert printed(history, "drwxr-xr-x brass").matches == ()
 
 
 @pytest.mark.parametrize("what", ["exchange", "session"])
@@ -139,31 +204,40 @@ def test_a_private_span_is_not_found(history: History, what: str) -> None:
     history.ingest()
 
     assert b"copper pan" in (history.home.archive / history.source(FORK).archived).read_bytes()
-    assert printed(history, "copper pan") == ToolOutputMatches(searched=True)
-    assert printed(history, "copper pot").lines
+    assert printed(history, "copper pan").matches == ()
+    assert printed(history, "copper pot").matches
 
 
 def test_filters_apply_to_output(history: History) -> None:
-    """Output is found under filters that match its session, but not under a role filter."""
-    assert printed(history, "brass kettle", Filters(projects=("shop",))).lines
-    assert printed(history, "brass kettle", Filters(projects=("other",))) == ToolOutputMatches(searched=True)
-    assert printed(history, "brass kettle", Filters(roles=("human",))) == ToolOutputMatches()
+    """Only output of exchanges that satisfy the filters is found."""
+    assert printed(history, "brass kettle", Filters(projects=("shop",))).matches
+    assert printed(history, "brass kettle", Filters(projects=("other",))).matches == ()
 
 
-def test_an_incomplete_search_denies_nothing(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A search that exceeds its time limit does not report that the words were not found."""
+def test_a_search_that_exceeds_its_time_limit_says_so(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A search that exceeds its time limit returns the number of transcripts that were not searched completely."""
     monkeypatch.setattr(output_search, "monotonic", count().__next__)
-    with ArchiveSearch(history.home) as layers:
-        found = layers._output_search.find(Query(('"a folder"',)), ["a folder"], 2.0)  # pyright: ignore[reportPrivateUsage]
 
-    assert found == ToolOutputMatches(unread=1, searched=True)
+    found = printed(history, "a folder")
+    assert (found.matches, found.unread, found.limited) == ((), 1, False)
 
 
-def test_the_search_ends_in_time_and_skips_damaged_copies(history: History) -> None:
-    """A search that exceeds its time limit reports the number of copies left, and missing copies are skipped."""
-    with ArchiveSearch(history.home) as layers:
-        left = layers._output_search.find(Query(('"brass kettle"',)), ["brass kettle"], 0.0)  # pyright: ignore[reportPrivateUsage]
-    assert left == ToolOutputMatches(unread=1, searched=True)
-
+def test_damaged_copies_are_skipped(history: History) -> None:
+    """A missing raw copy does not stop the search."""
+    history.write(lines(OTHER, "brass kettle"), OTHER)
+    history.ingest()
     (history.home.archive / history.source().archived).unlink()
-    assert printed(history, "brass kettle") == ToolOutputMatches(searched=True)
+
+    assert [match.session_id for match in printed(history, "brass kettle").matches] == [OTHER]
+
+
+def test_both_formats_show_a_match(history: History) -> None:
+    """Markdown and JSON replies contain the place, the text and the surrounding lines."""
+    found = printed(history, "brass kettle")
+    [match] = found.matches
+
+    page = Renderer().output(found, filtered=False)
+    assert f"{match.path}:{match.line}" in page
+    assert "> Drwxr-xr-x brass kettle" in page
+    [shown] = output_json(found)["matches"]
+    assert (shown["id"], shown["line"], shown["before"]) == (match.id, 3, ["total 8"])
