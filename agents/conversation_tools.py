@@ -18,11 +18,11 @@ from ..core.errors import (
     UnknownIds,
 )
 from ..core.ids import plain
-from ..core.query import IDS_MAX, LIMIT_MAX, Query
-from ..core.results import BUDGET
+from ..core.query import IDS_MAX, LIMIT_MAX, Filters, Query
+from ..core.results import BUDGET, OutputMatches
 from ..core.tokens import count
 from ..search.search_index import SearchIndex
-from ..templates.json_output import details_json, results_json, transcript_json
+from ..templates.json_output import details_json, output_json, results_json, transcript_json
 from ..templates.labels import has_transcript
 from ..templates.quote import brief
 from ..templates.render import Renderer
@@ -70,31 +70,42 @@ def search(
     files: Annotated[list[str] | None, Field(description="Read or modified")] = None,
     response_format: Format = "markdown",
     detail: Annotated[Literal["compact", "facts"], Field(description="facts: about 100 tokens a hit")] = "compact",
+    place: Annotated[
+        Literal["conversations", "output"], Field(alias="in", description="output: exact text that tools printed")
+    ] = "conversations",
 ) -> ToolReply:
     """Search past coding sessions for decisions, fixes and lessons. Use it before solving a problem again.
 
     Returns one line per hit (id, date, type, score, title), ~30 tokens each. Next: get_observations with the 2-5 best
     ids. types, concepts and files need a single-concept query.
     """
+    names = {"projects": projects, "types": types, "concepts": concepts, "files": files}
+    filters: dict[str, Any] = {name: values or () for name, values in names.items()}
+    if place == "output":
+        found = _output(conversation, query, limit, Filters.parse(after=after, before=before, **filters))
+        return _matches(conversation, found, response_format, filtered=any([after, before, *filters.values()]))
     wanted = _unquoted(query)
     results = conversation.index.find(
-        Query.parse(
-            wanted,
-            mode=mode,
-            limit=limit,
-            after=after,
-            before=before,
-            projects=projects or (),
-            types=types or (),
-            concepts=concepts or (),
-            files=files or (),
-        ),
+        Query.parse(wanted, mode=mode, limit=limit, after=after, before=before, **filters),
         snippets=response_format == "json" or not isinstance(wanted, str),
     )
     if response_format == "markdown":
         return ToolReply(conversation.renderer.search(results, facts=detail == "facts"))
     # No parameter of this tool takes the cursor of the next page.
     return _json({**results_json(results, budget=_JSON), "next": None})
+
+
+def _output(conversation: ConversationContext, query: object, limit: int, filters: Filters) -> OutputMatches:
+    """Return the matches of an exact text in tool output; raises `InvalidInput`."""
+    if not isinstance(query, str):
+        raise InvalidInput('in "output" needs one string', hint="Call search once for each text.")
+    return conversation.index.find_output(query, filters, limit=limit)
+
+
+def _matches(conversation: ConversationContext, found: OutputMatches, form: Format, *, filtered: bool) -> ToolReply:
+    if form == "markdown":
+        return ToolReply(conversation.renderer.output(found, filtered=filtered))
+    return _json(output_json(found, budget=_JSON))
 
 
 def get_observations(

@@ -1,5 +1,6 @@
 """Tests for agents/conversation_tools.py and agents/toolset.py."""
 
+import json
 import re
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from palaver.agents.toolset import ToolReply
 from palaver.core.errors import IndexDamaged, InvalidInput, LeaseHeld, PalaverError, StoreMissing, UnknownIds
 from palaver.core.home import Home
 from palaver.core.observation import ObservationType
-from palaver.core.query import Mode
+from palaver.core.query import Filters, Mode
 from palaver.templates.render import Renderer
 
 from ..templates.samples import transcript
@@ -67,7 +68,7 @@ def test_an_array_can_be_a_string(query: str, concepts: tuple[str, ...]) -> None
     [
         (
             "search",
-            "query mode limit after before projects types concepts files response_format detail",
+            "query mode limit after before projects types concepts files response_format detail in",
             ["query"],
         ),
         ("get_observations", "ids response_format", ["ids"]),
@@ -75,12 +76,31 @@ def test_an_array_can_be_a_string(query: str, concepts: tuple[str, ...]) -> None
     ],
 )
 def test_the_parameters_are_those_of_the_specification(name: str, parameters: str, required: list[str]) -> None:
-    """Names and required parameters are exactly those of the specification, and no others are allowed."""
+    """Names and required parameters are those of the specification, followed by the parameter `in`."""
     schema = TOOLS[name].schema
 
     assert list(schema["properties"]) == parameters.split()
     assert schema["required"] == required
     assert schema["additionalProperties"] is False
+
+
+def test_tool_output_is_searched() -> None:
+    """With `in: output`, the query, the limit and the filters reach the search of tool output."""
+    layers, given = FakeLayers(), {"query": "exit code 1", "in": "output", "limit": 3, "projects": ["p"]}
+    markdown = TOOLS["search"].call(ConversationContext(layers, Renderer()), given).text
+    reply = TOOLS["search"].call(ConversationContext(layers, Renderer()), {**given, "response_format": "json"}).text
+
+    assert layers.outputs == [("exit code 1", Filters(projects=("p",)), 3, 2)] * 2
+    assert markdown.startswith("No tool output contains `exit code 1` under these filters.")
+    assert json.loads(reply)["matches"] == []
+
+
+def test_tool_output_needs_one_text() -> None:
+    """An array is refused with a remedy."""
+    with pytest.raises(InvalidInput, match="one string"):
+        TOOLS["search"].call(
+            ConversationContext(FakeLayers(), Renderer()), {"query": ["exit code", "1 failed"], "in": "output"}
+        )
 
 
 def test_limits_are_in_the_schema() -> None:

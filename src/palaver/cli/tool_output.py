@@ -37,8 +37,9 @@ def print_output(text: str, options: Mapping[str, Any], *, context: int, budget:
         raise click.UsageError(f"--in output cannot be combined with {_option(command, extra[0])}.")
     home = Home.find()
     refuse_demo_only(home, "search WORDS")
-    named = {name: options[name] for name in _FILTERS}
-    filters = Filters.parse(**{**named, "projects": [*map(archived_as, options["projects"])]})
+    named: dict[str, Any] = {name: options[name] for name in _FILTERS}
+    named["projects"] = [*map(archived_as, options["projects"])]
+    filters = Filters.parse(**named)
     with ArchiveSearch(home, Config.read(home.config).model) as layers:
         found = layers.find_output(text, filters, limit=options["limit"], context=context, seconds=_SECONDS)
     if as_json:
