@@ -4,7 +4,7 @@ import re
 import secrets
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from msgspec.structs import replace
 
@@ -51,6 +51,8 @@ _MARKER: Final = re.compile(r"^<(recalled-\w+)>$", re.MULTILINE)
 _LISTED: Final = 20
 """Maximum number of rows in each list of a deletion preview."""
 
+_Item = TypeVar("_Item")
+
 
 def _new_nonce() -> str:
     """Return eight random digits. All values cost the same number of tokens."""
@@ -90,7 +92,7 @@ class Renderer:
         def page(hits: tuple[Hit, ...]) -> str:
             return self.fill(name, **self._hits(name, results, hits), facts=facts, snippets=snippets, explain=explain)
 
-        return self._fit(page(fit_items(results.hits, lambda hits: count(page(hits)), self._budget)))
+        return self._first_items(results.hits, page)
 
     def _hits(self, name: str, results: Results, hits: Sequence[Hit]) -> dict[str, object]:
         cut = len(hits) < len(results.hits)
@@ -139,7 +141,7 @@ class Renderer:
             part = replace(found, matches=some, limited=found.limited or len(some) < len(found.matches))
             return self.fill("output", found=part, filtered=filtered, name_budget=_NAME)
 
-        return self._fit(page(fit_items(found.matches, lambda some: count(page(some)), self._budget)))
+        return self._first_items(found.matches, page)
 
     def timeline(self, timeline: Timeline) -> str:
         """Return the events around a hit, one line each. The line of the hit is marked."""
@@ -161,7 +163,7 @@ class Renderer:
             return page(some, ids[len(some) :])
 
         every = tuple(limited(detail, lambda one: count(page((one,)))) for detail in details)
-        return self._fit(first(fit_items(every, lambda some: count(first(some)), self._budget)))
+        return self._first_items(every, first)
 
     def with_read_costs(
         self, details: Sequence[Detail], load: Callable[[str, int, int], TranscriptExcerpt]
@@ -251,6 +253,13 @@ class Renderer:
     def source(self, name: str) -> str:
         """Return the source text of the template with this name."""
         return self._templates.source(f"{name}.md.j2")
+
+    def _first_items(self, items: tuple[_Item, ...], page: Callable[[tuple[_Item, ...]], str]) -> str:
+        """Return the page with as many of the first items as the budget allows."""
+        whole = page(items)
+        if count(whole) <= self._budget:
+            return whole
+        return self._fit(page(fit_items(items, lambda some: count(page(some)), self._budget)))
 
     def _fit(self, page: str) -> str:
         marker = _MARKER.search(page)

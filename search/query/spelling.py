@@ -1,12 +1,12 @@
 """Similar spellings of unknown names and words."""
 
+import re
 from collections.abc import Iterable, Mapping
 from heapq import nlargest
 
 from rapidfuzz.distance import OSA
 
 from ...core.text import similar_names
-from .query_analysis import WORD
 
 _STEM_SIMILARITY = 60
 """Minimum similarity, in percent, of a stem without its ending to a word with an ending."""
@@ -26,14 +26,11 @@ def nearest(word: str, texts: Iterable[str]) -> str:
 
     Only words with the same first letter are compared, because typos rarely change the first letter.
     """
-    small = word.lower()
-    known = {one.lower() for text in texts for one in WORD.findall(text)}
-    edits = max_edits(word)
-    alike = [
-        (distance, one)
-        for one in known
-        if one[:1] == small[:1] and (distance := OSA.distance(small, one, score_cutoff=edits)) <= edits
-    ]
+    small, edits = word.lower(), max_edits(word)
+    shortest, longest = max(0, len(small) - 1 - edits), len(small) - 1 + edits
+    similar = re.compile(rf"(?<![^\W_]){re.escape(small[0])}[^\W_]{{{shortest},{longest}}}(?![^\W_])", re.IGNORECASE)
+    known = {one.lower() for text in texts for one in similar.findall(text)}
+    alike = [(distance, one) for one in known if (distance := OSA.distance(small, one, score_cutoff=edits)) <= edits]
     return min(alike, default=(0, ""))[1]
 
 
