@@ -4,30 +4,34 @@ import re
 
 _CLAUSE = re.compile(
     r"""\s(?:—|–|-|->|→|&|\+)\s|[;:,.](?=\s)|\s\(
-    |\s(?:and|but|or|by|with|without|for|from|when|while|so|because|using|that|which|where|since|in|on|into|to|instead
-    |after|before|if|as)\s""",
+    |\s(?:and|but|or|when|while|so|because|that|which|where|since|instead|after|before|if)\s""",
     re.IGNORECASE | re.VERBOSE,
 )
+"""Start of a clause."""
+_PHRASE = re.compile(r"\s(?:by|with|without|for|from|using|containing|in|on|into|to|as)\s", re.IGNORECASE)
+"""Start of a phrase within a clause."""
 _DANGLING = frozenset(
     "a an the of to and or nor but for from with without in on at by as into onto over under via per is are was were be"
     " that which who when where while if then than so it its this these those not no do does did has have had can will"
     " would should could must may might both all any each such their your our my his her because since until after"
-    " before between also only when same new".split()
+    " before between also only when same new containing".split()
 )
 _LOOSE = " ,;:.—–-→>&+/"
 _OPEN_TO_CLOSED = {"(": ")", "[": "]", "“": "”"}
 
 
 def end_at_clause(text: str, end: int, least: int) -> str:
-    """Return the beginning of a text up to its last clause, without trailing function words.
+    """Return the beginning of a text up to its last clause or phrase, without trailing function words.
 
     Args:
         text: A text that is too long, or its beginning.
-        end: Position of the last possible end, between two words. It applies if the text has no later clause.
+        end: Position of the last possible end, between two words. It applies without a later clause or phrase.
         least: Position of the earliest clause that may end the text.
     """
-    clauses = [clause.start() for clause in _CLAUSE.finditer(text) if clause.start() >= least]
-    return _without_loose_end(text[: clauses[-1] if clauses else end])
+    for pattern in (_CLAUSE, _PHRASE):
+        if starts := [found.start() for found in pattern.finditer(text) if found.start() >= least]:
+            return _without_loose_end(text[: starts[-1]])
+    return _without_loose_end(text[:end])
 
 
 def _without_loose_end(text: str) -> str:

@@ -12,7 +12,7 @@ from .salience import CAUSE, CHANGED, salience
 from .selection import evidence, narrative, observed_at, select
 from .sentences import headline, sentences, truncate, without_opener
 from .statements import Statement, quote_of
-from .titles import Source, best_title, bottom_line, is_aside
+from .titles import Source, TitleCandidate, best_title, bottom_line, is_aside, score
 from .touched_files import MODIFIED_MAX, READ_MAX, TouchedFiles, file_name
 
 PROPOSED = "Plan proposed"
@@ -20,6 +20,8 @@ PROPOSED = "Plan proposed"
 EXPLAINED = 8
 """Minimum total salience of an answer that changed nothing."""
 
+_POOR, _WEAK = 0.05, 0.30
+"""Scores of titles below which an exchange needs three or two facts to be worth an observation."""
 _CHECKED = re.compile(r"\b(?:tests?|lint|type-?check|types?|build|hooks?|checks?|pass|fail)", re.IGNORECASE)
 
 
@@ -36,7 +38,11 @@ def extract_outcome(
         return None
     lead = _lead_statements(analysis)
     facts = _facts(exchange, analysis, lead, remarks)
-    title = _title(analysis, session_title, files)
+    best = best_title(analysis, session_title)
+    written = bool(files.modified or analysis.commits or analysis.plan)
+    if best and not written and _is_worthless(score(best, analysis), facts):
+        return None
+    title = _title(best, analysis, files)
     return Observation(
         type=_kind(analysis, title, lead, files, changed=changed),
         title=title,
@@ -112,9 +118,16 @@ def _edits(exchange: Exchange) -> Iterator[Statement]:
             yield Statement(analysis, quote_of(first), analysis, call.line, call.speaker)
 
 
-def _title(analysis: ExchangeAnalysis, session_title: str, files: TouchedFiles) -> str:
+def _is_worthless(best: float, facts: Sequence[Statement]) -> bool:
+    """Return whether neither the facts nor the score of the best title candidate say what was learned.
+
+    The conversation of such an exchange stays searchable.
+    """
+    return (best < _POOR and len(facts) < 3) or (best < _WEAK and len(facts) < 2)
+
+
+def _title(best: TitleCandidate | None, analysis: ExchangeAnalysis, files: TouchedFiles) -> str:
     """Return a title: the plan with its state, another candidate, or the names of changed files."""
-    best = best_title(analysis, session_title)
     if best is None or (best.source is Source.REQUEST and analysis.request.routine):
         return _named_after(files)
     if best.source is Source.PLAN and analysis.plan:
@@ -141,7 +154,7 @@ def _narrative_parts(analysis: ExchangeAnalysis, lead: Sequence[Statement], file
     request = analysis.request
     if request.plan:
         yield f"Plan: {truncate(request.title, 140)}"
-        yield truncate(request.text, 300)
+        yield f"The plan begins: “{truncate(request.text, 260)}”"
     elif request.text and not request.routine:
         yield f"{'Asked' if request.human else 'Task given'}: “{truncate(request.text, 300)}”"
     yield from (each.text for each in lead)

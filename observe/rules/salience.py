@@ -18,7 +18,9 @@ _INTENTION = at_start(
     |optimi[sz]ation|replace|remove|commit|write|read|build|let) | next time | next(?=[,:]) | continuing | starting
     | i now have | i have (?:all|full|enough|everything
     |(?:a|the) (?:clear|full|complete|whole)) | looking at | checking | reading | running | moving on
-    | here['’]?s (?:my|the) plan
+    | here['’]?s (?:my|the) plan | using \S+ (?:because|since|for)
+    | i(?:['’]ve|\shave)?\s(?:(?:also|now|just)\s)*(?:sent|asked|told|ran|looked|opened|read|inspected|spawned|launched
+    |started)
     """
 )
 _PROMISE = anywhere(
@@ -46,6 +48,9 @@ _STATUS = anywhere(
     |compil(?:es|ed|ation))\b.{0,60}\b(?:pass(?:es|ed|ing)?|clean|green|succeed(?:s|ed)?|success(?:ful|fully)?
     |compiles?|fail(?:s|ed|ing|ures?)?|valid|as [0-9a-f]{7,}) | pushed to | committed (?:as|to|and|with|success\w*)
     | \d+ (?:pass(?:ed)?|fail(?:ed|ures)?) | commit [0-9a-f]{7,} | all (?:checks|green|clean)
+    | production[- ]ready | fully (?:functional|working|operational) | \d+ ?% (?:complete|done)
+    | (?:works?|working|renders?|behaves?) (?:exactly )?as (?:expected|intended|requested)
+    | no (?:new )?(?:regressions|violations|errors|warnings) | (?:is|are) (?:now )?(?:complete|ready|done)
     """
 )
 _REPORTED = at_start(

@@ -25,8 +25,23 @@ _BOTTOM_LINE: Final = re.compile(
     re.IGNORECASE,
 )
 _BY_ME: Final = re.compile(
-    r"(?:i|we)(?: have|['’]ve)?\s+(?:also |now |simply |just )*(?=\w+ed\b|made\b|rewrote\b)", re.IGNORECASE
+    r"(?:i|we)(?: have|['’]ve)?\s+(?:also |now |simply |just |successfully )*(?=\w+ed\b|made\b|rewrote\b)",
+    re.IGNORECASE,
 )
+_LEAD_IN: Final = re.compile(
+    r"""(?:regarding|as\ for|about)\b[^—–:]{3,70}(?:\s[—–-]\s|:\s)
+    |(?:exactly\ )?as\s[^—–,:]{3,40}\s(?:diagnosed|expected|predicted|suspected|described)(?:\s[—–-]\s|[,:]\s)
+    |as\ of\ \d[\d-]+,\s
+    |step\ \d+[:.]\s
+    |(?:it['’]s|it\ is|the\ error\ is)\ clear(?:\ that\b|:)\s
+    |got\ it\ [—–-]\s
+    |(?:for\ future\ reference|left\ alone(?:,\ deliberately)?|suggested\ (?:(?:commit\ )?message|fix)|worth\ noting
+    |reasoning|additional\ improvement|important|note|key\ (?:point|insight|finding))(?::|\ is\ that)\s
+    |the\ important\ (?:distinction|thing|point)\ is\ that\s
+    |but\ (?=there)""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""Introduction without content."""
 _IN_FILE: Final = re.compile(r"[\w@./-]+\.\w{1,5}(?: \([^()]{1,40}\))?\s*(?::|—|–|-)\s+")
 _DEPENDENT: Final = at_start(
     r"""
@@ -52,7 +67,7 @@ _LENGTH: Final = ((30, "short"), (60, "medium"), (90, "long"))
 
 WEIGHTS: Final = {
     "commit": 0.94,
-    "plan to carry out": 1.30,
+    "plan to carry out": 2.00,
     "telling commit": 0.69,
     "very long": 0.54,
     "on the request": 0.38,
@@ -102,9 +117,12 @@ class TitleCandidate(Struct, frozen=True):
 
 
 def bottom_line(text: str) -> str:
-    """Strip an introduction such as `The fix is simple: `, `I have ` or a file name."""
-    introduction = _BOTTOM_LINE.match(text) or _BY_ME.match(text) or _IN_FILE.match(text)
-    return text[introduction.end() :] if introduction and len(text) - introduction.end() > 20 else text
+    """Strip introductions such as `The fix is simple: `, `I have `, `Worth noting: ` or a file name."""
+    for pattern in (_BOTTOM_LINE, _LEAD_IN, _BY_ME, _IN_FILE):
+        introduction = pattern.match(text)
+        if introduction and len(text) - introduction.end() > 20:
+            text = text[introduction.end() :]
+    return text
 
 
 def is_aside(statement: Statement) -> bool:
