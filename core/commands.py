@@ -8,7 +8,7 @@ from .conversation import Milliseconds
 
 
 class Remedy(StrEnum):
-    """What was done after a command failed, before it or its replacement succeeded."""
+    """Action taken after a command failed and before it, or another command, succeeded."""
 
     INSTEAD = "instead"
     """Another command was run instead."""

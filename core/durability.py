@@ -16,7 +16,7 @@ def sync(file: IO[bytes] | io.TextIOWrapper) -> None:
 
 
 def sync_path(path: Path) -> None:
-    """Flush a closed file to the disk. For a folder, flush its list of names."""
+    """Flush a closed file to the disk. For a folder, flush its directory entries."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)

@@ -72,7 +72,7 @@ FAMILIES: Final = {
 
 
 def family_of(name: str) -> Family:
-    """Return the family of a type; `fact` for an unknown type."""
+    """Return the family of a type, or `fact` for an unknown type."""
     return FAMILIES.get(name, Family.FACT)
 
 

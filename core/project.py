@@ -45,7 +45,7 @@ def _is_root(folder: Path) -> bool:
 
 
 def _git_folder(root: Path) -> Path | None:
-    """Return the folder shared by all worktrees of a repository, or None without a repository."""
+    """Return the folder shared by all worktrees of a repository, or None if there is no repository."""
     dot = root / ".git"
     if dot.is_dir():
         return dot

@@ -36,7 +36,7 @@ def common_year(hits: Sequence[Hit]) -> str:
 def title_budget(hits: Sequence[Hit], frame: int = 0, *, year: str = "") -> int:
     """Return the maximum tokens of a title. Tokens that short titles do not use are available to long titles.
 
-    `frame` is the number of additional tokens in the footer. `year` is the year that dates in the list omit.
+    `frame` is the number of additional tokens in the footer. `year` is the year that the list leaves out of its dates.
     """
     # Only a share of the frame counts for a short list, because its titles would otherwise become too short.
     columns = sum(count(f"{hit.id} {'12-31' if year else '2026-12-31'} {label(hit)} 0.99\n") for hit in hits)

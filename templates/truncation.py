@@ -64,7 +64,7 @@ def fit_timeline(timeline: Timeline, cost: Callable[[Timeline], int], budget: in
 def fit_transcript(
     transcript: TranscriptExcerpt, cost: Callable[[TranscriptExcerpt], int], budget: int
 ) -> TranscriptExcerpt:
-    """Return the first lines that fit, or the first line with shortened texts."""
+    """Return the first lines that fit. If no line fits, return the first line with shortened texts."""
     if cost(transcript) <= budget:
         return transcript
     lines = sorted({turn.line for exchange in transcript.exchanges for turn in exchange.turns})
