@@ -8,7 +8,7 @@ from .conversation import Milliseconds
 
 
 class Remedy(StrEnum):
-    """Action taken after a command failed and before it, or another command, succeeded."""
+    """Action taken between the failure of a command and the success of the command or its replacement."""
 
     INSTEAD = "instead"
     """Another command was run instead."""
