@@ -44,7 +44,7 @@ _BUDGET: Final = 1_500
 _EARLIER_MIN: Final = 3
 _CHECKPOINT, _EVALUATED = ".entire-meta.json", "copilot"
 _OPENING: Final = 200
-"""Characters by which repeated prompts, such as those of a review command, are recognised."""
+"""Number of characters at the beginning that are equal in repeated prompts, such as those of a review command."""
 _SHOWN: Final = 700
 """Characters of a prompt that `--show` prints."""
 

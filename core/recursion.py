@@ -15,7 +15,7 @@ OWN_RUN = "PALAVER_OWN_RUN"
 """Environment variable of agents that Palaver starts. Palaver does nothing when such an agent calls it."""
 
 OWN_FOLDER = "palaver-own-run-"
-"""Prefix of the names of the empty folders in which these agents work."""
+"""Prefix of the names of the empty folders in which Palaver starts agents as extractors."""
 
 _NAME = "palaver"
 _TOOL = re.compile(r"(?:mcp_+)?(?:plugin_)?palaver(?:_palaver)?[_./:-]+\w")

@@ -373,7 +373,7 @@ Most queries do not match and skip the large patterns, which take 2 ms to compil
 _MAX_WORDS: Final = 40
 """Maximum number of words in a question. A longer text is assumed to be pasted, so its dates are ignored."""
 _MIN_WORDS: Final = 2
-"""Minimum number of words besides the expression. A date alone is searched as words."""
+"""Minimum number of other words in the query. A time expression alone is searched as words."""
 _CODE: Final = r"[{}<>=\\`$|:;\[\]]|\w\(|[\r\n]"
 """Pattern of code, logs and messages. Dates in such texts are searched as words."""
 _QUOTED: Final = r"\"[^\"]*\"|“[^”]*”|(?<!\w)'[^']*'(?!\w)|‘[^’]*’"

@@ -14,9 +14,9 @@ from .truncation import fit_items, largest_fitting
 _SENTENCE: Final = re.compile(r"\s*(?:[^\n]{1,240}?[.!?](?=\s)|[^\n]{1,240}(?=\s|$)|[^\n]{1,240})")
 """Pattern for a line, a sentence, or up to 240 characters of a long sentence."""
 _FACTS, _NARRATIVE = 3, 500
-"""Number of facts, and number of narrative characters, that are more important than the modified files."""
+"""Number of facts and of narrative characters that are kept even if the modified files do not fit."""
 _NAMES: Final = 3
-"""Number of names in the first part of a list of names; all other names are its second part."""
+"""Number of names that are shown before other content. The remaining names are shown only if they fit."""
 
 
 def limited(whole: Detail, cost: Callable[[Detail], int]) -> Detail:

@@ -6,7 +6,7 @@ from typing import Final
 
 NAME = "palaver"
 _SPECIAL: Final = frozenset("\"'\\$")
-"""Characters that systemd accepts in an argument, but not in a program name."""
+"""Characters that systemd accepts in arguments but not in the name of a program."""
 _BY_SHELL: Final = ("/bin/sh", "-c", 'exec "$0" "$@"')
 
 

@@ -83,7 +83,7 @@ class ExportFormat(FolderFormat):
     """Fields with the times of the last change and of creation."""
 
     def containers(self) -> Iterator[Path]:
-        """Yield nothing, because the user passes the path of an export."""
+        """Yield nothing. Exports have no default location: the user passes their paths."""
         return iter(())
 
     def is_container(self, path: Path) -> bool:

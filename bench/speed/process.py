@@ -20,7 +20,7 @@ import palaver
 PALAVER = (sys.executable, "-m", "palaver")
 COLD_RUNS = 9
 _OFTEN = 0.005
-"""Polling interval in seconds."""
+"""Interval between two checks of a process, in seconds."""
 
 
 class Finished(Struct, frozen=True):

@@ -30,7 +30,7 @@ _MOST: Final = 48
 _PER_EXCHANGE: Final = 4
 _SEARCHES: Final = 6
 _DISTINCTIVE: Final = re.compile(r"\w[\w .,:/=+()#-]{14,58}\w")
-"""Pattern for text that is stored unescaped in every file: no quotes, backslashes or line endings."""
+"""Pattern for text that no file format escapes: text without quotes, backslashes and line ends."""
 _KINDS: Final = (Kind.PROMPT, Kind.RESULT, Kind.PROSE, Kind.CALL)
 _BLOCK: Final = 4 << 20
 _BATCH: Final = 200

@@ -11,7 +11,7 @@ from ..rules.session_summary import build_summary
 from .repetition import fingerprint, is_repetition
 
 _READ = 100
-"""Number of the last exchanges of a session that its summary reads, beside the first."""
+"""Number of exchanges at the end of a session that its summary reads, in addition to the first exchange."""
 
 
 def keep(

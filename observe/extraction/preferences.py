@@ -30,7 +30,7 @@ _IMPORTANCE: Final = 0.7
 _SIMILARITY_MIN: Final = 0.6
 """Minimum share of common words of two sentences that count as the same correction."""
 _BEGINNING: Final = 30
-"""Characters that two prompts of one template share."""
+"""Number of characters at the beginning of two prompts that are equal if the prompts come from one template."""
 
 
 class Reason(StrEnum):

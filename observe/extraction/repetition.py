@@ -17,7 +17,7 @@ from ..memory.statement_parser import stem_of
 MIN_SHARED = 0.8
 """Minimum share of the longer text that the shorter one contains; below it, details would be lost."""
 _SHORT = 12
-"""Number of words up to which the texts must be equal."""
+"""Maximum number of words of a text that repeats another text only if both are equal."""
 
 _WORD = re.compile(r"(?:(?<![\w*])[-+!.~/]+(?=\w))?\w+(?:[.:/\\'’@-]\w+)*|[^\w\s.,;:!?\"'`’“”()*_…-]+")
 """Words with their joining characters and leading sign, and meaningful symbols.

@@ -32,11 +32,11 @@ class Certainty(IntEnum):
 
     NONE = 0
     CORRECTION = 1
-    """Correction of an agent, which may hold for the current task only."""
+    """Correction of an agent, which may apply to the current task only."""
     RULE = 2
-    """Rule without words that say how long it holds: "always run the linter"."""
+    """Rule that does not say how long it applies: "always run the linter"."""
     LASTING = 3
-    """Rule with such words: "from now on"."""
+    """Rule that says that it applies permanently: "from now on"."""
 
 
 class StatedSentence(Struct, frozen=True):

@@ -26,9 +26,9 @@ from .model_request import ModelRequest
 from .provider import Answer
 
 _NESTED: Final = frozenset({"CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT"})
-"""Variables with which an agent recognises, and refuses, a start within its own session."""
+"""Environment variables by which an agent recognises that its own session starts it, which it refuses."""
 _KEYS: Final = frozenset({*KEYS.values(), OWN_KEY})
-"""Keys that the agent does not get, so that its own account pays."""
+"""Environment variables that are not passed to the agent, so that the user's subscription pays for its calls."""
 _MESSAGE_MAX: Final = 300
 """Maximum characters of an agent's error message in an error."""
 _ONLY_JSON: Final = (

@@ -25,7 +25,7 @@ SESSION_CHARS: Final = 48_000
 _PASSAGE_CHARS: Final = {"human": 6_000, "task": 6_000, "assistant": 3_000, "call": 160, ERROR: 800}
 """Maximum length of a passage of each speaker."""
 _SESSION_PASSAGE_CHARS: Final = (2_400, 1_200, 600, 300)
-"""Maximum lengths of a passage of a session. The first with which the session fits is used."""
+"""Maximum lengths of a passage of a session. The first length that makes the session fit is used."""
 _MIN_CHARS: Final = 200
 """Minimum length of the text of an exchange without file changes. A shorter text is a status message."""
 

@@ -14,7 +14,7 @@ from ...core.conversation import Milliseconds
 from .model_errors import ExtractionError, ModelBusy, ReplyInvalid, RequestRefused
 
 ATTEMPTS_MAX: Final = 4
-"""Calls for one exchange before its job becomes a dead letter."""
+"""Maximum number of calls for one exchange. After that, its job has failed permanently."""
 LEASE_MS: Final = 600_000
 """Duration of a lease, longer than any call."""
 SESSION: Final = "session"

@@ -24,7 +24,7 @@ from .provider import Answer, Provider
 REASON: Final = "judging"
 """Purpose of these calls in the ledger."""
 SECONDS: Final = 20.0
-"""Timeout in seconds; a caller is waiting to store a memory."""
+"""Timeout in seconds. It is short, because a caller waits to store a memory."""
 _TOKENS_OUT: Final = 2_000
 _CERTAINTY_MIN: Final = 0.6
 """Minimum certainty of an accepted judgement, as stated by the model."""

@@ -12,9 +12,9 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from ...core.tokens import count
 
 _FRAME: Final = 400
-"""Bytes that a provider adds to a request, at most: names of fields and settings of the call."""
+"""Maximum number of bytes that a provider adds to a request: field names and settings of the call."""
 _STARTS_MAX: Final = 500
-"""Maximum number of opening braces at which a JSON object is searched in a reply."""
+"""Maximum number of opening braces in a reply that are tried as the start of a JSON object."""
 
 
 class ReplyModel(BaseModel):

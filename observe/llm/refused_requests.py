@@ -14,7 +14,7 @@ from .model_errors import ModelBusy, ModelRefused, RequestRefused
 REFUSED_MAX: Final = 3
 """Refusals in a row that end a run."""
 _RETRY_AFTER: Final = 600.0
-"""Seconds until these requests are retried, so that the next run begins with others."""
+"""Seconds until refused requests are retried, so that the next run begins with other requests."""
 _HINT: Final = "They are retried later. Check the llm settings in config.toml, then run `palaver observe` again."
 
 

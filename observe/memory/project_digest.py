@@ -25,20 +25,20 @@ from ..rules.user_request import read_request
 
 DECISIONS_TITLE, SESSIONS_TITLE, FILES_TITLE = "Decisions in Force", "Last Sessions", "Files They Modified"
 _CANDIDATES = 60
-"""Latest sessions that are considered."""
+"""Number of latest sessions that are considered."""
 _SHOWN = 6
 """Maximum lines under a heading."""
 _HALF_LIFE = 16
-"""Sessions after which a line counts half. With 8 or 4, as many of the next sessions share a file with those shown."""
+"""Number of later sessions after which the weight of a session is halved. Values of 4 and 8 performed equally."""
 _SHARED_FILE = 0.03
-"""Weight of each other recent session that modified the same file."""
+"""Weight added for each other recent session that modified the same file."""
 _OPEN, _OUTCOME = ("Next", "Open"), ("Outcome", "Completed")
 """Labels of the facts of a session summary that say what is left to do, and what was done."""
 _HUMAN, _REPEATED, _GONE = 2.0, 0.25, 0.25
 """Factor of a decision by the user, increase for each repetition, and factor if all cited files are gone."""
 _REPETITIONS_MAX = 4
 _ASKED = 0.5
-"""Factor of a session of which only the request is known."""
+"""Weight of a session whose outcome is not known, relative to other sessions."""
 _ANSWER = " → "
 """Separator of question and answer in a fact of a decision."""
 _QUESTION_MAX, _ANSWER_MAX = 110, 90
@@ -206,7 +206,7 @@ def _result(parts: Sequence[StoredObservation]) -> StoredObservation | None:
 
 
 def _notes(shown: StoredObservation, text: str) -> tuple[str, ...]:
-    """Return the last outcome unless the text already says it, and the open items of a summary."""
+    """Return the open items of a summary, and its last outcome unless the text already states it."""
     facts = shown.observation.facts if shown.summary else (shown.observation.title,)
     done = [fact for fact in facts if not shown.summary or fact.startswith(_OUTCOME)][-1:]
     return (*(fact for fact in done if _adds(fact, text)), *(fact for fact in facts if fact.startswith(_OPEN)))

@@ -20,7 +20,7 @@ from .project_digest import ProjectDigests
 from .recall import MemoryRecall
 
 _LINE_TOKENS, _DIGEST_TOKENS = 15, 16
-"""Estimated tokens of the line of a memory, and of a digest, in addition to the content."""
+"""Estimated tokens that the line of a memory, and the line of a digest, need in addition to their content."""
 _IMPORTANT = 0.6
 """Minimum importance of a global preference that is added to the memories of a project."""
 _RELATED, _CANDIDATES = 5, 200

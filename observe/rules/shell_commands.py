@@ -31,7 +31,7 @@ _MANY: Final = {
     "ruff": {"format": "format"},
     "biome": {"format": "format"},
 }
-"""Programs for several tasks: the task by the word after the program."""
+"""Programs for several tasks. The word after the program determines the task."""
 _SHELLS: Final = frozenset(
     """bash exec_command local_shell powershell run_command run_shell_command run_terminal_cmd shell
     shell_command""".split()
@@ -61,7 +61,7 @@ _READERS: Final = frozenset(
     nl od open palaver pgrep pkill printf ps pwd read readlink rg rm sed set sleep sort source stat strings tail
     test time touch tr tree true type ulimit uname uniq unset until wc wget which while whoami xargs xxd .""".split()
 )
-"""Programs that show, wait or move files: no command of a project."""
+"""Programs that show or move files or wait. They are not commands of a project."""
 
 
 def _task_of(word: str) -> str:

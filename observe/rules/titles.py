@@ -41,7 +41,7 @@ _LEAD_IN: Final = re.compile(
     |but\ (?=there)""",
     re.IGNORECASE | re.VERBOSE,
 )
-"""Introduction without content."""
+"""Introductory words that say nothing about the result, such as `Worth noting: `."""
 _IN_FILE: Final = re.compile(r"[\w@./-]+\.\w{1,5}(?: \([^()]{1,40}\))?\s*(?::|—|–|-)\s+")
 _DEPENDENT: Final = at_start(
     r"""

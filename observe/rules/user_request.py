@@ -71,15 +71,15 @@ _BRANCHING = at_start(
     |master|prs?|worktree)
     """
 )
-"""Orders about branches, which do not describe the change."""
+"""Instructions about branches, which do not describe the change."""
 _SUBJECT = re.compile(
     r"\w+(?: \S+){0,4} (?:fail(?:s|ed)?|does(?:n['’]t)?|is(?:n['’]t)?|are|was|seems?|looks?)\b", re.IGNORECASE
 )
-"""Verb as the subject of a complaint: `publish to npm failed`."""
+"""Verb that is the subject of a reported failure, as in `publish to npm failed`."""
 _ORDERED_BY = 4
-"""Number of sentences that are searched for an order."""
+"""Number of sentences of a prompt in which an instruction is searched."""
 _LOWER_CASE = re.compile(r"(?<=[a-z)]{2})([.?!]) +(?=[a-z]{2})(?<!e\.g\. )(?<!i\.e\. )(?<!etc\. )(?<!vs\. )")
-"""End of a sentence in text without capitals."""
+"""End of a sentence in a text without capital letters."""
 _WISH = anywhere("should(?! have) | must | needs? to | has to | have to | want")
 
 

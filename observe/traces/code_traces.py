@@ -21,7 +21,7 @@ from .git_repository import Repository
 from .trace_record import Trace, TracedConversation, TracedFile, ranges
 
 _CONTEXT_LINES = 20
-"""Context lines on both sides of a single line. A bracket is attributed like its neighbouring lines."""
+"""Number of lines on both sides of a line that determine the author of a line without words, such as a bracket."""
 _EDITS_MAX = 1_000
 """Maximum number of edits that are read for a file; older edits are ignored."""
 

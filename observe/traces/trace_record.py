@@ -28,7 +28,7 @@ class TracedFile(Struct, frozen=True):
 
 
 class Trace(Struct, frozen=True):
-    """Lines that agents wrote for one commit; without a `revision`, uncommitted lines of one conversation."""
+    """Lines that agents wrote for one commit, or uncommitted lines of one conversation if `revision` is empty."""
 
     revision: str
     at: Milliseconds | None

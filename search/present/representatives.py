@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ..rank.fusion import Event
 
 _MUCH_BETTER = 2.0
-"""An exchange represents itself if its text score is more than this multiple of its best observation's text score."""
+"""Minimum ratio of an exchange's text score to its best observation's text score to show the exchange instead."""
 _SUMMARY = 0.5
 """Factor for the score of a session summary, which is less specific than the observations that it summarizes."""
 _REPLACED = 0.5

@@ -30,7 +30,7 @@ _COUNTED = 100_000
 """Maximum number of characters of a text whose tokens are counted. Counting a megabyte takes 0.3 s."""
 
 _LEAD = 100
-"""Maximum number of lines of an exchange to parse before the first requested line."""
+"""Maximum number of lines before the first requested line that are parsed as its context."""
 _SHORTEST = 6
 """Minimum number of characters in a session ID prefix."""
 

@@ -16,11 +16,11 @@ from ..query.tokenizer import label, path_label, terms
 from ..rank.engine import Engine
 
 _COUNTS = 0.5
-"""Minimum share of the best plain score for counting an event."""
+"""Minimum share of the best event's score, without re-ranking, that an event needs to be counted as a hit."""
 _NAMES = 3
 """Maximum number of similar names suggested for an unknown name."""
 _CHECKED = 2_000
-"""Maximum number of known names for which each name is checked for entries."""
+"""Maximum number of known names. If there are more, they are not checked for entries one by one."""
 _FEW = 5
 """Maximum number of words in a query for which missing words are reported."""
 _MOST, _WORDS = 5, 50

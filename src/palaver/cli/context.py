@@ -24,7 +24,7 @@ from .output import print_json, print_message, renderer
 from .project_option import folder_of, in_project, namespace_of
 
 _FEW: Final = 3
-"""Maximum number of projects that are suggested for a name that is similar to none of them."""
+"""Maximum number of projects to suggest if no project has a similar name."""
 
 
 @click.command()
