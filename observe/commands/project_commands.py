@@ -49,7 +49,7 @@ def project_commands(store: Store, task: str, projects: Sequence[str] = ()) -> l
     wanted, words = _parse(task)
     usages: dict[tuple[str, str], _Usage] = {}
     for stored, session in _newest(store, projects):
-        for run in shell_runs(stored.exchange.turns):
+        for run in shell_runs(stored.exchange.active_turns):
             for segment in run.segments:
                 if _matches(segment, wanted, words):
                     usage = usages.setdefault((session.project, segment.base), _Usage(segment.task))
@@ -68,7 +68,7 @@ def known_tasks(store: Store, projects: Sequence[str] = ()) -> list[str]:
     found = {
         segment.task
         for stored, _ in _newest(store, projects)
-        for run in shell_runs(stored.exchange.turns)
+        for run in shell_runs(stored.exchange.active_turns)
         if not run.failed
         for segment in run.segments
     }

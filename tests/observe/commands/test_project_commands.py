@@ -2,6 +2,7 @@
 
 import pytest
 
+from palaver.archiver.reading.exchange_grouping import mark_rewound
 from palaver.archiver.store import Store
 from palaver.core.commands import ProjectCommand
 from palaver.core.home import Home
@@ -81,6 +82,20 @@ def test_sessions_excluded_from_the_index_are_left_out(shell: ShellHistory) -> N
     shell.session(("tox", "ok", False))
 
     assert [each.command for each in commands(shell.archive(), "test")] == ["tox"]
+
+
+def test_rewound_commands_are_left_out(shell: ShellHistory) -> None:
+    """Commands that the user discarded by a rewind are neither counted nor listed."""
+    shell.session(("npm test", "ok", False), ("make lint", "ok", False), ("tox", "ok", False))
+    home = shell.archive()
+    with Store.open(home.database) as store, store.transaction():
+        [stored] = store.exchanges.load(store.items.all_keys()).values()
+        rewound = mark_rewound(stored.exchange, 2, 6)  # the calls and results of the first two commands
+        store.exchanges.replace(stored.session, stored.source, 0, [rewound])
+
+    assert [each.command for each in commands(home, "test")] == ["tox"]
+    with Store.open(home.database) as store:
+        assert known_tasks(store) == ["test"]
 
 
 def test_known_tasks(shell: ShellHistory) -> None:
