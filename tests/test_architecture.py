@@ -59,7 +59,7 @@ AGAINST_ORDER = set[tuple[str, str]]()
 
 # Libraries that load slowly, so functions may import them.
 LAZY = set(
-    "anthropic concurrent markdown_it mcp numpy onnxruntime pypdf rapidfuzz rich sentence_transformers tantivy"
+    "anthropic concurrent httpx2 markdown_it mcp numpy onnxruntime pypdf rapidfuzz rich sentence_transformers tantivy"
     " tokenizers torch usearch watchfiles".split()
 )
 

@@ -42,11 +42,14 @@ class MessagesApi(Closing):
         """
         import anthropic
 
+        from .limited_stream import limiting
+
         url = url or ANTHROPIC
         headers: Any = {} if key else {"Authorization": anthropic.Omit()}
         # By default, the SDK would use a proxy for this machine, and would send the key to the target of a redirect.
         no_proxies: Any = dict.fromkeys(_PROXIED) if is_loopback(url) else {}
-        client = anthropic.DefaultHttpxClient(mounts=no_proxies, follow_redirects=False)
+        hooks: Any = {"response": [limiting(seconds)]}
+        client = anthropic.DefaultHttpxClient(mounts=no_proxies, follow_redirects=False, event_hooks=hooks)
         self._variable = variable
         self._client = anthropic.Anthropic(
             api_key=key, base_url=url, max_retries=0, timeout=seconds, default_headers=headers, http_client=client
@@ -204,6 +207,8 @@ def _translate_errors(variable: str) -> Generator[None]:
         unsent = isinstance(error.__cause__, httpx2.ConnectTimeout)
         raise ModelBusy("the model did not answer in time", maybe_charged=not unsent) from error
     except anthropic.APIConnectionError as error:
+        if isinstance(error.__cause__, ExtractionError):
+            raise error.__cause__ from None
         unsent = isinstance(error.__cause__, httpx2.ConnectError)
         raise ModelBusy(f"the model cannot be reached: {error.__cause__ or error}", maybe_charged=not unsent) from error
     except (httpx2.HTTPError, ValueError) as error:

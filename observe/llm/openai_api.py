@@ -1,7 +1,8 @@
 """Provider that uses the chat completions API: Ollama, LM Studio, llama.cpp, vLLM, OpenRouter, OpenAI and others."""
 
-from http.client import HTTPException
-from typing import Any, Final
+from functools import partial
+from http.client import HTTPException, HTTPResponse, IncompleteRead
+from typing import Any, Final, cast
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
@@ -16,11 +17,14 @@ from .loopback import is_loopback
 from .model_errors import ExtractionError, ModelBusy, ModelRefused, ReplyInvalid
 from .model_request import ModelRequest
 from .provider import Answer
+from .reply_limits import limited
 
 OPENAI: Final = "https://api.openai.com/v1"
 _OPENAI_HOST: Final = "api.openai.com"
 _SCHEMES: Final = {"http", "https"}
 _MESSAGE_MAX: Final = 500
+_CHUNK: Final = 65_536
+"""Maximum bytes of one read."""
 
 
 class OpenAIApi:
@@ -45,7 +49,7 @@ class OpenAIApi:
         proxies = ProxyHandler({}) if is_loopback(self._url) else ProxyHandler()
         try:
             with build_opener(proxies, _NoRedirects).open(request, timeout=self._seconds) as response:
-                content: bytes = response.read()
+                return self._read(response)
         except HTTPError as error:
             raise self._error(error) from error
         except TimeoutError as error:
@@ -55,12 +59,19 @@ class OpenAIApi:
             raise ModelBusy(f"the model cannot be reached: {error.reason}", maybe_charged=timed_out) from error
         except (HTTPException, OSError, ValueError) as error:
             raise ModelBusy(f"the answer could not be read: {error}", maybe_charged=True) from error
+
+    def _read(self, response: HTTPResponse) -> str:
+        chunks = iter(partial(response.read1, _CHUNK), b"")
+        content = b"".join(limited(chunks, self._seconds))
+        if response.length:  # `read1` does not report a connection that breaks off
+            raise IncompleteRead(content, response.length)
         return content.decode("utf-8", "replace")
 
     def _error(self, error: HTTPError) -> ExtractionError:
         try:
-            text = error.read().decode("utf-8", "replace")
-        except (HTTPException, OSError):
+            with error:
+                text = self._read(cast("HTTPResponse", error.fp))
+        except (HTTPException, OSError, ModelBusy):
             text = ""
         headers = {name.lower(): value for name, value in error.headers.items()}
         return error_of(error.code, _message(text) or error.reason, headers, key=self._variable)

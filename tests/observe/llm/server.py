@@ -21,7 +21,8 @@ _PASSAGE = re.compile(r"^\[line (\d+), (\w+)\]\n((?:    .*\n|\n)+)", re.MULTILIN
 class Sent:
     """Scripted reply of the server: HTTP status, body (bytes verbatim, other values as JSON) and headers.
 
-    `delay` is the wait in seconds before the reply; `cut` breaks the connection in the middle of the body.
+    `delay` is the wait in seconds before the reply; `truncated` breaks the connection in the middle of the body;
+    `pause` is the wait in seconds before each byte of the body.
     """
 
     status: int = 200
@@ -29,6 +30,7 @@ class Sent:
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     delay: float = 0.0
     truncated: bool = False
+    pause: float = 0.0
 
 
 Reaction = Callable[[JSON], Sent]
@@ -195,7 +197,9 @@ class _Handler(BaseHTTPRequestHandler):
                 self.send_header(name, value)
             self.send_header("content-length", str(len(body)))
             self.end_headers()
-            self.wfile.write(body[: len(body) // 2] if sent.truncated else body)
+            for part in [bytes([byte]) for byte in body] if sent.pause else [body]:
+                time.sleep(sent.pause)
+                self.wfile.write(part[: len(part) // 2] if sent.truncated else part)
         except OSError:
             return  # the client gave up
         self.close_connection = True

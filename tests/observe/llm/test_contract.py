@@ -1,15 +1,17 @@
 """Every provider of a language model returns an answer or one of four errors."""
 
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from palaver.core.spending import Usage
+from palaver.observe.llm import reply_limits
 from palaver.observe.llm.agent_command import AgentCommand
 from palaver.observe.llm.messages_api import MessagesApi
-from palaver.observe.llm.model_errors import ModelBusy, ModelRefused, RequestRefused
+from palaver.observe.llm.model_errors import ExtractionError, ModelBusy, ModelRefused, RequestRefused
 from palaver.observe.llm.model_request import ModelRequest
 from palaver.observe.llm.openai_api import OpenAIApi
 from palaver.observe.llm.provider import BatchProvider, Provider
@@ -88,6 +90,33 @@ def test_timeout(opener: Opener) -> None:
     """A call that takes too long ends, may have been charged, and can be repeated."""
     with pytest.raises(ModelBusy) as caught:
         opener("slow").ask(REQUEST)
+
+    assert caught.value.maybe_charged
+
+
+@pytest.mark.parametrize("status", [200, 400])
+@pytest.mark.parametrize("kind", [MessagesApi, OpenAIApi])
+def test_slow_replies_end(server: FakeProvider, kind: type[MessagesApi | OpenAIApi], status: int) -> None:
+    """A reply that arrives byte by byte ends after the time limit, although each read is fast."""
+    server.script = [Sent(status, b" " * 1_000, pause=0.02)]
+    start = time.monotonic()
+
+    with pytest.raises(ExtractionError):
+        kind("", server.url, 0.5).ask(REQUEST)
+
+    assert time.monotonic() - start < 10
+
+
+@pytest.mark.parametrize("kind", [MessagesApi, OpenAIApi])
+def test_large_replies_are_refused(
+    server: FakeProvider, monkeypatch: pytest.MonkeyPatch, kind: type[MessagesApi | OpenAIApi]
+) -> None:
+    """A reply above the maximum size is not read completely, and may have been charged."""
+    monkeypatch.setattr(reply_limits, "BYTES_MAX", 2_000_000)
+    server.script = [Sent(body=b" " * 3_000_000)]
+
+    with pytest.raises(ModelBusy, match="larger than 2 MB") as caught:
+        kind("", server.url).ask(REQUEST)
 
     assert caught.value.maybe_charged
 

@@ -1,0 +1,39 @@
+"""Limits of a reply: its size, and the time in which all of it must arrive.
+
+The timeouts of HTTP clients apply to single reads, so a server that sends a byte at a time could hold a call for hours.
+"""
+
+import time
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from .model_errors import ModelBusy
+
+BYTES_MAX: Final = 32_000_000
+"""Maximum size of a reply, which is larger than the results of a full batch."""
+
+
+def limited(chunks: Iterable[bytes], seconds: float) -> Iterator[bytes]:
+    """Yield the chunks of a reply. Only the time of waiting for chunks counts.
+
+    Raises:
+        ModelBusy: The reply is too large, or does not arrive within `seconds`.
+    """
+    size, waited, remaining = 0, 0.0, iter(chunks)
+    while True:
+        start = time.monotonic()
+        chunk = next(remaining, None)
+        waited += time.monotonic() - start
+        if chunk is None:
+            return
+        if waited > seconds:
+            raise ModelBusy("the model did not answer in time", maybe_charged=True)
+        size += len(chunk)
+        if size > BYTES_MAX:
+            raise too_large("the reply")
+        yield chunk
+
+
+def too_large(what: str) -> ModelBusy:
+    """Return the error for a reply above the maximum size; `what` names the reply."""
+    return ModelBusy(f"{what} is larger than {BYTES_MAX // 1_000_000} MB", maybe_charged=True)
