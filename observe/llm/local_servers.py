@@ -5,9 +5,10 @@ from typing import Final
 
 from msgspec import Struct, json
 
+from .loopback import LOOPBACK
+
 PORTS: Final = {"Ollama": 11434, "LM Studio": 1234, "llama.cpp": 8080, "vLLM": 8000}
 """Default port of each program."""
-_LOOPBACK: Final = "127.0.0.1"
 _TIMEOUT: Final = 0.5
 _BYTES_MAX: Final = 1_000_000
 
@@ -31,12 +32,12 @@ class _Models(Struct):
 def local_servers() -> list[LocalServer]:
     """Return the servers that list at least one model."""
     found = [(name, port, _models(port)) for name, port in PORTS.items()]
-    return [LocalServer(name, f"http://{_LOOPBACK}:{port}/v1", models) for name, port, models in found if models]
+    return [LocalServer(name, f"http://{LOOPBACK}:{port}/v1", models) for name, port, models in found if models]
 
 
 def _models(port: int) -> tuple[str, ...]:
     """Return the models of a server at a port; return nothing if no such server answers there."""
-    connection = HTTPConnection(_LOOPBACK, port, timeout=_TIMEOUT)  # unlike urllib, it never uses a proxy
+    connection = HTTPConnection(LOOPBACK, port, timeout=_TIMEOUT)  # unlike urllib, it never uses a proxy
     try:
         connection.request("GET", "/v1/models")
         content = connection.getresponse().read(_BYTES_MAX)

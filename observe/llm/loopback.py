@@ -3,7 +3,8 @@
 from typing import Final
 from urllib.parse import urlsplit
 
-_HOSTS: Final = {"127.0.0.1", "::1", "localhost"}
+LOOPBACK: Final = "127.0.0.1"
+_HOSTS: Final = {LOOPBACK, "::1", "localhost"}
 
 
 def is_loopback(url: str) -> bool:

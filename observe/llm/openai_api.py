@@ -14,14 +14,13 @@ from ...core.spending import Usage
 from ...core.tokens import count
 from .http_status import TIMEOUT, error_of
 from .loopback import is_loopback
-from .model_errors import ExtractionError, ModelBusy, ModelRefused, ReplyInvalid
+from .model_errors import ExtractionError, ModelBusy, ReplyInvalid
 from .model_request import ModelRequest
 from .provider import Answer
 from .reply_limits import limited
 
 OPENAI: Final = "https://api.openai.com/v1"
 _OPENAI_HOST: Final = "api.openai.com"
-_SCHEMES: Final = {"http", "https"}
 _MESSAGE_MAX: Final = 500
 _CHUNK: Final = 65_536
 """Maximum bytes of one read."""
@@ -43,9 +42,8 @@ class OpenAIApi:
 
     def _send(self, body: dict[str, Any]) -> str:
         headers = {"content-type": "application/json"} | ({"authorization": f"Bearer {self._key}"} if self._key else {})
-        if urlsplit(self._url).scheme not in _SCHEMES:
-            raise ModelRefused(f"{self._url} is not an HTTP address", 0, hint="Correct llm_url in config.toml.")
-        request = Request(f"{self._url}/chat/completions", orjson.dumps(body), headers)  # noqa: S310 - see above
+        address = f"{self._url}/chat/completions"
+        request = Request(address, orjson.dumps(body), headers)  # noqa: S310 - the settings accept HTTP addresses only
         proxies = ProxyHandler({}) if is_loopback(self._url) else ProxyHandler()
         try:
             with build_opener(proxies, _NoRedirects).open(request, timeout=self._seconds) as response:

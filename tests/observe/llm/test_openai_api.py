@@ -130,9 +130,3 @@ def test_broken_connections_may_be_charged(server: FakeProvider) -> None:
     assert failure(server, Sent(body=completion("x"), delay=1.0), seconds=0.2).maybe_charged
     server.url = "http://127.0.0.1:9"
     assert not failure(server, Sent()).maybe_charged
-
-
-def test_other_addresses_are_refused() -> None:
-    """Only HTTP addresses are opened."""
-    with pytest.raises(ModelRefused, match="is not an HTTP address"):
-        OpenAIApi("", "file:///etc").ask(REQUEST)
