@@ -7,11 +7,12 @@ as Palaver's own by the prompt, by the folder, and by `OWN_RUN`, which also turn
 import os
 import signal
 import subprocess
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Final
+from tempfile import TemporaryDirectory, TemporaryFile
+from typing import IO, Final
 
 import orjson
 
@@ -24,6 +25,7 @@ from .http_status import TIMEOUT
 from .model_errors import ModelBusy, ModelRefused, RequestRefused
 from .model_request import ModelRequest
 from .provider import Answer
+from .reply_limits import BYTES_MAX, too_large
 
 _NESTED: Final = frozenset({"CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT"})
 """Environment variables by which an agent recognises that its own session starts it, which it refuses."""
@@ -31,6 +33,8 @@ _KEYS: Final = frozenset({*KEYS.values(), OWN_KEY})
 """Environment variables that are not passed to the agent, so that the user's subscription pays for its calls."""
 _MESSAGE_MAX: Final = 300
 """Maximum characters of an agent's error message in an error."""
+_STEP: Final = 0.1
+"""Seconds between two checks of a running agent."""
 _ONLY_JSON: Final = (
     "Do not use any tool. Reply with one JSON object that is valid under this JSON schema, and nothing else:"
 )
@@ -47,7 +51,7 @@ class AgentCommand:
 
         Raises:
             ModelRefused: The program cannot be started.
-            ModelBusy: The program did not end within the time limit.
+            ModelBusy: The program did not end within the time limit, or wrote too much.
             RequestRefused: The program reported an error.
         """
         with TemporaryDirectory(prefix=OWN_FOLDER, ignore_cleanup_errors=True) as folder:
@@ -70,30 +74,53 @@ class AgentCommand:
         if program.is_absolute():
             # An installed agent needs its interpreter, such as node, which a service does not have on PATH.
             environment["PATH"] = f"{program.parent}{os.pathsep}{environment.get('PATH', os.defpath)}"
+        # Files instead of pipes: a pipe does not end while a process that the agent left behind keeps it open.
+        with TemporaryFile() as question, TemporaryFile() as output, TemporaryFile() as errors:
+            question.write(prompt.encode("utf-8", "replace"))
+            question.seek(0)
+            with self._start(folder, environment, question, output, errors) as process:
+                try:
+                    self._wait(process, output, errors)
+                finally:
+                    # Also after Ctrl-C, and for programs that the agent left behind.
+                    with suppress(ProcessLookupError, PermissionError):
+                        os.killpg(process.pid, signal.SIGKILL)
+            return process.returncode, _content(output), _content(errors)
+
+    def _start(self, folder: str, environment: Mapping[str, str], *files: IO[bytes]) -> "subprocess.Popen[bytes]":
+        """Start the program with these files as standard input, output and error."""
+        question, output, errors = files
         try:
-            process = subprocess.Popen(
+            return subprocess.Popen(
                 self._words,
                 cwd=folder,
-                env=environment | {OWN_RUN: "1"},
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
+                env={**environment, OWN_RUN: "1"},
+                stdin=question,
+                stdout=output,
+                stderr=errors,
                 process_group=0,
             )
         except (OSError, ValueError) as error:
             hint = "Check llm_command in config.toml, or run `palaver observe --setup`."
             raise ModelRefused(f"{self._words[0]} cannot be started: {error}", 0, hint=hint) from None
-        with process:
-            try:
-                output, errors = process.communicate(prompt.encode("utf-8", "replace"), self._seconds)
-            except subprocess.TimeoutExpired:
+
+    def _wait(self, process: "subprocess.Popen[bytes]", *files: IO[bytes]) -> None:
+        """Wait until the program ends; raise `ModelBusy` if it takes too long or writes too much to the files."""
+        end, ended = time.monotonic() + self._seconds, False
+        while not ended:
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(_STEP)
+                ended = True
+            if any(os.fstat(file.fileno()).st_size > BYTES_MAX for file in files):
+                raise too_large(f"the output of {self._words[0]}")
+            if not ended and time.monotonic() > end:
                 message = f"{self._words[0]} did not end within {self._seconds:g} s"
-                raise ModelBusy(message, maybe_charged=True) from None
-            finally:
-                # Also after Ctrl-C, and for programs that the agent left behind.
-                with suppress(ProcessLookupError, PermissionError):
-                    os.killpg(process.pid, signal.SIGKILL)
-        return process.returncode, output, errors
+                raise ModelBusy(message, maybe_charged=True)
+
+
+def _content(file: IO[bytes]) -> bytes:
+    file.seek(0)
+    return file.read()
 
 
 def _reason(errors: str) -> str:

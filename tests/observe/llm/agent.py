@@ -97,6 +97,14 @@ def main(behaviour: str, log: str) -> None:
             child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
             Path(log).with_suffix(".child").write_text(str(child.pid))
             time.sleep(600)
+        case "leaving" | "detached":
+            command = [sys.executable, "-c", "import time; time.sleep(600)"]
+            child = subprocess.Popen(command, start_new_session=behaviour == "detached")
+            Path(log).with_suffix(".child").write_text(str(child.pid))
+            print(claude(text))
+        case "endless":
+            while True:
+                print("x" * 1_000_000)
         case _:
             raise ValueError(behaviour)
 

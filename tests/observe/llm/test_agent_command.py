@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -178,6 +179,30 @@ def test_slow_agent_is_killed_with_its_children(desk: Desk) -> None:
     assert (row.calls, row.unanswered) == (1, 1)
     desk.stage.later(3_600)
     assert desk.run("claude").learned == 1
+
+
+@pytest.mark.parametrize("behaviour", ["leaving", "detached"])
+def test_answer_of_an_agent_that_leaves_a_process_behind(tmp_path: Path, behaviour: str) -> None:
+    """The answer is used although a process that the agent started keeps its output open."""
+    log = tmp_path / "log"
+    try:
+        answer = AgentCommand((sys.executable, str(AGENT), behaviour, str(log))).ask(REQUEST)
+    finally:
+        child = int(log.with_suffix(".child").read_text())
+        with suppress(ProcessLookupError):
+            os.kill(child, signal.SIGKILL)
+
+    assert "The text." in answer.text
+
+
+def test_large_output_ends_the_call(tmp_path: Path) -> None:
+    """An agent that writes without end is killed, and the call may have been charged."""
+    log = tmp_path / "log"
+    with pytest.raises(ModelBusy, match="larger than 32 MB") as caught:
+        AgentCommand((sys.executable, str(AGENT), "endless", str(log))).ask(REQUEST)
+
+    assert caught.value.maybe_charged
+    assert not is_running(json.loads(log.read_text())["pid"])
 
 
 def test_repeated_timeouts_end_the_run(desk: Desk) -> None:
