@@ -9,7 +9,8 @@ product name is the most common error, and it is easy to detect. These count as 
 - words in backticks, words in capitals (`JSON`), and capitalised words that do not begin a sentence (`Redis`).
 
 Names are compared without case and without a plural or possessive ending. Capitals do not indicate
-names in German, or in text where most words are capitalised, such as a headline.
+names in German, or in text where most words are capitalised, such as a headline. In Chinese, Japanese and Korean,
+only numbers and ASCII names are compared.
 """
 
 import re
@@ -21,6 +22,10 @@ _TOKEN: Final = re.compile(r"[^\s,;!?()\[\]{}<>\"“”„«»‘|=→…—–*
 _NUMBER: Final = re.compile(r"\d+(?:\.\d+)*")
 _GROUPED: Final = re.compile(r"(?<=\d)[,\u202f\u00a0'’_](?=\d{3}(?!\d))")
 """Separators of thousands."""
+_CJK: Final = "\u3000-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef"
+_IN_CJK: Final = re.compile(f"[{_CJK}]")
+_SCRIPT_CHANGE: Final = re.compile(f"(?<=[{_CJK}])(?=[!-~])|(?<=[!-~])(?=[{_CJK}])")
+"""Positions between Chinese, Japanese or Korean text and ASCII text, which are written without a space."""
 _WORD: Final = re.compile(r"[^\W\d_]+")
 _HUMP: Final = re.compile(r"(?<=[a-z\d])(?=[A-Z])")
 _SENTENCE_START: Final = re.compile(r"(?:^|[.!?:;…—–|]|\n)[\s\"“”„«»‘’'(\[*`-]*\Z")
@@ -45,15 +50,15 @@ class SourceText:
     """Text of a conversation in which the names of a sentence are looked up."""
 
     def __init__(self, texts: Iterable[str]) -> None:
-        self._text = _GROUPED.sub("", "\n".join(texts))
+        self._text = _normalized("\n".join(texts))
 
     def contains_names_of(self, sentence: str) -> bool:
         """Return whether every name, number and path of a sentence occurs in this text."""
-        return all(self._contains(name) for name in _names(_GROUPED.sub("", sentence)))
+        return all(self._contains(name) for name in _names(_normalized(sentence)))
 
     def shares_words_with(self, sentence: str) -> bool:
         """Return whether at least half of the longer words of a sentence occur in this text."""
-        words = {word for word in _words_of(sentence) if len(word) >= _LONG}
+        words = {word for word in _words_of(_normalized(sentence)) if len(word) >= _LONG}
         return len(words & self._words) >= _SHARED_MIN * len(words)
 
     def _contains(self, name: str) -> bool:
@@ -91,6 +96,11 @@ class SourceText:
         return frozenset(map(_singular, self._words))
 
 
+def _normalized(text: str) -> str:
+    """Return a text without separators of thousands, and with a space at each change of script."""
+    return _SCRIPT_CHANGE.sub(" ", _GROUPED.sub("", text))
+
+
 def _names(sentence: str) -> Iterator[str]:
     """Yield the names, numbers and paths of a sentence."""
     marked = {word for span in _CODE_SPAN.findall(sentence) for word in _WORD.findall(span)}
@@ -98,13 +108,14 @@ def _names(sentence: str) -> Iterator[str]:
     for match in _TOKEN.finditer(sentence):
         token = _ENDING.sub("", match.group()).strip(_EDGES)
         token = _ENDING.sub("", token)
-        if not token or _INITIALS.fullmatch(token):
+        if not token or _INITIALS.fullmatch(token) or _IN_CJK.match(token):
             continue
         if _is_code(token):
             path, _, line = token.rpartition(":")
             yield from (path, line) if path and line.isdigit() else (token,)
             continue
         starts = bool(_SENTENCE_START.search(sentence, 0, match.start()))
+        starts = starts and not _IN_CJK.match(sentence, match.end() + 1)
         for index, part in enumerate(re.split(r"[-/]", token)):
             yield from _names_of_part(part, marked, starts=starts and index == 0, capitals_count=capitals_count)
 

@@ -7,6 +7,7 @@ from palaver.observe.llm.grounding import SourceText
 SOURCE = SourceText(
     [
         "The loader in src/app/cache.py reads config.toml; run `make test --force` with Python 3.11.2.",
+        "缓存在 3 个文件中：loader.goを修正しました。",
         "We moved 1,054 sessions from redis to PostgreSQL on 2026-11-23: getUserName() failed with E0425 after 12 ms.",
     ]
 )
@@ -20,8 +21,14 @@ GROUNDED = (
     "Nothing here is a name, e.g. slow and/or broken; Everything is plain after a semicolon.",
     "Cache Loader Reads The Configuration Before Start",
     "Der Speicher wurde bei jedem Start geleert und ist nicht mehr kalt.",
+    "缓存共有3个文件",
+    "キャッシュはloader.goの3件です。",
+    "Redis를 PostgreSQL로 옮겼다",
 )
 INVENTED = (
+    "缓存共有4个文件",
+    "キャッシュはstore.goの3件です。",
+    "Kafka를 PostgreSQL로 옮겼다",
     "Sessions moved from Redis to MySQL.",
     "The loader is in src/app/store.py.",
     "It reads settings.toml.",
