@@ -6,7 +6,8 @@ product name is the most common error, and it is easy to detect. These count as 
 - paths and files: `src/cache.py`, `config.toml`;
 - code identifiers: `cache_dir`, `getUser`, `Store::open`, `--force`;
 - numbers, versions, dates and error codes: every group of digits, such as 3, 1,054, v2.1 or E0425;
-- words in backticks, words in capitals (`JSON`), and capitalised words that do not begin a sentence (`Redis`).
+- words in backticks, words in capitals (`JSON`), and capitalised words (`Redis`). The first word of a sentence is
+  a name only if a verb in the singular follows it (`Redis is`), because `Use` is none.
 
 Names are compared without case and without a plural or possessive ending. Capitals do not indicate
 names in German, or in text where most words are capitalised, such as a headline. In Chinese, Japanese and Korean,
@@ -42,6 +43,17 @@ _AMOUNT: Final = re.compile(r"[^\W\d_]?\d+(?:\.\d+)*[^\W\d_]{0,3}")
 """Number with a unit, such as `12ms`, or version, such as `v2.1`."""
 _CAPITALS_MAX: Final = 0.5
 """Maximum share of capitalised words in a sentence in which capitals indicate names."""
+_VERB_AFTER: Final = re.compile(
+    r"[ ](?:(?:is|was|has|does|needs|uses|stores|supports|requires|provides|replaces|returns|handles|runs)"
+    r"|(?P<also_plural>had|did|can|cannot|could|will|would|should|must|may|might|now|no longer|never|replaced))\b"
+)
+"""Verb or adverb after a subject. Only a name is in the singular and has no article."""
+_NO_NAME: Final = re.compile(
+    r"(?:it|this|that|there|here|nothing|everything|something|anything|nobody|everyone|one|none|another|either|neither"
+    r"|each|all|both|what|which|who|where|how|when|why|from|i|he|she|you|we|they|only|.+(?:ed|ing|ly|tion|sion|ment|ness|ity|[ae]nc[ey]))\Z",
+    re.IGNORECASE,
+)
+"""Words other than names that can be a subject in the singular without an article."""
 _LONG: Final = 4
 _SHARED_MIN: Final = 0.5
 
@@ -115,7 +127,8 @@ def _names(sentence: str) -> Iterator[str]:
             yield from (path, line) if path and line.isdigit() else (token,)
             continue
         starts = bool(_SENTENCE_START.search(sentence, 0, match.start()))
-        starts = starts and not _IN_CJK.match(sentence, match.end() + 1)
+        if _IN_CJK.match(sentence, match.end() + 1) or _is_named_subject(token, sentence, match.end()):
+            starts = False
         for index, part in enumerate(re.split(r"[-/]", token)):
             yield from _names_of_part(part, marked, starts=starts and index == 0, capitals_count=capitals_count)
 
@@ -128,6 +141,12 @@ def _names_of_part(part: str, marked: set[str], *, starts: bool, capitals_count:
     capitalised = len(part) > 1 and part[0].isupper() and not starts
     if part in marked or (capitals_count and (in_capitals or capitalised)):
         yield part
+
+
+def _is_named_subject(word: str, sentence: str, end: int) -> bool:
+    """Return whether the first word of a sentence, which ends at `end`, is a name: `Redis was`, but not `Use`."""
+    verb = _VERB_AFTER.match(sentence, end)
+    return verb is not None and not _NO_NAME.match(word) and not (verb["also_plural"] and word.endswith("s"))
 
 
 def _is_code(token: str) -> bool:
