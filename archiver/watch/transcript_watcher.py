@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Final
 
 from ...core.errors import LeaseHeld
+from ...core.progress import Progress, silent
 from ...core.report import Compression, IngestReport
 from ..copies.compressor import CopyCompressor
 from ..copies.raw import RawArchive
@@ -43,8 +44,10 @@ class TranscriptWatcher:
         events: FileEvents,
         clock: Callable[[], float] = time.monotonic,
         exclusion: Exclusion | None = None,
+        progress: Progress = silent,
     ) -> None:
         self._store, self._raw, self._scan, self._events, self._clock = store, raw, scan, events, clock
+        self._progress = progress
         self._ingest, self._compressor = Ingest(store, raw, exclusion), CopyCompressor(store, raw)
         self._folders = frozenset[WatchedFolder]()
         self._failed = list[ScannedTranscript]()
@@ -105,7 +108,7 @@ class TranscriptWatcher:
     def _run(self, changed: list[ScannedTranscript]) -> IngestReport | None:
         try:
             with self._store.leases.hold(ARCHIVER, _LEASE_WAIT):
-                report = self._ingest.run(each.transcript for each in changed)
+                report = self._ingest.run((each.transcript for each in changed), self._progress)
         except LeaseHeld:
             self._next_scan = self._clock() + _POLL
             return None

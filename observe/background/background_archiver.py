@@ -50,16 +50,18 @@ class BackgroundArchiver:
         model_command: Callable[[Config], Sequence[str]] = lambda _: (),
         clock: Callable[[], float] = time.monotonic,
         wait: Callable[[float], None] = time.sleep,
+        check_stop: Callable[[], None] = lambda: None,
     ) -> None:
         """Prepare to archive; `settings` returns the current settings and is called in each step.
 
-        `model_command` returns the command that sends quiet sessions to the language model, or nothing.
+        `model_command` returns the command that sends quiet sessions to the language model, or nothing. `check_stop`
+        is called often, and raises KeyboardInterrupt if the archiver must stop.
 
         Raises:
             ConfigInvalid: The settings are invalid.
         """
         self._home, self._events, self._listener = home, events, listener
-        self._settings, self._clock, self._wait = settings, clock, wait
+        self._settings, self._clock, self._wait, self._check_stop = settings, clock, wait, check_stop
         self._excluded = settings().exclude
         self._exclusion = Exclusion(self._excluded)
         self._scan, self._worker = TranscriptScan(), IndexWorker(home)
@@ -80,6 +82,7 @@ class BackgroundArchiver:
                     if isinstance(problem, LeaseHeld) and not self._holds_lease:
                         raise
                     self._report_failure("watch", problem, self._retry)
+                    self._check_stop()
                     self._wait(self._retry)
                     self._retry = min(self._retry * 2, _RETRY[1])
         finally:
@@ -95,11 +98,14 @@ class BackgroundArchiver:
             self._holds_lease = True
             raw = RawArchive(self._home.archive)
             self._erase(store, _PATIENCE)
-            watcher = TranscriptWatcher(store, raw, self._scan, self._events, self._clock, self._exclusion)
+            watcher = TranscriptWatcher(
+                store, raw, self._scan, self._events, self._clock, self._exclusion, lambda *_: self._check_stop()
+            )
             schedule = IndexSchedule(store, self._worker, self._model, self._clock)
             if "watch" not in self._failures:
                 self._listener("watching", {})
             while True:
+                self._check_stop()
                 self._step(store, watcher, schedule)
                 self._retry = _RETRY[0]
                 if self._failures.pop("watch", None):

@@ -2,7 +2,6 @@
 
 import json
 import logging
-import signal
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -24,6 +23,7 @@ from .demo import refuse_demo
 from .language_model import why_off
 from .options import as_json
 from .output import print_message
+from .stop_signal import StopSignal
 
 _LOG_BYTES: Final = 500_000
 _LOG_NAMES: Final = {"behind": "index_behind_changes", "exchanges": "changed_exchanges"}
@@ -45,11 +45,13 @@ def watch(*, poll: bool, as_json: bool) -> None:
     home = Home.find()
     refuse_demo(home)
     _open_log(home)
-    # SIGTERM stops the archiver like Ctrl-C. No signal loses data, not even SIGKILL.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # No signal loses data, not even SIGKILL.
+    stop_signal = StopSignal()
+    stop_signal.install()
     try:
         listener = _listener(home, as_json=as_json)
-        BackgroundArchiver(home, FileEvents(poll=poll), listener, _settings(home), _model_command).run()
+        events, settings = FileEvents(poll=poll), _settings(home)
+        BackgroundArchiver(home, events, listener, settings, _model_command, check_stop=stop_signal.check).run()
     except LeaseHeld as held:
         hint = "Run `palaver status` to see its state. Stop it before you start another."
         raise PalaverError(f"the background archiver is already running: {held}", hint=hint) from None
