@@ -14,6 +14,8 @@ from .time_expressions import between
 
 LIMIT_MAX = 50
 IDS_MAX = 20
+PER_SESSION = 3
+"""Default maximum number of hits of one session."""
 CONTEXT_MAX = 10
 """Maximum number of lines before and after a match in tool output."""
 
@@ -120,6 +122,7 @@ class Query(Struct, frozen=True):
         concepts: One query, or two to five concepts that must all match. Empty to list the newest entries.
         weak: True to include hits below the relevance threshold.
         cursor: `Results.cursor` of the previous page.
+        per_session: Maximum number of hits of one session; 0 for any number.
     """
 
     concepts: tuple[str, ...]
@@ -129,6 +132,7 @@ class Query(Struct, frozen=True):
     weak: bool = False
     by: Grouping = Grouping.EVENT
     cursor: str = ""
+    per_session: int = 0
 
     @classmethod
     def parse(
@@ -140,6 +144,7 @@ class Query(Struct, frozen=True):
         weak: bool = False,
         by: str = "event",
         cursor: str = "",
+        per_session: int = PER_SESSION,
         **filters: Any,
     ) -> "Query":
         """Return the query for the values in a request. `filters` are the arguments of `Filters.parse`.
@@ -159,6 +164,7 @@ class Query(Struct, frozen=True):
             weak,
             Grouping(*_chosen("grouping", [by], Grouping)),
             cursor,
+            per_session,
         )
 
     @classmethod

@@ -70,7 +70,7 @@ class RecordReader(ABC):
         """Add the delayed events to the released events, because no line follows."""
 
     def _fact_handler(self, fields: Mapping[Fact, str]) -> RecordHandler:
-        """Return a handler for records whose only content is facts about the session. `fields` maps each fact to its field."""
+        """Return a handler for records that only state facts about the session, in the given fields."""
 
         def handler(record: Record, stamp: RecordStamp) -> RecordEvents:
             facts = {fact: record.get(name) for fact, name in fields.items()}

@@ -8,7 +8,7 @@ from pathlib import Path
 from palaver.archiver.ingest.transcripts import Transcript, in_paths
 from palaver.archiver.store import Source, Store
 from palaver.core.conversation import Exchange, Kind, Session, Span, Speaker, Turn
-from palaver.core.query import LIMIT_MAX, Query
+from palaver.core.query import LIMIT_MAX, PER_SESSION, Query
 from palaver.core.results import Hit
 from palaver.observe.pipeline import Pipeline
 from palaver.search.archive_search import ArchiveSearch
@@ -52,7 +52,10 @@ class Ours(Searcher):
 
     def search(self, query: str, limit: int, project: str | None) -> Sequence[Ranked]:
         """Return distinct items, best first."""
-        wanted = Query.parse(query, limit=min(limit, LIMIT_MAX), projects=(project,) if project else ())
+        # In a corpus without transcripts, the items of a session are distinct results.
+        per_session = PER_SESSION if self._items is None else 0
+        projects = (project,) if project else ()
+        wanted = Query.parse(query, limit=min(limit, LIMIT_MAX), projects=projects, per_session=per_session)
         best: dict[str, float] = {}
         for hit in self._layers.find(wanted).hits:
             best.setdefault(self._item(hit), hit.score)

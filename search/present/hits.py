@@ -22,6 +22,7 @@ from ..rank.fusion import Event
 from ..rank.ranked_events import RankedEvents
 from . import page_cursor
 from .details import of_chunk, of_exchange, of_memory
+from .distinct_hits import DistinctHits
 from .representatives import Representative, Representatives
 from .snippets import LENGTH, SearchTerms
 
@@ -67,8 +68,11 @@ class Hits:
     def _results(self, query: Query, found: RankedEvents, *, snippets: bool) -> tuple[Results, tuple[Hit, ...]]:
         """Return the page without an explanation, and the nearest hits for the explanation of an empty page."""
         events = found.events if query.weak else found.listed
-        page, further = self._page(query, events if query.concepts else self._newest(query.filters))
+        distinct = DistinctHits(self._store, _per_session(query))
+        page, further = self._page(query, events if query.concepts else self._newest(query.filters), distinct)
         hits = self._load_hits(page, found.query, query, snippets=snippets)
+        repeated_in = {_public_id(each): distinct.repeated_in(each) for each in page}
+        hits = tuple(replace(hit, also_in=_joined(hit.also_in, repeated_in.get(hit.id, ()))) for hit in hits)
         if not hits:
             self._store.refuse_unreadable()  # unreadable content may contain matches
         hits = self._after_replacements(hits)
@@ -160,12 +164,17 @@ class Hits:
             return self._engine.find_all(query.concepts, query.mode, query.filters)
         return self._engine.find(first, query.mode, query.filters)
 
-    def _page(self, query: Query, events: Iterable[Event]) -> tuple[list[Representative], bool]:
+    def _page(self, query: Query, events: Iterable[Event], distinct: DistinctHits) -> tuple[list[Representative], bool]:
         """Return the representatives on a page, and True if another page follows."""
         sessions, left = query.by is Grouping.SESSION, iter(events)
-        if query.cursor and not sessions:
+        chosen = bool(_per_session(query))
+        if query.cursor and not (sessions or chosen):
             _skip_to_cursor(query, (event.key for event in left))
         representatives = self._representatives.of(left, query.filters, query.limit + 1)
+        if chosen:  # the choice depends on all earlier hits, also on those of earlier pages
+            representatives = distinct.of(representatives)
+            if query.cursor:
+                _skip_to_cursor(query, (each.event.key for each in representatives))
         if len(query.concepts) > 1:  # several concepts are searched only in conversations
             representatives = (each for each in representatives if each.standalone is None)
         if sessions:
@@ -245,6 +254,20 @@ class Hits:
             snippet = one_line(next(filter(terms.has_phrase, hit.facts), ""), LENGTH)
         shown = snippet or hit.snippet
         return replace(hit, snippet=shown, matched=tuple(terms.words(shown)))
+
+
+def _per_session(query: Query) -> int:
+    """Return the maximum number of hits of a session, or 0 for any number.
+
+    Searches for sessions, for several concepts and within given sessions, and lists without words, have no maximum.
+    """
+    if len(query.concepts) != 1 or query.by is Grouping.SESSION or query.filters.sessions:
+        return 0
+    return query.per_session
+
+
+def _joined(one: Sequence[str], other: Sequence[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*one, *other)))
 
 
 def _skip_to_cursor(query: Query, keys: Iterator[int]) -> None:

@@ -20,8 +20,8 @@ from palaver.core.query import Filters, Mode, Query
 
 
 def test_query_has_defaults() -> None:
-    """The defaults are both engines, ten results and no filter."""
-    assert Query.parse(" why cents ") == Query(("why cents",), Mode.BOTH, 10, Filters())
+    """The defaults are both engines, ten results, three of each session, and no filter."""
+    assert Query.parse(" why cents ") == Query(("why cents",), Mode.BOTH, 10, Filters(), per_session=3)
 
 
 def test_two_to_five_concepts_are_allowed() -> None:

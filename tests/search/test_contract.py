@@ -72,7 +72,8 @@ def index(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SearchInde
 
 
 def query(words: str, **options: object) -> Query:
-    return Query.parse(words, mode="text", **options)  # type: ignore[arg-type]
+    """Return a text query, without a limit of hits per session unless one is given."""
+    return Query.parse(words, mode="text", **{"per_session": 0, **options})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("word", WORDS)
@@ -110,6 +111,30 @@ def test_cursors_walk_through_all_hits_once(index: SearchIndex) -> None:
     assert len(seen) == len(set(seen)) == len(WORDS) * EXCHANGES
     with pytest.raises(InvalidInput):
         index.find(query("kettle", cursor="AAAAAAAA"))
+
+
+@pytest.mark.parametrize("per_session", [1, 3])
+def test_hits_of_a_session_are_limited(index: SearchIndex, per_session: int) -> None:
+    """A page has at most `per_session` hits of a session, and pages still follow each other without repetitions."""
+    every = [hit.id for hit in index.find(query("brass", limit=50, per_session=per_session)).hits]
+    sessions = [hit.session_id for hit in index.find(query("brass", limit=50, per_session=per_session)).hits]
+    seen, cursor = list[str](), ""
+    while len(seen) <= len(every):
+        page = index.find(query("brass", limit=2, cursor=cursor, per_session=per_session))
+        seen += [hit.id for hit in page.hits]
+        cursor = page.cursor
+        if not cursor:
+            break
+
+    assert [sessions.count(session) for session in dict.fromkeys(sessions)] == [per_session] * len(WORDS)
+    assert seen == every
+
+
+def test_hits_of_a_chosen_session_are_not_limited(index: SearchIndex) -> None:
+    """A search within one session returns all of its hits."""
+    session = index.find(query("spoon")).hits[0].session_id
+
+    assert len(index.find(query("spoon", sessions=[session], per_session=1)).hits) == EXCHANGES
 
 
 def test_quoted_phrases_match_literally(index: SearchIndex) -> None:

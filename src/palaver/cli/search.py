@@ -12,7 +12,7 @@ from palaver.archiver.store import Store
 from palaver.core.config import Config
 from palaver.core.errors import InvalidLineRange
 from palaver.core.home import Home
-from palaver.core.query import CONTEXT_MAX, Query
+from palaver.core.query import CONTEXT_MAX, PER_SESSION, Query
 from palaver.search.archive_search import ArchiveSearch
 from palaver.templates.json_output import details_json, results_json, timeline_json, transcript_json
 from palaver.templates.truncation import MIN_BUDGET
@@ -101,6 +101,14 @@ _budget = click.option(
     default="event",
     show_default=True,
     help="List single entries (event) or whole sessions.",
+)
+@click.option(
+    "--per-session",
+    type=click.IntRange(0),
+    default=PER_SESSION,
+    show_default=True,
+    metavar="N",
+    help="Maximum results of one session; 0 for any number.",
 )
 @click.option("--weak", is_flag=True, help="Include hits below the relevance threshold.")
 @click.option(
@@ -218,7 +226,7 @@ def _parse_query(query: str | list[str], options: dict[str, Any]) -> Query:
     options["projects"] = list(map(archived_as, options["projects"]))
     if query:
         return Query.parse(query, **options)
-    del options["mode"], options["weak"]
+    del options["mode"], options["weak"], options["per_session"]
     wanted = Query.newest(**options)
     if not wanted.filters:
         raise click.UsageError("Give WORDS or a filter option.")

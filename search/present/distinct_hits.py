@@ -1,0 +1,53 @@
+"""Distinct hits: a limited number of hits per session, and one hit for observations with equal titles."""
+
+from collections.abc import Iterable, Iterator
+
+from ...archiver.store import Store
+from .representatives import Representative
+
+
+class DistinctHits:
+    """Filter that drops excess hits of a session, and hits that repeat the title of a better one.
+
+    The better hit gets the sessions of the dropped ones; `repeated_in` returns them.
+    """
+
+    def __init__(self, store: Store, per_session: int) -> None:
+        """Keep at most `per_session` hits of each session, or all hits if it is 0."""
+        self._store, self._per_session = store, per_session
+        self._counts: dict[int, int] = {}
+        self._first_by_title: dict[str, Representative] = {}
+        self._sessions: dict[int, dict[int, None]] = {}
+
+    def of(self, representatives: Iterable[Representative]) -> Iterator[Representative]:
+        """Yield the hits to show, in the same order. Memories and documents have no session and are always shown."""
+        for each in representatives:
+            session = self._session(each)
+            if session is None or not self._per_session:
+                yield each
+            elif not self._repeats(each, session) and self._counts.get(session, 0) < self._per_session:
+                self._counts[session] = self._counts.get(session, 0) + 1
+                yield each
+
+    def repeated_in(self, each: Representative) -> tuple[str, ...]:
+        """Return the IDs of the sessions whose hits were dropped because they repeat the title of this hit."""
+        return tuple(self._store.sessions.load(number).native_id for number in self._sessions.get(each.event.key, ()))
+
+    def _session(self, each: Representative) -> int | None:
+        if each.standalone is not None:
+            return None
+        if each.observation is not None:
+            return each.observation.session
+        item = self._store.items.load([each.event.key]).get(each.event.key)
+        return item.session if item else None
+
+    def _repeats(self, each: Representative, session: int) -> bool:
+        if each.observation is None:
+            return False
+        first = self._first_by_title.setdefault(each.observation.observation.title.casefold(), each)
+        if first is each:
+            return False
+        assert first.observation is not None
+        if session != first.observation.session:
+            self._sessions.setdefault(first.event.key, {})[session] = None
+        return True
