@@ -11,6 +11,7 @@
     │   ├── InvalidDate
     │   ├── InvalidLimit
     │   ├── UnknownType
+    │   ├── UnknownProject
     │   ├── UnknownIds
     │   ├── TooManyIds
     │   ├── PathOutsideArchive
@@ -128,6 +129,15 @@ class UnknownType(InvalidInput):
 
     def __init__(self, name: str, known: Sequence[str]) -> None:
         super().__init__(f"Unknown observation type: {name}", hint=f"Use one of: {', '.join(known)}.")
+
+
+class UnknownProject(InvalidInput):
+    """Error: no session, memory or document belongs to this project. `near` has the most similar names."""
+
+    def __init__(self, name: str, near: Sequence[str] = ()) -> None:
+        self.name, self.near = name, tuple(near)
+        question = f"Did you mean {' or '.join(near)}? " if near else ""
+        super().__init__(f"Unknown project: {name}", hint=f"{question}`palaver status --projects` lists all projects.")
 
 
 class UnknownIds(InvalidInput):

@@ -137,6 +137,15 @@ class FileProblem(NamedTuple):
     reason: str
 
 
+class ProjectCount(NamedTuple):
+    """Project with the numbers of its sessions and memories, and the time of its last session."""
+
+    name: str
+    sessions: int
+    memories: int
+    last: Milliseconds | None
+
+
 class KindCount(NamedTuple):
     """Number of different secrets of a kind, and number of their occurrences."""
 

@@ -16,6 +16,7 @@ from ..core.errors import InvalidInput, TooManyIds, UnknownIds
 from ..core.memory_filter import MemoryFilter
 from ..core.query import IDS_MAX, Filters
 from .model.embedder import DEFAULT_MODEL, load
+from .query.project_names import check_projects
 from .query.secret_placeholders import redacted, without_secrets
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ class ArchiveSearch(Closing):
 
     def find(self, query: Query, /, *, snippets: bool = True) -> Results:
         """See `SearchIndex.find`. The query in the results contains placeholders instead of secrets."""
+        check_projects(self._store, query.filters.projects)
         query = self._with_namespaces(without_secrets(query, self._home))
         return self._hits.search(query, snippets=snippets)
 
@@ -52,6 +54,7 @@ class ArchiveSearch(Closing):
         """See `SearchIndex.find_output`."""
         from .present.output_search import OutputSearch  # few callers need it
 
+        check_projects(self._store, filters.projects)
         output = OutputSearch(self._store, RawArchive(self._home.archive), self._reader, self._engine)
         return output.find(redacted(text, self._home), filters, limit=limit, context=context, seconds=seconds)
 

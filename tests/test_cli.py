@@ -1085,8 +1085,7 @@ def test_a_project_can_be_named_by_a_folder(tmp_path: Path, monkeypatch: pytest.
 
     whole = str((tmp_path / "elsewhere").resolve())
     monkeypatch.chdir(whole)
-    unknown = answer("search", "sqlite", "--project", ".")["explanation"]["unknown"]
-    assert [each["name"] for each in unknown] == [whole]
+    assert whole in palaver("search", "sqlite", "--project", ".").stderr
     assert whole in palaver("forget", "--project", ".").stderr
 
 

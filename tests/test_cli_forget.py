@@ -11,8 +11,6 @@ from palaver.cli import main
 from palaver.core.home import DEMO, Home
 from palaver.observe.pipeline import Pipeline
 
-from .archiver.formats.claude_code.claude_lines import jsonl, user
-
 
 @pytest.fixture(autouse=True)
 def _archived(home: Path) -> None:  # pyright: ignore[reportUnusedFunction]
@@ -108,19 +106,6 @@ def test_a_line_selects_its_whole_exchange() -> None:
     hits = json.loads(palaver("search", "tide", "--json").stdout)["results"]
     observation = next(hit["id"] for hit in hits if hit["id"].startswith("obs-"))
     assert json.loads(palaver("forget", observation, "--json").stdout)["exchanges"] == 1
-
-
-def test_the_hint_on_an_unknown_project_is_short(home: Path) -> None:
-    """The hint on an unknown project lists five projects and counts the others."""
-    for number in range(7):
-        path = home / "more" / f"-code-p{number}" / f"{number}2222222-0000-4000-8000-000000000002.jsonl"
-        path.parent.mkdir(parents=True)
-        path.write_bytes(jsonl([user("Is it late?", uuid=f"{number}", cwd=f"/code/p{number}")]))
-    assert palaver("forget", "--project", "nosuch", code=2).stderr.count(" other") == 0
-    with Pipeline(Home(home / "palaver")) as pipeline:
-        pipeline.run(in_paths([home / "more"]))
-
-    assert " and 4 others. Give a name" in palaver("forget", "--project", "nosuch", code=2).stderr
 
 
 @pytest.mark.parametrize(

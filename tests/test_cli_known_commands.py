@@ -77,7 +77,10 @@ def test_nothing_found_names_the_next_step(shell: ShellHistory) -> None:
     assert answer("fix", "kernel panic") == {"fixes": [], "total": 0}
     assert answer("how", "deploy") == {"commands": [], "total": 0, "tasks": ["test"]}
     error = answer("how", "test", "--project", "shopp", code=2)["error"]
-    assert (error["message"], error["hint"]) == ("Unknown project 'shopp'.", "Did you mean 'shop'?")
+    assert (error["message"], error["hint"]) == (
+        "Unknown project: shopp",
+        "Did you mean shop? `palaver status --projects` lists all projects.",
+    )
 
 
 def test_limit_is_stated(shell: ShellHistory) -> None:

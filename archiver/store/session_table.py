@@ -77,6 +77,14 @@ class SessionTable:
             )
         return {(project, cwd) for project, cwd in rows}
 
+    def count_by_project(self) -> list[tuple[str, int, int | None]]:
+        """Return each project with the number of its sessions and the time of the last one, by name."""
+        rows = self._db.rows(
+            """SELECT project, count(*), max(coalesce(ended, started)) FROM session
+               WHERE project != '' GROUP BY project ORDER BY project"""
+        )
+        return [(project, sessions, last) for project, sessions, last in rows]
+
     def latest(self, places: Collection[tuple[str, str]], limit: int) -> dict[int, Session]:
         """Return the latest main sessions with one of these pairs of project and folder, newest first."""
         rows = self._db.rows(

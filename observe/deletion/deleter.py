@@ -1,6 +1,5 @@
 """Deletion of exchanges together with their memories, for `palaver forget`: preview, delete, undo, erase."""
 
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import Final
@@ -15,7 +14,6 @@ from ...archiver.ingest.ingest import Ingest
 from ...archiver.reading.exclusion import Exclusion
 from ...archiver.store import ARCHIVER, Store
 from ...core import ids
-from ...core.amount import many
 from ...core.clock import now
 from ...core.closing import Closing
 from ...core.deletion import (
@@ -35,6 +33,7 @@ from ...core.home import Home
 from ...core.memory import MemoryState, StoredMemory
 from ...core.progress import Reporter, silent, stage
 from ...core.text import readable
+from ...search.query.project_names import unknown_project
 from .. import rules
 from ..extraction.observation_writer import summarise
 from ..extraction.preferences import EXCHANGE, OBSERVATION
@@ -45,8 +44,6 @@ from .memory_files import delete_files, files_of
 
 _PATIENCE: Final = 30.0
 """Seconds to wait for another ingest process."""
-_NAMED: Final = 5
-"""Maximum number of projects in the hint for an unknown project."""
 
 
 class _Plan(Struct, frozen=True):
@@ -165,11 +162,7 @@ class Deleter(Closing):
         places = [*sessions, *((each.namespace.partition(":")[2], each.project) for each in memories)]
         for name in names:
             if not any(in_project([name], *place) for place in places):
-                projects = Counter(project for project, _ in sessions if project)
-                known = ", ".join(project for project, _ in projects.most_common(_NAMED))
-                known += f" and {many(len(projects) - _NAMED, 'other')}" if len(projects) > _NAMED else ""
-                hint = f"Archived projects: {known}. Give a name or a folder." if known else ""
-                raise InvalidInput(f"Unknown project: {name}", hint=hint)
+                raise unknown_project(self._store, name)
 
     def _memories(
         self, request: DeletionRequest, plan: DeletionPlan, observations: Sequence[int]

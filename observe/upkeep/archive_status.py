@@ -7,7 +7,9 @@ from ...archiver.store import WATCHER, Store
 from ...core.amount import many
 from ...core.errors import IndexDamaged
 from ...core.home import Home
-from ...core.report import FileProblem, LineCount, Status
+from ...core.memory import PROJECT, project_namespace
+from ...core.memory_filter import MemoryFilter
+from ...core.report import FileProblem, LineCount, ProjectCount, Status
 from ...search.index.generation import Generations, IndexOutdated
 from ...search.model.embedder import DEFAULT_MODEL, load
 from .. import rules
@@ -55,6 +57,19 @@ def state_of(home: Home, store: Store, generations: Generations, model: str | No
         damaged=[FileProblem(*row) for row in store.sources.damaged()],
         given_up=store.jobs.states().get("dead", 0),
     )
+
+
+def projects_of(home: Home) -> list[ProjectCount]:
+    """Return every project with a session or a memory, by name. Raises `StoreMissing`."""
+    with Store.open(home.database) as store:
+        counts = store.memories.count_by("namespace", MemoryFilter())
+        found = [
+            ProjectCount(name, sessions, counts.pop(project_namespace(name), 0), last)
+            for name, sessions, last in store.sessions.count_by_project()
+        ]
+    others = {name: count for name, count in counts.items() if name.startswith(PROJECT)}
+    found += [ProjectCount(name.removeprefix(PROJECT), 0, count, None) for name, count in others.items()]
+    return sorted(found)
 
 
 def _index(store: Store, generations: Generations) -> tuple[str, int, bool]:

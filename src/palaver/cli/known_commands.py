@@ -6,12 +6,11 @@ import click
 
 from palaver.archiver.store import Store
 from palaver.core.config import Config
-from palaver.core.errors import InvalidInput
 from palaver.core.home import Home
-from palaver.core.text import similar_names
 from palaver.observe.commands.known_fixes import known_fixes
-from palaver.observe.commands.project_commands import is_in_projects, known_tasks, project_commands
+from palaver.observe.commands.project_commands import known_tasks, project_commands
 from palaver.search.archive_search import ArchiveSearch
+from palaver.search.query.project_names import check_projects
 
 from .demo import refuse_demo_only
 from .options import as_json
@@ -56,7 +55,7 @@ def print_fixes(error: str, projects: Sequence[str], limit: int, *, as_json: boo
 
     Raises:
         DemoOnly: Only demo data is archived.
-        InvalidInput: A project has no archived session.
+        UnknownProject: A project is unknown.
     """
     home = Home.find()
     refuse_demo_only(home, "fix ERROR")
@@ -75,7 +74,7 @@ def print_commands(task: str, projects: Sequence[str], limit: int, *, as_json: b
 
     Raises:
         DemoOnly: Only demo data is archived.
-        InvalidInput: A project has no archived session.
+        UnknownProject: A project is unknown.
     """
     home = Home.find()
     refuse_demo_only(home, "how TASK")
@@ -95,15 +94,10 @@ def _known(store: Store, projects: Sequence[str]) -> list[str]:
     """Return the names under which projects are archived.
 
     Raises:
-        InvalidInput: A project has no archived session.
+        UnknownProject: A project is unknown.
     """
     names = list(map(archived_as, projects))
-    sessions = store.sessions.all().values()
-    for name in names:
-        if not any(is_in_projects(session, [name]) for session in sessions):
-            close = similar_names(name, {session.project for session in sessions if session.project})
-            guess = f"Did you mean '{close[0]}'?" if close else "`palaver search` shows the project of each hit."
-            raise InvalidInput(f"Unknown project '{name}'.", hint=guess)
+    check_projects(store, names)
     return names
 
 

@@ -9,7 +9,9 @@ import click
 from palaver.archiver.store import Store
 from palaver.core.errors import InvalidInput
 from palaver.core.home import Home
-from palaver.core.memory import project_namespace
+from palaver.core.memory import MemoryState, project_namespace
+from palaver.core.memory_filter import MemoryFilter
+from palaver.search.query.project_names import check_projects
 
 if TYPE_CHECKING:  # search loads this module, but not the memories
     from palaver.observe.memory import MemoryCore
@@ -60,6 +62,19 @@ def namespace_of(core: "MemoryCore", project: str | None, *, claim: bool = False
     if found == "global":
         raise InvalidInput(f"Invalid project name: {project}", hint="Give the name or the folder of a project.")
     return found
+
+
+def known_namespace_of(core: "MemoryCore", project: str) -> str:
+    """Return the namespace of a project given by name or folder.
+
+    Raises:
+        InvalidInput: The name is invalid.
+        UnknownProject: The project has no memory, session or document.
+    """
+    namespace = namespace_of(core, project)
+    if not core.store.memories.count(MemoryFilter(namespaces=(namespace,), states=tuple(MemoryState))):
+        check_projects(core.store, [archived_as(project)])
+    return namespace
 
 
 def is_folder(project: str) -> bool:

@@ -1,21 +1,25 @@
 """`palaver remember`: store a memory."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import click
 from msgspec.structs import replace
 
 from palaver.core.clock import now
+from palaver.core.errors import UnknownProject
 from palaver.core.memory import Memory, MemoryState
 from palaver.core.origin import Origin
-from palaver.observe.memory import RememberResult
+from palaver.core.text import similar_names
+from palaver.observe.memory import MemoryCore, RememberResult
+from palaver.search.query.project_names import check_projects
 from palaver.templates.memory_changes import undo_command
 from palaver.templates.quote import line
 
 from .memory_access import memory_core, print_redacted, redacted_kinds, types_of
 from .options import as_json
-from .output import print_json
+from .output import print_json, print_message
 from .project_option import folder_of, in_project, namespace_of
 
 
@@ -71,6 +75,7 @@ def remember(
     )
     with memory_core(make=True) as core:
         [known] = types_of(core, [kind])
+        typo = _similar_projects(core, project)
         namespace = namespace_of(core, project, claim=True)
         result = core.remember(replace(memory, type=known, namespace=namespace))
     if as_json:
@@ -83,6 +88,21 @@ def remember(
         print_json({"memory": result.stored, "duplicate": result.duplicate, **fields, **redacted_kinds(result.stored)})
     else:
         _print_result(result)
+    if typo:
+        print_message(
+            f"{project} is a new project. Did you mean {' or '.join(typo)}? To undo: palaver forget {result.stored.id}"
+        )
+
+
+def _similar_projects(core: MemoryCore, project: str | None) -> Sequence[str]:
+    """Return similar projects if the project is given by a name that is new."""
+    if project is None or Path(folder_of(project)).is_dir():
+        return ()
+    try:
+        check_projects(core.store, [project])
+    except UnknownProject as unknown:
+        return similar_names(project, unknown.near)
+    return ()
 
 
 def _print_result(result: RememberResult) -> None:

@@ -10,7 +10,7 @@ import pytest
 from palaver.archiver.copies.compressor import CopyCompressor
 from palaver.archiver.deletion.deletions import Deletions
 from palaver.core.deletion import DeletionRequest
-from palaver.core.errors import InvalidInput
+from palaver.core.errors import InvalidInput, UnknownProject
 from palaver.core.query import Filters
 from palaver.core.results import OutputMatches
 from palaver.search.archive_search import ArchiveSearch
@@ -211,7 +211,9 @@ def test_a_private_span_is_not_found(history: History, what: str) -> None:
 def test_filters_apply_to_output(history: History) -> None:
     """Only output of exchanges that satisfy the filters is found."""
     assert printed(history, "brass kettle", Filters(projects=("shop",))).matches
-    assert printed(history, "brass kettle", Filters(projects=("other",))).matches == ()
+    assert printed(history, "brass kettle", Filters(projects=("shop",), agents=("codex",))).matches == ()
+    with pytest.raises(UnknownProject):
+        printed(history, "brass kettle", Filters(projects=("other",)))
 
 
 def test_a_search_that_exceeds_its_time_limit_says_so(history: History, monkeypatch: pytest.MonkeyPatch) -> None:

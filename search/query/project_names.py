@@ -1,0 +1,66 @@
+"""Project names that a user or an agent types: known, or unknown with the most similar known names."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import PurePath
+from typing import Final
+
+from ...archiver.store import Store
+from ...core.errors import UnknownProject
+from ...core.memory import PROJECT
+from ...core.memory_filter import MemoryFilter
+from ...core.text import similar_names
+from .tokenizer import label, project_labels
+
+_NEAREST: Final = 3
+"""Maximum number of names to suggest. Up to this number of names, all are suggested."""
+_SIMILARITY: Final = 60
+"""Minimum similarity of a suggested name, 0 to 100."""
+
+
+def check_projects(store: Store, names: Sequence[str]) -> None:
+    """Check that each name or folder has a session, a memory or a document.
+
+    Raises:
+        UnknownProject: A project has none of them.
+    """
+    for name in names:
+        if not _is_known(store, name):
+            raise unknown_project(store, name)
+
+
+def unknown_project(store: Store, name: str) -> UnknownProject:
+    """Return the error for an unknown project, with the most similar names."""
+    wanted = (PurePath(name).name or name).removeprefix(PROJECT).lower()
+    known = sorted({each.removeprefix(PROJECT) for each in _names(store) if each not in {"", "global", "default"}})
+    spelled = {each.lower(): each for each in known}
+    containing = [each for each in spelled if wanted and (wanted in each or each in wanted)]
+    similar = similar_names(wanted, spelled, least=_SIMILARITY, limit=_NEAREST)
+    few = spelled if len(known) <= _NEAREST else ()
+    near = list(dict.fromkeys([*similar, *sorted(containing, key=len), *few]))
+    return UnknownProject(name, [spelled[each] for each in near[:_NEAREST]])
+
+
+def _is_known(store: Store, name: str) -> bool:
+    wanted = {each for each in project_labels([name]) if each}
+    return any(
+        each in wanted or any(each.startswith(f"{folder}/") for folder in wanted)
+        for each in map(label, _places(store))
+        if each
+    )
+
+
+def _places(store: Store) -> Iterator[str]:
+    """Yield the names, namespaces and folders of all projects. A forgotten memory does not count."""
+    for place in store.sessions.projects():
+        yield from place
+    for column in ("namespace", "project"):
+        yield from store.memories.count_by(column, MemoryFilter())
+    yield from store.documents.count_by("namespace")
+
+
+def _names(store: Store) -> Iterator[str]:
+    """Yield the names and namespaces of all projects."""
+    for project, _ in store.sessions.projects():
+        yield project
+    yield from store.memories.count_by("namespace", MemoryFilter())
+    yield from store.documents.count_by("namespace")

@@ -1,0 +1,132 @@
+"""Unknown projects are one error in every command, and `palaver status --projects` lists the known ones."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from palaver.archiver.store import Store
+from palaver.cli import main
+from palaver.core.conversation import Session
+from palaver.core.errors import UnknownProject
+from palaver.core.home import Home
+from palaver.core.memory import Memory
+from palaver.search.query.project_names import check_projects, unknown_project
+
+from . import demo
+
+COMMANDS = (
+    ("search", "sqlite"),
+    ("search", "sqlite", "--by", "session"),
+    ("search", "sqlite", "--in", "output"),
+    ("search", "sqlite", "--fix"),
+    ("fix", "error"),
+    ("how", "test"),
+    ("recall", "sqlite"),
+    ("memories", "list"),
+    ("context",),
+    ("forget",),
+)
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Home:
+    """Return the archived demo data; the tests do not write to it."""
+    return demo.archived(tmp_path_factory.mktemp("built"))
+
+
+@pytest.fixture
+def archived(built: Home, monkeypatch: pytest.MonkeyPatch) -> Home:
+    monkeypatch.setenv("PALAVER_HOME", str(built.root))
+    return built
+
+
+@pytest.fixture
+def store(home: Path) -> Store:
+    """Return a store with four projects."""
+    (home / "palaver").mkdir(exist_ok=True)
+    made = Store.create(home / "palaver" / "palaver.db")
+    with made.transaction():
+        for number, name in enumerate(("tide-clock", "Seed-Library", "shop", "shop-api")):
+            made.sessions.save(Session("codex", str(number), project=name, cwd=f"/code/{name}"))
+    return made
+
+
+def palaver(*arguments: str, code: int = 0) -> Result:
+    result = CliRunner().invoke(main, arguments)
+    assert result.exit_code == code, result.output
+    return result
+
+
+def answer(*arguments: str, code: int = 0) -> Any:
+    return json.loads(palaver(*arguments, "--json", code=code).stdout)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.usefixtures("archived")
+def test_an_unknown_project_is_the_same_error_in_every_command(command: tuple[str, ...]) -> None:
+    """The error names the project, similar projects and the command that lists all."""
+    error = answer(*command, "--project", "tide-clokc", code=2)["error"]
+
+    assert error["kind"] == "unknown_project"
+    assert error["message"] == "Unknown project: tide-clokc"
+    assert error["hint"] == "Did you mean tide-clock or seed-library? `palaver status --projects` lists all projects."
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("project", ["tide-clock", "TIDE-CLOCK"])
+@pytest.mark.usefixtures("archived")
+def test_an_archived_project_is_known_to_every_command(command: tuple[str, ...], project: str) -> None:
+    """A name is known in any case, except for `forget`, which deletes only what is named exactly."""
+    exact = command == ("forget",) and project != "tide-clock"
+    palaver(*command, "--project", project, code=2 if exact else 0)
+
+
+@pytest.mark.usefixtures("archived")
+def test_status_lists_all_projects() -> None:
+    """Each project has a line with its sessions and the date of the last one."""
+    page = palaver("status", "--projects").stdout
+
+    assert "tide-clock: 3 sessions, last on 2026-04-18\n" in page
+    assert [each["name"] for each in answer("status", "--projects")["projects"]] == ["seed-library", "tide-clock"]
+
+
+def test_a_new_project_is_announced() -> None:
+    """`remember` creates projects; if a similar one exists, it is named with the command that undoes the typo."""
+    palaver("remember", "Prefer tabs", "--project", "tide-clock")
+    assert palaver("remember", "Ask first", "--project", "kitchen").stderr == ""
+    typo = palaver("remember", "Prefer spaces", "--project", "tide-clokc").stderr
+
+    assert typo == "tide-clokc is a new project. Did you mean tide-clock? To undo: palaver forget mem_3\n"
+    assert "tide-clokc: 0 sessions, 1 memory\n" in palaver("status", "--projects").stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [
+        ("seed-libary", ("Seed-Library",)),
+        ("tide", ("tide-clock",)),
+        ("sho", ("shop", "shop-api")),
+        ("/home/me/tide-clokc/", ("tide-clock",)),
+        ("project:shopp", ("shop",)),
+        ("zzz", ()),
+        ("", ()),
+    ],
+)
+def test_similar_names_are_suggested(store: Store, name: str, near: tuple[str, ...]) -> None:
+    """The most similar names come first; a part of a name suggests the whole name."""
+    with store:
+        assert unknown_project(store, name).near[: len(near) or None] == near
+        with pytest.raises(UnknownProject):
+            check_projects(store, [name])
+
+
+def test_names_folders_and_namespaces_are_known(store: Store) -> None:
+    """A project is known by its name, its folder or a folder above, and by the namespace of a memory."""
+    with store:
+        with store.transaction():
+            store.memories.insert(Memory("Prefer tabs", "preference", namespace="project:kitchen"), at=1)
+
+        check_projects(store, ["tide-clock", "seed-library", "/code/shop", "/code", "kitchen", "project:kitchen"])
