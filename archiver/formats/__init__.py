@@ -1,8 +1,7 @@
 """Transcript formats, one package per agent.
 
-Each package has a format, which finds transcripts, and a reader, which turns their lines into events.
-
-`transcript_format` contains the protocols, which are exported here. `registry` lists every format.
+Each package contains a format, which finds transcripts, and a reader, which converts their lines to events. The module
+`transcript_format` defines the protocols, which are exported here. The module `registry` lists every format.
 """
 
 from .transcript_format import ContainedSession, ContainerFormat, Event, FormatReader, TranscriptFormat

@@ -1,6 +1,7 @@
-"""Sessions of containers as JSON lines. Each line is an object that begins with the `id` of its message.
+"""Sessions of containers, converted to JSON lines.
 
-The ID distinguishes a changed message from a new message.
+Each line is an object that begins with the `id` of its message. The ID distinguishes a changed message from a new
+message.
 """
 
 import hashlib
@@ -23,19 +24,19 @@ _NAME_LENGTH = 150
 
 
 def message_line(message_id: str, **values: object) -> bytes:
-    """Return a JSON line with these values. Results of `exact_json` keep their original JSON."""
+    """Return a JSON line with these values. Values from `exact_json` keep their original JSON."""
     return line({"id": message_id, **values})
 
 
 def header_of(head: bytes) -> Record:
-    """Return the header record of a session from its first lines."""
+    """Return the header record of a session, which is among its first lines."""
     return next(
         (mapping(record["conversation"]) for record in head_records(head) if "conversation" in record), Record()
     )
 
 
 def exact_json(value: object) -> object:
-    """Return a database value for use in a JSON line: JSON stays unchanged, other text or bytes become a string."""
+    """Return a database value for use in a JSON line. JSON stays unchanged, and other text or bytes become a string."""
     if not isinstance(value, bytes | str):
         return value
     data = value if isinstance(value, bytes) else value.encode("utf-8", "surrogatepass")

@@ -28,11 +28,11 @@ class FolderFormat(ABC):
     other_folders: ClassVar[frozenset[str]] = frozenset()
     """Names of folders below the transcript folders that contain other data."""
     suffixes: ClassVar[tuple[str, ...]] = (".jsonl",)
-    """Suffixes of transcripts. Without any, the agent has no transcripts in files."""
+    """Suffixes of transcripts. If empty, the agent stores no transcripts in files."""
     other_files: ClassVar[frozenset[str]] = frozenset()
-    """Names of files with such a suffix that contain other data."""
+    """Names of files that have such a suffix but contain other data."""
     name_pattern: ClassVar[re.Pattern[str]] = re.compile(r"(?!)")
-    """Pattern of file names that only this agent uses for transcripts. By default, it matches no name."""
+    """Pattern of file names that only this agent uses for transcripts. The default matches no name."""
 
     def roots(self) -> list[Path]:
         """Return the existing folders in which the agent stores this user's transcripts."""

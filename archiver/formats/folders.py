@@ -1,4 +1,4 @@
-"""Functions that search an agent's folders and name its files in the archive."""
+"""Functions that find an agent's files and name their copies in the archive."""
 
 import errno
 import logging
@@ -17,7 +17,7 @@ _UNSAFE = re.compile(r'[%\\/:*?"<>|\x00-\x1f\x7f\udc80-\udcff]')
 def files(
     root: Path, wanted: Callable[[str], bool], *, without: Collection[str] = (), skipped: Unsearched | None = None
 ) -> Iterator[Path]:
-    """Yield every file with a wanted name below a folder, sorted; or the root itself if it is a file.
+    """Yield every file with a wanted name below a folder, in sorted order. If the root is a file, yield only the root.
 
     Folders named in `without` and Palaver homes are skipped. Links to folders are not followed: a target inside the
     root is found anyway, and a target outside does not belong to the agent. Skipped homes, and links to folders outside
@@ -49,7 +49,7 @@ def _walk(
         try:
             is_folder, is_file = entry.is_dir(), entry.is_file()
         except OSError as error:
-            if error.errno != errno.ELOOP:  # a loop of links has no target
+            if error.errno != errno.ELOOP:  # A cycle of links has no target.
                 _log.warning("skipped %s: %s", os.fsencode(path), error.strerror)
             continue
         target = Path(os.path.realpath(path)) if entry.is_symlink() and (is_folder or is_file) else path
@@ -66,10 +66,10 @@ def _walk(
 
 
 def matching(patterns: Iterable[tuple[Path, str]]) -> Iterator[Path]:
-    """Yield the existing paths that match patterns, each a folder and a pattern below it such as `*/state.vscdb`.
+    """Yield the existing paths that match patterns.
 
-    The paths are sorted within each folder. Unlike `Path.glob`, this function raises the first `PermissionError` after
-    yielding every readable path.
+    Each pattern is a folder and a glob below it, such as `*/state.vscdb`. The paths are sorted within each folder.
+    Unlike `Path.glob`, this function raises the first `PermissionError` after yielding every readable path.
     """
     errors: list[PermissionError] = []
     for folder, pattern in patterns:
@@ -95,7 +95,7 @@ def _matching(path: Path, parts: Sequence[str], errors: list[PermissionError]) -
 
 
 def is_unreadable(folder: Path) -> bool:
-    """Return whether missing permissions prevent reading a folder, even if it is unknown whether the folder exists."""
+    """Return whether missing permissions prevent reading a folder. The folder may not exist."""
     try:
         os.scandir(folder).close()
     except PermissionError:
@@ -111,7 +111,7 @@ def is_readable(path: Path) -> bool:
 
 
 def is_gone(path: Path) -> bool:
-    """Return whether nothing exists at a path. Return False if that cannot be determined."""
+    """Return whether nothing exists at a path. Return False if this cannot be determined."""
     try:
         path.lstat()
     except OSError as error:

@@ -36,7 +36,7 @@ class ForeignDatabase:
         return tuple(_stat(self._beside(suffix)) for suffix in ("", "-wal"))
 
     def columns(self, table: str) -> set[str]:
-        """Return the column names of a table; empty if the table does not exist."""
+        """Return the column names of a table, or an empty set if the table does not exist."""
         return {str(name) for (name,) in self.rows("SELECT name FROM pragma_table_info(?)", (table,))}
 
     def rows(self, sql: str, values: tuple[Value, ...] = ()) -> Rows:
@@ -63,7 +63,7 @@ class ForeignDatabase:
         raise SourceUnreadable(self.path, f"the database cannot be read: {problem}", hint=_HINT)
 
     def _state_without_log(self) -> tuple[object, ...] | None:
-        """Return the state of a database whose write-ahead log is empty or missing; otherwise None."""
+        """Return the state of a database whose write-ahead log is empty or missing. Return None for other databases."""
         if _stat(self._beside("-wal"))[-1:] not in ((), (0,)):
             return None
         if _stat(self._beside("-journal"))[-1:] not in ((), (0,)):
@@ -73,8 +73,8 @@ class ForeignDatabase:
 
     @contextmanager
     def _opened(self, *, immutable: bool) -> Generator[apsw.Connection]:
-        # A database without a log is read without a lock; its state is compared afterwards. A lock would block writes
-        # of the other program, and SQLite would create files beside a database in WAL mode.
+        # A database without a log is read without a lock, and its state is compared afterwards. A lock would block
+        # writes of the other program. In WAL mode, SQLite would also create files beside the database.
         mode = "immutable=1" if immutable else "mode=ro&readonly_shm=1"
         name = f"file:{quote(os.fsencode(self.path.absolute()))}?{mode}"
         connection = apsw.Connection(name, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)

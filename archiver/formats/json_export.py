@@ -1,7 +1,7 @@
-"""Exports of web services: JSON files with all conversations, possibly in a zip.
+"""Exports of web services: JSON files with all conversations, possibly in a zip file.
 
-A zip is read as a stream: no file is unpacked to disk, and at most one conversation is in memory. Names in a zip are
-compared, but never used as paths.
+A zip file is read as a stream: no file is unpacked to disk, and at most one conversation is in memory. The names in a
+zip file are compared, but never used as paths.
 """
 
 import io
@@ -29,13 +29,13 @@ _HEAD = 1 << 20
 _NEAR_END = 16
 """Distance in characters from the end of the text read so far.
 
-A decoding error within this distance can be due to text that is not read yet.
+A decoding error within this distance may disappear when more text is read.
 """
 _ZIP_FAULTS = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError, ValueError)
 
 
 def head(path: Path) -> bytes:
-    """Return the first bytes of an export's first file; empty if `path` is not an export.
+    """Return the first bytes of an export's first file, or empty bytes if `path` is not an export.
 
     Raises `OSError`.
     """
@@ -97,7 +97,7 @@ class _JsonStream:
                 yield cast("dict[str, object]", value)
 
     def _next_character(self) -> str:
-        """Return the next character that is not whitespace; empty at the end."""
+        """Return the next character that is not whitespace, or an empty string at the end of the text."""
         while True:
             self._at = cast("re.Match[str]", _SPACE.match(self._text, self._at)).end()
             if self._at < len(self._text):

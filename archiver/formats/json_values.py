@@ -22,7 +22,7 @@ def listing(value: object) -> list[Any]:
 
 
 def mappings(value: object) -> list[Record]:
-    """Return the elements of a list as objects; elements of other types become empty objects."""
+    """Return the elements of a list as objects. Elements of other types become empty objects."""
     return [mapping(each) for each in listing(value)]
 
 

@@ -1,4 +1,4 @@
-"""Code shared by the formats of Kimi Code and Kimi CLI."""
+"""Functions that the formats of Kimi Code and Kimi CLI share."""
 
 from pathlib import Path
 
@@ -13,7 +13,10 @@ _STATE_MAX = 1 << 20
 
 
 def session_folder(state: Path) -> str:
-    """Return the working folder of a session from its `state.json`; empty if the file is missing or damaged."""
+    """Return the working folder of a session from its `state.json`.
+
+    The result is empty if the file is missing or damaged.
+    """
     try:
         with state.open("rb") as file:
             found = mapping(orjson.loads(file.read(_STATE_MAX)))
@@ -33,7 +36,7 @@ def is_envelope(text: str) -> bool:
 
 
 def step_usage(step: str, counts: Record) -> str:
-    """Return the value of a usage fact. Kimi Code names a field `inputOther`, Kimi CLI `input_other`."""
+    """Return the value of a usage fact. Kimi Code names the field `inputOther`, and Kimi CLI `input_other`."""
     normalised = {name.replace("_", "").lower(): value for name, value in counts.items()}
     tokens_in = total(normalised, "inputother", "inputcacheread", "inputcachecreation")
     return usage(step, tokens_in, count_of(normalised.get("output")))

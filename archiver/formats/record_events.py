@@ -1,4 +1,4 @@
-"""Events of one record: turns, notes or a skip reason."""
+"""Events of one record: its turns and notes, or the reason for skipping it."""
 
 import hashlib
 import re
@@ -14,7 +14,10 @@ from ..files.lines import Line
 from .transcript_format import Event
 
 RecordEvents: TypeAlias = "Sequence[Turn | Note] | str"
-"""Turns and notes of one record, or the reason for skipping the record. Empty if the events are delayed."""
+"""Turns and notes of one record, or the reason for skipping the record.
+
+An empty sequence means that events are delayed.
+"""
 
 
 class SkipReason(StrEnum):
@@ -23,7 +26,7 @@ class SkipReason(StrEnum):
     BOOKKEEPING = "bookkeeping"
     """State of the agent's program."""
     CONTEXT = "context"
-    """Text that the program sent to the model and the user did not see."""
+    """Text that the program sent to the model without showing it to the user."""
     COPIED_HEADER = "copied-header"
     """Header of another session, copied by a fork."""
     EMPTY = "empty"
@@ -31,7 +34,7 @@ class SkipReason(StrEnum):
     ENCRYPTED = "encrypted"
     """Reasoning or messages that only the vendor can decrypt."""
     FILE_HISTORY = "file-history"
-    """Snapshots of files."""
+    """Snapshots of the user's files."""
     HOOK_OUTPUT = "hook-output"
     """Output of a hook."""
     PROGRESS = "progress"
@@ -39,9 +42,9 @@ class SkipReason(StrEnum):
     QUEUED = "queued"
     """Queued prompt that a later line repeats, or that no user typed."""
     REPEATED = "repeated"
-    """Content that another line also contains, possibly in more detail."""
+    """Content that another line contains as well, possibly in more detail."""
     REPLACED = "replaced"
-    """Earlier state of a message that a later line contains in its final state."""
+    """Earlier version of a message whose final version is on a later line."""
     WITHDRAWN = "withdrawn"
     """Queued prompt that the user moved back into the input line."""
 
@@ -49,7 +52,7 @@ class SkipReason(StrEnum):
 UUID = r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"
 """Pattern of a UUID."""
 _TITLE_RANK = 4
-"""Rank of a title from the only source of titles of an agent. Titles with a lower rank cannot replace the title."""
+"""Rank of a title if the agent has only one source of titles. Titles with a lower rank cannot replace the title."""
 
 # IDs such as `call_1` or `e7` occur in every session.
 _UNIQUE_ID = re.compile(rf"[0-9A-Za-z]{{16,}}|{UUID}")
@@ -63,18 +66,21 @@ def unknown_type(kind: str) -> str:
 def record_id(native_id: str, data: bytes) -> str:
     """Return a record ID that is equal for all copies of the record.
 
-    The ID is the agent's own ID if that is unique across sessions, otherwise a digest of the line.
+    The result is the agent's own ID if that is unique across sessions. Otherwise it is a digest of the line.
     """
     return native_id if _UNIQUE_ID.search(native_id) else hashlib.blake2b(data, digest_size=12).hexdigest()
 
 
 def usage(reply: str, tokens_in: int, tokens_out: int) -> str:
-    """Return the value of a usage fact; empty if all counts are 0."""
+    """Return the value of a usage fact, or an empty string if all counts are 0."""
     return f"{reply} {tokens_in} {tokens_out}" if tokens_in or tokens_out else ""
 
 
 def line_events(line: Line, found: Sequence[RecordEvents]) -> Sequence[Event]:
-    """Return the events of all records on a line or, if there are none, a skip with the first reason."""
+    """Return the events of all records on a line.
+
+    If there are none, return one `Skipped` event with the first reason.
+    """
     events = [event for each in found if not isinstance(each, str) for event in each]
     reason = next((each for each in found if isinstance(each, str)), "")
     return events or ([Skipped(line.number, reason)] if reason else [])
@@ -104,7 +110,7 @@ class RecordStamp(Struct, frozen=True):
         return Turn(self.line, speaker, kind, text, self.at, self.record, group, tool, call, failed, reads, writes)
 
     def reply(self, kind: Kind, text: str, group: str = "") -> list[Turn]:
-        """Return a list with one assistant turn of prose or thinking; empty if the text is empty."""
+        """Return a list with one assistant turn of prose or thinking. The list is empty if the text is empty."""
         text = clean(text)
         return [self.turn(Speaker.ASSISTANT, kind, text, group=group)] if text else []
 
@@ -129,7 +135,7 @@ class SessionFacts(Struct):
         return [note for fact, value in values.items() for note in self.note(line, fact, value)]
 
     def forget(self, *facts: Fact) -> None:
-        """Forget these facts, so that their next values are reported even if unchanged."""
+        """Remove these facts from the known facts, so that their next values are reported even if unchanged."""
         for fact in facts:
             self._known.pop(fact, None)
 

@@ -17,7 +17,7 @@ RecordHandler: TypeAlias = "Callable[[Record, RecordStamp], RecordEvents]"
 class RecordReader(ABC):
     """Base class of readers that read one transcript record by record.
 
-    At the start of an exchange, a reader discards everything except facts about the whole session. So reading can start
+    At the start of an exchange, a reader discards all state except facts about the whole session. So reading can start
     at any exchange and yields the same turns.
     """
 
@@ -33,7 +33,7 @@ class RecordReader(ABC):
         """Delayed events of earlier lines, which are yielded before the events of the current line."""
 
     def read(self, lines: Iterable[Line]) -> Iterator[Event]:
-        """Yield the events of each line; delayed events follow once later lines have determined their meaning."""
+        """Yield the events of each line. Delayed events follow when later lines have determined their meaning."""
         for count, line in enumerate(lines):
             self._partial = self._partial or (count == 0 and line.number > 1)
             events = self._line(line)
@@ -67,7 +67,7 @@ class RecordReader(ABC):
         """Return the events of one record, or the reason for skipping it."""
 
     def _finish(self) -> None:  # noqa: B027 - most readers delay no events
-        """Add the delayed events to the released events, because no line follows."""
+        """Release all delayed events, because no line follows."""
 
     def _fact_handler(self, fields: Mapping[Fact, str]) -> RecordHandler:
         """Return a handler for records that only state facts about the session, in the given fields."""
@@ -79,13 +79,13 @@ class RecordReader(ABC):
         return handler
 
     def _prompt(self, text: str, stamp: RecordStamp) -> list[Turn | Note]:
-        """Return the events that open an exchange. The prompt of a sub-agent comes from its parent agent."""
+        """Return the events that open an exchange. In a sub-agent's transcript, the parent agent wrote the prompt."""
         self._calls.clear()
         speaker = Speaker.HOST if self._is_subagent else Speaker.HUMAN
         return [stamp.turn(speaker, Kind.PROMPT, text), *self._facts.location(stamp.line)]
 
     def _injected(self, text: str, stamp: RecordStamp, *, failed: bool = False) -> list[Turn]:
-        """Return a turn with text that the agent's program added; an empty list if the text is empty."""
+        """Return a list with a turn for text that the agent's program added. The list is empty if the text is empty."""
         text = clip(clean(text), INPUT_LIMIT if self._shorten else None)
         return [stamp.turn(Speaker.HOST, Kind.INJECTED, text, failed=failed)] if text else []
 

@@ -1,4 +1,4 @@
-"""Content that an agent records twice. The reader keeps one of the two records."""
+"""Handling of content that an agent records twice. The reader keeps one of the two records."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ class Repetitions(Struct):
     """
 
     released: list[Event]
-    """List to which delayed turns, or skips in their place, are appended."""
+    """List to which delayed turns, or `Skipped` events in their place, are appended."""
     _delayed: dict[str, list[Turn]] = field(default_factory=dict[str, list[Turn]])
     _registered: set[str] = field(default_factory=set[str])
 
@@ -50,12 +50,12 @@ class Repetitions(Struct):
 
 
 class PromptCopies(Struct):
-    """Prompts of the current exchange, for transcripts that record each prompt in two types of records."""
+    """Prompts of the current exchange, for agents that record each prompt in two types of records."""
 
     _seen: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
 
     def take(self, text: str, *, record_type: str) -> bool:
-        """Return whether a record of this type contains an unused copy of the prompt, and mark the copy as used."""
+        """Return whether an unused copy of the prompt exists in a record of this type, and mark the copy as used."""
         copy = (record_type, " ".join(text.split()))
         if not self._seen[copy]:
             return False
@@ -63,9 +63,9 @@ class PromptCopies(Struct):
         return True
 
     def add(self, text: str, *, record_type: str) -> None:
-        """Add the prompt of a record of this type."""
+        """Add a copy of a prompt from a record of this type."""
         self._seen[record_type, " ".join(text.split())] += 1
 
     def clear(self) -> None:
-        """End the exchange."""
+        """Forget all prompts at the end of an exchange."""
         self._seen.clear()

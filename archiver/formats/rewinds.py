@@ -1,7 +1,8 @@
-"""Rewinds: a user goes back in the conversation and continues from there, which abandons a range of lines.
+"""Detection of rewinds.
 
-The value of a `Fact.REWOUND` note is the first abandoned line. The value is empty if that line precedes the start of a
-partial read.
+In a rewind, the user goes back in the conversation and continues from there, which abandons a range of lines. The value
+of a `Fact.REWOUND` note is the number of the first abandoned line. The value is empty if that line precedes the start
+of a partial read.
 """
 
 from msgspec import Struct, field
@@ -10,12 +11,12 @@ from ...core.conversation import Fact, Note
 
 
 class PromptLines(Struct):
-    """Lines of the prompts, for agents that record how many prompts the user undid."""
+    """Line numbers of the prompts, for agents that record how many prompts the user undid."""
 
     _lines: list[int] = field(default_factory=list[int])
 
     def add(self, line: int) -> None:
-        """Add the line of a prompt."""
+        """Add the line number of a prompt."""
         self._lines.append(line)
 
     def take_back(self, line: int, count: int, *, partial: bool) -> list[Note]:

@@ -1,4 +1,4 @@
-"""Tool calls and results as readable text, with the files that the tools read or wrote."""
+"""Conversion of tool calls and results to readable text, with the files that the tools read or wrote."""
 
 import re
 from collections.abc import Mapping
@@ -32,28 +32,28 @@ _PATCHED = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+?)\s*
 
 
 class ToolCall(Struct, frozen=True):
-    """Tool call, with the files that it reads or writes if it succeeds."""
+    """Tool call, with the files that the tool reads or writes if it succeeds."""
 
     tool: str
     text: str
-    """Tool and input, as `tool: body`."""
+    """Name of the tool and its input, in the form `tool: body`."""
     reads: tuple[str, ...] = ()
     writes: tuple[str, ...] = ()
 
 
 UNKNOWN_CALL = ToolCall("", "")
-"""Placeholder for the call of a result whose call is unknown."""
+"""Placeholder that replaces the call of a result if the call is unknown."""
 
 
 class ToolCalls(Struct):
     """Calls of the current exchange that have no result yet, by call ID."""
 
     shorten: bool
-    """True if long inputs and results are reduced to their head and tail."""
+    """True if long inputs and results are shortened to their beginning and end."""
     waiting: dict[str, ToolCall] = field(default_factory=dict[str, ToolCall])
 
     def call(self, stamp: RecordStamp, call_id: str, tool: str, arguments: object, *, group: str = "") -> Turn:
-        """Return the turn of a call, and remember the call until its result."""
+        """Return the turn of a call, and store the call until its result arrives."""
         call = self.waiting[call_id] = describe_call(tool, arguments, shorten=self.shorten)
         return stamp.turn(Speaker.ASSISTANT, Kind.CALL, call.text, tool=call.tool, call=call_id, group=group)
 
@@ -77,12 +77,12 @@ class ToolCalls(Struct):
         )
 
     def clear(self) -> None:
-        """At the end of the exchange, remove all calls."""
+        """Remove all calls at the end of an exchange."""
         self.waiting.clear()
 
 
 def describe_call(tool: str, given: object, *, shorten: bool) -> ToolCall:
-    """Return a tool call. The given arguments are an object, JSON text, or free text such as a patch or a script."""
+    """Return a tool call. Its arguments are an object, JSON text, or free text such as a patch or a script."""
     tool = tool_name(tool)
     arguments = _arguments(given)
     body = clean(_body(arguments) if arguments else string(given))
@@ -116,7 +116,7 @@ def named_values(arguments: Mapping[str, Any]) -> str:
 def _json(value: object) -> str:
     try:
         return orjson.dumps(value).decode()
-    except TypeError:  # orjson rejects deep nesting and large integers
+    except TypeError:  # orjson rejects deep nesting and large integers.
         return "…"
 
 

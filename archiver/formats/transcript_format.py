@@ -69,7 +69,7 @@ class TranscriptFormat(Protocol):
         ...
 
     def reader(self, session: Session, *, shorten: bool = True) -> FormatReader:
-        """Return a reader for one file of a session; `shorten` clips long tool inputs and results."""
+        """Return a reader for one file of a session. With `shorten`, the reader clips long tool inputs and results."""
         ...
 
 
@@ -77,18 +77,19 @@ class ContainedSession(Struct, frozen=True):
     """One session of a container."""
 
     path: Path
-    """Path that identifies the session in every scan; no such file exists.
+    """Path that identifies the session in every scan. No file with this path exists.
 
-    It is below the path of the container or, so that a later export updates the session, below the name of the service.
+    For an export, the path is below the name of the service, so that a later export updates the session. Otherwise, it
+    is below the path of the container.
     """
     archive_name: str
     """Path in the archive, below the agent's folder."""
     fingerprint: int
     """Fingerprint that changes whenever the session changes."""
     changed_at: Milliseconds
-    """Time of the last change in milliseconds since 1970; 0 if unknown."""
+    """Time of the last change in milliseconds since 1970, or 0 if unknown."""
     lines: Callable[[], Iterable[bytes]]
-    """Function that returns the session as JSON lines, each with a line end. Raises `SourceUnreadable`."""
+    """Function that returns the session as JSON lines. Each line has a line end. Raises `SourceUnreadable`."""
 
 
 @runtime_checkable
@@ -104,9 +105,9 @@ class ContainerFormat(TranscriptFormat, Protocol):
         ...
 
     def container_state(self, path: Path) -> int:
-        """Return a fingerprint that changes whenever the container changes.
+        """Return a fingerprint that changes whenever the container changes. Raises `OSError`.
 
-        The function makes only a few `stat` calls. Raises `OSError`.
+        The function makes only a few `stat` calls.
         """
         ...
 

@@ -1,9 +1,10 @@
-"""Antigravity, the successor of Gemini CLI: steps as JSON lines in `~/.gemini/antigravity*/brain`.
+"""Support for Antigravity, the successor of Gemini CLI.
 
-Read: prompts, replies, thinking, tool calls with results, checkpoints, messages of the program.
+Antigravity stores sessions as JSON lines in `~/.gemini/antigravity*/brain`.
 
-Not read: text that the program truncated from tool results. Conversations of the editor are stored elsewhere.
-
-Checked against fixtures that do not state a version. Test data: `examples/antigravity.jsonl`; samples
-`agents/antigravity/cli_*.jsonl` from the project agent-sessions.
+- Supported: prompts, replies, thinking, tool calls with results, checkpoints, messages from the program.
+- Not supported: conversations of the editor, which are stored elsewhere.
+- Not recorded: the text that the program truncates in tool results.
+- Tested with: fixtures that do not state a version.
+- Test data: `examples/antigravity.jsonl`, and `agents/antigravity/cli_*.jsonl` from the project agent-sessions.
 """

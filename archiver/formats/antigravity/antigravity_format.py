@@ -1,4 +1,4 @@
-"""Sessions of Antigravity, the successor of Gemini CLI."""
+"""Format and reader of Antigravity sessions."""
 
 import os
 import re
@@ -69,7 +69,7 @@ class AntigravityReader(RecordReader):
 
 
 def _decoded(value: Any) -> Any:
-    """Return an argument. The program encodes some arguments as JSON within JSON."""
+    """Return an argument of a tool call. Decode it if the program encoded it as JSON within JSON."""
     if not isinstance(value, str) or not value.startswith('"'):
         return value
     try:
@@ -87,7 +87,7 @@ class Antigravity(FolderFormat):
     name_pattern = re.compile(re.escape(_TRANSCRIPT))
 
     def roots(self) -> list[Path]:
-        """Return the session folders of this user for each edition, including unreadable folders."""
+        """Return this user's session folders for every edition, including unreadable folders."""
         home = Path(os.environ.get(self.home_variable) or Path.home()).expanduser()
         found = [edition / "brain" for edition in folders.matching([(home / ".gemini", "antigravity*")])]
         return [folder for folder in found if folders.is_unreadable(folder) or folder.is_dir()]

@@ -1,9 +1,10 @@
-"""ChatGPT: exports, each a zip with `conversations.json` or with several such files.
+"""Support for exports of ChatGPT.
 
-Read: prompts with the names of attachments, replies, thoughts, tool calls with results, titles, models, branches.
+An export is a zip file with one or several `conversations.json` files.
 
-Not read: pictures and sound, except for type and size; hidden messages and custom instructions.
-
-Checked against sample exports without a date. Test data: `examples/chatgpt.jsonl`; samples `chatgpt/*.json` and
-`chatgpt-export.json` of polylogue.
+- Supported: prompts with the names of attachments, replies, thoughts, tool calls with results, titles, models,
+  branches.
+- Not supported: pictures and sound (only type and size are recorded), hidden messages, custom instructions.
+- Tested with: sample exports without a date.
+- Test data: `examples/chatgpt.jsonl`, and `chatgpt/*.json` and `chatgpt-export.json` of the project polylogue.
 """

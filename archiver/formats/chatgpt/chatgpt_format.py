@@ -1,4 +1,8 @@
-"""Exports of ChatGPT: trees of messages in one or several `conversations.json` files, usually in a zip."""
+"""Format and reader of ChatGPT exports.
+
+A conversation is a tree of messages. An export stores the trees in one or several `conversations.json` files, usually
+in a zip file.
+"""
 
 from collections.abc import Iterator
 
@@ -123,9 +127,9 @@ class ChatGpt(ExportFormat):
 
 
 def in_order(nodes: Record, current: str) -> Iterator[tuple[str, Record]]:
-    """Yield the nodes, each after its parent. The branch that ChatGPT displays comes last.
+    """Yield the nodes of a conversation, each after its parent.
 
-    Nodes that cannot be reached from a root follow, sorted by time.
+    The branch that ChatGPT displays comes last. Nodes that cannot be reached from a root follow, sorted by time.
     """
     children: dict[str, list[str]] = {}
     for name, value in nodes.items():

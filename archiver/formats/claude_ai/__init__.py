@@ -1,9 +1,9 @@
-"""Claude.ai: exports, each a zip with `conversations.json`.
+"""Support for exports of Claude.ai.
 
-Read: prompts with the names and the text of attachments, replies, thinking, tool calls with results, titles.
+An export is a zip file with `conversations.json`.
 
-Not read: files, except for their names; projects and memories of the account.
-
-Checked against sample exports without a date. Test data: `examples/claude-ai.jsonl`; samples `claude-ai/*.json` and
-`claude-ai-export.json` of polylogue.
+- Supported: prompts with the names and the text of attachments, replies, thinking, tool calls with results, titles.
+- Not supported: files (only their names are recorded), projects and memories of the account.
+- Tested with: sample exports without a date.
+- Test data: `examples/claude-ai.jsonl`, and `claude-ai/*.json` and `claude-ai-export.json` of the project polylogue.
 """

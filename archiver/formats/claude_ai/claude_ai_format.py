@@ -1,4 +1,7 @@
-"""Exports of Claude.ai: lists of messages in `conversations.json`, usually in a zip."""
+"""Format and reader of Claude.ai exports.
+
+An export lists the messages of each conversation in `conversations.json`, usually in a zip file.
+"""
 
 from collections.abc import Iterator
 
@@ -37,7 +40,7 @@ class ClaudeAiReader(RecordReader):
         return self._facts.notes(line, facts) or SkipReason.REPEATED
 
     def _user(self, message: Record, stamp: RecordStamp) -> list[Turn | Note]:
-        """Return the prompt with the names of attached files; the text of the files is injected content."""
+        """Return the prompt with the names of attached files. The text of the files becomes injected content."""
         added = [each for name in ("attachments", "files") for each in mappings(message.get(name))]
         names = dict.fromkeys(f"[file {clean(string(each.get('file_name')))}]" for each in added)
         asked = "\n".join(filter(None, [_text(message), *names]))
@@ -64,7 +67,7 @@ class ClaudeAiReader(RecordReader):
 
 
 def _text(message: Record) -> str:
-    """Return the text of a message's content; older exports store the text in a separate field."""
+    """Return the text of a message's content. Older exports store the text in a separate field."""
     return clean(joined_text(message.get("content"), _block_text)) or clean(string(message.get("text")))
 
 

@@ -1,4 +1,4 @@
-"""Locations and recognition of the transcripts of Claude Code."""
+"""Format of Claude Code transcripts: finds and recognises them."""
 
 import os
 import re
@@ -54,7 +54,7 @@ class ClaudeCode(FolderFormat):
 
         A sub-agent belongs to the session of its folder.
         """
-        path = Path(os.fsencode(path).decode("utf-8", "backslashreplace"))  # file names may be any bytes
+        path = Path(os.fsencode(path).decode("utf-8", "backslashreplace"))  # File names may contain any bytes.
         session_id = next(filter(None, (string(record.get("sessionId")) for record in head_records(head))), "")
         agent_id = _agent_id(path, head_records(head))
         if not agent_id:
@@ -78,7 +78,7 @@ class ClaudeCode(FolderFormat):
 
 
 def _agent_id(path: Path, records: Iterable[Record]) -> str:
-    """Return the ID of the sub-agent that wrote all records; empty for other transcripts."""
+    """Return the ID of the sub-agent that wrote all records, or an empty string for other transcripts."""
     if path.stem.startswith("agent-"):
         return path.stem.removeprefix("agent-")
     ids: set[str] = set()

@@ -1,4 +1,7 @@
-"""Authors of texts that Claude Code records with the role `user`: the user, a command, or the program itself."""
+"""Detection of the author of texts that Claude Code records with the role `user`.
+
+The author is the user, a command, or the program itself.
+"""
 
 from typing import NamedTuple
 
@@ -28,7 +31,7 @@ _NOTICE_TAIL = "Read the output file to retrieve the result:"
 
 
 class AttributedText(NamedTuple):
-    """Text without its envelope, and the author of the text."""
+    """Text without its enclosing tags, and the author of the text."""
 
     speaker: Speaker
     kind: Kind
@@ -37,14 +40,14 @@ class AttributedText(NamedTuple):
 
     @classmethod
     def injected(cls, text: str) -> "AttributedText":
-        """Create a text whose author is the program."""
+        """Create an instance for a text that the program wrote."""
         return cls(Speaker.HOST, Kind.INJECTED, text)
 
 
 def attribute(text: str) -> AttributedText:
-    """Return a text with its author; the text is empty for an empty envelope.
+    """Return a text without its enclosing tags, and its author. The text is empty if the tags enclose nothing.
 
-    A text counts as an envelope only if all of it is tagged, because users quote the program's tags.
+    Tags are removed only if they enclose the whole text, because users quote the program's tags.
     """
     text = without_reminders(text) or text.strip()
     if text.startswith("<"):
@@ -83,7 +86,7 @@ def _without(text: str, opening: str, closing: str) -> str:
 
 
 def _envelopes(text: str) -> dict[str, str]:
-    """Return the content of each tag, in order; empty unless the text consists of known tags only."""
+    """Return the content of each tag, in order, or an empty dictionary unless the text consists of known tags only."""
     found: dict[str, str] = {}
     rest = text
     while rest.startswith("<"):

@@ -1,8 +1,8 @@
-"""Prompts typed while the assistant was busy.
+"""Queue of prompts that the user typed while the assistant was busy.
 
-Claude Code records such a prompt when it is queued, and again when it is sent. It does not record the prompt again if
-the assistant reads it in the middle of its work. So the reader holds the prompt back until the next exchange begins. If
-no other line contains the prompt by then, it belongs to the exchange in which it was typed.
+Claude Code records a queued prompt when it is typed, and again when it is sent. If the assistant reads the prompt in
+the middle of its work, there is no second record. So the reader delays the prompt until the next exchange begins. If no
+other line contains the prompt by then, the prompt belongs to the exchange in which it was typed.
 """
 
 from msgspec import Struct, field
@@ -19,14 +19,14 @@ class _QueuedPrompt(Struct):
     read: bool = False
     """True if the assistant read the prompt, which removes the prompt from the queue."""
     accounted: bool = False
-    """True if the line of the prompt has other events and therefore needs no skip."""
+    """True if the line of the prompt has other events and therefore needs no `Skipped` event."""
 
 
 class PromptQueue(Struct):
     """Queued prompts of the current exchange."""
 
     released: list[Event]
-    """List to which delayed prompts, or skips in their place, are appended."""
+    """List to which delayed prompts, or `Skipped` events in their place, are appended."""
     _prompts: list[_QueuedPrompt] = field(default_factory=list[_QueuedPrompt])
 
     def add(self, turn: Turn) -> None:
@@ -34,7 +34,7 @@ class PromptQueue(Struct):
         self._prompts.append(_QueuedPrompt(turn))
 
     def mark_line(self, line: int, *, accounted: bool) -> bool:
-        """Record whether a line has other events. Return whether a prompt of this line is delayed."""
+        """Record whether a line has other events. Return True if a prompt of this line is delayed."""
         if not self._prompts:
             return False
         on_line = [prompt for prompt in self._prompts if prompt.turn.line == line]
@@ -43,7 +43,7 @@ class PromptQueue(Struct):
         return bool(on_line)
 
     def skip(self, text: str) -> None:
-        """Skip the first delayed prompt with this text."""
+        """Mark the first delayed prompt with this text as skipped."""
         words = text.split() if self._prompts else []
         for prompt in self._prompts:
             if not prompt.skipped and prompt.turn.text.split() == words:
@@ -51,7 +51,7 @@ class PromptQueue(Struct):
                 return
 
     def read(self, text: str) -> None:
-        """Remove the first prompt with this text from the queue, or the first prompt if the text is empty."""
+        """Mark the first prompt with this text as read by the assistant. An empty text matches the first prompt."""
         words = text.split()
         for prompt in self._prompts:
             if not (prompt.skipped or prompt.read) and (not words or prompt.turn.text.split() == words):
@@ -59,13 +59,16 @@ class PromptQueue(Struct):
                 return
 
     def withdraw(self) -> None:
-        """Skip every prompt in the queue."""
+        """Mark every unread prompt as withdrawn by the user."""
         for prompt in self._prompts:
             if not prompt.read:
                 prompt.skipped = prompt.skipped or SkipReason.WITHDRAWN
 
     def settle(self, line: int) -> None:
-        """Release or skip every delayed prompt. `line` is the start of the next exchange; 0 at the end of the file."""
+        """Release every delayed prompt, or a `Skipped` event for it.
+
+        `line` is the first line of the next exchange, or 0 at the end of the file.
+        """
         accounted = {prompt.turn.line for prompt in self._prompts if not prompt.skipped}
         for prompt in self._prompts:
             typed_on = prompt.turn.line

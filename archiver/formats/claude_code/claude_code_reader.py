@@ -43,7 +43,7 @@ _SKIPPED_SYSTEM = {
     "stop_hook_summary",
     "turn_duration",
 }
-# In old versions, up to a third of all lines are progress records with the fields in this order.
+# In old versions, up to a third of all lines are progress records with their fields in this order.
 _PROGRESS, _PROGRESS_WITHIN = b'"type":"progress","data":{', 800
 _JOINED = b'}{"'
 
@@ -93,7 +93,7 @@ class ClaudeCodeReader(RecordReader):
             return unknown_type(kind)
         return handler(record, RecordStamp(line.number, instant(record.get("timestamp")), string(record.get("uuid"))))
 
-    # Records of the user
+    # Records of the user.
 
     def _user(self, record: Record, stamp: RecordStamp) -> RecordEvents:
         content = mapping(record.get("message")).get("content")
@@ -155,7 +155,7 @@ class ClaudeCodeReader(RecordReader):
             tool=call.tool, call=call_id, failed=found.failed, reads=found.reads, writes=found.writes,
         )  # fmt: skip
 
-    # Records of the assistant
+    # Records of the assistant.
 
     def _assistant(self, record: Record, stamp: RecordStamp) -> RecordEvents:
         message = mapping(record.get("message"))
@@ -184,7 +184,7 @@ class ClaudeCodeReader(RecordReader):
             return [stamp.turn(Speaker.HOST, Kind.INJECTED, text, failed=failed)]
         return [stamp.turn(Speaker.ASSISTANT, Kind.THINKING if thinking else Kind.PROSE, text, group=group)]
 
-    # Records of the program
+    # Records of the program.
 
     def _system(self, record: Record, stamp: RecordStamp) -> RecordEvents:
         subtype, text = string(record.get("subtype")), clean(string(record.get("content")))
@@ -254,7 +254,7 @@ class ClaudeCodeReader(RecordReader):
         return self._facts.note(stamp.line, Fact.PULL_REQUEST, address) or SkipReason.REPEATED
 
     def _continued(self, record: Record, stamp: RecordStamp) -> RecordEvents:
-        """Return a note with the ID of the next session.
+        """Return a note with the ID of the session that continues this one.
 
         The name of the field varies, but the record contains only one other ID.
         """
@@ -265,7 +265,7 @@ class ClaudeCodeReader(RecordReader):
         return self._facts.note(stamp.line, Fact.CONTINUES, others[0]) or SkipReason.REPEATED
 
     def _envelope_notes(self, record: Record, line: int) -> list[Note]:
-        """Return notes for changed session facts in the record of a message."""
+        """Return notes for session facts, such as the folder, that changed with this message."""
         get = record.get
         envelope = (get("sessionId"), get("cwd"), get("gitBranch"), get("version"), get("agentId"))
         if envelope == self._envelope:

@@ -1,4 +1,4 @@
-"""Claude Code's tool calls and results as readable text, with the affected files."""
+"""Conversion of Claude Code's tool calls and results to readable text, with the affected files."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
@@ -142,7 +142,7 @@ def result_of(block: Record, call: ToolCall, extra: object, *, shorten: bool) ->
 
 
 def _failure(text: str, limit: int | None, *, by_user: bool) -> ToolResult:
-    """Return the result of a failed call. Its author is the user if the user refused the call with a reason."""
+    """Return the result of a failed call. Its author is the user if the user refused the call and gave a reason."""
     if text.startswith(_REJECTED):
         reason = text.partition(_REJECTED_WITH)[2].strip()
         if by_user and reason and not reason.startswith(_CLARIFY):

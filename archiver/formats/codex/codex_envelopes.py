@@ -1,4 +1,4 @@
-"""Envelopes around the records of Codex rollouts, from every version."""
+"""Functions that remove the outer objects of Codex records, from every version."""
 
 from collections.abc import Iterable, Iterator
 
@@ -28,7 +28,7 @@ def parent_of(header: Record) -> str:
 
 
 def unwrapped(record: Record) -> tuple[str, Record]:
-    """Return the type of a record, such as `response_item/message`, and its content without envelopes."""
+    """Return the type of a record, such as `response_item/message`, and its content without outer objects."""
     kind, payload = record.get("type"), mapping(record.get("payload"))
     if "payload" not in record:
         return _bare_type(record), record
@@ -49,7 +49,7 @@ def _bare_type(record: Record) -> str:
 
 
 def without_history(line: Line) -> list[Record] | None:
-    """Return a compaction record without its copy of the conversation; None for other lines.
+    """Return a compaction record without its copy of the conversation, or None for other lines.
 
     Such copies can make up most of a file.
     """

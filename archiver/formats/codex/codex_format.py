@@ -1,4 +1,4 @@
-"""Locations and recognition of the rollouts of Codex."""
+"""Format of Codex rollouts: finds and recognises them."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,7 @@
-"""Authors of texts that Codex records with the role `user`: the user, or the program itself."""
+"""Detection of the author of texts that Codex records with the role `user`.
+
+The author is the user or the program itself.
+"""
 
 import re
 
@@ -28,10 +31,10 @@ _SHELL = re.compile(
 
 
 def is_envelope(text: str, *, known_only: bool) -> bool:
-    """Return whether a text consists of one of the program's envelopes.
+    """Return whether a text is enclosed in one of the program's tags.
 
     With `known_only`, only known tags count. Otherwise, any tag with an underscore counts, because HTML tags never
-    contain underscores. Events need `known_only`, because most of their text was typed by the user.
+    contain underscores. Texts of events need `known_only`, because users typed most of them.
     """
     text = text.strip()
     if text.startswith(_INSTRUCTIONS):
@@ -56,6 +59,6 @@ def without_picture_tags(text: str) -> str:
 
 
 def shell_command(text: str) -> tuple[str, str] | None:
-    """Return a shell command that the user ran, and its output; None for other texts."""
+    """Return a shell command that the user ran, with its output. Return None for other texts."""
     found = _SHELL.match(text.strip())
     return (found[1].strip(), (found[2] or "").strip()) if found else None

@@ -110,7 +110,7 @@ class CodexReader(RecordReader):
         at = instant(record.get("timestamp") or record.get("created_at") or payload.get("timestamp"))
         return handler(payload, RecordStamp(line.number, at, f"{key}:{own_id}"))
 
-    # The session
+    # The session.
 
     def _header(self, payload: Record, stamp: RecordStamp) -> RecordEvents:
         native_id = string(payload.get("id"))
@@ -148,7 +148,7 @@ class CodexReader(RecordReader):
         text = text or f"Turn aborted: {string(payload.get('reason')) or 'no reason given'}"
         return self._injected(text, stamp, failed=True) or SkipReason.EMPTY
 
-    # Prompts
+    # Prompts.
 
     def _message(self, payload: Record, stamp: RecordStamp) -> RecordEvents:
         role, content = payload.get("role"), payload.get("content") or payload.get("message")
@@ -188,7 +188,7 @@ class CodexReader(RecordReader):
         return self._ask("event", text, "\n".join(filter(None, pictures)), stamp)
 
     def _ask(self, record_type: str, text: str, pictures: str, stamp: RecordStamp) -> RecordEvents:
-        """Return a prompt, unless a record of the other type, item or event, already contained it."""
+        """Return a prompt, unless an earlier record of the other type (item or event) already contained it."""
         words = without_picture_tags(text)
         if self._copies.take(words, record_type="event" if record_type == "item" else "item"):
             return SkipReason.REPEATED
@@ -223,7 +223,7 @@ class CodexReader(RecordReader):
         return self._injected(text, stamp) or SkipReason.EMPTY
 
     def _review_begins(self, payload: Record, stamp: RecordStamp) -> RecordEvents:
-        """Return the user's request for a review. The program writes the next prompt."""
+        """Return the user's request for a review. The next prompt in the rollout was written by the program."""
         instructions = string(mapping(payload.get("target")).get("instructions"))
         instructions = instructions or first_string(payload, "user_facing_hint", "prompt")
         events = self._open(f"/review {clean(instructions)}".strip(), stamp)
@@ -234,7 +234,7 @@ class CodexReader(RecordReader):
         self._reviewing = False
         return self._event(_REVIEW, stamp.reply(Kind.PROSE, review_text(mapping(payload.get("review_output")))))
 
-    # Replies and tools
+    # Replies and tools.
 
     def _reasoning(self, payload: Record, stamp: RecordStamp) -> RecordEvents:
         texts = [clean(string(part.get("text"))) for part in mappings(payload.get("summary"))]

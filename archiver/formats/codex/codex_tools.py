@@ -1,4 +1,4 @@
-"""Results of Codex's tools: their text, and whether the tools failed."""
+"""Conversion of Codex's tool results to readable text and to a success or failure."""
 
 import re
 
@@ -34,7 +34,7 @@ class ToolOutput(Struct, frozen=True):
 
 
 def output_of(output: object) -> ToolOutput:
-    """Return the text and the outcome of a tool's output, from any version.
+    """Return the text of a tool's output and whether the tool failed, for output from any version.
 
     The output is text with a header, JSON with an exit code, a list of blocks, or an object.
     """
@@ -83,7 +83,7 @@ def tool_search_results(payload: Record) -> str:
 
 
 def search_terms(payload: Record) -> str:
-    """Return the query, the text pattern and the address of a web search, without missing values."""
+    """Return the query, the text pattern and the address of a web search. Missing values are omitted."""
     action = mapping(payload.get("action"))
     queries = " | ".join(string(query) for query in listing(action.get("queries")))
     asked = [string(action.get("query")) or queries, string(action.get("pattern")), string(action.get("url"))]

@@ -1,10 +1,10 @@
-"""GitHub Copilot CLI: events as JSON lines in `~/.copilot/session-state`.
+"""Support for GitHub Copilot CLI.
 
-Read: prompts with the names of attachments, replies, reasoning, tool calls with results, skills, notifications,
-compactions, titles, changed files and token usage at the end of a session.
+Copilot stores events as JSON lines in `~/.copilot/session-state`.
 
-Not read: permissions, hooks, progress of tools, system messages.
-
-Checked against version 1.0.12 and later (measured). Test data: `examples/copilot.jsonl`; samples
-`EntityProcess+agentv/copilot/*.jsonl` and `agents/copilot` of agent-sessions.
+- Supported: prompts with the names of attachments, replies, reasoning, tool calls with results, skills, notifications,
+  compactions, titles, and, at the end of a session, changed files and token usage.
+- Not supported: permissions, hooks, progress of tools, system messages.
+- Tested with: version 1.0.12 and later.
+- Test data: `examples/copilot.jsonl`, `EntityProcess+agentv/copilot/*.jsonl`, and `agents/copilot` of agent-sessions.
 """

@@ -1,4 +1,4 @@
-"""Sessions of GitHub Copilot CLI."""
+"""Format and reader of GitHub Copilot CLI sessions."""
 
 import re
 from pathlib import Path
@@ -145,7 +145,7 @@ class CopilotReader(RecordReader):
 
 
 class Copilot(FolderFormat):
-    """Sessions in `~/.copilot/session-state/<session>/events.jsonl`; older versions used `<session>.jsonl`."""
+    """Sessions in `~/.copilot/session-state/<session>/events.jsonl`. Older versions used `<session>.jsonl`."""
 
     agent = "copilot"
     reader_class = CopilotReader

@@ -1,10 +1,10 @@
-"""Cursor: the editor's databases, one database per command-line chat, and agent transcripts.
+"""Support for Cursor: the editor, the command line and agent transcripts.
 
-Read: prompts, replies, thinking, tool calls with results, titles, models, token usage. Agent transcripts have no IDs
-and no times; the modification time of the file is used instead.
+The editor stores conversations in its databases. The command line has one database per chat.
 
-Not read: checkpoints, context of messages, binary parts of chats.
-
-Checked against agent transcripts (fixtures) and descriptions of the databases. Test data: `examples/cursor.jsonl`;
-samples `agents/cursor` of agent-sessions.
+- Supported: prompts, replies, thinking, tool calls with results, titles, models, token usage. Agent transcripts have no
+  IDs and no times. The modification time of the file replaces the times.
+- Not supported: checkpoints, context of messages, binary parts of chats.
+- Tested with: fixtures of agent transcripts. Support for the databases is based on descriptions.
+- Test data: `examples/cursor.jsonl`, and `agents/cursor` of agent-sessions.
 """

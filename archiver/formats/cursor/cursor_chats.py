@@ -1,6 +1,9 @@
-"""Chats of Cursor's command line: one database per chat, with messages as JSON blobs in order."""
+"""Chats of Cursor's command line.
 
-# ruff: noqa: S608 - statements contain fixed names only, values are bound
+Each chat is a database that stores the messages as JSON blobs in order.
+"""
+
+# ruff: noqa: S608 - statements contain only fixed names, and values are bound
 import json
 from collections.abc import Iterator
 from functools import partial

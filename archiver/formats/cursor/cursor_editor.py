@@ -5,7 +5,7 @@ is one message. Older conversations contain their messages. The oldest conversat
 project.
 """
 
-# ruff: noqa: S608 - statements contain fixed names only, values are bound
+# ruff: noqa: S608 - statements contain only fixed names, and values are bound
 import json
 from collections.abc import Iterator
 from functools import partial
@@ -46,7 +46,7 @@ def _session(path: Path, session_id: str, state: int, at: int, lines: "partial[I
 
 
 def _states(database: ForeignDatabase) -> dict[str, int]:
-    """Return a fingerprint per conversation, computed from the keys, lengths and row IDs of its values.
+    """Return a fingerprint of each conversation, computed from the keys, lengths and row IDs of its values.
 
     The editor stores a changed value in a new row.
     """
@@ -97,14 +97,17 @@ def _id(bubble: object) -> str:
 
 
 def _decoded(data: object) -> Record:
-    """Return an object decoded from JSON; empty if the JSON is not an object."""
+    """Return an object decoded from JSON, or an empty object if the JSON contains anything else."""
     raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
     found = decode(raw) if isinstance(raw, bytes) else []
     return found[0] if isinstance(found, list) and found else {}
 
 
 def _project_folder(path: Path) -> str:
-    """Return the project folder that a file beside the database records; empty for the editor's own database."""
+    """Return the project folder that a file beside the database records.
+
+    The result is empty for the editor's own database.
+    """
     try:
         found = mapping(json.loads((path.parent / "workspace.json").read_bytes()))
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""Locations and recognition of the conversations of Cursor."""
+"""Format of Cursor conversations: finds and recognises them."""
 
 import os
 import sys

@@ -1,4 +1,7 @@
-"""Reader of Cursor conversations: editor bubbles, chat messages and agent messages."""
+"""Reader of Cursor conversations.
+
+The reader supports messages of the editor (called bubbles), of command-line chats and of agent transcripts.
+"""
 
 import re
 from collections.abc import Sequence
@@ -34,7 +37,7 @@ class CursorReader(RecordReader):
             return SkipReason.BOOKKEEPING
         message = mapping(record.get("message"))
         role = string(record.get("role")) or string(message.get("role"))
-        # Without an ID, equal lines may be different messages.
+        # Without an ID, two equal lines may be different messages.
         own_id = record_id("", line.data) if string(record.get("id")) else ""
         stamp = RecordStamp(line.number, instant(record.get("timestamp")), own_id)
         return self._message(role, message.get("content"), stamp)
@@ -47,7 +50,7 @@ class CursorReader(RecordReader):
         }
         return self._facts.notes(line, facts) or SkipReason.REPEATED
 
-    # Editor bubbles
+    # Bubbles of the editor.
 
     def _bubble(self, bubble: Record, line: Line) -> RecordEvents:
         at = instant(bubble.get("createdAt")) or instant(mapping(bubble.get("timingInfo")).get("clientStartTime"))
@@ -81,7 +84,7 @@ class CursorReader(RecordReader):
         model = mapping(bubble.get("modelInfo")).get("modelName")
         return self._facts.notes(line, {Fact.MODEL: model, Fact.USAGE: used})
 
-    # Chat and agent messages
+    # Messages of chats and agents.
 
     def _message(self, role: str, content: object, stamp: RecordStamp) -> RecordEvents:
         blocks = content_blocks(content)
@@ -123,7 +126,10 @@ def _text(block: Record) -> str:
 
 
 def _asked(text: str) -> str:
-    """Return the text that the user typed, without text that the program added; empty if no text was typed."""
+    """Return the text that the user typed, without text that the program added.
+
+    The result is empty if the user typed nothing.
+    """
     typed, rest = _QUERY.findall(text), clean(text)
     if typed:
         return clean("\n\n".join(typed))

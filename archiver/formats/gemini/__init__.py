@@ -1,10 +1,11 @@
-"""Gemini CLI: conversations in `~/.gemini/tmp/*/chats`, JSON documents and, since version 0.40, JSON lines.
+"""Support for Gemini CLI.
 
-Read: prompts, replies, thoughts, tool calls with results, notices, titles, token usage, corrections of messages,
-rewinds, sub-agents.
+Gemini CLI stores conversations in `~/.gemini/tmp/*/chats`, as JSON documents or, since version 0.40, as JSON lines.
 
-Not read: checkpoints, `logs.json`, tool output in separate files, documents with `history` instead of `messages`.
-
-Checked against documents of versions up to 0.39 (measured); JSON lines of 0.40 from the source code. Test data:
-`examples/gemini.jsonl`; samples `entireio+cli/gemini-cli/*.json` and `agents/gemini` of agent-sessions.
+- Supported: prompts, replies, thoughts, tool calls with results, notices, titles, token usage, corrections of messages,
+  rewinds, sub-agents.
+- Not supported: checkpoints, `logs.json`, tool output in separate files, documents with `history` instead of
+  `messages`.
+- Tested with: documents of versions up to 0.39. Support for the JSON lines of 0.40 is based on the source code.
+- Test data: `examples/gemini.jsonl`, `entireio+cli/gemini-cli/*.json`, and `agents/gemini` of agent-sessions.
 """

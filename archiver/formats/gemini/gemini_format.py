@@ -1,4 +1,4 @@
-"""Locations and recognition of the conversations of Gemini CLI."""
+"""Format of Gemini CLI conversations: finds and recognises them."""
 
 import re
 from pathlib import Path
@@ -54,7 +54,7 @@ class Gemini(FolderFormat):
 
 
 def _project_root(chats: Path) -> str:
-    """Return the path of a project; empty if the agent did not record the path."""
+    """Return the path of a project, or an empty string if the agent did not record the path."""
     try:
         with (chats.parent / _PROJECT_ROOT).open(encoding="utf-8", errors="replace") as file:
             return file.read(_PROJECT_ROOT_MAX).strip()

@@ -1,7 +1,7 @@
 """Reader of Gemini CLI conversations.
 
-The file is a journal: later lines can correct a message, and the user can go back to any message. So the replies of an
-exchange are read when the exchange ends.
+The file is a journal. Later lines can correct a message, and the user can go back to any message. So the reader yields
+the replies of an exchange when the exchange ends.
 """
 
 import re
@@ -82,7 +82,7 @@ class GeminiReader(RecordReader):
         return self._metadata(record, line) or SkipReason.REPEATED
 
     def _metadata(self, about: Record, line: Line) -> list[Turn | Note]:
-        """Return the events of a header or of its update. Either can contain the whole conversation."""
+        """Return the events of a header or of a header update. Either can contain the whole conversation."""
         folder = next(iter(listing(about.get("directories"))), "")
         facts = {Fact.SESSION: about.get("sessionId"), Fact.CWD: folder, Fact.TITLE: about.get("summary")}
         events: list[Turn | Note] = [*self._facts.notes(line.number, facts)]
@@ -145,7 +145,7 @@ class GeminiReader(RecordReader):
 
 
 def _stamp(message: Record, line: Line) -> RecordStamp:
-    """Return line, time and record ID of a message.
+    """Return the line, time and record ID of a message.
 
     A corrected reply gets a new ID. A corrected prompt keeps its ID.
     """
@@ -158,10 +158,10 @@ def _stamp(message: Record, line: Line) -> RecordStamp:
 
 
 def _canonical(message: Record, line: Line) -> bytes:
-    """Return canonical bytes, equal for a message in a document and for its copy in JSON lines."""
+    """Return canonical bytes of a message. They are equal for a document and for its copy in JSON lines."""
     try:
         return orjson.dumps(message, option=orjson.OPT_SORT_KEYS)
-    except TypeError:  # orjson rejects deep nesting and large integers
+    except TypeError:  # orjson rejects deep nesting and large integers.
         return line.data
 
 

@@ -1,8 +1,10 @@
-"""Kimi CLI: a journal of events per session in `~/.kimi/sessions`; in older versions, the model's context.
+"""Support for Kimi CLI.
 
-Read: prompts, replies, thinking, tool calls with results, compactions, token usage, sub-agents.
+Kimi CLI stores a journal of events per session in `~/.kimi/sessions`. Older versions store the model's context instead.
 
-Not read: the context of a session that has a journal, events of sub-agents in their parent's journal, approvals, hooks.
-
-Checked against descriptions only; no samples exist. Test data: `examples/kimi-cli.jsonl`.
+- Supported: prompts, replies, thinking, tool calls with results, compactions, token usage, sub-agents.
+- Not supported: the context of a session that has a journal, events of sub-agents in their parent's journal, approvals,
+  hooks.
+- Tested with: descriptions only, because no samples exist.
+- Test data: `examples/kimi-cli.jsonl`.
 """

@@ -1,4 +1,4 @@
-"""Sessions of Kimi CLI: event journals and, from older versions, contexts."""
+"""Format and reader of Kimi CLI sessions: event journals and, from older versions, contexts."""
 
 import re
 from pathlib import Path
@@ -66,7 +66,7 @@ class KimiCliReader(RecordReader):
         stamp = RecordStamp(line.number, instant(record.get("timestamp")), own_id)
         return handler(content, stamp) or _SKIPPED.get(kind, SkipReason.EMPTY)
 
-    # Events of a journal
+    # Events of a journal.
 
     def _result_event(self, payload: Record, stamp: RecordStamp) -> RecordEvents:
         value = mapping(payload.get("return_value")) or mapping(payload.get("result"))
@@ -81,7 +81,7 @@ class KimiCliReader(RecordReader):
     def _compaction(self, payload: Record, stamp: RecordStamp) -> RecordEvents:
         return self._compacted(payload.get("summary"), stamp)
 
-    # Messages of a context
+    # Messages of a context.
 
     def _assistant(self, message: Record, stamp: RecordStamp) -> RecordEvents:
         parts = content_blocks(message.get("content"))
@@ -93,7 +93,7 @@ class KimiCliReader(RecordReader):
         failed = text.startswith("<system>ERROR")
         return [self._calls.result(stamp, string(message.get("tool_call_id")), text, failed=failed)]
 
-    # Shared by journals and contexts
+    # Methods for both journals and contexts.
 
     def _user(self, record: Record, stamp: RecordStamp) -> RecordEvents:
         text = clean(text_of(record.get("user_input", record.get("content"))))

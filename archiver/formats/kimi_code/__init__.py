@@ -1,9 +1,10 @@
-"""Kimi Code: journals as JSON lines in `~/.kimi-code/sessions`, one per agent of a session.
+"""Support for Kimi Code.
 
-Read: prompts, replies, thinking, tool calls with results, compactions, undone turns, models, token usage, sub-agents.
+Kimi Code stores journals as JSON lines in `~/.kimi-code/sessions`, one per agent of a session.
 
-Not read: requests to the model, tool lists, changes of settings, tombstones of deleted sessions.
-
-Checked against protocol versions 1.1 to 1.5 (from descriptions). Test data: `examples/kimi-code.jsonl`; samples
-`agents/kimi/*.jsonl` of agent-sessions.
+- Supported: prompts, replies, thinking, tool calls with results, compactions, undone turns, models, token usage,
+  sub-agents.
+- Not supported: requests to the model, tool lists, changes of settings, records of deleted sessions.
+- Tested with: protocol versions 1.1 to 1.5, from descriptions.
+- Test data: `examples/kimi-code.jsonl`, and `agents/kimi/*.jsonl` of agent-sessions.
 """

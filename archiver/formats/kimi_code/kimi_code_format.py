@@ -1,4 +1,4 @@
-"""Sessions of Kimi Code.
+"""Format and reader of Kimi Code sessions.
 
 Kimi Code records a prompt twice: when it is sent, and when it enters the model's context. The reader uses the first
 record.
@@ -68,7 +68,7 @@ class KimiCodeReader(RecordReader):
         handler = self._handlers.get(kind)
         if handler is None:
             return _SKIPPED.get(kind) or unknown_type(kind)
-        # Each session numbers its tool calls from the start, so only a digest of the line is unique.
+        # The numbers of tool calls start again in each session, so only a digest of the line is unique.
         stamp = RecordStamp(line.number, instant(record.get("time")), record_id("", line.data))
         return handler(content, stamp) or _SKIPPED.get(kind) or SkipReason.EMPTY
 

@@ -1,10 +1,11 @@
-"""OpenCode: databases in `~/.local/share/opencode`, the files of versions before 1.2, and exports.
+"""Support for OpenCode.
 
-Read: prompts, text that the program added, replies, reasoning, tool calls with results, names of attached files,
-compactions, errors, titles, token usage, sub-agents.
+OpenCode stores sessions in databases in `~/.local/share/opencode`. Versions before 1.2 used separate files. Exports are
+supported too.
 
-Not read: steps, snapshots, patches, contents of attached files.
-
-Checked against exports of version 1.2 (measured), files of earlier versions, and descriptions of the database. Test
-data: `examples/opencode.jsonl`; samples `agents/opencode` of agent-sessions.
+- Supported: prompts, text that the program added, replies, reasoning, tool calls with results, names of attached files,
+  compactions, errors, titles, token usage, sub-agents.
+- Not supported: steps, snapshots, patches, contents of attached files.
+- Tested with: exports of version 1.2 and files of earlier versions. Support for the database is based on descriptions.
+- Test data: `examples/opencode.jsonl`, and `agents/opencode` of agent-sessions.
 """

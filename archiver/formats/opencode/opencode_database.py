@@ -1,6 +1,6 @@
-"""OpenCode's database: sessions, messages and message parts."""
+"""Reader of OpenCode's database, which contains sessions, messages and message parts."""
 
-# ruff: noqa: S608 - statements contain fixed names only, values are bound
+# ruff: noqa: S608 - statements contain only fixed names, and values are bound
 from collections.abc import Collection, Iterator
 from functools import partial
 from pathlib import Path
@@ -21,7 +21,7 @@ _TABLES = {
 
 
 def has_sessions(path: Path) -> bool:
-    """Return whether a database has sessions; True for a database that is temporarily unreadable."""
+    """Return whether a database has sessions. Return True if the database is temporarily unreadable."""
     try:
         return ForeignDatabase(path).columns("session") >= _TABLES["session"]
     except SourceUnreadable:

@@ -1,4 +1,4 @@
-"""Locations and recognition of the sessions of OpenCode."""
+"""Format of OpenCode sessions: finds and recognises them."""
 
 import os
 import re

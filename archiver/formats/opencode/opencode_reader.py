@@ -100,7 +100,7 @@ def _is_added(part: Record) -> bool:
 
 
 def _text(part: Record) -> str:
-    """Return the text of a part. For a file, return its name; for a sub-agent's task, return the prompt."""
+    """Return the text of a part. For a file, return its name. For a sub-agent's task, return the prompt."""
     match part.get("type"):
         case "file":
             return f"[file {clean(first_string(part, 'filename', 'mime'))}]"

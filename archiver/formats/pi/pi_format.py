@@ -1,4 +1,4 @@
-"""Sessions of pi, of every version."""
+"""Format and reader of pi sessions, of every version."""
 
 import re
 from pathlib import Path, PurePath
@@ -18,7 +18,7 @@ _SKILL = re.compile(r'<skill name="([^"]+)" location="[^"]*">\n.*?\n</skill>(?:\
 
 
 class PiReader(RecordReader):
-    """Reader of one session. Entries form a tree; the branch with the last entry is the active branch."""
+    """Reader of one session. Entries form a tree. The branch with the last entry is the active branch."""
 
     def __init__(self, session: Session, *, shorten: bool) -> None:
         super().__init__(session, shorten=shorten)
@@ -52,7 +52,7 @@ class PiReader(RecordReader):
         handler = self._handlers.get(key)
         if handler is None:
             return SkipReason.BOOKKEEPING if kind in _SKIPPED_TYPES else unknown_type(key)
-        # The ID of an entry is unique only within its file. A fork copies the ID and the time of an entry.
+        # The ID of an entry is unique only within its file, because a fork copies the ID and the time of an entry.
         own_id = f"{entry}@{written}" if entry and written else record_id("", line.data)
         stamp = RecordStamp(line.number, instant(written), own_id)
         events = handler(message if kind == "message" else record, stamp)
