@@ -1,7 +1,7 @@
-"""Parsed conversations, observations and memories, in one SQLite database. No other package contains SQL.
+"""Storage of parsed conversations, observations and memories in one SQLite database.
 
-`Store` (`store.py`) opens the database and has one attribute for each table. The class of a table is in the module with
-the same name. `database.py` contains the connection, `migrations.py` the schema.
+No other package contains SQL. `Store` (`store.py`) opens the database and has one attribute for each table. The class
+of a table is in the module with the same name. `database.py` manages the connection, and `migrations.py` the schema.
 """
 
 from .change_log import ChangeLog, Entity

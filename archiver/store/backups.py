@@ -1,4 +1,4 @@
-"""Backups of the database: one verified backup per day; the newest seven are kept."""
+"""Backups of the database. Palaver makes one verified backup per day and keeps the newest seven."""
 
 import shutil
 from pathlib import Path
@@ -14,7 +14,7 @@ KEPT: Final = 7
 
 
 class Backups:
-    """Folder of backups. Damaged files that were moved aside are also in this folder, under other names."""
+    """Folder of backups. It also contains damaged files that were moved there under other names."""
 
     def __init__(self, home: Home) -> None:
         self._folder = home.backups
@@ -65,5 +65,5 @@ class Backups:
 
 
 def stamp() -> str:
-    """Return the current day and the second of the day, for the name of a file saved after damage."""
+    """Return the current day and the second of the day. Names of files saved after damage contain this text."""
     return f"{show_day(now())}-{now() // 1000 % 86_400:05}"

@@ -1,6 +1,7 @@
-"""The change log, from which search indexes read the changed items, and the table of published indexes.
+"""The change log and the table of published indexes.
 
-Triggers write most entries (`schema/0027_change_triggers.sql`).
+Search indexes read the change log to find changed items. Triggers write most entries
+(`schema/0027_change_triggers.sql`).
 """
 
 from collections.abc import Iterable
@@ -19,7 +20,7 @@ _PUBLICATIONS_KEPT: Final = 100
 
 
 class Entity(StrEnum):
-    """Changed part of an item: its text with all derived data, or only its vectors."""
+    """Part of an item that changed: its text with all derived data, or only its vectors."""
 
     ITEM = "item"
     VECTOR = "vector"
@@ -36,7 +37,7 @@ class ChangeLog(Protocol):
         ...
 
     def last(self) -> int:
-        """Return the number of the newest entry; 0 for an empty log."""
+        """Return the number of the newest entry, or 0 for an empty log."""
         ...
 
     def since(self, seq: int, entities: Iterable[Entity] = ...) -> list[int]:
@@ -55,7 +56,7 @@ class ChangeTable:
         self._db.run_many("INSERT INTO change (entity, id) VALUES (?, ?)", [(entity, item) for item in items])
 
     def last(self) -> int:
-        """Return the number of the newest entry; 0 for an empty log."""
+        """Return the number of the newest entry, or 0 for an empty log."""
         return self._db.number("SELECT max(seq) FROM change")
 
     def since(self, seq: int, entities: Iterable[Entity] = tuple(Entity)) -> list[int]:

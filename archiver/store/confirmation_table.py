@@ -1,6 +1,6 @@
 """Confirmations: exchanges that repeat a known observation.
 
-The observation keeps its first wording; each later exchange adds its evidence.
+The observation keeps its first wording. Each later exchange adds its evidence.
 """
 
 import json
@@ -16,11 +16,14 @@ from .database import AMONG, Database, listed
 from .observation_table import COLUMNS, FROM, StoredObservation, stored_of
 
 CANDIDATES: Final = 100
-"""Maximum number of near-duplicate candidates that a new observation is compared with."""
+"""Maximum number of similar observations that a new observation is compared with."""
 
 
 class Confirmation(Struct, frozen=True):
-    """Exchange that confirms an observation, and its time. `archived` is the copy with the lines of `evidence`."""
+    """Exchange that confirms an observation, and the time of the exchange.
+
+    `archived` is the raw copy that contains the lines of `evidence`.
+    """
 
     observation: int
     exchange: int
@@ -38,8 +41,8 @@ class ConfirmationTable:
     def candidates(self, fingerprint: str, title: str, before: int) -> list[StoredObservation]:
         """Return observations with this fingerprint from exchanges before `before`.
 
-        Near-duplicates have the same fingerprint. Observations with this title come first, then the oldest. The
-        limit `CANDIDATES` keeps the cost of extraction independent of the size of the archive.
+        Near-duplicates have the same fingerprint. Observations with this title come first, then the oldest. The limit
+        `CANDIDATES` keeps the cost of extraction independent of the size of the archive.
         """
         rows = self._db.rows(
             f"""SELECT {COLUMNS} {FROM} WHERE o.mark = ? AND o.mark != '' AND o.exchange < ?
@@ -49,7 +52,7 @@ class ConfirmationTable:
         return [stored_of(row) for row in rows]
 
     def replace(self, exchange: int, confirmed: Mapping[int, Sequence[Evidence]]) -> None:
-        """Replace the observations that an exchange confirms, and their evidence. Triggers log the differences."""
+        """Replace the observations that an exchange confirms, and their evidence. Triggers log the changes."""
         self._db.run(
             f"DELETE FROM confirmation WHERE exchange = ? AND observation NOT {AMONG}", (exchange, listed(confirmed))
         )
@@ -60,7 +63,7 @@ class ConfirmationTable:
         )
 
     def of_exchanges(self, exchanges: Sequence[int]) -> dict[int, list[StoredObservation]]:
-        """Return the observations that each exchange confirms; exchanges without confirmations are omitted."""
+        """Return the observations that each exchange confirms. Exchanges without confirmations are omitted."""
         rows = self._db.rows_among(
             f"""SELECT {COLUMNS}, c.exchange {FROM} JOIN confirmation c ON c.observation = o.item
                 WHERE c.exchange {AMONG} ORDER BY i.key""",
@@ -72,7 +75,7 @@ class ConfirmationTable:
         return found
 
     def of_observations(self, keys: Sequence[int]) -> dict[int, list[Confirmation]]:
-        """Return the confirmations of each observation; observations without confirmations are omitted."""
+        """Return the confirmations of each observation. Observations without confirmations are omitted."""
         rows = self._db.rows_among(
             f"""SELECT c.observation, c.exchange, i.at, r.archived, c.evidence FROM confirmation c
                JOIN item i ON i.key = c.exchange JOIN exchange e ON e.item = c.exchange JOIN source r ON r.id = e.source

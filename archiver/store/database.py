@@ -1,4 +1,4 @@
-"""The connection to SQLite: pragmas, transactions, and translation of SQLite's errors into Palaver's."""
+"""The connection to SQLite: settings, transactions, and translation of SQLite's errors to Palaver's errors."""
 
 import json
 import os
@@ -20,7 +20,10 @@ Row: TypeAlias = tuple[Any, ...]
 """Row of a query. The schema declares the types of its values."""
 
 AMONG: Final = "IN (SELECT value FROM json_each(?))"
-"""SQL condition for any number of keys, which are passed as the single value returned by `listed`."""
+"""SQL condition for any number of keys.
+
+The function `listed` converts the keys to the single value of the condition.
+"""
 _ATTEMPTS: Final = 10
 """Maximum number of attempts to run a query while other processes replace the file."""
 _CHECKPOINT_PAGES: Final = 4_000
@@ -34,7 +37,7 @@ class _UnwritableFile(NamedTuple):
     """State of a database in a folder where this process has no write permission and SQLite cannot create files.
 
     With a write-ahead log, SQLite reads the log and notices changes by itself. Without a log, the file is opened as
-    `immutable` and SQLite notices no changes; a different state then means that the file changed. `mtime` is in
+    `immutable` and SQLite notices no changes. A different state then means that the file changed. `mtime` is in
     nanoseconds.
     """
 
@@ -45,7 +48,7 @@ class _UnwritableFile(NamedTuple):
 
     @classmethod
     def at(cls, path: Path) -> Self | None:
-        """Return the current state of a file; None if the file does not exist or its folder is writable."""
+        """Return the current state of a file, or None if the file does not exist or its folder is writable."""
         if os.access(path.parent, os.W_OK):
             return None
         try:
@@ -146,7 +149,7 @@ class Database:
 
     @property
     def schema(self) -> tuple[int, int]:
-        """Number of migrations applied to the database, and number of migrations that this version of Palaver has."""
+        """Number of applied migrations, and number of migrations that this version of Palaver contains."""
         return self._version(), len(MIGRATIONS)
 
     @property
@@ -199,7 +202,7 @@ class Database:
 
     @contextmanager
     def step(self) -> Generator[None]:
-        """Run the block as a savepoint of a transaction: if the block fails, undo only its writes."""
+        """Run the block as a savepoint of a transaction. If the block fails, undo only its writes."""
         self.run("SAVEPOINT step")
         try:
             yield
@@ -211,7 +214,7 @@ class Database:
             raise
 
     def run(self, sql: str, values: tuple[Value, ...] = ()) -> int:
-        """Run one statement; return the row ID of the last insert."""
+        """Run one statement, and return the row ID of the last insert."""
         self._reopen_if_changed()
         with translated_errors(self.path):
             self._connection.execute(sql, values)
@@ -219,18 +222,18 @@ class Database:
 
     def run_many(self, sql: str, rows: Iterable[tuple[Value, ...]]) -> None:
         """Run a statement once for each row of values."""
-        values = list(rows)  # Errors of the caller's iterable must not be translated.
+        values = list(rows)  # Do not translate errors that the caller's iterable raises.
         self._reopen_if_changed()
         with translated_errors(self.path):
             self._connection.executemany(sql, values)
 
     def insert(self, table: str, values: Mapping[str, Value]) -> int:
-        """Insert a row, given as a mapping of columns to values; return its row ID."""
+        """Insert a row, given as a mapping of columns to values, and return its row ID."""
         sql = f"INSERT INTO {table} ({', '.join(values)}) VALUES ({placeholders(values)})"
         return self.run(sql, tuple(values.values()))
 
     def update(self, table: str, key: str, number: int, values: Mapping[str, Value]) -> None:
-        """Update columns of the row whose column `key` equals `number`."""
+        """Update columns of the row in which the column `key` equals `number`."""
         settings = ", ".join(f"{column} = ?" for column in values)
         self.run(f"UPDATE {table} SET {settings} WHERE {key} = ?", (*values.values(), number))
 
@@ -277,12 +280,12 @@ class Database:
         return [*self.rows_among(sql, wanted[:half], values), *self.rows_among(sql, wanted[half:], values)]
 
     def one(self, sql: str, values: tuple[Value, ...] = ()) -> Row | None:
-        """Return the first row of a query; None if the result is empty."""
+        """Return the first row of a query, or None if the result is empty."""
         found = self.rows(sql, values)
         return found[0] if found else None
 
     def number(self, sql: str, values: tuple[Value, ...] = ()) -> int:
-        """Return the first value of a query as an integer; 0 for NULL or an empty result."""
+        """Return the first value of a query as an integer. NULL and an empty result become 0."""
         row = self.one(sql, values)
         return int(row[0] or 0) if row else 0
 
@@ -295,7 +298,7 @@ class Database:
             return cast("list[Row]", self._connection.execute(sql, values).fetchall())
 
     def _has_changed(self) -> bool:
-        """Return whether another process made a change to the file that SQLite does not notice."""
+        """Return whether another process changed the file in a way that SQLite does not notice."""
         known = self._unwritable
         return known is not None and not self._connection.in_transaction and _UnwritableFile.at(self.path) != known
 
@@ -309,7 +312,7 @@ class Database:
         """Copy a consistent snapshot of the database into an empty file while other connections read and write."""
         with translated_errors(self.path), closing(connect(str(path), apsw.SQLITE_OPEN_READWRITE)) as target:
             if self._connection.reserve_bytes("main") == CHECKSUM_BYTES:
-                # The VFS writes checksums after it has read a first page that reserves bytes for them.
+                # The VFS writes checksums only after it has read a first page that reserves bytes for them.
                 target.reserve_bytes("main", CHECKSUM_BYTES)
                 target.execute("PRAGMA user_version=1")
             with target.backup("main", self._connection, "main") as copying:
@@ -318,7 +321,7 @@ class Database:
 
     @staticmethod
     def problems(path: Path) -> list[str]:
-        """Return the problems that SQLite's integrity check finds in a file; empty for an intact file."""
+        """Return the problems that SQLite's integrity check finds in a file, or an empty list for an intact file."""
         try:
             with closing(Database.open_read_only(path)) as database:
                 found = [str(row[0]) for row in database.rows("PRAGMA integrity_check")]
@@ -335,7 +338,7 @@ class Database:
         connection.execute(f"PRAGMA user_version={version}")
 
     def close(self) -> None:
-        """Close the connection; further calls have no effect."""
+        """Close the connection. Further calls have no effect."""
         self._unwritable = None
         self._connection.close()
 

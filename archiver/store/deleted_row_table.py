@@ -1,4 +1,4 @@
-"""Packed rows of deleted exchanges, so that undo restores every ID and text.
+"""Packed rows of deleted exchanges, which allow undo to restore every ID and text.
 
 Session summaries are not kept. A new summary with a new ID is written after a deletion and after its undo.
 """
@@ -15,12 +15,15 @@ from .summary_table import SummaryTable
 _Rows = dict[str, list[dict[str, Any]]]
 """Rows by table, each a mapping of columns to values."""
 _BY_ITEM: Final = (("item", "key"), ("observation", "item"), ("vector", "item"), ("token", "item"))
-"""Tables with the column that contains the ID of an exchange or observation."""
+"""Tables, with the column that contains the ID of an exchange or observation."""
 _BY_EXCHANGE: Final = (("exchange", "item"), ("edited", "exchange"), ("confirmation", "exchange"))
 _ORDER: Final = ("item", "exchange", "observation", "vector", "token", "edited")
 """Tables in insertion order: each table follows the tables that it references."""
 _ORDINAL_OFFSET: Final = 1 << 40
-"""Offset added to the ordinals of restored exchanges. Reading their source again numbers them in line order."""
+"""Offset added to the ordinals of restored exchanges.
+
+When their source is read again, they get ordinals in line order.
+"""
 
 
 class DeletedRowTable:
@@ -46,7 +49,7 @@ class DeletedRowTable:
             )
 
     def restore(self, deletion: int) -> None:
-        """Insert the rows of a deletion again, except where another exchange now begins on the same line.
+        """Insert the rows of a deletion again, except where another exchange begins on the same line.
 
         The caller schedules the sources to be read again, which removes exchanges that another deletion covers.
         """
@@ -55,7 +58,8 @@ class DeletedRowTable:
         for source, line, packed in kept:
             rows: _Rows = msgspec.msgpack.decode(packed)
             taken = "SELECT EXISTS (SELECT 1 FROM exchange WHERE source = ? AND start_line = ?)"
-            # Earlier versions could delete only observations; such a bundle needs its exchange in the database.
+            # Earlier versions could delete observations without their exchange. Such a bundle needs its exchange in the
+            # database.
             if bool(rows.get("exchange")) != bool(self._db.number(taken, (source, line))):
                 found.append(rows)
         self._insert(found)
@@ -69,7 +73,7 @@ class DeletedRowTable:
                 self._db.run("DELETE FROM forgotten_item WHERE exchange = ?", (key,))
 
     def texts(self) -> Iterator[bytes]:
-        """Yield each bundle as bytes; text in a bundle is UTF-8."""
+        """Yield each bundle as bytes. Text in a bundle is UTF-8."""
         for (packed,) in self._db.rows("SELECT rows FROM forgotten_item"):
             yield packed
 
@@ -93,7 +97,8 @@ class DeletedRowTable:
             both = "SELECT count(*) FROM item WHERE key IN (?, ?)"
             if self._db.number(both, (row["observation"], row["exchange"])) == 2:
                 self._insert_row("confirmation", row)
-        # An exchange that confirmed a restored observation may now have the same observation: observe it again.
+        # An exchange that confirmed a restored observation may contain the same observation itself, so extract from it
+        # again.
         again = {row["exchange"] for row in confirmations} - keys
         self._db.run(
             f"UPDATE exchange SET observed = NULL WHERE item {AMONG} AND observed NOT LIKE '{MODEL_PREFIX}%'",

@@ -1,4 +1,7 @@
-"""Documents: files that are split into chunks, which are items, and the queue of files to read."""
+"""Table of documents and queue of files to read.
+
+A document is a file that is split into chunks. Each chunk is an item.
+"""
 
 import os
 from collections.abc import Iterable, Sequence
@@ -23,7 +26,7 @@ _UNEMBEDDED: Final = "FROM chunk JOIN item ON item.key = chunk.item WHERE item.e
 
 
 class Document(Struct, frozen=True):
-    """State of a file when it was read. `digest` covers its bytes and the version of the parser."""
+    """State of a file when it was read. `digest` is computed from its bytes and the version of the parser."""
 
     path: Path
     namespace: str
@@ -33,7 +36,7 @@ class Document(Struct, frozen=True):
 
 
 class QueuedFile(Struct, frozen=True):
-    """File to read, and the folder that must contain the file after links are resolved."""
+    """File to read, and the folder that must contain it after links are resolved."""
 
     path: Path
     namespace: str
@@ -47,14 +50,14 @@ class DocumentTable:
         self._db = database
 
     def digest(self, path: Path, namespace: str) -> bytes:
-        """Return the digest that `replace` stored for a file; empty if not all of its chunks are stored."""
+        """Return the digest that `replace` stored for a file, or empty bytes if not all of its chunks are stored."""
         row = self._db.one(
             "SELECT digest FROM document WHERE path = ? AND namespace = ?", (os.fsencode(path), namespace)
         )
         return row[0] if row else b""
 
     def replace(self, document: Document, chunks: Sequence[Chunk]) -> list[int]:
-        """Replace the chunks of a document; return their keys. A chunk with equal content keeps its key."""
+        """Replace the chunks of a document, and return their keys. A chunk with equal content keeps its key."""
         number = self._save(document)
         before: dict[Chunk, list[tuple[int, int, Chunk]]] = {}
         for stored in reversed(self._select("d.id = ?", (number,))):
@@ -75,7 +78,7 @@ class DocumentTable:
         return keys
 
     def load(self, keys: Sequence[int]) -> dict[int, StoredChunk]:
-        """Return the chunks with these keys; unknown keys are omitted."""
+        """Return the chunks with these keys. Unknown keys are omitted."""
         rows = self._db.rows_among(f"{_SELECT} WHERE c.item {AMONG} ORDER BY path, namespace, ordinal", keys)
         return {one.key: one for one in map(self._stored, rows)}
 
@@ -110,7 +113,7 @@ class DocumentTable:
         return self._db.number(f"SELECT count(*) {_UNEMBEDDED}", (model,))
 
     def files(self, wanted: DocumentFilter | None = None) -> list[StoredFile]:
-        """Return the stored files in path order; a file is listed once for each of its namespaces."""
+        """Return the stored files in path order. A file is listed once for each of its namespaces."""
         where, values = _where(wanted or DocumentFilter())
         rows = self._db.rows(
             f"""SELECT path, namespace, language, (SELECT count(*) FROM chunk WHERE document = d.id), at
@@ -124,7 +127,7 @@ class DocumentTable:
     def delete_chunks(self, keys: Sequence[int]) -> list[int]:
         """Delete the chunks with these keys, and return the keys that were found.
 
-        Indexing their files again restores the chunks.
+        To restore the chunks, index their files again.
         """
         found = sorted(self.load(keys))
         self._db.run(
@@ -136,7 +139,7 @@ class DocumentTable:
         return found
 
     def delete(self, wanted: DocumentFilter) -> int:
-        """Delete documents, stored or queued, by file, folder or namespace; return the number of their chunks."""
+        """Delete documents, stored or queued, by file, folder or namespace. Return the number of their chunks."""
         where, values = _where(wanted)
         keys = self._db.numbers(
             f"SELECT c.item FROM chunk c JOIN document d ON d.id = c.document WHERE {where}", values
@@ -147,7 +150,7 @@ class DocumentTable:
         return len(keys)
 
     def queue(self, files: Iterable[QueuedFile]) -> None:
-        """Queue files to be read later; a file already in the queue is not added again."""
+        """Add files to the queue, to be read later. A file already in the queue is not added again."""
         self._db.run_many(
             """INSERT INTO waiting_file (path, namespace, root) VALUES (?, ?, ?)
                ON CONFLICT (path, namespace) DO UPDATE SET root = excluded.root, problem = '', hint = ''""",
@@ -166,7 +169,7 @@ class DocumentTable:
         return self._db.number("SELECT count(*) FROM waiting_file WHERE problem = ''")
 
     def settle(self, file: QueuedFile, problem: str = "", hint: str = "") -> None:
-        """Remove a file from the queue after it was read, or record the `problem` that prevented reading."""
+        """Remove a file from the queue after it was read. If it could not be read, keep it and record the `problem`."""
         place = (os.fsencode(file.path), file.namespace)
         if problem:
             self._db.run(
@@ -214,7 +217,7 @@ class DocumentTable:
         return [self._stored(row) for row in rows]
 
     def shown(self, path: Path) -> Path:
-        """Return the path of a file with secrets in its names masked, as used in all chunks and replies."""
+        """Return the path of a file with secrets in its names masked. All chunks and replies contain this form."""
         if not name_may_contain_secret(str(path)):
             return path
         return Path(self._redactor.redact_name(str(path)))

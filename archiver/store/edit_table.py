@@ -1,4 +1,4 @@
-"""Edits: the files that each exchange changed. They lead to the exchange that wrote a line of code."""
+"""Table of edits: the files that each exchange changed. It is used to find the exchange that wrote a line of code."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from .database import Database, Value, listed
 class Edit(NamedTuple):
     """File that an exchange changed.
 
-    `path` is the path in the agent's tool call; a relative path is relative to `cwd`. `session` is the store's session
+    `path` is the path in the agent's tool call. A relative path is relative to `cwd`. `session` is the store's session
     ID. `archived` is the raw copy that contains the exchange. Unknown times are None.
     """
 
@@ -42,7 +42,7 @@ class EditTable:
         return self._select(f"{whole} OR EXISTS (SELECT 1 FROM json_each(?1) WHERE {ends})", (suffixes, limit))
 
     def newest(self, native_id: str | None) -> list[Edit]:
-        """Return all edits, newest first; with `native_id`, only edits of the sessions with this ID."""
+        """Return all edits, newest first. With `native_id`, return only edits of the sessions with this ID."""
         return self._select("?1 IS NULL OR s.native_id = ?1", (native_id, -1))
 
     def _select(self, where: str, values: tuple[Value, ...]) -> list[Edit]:

@@ -1,4 +1,7 @@
-"""Exchanges: conversations in parsed form, so that extraction rules and indexes do not need the raw lines again."""
+"""Exchanges: parts of conversations in parsed form.
+
+Extraction rules and indexes use them without reading the raw lines again.
+"""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
@@ -88,8 +91,8 @@ _COLUMNS: Final = """i.key, i.session, e.source, e.ordinal, e.start_line, e.end_
 _FROM: Final = "FROM exchange e JOIN item i ON i.key = e.item"
 _UNOBSERVED: Final = f"(e.observed IS NULL OR (e.observed <> ? AND e.observed NOT LIKE '{MODEL_PREFIX}%'))"
 _INACTIVE: Final = b"false]"
-"""Last bytes of a packed inactive turn. Searching for them takes a tenth of the time of unpacking a long exchange."""
-# A dictionary lookup is three times as fast as an enumeration call, and an archive has millions of turns.
+"""Last bytes of a packed inactive turn. Searching for these bytes is ten times as fast as unpacking a long exchange."""
+# A dictionary lookup is three times as fast as a call of the enumeration, and an archive has millions of turns.
 _SPEAKERS: Final = {speaker.value: speaker for speaker in Speaker}
 _KINDS: Final = {kind.value: kind for kind in Kind}
 
@@ -109,10 +112,10 @@ class ExchangeTable:
         exchanges: Sequence[Exchange],
         moved: Sequence[Repetition] = (),
     ) -> bool:
-        """Replace the exchanges of a source from ordinal `first` on; return True if a kept exchange was renumbered.
+        """Replace the exchanges of a source from ordinal `first` on. Return True if a kept exchange was renumbered.
 
-        `moved` lists lines of other sources that now belong to this source. An exchange on such lines moves to this
-        source with its key and observations if its turns equal those of the new exchange.
+        `moved` lists lines of other sources that now belong to this source. An exchange on these lines moves to this
+        source if its turns equal the turns of the new exchange. It keeps its key and observations.
         """
         known = self._known(source, first)
         moving = self._moving(exchanges, moved)
@@ -140,12 +143,12 @@ class ExchangeTable:
         self._db.run_many("DELETE FROM item WHERE key = ?", [(item,) for item in (*observations, *keys)])
 
     def load(self, keys: Sequence[int]) -> dict[int, StoredExchange]:
-        """Return the exchanges with these keys; unknown keys are omitted."""
+        """Return the exchanges with these keys. Unknown keys are omitted."""
         rows = self._db.rows_among(f"SELECT {_COLUMNS} {_FROM} WHERE i.key {AMONG}", keys)
         return {stored.key: stored for stored in map(_stored, rows)}
 
     def at(self, source: int, ordinal: int) -> StoredExchange | None:
-        """Return the exchange with this ordinal in a source; None if it does not exist."""
+        """Return the exchange with this ordinal in a source, or None if it does not exist."""
         return self._first(f"SELECT {_COLUMNS} {_FROM} WHERE e.source = ? AND e.ordinal = ?", (source, ordinal))
 
     def in_source(self, source: int) -> list[int]:
@@ -165,7 +168,7 @@ class ExchangeTable:
         )
 
     def locations(self, keys: Sequence[int]) -> dict[int, ExchangeLocation]:
-        """Return the locations of the exchanges with these keys; unknown keys are omitted."""
+        """Return the locations of the exchanges with these keys. Unknown keys are omitted."""
         rows = self._db.rows_among(
             f"""SELECT e.item, e.start_line, e.end_line, s.project, s.native_id, r.archived {_FROM}
                 JOIN session s ON s.id = i.session JOIN source r ON r.id = e.source WHERE e.item {AMONG}""",
@@ -174,13 +177,19 @@ class ExchangeTable:
         return {row[0]: ExchangeLocation(*row[1:]) for row in rows}
 
     def texts_on(self, key: int, start: int, end: int) -> list[str]:
-        """Return the texts on the lines `start` to `end` of an exchange; empty if the exchange does not exist."""
+        """Return the texts on the lines `start` to `end` of an exchange.
+
+        The result is empty if the exchange does not exist.
+        """
         rows = self._db.rows_among(f"SELECT turns FROM exchange WHERE item {AMONG}", [key])
         turns: list[list[Any]] = orjson.loads(rows[0][0]) if rows else []
         return [text for line, _, _, text, *_ in turns if start <= line <= end]
 
     def start_before(self, source: int, line: int) -> ExchangeStart:
-        """Return the start of the last exchange that begins on or before a line; without one, the start of the file."""
+        """Return the start of the last exchange that begins on or before a line.
+
+        If there is none, return the start of the file.
+        """
         row = self._db.one(
             """SELECT ordinal, start_line, start_byte FROM exchange WHERE source = ? AND start_line <= ?
                ORDER BY start_line DESC LIMIT 1""",
@@ -189,7 +198,7 @@ class ExchangeTable:
         return ExchangeStart(*row) if row else ExchangeStart(0, 1, 0)
 
     def header_at(self, source: int, line: int) -> ExchangeHeader | None:
-        """Return the exchange that contains a line of a source, without its turns; None if there is none."""
+        """Return the exchange that contains a line of a source, without its turns. Return None if there is none."""
         row = self._db.one(
             f"""SELECT e.ordinal, e.start_line, e.end_line, e.start_byte, e.end_byte, i.at, e.tokens_in, e.tokens_out
                 {_FROM} WHERE e.source = ? AND e.start_line <= ? ORDER BY e.start_line DESC LIMIT 1""",
@@ -295,7 +304,7 @@ class ExchangeTable:
         return _KnownExchange(key, span.start_line, turns)
 
     def _put(self, session: int, source: int, exchange: Exchange, known: _KnownExchange | None) -> None:
-        """Insert or update an exchange. If its turns changed, schedule it to be embedded and observed."""
+        """Insert or update an exchange. If its turns changed, schedule a new embedding and a new extraction."""
         turns = _pack(exchange.turns)
         if known is None:
             key = self._db.run(
@@ -329,7 +338,7 @@ class ExchangeTable:
             self._file_states.replace(key, ())
         if known is not None and known.turns != turns:
             if not turns.startswith(known.turns.removesuffix(b"]")):
-                # An exchange that only grew still contains all text quoted by a summary.
+                # An exchange that only grew still contains every text that a summary quotes.
                 self._summaries.drop([session])
             self._db.run("UPDATE item SET embedded = NULL WHERE key = ?", (key,))
             self._db.run("UPDATE exchange SET observed = NULL WHERE item = ?", (key,))

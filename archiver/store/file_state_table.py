@@ -1,4 +1,4 @@
-"""File states: keyed hashes of the files of live exchanges, to recognise files that changed later."""
+"""File states: keyed hashes of files at the time of an exchange, used to detect later changes."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -31,7 +31,7 @@ class FileStateTable:
         )
 
     def of_exchanges(self, exchanges: Sequence[int]) -> dict[int, list[FileState]]:
-        """Return the file states of each exchange; exchanges without file states are omitted."""
+        """Return the file states of each exchange. Exchanges without file states are omitted."""
         rows = self._db.rows_among(
             f"SELECT exchange, path, file, hash FROM file_state WHERE exchange {AMONG} ORDER BY exchange, path",
             exchanges,

@@ -1,8 +1,8 @@
-"""Reservation of item IDs, in a small file beside the raw copies, so that no ID is issued twice.
+"""Reservation of item IDs in a small file beside the raw copies, so that no ID is issued twice.
 
 A database that is rebuilt from the copies or restored from a backup continues after all reserved IDs. One write of the
-file reserves many IDs, so the file is ahead of the database by up to `_AHEAD`. A restored database that lacks fewer IDs
-than `_AHEAD` can issue the missing IDs again.
+file reserves many IDs, so the file is ahead of the database by up to `_AHEAD` IDs. A restored database that lacks fewer
+IDs than `_AHEAD` can issue the missing IDs again.
 """
 
 from contextlib import suppress
@@ -25,17 +25,17 @@ class IdReservation:
         self._skipped = False
 
     def reserve(self) -> None:
-        """Before a commit, reserve more IDs if the transaction issued an unreserved ID."""
+        """If a transaction issued an unreserved ID, reserve more IDs before the commit."""
         last = self._db.number(_LAST)
         if last <= self._reserved or not self._path.parent.is_dir():
             return
         self._reserved = self._read()
         if last > self._reserved:
-            with suppress(OSError):  # Commit even if the IDs cannot be reserved.
+            with suppress(OSError):  # Commit even if reserving IDs fails.
                 self._write(last + _AHEAD)
 
     def skip_reserved(self) -> None:
-        """Before the first write, skip reserved IDs that the database has not issued."""
+        """Before the first write, skip the reserved IDs that the database has not issued."""
         if self._skipped:
             return
         if self._is_behind(self._read()):
@@ -51,7 +51,7 @@ class IdReservation:
         return self._path.exists() and not self._read()
 
     def renew(self) -> None:
-        """Replace the file. Raises `OSError`."""
+        """Replace the file with the current reservation. Raises `OSError`."""
         self._write(self._db.number(_LAST) + _AHEAD)
 
     def _is_behind(self, reserved: int) -> bool:

@@ -1,4 +1,4 @@
-"""Consistency checks of database rows, and repairs that need no other data."""
+"""Consistency checks of database rows, and repairs for which the database alone is enough."""
 
 from collections.abc import Collection, Iterable
 from hashlib import sha256
@@ -10,9 +10,9 @@ from .observation_table import MODEL_PREFIX
 from .vector_table import TOKEN_BYTES
 
 _MOST_PROBLEMS: Final = 20
-"""Maximum number of problems that SQLite reports; a single problem already requires a repair."""
+"""Maximum number of problems that SQLite reports. A single problem already requires a repair."""
 _PARSED_JSON: Final = (("exchange", "turns", "source"), ("source", "coverage", "id"), ("source", "resume", "id"))
-"""Tables and columns with JSON that was parsed from a copy, and the column with the ID of the source."""
+"""Tables and columns with JSON from parsed copies, and the column with the ID of the source."""
 _OBSERVATION_JSON: Final = ("facts", "concepts", "files_read", "files_modified", "evidence")
 """Columns of an observation that contain JSON."""
 _CONTENT_TABLES: Final = ("exchange", "observation", "memory", "chunk")
@@ -23,13 +23,13 @@ _TAGS: Final = "SELECT memory, tag FROM memory_tag"
 
 
 class Integrity:
-    """Consistency checks and repairs of rows. The caller opens the transaction of a repair."""
+    """Consistency checks and repairs of rows. For a repair, the caller opens the transaction."""
 
     def __init__(self, database: Database, changes: ChangeLog) -> None:
         self._db, self._changes = database, changes
 
     def damage(self) -> list[str]:
-        """Return problems found by SQLite's integrity check or by digests; empty for an intact file.
+        """Return problems found by SQLite's integrity check or by digests, or an empty list for an intact file.
 
         A problem is reported only if a second check also fails.
         """
@@ -42,7 +42,7 @@ class Integrity:
     def _damaged_memories(self) -> list[str]:
         """Return memories that do not match their SHA-256.
 
-        A zeroed overflow page causes such damage: its checksum is valid, because the checksum of zeros is zero.
+        The usual cause is an overflow page full of zeros. Its checksum is valid, because the checksum of zeros is zero.
         """
         rows = self._db.rows(f"SELECT item, content, hash, {_IS_JSON} FROM memory WHERE NOT ({_IS_JSON}) OR {_HAS_NUL}")
         return [
@@ -100,7 +100,7 @@ class Integrity:
         )
 
     def vector_parts(self, model: str, keys: Collection[int]) -> dict[int, set[int]]:
-        """Return the numbers of the parts with vectors, for each given item that was embedded with this model."""
+        """Return the part numbers of the vectors of each given item that was embedded with this model."""
         found: dict[int, set[int]] = {}
         for key, part in self._db.rows(
             f"""SELECT i.key, v.part FROM item i LEFT JOIN vector v ON v.item = i.key AND v.model = i.embedded

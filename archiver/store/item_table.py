@@ -1,4 +1,4 @@
-"""Items: all searchable content of every kind, with one sequence of IDs."""
+"""Items: all searchable content of every kind. All kinds share one sequence of IDs."""
 
 from collections.abc import Sequence
 
@@ -8,10 +8,10 @@ from .database import AMONG, Database, listed
 
 
 class StoredItem(Struct, frozen=True):
-    """Columns common to all kinds of items.
+    """Columns that all kinds of items have.
 
-    `exchange` is the exchange to which an item belongs; an exchange belongs to itself. An item without a conversation,
-    such as a memory, has session 0.
+    `exchange` is the exchange to which an item belongs. For an exchange, it is the exchange itself. An item without a
+    conversation, such as a memory, has session 0.
     """
 
     key: int
@@ -28,7 +28,7 @@ class ItemTable:
         self._db = database
 
     def load(self, keys: Sequence[int]) -> dict[int, StoredItem]:
-        """Return the items with these keys; unknown keys are omitted."""
+        """Return the items with these keys. Unknown keys are omitted."""
         rows = self._db.rows_among(
             f"""SELECT i.key, i.kind, coalesce(i.session, 0), i.at, coalesce(o.exchange, i.key)
                 FROM item i LEFT JOIN observation o ON o.item = i.key WHERE i.key {AMONG}""",
@@ -37,11 +37,11 @@ class ItemTable:
         return {row[0]: StoredItem(*row) for row in rows}
 
     def kinds(self, keys: Sequence[int]) -> dict[int, str]:
-        """Return the kind of each item; unknown keys are omitted."""
+        """Return the kind of each item. Unknown keys are omitted."""
         return dict(self._db.rows_among(f"SELECT key, kind FROM item WHERE key {AMONG}", keys))
 
     def issued(self, keys: Sequence[int]) -> set[int]:
-        """Return the given keys that were issued to an item, or skipped after a restore (`IdReservation`)."""
+        """Return the given keys that were issued to an item, or skipped after a restore (see `IdReservation`)."""
         last = self._db.number("SELECT max(seq) FROM sqlite_sequence WHERE name = 'item'")
         return {key for key in keys if 0 < key <= last}
 

@@ -1,4 +1,4 @@
-"""Jobs: exchanges and sessions to be sent to a language model, the states of the jobs, and their batches."""
+"""Jobs: exchanges and sessions to be sent to a language model, with their states and batches."""
 
 from collections.abc import Collection, Sequence
 from enum import StrEnum
@@ -11,7 +11,7 @@ from .observation_table import MODEL_PREFIX, OPTED_OUT, SUMMARY_PREFIX
 
 
 class JobKind(StrEnum):
-    """Subjects of a job: one exchange, or the session whose first exchange the job names."""
+    """Subject of a job: one exchange, or the session whose first exchange is stored in the job."""
 
     EXCHANGE = "exchange"
     SESSION = "session"
@@ -41,7 +41,10 @@ class DeadJob(Struct, frozen=True):
 
 
 class Batch(Struct, frozen=True):
-    """Batch of jobs that was sent at `at`. `name` is the provider's ID; None until the provider has answered."""
+    """Batch of jobs that was sent at the time `at`.
+
+    `name` is the provider's ID, or None until the provider has answered.
+    """
 
     id: int
     token: str
@@ -77,7 +80,7 @@ class JobTable:
         """Return the sessions that no language model has summarised, newest first.
 
         A session has at least two exchanges, the last of them not after `quiet_since`. With `outdated`, return sessions
-        that a language model summarised with another prompt or model than this extractor.
+        whose summary comes from a prompt or model other than this extractor's.
         """
         kind = "IN" if outdated else "NOT IN"
         return self._db.numbers(
@@ -108,7 +111,9 @@ class JobTable:
         )
 
     def claim(self, at: Milliseconds, until: Milliseconds, limit: int, sessions: Collection[int] | None) -> list[Job]:
-        """Lease due jobs until the time `until`, newest exchanges first; with `sessions`, only jobs of these sessions.
+        """Lease due jobs until the time `until`, newest exchanges first.
+
+        With `sessions`, lease only jobs of these sessions.
 
         A job with an expired lease is due again, because its holder has stopped.
         """
@@ -135,12 +140,12 @@ class JobTable:
         return self._db.one(f"SELECT 1 FROM job WHERE {_LIVE}", _fence(job)) is not None
 
     def is_answered(self, exchange: int, digest: str, kind: JobKind) -> bool:
-        """Return whether a request was answered: no new call with the same content is needed."""
+        """Return whether a request was answered, so that no new call with the same content is needed."""
         sql = "SELECT 1 FROM job WHERE exchange = ? AND digest = ? AND kind = ? AND state = 'done'"
         return self._db.one(sql, (exchange, digest, kind)) is not None
 
     def finish(self, job: Job, outcome: str, refused: int) -> None:
-        """Record the outcome of an answered job; `refused` counts facts without evidence."""
+        """Record the outcome of an answered job. `refused` counts facts without evidence."""
         self._db.run(
             f"""UPDATE job SET state = 'done', batch = NULL, outcome = ?, refused = ?, reason = '', reply = ''
                 WHERE {_LIVE}""",
@@ -177,13 +182,13 @@ class JobTable:
         return [DeadJob(key, attempts, reason, reply, JobKind(kind)) for key, attempts, reason, reply, kind in rows]
 
     def revive(self) -> int:
-        """Schedule all permanently failed jobs again; return the number of jobs."""
+        """Schedule all permanently failed jobs again, and return the number of jobs."""
         count = self._db.number("SELECT count(*) FROM job WHERE state = 'dead'")
         self._db.run("UPDATE job SET state = 'waiting', attempts = 0, due = 0 WHERE state = 'dead'")
         return count
 
     def states(self) -> dict[str, int]:
-        """Count the jobs by state; count answered jobs by outcome."""
+        """Count the jobs by state. Answered jobs are counted by outcome."""
         sql = "SELECT CASE state WHEN 'done' THEN outcome ELSE state END, count(*) FROM job GROUP BY 1 ORDER BY 1"
         return dict(self._db.rows(sql))
 
@@ -196,7 +201,7 @@ class JobTable:
         return self._db.number("SELECT count(*) FROM job WHERE state IN ('waiting', 'leased') AND due <= ?", (at,))
 
     def insert_batch(self, token: str, at: Milliseconds, jobs: Sequence[Job]) -> Batch:
-        """Record a batch before it is sent, when the provider's ID is still unknown."""
+        """Record a batch before it is sent. The provider's ID is still unknown then."""
         number = self._db.run("INSERT INTO batch (token, at, state) VALUES (?, ?, 'intended')", (token, at))
         self._db.run_many(
             f"UPDATE job SET state = 'sent', batch = ? WHERE {_LIVE}", [(number, *_fence(job)) for job in jobs]
@@ -217,7 +222,7 @@ class JobTable:
         return [Batch(*row) for row in rows]
 
     def batch_names(self) -> set[str]:
-        """Return the provider's IDs of all batches."""
+        """Return the provider's ID of each batch."""
         return {name for (name,) in self._db.rows("SELECT name FROM batch WHERE name IS NOT NULL")}
 
     def of_batch(self, batch: int) -> list[Job]:

@@ -1,4 +1,4 @@
-"""Leases: exclusive rights to archive, extract or watch.
+"""Leases: exclusive rights to archive, extract, watch or back up.
 
 Each holder gets a higher epoch, so that writes of a former holder can be refused.
 """
@@ -41,7 +41,8 @@ class Lease(Struct, frozen=True):
 class LeaseTable:
     """Table of leases.
 
-    A file lock shows whether the holder is alive. The epoch in the table fences a holder that was suspended.
+    A file lock shows whether the holder is alive. The epoch in the table blocks writes of a former holder that was
+    suspended.
     """
 
     def __init__(self, database: Database) -> None:
@@ -68,7 +69,7 @@ class LeaseTable:
             os.close(descriptor)
 
     def holder(self, name: str) -> Holder | None:
-        """Return the current holder of a lease; None if nobody holds it."""
+        """Return the current holder of a lease, or None if nobody holds it."""
         try:
             descriptor = os.open(self._lock(name), os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
@@ -119,7 +120,7 @@ class LeaseTable:
 
 
 def _locked(descriptor: int, kind: int) -> bool:
-    """Try to lock a file without waiting; return True on success. Closing the descriptor releases the lock."""
+    """Try to lock a file without waiting. Return True on success. Closing the descriptor releases the lock."""
     try:
         fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
     except BlockingIOError:

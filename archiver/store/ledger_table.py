@@ -1,4 +1,4 @@
-"""The ledger: every call to a language model, with its purpose and its cost.
+"""The ledger: a record of every call to a language model, with its purpose and its cost.
 
 Amounts are integers in billionths of a dollar, so that sums are exact. A price of 1 dollar per million tokens equals
 1,000 units per token.
@@ -31,13 +31,13 @@ _TOTALS = "sum(tokens_in), sum(cache_written), sum(cache_read), sum(tokens_out)"
 
 
 class LedgerTable:
-    """Table of calls. A reserved call without a settlement counts with its maximum cost."""
+    """Table of calls. Until a reserved call is settled, it counts with its maximum cost."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
 
     def reserve(self, run: str, at: Milliseconds, call: PlannedCall) -> int:
-        """Record a call before it is made; return the ID of the entry."""
+        """Record a call before it is made, and return the ID of the entry."""
         return self._db.run(
             """INSERT INTO call (run, at, model, reason, exchange, digest, state, cost)
                VALUES (?, ?, ?, ?, ?, ?, 'reserved', ?)""",
@@ -83,7 +83,10 @@ class LedgerTable:
         return self._db.number("SELECT sum(cost) FROM call WHERE run = ?", (run,))
 
     def by_model(self) -> list[Spent]:
-        """Return the use of each model by purpose, most expensive first. Calls that were never charged are omitted."""
+        """Return the calls and cost of each model by purpose, most expensive first.
+
+        Calls that were never charged are omitted.
+        """
         rows = self._db.rows(
             f"""SELECT model, reason, count(*), sum(state = 'reserved'), sum(cost), {_TOTALS} FROM call
                 WHERE state <> 'released' GROUP BY model, reason ORDER BY 5 DESC, 1, 2"""
@@ -93,7 +96,7 @@ class LedgerTable:
     def reading_costs(self, most: int) -> ReadingCosts:
         """Return the token counts of the last `most` exchanges with observations, at each level of detail.
 
-        Tokens are counted in the same way as for stored observations, which takes about 5 ms per exchange.
+        The method for counting tokens is the same as for stored observations. It takes about 5 ms per exchange.
         """
         newest = "SELECT exchange FROM observation GROUP BY exchange ORDER BY exchange DESC LIMIT ?"
         row = self._db.one(f"SELECT count(*), total(price) FROM observation WHERE exchange IN ({newest})", (most,))

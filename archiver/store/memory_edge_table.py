@@ -20,7 +20,7 @@ class MemoryEdgeTable:
         self._db = database
 
     def put(self, edge: Edge) -> Edge:
-        """Store an edge, or update the edge with the same ends and relation; return the edge with its ID."""
+        """Store an edge, and return it with its ID. Update an existing edge with the same ends and relation."""
         self._db.run(
             """INSERT INTO memory_edge (source, target, relation, weight, reason, inferred, proposed)
                VALUES (?, ?, ?, ?, ?, ?, ?)

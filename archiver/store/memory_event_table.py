@@ -1,4 +1,4 @@
-"""Events of memories, in order. Events are removed only when their memory is erased."""
+"""Events of memories, such as recalls and outcomes. Events are removed only when their memory is erased."""
 
 from collections.abc import Iterable, Sequence
 
@@ -9,13 +9,13 @@ _COLUMNS = "memory, kind, at, context, session_id, before, id"
 
 
 class MemoryEventTable:
-    """Table of events of memories."""
+    """Table of the events of memories."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
 
     def add(self, event: MemoryEvent) -> int:
-        """Store an event; return its ID."""
+        """Store an event, and return its ID."""
         return self._db.run(
             "INSERT INTO memory_event (memory, kind, at, context, session_id, before) VALUES (?, ?, ?, ?, ?, ?)",
             (event.memory, event.kind, event.at, event.context, event.session_id, event.before),
@@ -57,11 +57,11 @@ class MemoryEventTable:
         )
 
     def memories_with(self, kind: EventKind) -> set[int]:
-        """Return the keys of the memories that have an event of this kind."""
+        """Return the keys of all memories that have an event of this kind."""
         return set(self._db.numbers("SELECT DISTINCT memory FROM memory_event WHERE kind = ?", (kind,)))
 
     def last_validated(self, memories: Iterable[int]) -> dict[int, int]:
-        """Return the time of the last application or outcome of each memory; memories without either are omitted."""
+        """Return the time of the last application or outcome of each memory. Memories without either are omitted."""
         return dict(
             self._db.rows(
                 f"""SELECT memory, max(at) FROM memory_event WHERE memory {AMONG}

@@ -39,7 +39,10 @@ class MemoryTable:
         self._db = database
 
     def insert(self, memory: Memory, at: Milliseconds, rules: str = "") -> int:
-        """Store a new memory that was redacted with version `rules` of the redaction rules; return its key."""
+        """Store a new memory, and return its key.
+
+        The memory was redacted with version `rules` of the redaction rules.
+        """
         key = self._db.run("INSERT INTO item (kind, at) VALUES ('memory', ?)", (at,))
         self._db.insert("memory", _new(key, memory, at) | {"rules": rules})
         self._tag(key, memory.tags)
@@ -72,13 +75,13 @@ class MemoryTable:
         self._db.run_many("DELETE FROM item WHERE key = ?", [(key,) for key in keys])
 
     def load(self, keys: Sequence[int]) -> dict[int, StoredMemory]:
-        """Return the memories with these keys, in any state; unknown keys and damaged memories are omitted."""
+        """Return the memories with these keys, in any state. Unknown keys and damaged memories are omitted."""
         rows = self._db.rows_among(f"{_SELECT} WHERE item {AMONG}", keys)
         found: dict[int, StoredMemory] = {}
         for row in rows:
             try:
                 stored = _stored(row)
-            except ValueError:  # JSON from a zeroed overflow page, whose checksum is valid
+            except ValueError:  # An overflow page full of zeros, with a valid checksum, produces invalid JSON.
                 self._db.unreadable.add(row[_COLUMNS.index("item")])
             else:
                 found[stored.key] = stored
@@ -107,7 +110,7 @@ class MemoryTable:
         """Return the active memory with the same content, namespace and family, or None.
 
         The result is None if `memory` is mirrored from a file. With `superseded`, return a superseded memory if no
-        active memory exists.
+        active memory matches.
         """
         if memory.path:
             return None
@@ -132,7 +135,7 @@ class MemoryTable:
         limit: int = -1,
         offset: int = 0,
     ) -> list[StoredMemory]:
-        """Return the memories that satisfy a filter, sorted by `order`; ties are sorted by age."""
+        """Return the memories that satisfy a filter, sorted by `order`. Ties are sorted by age."""
         where, values = _where(wanted)
         column, way = _ORDER[order], "DESC" if descending else "ASC"
         rows = self._db.rows(
@@ -180,7 +183,7 @@ def _where(wanted: MemoryFilter) -> tuple[str, tuple[Value, ...]]:
 
 
 def _limits(wanted: MemoryFilter) -> tuple[tuple[str, bool, tuple[Value, ...]], ...]:
-    """Return each optional SQL clause, a flag that is True if the filter needs it, and its values."""
+    """Return the optional SQL clauses of a filter: for each, whether the filter needs it, and its values."""
     tagged = f"item IN (SELECT memory FROM memory_tag WHERE tag IN ({placeholders(wanted.tags)}))"
     valid, at = "(valid_until IS NULL OR valid_until > ?) AND (valid_from IS NULL OR valid_from <= ?)", wanted.valid_at
     golden = _GOLDEN if wanted.protected else f"NOT {_GOLDEN}"
@@ -196,7 +199,7 @@ def _limits(wanted: MemoryFilter) -> tuple[tuple[str, bool, tuple[Value, ...]], 
 
 
 def verified(row: Mapping[str, Value]) -> dict[str, Value] | None:
-    """Return the columns of a memory from a damaged page; None unless the content matches its SHA-256.
+    """Return the columns of a memory from a damaged page, or None if the content does not match its SHA-256.
 
     If another column cannot be decoded, all columns except the content get the values of a new memory.
     """
@@ -211,7 +214,7 @@ def verified(row: Mapping[str, Value]) -> dict[str, Value] | None:
 
 
 def decoded(row: Mapping[str, Value]) -> StoredMemory:
-    """Build a memory from its columns."""
+    """Create a memory from its columns."""
     return _stored(tuple(row[name] for name in _COLUMNS))
 
 

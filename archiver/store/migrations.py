@@ -1,7 +1,7 @@
 """Migrations of the schema: the SQL files in `schema/`, in order.
 
-`PRAGMA user_version` counts the migrations applied to a database. Never edit a published migration; append a new
-migration.
+`PRAGMA user_version` counts the migrations applied to a database. Never edit a published migration. Append a new one
+instead.
 """
 
 from pathlib import Path

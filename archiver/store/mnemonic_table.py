@@ -1,4 +1,4 @@
-"""Mnemonics: memory files in projects, with their state at the last synchronisation of file and memory."""
+"""Mnemonics: memory files in projects. The table stores the state of each file at its last synchronisation."""
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -39,7 +39,7 @@ class MnemonicTable:
         self._change_origin(folder, Origin.EXTERNAL, Origin.DOCUMENT)
 
     def disallow(self, folder: str) -> None:
-        """Withdraw the trust in the files of a folder."""
+        """End the user's trust in the files of a folder."""
         self._db.run("DELETE FROM allowed_folder WHERE path = ?", (folder,))
         self._change_origin(folder, Origin.DOCUMENT, Origin.EXTERNAL)
 
@@ -59,7 +59,7 @@ class MnemonicTable:
         return {each.path: replace(each, gone=bool(each.gone)) for each in found}
 
     def put(self, mirrored: MirroredFile) -> None:
-        """Store a file; an existing record with the same path is replaced."""
+        """Store a file. It replaces an existing record with the same path."""
         each = mirrored
         self._db.run(
             "INSERT OR REPLACE INTO mnemonic VALUES (?, ?, ?, ?, ?, ?, ?)",

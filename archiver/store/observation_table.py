@@ -16,11 +16,11 @@ MODEL_PREFIX: Final = "llm:"
 SUMMARY_PREFIX: Final = "llm-session:"
 """Prefix of the extractor names of session summaries that a language model wrote."""
 OPTED_OUT: Final = f"{MODEL_PREFIX}renounced"
-"""Extractor name of exchanges that an earlier version excluded from extraction at the user's request."""
+"""Extractor name of exchanges that the user excluded from extraction with an earlier version of Palaver."""
 
 COLUMNS: Final = """i.key, o.exchange, i.session, o.price, o.scope = 'session', o.type, o.title, o.subtitle,
     o.narrative, o.facts, o.concepts, o.files_read, o.files_modified, o.evidence, i.at, o.origin, o.extractor"""
-"""Columns from which `stored_of` builds an observation."""
+"""Columns from which `stored_of` creates an observation."""
 FROM: Final = "FROM observation o JOIN item i ON i.key = o.item"
 _LISTS: Final = ("facts", "concepts", "files_read", "files_modified")
 
@@ -79,7 +79,7 @@ class ObservationTable:
     def insert(
         self, exchange: int, session: int, observation: Observation, fingerprint: str = "", *, summary: bool = False
     ) -> int:
-        """Store an observation; return its key."""
+        """Store an observation, and return its key."""
         key = self._db.run(
             "INSERT INTO item (kind, session, at) VALUES ('observation', ?, ?)", (session, observation.at)
         )
@@ -113,7 +113,7 @@ class ObservationTable:
             )
 
     def load(self, keys: Sequence[int]) -> dict[int, StoredObservation]:
-        """Return the observations with these keys; unknown keys are omitted."""
+        """Return the observations with these keys. Unknown keys are omitted."""
         rows = self._db.rows_among(f"SELECT {COLUMNS} {FROM} WHERE i.key {AMONG}", keys)
         return {stored.key: stored for stored in map(stored_of, rows)}
 
@@ -122,7 +122,7 @@ class ObservationTable:
         return self.of_exchanges([exchange]).get(exchange, [])
 
     def of_exchanges(self, exchanges: Sequence[int]) -> dict[int, list[StoredObservation]]:
-        """Return the observations of each exchange; exchanges without observations are omitted."""
+        """Return the observations of each exchange. Exchanges without observations are omitted."""
         rows = self._db.rows_among(f"SELECT {COLUMNS} {FROM} WHERE o.exchange {AMONG} ORDER BY i.key", exchanges)
         found: dict[int, list[StoredObservation]] = {}
         for stored in map(stored_of, rows):
@@ -219,7 +219,7 @@ def _values(observation: Observation) -> dict[str, Value]:
 
 
 def stored_of(row: Row) -> StoredObservation:
-    """Build an observation from a row with the columns `COLUMNS`."""
+    """Create an observation from a row with the columns `COLUMNS`."""
     key, exchange, session, price, summary, kind, title, subtitle, narrative, *texts, at, origin, extractor = row
     facts, concepts, files_read, files_modified = (tuple[str, ...](orjson.loads(text)) for text in texts[:4])
     observation = Observation(

@@ -19,7 +19,7 @@ SELECT folder FROM (
 
 
 def plain_namespace(folder: Path) -> str:
-    """Return the plain namespace of a folder's project, without a number; `global` without a project."""
+    """Return the namespace of a folder's project without a number, or `global` if the folder has no project."""
     return project_namespace(str(main_worktree(root_of(folder))))
 
 
@@ -34,7 +34,7 @@ class ProjectTable:
         self._db = database
 
     def namespace(self, folder: Path) -> str:
-        """Return the namespace of a folder's project without reserving it; `global` without a project."""
+        """Return the namespace of a folder's project without reserving it, or `global` if the folder has no project."""
         root = root_of(folder)
         return self._known(root) or self._free(root)
 
@@ -56,7 +56,7 @@ class ProjectTable:
         return self.namespace(Path(session.cwd)) if session.cwd.startswith("/") else project_namespace(session.project)
 
     def contains(self, namespace: str, session: Session) -> bool:
-        """Return whether a session is of the project with this namespace. It is faster than `of_session`."""
+        """Return whether a session belongs to the project with this namespace. This is faster than `of_session`."""
         if not session.cwd.startswith("/"):
             return project_namespace(session.project) == namespace
         root = root_of(Path(session.cwd))
@@ -71,7 +71,7 @@ class ProjectTable:
         return {plain, *(namespace for (namespace,) in rows)} - {"global"}
 
     def _known(self, root: Path) -> str:
-        """Return the reserved namespace; empty if none is reserved.
+        """Return the reserved namespace, or an empty string if none is reserved.
 
         A project whose repository gets a remote later keeps the namespace of its path.
         """
@@ -95,7 +95,7 @@ class ProjectTable:
         return next(name for number in count(2) if (name := f"{plain}-{number}") not in taken)
 
     def _first(self, plain: str) -> str:
-        """Return the identity of the user's first project with this name; empty if no project has it."""
+        """Return the identity of the user's first project with this name, or an empty string if no project has it."""
         folders: list[str] = [folder for (folder,) in self._db.rows(_FOLDERS)]
         parts = {part for folder in folders for part in folder.split("/")}
         alike = {part for part in parts if project_namespace(part) == plain}

@@ -8,7 +8,7 @@ from .database import AMONG, Database, listed
 
 
 class Repetition(NamedTuple):
-    """Line `again` of a source. It repeats line `line` of the source `first`."""
+    """Line `again` of a source, which repeats line `line` of the source `first`."""
 
     first: int
     line: int
@@ -22,7 +22,7 @@ class RepetitionTable:
         self._db = database
 
     def record(self, source: int, found: Iterable[Repetition], *, replace: bool) -> None:
-        """Record the lines that a source repeats; with `replace`, delete the earlier entries of the source first."""
+        """Record the lines that a source repeats. With `replace`, delete the earlier entries of the source first."""
         if replace:
             self._db.run("DELETE FROM repetition WHERE elsewhere = ?", (source,))
         rows = json.dumps([tuple(each) for each in found])
@@ -38,14 +38,14 @@ class RepetitionTable:
         )
 
     def outdate(self, sources: Collection[int]) -> None:
-        """Schedule re-reading of all sources that repeat lines of these sources, because exchanges changed."""
+        """Schedule re-reading of all sources that repeat lines of these sources, whose exchanges changed."""
         self._db.run(
             f"UPDATE source SET rules = '' WHERE id IN (SELECT elsewhere FROM repetition WHERE source {AMONG})",
             (listed(sources),),
         )
 
     def of_exchanges(self, keys: Sequence[int]) -> dict[int, tuple[str, ...]]:
-        """Return the IDs of other sessions that repeat each exchange; exchanges without repetitions are omitted."""
+        """Return the IDs of other sessions that repeat each exchange. Exchanges without repetitions are omitted."""
         rows = self._db.rows_among(
             f"""SELECT DISTINCT e.item, t.session, s.native_id FROM exchange e JOIN item i ON i.key = e.item
                    JOIN repetition r ON (r.source, r.ordinal) = (e.source, e.ordinal)

@@ -8,7 +8,7 @@ from .database import AMONG, Database, listed
 
 
 class StoredReplacement(NamedTuple):
-    """Observation `earlier`, the observation `later` that replaces it, and the line that says so."""
+    """Pair of observations of one session: `later` replaces `earlier`. `line` contains the evidence."""
 
     earlier: int
     later: int
@@ -22,7 +22,10 @@ class ReplacementTable:
         self._db = database
 
     def put(self, among: Collection[int], found: Iterable[StoredReplacement]) -> None:
-        """Store the replacements of the observations `among`; delete those that were not found again."""
+        """Store the replacements among the observations `among`.
+
+        Delete stored replacements that were not found again.
+        """
         self._db.run(f"DELETE FROM replacement WHERE earlier {AMONG}", (listed(among),))
         self._db.run(
             """INSERT INTO replacement (earlier, later, line)
@@ -31,6 +34,6 @@ class ReplacementTable:
         )
 
     def of_observations(self, keys: Sequence[int]) -> dict[int, StoredReplacement]:
-        """Return the replacements of these observations; observations that are not replaced are omitted."""
+        """Return the replacements of these observations. Observations that are not replaced are omitted."""
         rows = self._db.rows_among(f"SELECT earlier, later, line FROM replacement WHERE earlier {AMONG}", keys)
         return {row[0]: StoredReplacement(*row) for row in rows}

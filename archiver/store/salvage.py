@@ -2,10 +2,10 @@
 
 Rows come from three sources, in this order:
 
-1. pages of the damaged file that match their checksums;
-2. other pages of the damaged file, for memories whose content matches its SHA-256, because these memories may be newer
-   than any backup;
-3. the newest intact backup, for row IDs that neither of these provides.
+1. Pages of the damaged file that match their checksums.
+2. Other pages of the damaged file, for memories whose content matches its SHA-256. These memories may be newer than any
+   backup.
+3. The newest intact backup, for row IDs that neither of these sources provides.
 
 Afterwards the caller reads conversations again from the raw copies and rebuilds the index.
 """
@@ -56,7 +56,7 @@ _REFERENCES: Final = """SELECT "table", group_concat("from", ', ' ORDER BY seq),
 
 
 class Salvaged(Struct):
-    """Result of a salvage. Memories are listed by key; other rows are counted by table."""
+    """Result of a salvage. Memories are listed by key. Other rows are counted by table."""
 
     kept: Path
     """New path of the damaged file."""
@@ -64,7 +64,7 @@ class Salvaged(Struct):
     restored: dict[str, int] = field(default_factory=dict[str, int])
     """Number of rows from the backup, by table."""
     unverified: list[int] = field(default_factory=list[int])
-    """Memories read from damaged pages. Their content is verified; their other fields are not."""
+    """Memories read from damaged pages. Their content was verified, but their other fields were not."""
     lost: list[int] = field(default_factory=list[int])
     """Memories that are missing from all sources."""
     unknown_losses: bool = False
@@ -72,7 +72,7 @@ class Salvaged(Struct):
 
 
 class _Gap(NamedTuple):
-    """Range of row IDs from `first` to `last` (inclusive) that cannot be read."""
+    """Range of row IDs that cannot be read, from `first` to `last` (inclusive)."""
 
     first: int
     last: int
@@ -83,7 +83,7 @@ def salvage(home: Home) -> Salvaged:
 
     Raises:
         StoreBusy: Another process has the database open.
-        StoreCorrupt: No row is readable and no backup exists; nothing is changed.
+        StoreCorrupt: No row is readable and no backup exists. Nothing is changed.
     """
     _refuse_others(home.database)
     home.backups.mkdir(mode=0o700, exist_ok=True)
@@ -123,7 +123,7 @@ def _refuse_others(path: Path) -> None:
     except apsw.BusyError as error:
         raise StoreBusy(f"{path} is in use", hint="Close all Palaver processes and agents, then try again.") from error
     except apsw.Error:
-        return  # no process can open a file with this damage
+        return  # No process can open a file with this damage.
     finally:
         connection.close()
 
@@ -151,7 +151,7 @@ def _copy_table(
     path: Path,
     done: Salvaged,
 ) -> int:
-    """Copy the readable rows of a table, then fill its gaps from other sources; return the number of copied rows."""
+    """Copy the readable rows of a table, then fill its gaps from other sources. Return the number of copied rows."""
     columns = _columns(target, table)
     put = f"INSERT OR IGNORE INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
     read = f"SELECT rowid, {', '.join(columns)} FROM {table}"
@@ -183,9 +183,9 @@ def _copy_table(
 
 
 def _intact_memories(rows: Iterator[Row], columns: Sequence[str], gaps: list[_Gap]) -> Iterator[Row]:
-    """Yield the memories that match their SHA-256, and record each other memory as a gap.
+    """Yield the memories that match their SHA-256, and record every other memory as a gap.
 
-    A mismatch means a zeroed overflow page, which has a valid checksum.
+    A mismatch means that an overflow page was filled with zeros, which have a valid checksum.
     """
     for row in rows:
         values = dict(zip(columns, row, strict=True))
@@ -251,9 +251,9 @@ def _from_both_ends(connection: apsw.Connection, table: str, columns: Sequence[s
 
 
 def _memory_rows(schema: apsw.Connection, database: Path, log: Path, *, whole: bool) -> Iterator[dict[str, Value]]:
-    """Yield the verified memories on the pages of a write-ahead log; with `whole`, also on the pages of its database.
+    """Yield the verified memories on the pages of a write-ahead log. With `whole`, include the pages of its database.
 
-    SQLite decodes the pages in a scratch database with the table of `schema`. Each page in turn becomes the root page
+    SQLite decodes the pages in a temporary database with the table of `schema`. Each page in turn becomes the root page
     of the table. All other pages keep their page numbers, so that SQLite finds the overflow pages of long rows.
     """
     columns = _columns(schema, "memory")
@@ -282,7 +282,7 @@ def _memory_rows(schema: apsw.Connection, database: Path, log: Path, *, whole: b
 
 
 def _copy_log(log: Path, file: BinaryIO) -> list[int]:
-    """Write the pages of a write-ahead log to their positions in a database; return their sorted page numbers.
+    """Write the pages of a write-ahead log to their positions in a database. Return their sorted page numbers.
 
     Include pages after a damaged frame. Omit pages that were written before the last checkpoint.
     """
@@ -311,7 +311,7 @@ def _columns(connection: apsw.Connection, table: str) -> list[str]:
 
 
 def _indexed_memories(connection: apsw.Connection) -> set[int] | None:
-    """Return the keys of all memories from an index; None if the index is unreadable.
+    """Return the keys of all memories from an index, or None if the index is unreadable.
 
     The pages of the index can be readable even if pages of the table are damaged.
     """
@@ -321,7 +321,7 @@ def _indexed_memories(connection: apsw.Connection) -> set[int] | None:
 
 
 def _repair_references(target: apsw.Connection) -> None:
-    """Add missing items of memories, and remove or detach rows that reference lost rows."""
+    """Add missing items of memories. Remove rows that refer to lost rows, or clear their references."""
     target.execute("INSERT OR IGNORE INTO item (key, kind, at) SELECT item, 'memory', created FROM memory")
     changed = -1
     while changed != target.total_changes():
@@ -338,7 +338,7 @@ def _repair_references(target: apsw.Connection) -> None:
 
 
 def _open(path: Path) -> apsw.Connection:
-    """Open a damaged or truncated file for reading; unreadable entries of its schema are skipped."""
+    """Open a damaged or truncated file for reading. Unreadable entries of its schema are skipped."""
     connection = connect(str(path), apsw.SQLITE_OPEN_READONLY)
     with suppress(apsw.Error):
         connection.execute("PRAGMA writable_schema=ON").fetchall()

@@ -36,7 +36,7 @@ class SessionTable:
         return {row[-1]: _session(row) for row in self._db.rows(f"{_SELECT} ORDER BY id")}
 
     def save(self, session: Session) -> int:
-        """Insert a session, or update the session with the same agent and native ID; return its ID."""
+        """Insert a session, or update the session with the same agent and native ID. Return the session's ID."""
         lists = {"models": json.dumps(session.models), "links": json.dumps(session.links)}
         self._db.upsert("session", "agent, native_id", asdict(session) | lists)
         number = self.find(session.agent, session.native_id)
@@ -44,7 +44,7 @@ class SessionTable:
         return number
 
     def update_dates(self, number: int) -> None:
-        """Set the start and end of a session from its exchanges; rewound and deleted exchanges are ignored."""
+        """Set the start and end of a session from its exchanges. Rewound and deleted exchanges are ignored."""
         self._db.run(
             """UPDATE session SET (started, ended) = (
                    SELECT min(i.at), max(e.ended) FROM item i JOIN exchange e ON e.item = i.key WHERE i.session = ?1
@@ -110,7 +110,7 @@ class SessionTable:
         return number is not None and UNINDEXED in self.load(number).links
 
     def forked_from(self, session: Session, sources: Collection[int]) -> list[int]:
-        """Return the sources from the given set whose sessions were forked from this session, directly or indirectly.
+        """Return the given sources whose sessions were forked from this session, directly or indirectly.
 
         Ancestors of this session are ignored, even if they are also forked from it.
         """

@@ -19,7 +19,7 @@ SourceLine: TypeAlias = tuple[int, int]
 """Source ID and line number (1-based) of a copy."""
 
 DELETED: Final = "forgotten"
-"""Outcome of a line that the user deleted."""
+"""Outcome of a line if the user deleted it."""
 
 
 class Source(Struct):
@@ -28,11 +28,11 @@ class Source(Struct):
     `size` counts bytes of the file. `parsed` and `pending` count bytes of its content, which is longer if the file is
     compressed. The `pending` bytes after `parsed` are a line that is still being written.
 
-    `coverage` counts lines by outcome; `lines == sum(coverage.values())` always holds. `rules` is the version of the
+    `coverage` counts lines by outcome. `lines == sum(coverage.values())` always holds. `rules` is the version of the
     redaction rules that were applied when the copy was parsed.
 
     `head` and `tail` are digests of the first and the last 4 KiB archived. They distinguish an append from a rewrite.
-    `sums` contains the packed checksums of the copy; empty if they have not been computed.
+    `sums` contains the packed checksums of the copy, or empty bytes if they have not been computed.
     """
 
     agent: str
@@ -77,7 +77,7 @@ class SourceTable:
         return [_source(row) for row in self._db.rows(f"{_SELECT} ORDER BY id")]
 
     def by_path(self) -> dict[Path, Source]:
-        """Return every current source by path; sources superseded by a rewritten file are omitted."""
+        """Return every current source by path. Sources superseded by a rewritten file are omitted."""
         return {source.path: source for source in map(_source, self._db.rows(f"{_SELECT} WHERE NOT superseded"))}
 
     def at(self, path: Path) -> Source | None:
@@ -101,7 +101,7 @@ class SourceTable:
         return [_source(row) for row in rows]
 
     def save(self, source: Source) -> int:
-        """Insert a source without an ID, or update the source with the same ID; return the ID."""
+        """Insert a source without an ID, or update the source with the same ID. Return the ID."""
         values = _values(source)
         if source.id is None:
             source.id = self._db.insert("source", values)
@@ -138,7 +138,7 @@ class SourceTable:
         return [_source(row) for row in rows]
 
     def outdate(self, sources: Collection[int] | None = None) -> None:
-        """Schedule the copies of these sources to be read again; by default, the copies of all sources."""
+        """Schedule the copies of these sources to be read again. By default, schedule the copies of all sources."""
         if sources is None:
             self._db.run("UPDATE source SET rules = ''")
         else:
@@ -157,9 +157,9 @@ class SourceTable:
         return row is not None and row[0] == source.id
 
     def record_verification(self, source: int, at: Milliseconds, fault: str) -> None:
-        """Record that a copy was verified; `fault` describes its damage and is empty for an intact copy.
+        """Record that a copy was verified. `fault` describes its damage and is empty for an intact copy.
 
-        A source that was deleted meanwhile is ignored.
+        A source that was deleted in the meantime is ignored.
         """
         self._db.run("INSERT OR REPLACE INTO inspection SELECT id, ?, ? FROM source WHERE id = ?", (at, fault, source))
 
@@ -187,7 +187,7 @@ class SourceTable:
         return count, oldest
 
     def save_checksums(self, source: int, sums: bytes = b"") -> None:
-        """Store the checksums of a copy; without `sums`, delete the stored checksums."""
+        """Store the checksums of a copy. Without `sums`, delete the stored checksums."""
         self._db.run("UPDATE source SET sums = ? WHERE id = ?", (sums, source))
 
     def coverage(self) -> Counter[str]:
@@ -222,7 +222,7 @@ class SourceTable:
         return row[0] if row else None
 
     def locate(self, records: Collection[str]) -> dict[str, SourceLine]:
-        """Return the source and line that first contained each record; unknown record IDs are omitted."""
+        """Return the source and line that first contained each record. Unknown record IDs are omitted."""
         rows = self._db.rows(f"SELECT id, source, line FROM record WHERE id {AMONG}", (listed(records),))
         return {record: (source, line) for record, source, line in rows}
 
@@ -241,7 +241,7 @@ class SourceTable:
         self._db.run(f"DELETE FROM record WHERE id {AMONG} AND source {AMONG}", (listed(records), listed(sources)))
 
     def report(self, path: Path, reason: str | None) -> None:
-        """Record why a file could not be read; with None, delete the record."""
+        """Record why a file could not be read. If the reason is None, delete the record."""
         if reason is None:
             self._db.run("DELETE FROM problem WHERE path = ?", (os.fsencode(path),))
         else:
@@ -260,7 +260,7 @@ class ContainerTable:
         self._db = database
 
     def state(self, path: Path) -> int | None:
-        """Return the last ingested state of a container; None if it was never ingested."""
+        """Return the state of a container at its last ingest, or None if it was never ingested."""
         row = self._db.one("SELECT state FROM container WHERE path = ?", (os.fsencode(path),))
         return row[0] if row and isinstance(row[0], int) else None
 

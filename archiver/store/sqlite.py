@@ -66,10 +66,9 @@ def corrupt(path: Path, reason: str) -> StoreCorrupt:
 
 @contextmanager
 def translated_errors(path: Path) -> Generator[None]:
-    """Translate SQLite's errors into Palaver's errors. A busy database is never reported as damaged.
+    """Translate SQLite's errors to Palaver's errors. A busy database is never reported as damaged.
 
-    Never wrap the caller's code in this context, because its `ValueError`s would be reported as values that cannot be
-    stored.
+    Do not wrap the caller's code in this context. Its `ValueError`s would be reported as values that cannot be stored.
     """
     try:
         yield

@@ -1,4 +1,4 @@
-"""Stages: the last success and the last problem of each kind of work, such as the backup."""
+"""Stages: for each kind of work, such as the backup, its last success and its last problem."""
 
 from collections.abc import Sequence
 

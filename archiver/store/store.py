@@ -93,7 +93,7 @@ class Store(Closing):
 
     @classmethod
     def open_read_only(cls, path: Path) -> Self:
-        """Open an existing database for reading, whatever its schema version. Raises `StoreMissing`."""
+        """Open an existing database for reading, even if its schema is older or newer. Raises `StoreMissing`."""
         return cls(Database.open_read_only(path))
 
     @classmethod
@@ -136,7 +136,7 @@ class Store(Closing):
 
     @contextmanager
     def transaction(self) -> Generator[None]:
-        """Commit all writes in the block, or none of them. Keep the block short; transactions do not nest."""
+        """Commit all writes in the block, or none of them. Keep the block short. Do not nest transactions."""
         self.reserved_ids.skip_reserved()
         self.watermark.check()
         with self._database.transaction():
@@ -146,11 +146,11 @@ class Store(Closing):
         self.watermark.advance()
 
     def step(self) -> AbstractContextManager[None]:
-        """Return a context manager for a savepoint of a transaction: if its block fails, only its writes are undone."""
+        """Return a context manager for a savepoint of a transaction. If its block fails, only its writes are undone."""
         return self._database.step()
 
     def refuse_unreadable(self, keys: Collection[int] = ()) -> None:
-        """Raise `StoreCorrupt` if an earlier read skipped damaged items; with `keys`, only for these items."""
+        """Raise `StoreCorrupt` if an earlier read skipped damaged items. With `keys`, check only these items."""
         damaged = self._database.unreadable.intersection(keys) if keys else self._database.unreadable
         if damaged:
             named = ", ".join(map(str, sorted(damaged)[:3]))
@@ -181,13 +181,13 @@ class Store(Closing):
             self.stages.note("backup")
 
     def close(self) -> None:
-        """Close the database; further calls have no effect."""
+        """Close the database. Further calls have no effect."""
         self._database.close()
 
     def _reconcile(self) -> None:
         """Compare the database with the watermark and the tombstone file."""
         try:
-            with suppress(StoreCorrupt):  # a damaged change log must not prevent searching
+            with suppress(StoreCorrupt):  # A damaged change log must not prevent searching.
                 self.watermark.check()
             if not self.tombstones.in_sync:
                 self._adopt_deletions()

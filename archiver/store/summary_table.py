@@ -1,4 +1,4 @@
-"""Summaries: one observation per session that summarises its other observations. A summary keeps its key."""
+"""Summaries: one observation per session that summarises its other observations. A new version keeps the key."""
 
 from collections.abc import Collection
 
@@ -25,7 +25,7 @@ class SummaryTable:
         return [key for key, source in rows if source == rows[0][1]]
 
     def summarised(self, session: int, exchange: int) -> list[StoredObservation]:
-        """Return the observations that a summary covers: those from the source of `exchange`, in order."""
+        """Return the observations that a summary covers, in order. They come from the source of `exchange`."""
         rows = self._db.rows(
             f"""SELECT {COLUMNS} {FROM} JOIN exchange e ON e.item = o.exchange
                 WHERE i.session = ? AND o.scope = 'exchange'
@@ -35,7 +35,7 @@ class SummaryTable:
         return [stored_of(row) for row in rows]
 
     def of_session(self, session: int) -> StoredObservation | None:
-        """Return the summary of a session; None if it has no summary."""
+        """Return the summary of a session, or None if it has no summary."""
         row = self._db.one(f"SELECT {COLUMNS} {FROM} JOIN summary s ON s.item = i.key WHERE s.session = ?", (session,))
         return stored_of(row) if row else None
 
@@ -47,7 +47,7 @@ class SummaryTable:
         return {found.session: found for found in map(stored_of, rows)}
 
     def drop(self, sessions: Collection[int]) -> None:
-        """Delete the summaries of these sessions, whose quoted content changed, and schedule new ones.
+        """Delete the summaries of these sessions, and schedule new ones, because the quoted content changed.
 
         The model's replies about these sessions are deleted too.
         """
@@ -74,7 +74,7 @@ class SummaryTable:
         )
 
     def put(self, session: int, exchange: int, summary: Observation | None) -> None:
-        """Store the summary of a session under one of its exchanges; if `summary` is None, delete the stored one."""
+        """Store the summary of a session under one of its exchanges. If `summary` is None, delete the stored one."""
         self._db.run("DELETE FROM summary_due WHERE session = ?", (session,))
         known = self.of_session(session)
         if known is not None and summary is not None and known.exchange == exchange:

@@ -1,8 +1,11 @@
-"""The tombstone file: every deletion with its keyed hashes, stored beside the copies to survive a lost database.
+"""The tombstone file, which records every deletion with its keyed hashes.
 
-The file contains IDs, times, states and keyed hashes, but no content. It is replaced as a whole before a transaction
-commits. A new or restored database merges the deletions from the file. The first line contains the number of the last
-write, the number of deletions and the fingerprint of the key. Every line has a checksum.
+It is stored beside the copies, so that deletions survive the loss of the database. It contains IDs, times, states and
+keyed hashes, but no content. The whole file is replaced before a transaction commits. A new or restored database merges
+the deletions from the file.
+
+The first line contains the number of the last write, the number of deletions and the fingerprint of the key. Every line
+has a checksum.
 """
 
 import base64
@@ -35,7 +38,7 @@ class Tombstones(Struct, frozen=True):
 
 
 class FileContent(Struct, frozen=True):
-    """Deletions in a file; `damaged` counts the unreadable deletions."""
+    """Deletions in a file. `damaged` counts the unreadable deletions."""
 
     deletions: tuple[Tombstones, ...] = ()
     damaged: int = 0
@@ -54,7 +57,7 @@ NEVER_WRITTEN: Final = FileHeader(0, 0, b"")
 
 
 class KeyLost(StoreError):
-    """Error: the key differs from the key of the tombstones, so the tombstones match no content."""
+    """Error: the tombstones were made with another key, so they match no content."""
 
     def __init__(self, key: Path, tombstones: Path) -> None:
         self.path = key
@@ -66,7 +69,7 @@ class KeyLost(StoreError):
 
 
 class KeyChanged(KeyLost):
-    """Error: no deletion exists, and the key differs from the key of the secret placeholders."""
+    """Error: the secret placeholders were made with another key, and no deletion exists."""
 
     def __init__(self, key: Path) -> None:
         self.path = key
@@ -90,7 +93,10 @@ class TombstoneFile:
         self._path = path
 
     def header(self) -> FileHeader | None:
-        """Return the first line; `NEVER_WRITTEN` for a missing file, None if damaged. Raises `StoreError`."""
+        """Return the first line.
+
+        Return `NEVER_WRITTEN` for a missing file, and None for a damaged one. Raises `StoreError`.
+        """
         try:
             with self._path.open("rb") as file:
                 return _header(file.readline())
@@ -137,11 +143,11 @@ def _row(each: Tombstones) -> bytes:
 
 
 def _parse(row: bytes) -> Tombstones | None:
-    """Parse the deletion on a line; return None if the line is damaged."""
+    """Parse the deletion on a line. Return None if the line is damaged."""
     checksum, _, text = row.partition(b" ")
     fields = text.split(b" ")
     try:
-        if int(checksum, 16) != zlib.crc32(text) or len(fields) not in {4, 6}:  # earlier versions wrote six fields
+        if int(checksum, 16) != zlib.crc32(text) or len(fields) not in {4, 6}:  # Earlier versions wrote six fields.
             return None
         number, at, state, hashes = fields[:4]
         found = Tombstones(int(number), int(at), state.decode(), _unpacked(hashes))

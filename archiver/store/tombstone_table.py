@@ -1,4 +1,4 @@
-"""Deletions and their tombstones: keyed hashes that recognise deleted content wherever it reappears.
+"""Deletions and their tombstones: keyed hashes that recognise deleted content when it occurs again.
 
 A deletion is `kept` while it can be undone, `erasing` until all its bytes are removed, and then `erased`. Its
 tombstones are kept in every state. They are also written to a file beside the copies (`tombstone_file.py`).
@@ -31,9 +31,9 @@ class TombstoneTable:
         self._file = TombstoneFile(self._home.tombstone_file)
         self._changed = False
         self.lost = 0
-        """Number of unreadable deletions at the last merge of the file into the database."""
+        """Number of unreadable deletions when the file was last merged into the database."""
 
-    # The file beside the copies
+    # The tombstone file.
 
     @property
     def in_sync(self) -> bool:
@@ -92,7 +92,7 @@ class TombstoneTable:
 
     @property
     def damage(self) -> str:
-        """Description of lost tombstones; empty if none are lost or the user acknowledged the loss."""
+        """Description of lost tombstones, or an empty string if none are lost or the user acknowledged the loss."""
         return next((each.problem for each in StageTable(self._db).all() if each.name == _STAGE and each.fails), "")
 
     def acknowledge_damage(self) -> None:
@@ -148,7 +148,7 @@ class TombstoneTable:
         for each in content.deletions:
             state = DeletionState(each.state)
             if copies and state is DeletionState.ERASED:
-                state = DeletionState.ERASING  # the database is older than the erasure, so its rows must be erased
+                state = DeletionState.ERASING  # The database is older than the erasure, so its rows must be erased.
             same = known.get(each.number)
             if same is not None and same.at == each.at:
                 number = same.id
@@ -160,16 +160,16 @@ class TombstoneTable:
             self._insert_hashes(number, each.hashes)
             if state is DeletionState.ERASING:
                 self.schedule_erasure(number, dict.fromkeys(copies, False))
-                self._db.run("DELETE FROM forgotten_item")  # any of these rows may contain erased content
+                self._db.run("DELETE FROM forgotten_item")  # Any of these rows may contain erased content.
         if copies and content.deletions:
             # Lines may have been erased from the copies after these checksums were stored.
             self._db.run("UPDATE source SET rules = '', sums = x''")
             self._db.run("UPDATE session SET title = '', title_rank = -1, branch = '', cwd = ''")
 
-    # Deletions
+    # Deletions.
 
     def insert(self, at: Milliseconds, state: DeletionState, hashes: Collection[int], summary: DeletionSummary) -> int:
-        """Insert a deletion with its tombstones; return its ID."""
+        """Insert a deletion with its tombstones, and return its ID."""
         self._changed = True
         number = self._db.run(
             "INSERT INTO forgetting (at, state, told) VALUES (?, ?, ?)",
@@ -198,12 +198,15 @@ class TombstoneTable:
         self._db.run("DELETE FROM emptied")
 
     def has_deletions(self, *, erased: bool = False) -> bool:
-        """Return whether any deletion exists; with `erased`, count only erasures."""
+        """Return whether any deletion exists. With `erased`, count only erasures."""
         wanted = "WHERE state <> 'kept'" if erased else ""
         return bool(self._db.number(f"SELECT EXISTS (SELECT 1 FROM forgetting {wanted})"))
 
     def matching(self, hashes: Collection[int], *, erased: bool = False) -> set[int]:
-        """Return the given keyed hashes that are tombstones; with `erased`, only tombstones of erased content."""
+        """Return the given keyed hashes that are tombstones.
+
+        With `erased`, include only tombstones of erased content.
+        """
         wanted = "AND forgetting IN (SELECT id FROM forgetting WHERE state <> 'kept')" if erased else ""
         return set(self._db.numbers(f"SELECT mark FROM tombstone WHERE mark {AMONG} {wanted}", (listed(hashes),)))
 
@@ -223,7 +226,7 @@ class TombstoneTable:
         return next((each for each in self.all() if each.id == number), None)
 
     def fully_erased(self) -> list[int]:
-        """Return the IDs of deletions that could be undone, but whose whole content was erased by later deletions."""
+        """Return the IDs of deletions that could be undone, although later deletions erased all their content."""
         return self._db.numbers(
             """SELECT f.id FROM forgetting f WHERE f.state = 'kept' AND EXISTS (
                    SELECT 1 FROM tombstone WHERE forgetting = f.id
@@ -234,7 +237,7 @@ class TombstoneTable:
                )"""
         )
 
-    # Erasure of copies and rows
+    # Erasure of copies and rows.
 
     def schedule_erasure(self, deletion: int, copies: Mapping[str, bool]) -> None:
         """Record that lines must be erased from `copies`, which maps a copy to True if all of it must be deleted."""
@@ -256,7 +259,7 @@ class TombstoneTable:
         self._db.run("DELETE FROM erasure WHERE archived = ?", (archived,))
 
     def record_erased_file(self, path_hash: int, mtime: int, size: int) -> None:
-        """Record that a file contains only erased content; the record is valid until the file changes."""
+        """Record that a file contains only erased content. The record is valid until the file changes."""
         self._db.run("INSERT OR REPLACE INTO emptied VALUES (?, ?, ?)", (path_hash, mtime, size))
 
     def is_erased_file(self, path_hash: int, mtime: int, size: int) -> bool:
@@ -301,7 +304,7 @@ class TombstoneTable:
         )
 
     def compact(self, *, whole: bool) -> bool:
-        """Truncate the write-ahead log; return False if another process is reading the database.
+        """Truncate the write-ahead log. Return False if another process is reading the database.
 
         With `whole`, rewrite the database file first.
         """

@@ -1,4 +1,7 @@
-"""Vectors of items, one for each part of an item's text. Computing them again takes minutes and requires the model."""
+"""Vectors of items, one for each part of an item's text.
+
+The vectors are stored because computing them again takes minutes and requires the model.
+"""
 
 from collections.abc import Sequence
 from typing import Final, NamedTuple
@@ -13,7 +16,7 @@ PARTS_MAX: Final = 256
 TOKEN_BYTES: Final = 16
 """Bytes per token embedding: 128 binary dimensions."""
 PROMPT: Final = 0
-"""Part number of the prompt of an exchange; the parts of the answer follow."""
+"""Part number of the prompt of an exchange. Higher numbers are parts of the answer."""
 
 _SELECT: Final = """SELECT v.item, coalesce(o.exchange, v.item), v.part, v.data, coalesce(t.signs, x'')
     FROM vector v LEFT JOIN observation o ON o.item = v.item
@@ -34,7 +37,7 @@ class Embedding(NamedTuple):
 class StoredVector(Struct, frozen=True):
     """Vector of one part of an item's text. `data` and `token_bits` have the same format as in `Embedding`.
 
-    `event` is the exchange to which the item belongs; part 0 of an exchange is its prompt.
+    `event` is the exchange to which the item belongs. Part 0 of an exchange is its prompt.
     """
 
     item: int

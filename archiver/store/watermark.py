@@ -1,8 +1,8 @@
 """The watermark: the number of the last committed change, in a small file beside the raw copies.
 
-A database whose last change is older has lost acknowledged writes, for example because its write-ahead log was deleted.
-The file is written after each commit but not synced, so after a power failure its number can be too small, but never
-too large.
+If the last change of a database is older, acknowledged writes were lost, for example because the write-ahead log was
+deleted. The file is written after each commit but not synced. So after a power failure its number can be too small, but
+never too large.
 """
 
 import shutil
@@ -26,7 +26,7 @@ LOSS_HINT: Final = (
 
 
 class Watermark:
-    """Watermark of one store. It also shows how many changes are missing from the database."""
+    """Watermark of one store, which also shows how many changes are missing from the database."""
 
     def __init__(self, database: Database, changes: ChangeLog) -> None:
         self._home, self._changes = Home(database.path.parent), changes
@@ -42,7 +42,7 @@ class Watermark:
 
     @property
     def loss(self) -> str:
-        """Description of the missing changes; empty if no changes are missing."""
+        """Description of the missing changes, or an empty string if no changes are missing."""
         count = self.missing
         if not count:
             return ""
@@ -76,7 +76,7 @@ class Watermark:
 
 
 def reset(home: Home) -> None:
-    """Delete the watermark and a recorded loss when the database is created again."""
+    """Delete the watermark and a recorded loss, because the database is created again."""
     for path in _paths(home):
         with suppress(OSError):
             path.unlink(missing_ok=True)
@@ -96,7 +96,7 @@ def _keep_log(home: Home) -> None:
 
 
 def _read(path: Path) -> int:
-    """Return the number in a file; 0 if the file is missing or damaged."""
+    """Return the number in a file, or 0 if the file is missing or damaged."""
     try:
         return int(without_checksum(path.read_bytes()) or 0)
     except (OSError, ValueError):
