@@ -156,9 +156,13 @@ class ArchiveSearch(Closing):
             )
         return hit.path, hit.start_line
 
-    def read(self, path: str, start_line: int = 1, end_line: int | None = None, /) -> TranscriptExcerpt:
-        """See `SearchIndex.read`."""
-        return self._reader.read(path, start_line, end_line)
+    def read(
+        self, path: str, start_line: int = 1, end_line: int | None = None, /, *, budget: int = 0
+    ) -> TranscriptExcerpt:
+        """See `SearchIndex.read`. A `budget` above the default allows a longer excerpt, in tokens."""
+        from .present.transcript_reader import BUDGET
+
+        return self._reader.read(path, start_line, end_line, max(budget, BUDGET))
 
     def read_raw(self, path: str, start_line: int = 1, end_line: int | None = None) -> Iterator[bytes]:
         """Return the archived lines as raw bytes. Raises the same errors as `read`."""

@@ -7,9 +7,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..core.conversation import Exchange, Kind, Speaker, Turn
+from ..core.results import BUDGET
 
 RESULTS_MAX: Final = 8_000
-"""Maximum characters for all tool results of a reply."""
+"""Maximum characters for all tool results of a reply with the default budget. A larger budget allows more."""
 RESULT_MIN: Final = 300
 """Minimum characters for each tool result, regardless of their number."""
 _ASIDE_MAX: Final = 500
@@ -48,10 +49,10 @@ _LABELS = {
 _FORMS = {Kind.CALL: "call", Kind.RESULT: "result", Kind.PROMPT: "prose", Kind.PROSE: "prose"}
 
 
-def result_limit(exchanges: Sequence[Exchange]) -> int:
-    """Return the maximum number of characters for each tool result in these exchanges."""
+def result_limit(exchanges: Sequence[Exchange], budget: int = BUDGET) -> int:
+    """Return the maximum number of characters for each tool result in these exchanges; `budget` is in tokens."""
     results = sum(turn.kind is Kind.RESULT for exchange in exchanges for turn in exchange.turns)
-    return max(RESULT_MIN, RESULTS_MAX // max(results, 1))
+    return max(RESULT_MIN, RESULTS_MAX * max(budget, BUDGET) // BUDGET // max(results, 1))
 
 
 def steps(exchange: Exchange, limit: int | None) -> tuple[Step, ...]:

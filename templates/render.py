@@ -191,7 +191,7 @@ class Renderer:
         return self._fit(page(fit_transcript(transcript, lambda part: count(page(part)), self._budget)))
 
     def _transcript(self, transcript: TranscriptExcerpt, rest: TruncatedLine | None, *, single: bool) -> str:
-        limit = None if single else result_limit(transcript.exchanges)
+        limit = None if single else result_limit(transcript.exchanges, self._budget)
         dialogue = [(exchange, steps(exchange, limit)) for exchange in transcript.exchanges]
         texts = [part for _, shown in dialogue for step in shown for part in (step.said, step.result) if part]
         about = (

@@ -25,7 +25,7 @@ from ...core.errors import CopyGone, InvalidInput, InvalidLineRange, PathOutside
 from ...core.results import TranscriptExcerpt
 
 BUDGET = 8_000
-"""Maximum number of tokens in a reply. A longer excerpt is truncated and continues at `next_line`."""
+"""Default maximum number of tokens in an excerpt. A longer one is truncated and continues at `next_line`."""
 _COUNTED = 100_000
 """Maximum number of characters of a text whose tokens are counted. Counting a megabyte takes 0.3 s."""
 
@@ -59,11 +59,11 @@ class TranscriptReader:
         self._store, self._raw = store, raw
         self._redactor, self._suppression = TranscriptRedactor(redactor), suppression
 
-    def read(self, path: str, start: int, end: int | None) -> TranscriptExcerpt:
+    def read(self, path: str, start: int, end: int | None, budget: int = BUDGET) -> TranscriptExcerpt:
         """Return the conversation on these lines. Line numbers are 1-based and inclusive.
 
         Without `end`, the excerpt extends to the last line. Long tool inputs and results are shortened unless the whole
-        excerpt fits the token budget.
+        excerpt fits the budget of tokens.
 
         Raises:
             PathOutsideArchive, InvalidLineRange, CopyGone: The path or lines do not exist.
@@ -73,10 +73,10 @@ class TranscriptReader:
         shown = UNINDEXED not in session.links
         excerpt = self._excerpt(source, start, last)
         exchanges = list(self._exchanges(excerpt, session, shorten=False)) if shown else []
-        if _exceed_budget(exchanges):
+        if _exceed_budget(exchanges, budget):
             exchanges = list(self._exchanges(excerpt, session, shorten=True))
         exchanges = self._redactor.exchanges(exchanges)
-        exchanges, next_line = _within_budget(exchanges)
+        exchanges, next_line = _within_budget(exchanges, budget)
         end_line = next_line - 1 if next_line else last
         return TranscriptExcerpt(
             path=source.archived,
@@ -210,11 +210,11 @@ class TranscriptReader:
         return replace(exchange, span=replace(span, start_line=first, end_line=last), tokens_in=0, tokens_out=0)
 
 
-def _exceed_budget(exchanges: list[Exchange]) -> bool:
+def _exceed_budget(exchanges: list[Exchange], budget: int) -> bool:
     spent = 0
     for turn in (turn for exchange in exchanges for turn in exchange.turns):
         spent += tokens.count(turn.text[:_COUNTED])
-        if spent > BUDGET:
+        if spent > budget:
             return True
     return False
 
@@ -223,13 +223,13 @@ def _tokens(exchanges: list[Exchange]) -> int:
     return sum(tokens.count(turn.text) for exchange in exchanges for turn in exchange.turns)
 
 
-def _within_budget(exchanges: list[Exchange]) -> tuple[list[Exchange], int | None]:
+def _within_budget(exchanges: list[Exchange], budget: int) -> tuple[list[Exchange], int | None]:
     """Return the turns within the token budget, at least one line, and the first omitted line or None."""
     spent, kept, line = 0, list[Exchange](), 0
     for exchange in exchanges:
         for place, turn in enumerate(exchange.turns):
             spent += tokens.count(turn.text)
-            if spent > BUDGET and line and turn.line != line:
+            if spent > budget and line and turn.line != line:
                 if place:
                     kept.append(replace(exchange, turns=exchange.turns[:place]))
                 return kept, turn.line

@@ -307,7 +307,7 @@ def read(path: str, lines: str, *, raw: bool, budget: int, as_json: bool) -> Non
             for line in layers.read_raw(path, start, end):
                 output.write(line)
             return
-        transcript = layers.read(path, start, end)
+        transcript = layers.read(path, start, end, budget=budget)
     if as_json:
         print_json(transcript_json(transcript, budget=budget))
     else:
