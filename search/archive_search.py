@@ -160,9 +160,7 @@ class ArchiveSearch(Closing):
         self, path: str, start_line: int = 1, end_line: int | None = None, /, *, budget: int = 0
     ) -> TranscriptExcerpt:
         """See `SearchIndex.read`. A `budget` above the default allows a longer excerpt, in tokens."""
-        from .present.transcript_reader import BUDGET
-
-        return self._reader.read(path, start_line, end_line, max(budget, BUDGET))
+        return self._reader.read(path, start_line, end_line, budget)
 
     def read_raw(self, path: str, start_line: int = 1, end_line: int | None = None) -> Iterator[bytes]:
         """Return the archived lines as raw bytes. Raises the same errors as `read`."""

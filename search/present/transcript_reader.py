@@ -59,15 +59,16 @@ class TranscriptReader:
         self._store, self._raw = store, raw
         self._redactor, self._suppression = TranscriptRedactor(redactor), suppression
 
-    def read(self, path: str, start: int, end: int | None, budget: int = BUDGET) -> TranscriptExcerpt:
+    def read(self, path: str, start: int, end: int | None, budget: int = 0) -> TranscriptExcerpt:
         """Return the conversation on these lines. Line numbers are 1-based and inclusive.
 
         Without `end`, the excerpt extends to the last line. Long tool inputs and results are shortened unless the whole
-        excerpt fits the budget of tokens.
+        excerpt fits the token budget, which is `BUDGET` or a larger `budget`.
 
         Raises:
             PathOutsideArchive, InvalidLineRange, CopyGone: The path or lines do not exist.
         """
+        budget = max(budget, BUDGET)
         source, last = self._range(path, start, end)
         session = self._session(source)
         shown = UNINDEXED not in session.links
