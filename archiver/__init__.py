@@ -1,1 +1,1 @@
-"""Archive: raw copies of transcripts, their exchanges, and documents, with secrets redacted."""
+"""The archive: raw copies of transcripts, their exchanges, and documents, with secrets redacted."""

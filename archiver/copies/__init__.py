@@ -1,1 +1,1 @@
-"""Raw archive: byte-exact copies of agents' files, with checksums, compression, verification and export."""
+"""The raw archive: byte-exact copies of agents' files, with checksums, compression, verification and export."""

@@ -2,7 +2,7 @@
 
 The layout is zstd's seekable format, so that `zstd -d` restores the file without Palaver::
 
-    frame ... frame | SHA-256 of the content, checksum of the table, lines per frame | table of frame sizes
+frame ... frame | SHA-256 of the content, checksum of the table, lines per frame | table of frame sizes
 
 Each frame has its own checksum. Reading detects damage, and damage affects only its frame. If the table is lost, the
 file is scanned for its frames.
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 FRAME: Final = 512 * 1024
-"""Content bytes per frame; the last frame may be shorter.
+"""Content bytes per frame. The last frame may be shorter.
 
 Larger frames hardly improve compression and slow down reading a single line.
 """
@@ -37,7 +37,7 @@ _OPTIONS: Final[dict[int, int]] = {
     zstd.CompressionParameter.checksum_flag: 1,
 }
 _FRAME_MAGIC: Final = b"\x28\xb5\x2f\xfd"
-_METADATA: Final = 0x184D2A5C  # zstd skips frames with magic numbers 0x184D2A50 to 0x184D2A5F
+_METADATA: Final = 0x184D2A5C  # zstd skips frames with magic numbers 0x184D2A50 to 0x184D2A5F.
 _TABLE: Final = 0x184D2A5E
 _SEEKABLE_MAGIC: Final = 0x8F92EAB1
 _METADATA_MAGIC: Final = struct.pack("<I", _METADATA)
@@ -46,11 +46,11 @@ _DIGEST, _CHECK = 32, 8
 
 
 class FrameTable(Struct, frozen=True):
-    """Start of each frame in the file (`offsets`) and in the content (`starts`); the last element is the end.
+    """Start of each frame in the file (`offsets`) and in the content (`starts`). The last element is the end.
 
     `lines` counts the line ends before each frame. If the table was lost and the file was scanned for frames, `lines`
-    and the SHA-256 `digest` of the content are empty. `has_end` is false if the end of the file is also missing.
-    `extra` counts unexpected bytes after the table.
+    and the SHA-256 `digest` of the content are empty. `has_end` is false if the end of the file is missing too. `extra`
+    counts unexpected bytes after the table.
     """
 
     offsets: tuple[int, ...]
@@ -85,13 +85,13 @@ class CompressedFile(io.BufferedReader):
     """Content of a compressed file, read like an ordinary file. Reading damaged content raises `CopyDamaged`."""
 
     def __init__(self, path: Path) -> None:
-        """Open a file; raises `OSError`, or `CopyDamaged` if no frame can be read."""
+        """Open a file. Raises `OSError`, or `CopyDamaged` if no frame can be read."""
         self._frames = _Frames(path)
         self.table = self._frames.table
         super().__init__(self._frames, 64 * 1024)
 
     def start_of(self, line: int) -> int | None:
-        """Return the byte offset of a line (1-based, at most the last line plus one); None if the table was lost."""
+        """Return the byte offset of a line (1-based, at most the last line plus one), or None if the table was lost."""
         before = self.table.lines
         if line == 1 or not before:
             return 0 if line == 1 else None
@@ -116,7 +116,7 @@ class CompressedFile(io.BufferedReader):
         return bytes(kept)
 
     def format_damage(self) -> str:
-        """Return a description of damage outside the frames; empty if the file is intact."""
+        """Return a description of damage outside the frames, or an empty string if the file is intact."""
         if self.table.extra:
             return f"{self.table.extra} unexpected bytes follow the end of the file; all content is readable"
         return "" if self.table.digest else self._frames.truncation().reason
@@ -207,7 +207,7 @@ def _trailer_size(count: int) -> int:
 
 
 def _load_table(descriptor: int) -> FrameTable | None:
-    """Return the table at the end of a file; None if it is missing or damaged."""
+    """Return the table at the end of a file, or None if it is missing or damaged."""
     size = os.fstat(descriptor).st_size
     footer = os.pread(descriptor, _FOOTER.size, max(0, size - _FOOTER.size))
     if len(footer) < _FOOTER.size:
@@ -220,7 +220,7 @@ def _load_table(descriptor: int) -> FrameTable | None:
 
 
 def _read_trailer(trailer: bytes, count: int, end: int) -> FrameTable | None:
-    """Parse the table of `count` frames that end at byte `end`; return None if the table is damaged."""
+    """Parse the table of `count` frames that end at byte `end`. Return None if the table is damaged."""
     digest = trailer[_HEADER.size :][:_DIGEST]
     counts = trailer[_HEADER.size + _DIGEST + _CHECK :][: 4 * count]
     sizes = trailer[-_FOOTER.size - 8 * count : -_FOOTER.size]
@@ -233,7 +233,7 @@ def _read_trailer(trailer: bytes, count: int, end: int) -> FrameTable | None:
 
 
 def _find_frames(data: bytes) -> FrameTable:
-    """Scan a file for frames; used when the file does not end with a table."""
+    """Scan a file for frames. This is needed if the file does not end with a table."""
     frames, at = list[tuple[int, int]](), 0
     while found := _frame_at(data, at):
         frames.append(found)
@@ -242,7 +242,7 @@ def _find_frames(data: bytes) -> FrameTable:
     length = _trailer_size(count)
     if len(data) > at + length and (table := _read_trailer(data[at : at + length], count, at)):
         return replace(table, extra=len(data) - at - length)
-    sizes = [(packed, FRAME) for packed, _ in frames[:-1]] + frames[-1:]  # all frames except the last are full
+    sizes = [(packed, FRAME) for packed, _ in frames[:-1]] + frames[-1:]  # All frames except the last are full.
     return _frame_table(sizes, [], b"", has_end=data[at : at + 4] == _METADATA_MAGIC)
 
 

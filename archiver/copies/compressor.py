@@ -17,10 +17,11 @@ from .raw_copy import UNFINISHED, Copy
 QUIET: Final = 7 * 24 * 3600 * 1000
 """Milliseconds without changes after which a copy is compressed.
 
-Most sessions resume within days. A copy that grows later is decompressed until it is unchanged for this long again.
+Most sessions resume within days. A copy that grows later is decompressed, and compressed again after the same time
+without changes.
 """
 BUDGET: Final = 20.0
-"""Time limit of one run in seconds; the next run continues."""
+"""Time limit of one run in seconds. The next run continues."""
 _HINT: Final = (
     "Run `palaver fsck --repair`, which copies the agent's file again if it still exists. Otherwise restore a backup."
 )

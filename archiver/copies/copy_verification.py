@@ -24,9 +24,9 @@ from .raw_copy import COMPRESSED_SUFFIX, DAMAGED_SUFFIX, UNFINISHED, Copy
 RECHECK: Final = 7 * 24 * 3600 * 1000
 """Milliseconds after which a copy is verified again. Some agents delete their files after 30 days."""
 RECHECK_DAMAGED: Final = 24 * 3600 * 1000
-"""Milliseconds after which a damaged copy is verified again, because the user can have restored a file."""
+"""Milliseconds after which a damaged copy is verified again, because the user may have restored a file."""
 BUDGET: Final = 10.0
-"""Time limit of one background run in seconds: 28 minutes a week, enough for some hundred GB."""
+"""Time limit of one background run in seconds. This is 28 minutes a week, enough for some hundred GB."""
 _PATIENCE: Final = 5.0
 """Maximum seconds to wait for the archiver's lease."""
 
@@ -66,13 +66,16 @@ class CopyVerifier:
         progress(len(sources), len(sources))
 
     def check(self, source: Source) -> str:
-        """Verify a copy and record the result. Return a description of the damage; empty if the copy is intact."""
+        """Verify a copy and record the result.
+
+        Return a description of the damage, or an empty string if the copy is intact.
+        """
         reason = self.damage(source)
         self.record(source, reason)
         return reason
 
     def repair(self, source: Source) -> bool:
-        """Restore a damaged copy from its own content or the agent's file; return False if both are incomplete.
+        """Restore a damaged copy from its own content or the agent's file. Return False if both are incomplete.
 
         The damaged copy is kept under another name. Raises `SourceUnreadable` and `OSError`.
         """
@@ -93,7 +96,7 @@ class CopyVerifier:
             return
         try:
             with self._store.leases.hold(ARCHIVER, _PATIENCE):
-                source = self._load(number)  # the row may have changed during verification
+                source = self._load(number)  # The row may have changed during verification.
                 if source is None or not self.check(source):
                     return
                 repaired = False
@@ -111,13 +114,13 @@ class CopyVerifier:
             return None
 
     def record(self, source: Source, reason: str) -> None:
-        """Record the result of a verification; `reason` is empty if the copy is intact."""
+        """Record the result of a verification. `reason` is empty if the copy is intact."""
         if source.id is not None:
             with self._store.transaction():
                 self._store.sources.record_verification(source.id, now(), reason)
 
     def damage(self, source: Source) -> str:
-        """Verify a copy. Return a description of the damage; empty if the copy is intact.
+        """Verify a copy. Return a description of the damage, or an empty string if the copy is intact.
 
         If an older version of Palaver made the copy without checksums, compute the checksums.
         """
@@ -145,7 +148,7 @@ class CopyVerifier:
                 self._store.sources.save_checksums(source.id, sums)
 
     def _restore_format(self, source: Source) -> bool:
-        """Decompress a copy if only its table is damaged; return False if its content is damaged."""
+        """Decompress a copy if only its table is damaged. Return False if its content is damaged."""
         try:
             if not source.sums:
                 return False
@@ -195,6 +198,6 @@ def archived_names(root: Path) -> list[str]:
 
 def copies_without_row(root: Path, store: Store) -> list[str]:
     """Return the archive paths of copies below a folder that have no source in the store."""
-    found = archived_names(root)  # list files before rows, so that a copy archived meanwhile has its row
+    found = archived_names(root)  # List files before rows. A copy that is archived in between then has its row.
     known = store.sources.archived_names()
     return [name for name in found if name not in known]

@@ -19,11 +19,11 @@ from .raw_copy import Copy
 
 _PIECE: Final = 1 << 20
 _REPLACED: Final = "replaced"
-"""Folder for earlier versions of rewritten files, so that agents do not find them beside the current file."""
+"""Folder for earlier versions of rewritten files. Agents do not find them there."""
 
 
 class Exporter:
-    """Exporter that finds archived files by name and writes their original bytes."""
+    """Exporter of archived files, which finds them by name and writes their original bytes."""
 
     def __init__(self, store: Store, raw: RawArchive) -> None:
         self._store, self._raw = store, raw
@@ -48,7 +48,7 @@ class Exporter:
         return found
 
     def write(self, source: Source, target: BinaryIO) -> ExportedFile:
-        """Write the original bytes of a source; raises `CopyDamaged` if they do not match their checksums."""
+        """Write the original bytes of a source. Raises `CopyDamaged` if they do not match their checksums."""
         if DELETED in source.coverage:
             hint = "Run `palaver read` to see the remaining lines."
             raise SourceUnreadable(self._raw.root / source.archived, "some of its lines were deleted", hint=hint)
@@ -66,7 +66,10 @@ class Exporter:
         return ExportedFile(source.archived, Path(), size, digest.hexdigest())
 
     def warning(self, source: Source) -> str:
-        """Return a description of damage to a copy's file that leaves the content readable; empty if intact."""
+        """Return a description of damage that leaves the content of a copy readable.
+
+        The result is empty for an intact copy.
+        """
         return Copy(self._raw.root, source.archived).format_damage()
 
     def export(self, sources: Sequence[Source], folder: Path, progress: Progress = silent) -> Exported:
@@ -156,7 +159,7 @@ def encodable(typed: str) -> str:
 
 
 def resolved(path: str) -> Path:
-    """Return a path with `~` expanded and links resolved; return the path unchanged if that fails."""
+    """Return a path with `~` expanded and links resolved. Return the path unchanged if that fails."""
     try:
         return Path(path).expanduser().resolve()
     except (OSError, ValueError, RuntimeError):

@@ -40,7 +40,7 @@ class Stat(Struct, frozen=True):
 
     @classmethod
     def of(cls, path: Path) -> "Stat":
-        """Return the current state of a file; raises `OSError`."""
+        """Return the current state of a file. Raises `OSError`."""
         found = path.stat()
         return cls(found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size)
 
@@ -83,8 +83,8 @@ class RawArchive:
     def is_continued(self, source: Source) -> bool:
         """Return whether a file still begins with its archived content, judged by the recorded first and last 4 KiB.
 
-        After a killed ingest run, a copy can be larger than its row records. Such a copy is compared byte by byte. An
-        unreadable file counts as continued, so that its copy stays in use.
+        After a killed ingest run, a copy can be larger than its row records. It is then compared byte by byte. The
+        result is True for an unreadable file, so that its copy stays in use.
         """
         try:
             with source.path.open("rb") as file:
@@ -98,7 +98,7 @@ class RawArchive:
     def copy(self, path: Path, archived: str, known: Source | None = None, *, rewrite: bool = False) -> Copied:
         """Append the new bytes of a file to its copy, durably. The file must begin with the copy's content.
 
-        With `known`, continue the checksums of this source; otherwise compute the checksums of the whole copy. With
+        With `known`, continue the checksums of this source. Otherwise compute the checksums of the whole copy. With
         `rewrite`, replace the whole copy. A damaged copy is kept under another name and recreated. Raises
         `SourceUnreadable` if the file is missing, is not readable, or does not fit on the disk.
         """
@@ -139,7 +139,7 @@ class RawArchive:
         elif kept := _still_compressed(source, copy, known):
             return kept
         copied = _append(source, copy.path, None if rewrite else known)
-        for folder in copy.path.parents:  # sync the folders, so that the file name is durable, too
+        for folder in copy.path.parents:  # Sync the folders as well, so that the file name is durable.
             sync_path(folder)
             if folder == self.root:
                 break
@@ -196,7 +196,7 @@ class RawArchive:
         return name
 
     def resolve(self, path: str) -> Path:
-        """Return the real file of a path given by a caller; raises `PathOutsideArchive`.
+        """Return the real file of a path given by a caller. Raises `PathOutsideArchive`.
 
         Absolute paths and paths relative to the archive are accepted. Links, `..`, and everything except a regular file
         inside the archive are refused with the same error.
@@ -218,7 +218,7 @@ class RawArchive:
         return real if inside else None
 
     def relative(self, path: str) -> str:
-        """Return the archive path of a path given by a caller; raises `PathOutsideArchive`."""
+        """Return the archive path of a path given by a caller. Raises `PathOutsideArchive`."""
         return self.resolve(path).relative_to(self.root.resolve()).as_posix().removesuffix(COMPRESSED_SUFFIX)
 
     def archive_path(self, path: str) -> str:
@@ -236,7 +236,7 @@ class RawArchive:
     def _is_beginning_of(self, archived: str, path: Path) -> bool:
         """Return whether a file begins with the full content of a copy.
 
-        Also return True if the copy does not exist, or if no copy can be created under this name.
+        The result is also True if the copy does not exist, or if no copy can be created under this name.
         """
         try:
             with self.open_raw(archived) as ours, path.open("rb") as theirs:
@@ -265,7 +265,7 @@ def unreadable(path: Path, error: OSError) -> SourceUnreadable:
 
 
 def _still_compressed(source: BinaryIO, copy: Copy, known: Source | None) -> Copied | None:
-    """Return the state of a compressed copy if the file has no new bytes; otherwise decompress the copy.
+    """Return the state of a compressed copy if the file has no new bytes. Otherwise decompress the copy.
 
     Raises `CopyDamaged`.
     """

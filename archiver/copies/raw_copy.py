@@ -24,14 +24,14 @@ from .compressed_file import CompressedFile, compress
 COMPRESSED_SUFFIX: Final = ".sealed.zst"
 """Suffix of a compressed copy. A file with the suffix `.zst` alone was compressed by its agent."""
 DAMAGED_SUFFIX: Final = ".damaged"
-"""Suffix of a damaged file that was kept; a number follows if several were kept."""
+"""Suffix of a damaged file that was kept. If several were kept, a number follows."""
 UNFINISHED: Final = ".unfinished"
 """Folder inside the archive for temporary files."""
 _PIECE: Final = 1 << 20
 
 
 class Copy(Struct, frozen=True):
-    """Raw copy, identified by its archive path. Format changes require the archiver's lease; reading does not."""
+    """Raw copy, identified by its archive path. Only format changes require the archiver's lease."""
 
     root: Path
     archived: str
@@ -48,7 +48,7 @@ class Copy(Struct, frozen=True):
 
     def open(self) -> BinaryIO:
         """Open the decompressed content. Raises `OSError`. Opening or reading a damaged copy raises `CopyDamaged`."""
-        for _ in range(2):  # the format may change between the two attempts
+        for _ in range(2):  # The format may change between the two attempts.
             try:
                 return self.path.open("rb", BUFFER)
             except FileNotFoundError:
@@ -64,7 +64,7 @@ class Copy(Struct, frozen=True):
         return self.path.exists() or self.compressed_path.exists()
 
     def size(self) -> int:
-        """Return the size of the content in bytes; 0 if the copy is missing or its compression table is damaged.
+        """Return the size of the content in bytes, or 0 if the copy is missing or its compression table is damaged.
 
         Raises `OSError`.
         """
@@ -84,10 +84,10 @@ class Copy(Struct, frozen=True):
             return checksums_of(file)
 
     def compress(self) -> tuple[int, int]:
-        """Replace the uncompressed file with a compressed file; return the sizes in bytes before and after.
+        """Replace the uncompressed file with a compressed file. Return the sizes in bytes before and after.
 
-        Raises `OSError`, and `CopyDamaged` if the compressed file does not restore the original bytes. On an error the
-        uncompressed file stays.
+        Raises `OSError`, and `CopyDamaged` if the compressed file does not restore the original bytes. If an error
+        occurs, the uncompressed file stays.
         """
         with self.temporary() as made:
             with self.path.open("rb") as source, made.open("wb") as target:
@@ -126,13 +126,16 @@ class Copy(Struct, frozen=True):
         self.compressed_path.unlink()
 
     def format_damage(self) -> str:
-        """Describe damage outside the content of the compressed file; empty if intact. Raises the errors of `open`."""
+        """Describe damage outside the content of the compressed file. The result is empty for an intact file.
+
+        Raises the errors of `open`.
+        """
         with self.open() as file:
             return file.format_damage() if isinstance(file, CompressedFile) else ""
 
     def replace(self, made: Path) -> None:
         """Replace the copy with a complete and synced file. Keep the files of the old copy, marked as damaged."""
-        # The compressed file is renamed last, so that a readable file exists at every moment.
+        # Rename the compressed file last, so that a readable file exists at every moment.
         if self.path.exists():
             _keep_damaged(self.path)
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -150,7 +153,7 @@ class Copy(Struct, frozen=True):
 
     @contextmanager
     def temporary(self) -> Generator[Path]:
-        """Create an empty temporary file on the archive's file system; delete it afterwards unless it was renamed."""
+        """Create an empty temporary file on the archive's file system. Delete it afterwards unless it was renamed."""
         folder = self.root / UNFINISHED
         folder.mkdir(mode=0o700, exist_ok=True)
         descriptor, name = tempfile.mkstemp(dir=folder)

@@ -63,7 +63,7 @@ def updating_checksums(store: Store, copy: Copy, source: Source | None, *, in_pl
             damaged = damaged_blocks(file, source.sums)
         else:
             verify(file, source.sums, copy.path)
-    if not damaged:  # a crash must leave the old checksums, which show the damage
+    if not damaged:  # After a crash, the old checksums must still show the damage.
         drop_checksums(store, (source,))
     yield
     if damaged:
@@ -77,7 +77,7 @@ def updating_checksums(store: Store, copy: Copy, source: Source | None, *, in_pl
 
 
 def erase_lines(copy: Copy, lines: Collection[int], exchange_starts: Collection[int]) -> None:
-    """Overwrite lines (1-based) of a copy with spaces; all other lines keep their numbers and offsets.
+    """Overwrite lines (1-based) of a copy with spaces. All other lines keep their numbers and offsets.
 
     `exchange_starts` are the lines on which exchanges begin. A document or a zstd file is encoded again and does not
     become smaller. Raises `OSError` and `CopyDamaged`.

@@ -1,10 +1,10 @@
 """Deletion of archived content: selection, tombstones, undo, and removal of lines from copies.
 
 1. `selector` resolves a request to exchanges, sessions, copies and lines. An exchange is always deleted whole.
-2. `deletion_plan` computes the tombstones: keyed hashes of lines and record IDs. If a fork or a
-   resumed session repeats a line, the line belongs to the session that contained it first (`ownership`). Deleting that
-   session deletes the line everywhere; deleting the fork keeps the line.
-3. `deletions` removes the rows and stores the tombstones in one transaction, with the rows that undo needs.
+2. `deletion_plan` computes the tombstones: keyed hashes of lines and record IDs. If a fork or a resumed session repeats
+   a line, the line belongs to the session that contained it first (`ownership`). If that session is deleted, the line
+   is deleted everywhere. If the fork is deleted, the line is kept.
+3. `deletions` removes the rows and stores the tombstones in one transaction. It also stores the rows that undo needs.
 4. `suppression` recognises deleted lines in copied, renamed or re-read files, and in a new database.
 5. `copy_eraser` overwrites erased lines in the copies: immediately for an erasure, after 30 days for a deletion.
 
@@ -12,8 +12,8 @@ Limits:
 
 - The agents' own files are never changed.
 - A line without an ID or a time is recognised only in the same file, because other files may contain an identical line.
-- Undo restores the IDs of exchanges and observations, with two exceptions: session summaries, and exchanges that have
-  no record IDs and are repeated by other files, get new IDs.
+- Undo restores the IDs of exchanges and observations. Session summaries get new IDs. So do exchanges that have no
+  record IDs and are repeated by other files.
 - Observations cannot be deleted without their exchange.
 - A single exchange cannot be erased from a damaged copy, but its whole session can.
 """

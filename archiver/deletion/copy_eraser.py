@@ -1,6 +1,6 @@
 """Erasure of lines from the raw copies.
 
-The transaction that records an erasure also records the copies that contain the lines, so that the next ingest run can
+The transaction that records an erasure also records the copies that contain the lines. So the next ingest run can
 finish an interrupted erasure. A copy is also recorded before bytes are appended to it, because these bytes may contain
 erased lines.
 """
@@ -49,7 +49,7 @@ class CopyEraser:
             self._store.tombstones.complete_erasure(archived)
 
     def finish(self, progress: Progress = silent) -> list[SourceUnreadable]:
-        """Erase the lines from every recorded copy. Return the problems; copies with problems stay recorded."""
+        """Erase the lines from every recorded copy, and return the problems. Copies with problems stay recorded."""
         scheduled, problems = self._store.tombstones.scheduled_erasures(), list[SourceUnreadable]()
         for done, (archived, whole) in enumerate(scheduled.items()):
             progress(done, len(scheduled))
@@ -95,7 +95,7 @@ class CopyEraser:
         if gone or source is None or repeats_others(source):
             with reading_copy(self._raw, copy.archived) as file:
                 parsed = parse_copy(file, agent, self._key)
-            gone |= self.suppressed.records(parsed.records)  # forks repeat erased records on different lines
+            gone |= self.suppressed.records(parsed.records)  # Forks repeat erased records on different lines.
             if gone:
                 with updating_checksums(self._store, copy, source, in_place=_keeps_offsets(copy)):
                     erase_lines(copy, gone, {exchange.span.start_line for exchange in parsed.exchanges})

@@ -72,7 +72,7 @@ class DeletionPlan(Struct, frozen=True):
 
 
 class Planner:
-    """Planner of deletions in one archive."""
+    """Planner of deletions in one archive. It determines exactly what a deletion would remove."""
 
     def __init__(self, store: Store, raw: RawArchive, key: bytes) -> None:
         self._store = store
@@ -145,7 +145,7 @@ class Planner:
         unreadable: set[str],
         progress: Progress,
     ) -> dict[int, set[int]]:
-        """Return the lines with these hashes in other copies of the same agents; add damaged copies to `unreadable`."""
+        """Return the lines with these hashes in other copies of the same agents. Add damaged copies to `unreadable`."""
         agents = {selector.sources[number].agent for number in selection.sources | selection.lines.keys()}
         others = [
             (number, source)

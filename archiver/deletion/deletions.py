@@ -1,4 +1,4 @@
-"""Deletions: plan, carry out, undo, expire.
+"""Deletions: how they are planned, carried out, undone and completed.
 
 A deletion removes rows from the store and adds tombstones in one transaction. The copies stay unchanged while undo is
 possible. An erasure also removes the lines from the copies (`copy_eraser.py`).
@@ -52,7 +52,7 @@ class Deletions:
         return planner.plan(selector, selector.select(), erase=request.erase, progress=progress)
 
     def token(self, plan: DeletionPlan, *rest: object) -> str:
-        """Return a token for exactly this plan. `rest` is other content that the deletion removes."""
+        """Return a token that identifies exactly this plan. `rest` is other content that the deletion removes."""
         selection, sources = plan.selection, plan.selector.sources
         content = (
             sorted(selection.exchanges.values()),
@@ -133,7 +133,10 @@ class Deletions:
         return found
 
     def _clear_sessions(self, plan: DeletionPlan) -> None:
-        """Clear titles and dates, which can come from deleted lines. The next reading of the copies sets them again."""
+        """Clear the titles and dates of sessions, which can come from deleted lines.
+
+        The next reading of the copies sets them again.
+        """
         self._store.summaries.drop(plan.sessions)
         for number in plan.sessions:
             session = self._store.sessions.load(number)
@@ -156,7 +159,10 @@ class Deletions:
         self._store.tombstones.erase_calls(selection.exchanges.keys())
 
     def _end_erased(self) -> None:
-        """Start the erasure of each deletion without memories whose content later deletions erased completely."""
+        """Start the erasure of each deletion whose whole content was erased by later deletions.
+
+        Deletions of memories are omitted.
+        """
         for number in self._store.tombstones.fully_erased():
             deletion = self._store.tombstones.load(number)
             if deletion is not None and not deletion.summary.memories:

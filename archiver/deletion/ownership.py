@@ -25,11 +25,11 @@ from ..store.source_table import DELETED
 from .suppression import SuppressionList
 
 _SHARED: Final = {REPEATED, DELETED}
-"""Outcomes of lines that can repeat another file."""
+"""Outcomes of lines that may repeat lines of another file."""
 
 
 class Ownership:
-    """Reader of copies that finds lines which belong to other sessions."""
+    """Reader of copies that finds the lines that belong to other sessions."""
 
     def __init__(self, store: Store, raw: RawArchive, key: bytes, *, originals: bool = False) -> None:
         """Prepare to read the copies, or with `originals` the agents' own files."""
@@ -69,7 +69,10 @@ class Ownership:
         return found
 
     def records(self, source: Source) -> dict[str, int]:
-        """Return line numbers by record ID for a copy that repeats other copies; an empty dictionary otherwise."""
+        """Return line numbers by record ID for a copy that repeats other copies.
+
+        Return an empty dictionary for any other copy.
+        """
         if not repeats_others(source):
             return {}
         with self.reading(source) as file:

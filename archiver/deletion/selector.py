@@ -113,9 +113,9 @@ class Selector:
         return result
 
     def _complete(self, selection: Selection) -> None:
-        """Select sessions completely if all their exchanges are selected, and select the sub-agents of these sessions.
+        """Select a session completely if all its exchanges are selected, and select its sub-agents.
 
-        A session is not selected completely if undo can restore some of its content.
+        If undo can restore some content of a session, the session is not selected completely.
         """
         incomplete = self._partly_deleted | {
             each.session for each in self.outlines if each.key not in selection.exchanges
@@ -212,7 +212,7 @@ class Selector:
     def _mentioning(
         self, chosen: Sequence[ExchangeOutline], fitting: Collection[int], targets: _Targets, result: Selection
     ) -> list[ExchangeOutline]:
-        """Return the chosen exchanges that contain the text; add other lines with the text to `result`."""
+        """Return the chosen exchanges that contain the text. Add other lines with the text to `result`."""
         request, allowed, found = self._request, {each.key for each in chosen}, dict[int, ExchangeOutline]()
         by_source: dict[int, list[ExchangeOutline]] = {}
         for each in sorted(self.outlines, key=lambda each: each.start_line):
@@ -245,7 +245,10 @@ class Selector:
 
 
 def lines_with(raw: RawArchive, source: Source, text: str) -> Iterator[int]:
-    """Yield lines that contain a text, ignoring case, in plain or JSON-escaped form. Raises `CopyDamaged`."""
+    """Yield the lines that contain a text, ignoring case. Raises `CopyDamaged`.
+
+    JSON-escaped forms of the text are found too.
+    """
     forms = {text, json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1]}
     wanted = [form.lower().encode("utf-8", "replace") for form in forms]
     with reading_copy(raw, source.archived) as file:

@@ -1,4 +1,4 @@
-"""Suppression list: recognises deleted lines by their keyed hashes wherever they reappear.
+"""Suppression list, which recognises deleted lines by their keyed hashes when they occur again.
 
 - A line with an ID or a time is recognised by its content, in any file.
 - Any other line is recognised only in its original file or copy, because two users can write the same text.
@@ -28,7 +28,10 @@ _BATCH: Final = 5_000
 
 
 class SuppressionList:
-    """Deleted lines of one archive, or with `erased` only the lines that must also be erased from the copies."""
+    """List of the deleted lines of one archive.
+
+    With `erased`, it contains only the lines that must also be erased from the copies.
+    """
 
     def __init__(self, store: Store, key: bytes, *, erased: bool = False) -> None:
         """Load the tombstones. Raises `KeyLost` if another key was used for them."""
@@ -72,7 +75,7 @@ class SuppressionList:
         return found
 
     def records(self, records: Mapping[str, int], *, erased: bool = False) -> set[int]:
-        """Return the lines of deleted records, or only of erased records; `records` maps IDs to lines."""
+        """Return the lines of deleted records, or only of erased records. `records` maps IDs to lines."""
         hashes = {self.record(record): line for record, line in records.items()}
         return {
             hashes[line_hash] for line_hash in self._store.tombstones.matching(hashes, erased=self._erased or erased)
@@ -89,7 +92,7 @@ class SuppressionList:
                 yield row
 
     def _place(self, path: Path, number: int) -> int:
-        # Relative to the archive, so that moving the archive changes nothing.
+        # The path is relative to the archive, so that moving the archive changes nothing.
         path = path.relative_to(self._archive) if path.is_relative_to(self._archive) else path
         return self._hash(b"place", os.fsencode(path) + b"\0%d" % number)
 
@@ -99,7 +102,7 @@ class SuppressionList:
 
 
 def _canonical(line: bytes) -> bytes:
-    """Return JSON with sorted keys and without whitespace; return any other line unchanged."""
+    """Return JSON with sorted keys and without whitespace. Return any other line unchanged."""
     try:
         return orjson.dumps(orjson.loads(line), option=orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE)
     except ValueError:

@@ -97,7 +97,7 @@ class DocumentIngest:
             yield from batch
 
     def _attempt(self, file: QueuedFile, done: IndexedDirectory) -> FailedFile | None:
-        """Index a file and count the outcome; return the failure if the file is unreadable."""
+        """Index a file and count the outcome. Return the failure if the file is unreadable."""
         try:
             indexed = self._index(file)
         except (DocumentUnreadable, DocumentNotFound, DocumentOutsideRoots) as problem:

@@ -38,7 +38,7 @@ def texts(data: bytes) -> list[str] | str:
 
 
 def _pages(reader: "PdfReader", count: int) -> list[str] | str:
-    """Return the text of each page; the text of an unreadable page is empty."""
+    """Return the text of each page. The text of an unreadable page is empty."""
     found: list[str] = []
     left, failed = _CHARACTERS, False
     for number in range(count):

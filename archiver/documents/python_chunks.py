@@ -37,7 +37,7 @@ def chunks(text: str) -> list[Chunk]:
     rows = text.split("\n")
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about invalid escapes and similar problems in third-party code
+            warnings.simplefilter("ignore")  # Third-party code has invalid escapes and similar problems.
             units = list(_definitions(ast.parse(text).body, rows, ""))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         units = _top_level(rows)
@@ -74,7 +74,10 @@ def _top_level(rows: Sequence[str]) -> list[_Unit]:
 
 
 def _with_gaps(units: Sequence[_Unit], whole: _Unit) -> list[_Unit]:
-    """Return units that cover `whole`: the given units and, for each gap, a copy of `whole` limited to that gap."""
+    """Return units that cover `whole` completely.
+
+    They are the given units and, for each gap between them, a copy of `whole` limited to that gap.
+    """
     found: list[_Unit] = []
     start = whole.start
     for unit in units:

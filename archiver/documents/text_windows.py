@@ -7,11 +7,15 @@ from typing import Final, NamedTuple
 SIZE: Final = 1_000
 """Approximate characters of a window."""
 OVERLAP: Final = 200
-"""Maximum characters that a window repeats from the previous one, so that some window contains each sentence whole."""
-_LATE: Final = 0.5
-"""Share of a window. If a paragraph ends beyond it, the window ends there, otherwise at the last line that fits.
+"""Maximum characters that a window repeats from the previous one.
 
-Lines that exceed this share are split into sentences, so that no window consists of a heading only.
+The overlap ensures that each sentence is whole in at least one window.
+"""
+_LATE: Final = 0.5
+"""Share of a window after which it may end.
+
+If a paragraph ends beyond this share, the window ends there. Otherwise it ends at the last line that fits. A line that
+exceeds this share is split into sentences, so that no window consists of a heading only.
 """
 _SENTENCE: Final = re.compile(r".+?(?:[.!?\u2026]\s+|[\u3002\uff01\uff1f]|$)", re.DOTALL)
 

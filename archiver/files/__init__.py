@@ -1,1 +1,1 @@
-"""Agent files, read as numbered lines."""
+"""Reading of agents' files as numbered lines."""

@@ -6,11 +6,11 @@ from typing import Final
 from ...core.text import without_ansi
 
 MARGIN: Final = 1000
-"""Characters kept on both sides of a cut until secrets are redacted."""
+"""Number of characters kept on both sides of a cut until secrets are redacted."""
 CUT: Final = "\0"
-"""Delimiter around the number in a clipped text that is not trimmed yet. No other text contains this character."""
+"""Delimiter around the number of omitted characters in a clipped text. No other text contains this character."""
 
-# Line ends on both sides, because patterns recognise many secrets by the character after them.
+# The marker has line ends on both sides, because patterns recognise many secrets by the character after them.
 _CUT = re.compile(rf"\n{CUT}(\d{{1,15}}){CUT}\n?")
 _PLAN = re.compile(r"\s*implement the following plan:?\s*", re.IGNORECASE)
 _HEADING = re.compile(r"^#{1,3}\s+(.+?)\s*$", re.MULTILINE)
@@ -22,10 +22,10 @@ def clean(text: str) -> str:
 
 
 def clip(text: str, limit: int | None) -> str:
-    """Return the text, or its head and tail if it has more than `limit` characters; `None` means no limit.
+    """Return the text, shortened to its head and tail if it has more than `limit` characters.
 
-    The head and the tail include a margin, which `trim` removes after secrets are redacted. So no secret is cut before
-    its redaction.
+    With `None`, the length is not limited. The head and the tail include a margin, which `trim` removes after secrets
+    are redacted. So no secret is cut before its redaction.
     """
     if limit is None or len(text) <= limit:
         return text
@@ -36,7 +36,7 @@ def clip(text: str, limit: int | None) -> str:
 
 
 def trim(text: str) -> str:
-    """Remove the margins from a text that `clip` shortened; return any other text unchanged."""
+    """Remove the margins from a text that `clip` shortened. Return any other text unchanged."""
     at = text.find(CUT)
     cut = _CUT.match(text, at - 1) if at > 0 else None
     if cut is None:
@@ -60,11 +60,11 @@ def one_line(text: str, limit: int | None = None) -> str:
 
 
 def plan_in(prompt: str) -> str | None:
-    """Return the Markdown plan in a prompt that begins with Claude Code's plan phrase; None for other prompts."""
+    """Return the Markdown plan in a prompt that begins with Claude Code's phrase for plans, or None."""
     opening = _PLAN.match(prompt)
     return prompt[opening.end() :] if opening else None
 
 
 def heading_of(markdown: str) -> re.Match[str] | None:
-    """Return the match of the first heading of level 1 to 3; group 1 is the heading text."""
+    """Return the match of the first heading of level 1 to 3. Group 1 is the heading text."""
     return _HEADING.search(markdown)

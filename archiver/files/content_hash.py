@@ -10,7 +10,10 @@ _BYTES_MAX: Final = 1 << 20
 
 
 def content_hash(file: str, key: bytes) -> bytes | None:
-    """Return the keyed hash of a file, empty if it does not exist; None if it is too long or cannot be read."""
+    """Return the keyed hash of a file. Return None if it is too large or cannot be read.
+
+    The hash of a file that does not exist is empty.
+    """
     try:
         known = Path(file).stat()
         if not stat.S_ISREG(known.st_mode) or known.st_size > _BYTES_MAX:

@@ -10,7 +10,7 @@ import orjson
 from .lines import blanked_record
 
 LIMIT = 256 * 1024 * 1024
-"""Maximum bytes of a document that is parsed; larger documents are only copied."""
+"""Maximum bytes of a document that is parsed. Larger documents are only copied."""
 
 
 def document_lines(file: BinaryIO) -> BinaryIO:
@@ -58,7 +58,7 @@ def line(value: object) -> bytes:
     """Return a JSON value on one line, with a line end. Lone surrogates stay escaped."""
     try:
         return orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE)
-    except TypeError:  # orjson rejects lone surrogates, deep nesting and large integers
+    except TypeError:  # orjson rejects lone surrogates, deep nesting and large integers.
         return json.dumps(value, separators=(",", ":")).encode() + b"\n"
 
 

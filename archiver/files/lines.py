@@ -1,4 +1,4 @@
-"""Lines of a transcript with line numbers and byte ranges, and the JSON records on each line.
+"""Numbered lines of a transcript with their byte ranges, and the JSON records on each line.
 
 Only a line feed ends a line, so numbers and offsets agree with other tools.
 """
@@ -49,7 +49,7 @@ class Reason(StrEnum):
 class Line(NamedTuple):
     """Line of a transcript, with its 1-based number.
 
-    The half-open byte range includes the line end; `data` does not.
+    The half-open byte range includes the line end, but `data` does not.
     """
 
     number: int
@@ -59,7 +59,7 @@ class Line(NamedTuple):
     complete: bool
     """False for a last line without a line feed, which may be unfinished."""
     oversized: bool
-    """True if the line exceeds the limit; `data` is then empty."""
+    """True if the line exceeds the limit. `data` is then empty."""
 
 
 def split(file: BinaryIO, *, start_byte: int = 0, start_line: int = 1, limit: int = LIMIT) -> Iterator[Line]:
@@ -77,7 +77,7 @@ def split(file: BinaryIO, *, start_byte: int = 0, start_line: int = 1, limit: in
             data = data.removeprefix(_BOM)
         yield Line(number, start, end, data.removesuffix(b"\n").removesuffix(b"\r"), complete, oversized)
         if not complete:
-            return  # bytes that the agent writes from now on belong to this line
+            return  # Bytes that the agent writes later belong to this line.
         start, number = end, number + 1
 
 

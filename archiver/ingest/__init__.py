@@ -1,1 +1,1 @@
-"""Ingest of transcripts into the archive."""
+"""Ingest of transcripts: finding, copying, parsing and storing them."""

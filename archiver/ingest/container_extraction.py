@@ -1,7 +1,8 @@
 """Extraction of the sessions of a container, each into its own raw copy.
 
-The copy is a log. New messages are appended. A changed message replaces its earlier version if it contains all of that
-version; otherwise both versions stay. No content is lost, and a message that grows in fifty updates is stored once.
+The copy is a log to which new messages are appended. A changed message replaces its earlier version only if it contains
+all of that version. Otherwise both versions stay. So no content is lost, and a message that grows in fifty updates is
+stored once.
 """
 
 import hashlib
@@ -41,7 +42,7 @@ class _CopyLines(Struct):
     digests: set[bytes] = field(default_factory=set[bytes])
     messages: dict[bytes, tuple[_ByteRange, bytes]] = field(default_factory=dict[bytes, "tuple[_ByteRange, bytes]"])
     end: int = 0
-    """Byte offset after the last complete line; an interrupted write may have left bytes after it."""
+    """Byte offset after the last complete line. An interrupted write may have left bytes after it."""
 
 
 class ContainerExtractor:
@@ -50,7 +51,10 @@ class ContainerExtractor:
     def __init__(
         self, store: Store, root: Path, names: set[str], redactor: Redactor, erased: SuppressionList | None = None
     ) -> None:
-        """Prepare extraction into the archive at `root`; `names` lists its copies, `erased` the lines to omit."""
+        """Prepare extraction into the archive at `root`.
+
+        `names` lists the copies in the archive. `erased` contains the lines to omit.
+        """
         self._store, self._root, self._names = store, root, names
         self._redactor, self._erased = redactor, erased
 
@@ -60,7 +64,7 @@ class ContainerExtractor:
         return None if self._store.containers.state(path) == state else state
 
     def extract(self, session: ContainedSession, known: ContainerFormat) -> tuple[IngestJob, Copied] | None:
-        """Update the copy of a session; return None if the copy is current.
+        """Update the copy of a session. Return None if the copy is current.
 
         Raises:
             SourceUnreadable: The session cannot be read.
@@ -77,7 +81,7 @@ class ContainerExtractor:
         drop = partial(drop_checksums, self._store, (source,))
         updated = RawArchive(self._root).update(archived, lambda made: update_copy(session, known, made, source, drop))
         if source is None and not updated.size:
-            remove(copy)  # all of it was erased
+            remove(copy)  # All of the session was erased.
             return None
         stat = Stat(0, session.fingerprint, (session.changed_at or now()) * 1_000_000, updated.size)
         job = IngestJob(session.path, known, archived, updated.size, source, rewritten=not updated.appended)
@@ -126,10 +130,10 @@ def update_copy(
         current.add(digest)
     if fresh:
         before_write()
-    # Two messages may share an ID. A line that is still current is not an earlier version of another line.
+    # Two messages may have the same ID. A line that is still current is not an earlier version of another line.
     earlier = {name: place for name, (place, digest) in before.messages.items() if digest not in current}
     changed = {earlier[name]: line for line in fresh if (name := _message_id(line)) in earlier}
-    # A damaged copy is only appended to: a rewrite would certify the damage as content.
+    # Only append to a damaged copy. A rewrite would store the damage as valid content.
     replaced = _replaceable(copy, known, changed) if changed and _is_intact(copy, source) else {}
     used = set(replaced.values())
     added = [line for line in fresh if line not in used]
@@ -165,7 +169,7 @@ def _lines_of(copy: Copy) -> _CopyLines:
 
 
 def _replaceable(copy: Copy, known: TranscriptFormat, changed: Mapping[_ByteRange, bytes]) -> dict[_ByteRange, bytes]:
-    """Return the changed lines that lose nothing of their earlier version, by byte range."""
+    """Return the changed lines that contain all of their earlier version, by byte range."""
     session = Session(known.agent, "")
     found: dict[_ByteRange, bytes] = {}
     with copy.open() as file:
@@ -214,7 +218,7 @@ def _copy_until(source: BinaryIO, end: int, target: BinaryIO) -> None:
 
 
 def _message_id(line: bytes) -> bytes:
-    """Return the message ID of a line, as JSON; empty if the line has no ID."""
+    """Return the message ID of a line, as JSON, or empty bytes if the line has no ID."""
     found = _ID.match(line)
     return found[1] if found else b""
 

@@ -1,4 +1,4 @@
-"""Ingest run: copy, parse and store every transcript that is new or changed."""
+"""The ingest run, which copies, parses and stores every new or changed transcript."""
 
 import logging
 import time
@@ -40,14 +40,17 @@ _COPYING_THREADS: Final = 4
 _TRANSACTION: Final = 16
 """Number of parsed transcripts stored in one transaction, because each transaction waits for the disk."""
 _UNSTORED: Final = 0.3
-"""Seconds after which parsed transcripts are stored, so that a frequently killed process makes progress."""
+"""Seconds after which parsed transcripts are stored, even if more follow.
+
+So a process that is killed often still makes progress.
+"""
 _PARALLEL: Final = 8 << 20
-"""Minimum total size of new files, in bytes, for which a pool of parser processes saves time."""
+"""Total size of new files, in bytes, above which a pool of parser processes saves time."""
 _log = logging.getLogger(__name__)
 
 
 class _Ingested(Struct, frozen=True):
-    """A transcript that is parsed but not yet stored."""
+    """Transcript that is parsed but not yet stored."""
 
     job: IngestJob
     source: Source
@@ -82,8 +85,8 @@ class Ingest:
     ) -> IngestReport:
         """Ingest new content of these transcripts. Report unreadable files, and continue with the other files.
 
-        Outdated copies are re-read for up to `budget` seconds. Without a budget, all copies marked for
-        re-reading are re-read. `stored` is called each time new content is in the store.
+        Outdated copies are re-read for up to `budget` seconds. Without a budget, only copies marked for re-reading are
+        re-read, all of them. `stored` is called each time new content is in the store.
         """
         report, filters = IngestReport(still_archived=self._excluded_sessions()), self._filters
         erased = self._store.tombstones.has_deletions(erased=True)
@@ -192,7 +195,7 @@ class Ingest:
         self, session: ContainedSession, known: ContainerFormat, extractor: ContainerExtractor, report: IngestReport
     ) -> None:
         if any(each.source.path == session.path for each in self._unstored):
-            self._store_all(report)  # two exports may contain the same session
+            self._store_all(report)  # Two exports may contain the same session.
         extracted = extractor.extract(session, known)
         if extracted is not None:
             job, copied = extracted
@@ -213,7 +216,7 @@ class Ingest:
             self._store_all(report)
 
     def _read(self, job: IngestJob, source: Source, file: ParsedFile | None, report: IngestReport) -> _Ingested:
-        """Read a copy without writing to the store, so that no other process waits for the parser."""
+        """Read a copy without writing to the store, so that no other process has to wait for the parser."""
         with self._raw.open(source.archived) as copy:
             session = file[0] if file else self._redactor.session(job.format.identify(job.path, lines.head(copy)))
             parsed = file[1] if file else None

@@ -125,7 +125,7 @@ class JobPlanner:
 
 
 def loses_nothing(known: TranscriptFormat, session: Session, before: BinaryIO, after: BinaryIO) -> bool:
-    """Return whether `after` contains every turn of `before` in the same order; turns may be longer."""
+    """Return whether `after` contains every turn of `before` in the same order. Turns may be longer."""
     later = _turns(known, session, after)
     return all(any(_continues(new, old) for new in later) for old in _turns(known, session, before))
 

@@ -24,12 +24,12 @@ from .parser_pool import ParserPool
 ParsedFile: TypeAlias = tuple[Session, ParsedLines]
 _T = TypeVar("_T")
 _BATCH: Final = 64 << 20
-"""Maximum size of files parsed ahead, in bytes, before the first file is stored."""
+"""Maximum total size in bytes of the files that are parsed before the first of them is stored."""
 _DECODER: msgpack.Decoder[ParsedFile | None] = msgpack.Decoder(ParsedFile | None)
 
 
 class ParseTask(Struct, frozen=True):
-    """A new file to parse: its format, its path, and its copy in the archive at `root`."""
+    """New file to parse: its format, its path, and its copy in the archive at `root`."""
 
     format: TranscriptFormat
     path: Path
@@ -56,7 +56,7 @@ class ParallelParser:
     """Parser that sends copied files to a pool, and parses other files in this process while it waits."""
 
     def __init__(self, pool: ParserPool, tasks: Mapping[str, tuple[ParseTask, Future[Copied]]]) -> None:
-        """Parse each task after its copy exists; `tasks` are in the order in which `take` is called."""
+        """Parse each task after its copy exists. `tasks` are in the order in which `take` is called."""
         self._pool = pool
         self._tasks = {name: task for name, (task, _) in tasks.items()}
         self._lock = threading.RLock()
@@ -80,7 +80,7 @@ class ParallelParser:
             self._parsed[other] = self._tasks[other].run()
         try:
             return _DECODER.decode(future.result())
-        except (OSError, RuntimeError, MemoryError, MsgspecError):  # RuntimeError: the process died
+        except (OSError, RuntimeError, MemoryError, MsgspecError):  # A RuntimeError means that the process died.
             return None
 
     def _add(self, name: str, copy: Future[Copied]) -> None:
@@ -91,7 +91,7 @@ class ParallelParser:
                 self._submit()
 
     def _submit(self) -> None:
-        """Submit tasks until the pool has one task more than processes; this process keeps the other tasks."""
+        """Submit tasks until the pool has one task more than processes. This process parses the other tasks."""
         with self._lock:
             while self._active <= self._pool.size and (name := self._next()) is not None:
                 self._active += 1
@@ -100,7 +100,7 @@ class ParallelParser:
 
     def _done(self, future: Future[bytes]) -> None:
         with self._lock:
-            if not future.cancelled() and future.exception() is None:  # else the pool is broken
+            if not future.cancelled() and future.exception() is None:  # Otherwise the pool is broken.
                 self._active -= 1
                 self._submit()
 

@@ -1,4 +1,7 @@
-"""Pool of processes that parse files. Importing this module loads only the modules that these processes need."""
+"""Pool of processes that parse files.
+
+This module imports only the modules that these processes need.
+"""
 
 import multiprocessing
 import os
@@ -44,7 +47,7 @@ class ParserPool(Closing):
         try:
             with _safe_path():
                 return self._opened().submit(function, *arguments)
-        except (OSError, RuntimeError) as error:  # RuntimeError: a process died, or the pool was closed
+        except (OSError, RuntimeError) as error:  # A RuntimeError means that a process died or the pool was closed.
             failed = Future[_R]()
             failed.set_exception(error)
             return failed

@@ -1,7 +1,7 @@
 """Recovery of raw copies that have no row in the database, for example after the database was lost.
 
-Run an ordinary ingest first, because it knows the paths of files that agents still have. A remaining
-copy is ingested with its own path, because the path of the agent's file is unknown.
+Run an ordinary ingest first, because it knows the paths of files that agents still have. Any other copy is ingested
+under its own path, because the path of the agent's file is unknown.
 """
 
 from ...core.conversation import Session

@@ -21,7 +21,7 @@ from ..store import Source, Store
 from .storing import store_reading, with_parent_mark
 
 BUDGET: Final = 20.0
-"""Maximum seconds of re-reading in one ingest run; the next run continues."""
+"""Maximum seconds of re-reading in one ingest run. The next run continues."""
 
 
 class Rereading:
@@ -35,9 +35,10 @@ class Rereading:
         self._redactor = TranscriptRedactor(filters.redactor)
 
     def run(self, report: IngestReport, progress: Progress = silent, budget: float | None = BUDGET) -> None:
-        """Re-read outdated copies for up to `budget` seconds; without a budget, only copies marked for re-reading.
+        """Re-read outdated copies for up to `budget` seconds.
 
-        An unreadable copy stays outdated. A damaged copy is recorded as damaged.
+        Without a budget, re-read only copies marked for re-reading. An unreadable copy stays outdated. A damaged copy
+        is recorded as damaged.
         """
         marked, end = budget is None, time.monotonic() + (float("inf") if budget is None else budget)
         unread, again = set[str](), True
@@ -60,7 +61,7 @@ class Rereading:
                 report.reread += 1
                 again |= others
                 if reading.later_sources:
-                    break  # their order changed
+                    break  # The order of these copies changed.
 
     def _reread(self, source: Source) -> tuple[SourceReader, bool]:
         """Re-read a copy. Return its reader, and whether other copies must be re-read as a result."""
@@ -79,7 +80,7 @@ class Rereading:
             self._store.sources.record_verification(source.id, now(), damage.reason)
 
     def _read(self, source: Source) -> tuple[Session, SourceReader]:
-        self._raw.verify(source)  # damaged content must not replace intact content
+        self._raw.verify(source)  # Damaged content must not replace intact content.
         session = self._session(source)
         source.resume, source.rules = ResumePoint(), VERSION
         with self._raw.open(source.archived) as file:
@@ -92,5 +93,5 @@ class Rereading:
         assert source.session is not None
         session = self._redactor.session(self._store.sessions.load(source.session))
         if session.title_rank == 0 and self._store.sources.is_first(source):
-            session.title_rank = -1  # the title was cut from the first prompt; it is set again
+            session.title_rank = -1  # The title was taken from the first prompt, and is set again.
         return with_parent_mark(self._store, session)

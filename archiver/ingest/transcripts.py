@@ -21,7 +21,7 @@ _CONTAINER_SUFFIXES = (".db", ".vscdb", ".zip")
 class Transcript(Struct, frozen=True):
     """Transcript file, or a file without a known `format` that may be a transcript.
 
-    `found` is its path below `root`; `path` is the same path with all links resolved. If `path` equals `root`, the path
+    `found` is its path below `root`. `path` is the same path with all links resolved. If `path` equals `root`, the path
     is a folder that this user cannot read.
     """
 
@@ -45,7 +45,7 @@ class Transcript(Struct, frozen=True):
 
 
 def of_this_user(skipped: Unsearched | None = None) -> list[Transcript]:
-    """Return every transcript of the known agents in this user's folders; `skipped` collects omitted paths.
+    """Return every transcript of the known agents in this user's folders. `skipped` collects omitted paths.
 
     The result also contains an entry for each unreadable folder, so that an ingest run reports it.
     """
@@ -55,7 +55,7 @@ def of_this_user(skipped: Unsearched | None = None) -> list[Transcript]:
 
 
 def roots(known: TranscriptFormat) -> list[Path]:
-    """Return the folders in which an agent stores transcripts; empty if this user cannot read them."""
+    """Return the folders in which an agent stores transcripts, or an empty list if this user cannot read them."""
     try:
         return known.roots()
     except PermissionError:

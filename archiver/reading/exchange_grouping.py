@@ -17,7 +17,7 @@ def group_exchanges(
 
     A prompt starts an exchange, unless other turns precede it on the same line. An exchange ends where the next one
     begins, and is yielded after the notes and skipped lines among its lines. Turns before the first prompt form a
-    separate exchange; if all of them are injected text, they belong to the first exchange. An erased exchange keeps its
+    separate exchange. If all of them are injected text, they belong to the first exchange. An erased exchange keeps its
     ordinal.
 
     The last exchange may grow. Re-reading from its first line with its ordinal gives the same exchanges.
@@ -109,7 +109,7 @@ class _Draft(Struct):
         self.turns.append(turn)
 
     def note(self, note: Note) -> None:
-        """Keep the first folder and branch, and the last token count of each reply, which is its total."""
+        """Keep the first folder and branch. For each reply, keep the last token count, which is its total."""
         if note.fact is Fact.CWD:
             self.cwd = self.cwd or note.value
         elif note.fact is Fact.BRANCH:

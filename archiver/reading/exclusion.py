@@ -13,12 +13,12 @@ from .parsing import ParsedLines
 class Exclusion:
     """Folders that are excluded by shell patterns, in which `*` also matches slashes.
 
-    A pattern that begins with `/` or `~` matches whole paths; any other pattern matches names at any depth. Everything
-    below an excluded folder is excluded, too. Patterns are case-sensitive.
+    A pattern that begins with `/` or `~` matches whole paths. Any other pattern matches names at any depth. Everything
+    below an excluded folder is excluded too. Patterns are case-sensitive.
     """
 
     def __init__(self, patterns: Sequence[str] = ()) -> None:
-        """Raise `ConfigInvalid` for a pattern that could never match."""
+        """Check the patterns. Raise `ConfigInvalid` for a pattern that could never match."""
         self._names = [pattern.rstrip("/\\") for pattern in patterns if not _is_path(pattern)]
         self._paths = [str(Path(pattern).expanduser()) for pattern in patterns if _is_path(pattern)]
         for name in self._names:
@@ -47,7 +47,7 @@ def _is_path(pattern: str) -> bool:
 
 
 def remove_excluded(found: ParsedLines, session: Session, exclusion: Exclusion) -> None:
-    """Remove excluded exchanges, and count their lines by reason."""
+    """Remove exchanges that the user excluded, and count their lines by reason."""
     folder = session.cwd or next((note.value for note in found.notes if note.fact is Fact.CWD), "")
     kept: list[Exchange] = []
     for exchange in found.exchanges:

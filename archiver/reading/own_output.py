@@ -51,7 +51,7 @@ def remove_own_output(found: ParsedLines, session: Session, home: Path) -> None:
 
 
 def _own_place(folder: str, homes: Collection[Path]) -> Own | None:
-    """Return the reason why all output of a folder is Palaver's own, or None if it is not."""
+    """Return the reason why all output in a folder is Palaver's own. Return None for other folders."""
     return Own.RUN if is_own_folder(folder) else Own.FOLDER if _is_inside(folder, homes) else None
 
 
@@ -70,7 +70,10 @@ def _checked(exchange: Exchange, whole: Own | None) -> Iterator[tuple[Turn, Own 
 
 
 def _is_own_run(exchange: Exchange, kind: SessionKind) -> bool:
-    """Return whether a prompt by Palaver opened the exchange, or a sub-agent made only calls to Palaver."""
+    """Return whether a run was Palaver's own.
+
+    Either Palaver wrote the prompt of the exchange, or a sub-agent made only calls to Palaver.
+    """
     if any(turn.kind is Kind.PROMPT and is_own_prompt(turn.text) for turn in exchange.turns):
         return True
     calls = [turn for turn in exchange.turns if turn.kind is Kind.CALL]

@@ -33,7 +33,7 @@ class ParsedLines(Struct):
     records: dict[str, int] = field(default_factory=dict[str, int])
 
     def count_as(self, reason: str, lines: Iterable[int]) -> None:
-        """Change the outcome of these lines from `parsed` to `reason`; other outcomes do not change."""
+        """Change the outcome of these lines from `parsed` to `reason`. Other outcomes do not change."""
         for line in lines:
             if self.outcomes[line - self.start.line] == PARSED:
                 self.outcomes[line - self.start.line] = reason
@@ -49,7 +49,7 @@ def parse(
 ) -> ParsedLines:
     """Parse a file to its end, except a last line that is still being written.
 
-    Turns of `repeated` records, and of records that occurred on an earlier line, are only counted.
+    Turns of `repeated` records are only counted. So are turns of records that occurred on an earlier line.
     """
     found = ParsedLines(start, start.byte)
     lines = _counted(split(file, start_byte=start.byte, start_line=start.line), found)
@@ -67,7 +67,7 @@ def parse(
 
 
 def folder_in(known: TranscriptFormat, path: Path, head: bytes) -> str:
-    """Return the working folder recorded in the first lines of a file; empty if none is recorded."""
+    """Return the working folder recorded in the first lines of a file, or an empty string if none is recorded."""
     session = known.identify(path, head)
     events = known.reader(session).read(split(io.BytesIO(head)))
     return session.cwd or next(

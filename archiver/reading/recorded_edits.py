@@ -1,4 +1,4 @@
-"""Edits recorded in a transcript: the lines that a tool call added to a file, for every agent.
+"""Search for the lines that a recorded tool call added to a file, for every agent.
 
 Tool names differ between agents. All agents record the file's path, and the whole new text, the old and new text, or a
 patch. The raw line is searched, because the store shortens calls.
@@ -31,10 +31,10 @@ _DEPTH = 12
 
 
 def written_lines(call: bytes, path: str, result: bytes = b"") -> frozenset[str]:
-    """Return the stripped lines that a call added to the file `path`; `call` and `result` are raw lines.
+    """Return the stripped lines that a call added to the file `path`. `call` and `result` are raw lines.
 
-    A diff in the result is preferred, because it has complete lines where the call has fragments, and contains the
-    earlier content of a replaced file.
+    A diff in the result is preferred. It has complete lines where the call has fragments, and it contains the earlier
+    content of a replaced file.
     """
     texts = [*_diffs(_record(result), path, _DEPTH)] or [
         text for new, old in _changes(_record(call), path, _DEPTH) for text in _added(new, old)

@@ -1,4 +1,4 @@
-"""Reading of one raw copy: its new exchanges, the facts about its session, and an outcome for each line."""
+"""Reader of one raw copy, which yields its new exchanges, facts about its session, and an outcome for each line."""
 
 import re
 from collections import Counter
@@ -24,20 +24,23 @@ from .parsing import ParsedLines, parse
 
 _TITLE_LENGTH = 80
 _PICTURES = ("[image", "[picture")
-"""Prefixes of lines that represent a picture."""
+"""Prefixes of lines that stand for a picture."""
 
 
 class Suppression(Protocol):
-    """Protocol of a list of the lines that the user deleted. The list is false if nothing was deleted."""
+    """Protocol for a list of the lines that the user deleted. The list is false if nothing was deleted."""
 
     def __bool__(self) -> bool: ...
 
     def lines(self, path: Path, lines: Iterable[Line]) -> set[int]:
-        """Return the line numbers of the deleted lines among `lines`, which are lines of the file at `path`."""
+        """Return the numbers of deleted lines among `lines`, which are lines of the file at `path`."""
         ...
 
     def records(self, records: Mapping[str, int], *, erased: bool = False) -> set[int]:
-        """Return the lines of deleted records, or with `erased` only of erased records. `records` maps IDs to lines."""
+        """Return the lines of deleted records. With `erased`, return only lines of erased records.
+
+        `records` maps record IDs to lines.
+        """
         ...
 
 
@@ -69,7 +72,7 @@ class SourceReader:
         self._found = ParsedLines(source.resume, source.resume.byte)
         self._title_exchange: int | None = None
         self.titles: list[Note] = []
-        """Titles that name a record; each belongs to the session of that record, possibly another session."""
+        """Titles that name a record. Each applies to the session of that record, possibly another session."""
         self.has_deleted = False
         """True if the user deleted some of the new lines."""
         self.repetitions: list[Repetition] = []
@@ -151,14 +154,14 @@ class SourceReader:
                 found.outcomes[place] = DELETED
         kept = (replace(each, turns=tuple(t for t in each.turns if t.line not in gone)) for each in found.exchanges)
         found.exchanges = [each for each in kept if each.turns]
-        # Every line of a fork contains the parent's ID, which also applies to the remaining lines.
+        # Every line of a fork contains the ID of the parent session. The ID also applies to the remaining lines.
         found.notes = [note for note in found.notes if note.line not in gone or note.fact is Fact.PARENT]
         # Records that undo can restore keep their owner.
         erased = suppression.records(found.records, erased=True)
         found.records = {record: line for record, line in found.records.items() if line not in erased}
 
     def _exclude(self) -> None:
-        """Remove Palaver's own output and content that the user excluded."""
+        """Remove Palaver's own output, and content that the user excluded."""
         remove_own_output(self._found, self._session, self._filters.home)
         remove_excluded(self._found, self._session, self._filters.exclusion)
         if self._is_unindexed:
@@ -215,7 +218,7 @@ class SourceReader:
                 pass
 
     def _describe(self) -> None:
-        """From the exchanges, set the session's dates and project, and its title if it has no better one."""
+        """Set the dates and project of the session from its exchanges. Also set its title if it has no better one."""
         session = self._session
         times = [at for exchange in self.exchanges for at in (exchange.started, exchange.ended) if at is not None]
         session.started = min([*times, *([session.started] if session.started is not None else [])], default=None)
@@ -237,7 +240,7 @@ class SourceReader:
                 return
 
     def _count(self) -> None:
-        """Count the lines, and set the resume point to the start of the last exchange, which may still grow."""
+        """Count the lines. Set the resume point to the start of the last exchange, which may still grow."""
         source, found, start = self._source, self._found, self._found.start
         source.lines = start.line - 1 + self.lines
         source.coverage = dict(Counter(start.coverage) + Counter(found.outcomes))
@@ -265,7 +268,7 @@ def title_of(prompt: str) -> str:
 
 
 def project_of(cwd: str) -> str:
-    """Return the name of a working folder; for a worktree, return the name of its repository's folder."""
+    """Return the name of a working folder. For a worktree, return the name of its repository's folder."""
     parts = [part for part in re.split(r"[/\\]+", WORKTREE.sub("", cwd)) if part]
     return parts[-1] if parts else ""
 

@@ -1,4 +1,4 @@
-"""Rules for secrets that follow their name: settings, variables, arguments, XML elements."""
+"""Rules for secrets that follow their name: in settings, variables, arguments and XML elements."""
 
 from .credentials import EXAMPLE_VALUES, LETTERS_ONLY
 from .rule import AllowList, Rule
@@ -24,19 +24,19 @@ _QUOTED = r"[a-z]{0,2}\\?[\"'`]([^\s\"'`\\\x00]{6,})\\?[\"'`]"
 _BARE_BEGIN = r"[^\s\"'`$<>{}()\[\];,|&\\\x00-]"
 _BARE_REST = r"[^\s\"'`<>{}()\[\];,|&\\\x00]"
 _BARE = rf"{_BARE_BEGIN}{_BARE_REST}{{5,}}"
-# `&`, `;` and `,` belong to a password, or begin the next field of a query, a connection string or a call. If a name
-# and `=` or `:` follow, it is the next field; after `;` and `,` also if a word follows, as in `;User Id=sa`.
+# A part after `&`, `;` or `,` belongs to the password or is the next field. It is the next field if it is a name with
+# `=` or `:`. After `;` and `,` it is also the next field if it has no digit, as in `;User Id=sa`.
 _PIECE = r"[^\s\"'`<>{}()\[\];,|&\\\x00:=]"
 _JOINED = rf"{_BARE_BEGIN}{_BARE_REST}*(?:&{_PIECE}+|[;,]{_PIECE}*[0-9]{_PIECE}*)+"
 _VALUE = rf"(?:({_JOINED})(?:$|[\s\"'`<>{{}}()\[\];,|&\\\x00])|({_BARE}))"
 
-# Broader than the patterns, and without repetition counts, which make a set of patterns slow.
+# This pattern matches more than the rules. It has no repetition counts, which make a set of patterns slow.
 ENDING = r"(?:passwo?r?d|passphrase|passwort|pwd|pass|key|base|secret|token|auth)"
 _NAMED = rf"{ENDING}[\"'`\\\] \t0-9_-]*"
 _KEYWORD = rf"{_NAMED}(?::[ \t]*[\w.]+[ \t]*)?[:=>]+[ \t]*[a-z\\]*[\"'`]"
 _BARE_KEYWORD = rf"{_NAMED}[:=][ \t]*{_BARE_BEGIN}(?:{_BARE_REST}|[;,&])+[ \t]*(?:$|[\n\r#])"
 
-# Values after such names, in programs and prose, that are not secrets.
+# Values that follow such names in programs and prose, but are not secrets.
 _NO_PASSWORD = (
     EXAMPLE_VALUES,
     AllowList(
@@ -77,7 +77,7 @@ NOT_BARE = AllowList(
     patterns=(
         r"^(?:[\w$]+\.)+[A-Za-z_$][\w$]*$",  # an attribute, the name of a file
         *_PATH,
-        r"^\d{1,5}$|^\d+(?:[,;&.-]\d+)+$",  # a port, a number of tokens, several
+        r"^\d{1,5}$|^\d+(?:[,;&.-]\d+)+$",  # a port, a number of tokens, several numbers
         r"^(?:[A-Za-z_]+\d{0,2},)+[A-Za-z_]+\d{0,2}$|^[A-Z]+_\w+,\w+$",  # names, arguments
         r"^.{1,5}$",
     )

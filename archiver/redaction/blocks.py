@@ -10,7 +10,7 @@ _NAME = (
     r"|(?:api|access|private|master|encryption)[ _-]?key)"
 )
 _LINE = r"(?:[ \t]*\d{1,6}(?:→|:|\t))?[ \t]*"
-"""Line number as printed by agents' tools, followed by indentation."""
+"""Pattern for a line number as agents' tools print it, followed by indentation."""
 _QUOTE = r"\\?[\"'`]"
 _QUOTED = rf"{_QUOTE}([^\s\"'`\\\x00]{{6,}}){_QUOTE}"
 _BARE = r"([^\s\"'`\\\x00<>{}()\[\];,|&$][^\s\"'`\\\x00<>{}()\[\]]{5,})[ \t]*(?:$|[\r\n#])"
@@ -51,7 +51,7 @@ BLOCKS: tuple[Rule, ...] = (
         allowed=_EXCEPTIONS,
     ),
     Rule(
-        "assignment",  # values of a Kubernetes Secret with any name
+        "assignment",  # Values of a Kubernetes Secret with any name.
         r"(?m):[ \t]*[\"']?([^\s\"'{}]{8,})[\"']?[ \t]*(?:$|\r)",
         (r"kind:[ \t]*[\"']?secret\b",),
         allowed=(EXAMPLE_VALUES, LETTERS_ONLY),
@@ -66,7 +66,7 @@ BLOCKS: tuple[Rule, ...] = (
         within=rf"(?i){_COOKIE}|{_COOKIE_HEADER}|{_COOKIE_OPTION}",
     ),
     Rule(
-        "assignment",  # line of a cookie file: domain, flag, path, flag, time, name, value
+        "assignment",  # A line of a cookie file: domain, flag, path, flag, time, name, value.
         r"(?im)\t(?:TRUE|FALSE)\t[^\t\n]*\t(?:TRUE|FALSE)\t\d+\t[^\t\n]+\t([^\s]{16,})",
         (r"\t(?:true|false)\t[0-9]",),
         entropy=3.0,
@@ -80,7 +80,7 @@ BLOCKS: tuple[Rule, ...] = (
         allowed=(*_EXCEPTIONS, NO_RANDOM),
     ),
     Rule(
-        "assignment",  # rows of a table whose header names such a column
+        "assignment",  # Rows of a table in which the header names a column with secrets.
         rf"(?m)(?:^|{_BAR}|[,;\t])[ \t`*\"]*({_CELL})",
         (rf"{_NAME}{_PAD}(?:{_BAR}|\r?\n)", rf"{_NAME}[,;\t]"),
         entropy=2.5,

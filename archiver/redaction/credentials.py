@@ -1,9 +1,9 @@
-"""Rules for secrets with a recognisable form: keys, tokens, hashes, URLs and headers."""
+"""Rules for secrets that are recognised by their form: keys, tokens, hashes, URLs and headers."""
 
 from .rule import AllowList, Rule
 
-# Separators of two lines of a key: whitespace, also escaped; quotes and punctuation that join strings and lines; line
-# numbers that agents' tools print.
+# Separators between two lines of a key: whitespace (also escaped), quotes and punctuation that join strings and lines,
+# and line numbers that agents' tools print.
 SEPARATOR = r"""(?:[\s"'`+,;|>#*\\]|\\[nrt]|\d{1,6}(?:→|:|\t))"""
 _HEADER = r"(?:[A-Z][A-Za-z-]{2,20}: [^\n\\]{1,100})"
 _BEGIN = rf"(?i:-----BEGIN[ A-Z0-9_-]{{0,100}}PRIVATE KEY(?: BLOCK)?-----)(?:{SEPARATOR}+{_HEADER})*"
@@ -36,13 +36,13 @@ LETTERS_ONLY = AllowList(patterns=(r"^[A-Za-z_.:/-]+$",))
 CREDENTIALS: tuple[Rule, ...] = (
     Rule(
         "private-key",
-        # A whole key, or the long lines of a truncated one.
+        # A whole key, or the long lines of a truncated key.
         rf"{_BEGIN}(?:{SEPARATOR}+{_BASE64}{{16,}}(?:{SEPARATOR}+{_BASE64}+)*{SEPARATOR}*{_END}"
         rf"|(?:{SEPARATOR}+{_BASE64}{{16,}})+)",
         ("private key",),
     ),
     Rule(
-        "private-key",  # end of a key whose beginning is missing
+        "private-key",  # The end of a key whose beginning is missing.
         rf"({_BASE64}{{16,}}(?:{SEPARATOR}+{_BASE64}+)*{SEPARATOR}*{_PRIVATE_END})",
         ("-----end",),
     ),
@@ -58,7 +58,7 @@ CREDENTIALS: tuple[Rule, ...] = (
         entropy=3.0,
     ),
     Rule(
-        "jwt",  # encrypted: the second part is not JSON
+        "jwt",  # Encrypted: the second part is not JSON.
         r"\b(eyJ[\w-]{16,}\.[\w-]*\.[\w-]{8,}\.[\w-]{16,}\.[\w-]{16,})",
         (r"eyj[\w-]",),
         entropy=3.0,

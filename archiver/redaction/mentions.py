@@ -4,7 +4,8 @@ from .assignments import ENDING, NO_KEY, NOT_BARE, NUMBER, OPENING
 from .credentials import EXAMPLE_VALUES
 from .rule import AllowList, Rule
 
-# Also in German, Dutch, Swedish, Spanish, Portuguese, French, Polish, Russian, Chinese, Japanese and Korean.
+# The words are also in German, Dutch, Swedish, Spanish, Portuguese, French, Polish, Russian, Chinese, Japanese and
+# Korean.
 _FOREIGN = (
     "(?:kennwort|wachtwoord|l[öo]senord|contrase[ñn]a|senha|mot de passe|has[łl]o|пароль|密码|密碼|パスワード"
     "|비밀번호|비번|패스워드)"
@@ -22,7 +23,7 @@ _LAST = r"[!#$%+/0-9=?@A-Z^_a-z~-]"
 # The next character distinguishes a value from code: `(` and `[` do not follow a secret.
 _DISTINCTIVE = r"[0-9!#$%+^~]"
 _FIRST = r"[!#%+0-9=?@A-Z^_a-z~]"
-# As in assignments.py: parts joined by `&`, `;` or `,` that do not begin a new field.
+# As in assignments.py, parts may be joined by `&`, `;` or `,` if they do not begin a new field.
 _PIECE, _PIECE_LAST = r"[!#$%*+./0-9?@A-Z^_a-z~-]*", r"[!#$%+/0-9?@A-Z^_a-z~-]"
 _NUMBERED = rf"{_PIECE}[0-9](?:{_PIECE}{_PIECE_LAST})?"
 _NEXT = rf"(?:&{_PIECE}{_PIECE_LAST}|[;,]{_NUMBERED})"
@@ -32,7 +33,8 @@ _VALUE = (
     r"[.:]*(?:$|[\"'`*<>)}\],;|&\\]|[^!-~])"
 )
 
-# Without repetition counts, which make a set of patterns slow: a name, a link, and a value with a digit or symbol.
+# Three alternatives: a name, a link, and a value with a digit or symbol. The pattern has no repetition counts, which
+# make a set of patterns slow.
 _NAMED = rf"(?:{ENDING}|credentials?|pw|passcode|{_FOREIGN})[\"'`\]\\ \t0-9_*-]*"
 _KEYWORD = rf"{_NAMED}{_LINK}{_OPEN}(?:{_CHARACTER}|[;,&])*{_DISTINCTIVE}"
 
@@ -55,7 +57,7 @@ NO_RANDOM = AllowList(
         r"^.{1,7}$",
     )
 )
-"""Names and models that follow words like `token`, where only random characters indicate a secret."""
+"""Names and models that follow words like `token`. After them, only random characters indicate a secret."""
 
 _COMMANDS = (
     r"(?:mysql|mariadb|mycli)[a-z-]*[ \t][^\n|;&]*?[ \t]*-p",
@@ -110,7 +112,7 @@ MENTIONS: tuple[Rule, ...] = (
         allowed=(*NO_KEY, NOT_BARE, NO_SECRET, NO_RANDOM),
     ),
     Rule(
-        "assignment",  # commands that take a password in a short option: mysql -p…, docker login -p …, sqlcmd -P …
+        "assignment",  # Commands that accept a password in a short option: mysql -p…, docker login -p …, sqlcmd -P …
         rf"(?:{'|'.join(_COMMANDS)})"
         r"[\"']?([^\s\"'`$<>{}()\[\];,|&\\\x00=-][^\s\"'`<>{}()\[\];,|&\\\x00]{3,})",
         (
@@ -128,7 +130,7 @@ MENTIONS: tuple[Rule, ...] = (
         allowed=(EXAMPLE_VALUES, AllowList(patterns=(r"^[a-z_]+$|^\d{1,5}(?::\d+)*$|^[\w.-]+/",))),
     ),
     Rule(
-        "seed-phrase",  # 12 to 24 words of a wallet after a name; words of BIP-39 have three to eight letters
+        "seed-phrase",  # 12 to 24 words of a wallet after a name. Words of BIP-39 have three to eight letters.
         rf"(?i){_SEED}[\s\"'`*(\[\\]*(?:\d{{2}}[ -]words?[\s):]*)?(?:1[.):][ \t]*)?"
         rf"({_SEED_WORD}(?:{_APART}{_SEED_WORD}){{11}}(?:(?:{_APART}{_SEED_WORD}){{3}}){{0,4}})\b",
         (

@@ -13,13 +13,16 @@ from ...core.memo import Memo
 from .scanner import Found, keyword_index, scan
 
 PASSES = 8
-"""Maximum number of passes over a text. If each pass reveals new secrets, the whole text becomes one placeholder."""
+"""Maximum number of passes over a text.
+
+If every pass reveals new secrets, the whole text is replaced by one placeholder.
+"""
 KEY_BYTES = 16
 _NAMES = 10_000
 """Maximum number of names cached with their redacted form."""
 
 _NAMED = "assignment"
-"""Kind of a secret that is recognised only by its context, which differs between locations."""
+"""Kind of a secret that is recognised only by its context. The context differs between locations."""
 _CONTEXT_KINDS = frozenset(
     {"authorization", "curl-auth-header", "curl-auth-user", "generic-api-key", "url-credentials"}
 )
@@ -59,13 +62,16 @@ class Redacted(Struct, frozen=True):
 
 
 class Redactor:
-    """Redactor of secrets in texts. Its placeholders are keyed: without the key, no guessed secret can be verified."""
+    """Redactor of secrets in texts.
+
+    Its placeholders are keyed. Without the key, nobody can check whether a guessed secret is the redacted one.
+    """
 
     def __init__(self, key: bytes) -> None:
         """Set the key: at least 16 random bytes, identical for the whole archive.
 
         Raises:
-            ValueError: The key is shorter.
+            ValueError: The key is too short.
         """
         if len(key) < KEY_BYTES:
             raise ValueError(f"The key has {len(key)} bytes; at least {KEY_BYTES} are required")
@@ -75,7 +81,7 @@ class Redactor:
 
     def redact(self, text: str) -> Redacted:
         """Replace each secret in a text with a placeholder. Redacting the result again changes nothing."""
-        # JSON may contain lone surrogates; they stay as they are.
+        # JSON may contain lone surrogates, which stay unchanged.
         data = text.encode(errors="surrogatepass")
         findings: list[FoundSecret] = []
         for _ in range(PASSES):
@@ -84,7 +90,7 @@ class Redactor:
                 break
             data = self._replace(data, found, findings)
         else:
-            # Each redaction revealed another secret.
+            # Every pass revealed another secret.
             whole = FoundSecret("tangle", self._tag(data))
             return Redacted(str(whole), (*findings, whole))
         return Redacted(data.decode(errors="surrogatepass"), tuple(findings)) if findings else Redacted(text)
@@ -138,9 +144,9 @@ def find_secrets(data: bytes) -> list[Found]:
 
 
 def _with_repetitions(data: bytes, found: list[Found]) -> list[Found]:
-    """Return the secrets and all other occurrences of their values, for example those without `password=`."""
+    """Return the secrets and all other occurrences of their values, for example without `password=` before them."""
     kinds = {data[start:end]: kind for start, end, kind in found}
-    # A short value may be a part of anything, and each value costs time.
+    # Short values may occur in other words, and each value costs time.
     values = [value for value in kinds if _SHORTEST <= len(value) <= _LONGEST and _is_mixed(value)][:_REPEATED]
     if not values:
         return found

@@ -13,7 +13,7 @@ from .rules import rules
 NEAR = 200
 """Maximum number of bytes before and after a match that count as its line."""
 MEMORY = 1 << 20
-"""Maximum memory in bytes for one pattern; RE2's default would allow 1.8 GB for all patterns."""
+"""Maximum memory in bytes for one pattern. RE2's default would allow 1.8 GB for all patterns."""
 KEYWORD_MEMORY = 32 << 20
 """Maximum memory in bytes for all keywords. With 8 MiB, RE2 drops cached states and takes twice the time."""
 
@@ -22,7 +22,7 @@ _TAG = r"(?:<|u003c)[\\/]{0,3}private"
 
 Span = tuple[int, int]
 Found = tuple[int, int, str]
-"""Start and end offsets in bytes, and the kind of secret."""
+"""Start and end offsets of a secret in bytes, and its kind."""
 
 
 class Re2Match(Protocol):
@@ -168,7 +168,7 @@ def detectors() -> tuple[Detector, ...]:
 def scan(text: bytes) -> list[Found]:
     """Return every secret in UTF-8 `text`, ordered by start.
 
-    Overlapping matches are merged; the first rule determines the kind.
+    Overlapping matches are merged. The first rule determines the kind.
     """
     numbers = keyword_index().rules(text)
     if not numbers:

@@ -11,7 +11,7 @@ from ..files.clipping import CUT, trim
 from . import Redactor, private_spans
 
 _NAMES_TOGETHER, _TEXTS_TOGETHER = 256, 16
-"""Number of turns checked together, because most turns have no secret and one check costs less than many."""
+"""Number of turns checked together. Most turns have no secret, and one check costs less than many."""
 _BETWEEN = "\n\0\n"
 """Separator between names. No rule matches across it."""
 _REASON_LENGTH = 60
@@ -20,13 +20,13 @@ _NUMERIC = {Fact.USAGE, Fact.REWOUND}
 
 
 class TranscriptRedactor:
-    """Redactor of secrets and private spans in transcripts. Clipped texts are cut to their final length afterwards."""
+    """Redactor of secrets and private spans in transcripts. It then cuts clipped texts to their final length."""
 
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
 
     def exchanges(self, exchanges: Sequence[Exchange], known: AbstractSet[str] = frozenset()) -> list[Exchange]:
-        """Redact exchanges; names in `known` contain no secret."""
+        """Redact exchanges. Names in `known` contain no secret."""
         turns = iter(self._turns([turn for exchange in exchanges for turn in exchange.turns], known))
         return [
             replace(
@@ -59,7 +59,7 @@ class TranscriptRedactor:
         )
 
     def records(self, records: dict[str, int]) -> dict[str, int]:
-        """Redact record IDs, because agents may derive them from any text."""
+        """Redact record IDs, because an agent may derive an ID from any text."""
         if not self._has_secret(_BETWEEN.join(records)):
             return records
         return {self.name(record): line for record, line in records.items()}

@@ -33,7 +33,7 @@ PREFIXES = (
 
 _BEFORE = r"(?:^|[^A-Za-z0-9]|\\[nrt])"
 _VENDOR_PLACEHOLDERS = AllowList(patterns=(r"(?i)x{4}|\.{3}|example|your|placeholder|redacted|^T0+/B0+/",))
-"""Vendors' placeholders. The short words of `EXAMPLE_VALUES` occur in long random values by chance."""
+"""Placeholders that vendors use. The short words of `EXAMPLE_VALUES` occur in long random values by chance."""
 _WORDS = AllowList(patterns=(r"^[A-Za-z]+\d?[_.-](?:[A-Za-z]+\d{0,4}|\d{1,6})(?:[_.-](?:[A-Za-z]+\d{0,4}|\d{1,6}))*$",))
 """Pattern for words and numbers joined by punctuation, such as the name of a CSS class."""
 _PAGE = AllowList(patterns=(r"^(?:(?:[A-Za-z]+\d{0,4}|\d{1,6})(?:[/._?=&#-]+|$))+$",))
@@ -55,19 +55,19 @@ TOKENS: tuple[Rule, ...] = (
         allowed=(_VENDOR_PLACEHOLDERS, LETTERS_ONLY, _WORDS),
     ),
     Rule(
-        "telegram-bot-token",  # bot id and key; all keys have the same beginning
+        "telegram-bot-token",  # ID of the bot and key. All keys have the same beginning.
         r"(?:^|[^A-Za-z0-9]|bot)([0-9]{8,12}:AA[\w-]{33})",
         (r"[0-9]:aa[\w-]",),
         entropy=3.5,
         allowed=(LETTERS_ONLY,),
     ),
     Rule(
-        "discord-bot-token",  # base64 of an id, time, signature
+        "discord-bot-token",  # Base64 of an ID, time, signature.
         r"\b((?:[MNO][DTjz][AEIMQUYcgk][w-z0-5]){4,}[\w-]{0,3}\.[\w-]{6}\.[\w-]{27,40})",
         (r"[mno][dtjz][aeimquycgk][w-z0-5][mno][dtjz][aeimquycgk][w-z0-5]",),
     ),
     Rule(
-        "webhook",  # anyone who knows the URL can post
+        "webhook",  # Anyone who knows the URL can post.
         rf"(?i)https?://(?:hooks?\.[\w.-]+/|[\w.-]*webhook\.[\w.-]+/|[\w.-]+/(?:[\w.-]+/)*[\w.-]*webhooks?(?:b2)?/)"
         rf"({_PATH}{{20,}})",
         (r"//hooks?\.", r"webhook\.", r"webhooks?(?:b2)?/"),
@@ -75,14 +75,14 @@ TOKENS: tuple[Rule, ...] = (
         allowed=(_VENDOR_PLACEHOLDERS, LETTERS_ONLY, _PAGE),
     ),
     Rule(
-        "url-signature",  # signed URLs, for example of Azure (sig), Amazon or Google (Signature)
+        "url-signature",  # Signed URLs, for example of Azure (sig), Amazon or Google (Signature).
         r"(?i)[?&;](?:sig|(?:x-(?:amz|goog)-)?signature)=([a-z0-9%+/_-]{40,}={0,2})",
         (r"[?&;](?:sig|[a-z-]*signature)=",),
         entropy=3.5,
         allowed=(_VENDOR_PLACEHOLDERS, LETTERS_ONLY),
     ),
     Rule(
-        "encrypted-password",  # as Maven encrypts it
+        "encrypted-password",  # Password in the encrypted form of Maven.
         r"(\{[A-Za-z0-9+/]{20,}={1,2}\})",
         (r"[a-z0-9+/]={1,2}\}",),
         entropy=3.5,

@@ -1,1 +1,1 @@
-"""Watching of transcripts while agents write them."""
+"""Ingest of transcripts while agents write them."""

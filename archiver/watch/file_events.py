@@ -1,6 +1,6 @@
 """Events of the operating system for changed files.
 
-Events are hints. A regular scan finds the changes that they miss.
+Some changes cause no event. A regular scan finds these changes.
 """
 
 import time
@@ -25,14 +25,17 @@ _RETRY: Final = 60.0
 
 
 class Changes(Struct, frozen=True):
-    """Changed files and folders; `lost` is true if unlisted paths may have changed too."""
+    """Changed files and folders. `lost` is true if unlisted paths may have changed too."""
 
     paths: frozenset[Path] = frozenset()
     lost: bool = False
 
 
 class FileEvents:
-    """File events of the operating system. Folders without events are not an error; see `may_miss_changes`."""
+    """Listener for file events of the operating system.
+
+    If a folder sends no events, no error is raised. See `may_miss_changes`.
+    """
 
     def __init__(self, *, poll: bool = False, clock: Callable[[], float] = time.monotonic) -> None:
         """Prepare to listen for events, unless `poll` is true."""
@@ -92,6 +95,6 @@ class FileEvents:
             rust_timeout=round(_WAIT * 1000),
             yield_on_timeout=True,
             force_polling=False,
-            # Otherwise the library silently skips every folder that it cannot listen to.
+            # Without this setting, the library silently skips every folder that it cannot listen to.
             ignore_permission_denied=False,
         )

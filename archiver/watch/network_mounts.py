@@ -15,7 +15,7 @@ _NETWORK: Final = frozenset(
 def is_network_mount(path: Path) -> bool:
     """Return whether files below a folder can change without an event.
 
-    Only Linux reports the type of each file system. On other systems, the regular scan finds missed changes.
+    Only Linux reports the type of each file system. On other systems, the regular scan finds these changes.
     """
     if sys.platform != "linux":
         return False
@@ -25,11 +25,11 @@ def is_network_mount(path: Path) -> bool:
         return False
     kind, longest = "", -1
     for line in lines:
-        mount, _, system = line.partition(b" - ")  # proc(5): the number of fields before the dash varies
+        mount, _, system = line.partition(b" - ")  # The number of fields before the dash varies (see proc(5)).
         fields = mount.split(b" ")
         if len(fields) < 5:
             continue
-        point = fields[4].decode("unicode_escape").encode("latin-1").rstrip(b"/")  # spaces are octal escapes
+        point = fields[4].decode("unicode_escape").encode("latin-1").rstrip(b"/")  # Spaces are octal escapes.
         # If a folder has several mounts, the last mount counts.
         if (real + b"/").startswith(point + b"/") and len(point) >= longest:
             kind, longest = system.split(b" ")[0].decode("ascii", "replace"), len(point)

@@ -11,7 +11,7 @@ from ..formats.registry import all_formats
 from ..ingest.transcripts import Transcript, of_this_user, roots, within
 
 _FOLDERS: Final = 8
-"""Maximum number of unknown folders to search separately; more folders cost as much as a full scan."""
+"""Maximum number of unknown folders to search separately. More folders cost as much as a full scan."""
 
 State: TypeAlias = Stat | int
 """State of a transcript, which differs after every change."""
@@ -26,7 +26,7 @@ class WatchedFolder(NamedTuple):
 
 
 class ScannedTranscript(Struct, frozen=True):
-    """A transcript and its state at the time of the scan."""
+    """Transcript and its state at the time of the scan."""
 
     transcript: Transcript
     state: State
@@ -68,7 +68,7 @@ class TranscriptScan:
         self._ingested.update({each.transcript.path: each.state for each in scanned})
 
     def mark_changed(self, paths: Iterable[Path] | None = None) -> None:
-        """Treat these transcripts as changed; without arguments, treat all transcripts as changed."""
+        """Treat these transcripts as changed. Without arguments, treat all transcripts as changed."""
         for path in list(self._ingested) if paths is None else paths:
             self._ingested.pop(path, None)
 
@@ -78,7 +78,7 @@ class TranscriptScan:
         found = {path: each.root for path, each in self._found.items() if path != each.root}
         around = {root.resolve() for known in all_formats() for root in roots(known)}
         around |= {root.resolve() for root in found.values()}
-        # A link leads out of its root, and events of the root do not cover its target.
+        # A link can point outside its root. Events of the root do not cover its target.
         linked = {path.parent for path in found if not around.intersection(path.parents)}
         folders = map(_watched_folder, around | linked)
         return frozenset(folder for folder in folders if folder is not None)

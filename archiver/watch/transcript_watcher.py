@@ -1,4 +1,7 @@
-"""Ingest of transcripts while agents write them. Events are hints; the regular scan finds every change."""
+"""Ingest of transcripts while agents write them.
+
+File events announce most changes. The regular scan finds every change.
+"""
 
 import time
 from collections.abc import Callable
@@ -22,7 +25,7 @@ _POLL: Final = 1.0
 _SHARE: Final = 20
 """Minimum delay until the next full scan, as a multiple of the last scan's duration."""
 _EVENT_SHARE: Final = 4
-"""The same multiple after an event that requires a full scan."""
+"""Minimum delay after an event that requires a full scan, as a multiple of the last scan's duration."""
 _RETRY: Final = 60.0
 """Seconds between attempts to read files that could not be read."""
 _RECHECK: Final = 3600.0
@@ -61,13 +64,13 @@ class TranscriptWatcher:
         self._next_scan = 0.0
 
     def step(self) -> IngestReport | None:
-        """Wait up to one second for a change, and ingest changed transcripts; return None if nothing changed."""
+        """Wait up to one second for a change, and ingest changed transcripts. Return None if nothing changed."""
         changes = self._events.wait() if self._next_scan else Changes()
         changed = self._changed(changes)
         return self._run(changed) if changed else None
 
     def compress(self) -> Compression | None:
-        """Compress some copies that have not changed for a long time; return None if another process is ingesting."""
+        """Compress some copies that have not changed for a long time. Return None if another process is ingesting."""
         try:
             with self._store.leases.hold(ARCHIVER):
                 return self._compressor.run(budget=_COMPRESSION)
@@ -102,7 +105,7 @@ class TranscriptWatcher:
         if folders != self._folders:
             self._folders = folders
             self._events.follow(folders)
-            self._next_scan = end  # changes before listening begins cause no event
+            self._next_scan = end  # Changes before listening begins cause no event.
         return changed
 
     def _run(self, changed: list[ScannedTranscript]) -> IngestReport | None:
