@@ -1,6 +1,7 @@
-"""Learning from ingested content: read queued documents, redact, observe and embed pending content.
+"""Processing of ingested content after an ingest run.
 
-An ingest run and the index worker both use this module. Each decides when to publish.
+The steps are: read queued documents, redact, observe and embed pending content. An ingest run and the index worker both
+use this module. Each decides when to publish.
 """
 
 from collections.abc import Callable

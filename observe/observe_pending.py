@@ -18,8 +18,9 @@ _BATCH = 200
 def observe_pending(store: Store, progress: Progress, should_stop: Callable[[], bool] = never) -> int:
     """Observe exchanges that are new, have grown, or were observed with other rules. Return their number.
 
-    Stops early when `should_stop` returns true. If another process changes an exchange during the run, the exchange is
-    observed again. Sessions that lost observations, or gained observations from another session, are summarised again.
+    The function stops early when `should_stop` returns true. If another process changes an exchange during the run, the
+    exchange is observed again. Sessions that lost observations, or gained observations from another session, are
+    summarised again.
     """
     done, total = 0, store.exchanges.count_unobserved(rules.VERSION)
     sessions: dict[int, Session] = {}

@@ -1,4 +1,4 @@
-"""Pipeline: ingest, publish, observe, embed, publish and compress, in this order."""
+"""The pipeline of an ingest run: ingest, publish, observe, embed, publish and compress, in this order."""
 
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -26,7 +26,7 @@ from .deletion.erasure import erase_expired, finish, is_unfinished
 
 
 class Pipeline(Closing):
-    """Pipeline of all stages for one home. One process ingests at a time; a second process raises `LeaseHeld`."""
+    """Pipeline of all stages for one home. Only one process can ingest. A second process raises `LeaseHeld`."""
 
     def __init__(
         self,
@@ -124,7 +124,7 @@ class Pipeline(Closing):
         return problems
 
     def _learn(self, result: Report, report: Reporter) -> None:
-        from .learn import learn  # imported late, because loading all rules would delay text search
+        from .learn import learn  # Import late, because loading all rules would delay text search.
 
         done = learn(self._home, self._store, self._indexer, report)
         result.observed, result.embedded, result.model = done.observed, done.embedded, done.model

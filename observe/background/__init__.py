@@ -1,1 +1,1 @@
-"""Work in the background: archiving and indexing."""
+"""Background work: archiving, indexing and extraction with a language model."""

@@ -1,4 +1,4 @@
-"""Background archiver: ingests new transcript lines within seconds, and starts their indexing soon after.
+"""The background archiver, which ingests new transcript lines within seconds and starts their indexing soon after.
 
 Ingest runs in this process. An index worker observes, embeds and publishes in another process, so that ingest never
 waits for indexing.
@@ -35,7 +35,7 @@ _RETRY: Final = (1.0, 60.0)
 """Seconds until the first retry after a failure, and the maximum delay of later retries."""
 
 Listener = Callable[[str, Mapping[str, object]], None]
-"""Callback that receives the name and counts of each event, but never archived content."""
+"""Callback that receives the name and the counts of each event, but never archived content."""
 
 
 class BackgroundArchiver:
@@ -52,10 +52,10 @@ class BackgroundArchiver:
         wait: Callable[[float], None] = time.sleep,
         check_stop: Callable[[], None] = lambda: None,
     ) -> None:
-        """Prepare to archive; `settings` returns the current settings and is called in each step.
+        """Prepare to archive. `settings` returns the current settings and is called in each step.
 
-        `model_command` returns the command that sends quiet sessions to the language model, or nothing. `check_stop`
-        is called often, and raises KeyboardInterrupt if the archiver must stop.
+        `model_command` returns the command that sends quiet sessions to the language model, or nothing. `check_stop` is
+        called often, and raises KeyboardInterrupt if the archiver must stop.
 
         Raises:
             ConfigInvalid: The settings are invalid.

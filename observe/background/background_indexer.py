@@ -1,4 +1,4 @@
-"""Background indexing in a server, which replies immediately after it queues documents."""
+"""Background indexing in a server, so that the server can reply as soon as documents are queued."""
 
 import logging
 import threading
@@ -20,14 +20,14 @@ class BackgroundIndexer:
     """
 
     def __init__(self, home: Home, model: str | None) -> None:
-        """Prepare indexing with an embedding model; if `model` is None, use the packaged model."""
+        """Prepare indexing with an embedding model. If `model` is None, use the packaged model."""
         self._worker, self._model = IndexWorker(home), model
         self._lock = threading.Lock()
         self._wanted = False
         self._thread: threading.Thread | None = None
 
     def wake(self) -> None:
-        """Index all queued content in the background, in a worker that starts after this call."""
+        """Index all queued content in the background, with a worker that starts after this call."""
         with self._lock:
             self._wanted = True
             if self._thread is None:
@@ -47,7 +47,7 @@ class BackgroundIndexer:
         return wanted
 
     def _index(self) -> bool:
-        """Run one worker. Return whether another is needed."""
+        """Run one worker. Return True if another worker is needed."""
         try:
             self._worker.start(self._model, settle=True)
             result = self._worker.wait()
@@ -56,6 +56,6 @@ class BackgroundIndexer:
         if isinstance(result, PalaverError):
             logging.getLogger(__name__).warning("Background indexing failed: %s", result)
             return False
-        if result.left and not result.seq:  # another process holds the lease
+        if result.left and not result.seq:  # Another process holds the lease.
             time.sleep(_RETRY)
         return result.left

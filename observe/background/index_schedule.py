@@ -1,4 +1,4 @@
-"""Schedule that determines when the background archiver starts the next index worker."""
+"""Schedule of the index workers that the background archiver starts."""
 
 from collections.abc import Callable
 from typing import Final
@@ -51,7 +51,7 @@ class IndexSchedule:
         return max(0.0, self._not_before - self._clock())
 
     def step(self) -> WorkerResult | PalaverError | None:
-        """Start a worker if it is due, and return the result of a worker that ended since the last call."""
+        """Start a worker if it is due. Return the result of a worker that ended since the last call."""
         now = self._clock()
         result = self._worker.result()
         if result is not None:
@@ -75,7 +75,7 @@ class IndexSchedule:
             self._start(settle=True)
 
     def _is_due(self, now: float) -> bool:
-        first = self._indexed < 0  # so that even a frequently killed archiver gets an index
+        first = self._indexed < 0  # Even an archiver that is often killed gets an index.
         long = self._changing_since is not None and now - self._changing_since >= _LONGEST
         many = self._last - self._indexed >= _MANY
         return first or self._stopped_early or many or long or now - self._changed_at >= _QUIET

@@ -35,12 +35,13 @@ _BEHIND: Final = 300
 """Maximum number of unindexed changes while more arrive. Search reads these changes from the database."""
 _VERIFY_COPIES: Final = 50 * 60 * 1000
 _VERIFY_INDEX: Final = 24 * 3600 * 1000
-"""Milliseconds between two damage checks: of some raw copies, and of the whole index and database.
+"""Milliseconds between two checks for damage.
 
-Idle workers start once an hour. The interval is shorter than an hour, so that each idle worker checks some copies.
+The checks cover some raw copies, and the whole index and database. Idle workers start once an hour. The interval is
+shorter than an hour, so that each idle worker checks some copies.
 """
 _ORPHANED: Final = 60.0
-"""Seconds that a worker outlives its caller, so that even a frequently killed caller gets an index."""
+"""Seconds that a worker continues after its caller died, so that even a frequently killed caller gets an index."""
 _NICE: Final = 10
 """Niceness of a worker, so that the user's programs and ingest runs have priority."""
 
@@ -55,7 +56,7 @@ class WorkerResult(Struct, frozen=True):
     lag: int = 0
     """Number of changes that are not in the index."""
     left: bool = False
-    """True if the worker stopped before all work was done."""
+    """True if the worker stopped before it finished all work."""
     verified: VerifiedCopies = field(default_factory=VerifiedCopies)
     reindexed: bool = False
     """True if an index from another version of Palaver was rebuilt."""
@@ -64,9 +65,9 @@ class WorkerResult(Struct, frozen=True):
 def update_index(
     home: Home, model: str | None, *, settle: bool, should_stop: Callable[[], bool] = never
 ) -> WorkerResult:
-    """Observe, embed and publish new content; with `settle`, publish all changes and check for damage.
+    """Observe, embed and publish new content. With `settle`, publish all changes and check for damage.
 
-    Stops early after a minute, or when `should_stop` returns true, and publishes its results.
+    The function stops early after a minute, or when `should_stop` returns true, and publishes its results.
 
     Raises:
         LeaseHeld: Another process holds the learner's lease.
@@ -83,8 +84,8 @@ def update_index(
         _publish(store, indexer, 1 if outdated else _BEHIND)
         done = learn(home, store, indexer, should_stop=is_late)
         _publish(store, indexer, 1 if settle else _BEHIND)
-        # Changes that arrive from here on are not in `seq`, so another worker follows. Exchanges that cannot be
-        # observed do not count as left; otherwise workers would be started forever.
+        # Changes that arrive later are not in `seq`, so another worker follows. Exchanges that cannot be observed do
+        # not count as unfinished work. Otherwise workers would be started forever.
         seq, lag = store.changes.last(), indexer.lag
         left = is_late() or store.exchanges.count_unobserved(rules.VERSION) > done.unobserved
         verified = verify_due(home, store, indexer) if settle and not left else VerifiedCopies()
@@ -139,7 +140,7 @@ class IndexWorker:
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, process_group=0)
 
     def result(self) -> WorkerResult | PalaverError | None:
-        """Return the result or failure of the worker; None while it runs."""
+        """Return the result or failure of the worker, or None while it runs."""
         return None if self._process is None or self._process.poll() is None else self.wait()
 
     def wait(self) -> WorkerResult | PalaverError:
@@ -147,7 +148,7 @@ class IndexWorker:
         assert self._process is not None
         process, self._process = self._process, None
         assert process.stdout is not None
-        output = process.stdout.read()  # `communicate` would close stdin first, and the worker would stop early
+        output = process.stdout.read()  # Closing stdin, as `communicate` does, would make the worker stop early.
         process.communicate()
         if process.returncode == 0:
             return json.decode(output, type=WorkerResult)
@@ -163,7 +164,7 @@ class IndexWorker:
 
 
 def serve(home: Home, model: str | None, *, settle: bool) -> None:
-    """Run as an index worker; write the result to standard output."""
+    """Run as an index worker, and write the result to standard output."""
     os.nice(_NICE)
     orphaned = threading.Event()
     threading.Thread(target=_exit_when_orphaned, args=(sys.stdin.fileno(), orphaned), daemon=True).start()
@@ -180,7 +181,7 @@ def serve(home: Home, model: str | None, *, settle: bool) -> None:
 
 
 def _exit_when_orphaned(caller: int, orphaned: threading.Event) -> None:
-    os.read(caller, 1)  # os.read, because the interpreter cannot exit while a thread reads from a file object
+    os.read(caller, 1)  # Use os.read, because the interpreter cannot exit while a thread reads from a file object.
     orphaned.set()
     time.sleep(_ORPHANED)
     os._exit(1)

@@ -1,7 +1,8 @@
-"""Schedule of the model extraction: a process that sends quiet sessions to the language model.
+"""Schedule of the background extraction with a language model.
 
-The process runs `palaver observe`, so that neither ingest nor indexing waits for a model. Budgets and the limit of
-calls hold as for the user's own runs. The process can be killed at any time.
+A process sends sessions without recent activity to the model. It runs `palaver observe`, so that neither ingest nor
+indexing waits for a model. The same budgets and call limits apply as to the user's own runs. The process can be killed
+at any time.
 """
 
 import subprocess
@@ -17,9 +18,9 @@ QUIET: Final = 600.0
 _RETRY: Final = (600.0, 6 * 3600.0)
 """Seconds until the first retry after a failure, and the maximum delay of later retries."""
 _UNFINISHED: Final = 3600.0
-"""Seconds until the next process if requests are left, because of a budget or a batch."""
+"""Seconds until the next process if requests remain because of a budget or a batch."""
 _STOPPING: Final = 5.0
-"""Seconds within which the process ends when the archiver ends."""
+"""Seconds that the process has to end when the archiver ends."""
 _MESSAGE_MAX: Final = 500
 _HINT: Final = "Run `palaver observe` to try again."
 
@@ -44,7 +45,7 @@ class ModelResult(Struct, frozen=True):
 
 
 class ModelSchedule:
-    """Schedule that starts the process and returns its results."""
+    """Schedule that starts extraction processes and returns their results."""
 
     def __init__(self, command: Callable[[], Sequence[str]], clock: Callable[[], float]) -> None:
         """Prepare the schedule. `command` returns the words of the process, or nothing if no model is configured."""
@@ -59,13 +60,13 @@ class ModelSchedule:
         return max(0.0, self._not_before - self._clock())
 
     def note_ingest(self) -> None:
-        """Note that a session has new lines."""
+        """Record that a session has new lines."""
         self._ingested = self._clock()
         if not self._due:
             self._due, self._not_before = True, max(self._not_before, self._ingested + QUIET)
 
     def step(self) -> ModelResult | PalaverError | None:
-        """Start a process if it is due, and return the result of a process that ended since the last call."""
+        """Start a process if it is due. Return the result of a process that ended since the last call."""
         result = self._result()
         if result is not None:
             self._apply(result)
@@ -96,7 +97,7 @@ class ModelSchedule:
         )
 
     def _result(self) -> ModelResult | PalaverError | None:
-        """Return the result or failure of the process; None while it runs."""
+        """Return the result or failure of the process, or None while it runs."""
         if self._process is None or self._process.poll() is None:
             return None
         process, self._process = self._process, None
@@ -117,7 +118,7 @@ class ModelSchedule:
             self._not_before, self._retry = now + self._retry, min(self._retry * 2, _RETRY[1])
             return
         self._retry = _RETRY[0]
-        # The last session with new lines may not have been quiet when the process started.
+        # The last session with new lines may have been active when the process started.
         unsettled = self._ingested > self._started - QUIET
         left = not result.off and bool(result.pending or result.waiting)
         self._due = unsettled or left

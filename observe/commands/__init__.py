@@ -1,1 +1,1 @@
-"""Answers from the shell commands of past sessions, read from the archived exchanges when asked."""
+"""Search in the shell commands of past sessions, for `palaver how` and `palaver fix`."""

@@ -1,4 +1,4 @@
-"""Known fixes: what was run or edited after a command failed with an error."""
+"""Known fixes: commands or edits that followed a failed command and removed the failure."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -29,7 +29,7 @@ PAGES: Final = 4
 _SHARE_MIN: Final = 0.7
 """Minimum share of the words of an error that two adjacent lines of an output contain."""
 _SHARE_BELOW: Final = 0.1
-"""Outputs that contain fewer words than the best one, by more than this share, are about another error."""
+"""Maximum gap to the best match. Outputs that contain fewer words of the error than that are about another error."""
 _FILES_MAX: Final = 5
 _CHANGES_MAX: Final = 3
 _WORD: Final = re.compile(r"(?=\w*[^\W\d])\w{2,}")
@@ -40,7 +40,7 @@ _OPERATORS: Final = re.compile(r'["“”„*]')
 def known_fixes(search: SearchIndex, store: Store, error: str, projects: Sequence[str] = ()) -> list[KnownFix]:
     """Return the fixes of failed commands whose output contains this error, most frequent first, then newest.
 
-    Of an error of several lines, the line that says what failed is searched.
+    If the error has several lines, only the line that states the failure is searched.
 
     Raises:
         InvalidInput: The error is too short, or a project is invalid.
@@ -108,7 +108,7 @@ def _fixes(stored: StoredExchange, session: Session, words: frozenset[str]) -> I
 
 
 def _match(words: frozenset[str], output: str) -> tuple[float, str]:
-    """Return the largest fraction of the words in two adjacent lines of an output, and the line with more of them."""
+    """Return the largest share of the words that two adjacent lines contain, and the better of these lines."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     known = [words.intersection(_WORD.findall(line.lower())) for line in lines]
     both = [len(one | two) for one, two in zip(known, [*known[1:], set[str]()], strict=True)]
@@ -120,10 +120,10 @@ def _match(words: frozenset[str], output: str) -> tuple[float, str]:
 
 
 def _passed(run: ShellRun, later: Sequence[ShellRun], turns: Sequence[Turn]) -> ShellRun | None:
-    """Return the next run that shows that the cause of a failure is removed; None if there is none.
+    """Return the next run that shows that the cause of a failure was removed, or None.
 
-    If files were edited after the failure, another command for the same task counts too: a run of all tests shows that
-    a single test passes.
+    If files were edited after the failure, another command for the same task counts too. For example, a run of all
+    tests shows that a single test passes.
     """
     last = run.segments[-1]
     for other in later:
@@ -136,7 +136,10 @@ def _passed(run: ShellRun, later: Sequence[ShellRun], turns: Sequence[Turn]) -> 
 
 
 def _changes(between: Sequence[ShellRun]) -> list[str]:
-    """Return the successful commands that changed something; empty if there are too many to name a cause."""
+    """Return the successful commands that changed something.
+
+    The result is empty if there are too many commands to name a cause.
+    """
     found = [run.command for run in between if not run.failed and changes_state(run)]
     return found if len(found) <= _CHANGES_MAX and sum(map(len, found)) <= ERROR_MAX else []
 

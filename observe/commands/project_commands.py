@@ -1,4 +1,4 @@
-"""Project commands: with which commands a project tests, lints, builds, installs, runs and so on."""
+"""Project commands: the commands with which a project is tested, linted, built, installed, run and so on."""
 
 import re
 from collections import Counter
@@ -42,7 +42,7 @@ class _Usage(Struct):
 
 
 def project_commands(store: Store, task: str, projects: Sequence[str] = ()) -> list[ProjectCommand]:
-    """Return the commands that succeeded at a task, the last used project and the most frequent command first.
+    """Return the commands that succeeded at a task. The last used project and the most frequent command come first.
 
     A task is one of `TASKS` in any of its words (`tests`, `run the unit tests`), or words that the command contains.
     """

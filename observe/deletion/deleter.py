@@ -1,4 +1,7 @@
-"""Deletion of exchanges together with their memories, for `palaver forget`: preview, delete, undo, erase."""
+"""Deletion of exchanges together with their memories, for `palaver forget`.
+
+The module supports preview, delete, undo and erase.
+"""
 
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
@@ -59,7 +62,10 @@ class Deleter(Closing):
     """Deleter for one home. Raises `StoreMissing` if the home has no archive."""
 
     def __init__(self, home: Home, model: str | None = None, exclude: Sequence[str] = ()) -> None:
-        """Open the home. `exclude` contains folder patterns; `model` is the embedding model (default: packaged)."""
+        """Open the home.
+
+        `exclude` contains folder patterns. `model` is the embedding model, by default the packaged one.
+        """
         self._home, self._model, self._exclusion = home, model, Exclusion(exclude)
         self._store = Store.open(home.database)
         self._raw = RawArchive(home.archive)
@@ -72,7 +78,8 @@ class Deleter(Closing):
     def delete(self, request: DeletionRequest, token: str, report: Reporter = silent) -> DeletionResult:
         """Delete the content that was previewed under a token.
 
-        If the content has changed since, nothing is deleted. The result then has a new preview and no deletion ID.
+        If the content has changed since the preview, nothing is deleted. The result then has a new preview and no
+        deletion ID.
 
         Raises:
             LeaseHeld: Another process is ingesting.
@@ -102,7 +109,7 @@ class Deleter(Closing):
                 if memory.state is MemoryState.ARCHIVED:
                     try:
                         restore(self._store, memory, erasure.context(number), now())
-                    except InvalidInput:  # an active memory has the same content
+                    except InvalidInput:  # An active memory has the same content.
                         not_restored.append(memory.id)
             sessions.extend(self._store.summaries.due())
 

@@ -1,4 +1,4 @@
-"""Erasure: remove erased content from copies, index, logs, backups and free database pages."""
+"""Erasure of deleted content from copies, index, logs, backups and free database pages."""
 
 import shutil
 import time
@@ -64,7 +64,7 @@ def expire(store: Store, raw: RawArchive, number: int) -> None:
 
 
 def context(number: int) -> str:
-    """Return the value of `context` that identifies a deletion in memory events."""
+    """Return the `context` of the memory events that belong to a deletion."""
     return f"palaver forget, number {number}"
 
 
@@ -81,14 +81,14 @@ def is_unfinished(store: Store) -> bool:
 def finish(
     home: Home, store: Store, exclusion: Exclusion, model: str | None = None, report: Reporter = silent
 ) -> ErasureResult:
-    """Remove erased content from all files. Requires the archiver's lease. Safe to repeat.
+    """Remove erased content from all files. Requires the archiver's lease. Further calls are harmless.
 
     Raises:
         LeaseHeld: Another process is building an index.
     """
     raw = RawArchive(home.archive)
     problems = CopyEraser(store, raw).finish(partial(report, "Erasing"))
-    # Other problems of this ingest run do not concern the erasure; the next run reports them.
+    # Other problems of this ingest run do not concern the erasure. The next run reports them.
     Ingest(store, raw, exclusion).run((), partial(report, "Reading"), budget=None)
     left = store.tombstones.unfinished()
     with stage(report, "Indexing"):

@@ -69,7 +69,7 @@ def scan(root: Path, texts: Sequence[str]) -> ErasureCheck:
                 result.files, result.size = result.files + 1, result.size + path.stat().st_size
                 found = found or any(_contains(file, wanted) for file in _contents(path))
         except (FileNotFoundError, CopyDamaged):
-            pass  # the file was deleted meanwhile, or its compressed data is damaged
+            pass  # The file was deleted in the meantime, or its compressed data is damaged.
         except OSError:
             result.unreadable.append(name)
         if found:
@@ -106,7 +106,7 @@ def _contains(file: BinaryIO, wanted: Sequence[bytes]) -> bool:
 
 
 def _of_exchanges(store: Store, plan: DeletionPlan) -> Iterator[str]:
-    """Yield texts from exchanges spread over the selection; in each exchange, prompts and tool output come first."""
+    """Yield texts from exchanges spread over the selection. For each exchange, prompts and tool output come first."""
     keys = sorted(plan.selection.exchanges)
     for key in keys[:: max(1, len(keys) // _MOST)]:
         for stored in store.exchanges.load([key]).values():

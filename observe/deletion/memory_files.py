@@ -1,4 +1,4 @@
-"""Memory files in the user's projects. The preview lists them; only an erasure deletes them."""
+"""Memory files in the user's projects. The preview lists the files, but only an erasure deletes them."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -23,7 +23,7 @@ def files_of(memories: Iterable[StoredMemory]) -> dict[str, str]:
 
 
 def delete_files(store: Store, memories: Iterable[StoredMemory], files: Mapping[str, str]) -> tuple[str, ...]:
-    """Delete files with unchanged digests; return the remaining files, each with a reason.
+    """Delete files with unchanged digests. Return the remaining files, each with a reason.
 
     Also delete the record of a deleted file. Keep the digest of a remaining file, so that it is not imported again.
     """

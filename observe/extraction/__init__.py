@@ -1,1 +1,1 @@
-"""Store extracted observations: detect repetitions, confirm known observations, and propose preferences."""
+"""Storage of extracted observations: repetitions, confirmations and proposed preferences."""

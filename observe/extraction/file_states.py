@@ -1,8 +1,8 @@
-"""File states: hashes of the files of an exchange, taken if it is observed while its session is live.
+"""File states: hashes of the files of an exchange, taken if the exchange is observed soon after it ended.
 
-Later the same files are hashed again, to say whether what was learned about them may be outdated. Without a hash from
-the time of the exchange nothing is said: a commit does not show what an agent saw, because its files may not have been
-committed, and the time of a file changes with a checkout.
+Later the same files are hashed again to detect whether observations about them may be outdated. Without a hash from the
+time of the exchange, nothing is reported. A commit does not show what an agent saw, because its files may not have been
+committed. The time of a file changes with a checkout.
 """
 
 import os
@@ -23,12 +23,12 @@ _FILES_MAX: Final = 24
 
 
 def is_live(exchange: Exchange, at: Milliseconds) -> bool:
-    """Return whether an exchange ended so recently that its files have the content that it saw."""
+    """Return whether an exchange ended so recently that its files still have the content that the agent saw."""
     return exchange.ended is not None and 0 <= at - exchange.ended <= _LIVE
 
 
 def file_states(exchange: Exchange, session: Session, key: bytes) -> list[FileState]:
-    """Return the states of the files of the project that an exchange modified or read, the modified files first."""
+    """Return the states of the project files that an exchange modified or read, the modified files first."""
     return list(islice(_states(exchange, session, key), _FILES_MAX))
 
 

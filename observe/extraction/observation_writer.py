@@ -1,4 +1,7 @@
-"""Store the observations of an exchange: confirm known ones, insert new ones, and update the summary."""
+"""Writer of the observations of an exchange.
+
+It confirms known observations, inserts new ones, and updates the session's summary.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -24,7 +27,7 @@ def keep(
 ) -> None:
     """Replace the observations of an exchange, inside a transaction.
 
-    An observation that repeats a known observation confirms it; the first wording is kept.
+    If an observation repeats a known observation, the known one is confirmed and keeps its wording.
     """
     fresh: list[Observation] = []
     fingerprints: list[str] = []
@@ -74,7 +77,10 @@ def _is_current(summary: Observation, last: Exchange) -> bool:
 def _link_replacements(
     store: Store, parts: Sequence[StoredObservation], exchanges: Mapping[int, Exchange]
 ) -> list[Observation]:
-    """Store which observations of a session later ones replace, and return the replaced observations."""
+    """Find the observations of a session that later ones replace.
+
+    Store these pairs and return the replaced observations.
+    """
     places = {key: place for place, key in enumerate(exchanges)}
     read = [part for part in parts if part.exchange in places]
     found = find_replacements([(places[part.exchange], part.observation) for part in read], [*exchanges.values()])

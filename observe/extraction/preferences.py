@@ -1,8 +1,8 @@
-"""Lasting preferences in the user's own words, proposed for review and stored only after the user's approval.
+"""Lasting preferences in the user's own words.
 
-Proposals are computed from the archived prompts, so they disappear with their source. Precision has priority over
-recall: most prompts are valid for an hour only, and a wrong preference costs more than a missing preference, which
-`palaver remember` can store.
+They are proposed for review, and stored only after the user's approval. Proposals are computed from the archived
+prompts, so they disappear with their source. Precision has priority over recall. Most prompts are valid for only an
+hour, and a wrong preference costs more than a missing one, which `palaver remember` can store.
 """
 
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ _IMPORTANCE: Final = 0.7
 _SIMILARITY_MIN: Final = 0.6
 """Minimum share of common words of two sentences that count as the same correction."""
 _BEGINNING: Final = 30
-"""Number of characters at the beginning of two prompts that are equal if the prompts come from one template."""
+"""Number of characters compared at the beginning of two prompts, to detect prompts from the same template."""
 
 
 class Reason(StrEnum):

@@ -1,7 +1,7 @@
 """Detection of repeated observations.
 
-One observation repeats another if both contain the same words in the same order, apart from a few added plain words,
-and all values are equal: numbers, names, code, colours, negations, files. Word order matters: `copy staging over
+One observation repeats another if both contain the same words in the same order, apart from a few added plain words.
+All values must be equal: numbers, names, code, colours, negations, files. Word order matters: `copy staging over
 production` does not repeat `copy production over staging`.
 """
 
@@ -15,12 +15,12 @@ from ..memory.contradiction_words import ALTERNATIVES, CHANGE_WORDS, NEGATORS, N
 from ..memory.statement_parser import stem_of
 
 MIN_SHARED = 0.8
-"""Minimum share of the longer text that the shorter one contains; below it, details would be lost."""
+"""Minimum share of the longer text that the shorter one contains. With a lower share, details would be lost."""
 _SHORT = 12
 """Maximum number of words of a text that repeats another text only if both are equal."""
 
 _WORD = re.compile(r"(?:(?<![\w*])[-+!.~/]+(?=\w))?\w+(?:[.:/\\'’@-]\w+)*|[^\w\s.,;:!?\"'`’“”()*_…-]+")
-"""Words with their joining characters and leading sign, and meaningful symbols.
+"""Words with their joining characters and leading sign, and symbols that carry meaning.
 
 For example, `a > b` differs from `a < b`, and `-1` from `1`.
 """

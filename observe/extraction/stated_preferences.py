@@ -28,7 +28,7 @@ _QUESTION: Final = re.compile(
 
 
 class Certainty(IntEnum):
-    """Certainty that a sentence states a lasting preference."""
+    """How certain it is that a sentence states a lasting preference."""
 
     NONE = 0
     CORRECTION = 1
@@ -54,8 +54,8 @@ class StatedSentence(Struct, frozen=True):
 def stated_sentences(prompt: str) -> Iterator[StatedSentence]:
     """Yield the typed sentences of a prompt that state a preference or correct an agent.
 
-    A limit such as "for this PR" also applies to the following sentences of its line, unless they state that they last.
-    Sentences after a question about a text may be that text, so they are ignored.
+    A limit such as "for this PR" also applies to the following sentences of its line, unless they say that they are
+    permanent. Sentences after a question about a text are ignored, because they may be that text.
     """
     for part in prompt_parts(prompt):
         if part.origin is not PartOrigin.TYPED:

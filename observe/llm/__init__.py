@@ -1,8 +1,10 @@
-"""Extract observations with a language model. Disabled until the user configures one.
+"""Extraction of observations with a language model. It is disabled until the user configures a model.
 
-`model_extractor` selects exchanges, `excerpt` shortens them, `extraction_request` builds the call, and a `provider`
+`model_extractor` selects exchanges, `excerpt` shortens them, and `extraction_request` builds the call. A `provider`
 sends it: `messages_api`, `openai_api` or `agent_command`. `extraction_reply` parses the reply and verifies its facts,
-and `job_results` stores the outcome. `session_summaries` does the same for whole sessions. `ledger` enforces the
-budgets, `job_queue` retries, `refused_requests` tells bad requests from bad settings, `batch_sender` uses the batch
-endpoint, and `model_judge` compares memories.
+and `job_results` stores the outcome.
+
+`session_summaries` does the same for whole sessions. `ledger` enforces the budgets, `job_queue` retries,
+`refused_requests` distinguishes bad requests from bad settings, `batch_sender` uses the batch endpoint, and
+`model_judge` compares memories.
 """

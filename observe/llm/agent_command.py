@@ -1,7 +1,8 @@
 """Provider that runs the user's own coding agent without its user interface, such as `claude -p`.
 
-The agent gets the prompt on standard input and runs in an empty folder. The transcript that it may write is recognised
-as Palaver's own by the prompt, by the folder, and by `OWN_RUN`, which also turns Palaver's hooks and server off.
+The agent gets the prompt on standard input and runs in an empty folder. It may write a transcript. Palaver recognises
+this transcript as its own by the prompt, by the folder, and by the variable `OWN_RUN`, which also turns Palaver's hooks
+and server off.
 """
 
 import os
@@ -28,11 +29,11 @@ from .provider import Answer
 from .reply_limits import BYTES_MAX, too_large
 
 _NESTED: Final = frozenset({"CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT"})
-"""Environment variables by which an agent recognises that its own session starts it, which it refuses."""
+"""Environment variables by which an agent detects that another session of it is running. It would refuse to start."""
 _KEYS: Final = frozenset({*KEYS.values(), OWN_KEY})
 """Environment variables that are not passed to the agent, so that the user's subscription pays for its calls."""
 _MESSAGE_MAX: Final = 300
-"""Maximum characters of an agent's error message in an error."""
+"""Maximum characters of an agent's error message that an error quotes."""
 _STEP: Final = 0.1
 """Seconds between two checks of a running agent."""
 _ONLY_JSON: Final = (
@@ -68,13 +69,13 @@ class AgentCommand:
         """Do nothing: each request has its own process."""
 
     def _run(self, prompt: str, folder: str) -> tuple[int, bytes, bytes]:
-        """Run the program in its own process group; return the exit status, standard output and standard error."""
+        """Run the program in its own process group. Return the exit status, standard output and standard error."""
         environment = {name: value for name, value in os.environ.items() if name not in _NESTED | _KEYS}
         program = Path(self._words[0])
         if program.is_absolute():
-            # An installed agent needs its interpreter, such as node, which a service does not have on PATH.
+            # An installed agent needs its interpreter, such as node, which is not on the PATH of a service.
             environment["PATH"] = f"{program.parent}{os.pathsep}{environment.get('PATH', os.defpath)}"
-        # Files instead of pipes: a pipe does not end while a process that the agent left behind keeps it open.
+        # Use files instead of pipes. A pipe stays open while a process that the agent left behind keeps it open.
         with TemporaryFile() as question, TemporaryFile() as output, TemporaryFile() as errors:
             question.write(prompt.encode("utf-8", "replace"))
             question.seek(0)
@@ -82,13 +83,13 @@ class AgentCommand:
                 try:
                     self._wait(process, output, errors)
                 finally:
-                    # Also after Ctrl-C, and for programs that the agent left behind.
+                    # Stop the agent also after Ctrl-C, and stop programs that it left behind.
                     with suppress(ProcessLookupError, PermissionError):
                         os.killpg(process.pid, signal.SIGKILL)
             return process.returncode, _content(output), _content(errors)
 
     def _start(self, folder: str, environment: Mapping[str, str], *files: IO[bytes]) -> "subprocess.Popen[bytes]":
-        """Start the program with these files as standard input, output and error."""
+        """Start the program, with these files as standard input, output and error."""
         question, output, errors = files
         try:
             return subprocess.Popen(
@@ -105,7 +106,7 @@ class AgentCommand:
             raise ModelRefused(f"{self._words[0]} cannot be started: {error}", 0, hint=hint) from None
 
     def _wait(self, process: "subprocess.Popen[bytes]", *files: IO[bytes]) -> None:
-        """Wait until the program ends; raise `ModelBusy` if it takes too long or writes too much to the files."""
+        """Wait until the program ends. Raise `ModelBusy` if it takes too long or writes too much to the files."""
         end, ended = time.monotonic() + self._seconds, False
         while not ended:
             with suppress(subprocess.TimeoutExpired):
@@ -124,7 +125,7 @@ def _content(file: IO[bytes]) -> bytes:
 
 
 def _reason(errors: str) -> str:
-    """Return the message in standard error, where Gemini CLI writes it as JSON."""
+    """Return the message in standard error. Gemini CLI writes it as JSON."""
     return read_output(errors).error or errors
 
 

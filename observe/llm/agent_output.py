@@ -1,7 +1,7 @@
-"""Output of coding agents without their user interface: the answer, the tokens used, and an error.
+"""Parser for the output of coding agents that run without their user interface.
 
-Formats: `claude -p --output-format json` (2.1.197), events of `codex exec --json` (0.169.0), and
-`gemini --output-format json` (0.61.0). Any other output is the answer itself.
+It finds the answer, the used tokens, and an error. Formats: `claude -p --output-format json` (2.1.197), events of
+`codex exec --json` (0.169.0), and `gemini --output-format json` (0.61.0). Any other output is the answer itself.
 """
 
 from collections.abc import Iterator, Mapping
@@ -19,7 +19,7 @@ _Fields = Mapping[str, Any]
 
 
 class AgentOutput(Struct):
-    """Answer of an agent. `usage` is None if the agent did not state it; `error` is empty if there was none."""
+    """Answer of an agent. `usage` is None if the agent did not state it. `error` is empty if there was none."""
 
     text: str
     usage: Usage | None = None
@@ -59,7 +59,7 @@ def _codex_turn(kind: str, value: _Fields, found: AgentOutput) -> AgentOutput:
     if kind == "turn.completed":
         used = _fields(value.get("usage"))
         cached = _number(used, "cached_input_tokens")
-        # A reconnection is reported as an error, but the turn goes on.
+        # A reconnection is reported as an error, but the turn continues.
         usage = Usage(_number(used, "input_tokens") - cached, 0, cached, _number(used, "output_tokens"))
         return AgentOutput(found.text, usage)
     if kind in {"turn.failed", "error"}:
@@ -98,7 +98,7 @@ def _objects(output: str) -> Iterator[_Fields]:
             return
         try:
             value, start = decoder.raw_decode(output, start)
-        except (ValueError, RecursionError):  # not JSON, a number with too many digits, or too many levels
+        except (ValueError, RecursionError):  # not JSON, or too many digits or levels
             start += 1
             continue
         for each in cast("list[object]", value) if isinstance(value, list) else [cast("object", value)]:

@@ -7,6 +7,6 @@ KEYS: Final = {
     "api.openai.com": "OPENAI_API_KEY",
     "openrouter.ai": "OPENROUTER_API_KEY",
 }
-"""Variables of servers that need a key. Such a key is sent to no other server."""
+"""Key variables of known servers. Each key is sent only to its own server."""
 OWN_KEY: Final = "PALAVER_LLM_KEY"
-"""Variable of the key for any other server."""
+"""Variable with the key for any other server."""

@@ -1,6 +1,6 @@
 """Batches: many requests for half the price, answered within a day.
 
-A batch is stored before it is sent, and its name at the provider is stored before its results are read. After a crash
+A batch is stored before it is sent. Its name at the provider is stored before its results are read. After a crash
 between these steps, the token in the request IDs identifies the batch at the provider.
 """
 
@@ -49,7 +49,7 @@ class BatchSender:
         self._results, self._provider, self._clock = results, provider, clock
 
     def submit(self, progress: Progress) -> bool:
-        """Send all due jobs; return False if the server has no batch endpoint.
+        """Send all due jobs. Return False if the server has no batch endpoint.
 
         Raises:
             BudgetExhausted: Some jobs were not sent.
@@ -78,7 +78,8 @@ class BatchSender:
             except ModelRefused as error:
                 if error.status not in _UNSUPPORTED:
                     raise
-                # Another server, or expired results: queue the jobs again and count the batch as charged.
+                # This is a batch of another server, or its results have expired. Queue the jobs again and count the
+                # batch as charged.
                 self._cancel(batch, charged=True)
 
     def _reserve(self, claimed: list[_Claimed]) -> tuple[Batch | None, list[_Claimed], BudgetExhausted | None]:
@@ -127,7 +128,7 @@ class BatchSender:
             self._store.jobs.end_batch(batch.id)
 
     def _find_lost(self, batch: Batch) -> str | None:
-        """Return the provider's name for a batch whose submission had no reply; cancel a batch that never arrived."""
+        """Return the provider's name for a batch whose submission had no reply. Cancel a batch that never arrived."""
         known = self._store.jobs.batch_names()
         others = [b for b in self._provider.recent() if b.name not in known and b.at >= batch.at - _SKEW_MS]
         for other in others:
@@ -162,7 +163,7 @@ class BatchSender:
                 answered = answered or result.answer is not None
                 progress(done, total)
         if answered:
-            # The results of a batch are in no order.
+            # The results of a batch can be in any order.
             refused.answered()
         stop = refused.stop()
         refused.finish()

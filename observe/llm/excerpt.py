@@ -1,10 +1,8 @@
-"""Shorten an exchange or a session for a language model.
+"""Excerpts of an exchange or a session for a language model.
 
 An exchange is shown as prompts, answers, one line per tool call, and the errors of failed calls. A session is shown as
-prompts, the last answer to each, and recaps by the agent's program.
-
-Omitting the output of successful calls saves nine tenths of the tokens and keeps text of web pages and programs away
-from the model.
+prompts, the last answer to each, and recaps by the agent's program. Leaving out the output of successful calls saves
+nine tenths of the tokens. It also keeps text of web pages and programs away from the model.
 """
 
 import unicodedata
@@ -25,7 +23,7 @@ SESSION_CHARS: Final = 48_000
 _PASSAGE_CHARS: Final = {"human": 6_000, "task": 6_000, "assistant": 3_000, "call": 160, ERROR: 800}
 """Maximum length of a passage of each speaker."""
 _SESSION_PASSAGE_CHARS: Final = (2_400, 1_200, 600, 300)
-"""Maximum lengths of a passage of a session. The first length that makes the session fit is used."""
+"""Maximum lengths of a passage of a session. The first length with which the session fits is used."""
 _MIN_CHARS: Final = 200
 """Minimum length of the text of an exchange without file changes. A shorter text is a status message."""
 
@@ -40,7 +38,10 @@ class Passage(Struct, frozen=True):
 
 
 class Excerpt(Struct, frozen=True):
-    """Passages of an exchange in order. Before the passage with index `gap`, `left_out` passages are omitted."""
+    """Excerpt of an exchange: its passages in order.
+
+    `left_out` passages are omitted before the passage with index `gap`.
+    """
 
     passages: tuple[Passage, ...]
     gap: int = 0
@@ -48,12 +49,15 @@ class Excerpt(Struct, frozen=True):
 
 
 def shorten(exchange: Exchange) -> Excerpt:
-    """Return the excerpt of an exchange: all of it or, if it is long, its beginning and its end."""
+    """Return the excerpt of an exchange. A long exchange is shortened to its beginning and its end."""
     return _fit(tuple(_passages(exchange)), EXCERPT_CHARS)
 
 
 def shorten_session(exchanges: Sequence[Exchange]) -> Excerpt:
-    """Return the excerpt of a session. Passages of a long session are shorter; a very long one lacks its middle."""
+    """Return the excerpt of a session.
+
+    A long session has shorter passages, and a very long one is cut in the middle.
+    """
     every = tuple(passage for exchange in exchanges for passage in _session_passages(exchange))
     for chars in _SESSION_PASSAGE_CHARS:
         every = tuple(Passage(each.line, each.voice, _truncate(each.text, chars), each.turn) for each in every)
@@ -109,7 +113,7 @@ def _session_passages(exchange: Exchange) -> Iterator[Passage]:
 
 
 def _fit(every: tuple[Passage, ...], chars: int) -> Excerpt:
-    """Return the passages if they fit into a number of characters; else the first and the last of them."""
+    """Return the passages if they fit into a number of characters. Otherwise return the first and the last of them."""
     if sum(len(passage.text) for passage in every) <= chars:
         return Excerpt(every)
     head = _count_fitting(every, chars // 3)
@@ -120,7 +124,7 @@ def _fit(every: tuple[Passage, ...], chars: int) -> Excerpt:
 def _voice(turn: Turn) -> str:
     """Return the speaker label for the model, or an empty string for an omitted turn.
 
-    The user's answer to a tool's question is a tool result, but gets the label of the user.
+    The user's answer to a tool's question is a tool result, but has the label of the user.
     """
     match turn.kind, turn.speaker:
         case (Kind.PROMPT, Speaker.HUMAN) | (Kind.RESULT, Speaker.HUMAN):
@@ -138,7 +142,7 @@ def _voice(turn: Turn) -> str:
 
 
 def _truncate(text: str, chars: int) -> str:
-    """Keep the beginning and the end of a text: the question and the conclusion."""
+    """Keep the beginning and the end of a text, because they usually contain the question and the conclusion."""
     if len(text) <= chars:
         return text
     end = chars // 3

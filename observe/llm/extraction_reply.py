@@ -1,4 +1,4 @@
-"""Extraction replies: parse the model's JSON and keep the facts that the conversation proves.
+"""Parser of extraction replies, which keeps only the facts that the conversation proves.
 
 A fact is kept if its quote and all its names, numbers and paths occur in the conversation. Palaver, not the model, sets
 files, dates and origin.
@@ -95,7 +95,7 @@ def validate(text: str, model: type[ReplyT]) -> ReplyT:
 def verify_reply(
     reply: Reply, stored: StoredExchange, excerpt: Excerpt, extractor: str, raw: str
 ) -> VerifiedObservations:
-    """Return the observations with a proven title and at least one proven fact.
+    """Return the observations that have a proven title and at least one proven fact.
 
     Raises:
         ReplyInvalid: The reply has observations, but none of them is proven.
@@ -155,7 +155,7 @@ def _observation(
 
 
 def _origin(sentences: Sequence[str], evidence: Sequence[Evidence], excerpt: Excerpt, *, external: bool) -> Origin:
-    """Return the least trusted origin of all quotes; external if the exchange fetched text from outside.
+    """Return the least trusted origin of all quotes. It is external if the exchange fetched text from outside.
 
     If only the user is quoted, the origin is `human` only if the quoted messages also contain most words of each
     sentence. Without this check, injected text could be stored as the user's words beside a harmless quote.
@@ -178,7 +178,10 @@ def _origin(sentences: Sequence[str], evidence: Sequence[Evidence], excerpt: Exc
 
 
 def _find_evidence(fact: ReplyFact, passages: Sequence[Passage]) -> Evidence | None:
-    """Return the quote as written in the source: on its stated line, or else on the only line that contains it."""
+    """Find the quote on its stated line, or else on the only line that contains it.
+
+    Return it as written in the source.
+    """
     quote = " ".join(fact.quote.split())
     if not fact.text.strip() or not _QUOTE_MIN <= len(quote) <= _QUOTE_MAX:
         return None

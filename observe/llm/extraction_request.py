@@ -29,11 +29,14 @@ class ExtractionTemplates(Protocol):
         ...
 
     def system(self) -> str:
-        """Return the system prompt; it is equal for all requests, so it can be cached."""
+        """Return the system prompt. All requests have the same one, so that the provider can cache it."""
         ...
 
     def request(self, excerpt: Excerpt, nonce: str, known: Sequence[str]) -> str:
-        """Return the user prompt: known titles, and the excerpt as quoted data between fences that contain `nonce`."""
+        """Return the user prompt.
+
+        It contains the known titles, and the excerpt as quoted data between fences that contain `nonce`.
+        """
         ...
 
 
@@ -75,6 +78,6 @@ class RequestBuilder:
             digest=sha256(f"{content}:{self.extractor}".encode()).hexdigest(),
             model=self._model,
             system=self._templates.system(),
-            # Authors of the transcript cannot know the digest of the whole text, so they cannot close the fence.
+            # Authors of the transcript cannot know the digest of the whole text, so they cannot write a closing fence.
             text=self._templates.request(excerpt, content[:16], [each.title for each in known]),
         )

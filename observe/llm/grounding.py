@@ -3,15 +3,14 @@
 A quote proves that a line exists, but not that the sentence beside it says the same. An invented version, path or
 product name is the most common error, and it is easy to detect. These count as names:
 
-- paths and files: `src/cache.py`, `config.toml`;
-- code identifiers: `cache_dir`, `getUser`, `Store::open`, `--force`;
-- numbers, versions, dates and error codes: every group of digits, such as 3, 1,054, v2.1 or E0425;
-- words in backticks, words in capitals (`JSON`), and capitalised words (`Redis`). The first word of a sentence is
-  a name only if a verb in the singular follows it (`Redis is`), because `Use` is none.
+- paths and files: `src/cache.py`, `config.toml`
+- code identifiers: `cache_dir`, `getUser`, `Store::open`, `--force`
+- numbers, versions, dates and error codes: every group of digits, such as 3, 1,054, v2.1 or E0425
+- words in backticks, words in capitals (`JSON`), and capitalised words (`Redis`)
 
-Names are compared without case and without a plural or possessive ending. Capitals do not indicate
-names in German, or in text where most words are capitalised, such as a headline. In Chinese, Japanese and Korean,
-only numbers and ASCII names are compared.
+The first word of a sentence is a name only if a singular verb follows it (`Redis is`). Names are compared without case
+and without a plural or possessive ending. Capitals do not indicate names in German, or in text where most words are
+capitalised, such as a headline. In Chinese, Japanese and Korean, only numbers and ASCII names are compared.
 """
 
 import re
@@ -38,7 +37,7 @@ _EDGES: Final = ".:'’&+~$@#%/\\"
 _INITIALS: Final = re.compile(r"[^\W\d_](?:\.[^\W\d_])+")
 """Abbreviations such as `e.g`."""
 _ALTERNATIVES: Final = re.compile(r"[^\W\d_]+(?:/[^\W\d_]+)+")
-"""Words with slashes, such as `read/write`: alternatives or a path."""
+"""Words joined by slashes, such as `read/write`. They are alternatives or a path."""
 _AMOUNT: Final = re.compile(r"[^\W\d_]?\d+(?:\.\d+)*[^\W\d_]{0,3}")
 """Number with a unit, such as `12ms`, or version, such as `v2.1`."""
 _CAPITALS_MAX: Final = 0.5
@@ -47,13 +46,13 @@ _VERB_AFTER: Final = re.compile(
     r"[ ](?:(?:is|was|has|does|needs|uses|stores|supports|requires|provides|replaces|returns|handles|runs)"
     r"|(?P<also_plural>had|did|can|cannot|could|will|would|should|must|may|might|now|no longer|never|replaced))\b"
 )
-"""Verb or adverb after a subject. Only a name is in the singular and has no article."""
+"""Verb or adverb after a subject. In the singular, only a name has no article."""
 _NO_NAME: Final = re.compile(
     r"(?:it|this|that|there|here|nothing|everything|something|anything|nobody|everyone|one|none|another|either|neither"
     r"|each|all|both|what|which|who|where|how|when|why|from|i|he|she|you|we|they|only|.+(?:ed|ing|ly|tion|sion|ment|ness|ity|[ae]nc[ey]))\Z",
     re.IGNORECASE,
 )
-"""Words other than names that can be a subject in the singular without an article."""
+"""Words other than names that can be a singular subject without an article."""
 _LONG: Final = 4
 _SHARED_MIN: Final = 0.5
 
@@ -91,7 +90,7 @@ class SourceText:
 
     @cached_property
     def _numbers(self) -> frozenset[str]:
-        """Numbers; a version such as 1.2.3 also contains 1.2 and 1."""
+        """Numbers in this text. A version such as 1.2.3 also counts as 1.2 and 1."""
         found = _NUMBER.findall(self._text)
         return frozenset(
             part

@@ -1,4 +1,4 @@
-"""Errors of HTTP servers with a language model, by the status of the response."""
+"""Conversion of the status of an HTTP response to an error."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -6,7 +6,7 @@ from typing import Final
 from .model_errors import ExtractionError, ModelBusy, ModelRefused, RequestRefused
 
 TIMEOUT: Final = 180.0
-"""Seconds within which a model answers, well within a job's lease."""
+"""Maximum seconds for the answer of a model. The lease of a job is much longer."""
 _REDIRECTS: Final = {301, 302, 303, 307, 308}
 _ADDRESS_MAX: Final = 200
 _PERMANENT: Final = {401, 402, 403, 404}
@@ -21,7 +21,7 @@ _HINTS: Final = {
 def error_of(
     status: int, message: str, headers: Mapping[str, str], *, unpaid: bool = False, key: str = ""
 ) -> ExtractionError:
-    """Return the error for a status. Names of headers are in lower case; `key` is the variable with the API key."""
+    """Return the error for a status. Names of headers are in lower case. `key` is the variable with the API key."""
     if status in _REDIRECTS:
         target = headers.get("location", "").partition("?")[0][:_ADDRESS_MAX]
         hint = "Write the address in llm_url in config.toml, if you trust it."

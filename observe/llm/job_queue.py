@@ -1,7 +1,7 @@
-"""Job queue: leases, retries with exponential backoff, and dead letters.
+"""Job queue with leases, retries with exponential backoff, and dead letters.
 
-A job is leased before its request is sent. If the process dies, the lease expires and another process claims the job;
-the attempt number keeps the previous holder from finishing it.
+A job is leased before its request is sent. If the process dies, the lease expires and another process claims the job.
+The attempt number prevents the previous holder from finishing it.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -14,7 +14,7 @@ from ...core.conversation import Milliseconds
 from .model_errors import ExtractionError, ModelBusy, ReplyInvalid, RequestRefused
 
 ATTEMPTS_MAX: Final = 4
-"""Maximum number of calls for one exchange. After that, its job has failed permanently."""
+"""Maximum number of calls for one exchange. After the last one, its job has failed permanently."""
 LEASE_MS: Final = 600_000
 """Duration of a lease, longer than any call."""
 SESSION: Final = "session"
@@ -24,7 +24,7 @@ _BACKOFF_MAX_MS: Final = 3_600_000
 
 
 class JobQueue:
-    """Jobs of one store. `put`, `claim` and `unclaim` open a transaction; `fail` uses the caller's transaction."""
+    """Jobs of one store. `put`, `claim` and `unclaim` open a transaction, and `fail` uses the caller's transaction."""
 
     def __init__(self, store: Store, clock: Callable[[], Milliseconds] = now, random: Random | None = None) -> None:
         self._store, self._clock = store, clock
@@ -54,7 +54,7 @@ class JobQueue:
     def fail(self, job: Job, error: ExtractionError) -> bool:
         """Schedule a retry, or make the job a dead letter. Return True for a dead letter."""
         if isinstance(error, ModelBusy) and not error.maybe_charged:
-            # The provider failed, not the request: retry without counting the attempt.
+            # The provider failed, not the request, so retry without counting the attempt.
             self._store.jobs.postpone(job, self._clock() + self._delay(job, error), str(error), "")
             self._store.jobs.uncount_attempt(job)
             return False
@@ -66,12 +66,15 @@ class JobQueue:
         return False
 
     def _delay(self, job: Job, error: ExtractionError) -> Milliseconds:
-        """Return the delay before a retry: doubled per attempt, 50 % jitter, and no less than the provider asks."""
+        """Return the delay before a retry.
+
+        It doubles with each attempt, varies by 50 %, and is not shorter than the provider's requested delay.
+        """
         longest = min(_BACKOFF_MS << job.attempts - 1, _BACKOFF_MAX_MS)
         asked = error.after if isinstance(error, ModelBusy) and error.after else 0
         return max(round(longest * self._random.uniform(0.5, 1)), round(asked * 1000))
 
 
 def reason_of(job: Job, reason: str) -> str:
-    """Return the purpose of a job's call in the ledger; `reason` is the purpose of calls for exchanges."""
+    """Return the purpose of a job's call in the ledger. `reason` is the purpose of calls for exchanges."""
     return SESSION if job.kind is JobKind.SESSION else reason

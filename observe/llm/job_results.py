@@ -124,9 +124,9 @@ class JobResults:
         return verified.observations, verified.rejected
 
     def _protected(self, stored: StoredExchange) -> tuple[Observation, ...]:
-        """Return the observations that remain when the model finds nothing: those of exchanges with external text.
+        """Return the observations to keep if the model finds nothing. They come from exchanges with external text.
 
-        Such text could have told the model to answer `nothing`.
+        Such text could have instructed the model to answer `nothing`.
         """
         if not includes_external(stored.exchange):
             return ()

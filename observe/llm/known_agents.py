@@ -1,7 +1,7 @@
-"""Commands of known coding agents that answer one prompt without their tools.
+"""Commands of known coding agents that answer one prompt without using tools.
 
-The arguments are documented for these agents and were checked with Claude Code 2.1.197, Codex CLI 0.169.0 and Gemini
-CLI 0.61.0: the requests that a local server recorded contained no tool.
+The arguments are documented for these agents. They were checked with Claude Code 2.1.197, Codex CLI 0.169.0 and Gemini
+CLI 0.61.0 by recording the requests at a local server: no request contained a tool.
 """
 
 from collections.abc import Sequence
@@ -32,9 +32,9 @@ class KnownAgent(Struct, frozen=True):
 
 _CLAUDE: Final = (
     *("claude", "-p", "--output-format", "json", "--model", "haiku", "--no-session-persistence"),
-    # `--tools ""` leaves the tools of MCP servers, which the next option turns off.
+    # `--tools ""` keeps the tools of MCP servers, which the next option turns off.
     *("--tools", "", "--strict-mcp-config"),
-    # Instead of the agent's own 25 kB about tools, and without up to 32,000 tokens of thinking.
+    # This prompt replaces the agent's own 25 kB about tools. It also avoids up to 32,000 tokens of thinking.
     *("--system-prompt", "You extract notes from conversations.", "--settings", '{"alwaysThinkingEnabled": false}'),
 )
 _CODEX: Final = (

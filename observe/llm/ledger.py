@@ -1,7 +1,6 @@
-"""Ledger: reserve the maximum cost of a call before the call, so that no budget is exceeded.
+"""Ledger, which reserves the maximum cost of a call before the call, so that no budget is exceeded.
 
-The actual cost replaces the reservation after the call. A reservation without a settlement, left by a crashed process,
-still counts.
+After the call, the actual cost replaces the reservation. If a process crashes, its reservations still count.
 """
 
 from collections.abc import Callable, Mapping
@@ -22,7 +21,7 @@ _HOUR: Final = 3_600_000
 
 
 class Budget(Struct, frozen=True):
-    """Limits in billionths of a dollar, by span: run, hour (60 minutes), day (24 hours), month (calendar, UTC).
+    """Limits in billionths of a dollar, by period: run, hour (60 minutes), day (24 hours), month (calendar, UTC).
 
     `calls_day` is the maximum number of calls in 24 hours, or None without a limit.
     """
@@ -71,7 +70,7 @@ class Ledger:
         return {span: max(limit - self._spent(span), 0) for span, limit in self._budget.limits.items()}
 
     def calls_left(self, model: str) -> int | None:
-        """Return the remaining number of calls of a model; None without a limit."""
+        """Return the remaining number of calls of a model, or None if there is no limit."""
         if self._budget.calls_day is None:
             return None
         return max(self._budget.calls_day - self._rows.calls_since(_start_of("day", self._clock()), model), 0)

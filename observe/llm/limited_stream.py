@@ -1,4 +1,7 @@
-"""Streams of HTTP replies with limits. Importing this module loads the HTTP library of the Messages API's SDK."""
+"""Streams of HTTP replies with limits on size and time.
+
+Importing this module loads the HTTP library of the SDK for the Messages API.
+"""
 
 from collections.abc import Callable, Iterator
 
@@ -22,7 +25,7 @@ class LimitedStream(httpx2.SyncByteStream):
 
 
 def limiting(seconds: float) -> Callable[[httpx2.Response], None]:
-    """Return a hook of the HTTP client that limits the size of each reply, and the time to read it."""
+    """Return a hook for the HTTP client that limits the size of each reply and the time to read it."""
 
     def limit(response: httpx2.Response) -> None:
         if isinstance(response.stream, httpx2.SyncByteStream):

@@ -36,13 +36,13 @@ def local_servers() -> list[LocalServer]:
 
 
 def _models(port: int) -> tuple[str, ...]:
-    """Return the models of a server at a port; return nothing if no such server answers there."""
-    connection = HTTPConnection(LOOPBACK, port, timeout=_TIMEOUT)  # unlike urllib, it never uses a proxy
+    """Return the models of a server at a port. Return nothing if no such server answers there."""
+    connection = HTTPConnection(LOOPBACK, port, timeout=_TIMEOUT)  # Unlike urllib, this client never uses a proxy.
     try:
         connection.request("GET", "/v1/models")
         content = connection.getresponse().read(_BYTES_MAX)
         return tuple(model.id for model in json.decode(content, type=_Models).data)
-    except (OSError, HTTPException, ValueError):  # nothing there, or another program
+    except (OSError, HTTPException, ValueError):  # The port is closed, or another program uses it.
         return ()
     finally:
         connection.close()

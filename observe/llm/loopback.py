@@ -1,4 +1,4 @@
-"""Addresses of this machine. A proxy cannot reach them, and must not see what is sent to them."""
+"""Addresses of this machine. Requests to them must not go through a proxy."""
 
 from typing import Final
 from urllib.parse import urlsplit
@@ -8,5 +8,5 @@ _HOSTS: Final = {LOOPBACK, "::1", "localhost"}
 
 
 def is_loopback(url: str) -> bool:
-    """Return whether an address names this machine."""
+    """Return whether an address refers to this machine."""
     return urlsplit(url).hostname in _HOSTS

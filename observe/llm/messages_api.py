@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 ANTHROPIC = "https://api.anthropic.com"
 _PROXIED = ("http://", "https://", "all://")
-"""Addresses for which the SDK reads proxies from the environment."""
+"""Prefixes of addresses for which the SDK reads proxies from the environment."""
 _RECENT = 100
 """Maximum number of batches that `recent` returns."""
 
@@ -36,7 +36,7 @@ class MessagesApi(Closing):
     def __init__(
         self, key: str = "", url: str | None = None, seconds: float = TIMEOUT, variable: str = "ANTHROPIC_API_KEY"
     ) -> None:
-        """Prepare a client; `variable` is the environment variable with the key, for error messages.
+        """Prepare a client. `variable` is the environment variable with the key, for error messages.
 
         An empty key is not sent, because a server of the user may need no key.
         """
@@ -56,7 +56,7 @@ class MessagesApi(Closing):
         )
 
     def ask(self, request: ModelRequest) -> Answer:
-        """Return the reply to one request; raises `ReplyInvalid` if it is not a message."""
+        """Return the reply to one request. Raises `ReplyInvalid` if it is not a message."""
         with _translate_errors(self._variable):
             send: Callable[..., anthropic.APIResponse[Any]] = self._client.messages.with_raw_response.create
             raw = send(**_body(request)).http_response.text
@@ -169,7 +169,7 @@ class _Line(BaseModel):
 
 
 def _parse_result(record: object) -> BatchResult | None:
-    """Parse a line of the results; return None for an invalid line, whose request then counts as unanswered."""
+    """Parse a line of the results. Return None for an invalid line, whose request then counts as unanswered."""
     try:
         line = _Line.model_validate(record)
     except ValidationError:

@@ -15,7 +15,7 @@ from ...core.errors import PalaverError
 
 
 class BudgetExhausted(PalaverError):
-    """Error: a limit does not allow the next call. `setting` names the limit, such as `budget_day`."""
+    """Error: a budget or call limit does not allow the next call. `setting` names the limit, such as `budget_day`."""
 
     def __init__(self, setting: str, message: str) -> None:
         self.setting = setting
@@ -25,7 +25,7 @@ class BudgetExhausted(PalaverError):
 class ExtractionError(PalaverError):
     """Error: a call to the language model returned no usable result.
 
-    `maybe_charged` is True if the provider may have processed the call, so that its reservation must remain.
+    `maybe_charged` is True if the provider may have processed the call. The reservation of its cost must then remain.
     """
 
     maybe_charged: bool = False
@@ -51,7 +51,7 @@ class ModelBusy(ExtractionError):
 
 
 class RequestRefused(ExtractionError):
-    """Error: the provider refused one request. `status` is the HTTP status; 0 in a batch and for commands."""
+    """Error: the provider refused one request. `status` is the HTTP status, or 0 in a batch and for commands."""
 
     def __init__(self, message: str, status: int = 0, *, maybe_charged: bool = False) -> None:
         self.status, self.maybe_charged = status, maybe_charged

@@ -1,4 +1,4 @@
-"""Extraction with a language model: choose exchanges, send requests, stop at the budget."""
+"""Extraction with a language model: it chooses exchanges, sends requests, and stops at the budget."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -28,7 +28,7 @@ from .session_summaries import SessionSummaries
 NEWEST = 3
 """Number of sessions sent immediately, because they may be in progress. Older sessions go into batches."""
 QUIET_MS = 600_000
-"""Milliseconds without activity after which a session is quiet."""
+"""Milliseconds without activity after which a session counts as finished."""
 _CHUNK = 100
 """Number of exchanges loaded together."""
 _BUSY_MAX = 3
@@ -47,7 +47,10 @@ class _Selection(Struct):
 
 
 class ModelExtractor:
-    """Extractor whose observations replace the rule-based ones. `provider` is called before the first request."""
+    """Extractor that replaces the observations of the rules with the model's.
+
+    `provider` is a function that is called before the first request.
+    """
 
     def __init__(
         self,
@@ -101,7 +104,7 @@ class ModelExtractor:
 
         With `quiet`, select only sessions without activity in the last ten minutes.
 
-        An error that ends the run early is returned in `stopped`; a later run continues.
+        An error that ends the run early is returned in `stopped`. A later run continues.
         """
         result = Extraction()
         results = JobResults(

@@ -1,4 +1,4 @@
-"""Judge of memory pairs that asks a language model about pairs in which the rules find only a shared subject."""
+"""Judge of memory pairs that asks a language model about pairs for which the rules only find a common subject."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -62,13 +62,13 @@ class _Judgements(ReplyModel):
 class ModelJudge:
     """Judge that applies the rules first, and keeps their verdict if the model does not answer.
 
-    The model is never asked whether two memories are the same, because one of them would then not be stored.
+    The model is never asked whether two memories are the same. A wrong answer would prevent a memory from being stored.
     """
 
     def __init__(
         self, store: Store, config: Config, templates: JudgeTemplates, provider: Callable[[], Provider]
     ) -> None:
-        """Create a judge. `provider` opens the provider; it is called before the first request.
+        """Create a judge. `provider` is a function that opens the provider before the first request.
 
         Raises:
             ConfigInvalid: The price of the model is unknown.
@@ -156,7 +156,7 @@ class ModelJudge:
 
 
 def _read(answer: Answer) -> _Judgements:
-    """Parse the judgements in a reply; raises `ReplyInvalid`."""
+    """Parse the judgements in a reply. Raises `ReplyInvalid`."""
     try:
         return parse_reply(answer.text, _Judgements)
     except ValidationError:

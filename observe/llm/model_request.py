@@ -51,7 +51,7 @@ def schema_of(reply: type[ReplyModel]) -> dict[str, Any]:
 
 
 def parse_reply(text: str, reply: type[ReplyT]) -> ReplyT:
-    """Parse the last valid JSON object in a reply, which can be in Markdown fences or follow other text.
+    """Parse the last valid JSON object in a reply. It can be in Markdown fences or follow other text.
 
     Raises:
         pydantic.ValidationError: No JSON object in the text has the structure of the reply.
@@ -62,7 +62,7 @@ def parse_reply(text: str, reply: type[ReplyT]) -> ReplyT:
             break
         try:
             _, end = decoder.raw_decode(text, start)
-        except (ValueError, RecursionError):  # not JSON, a number with too many digits, or too many levels
+        except (ValueError, RecursionError):  # not JSON, or too many digits or levels
             end = start + 1
         else:
             with suppress(ValidationError):

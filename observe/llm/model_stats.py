@@ -1,4 +1,4 @@
-"""Statistics of language model calls, and their dead letters."""
+"""Statistics of language model calls, and the list of failed requests."""
 
 from ...archiver.store import JobKind, Store, StoredExchange
 from ...core.config import Config
@@ -8,7 +8,7 @@ from ...core.spending import DeadLetter, Stats
 from .ledger import Budget, Ledger
 
 _COMPARED = 100
-"""Number of newest exchanges whose tokens are compared with those of their observations, which takes 0.5 s."""
+"""Number of newest exchanges for which tokens are compared with those of their observations. This takes 0.5 s."""
 
 
 def load_stats(home: Home, config: Config) -> Stats:

@@ -1,4 +1,7 @@
-"""Provider that uses the chat completions API: Ollama, LM Studio, llama.cpp, vLLM, OpenRouter, OpenAI and others."""
+"""Provider for the chat completions API.
+
+Ollama, LM Studio, llama.cpp, vLLM, OpenRouter, OpenAI and other servers implement this API.
+"""
 
 from functools import partial
 from http.client import HTTPException, HTTPResponse, IncompleteRead
@@ -30,11 +33,11 @@ class OpenAIApi:
     """Client of a server with chat completions below `url`. An empty key is not sent."""
 
     def __init__(self, key: str = "", url: str | None = None, seconds: float = TIMEOUT, variable: str = "") -> None:
-        """Prepare a client; `variable` is the environment variable with the key, for error messages."""
+        """Prepare a client. `variable` is the environment variable with the key, for error messages."""
         self._key, self._url, self._seconds, self._variable = key, (url or OPENAI).rstrip("/"), seconds, variable
 
     def ask(self, request: ModelRequest) -> Answer:
-        """Return the reply to one request; raises `ReplyInvalid` if it is not a chat completion."""
+        """Return the reply to one request. Raises `ReplyInvalid` if it is not a chat completion."""
         return _parse_answer(self._send(_body(request, self._url)), request)
 
     def close(self) -> None:
@@ -61,7 +64,7 @@ class OpenAIApi:
     def _read(self, response: HTTPResponse) -> str:
         chunks = iter(partial(response.read1, _CHUNK), b"")
         content = b"".join(limited(chunks, self._seconds))
-        if response.length:  # `read1` does not report a connection that breaks off
+        if response.length:  # `read1` does not report a connection that was interrupted.
             raise IncompleteRead(content, response.length)
         return content.decode("utf-8", "replace")
 
@@ -76,14 +79,14 @@ class OpenAIApi:
 
 
 class _NoRedirects(HTTPRedirectHandler):
-    """Handler that follows no redirect, because the key would go with it."""
+    """Handler that refuses redirects, because the key would be sent to their target."""
 
     def redirect_request(self, req: Any, fp: Any, code: Any, msg: Any, headers: Any, newurl: Any) -> None:
-        """Return no request, so that the redirect is an error."""
+        """Return no request, so that the redirect becomes an error."""
 
 
 def _body(request: ModelRequest, url: str) -> dict[str, Any]:
-    # OpenAI's newer models reject `max_tokens`; other servers do not know its successor.
+    # OpenAI's newer models reject `max_tokens`. Other servers do not support the parameter that replaced it.
     limit = "max_completion_tokens" if urlsplit(url).hostname == _OPENAI_HOST else "max_tokens"
     return {
         "model": request.model,

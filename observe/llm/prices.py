@@ -1,4 +1,4 @@
-"""Prices of models. `prices.json` lists them with their date."""
+"""Prices of models. The file `prices.json` lists them with their date."""
 
 import re
 from functools import cache
@@ -37,7 +37,7 @@ class Price(Struct, frozen=True):
         return -(-whole // 2) if batch else whole
 
     def maximum_cost(self, size: int, tokens_out: int, *, batch: bool = False) -> int:
-        """Return the highest possible cost of a request of `size` bytes; a token has at least one byte."""
+        """Return the highest possible cost of a request of `size` bytes. A token has at least one byte."""
         highest = max(self.tokens_in, self.cache_written, self.cache_read)
         whole = size * highest + tokens_out * self.tokens_out
         return -(-whole // 2) if batch else whole

@@ -60,7 +60,7 @@ class PrivateProjects:
         )
 
     def _namespaces_of(self, names: Iterable[str]) -> set[str]:
-        """Return the namespaces of all projects with these names; several projects can share a name."""
+        """Return the namespaces of all projects with these names. Several projects can share a name."""
         return {space for name in set(names) for space in self._store.projects.namesakes(name)}
 
     def _matches(self, name: str, *folders: str) -> bool:

@@ -1,7 +1,7 @@
-"""Providers of a language model: the interface, and the values that providers return.
+"""Interface of language model providers, and the values that they return.
 
-`messages_api`, `openai_api` and `agent_command` implement it. Providers do not retry. The job queue retries, so that
-the ledger contains every attempt.
+`messages_api`, `openai_api` and `agent_command` implement the interface. Providers do not retry. The job queue retries,
+so that the ledger contains every attempt.
 """
 
 from collections.abc import Generator, Sequence
@@ -16,7 +16,10 @@ from .model_request import ModelRequest
 
 
 class Answer(Struct, frozen=True):
-    """Charged reply. `truncated` is the stop reason if the reply is incomplete, else empty."""
+    """Reply that the provider charged for.
+
+    If the reply is incomplete, `truncated` is the stop reason. Otherwise it is empty.
+    """
 
     text: str
     truncated: str
@@ -44,7 +47,7 @@ class Provider(Protocol):
     """Provider of a language model. All methods raise `ModelBusy`, `ModelRefused` or `RequestRefused`."""
 
     def ask(self, request: ModelRequest) -> Answer:
-        """Return the reply to one request; raises `ReplyInvalid` if the provider's envelope is invalid."""
+        """Return the reply to one request. Raises `ReplyInvalid` if the response of the provider is malformed."""
         ...
 
     def close(self) -> None:

@@ -1,8 +1,8 @@
-"""Requests that the provider refused, while it is unknown whether the requests or the settings are at fault.
+"""Requests that the provider refused for a reason that is still unknown.
 
-A request that is refused before another is answered is at fault, so its job becomes a dead letter. If none is answered
-after it, the settings or the account may be at fault: the job is retried later. Such an attempt counts only if the run
-had an answer before.
+Either the request or the settings are at fault. If a later request is answered, the refused request is at fault, and
+its job becomes a dead letter. If no later request is answered, the settings or the account may be at fault, and the job
+is retried later. The attempt then counts only if the run had an answer before.
 """
 
 from typing import Final
@@ -12,7 +12,7 @@ from .job_results import JobResults
 from .model_errors import ModelBusy, ModelRefused, RequestRefused
 
 REFUSED_MAX: Final = 3
-"""Refusals in a row that end a run."""
+"""Number of refusals in a row that end a run."""
 _RETRY_AFTER: Final = 600.0
 """Seconds until refused requests are retried, so that the next run begins with other requests."""
 _HINT: Final = "They are retried later. Check the llm settings in config.toml, then run `palaver observe` again."
@@ -31,7 +31,7 @@ class RefusedRequests:
         self._held.append((job, call, error))
 
     def answered(self) -> None:
-        """Record that a request was answered; the jobs of the refused requests become dead letters."""
+        """Record that a request was answered. The jobs of the refused requests become dead letters."""
         self._answered = True
         for job, call, error in self._held:
             self._results.fail(job, call, error, charged=error.maybe_charged)
@@ -39,7 +39,7 @@ class RefusedRequests:
 
     @property
     def unanswered(self) -> ModelRefused | None:
-        """The error of a run whose requests were all refused."""
+        """Error of a run in which all requests were refused."""
         if not self._held or self._answered:
             return None
         last = self._held[-1][2]

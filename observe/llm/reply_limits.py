@@ -1,6 +1,7 @@
-"""Limits of a reply: its size, and the time in which all of it must arrive.
+"""Limits of a reply: its size, and the time in which the whole reply must arrive.
 
-The timeouts of HTTP clients apply to single reads, so a server that sends a byte at a time could hold a call for hours.
+The timeouts of HTTP clients apply to single reads. A server that sends one byte at a time could keep a call open for
+hours.
 """
 
 import time
@@ -35,5 +36,5 @@ def limited(chunks: Iterable[bytes], seconds: float) -> Iterator[bytes]:
 
 
 def too_large(what: str) -> ModelBusy:
-    """Return the error for a reply above the maximum size; `what` names the reply."""
+    """Return the error for a reply above the maximum size. `what` names the reply."""
     return ModelBusy(f"{what} is larger than {BYTES_MAX // 1_000_000} MB", maybe_charged=True)

@@ -1,4 +1,4 @@
-"""Session replies: parse the model's summary of a session and keep the facts that the session proves."""
+"""Parser of session replies, which keeps only the facts of a summary that the session proves."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -55,10 +55,10 @@ def read_session_reply(text: str) -> SessionReply:
 def verify_session_reply(
     reply: SessionReply, exchanges: Sequence[StoredExchange], excerpt: Excerpt, extractor: str, raw: str
 ) -> tuple[Observation | None, int]:
-    """Return the summary, and the number of rejected facts; None if the verdict is `nothing`.
+    """Return the summary and the number of rejected facts. Return None if the verdict is `nothing`.
 
     Raises:
-        ReplyInvalid: The title contains a name that the session lacks, or no fact is proven.
+        ReplyInvalid: The title contains a name that does not occur in the session, or no fact is proven.
     """
     if reply.verdict == "nothing":
         return None, 0

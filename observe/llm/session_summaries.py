@@ -1,7 +1,8 @@
-"""Session summaries by a language model: one call for each session, which replaces the summary by rules.
+"""Session summaries by a language model.
 
-A session is sent when it has been quiet for ten minutes, and again when it has grown. Its job is in the same queue as
-the jobs of exchanges, under the first exchange of the session.
+Each session needs one call, and its result replaces the summary by rules. A session is sent after ten minutes without
+activity, and again when it has grown. Its job is in the same queue as the jobs of exchanges, under the first exchange
+of the session.
 """
 
 from collections.abc import Iterator
@@ -39,14 +40,17 @@ class SessionSummaries:
     def request(self, exchange: int) -> ExtractionRequest | None:
         """Return the request about the session that starts with an exchange.
 
-        Return None if the exchange was deleted, is not the first exchange any more, or if the session became private.
+        Return None if the exchange was deleted, if it is no longer the first of its session, or if the session became
+        private.
         """
         stored = self._store.exchanges.load([exchange]).get(exchange)
         request = None if stored is None else self._build(self._exchanges(stored.session))
         return request if request is not None and request.exchange == exchange else None
 
     def keep(self, request: ExtractionRequest, answer: Answer) -> tuple[bool, int]:
-        """Store the summary in an answer, inside a transaction. Return whether there is one, and the rejected facts.
+        """Store the summary in an answer, inside a transaction.
+
+        Return whether the answer contains a summary, and the rejected facts.
 
         Raises:
             ReplyInvalid: The answer has no usable summary.
@@ -68,7 +72,10 @@ class SessionSummaries:
         return [loaded[key] for key in keys]
 
     def _build(self, exchanges: list[StoredExchange]) -> ExtractionRequest | None:
-        """Return the request about these exchanges of a session; None if there are none or one of them is private."""
+        """Return the request about these exchanges of a session.
+
+        Return None if there are none or one of them is private.
+        """
         if not exchanges or any(map(self._private.includes, exchanges)):
             return None
         excerpt = shorten_session([stored.exchange for stored in exchanges])
@@ -79,7 +86,7 @@ class SessionSummaries:
             digest=sha256(f"{content}:{self.extractor}".encode()).hexdigest(),
             model=self._model,
             system=self._templates.system(),
-            # Authors of the transcript cannot know the digest of the whole text, so they cannot close the fence.
+            # Authors of the transcript cannot know the digest of the whole text, so they cannot write a closing fence.
             text=self._templates.request(excerpt, content[:16], ()),
             reply=SessionReply,
             kind=JobKind.SESSION,

@@ -29,7 +29,7 @@ LIGHT_VERBS = frozenset(
 """Stems of light verbs and of other words that do not identify the subject of a statement."""
 
 GENERIC_VERBS = frozenset("use work run go goe happen".split())
-"""Stems of verbs that a change verb can replace for the same subject: `we use A`, `we switched to B`."""
+"""Stems of general verbs. A verb of change can replace them for the same subject: `we use A`, `we switched to B`."""
 
 CHANGE_WORDS = frozenset(
     """now moved migrated switched replaced changed raised lowered increased decreased reduced upgraded downgraded
@@ -40,7 +40,7 @@ CHANGE_WORDS = frozenset(
 """Words that announce a change."""
 
 PEOPLE = frozenset("user person team we customer everyon peopl compani develop".split())
-"""Stems of subjects that have many properties at once."""
+"""Stems of subjects that can have many properties at the same time."""
 
 SINGLE_OBJECT_VERBS = frozenset("prefer use want need default".split())
 """Stems of verbs that take one object at a time. Other verbs, such as know or visit, take several objects."""

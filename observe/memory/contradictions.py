@@ -1,4 +1,4 @@
-"""Contradictions: compare a memory with similar memories of its namespace, and link conflicting memories."""
+"""Contradictions: a memory is compared with similar memories of its namespace, and conflicts are linked."""
 
 from collections.abc import Callable
 
@@ -31,7 +31,7 @@ class Comparison(Struct, frozen=True):
     judgement: Judgement
 
     def edge_from(self, key: int) -> Edge | None:
-        """Return the edge from the compared memory, or None if the two memories are neither similar nor in conflict."""
+        """Return the edge from the compared memory, or None if the memories are neither similar nor in conflict."""
         verdict, other = self.judgement.verdict, self.stored.key
         if verdict is Verdict.SUPERSEDES:
             proposed = not self.judgement.certain
@@ -88,7 +88,7 @@ class Contradictions:
     def detect(
         self, memory_id: str, *, min_similarity: float = JUDGED_FROM, link: bool = True
     ) -> list[DetectedConflict]:
-        """Return the conflicts of a memory with its most similar memories, best first; with `link`, add their edges.
+        """Return the conflicts of a memory with its most similar memories, best first. With `link`, add their edges.
 
         Conflicts that are already linked are included even below `min_similarity`.
 
@@ -124,7 +124,7 @@ class Contradictions:
         self.detect(stored.id)
 
     def supersede_by_outcomes(self, memory_id: str, *, link: bool = True) -> DetectedConflict | None:
-        """Return the first memory that this memory can supersede because of its outcomes; with `link`, supersede it.
+        """Return the first memory that this memory can supersede because of its outcomes. With `link`, supersede it.
 
         This memory needs two successes. The other memory must be older, have a lower confidence and more failures, and
         contradict or repeat this memory.

@@ -1,7 +1,7 @@
 """Feedback: applications and outcomes of memories, and the resulting confidence.
 
-The confidence rules follow those of Theo, with defects fixed. A memory is proven if its confidence qualifies it as a
-golden rule. `after_success`, `after_failure` and `decayed` are pure functions.
+The confidence rules follow those of the product Theo, without their defects. A memory is proven if its confidence
+qualifies it as a golden rule. `after_success`, `after_failure` and `decayed` are pure functions.
 """
 
 from collections.abc import Callable, Sequence
@@ -30,11 +30,14 @@ UNTRUSTED_CAP = 0.85
 IDLE = 30 * 86_400_000
 """Milliseconds without use after which the confidence is lowered by one step."""
 SESSIONS = 6
-"""Number of archived sessions that must report a success of a memory in the user's own words to promote it."""
+"""Number of archived sessions that must report a success.
+
+Then a memory in the user's own words becomes a golden rule.
+"""
 
 
 class ConfidenceChange(Struct, frozen=True):
-    """Memory before and after an outcome."""
+    """Memory before and after its confidence changed."""
 
     before: StoredMemory
     after: StoredMemory
@@ -60,7 +63,7 @@ class ValidationHistory(Struct, frozen=True):
 
     @property
     def success_rate(self) -> float | None:
-        """Share of successes among the outcomes; None without outcomes."""
+        """Share of successes among the outcomes, or None without outcomes."""
         outcomes = self.successes + self.failures
         return self.successes / outcomes if outcomes else None
 
@@ -72,7 +75,7 @@ class Feedback:
         self._store, self._redactor, self._clock = store, redactor, clock
 
     def apply(self, memory_id: str, context: str, session_id: str = "") -> int:
-        """Record an application of a memory and return the ID of the event; raises `MemoryNotFound`."""
+        """Record an application of a memory and return the ID of the event. Raises `MemoryNotFound`."""
         context, session_id = map(self._redactor.text, (context, session_id))
         with self._store.transaction():
             stored = find_memory(self._store, memory_id)
@@ -80,7 +83,7 @@ class Feedback:
             return self._store.memory_events.add(event)
 
     def outcome(self, memory_id: str, *, success: bool, error: str = "", session_id: str = "") -> ConfidenceChange:
-        """Record an outcome and change the confidence; raises `MemoryNotFound`.
+        """Record an outcome and change the confidence. Raises `MemoryNotFound`.
 
         A proven memory in the user's own words becomes a golden rule when `SESSIONS` archived sessions have reported a
         success. Any other proven memory waits for the user's approval.
@@ -117,7 +120,10 @@ class Feedback:
         return after
 
     def decline(self, memory_id: str) -> StoredMemory:
-        """Decline a proven memory, so that it is never proposed as a golden rule again; raises like `approve`."""
+        """Decline a proven memory, so that it is never proposed as a golden rule again.
+
+        Raises the errors of `approve`.
+        """
         with self._store.transaction():
             stored = self._find_proven(memory_id)
             event = MemoryEvent(stored.key, EventKind.DECLINED, self._clock(), "as a golden rule")
@@ -125,14 +131,14 @@ class Feedback:
         return stored
 
     def history(self, memory_id: str, kinds: Sequence[EventKind] = VALIDATION, limit: int = 50) -> ValidationHistory:
-        """Return the applications and outcomes of a memory; raises `MemoryNotFound`."""
+        """Return the applications and outcomes of a memory. Raises `MemoryNotFound`."""
         stored = find_memory(self._store, memory_id)
         counts = self._store.memory_events.count(stored.key)
         events = self._store.memory_events.of(stored.key, kinds, limit)
         return ValidationHistory(tuple(events), *(counts.get(kind, 0) for kind in VALIDATION))
 
     def decay(self) -> list[StoredMemory]:
-        """Lower the confidence of memories that were not used for 30 days; return them with the new confidence."""
+        """Lower the confidence of memories that were not used for 30 days, and return them."""
         at = self._clock()
         idle = MemoryFilter(created_before=at - IDLE + 1, protected=False, pinned=False, min_confidence=DECAY_FLOOR)
         with self._store.transaction():
@@ -211,5 +217,5 @@ def _promoted(stored: StoredMemory) -> StoredMemory:
 
 
 def _adjusted(confidence: float, change: float) -> float:
-    # Round, because six successes must reach 0.9, but the sum of floats is 0.8999….
+    # Round the sum. Six successes must reach 0.9, but the sum of floats is 0.8999….
     return round(min(1.0, max(0.0, confidence + change)), 4)

@@ -35,7 +35,7 @@ LIST_MAX = 1_000
 
 
 class Memories(Protocol):
-    """Operations on memories that every implementation provides; `tests/observe/memory/test_contract.py` checks them.
+    """Operations on memories that every implementation provides. `tests/observe/memory/test_contract.py` checks them.
 
     All operations raise `InvalidInput` for invalid arguments, and `MemoryNotFound` for an unknown ID.
     """
@@ -66,9 +66,9 @@ class Memories(Protocol):
 
 
 class MemoryCore(Closing):
-    """Memories of a home. An instance serves one thread at a time; several processes can each open an instance.
+    """Memories of a home. Several processes can each open an instance, which serves one thread at a time.
 
-    In addition to the operations of `Memories` it provides `nearest`, `expand`, `undo` and lists. `feedback` records
+    In addition to the operations of `Memories`, it provides `nearest`, `expand`, `undo` and lists. `feedback` records
     outcomes, `graph` links memories, `contradictions` finds conflicts, and `health` finds memories to review.
     `contexts` selects memories for a session, and `projects` contains the namespace of each project.
     """
@@ -85,7 +85,7 @@ class MemoryCore(Closing):
     ) -> None:
         """Create the components on an open store. Without a `judge`, rules judge contradictions."""
         finder, redaction = MemoryFinder(store, generations, embedder), MemoryRedactor(redactor)
-        # Only the rules judge edits and backfills, so that they never cost money or wait for the network.
+        # Edits and backfills are judged by rules only, so that they never cost money or wait for the network.
         by_rules = Contradictions(store, finder, RuleJudge(), clock)
         self.contradictions = Contradictions(store, finder, judge, clock) if judge else by_rules
         editor = MemoryEditor(store, finder, redaction, by_rules, clock)
@@ -119,7 +119,7 @@ class MemoryCore(Closing):
         self._resources.close()
 
     def get(self, memory_id: str, *, forgotten: bool = True) -> StoredMemory:
-        """Return the memory with this ID, by default even if it is forgotten; raises `MemoryNotFound`."""
+        """Return the memory with this ID, by default even if it is forgotten. Raises `MemoryNotFound`."""
         return find_memory(self.store, memory_id, forgotten=forgotten)
 
     def at_path(self, path: str) -> StoredMemory | None:

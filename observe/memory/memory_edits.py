@@ -1,4 +1,4 @@
-"""Edits of memories: revise, forget, restore and undo. No edit deletes a memory."""
+"""Edits of memories: revise, forget, restore and undo. No edit deletes a memory permanently."""
 
 from collections.abc import Callable, Sequence
 
@@ -39,7 +39,7 @@ class ForgottenMemories(Struct, frozen=True):
 
 
 class UndoneChange(Struct, frozen=True):
-    """Memory after an undo, and the event of the undo."""
+    """Memory after an undo, and the event that records the undo."""
 
     stored: StoredMemory
     event: MemoryEvent
@@ -92,7 +92,7 @@ class MemoryEditor:
         return after
 
     def forget(self, memory_ids: Sequence[str], *, force: bool = False, reason: str = "") -> ForgottenMemories:
-        """Forget these memories, but protected memories only with `force`. Forgotten memories can be restored.
+        """Forget these memories. Protected memories are forgotten only with `force`. All of them can be restored.
 
         Raises:
             MemoryNotFound: One of the memories does not exist. No memory is forgotten.
@@ -165,7 +165,8 @@ class MemoryEditor:
         """Restore the memory to its state before the newest edit that was not undone."""
         undone, after = 0, stored.memory
         for event in self._store.memory_events.of(stored.key, [EventKind.EDITED]):
-            # The memory may have become a golden rule, so undo keeps its type and skips edits of the type alone.
+            # The memory may have become a golden rule, so undo keeps its type and skips edits that change only the
+            # type.
             before = replace(parse_snapshot(event.before)[0], type=stored.memory.type)
             if before == after:
                 continue

@@ -1,4 +1,4 @@
-"""Graph of memories: add and remove edges, find paths between memories, and link memories without edges."""
+"""Graph of memories, with functions that add and remove edges, find paths, and link memories without edges."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -38,7 +38,7 @@ _VERBS = {
     Relation.CAUSED_BY: ("was caused by", "led to"),
     Relation.CONTRADICTS: ("contradicts", "contradicts"),
 }
-"""Words for each relation, in the direction of the edge and against it."""
+"""Words for each relation, in the direction of the edge and in the opposite direction."""
 
 
 class MemoryPath(Struct, frozen=True):
@@ -324,7 +324,7 @@ class MemoryGraph:
 
 
 def parse_relation(name: str) -> Relation:
-    """Return the relation with this name; raises `InvalidInput` for an unknown name."""
+    """Return the relation with this name. Raises `InvalidInput` for an unknown name."""
     try:
         return Relation(name)
     except ValueError:
@@ -340,7 +340,7 @@ def _extend(
     edges_max: float = inf,
     paths_max: float = inf,
 ) -> list[int]:
-    """Extend the paths that end at the frontier by one edge; return the memories with a new or better path.
+    """Extend the paths that end at the frontier by one edge. Return the memories with a new or better path.
 
     At most `edges_max` edges of each memory are followed, and at most `paths_max` paths are kept.
     """

@@ -1,4 +1,4 @@
-"""Look up stored memories by ID, find known contradictions among them, and take snapshots for their history."""
+"""Functions that find stored memories by ID, find their known contradictions, and take snapshots of them."""
 
 from collections.abc import Iterable, Sequence
 
@@ -13,7 +13,7 @@ from ...core.memory import Edge, Memory, MemoryState, StoredMemory
 
 
 def find_memory(store: Store, memory_id: str, *, forgotten: bool = False) -> StoredMemory:
-    """Return the memory with this public ID; with `forgotten`, return it even if it is forgotten.
+    """Return the memory with this public ID. With `forgotten`, return it even if it is forgotten.
 
     Raises:
         MemoryNotFound: The ID is unknown, or the memory is forgotten.

@@ -1,4 +1,4 @@
-"""Redaction of memories: before they are stored, and again when newer rules detect more secrets."""
+"""Redaction of memories before they are stored, and again when newer rules detect more secrets."""
 
 import time
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ _Json: TypeAlias = str | Mapping[Any, Any] | tuple[Any, ...] | list[Any] | float
 
 
 class MemoryRedactor:
-    """Redactor that replaces each secret in a memory with a placeholder. A second pass changes nothing."""
+    """Redactor that replaces each secret in a memory with a placeholder. Redacting twice has the same result."""
 
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
@@ -38,11 +38,11 @@ class MemoryRedactor:
         return replace(memory, **self._fields(memory))
 
     def revision(self, revision: MemoryRevision) -> MemoryRevision:
-        """Return the revision without secrets; raises like `memory`."""
+        """Return the revision without secrets. Raises the errors of `memory`."""
         return replace(revision, **self._fields(revision))
 
     def text(self, text: str) -> str:
-        """Return a text without secrets; invalid bytes become U+FFFD."""
+        """Return a text without secrets. Invalid bytes become U+FFFD."""
         return self._redactor.redact(readable(text)).text
 
     def snapshot(self, text: str) -> str:
@@ -80,7 +80,7 @@ class MemoryRedactor:
 
 
 def redact_stored_memories(store: Store, redactor: Redactor, progress: Progress = silent) -> int:
-    """Redact memories that were last checked with older rules; return the number of memories with a secret.
+    """Redact memories that were last checked with older rules. Return the number of memories with a secret.
 
     A redaction is not an edit: `updated` stays unchanged and no event is added, because the event would contain the
     secret. The user's own file in `.mnemonics` stays unchanged.
@@ -96,7 +96,7 @@ def redact_stored_memories(store: Store, redactor: Redactor, progress: Progress 
 
 
 def _redact(store: Store, redactor: MemoryRedactor, stored: StoredMemory) -> bool:
-    """Redact a memory, its events and its edges inside a transaction; return whether they contained a secret."""
+    """Redact a memory, its events and its edges inside a transaction. Return whether they contained a secret."""
     memory = redactor.memory(stored.memory)
     found = memory != stored.memory
     if found:

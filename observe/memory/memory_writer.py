@@ -1,4 +1,4 @@
-"""Store new memories: redact, find duplicates, compare with the most similar stored memories, and link them."""
+"""Writer of new memories: it redacts them, finds duplicates, compares them with similar memories, and links them."""
 
 from collections.abc import Callable, Sequence
 
@@ -22,10 +22,11 @@ _DESCRIPTION_SIMILARITY_MIN = 0.7
 
 
 class RememberResult(Struct, frozen=True):
-    """Result of storing a memory. For a duplicate, `stored` is the memory that was already stored.
+    """Result of storing a memory.
 
-    `superseded` memories were replaced. For `proposed` memories, the replacement is only proposed. `conflicts`
-    contradict the new memory and are unchanged. `edges` are the new edges.
+    For a duplicate, `stored` is the memory that was already stored. `superseded` memories were replaced. For `proposed`
+    memories, the replacement is only proposed. `conflicts` contradict the new memory and are unchanged. `edges` are the
+    new edges.
     """
 
     stored: StoredMemory
@@ -54,10 +55,10 @@ class MemoryWriter:
         """Store a memory after redacting it.
 
         The same content is stored once per namespace and type family, unless it has its own file. A memory that reports
-        a change supersedes the older memory; if that is uncertain, the supersession is only proposed. A memory
-        that contradicts an older memory is linked as contradicting, a similar memory as related.
+        a change supersedes the older memory. If that is uncertain, the supersession is only proposed. A memory that
+        contradicts an older memory is linked as contradicting, a similar memory as related.
 
-        `replaces` describes the memories to supersede. With None, the content determines them; with an empty text, no
+        `replaces` describes the memories to supersede. With None, the content determines them. With an empty text, no
         memory is superseded.
 
         Raises:
@@ -100,7 +101,10 @@ class MemoryWriter:
             self._store.memory_events.add(event)
 
     def _described(self, memory: Memory, replaces: str) -> list[Comparison]:
-        """Return a comparison per memory that `replaces` describes: superseding, uncertain if the subjects differ."""
+        """Return a comparison for each memory that `replaces` describes.
+
+        The new memory supersedes them. The comparison is uncertain if the subjects differ.
+        """
         if not replaces.strip():
             return []
         described = replace(memory, content=replaces, title="")
@@ -121,7 +125,7 @@ class MemoryWriter:
         """Merge a duplicate into a stored memory inside a transaction: tags, importance, expiry and origin."""
         stored = self._load(key)
         known, importance = stored.memory, stored.memory.importance
-        if stored.state is MemoryState.ACTIVE:  # a superseded memory stays at half its importance
+        if stored.state is MemoryState.ACTIVE:  # A superseded memory keeps half its importance.
             importance = max(importance, memory.importance)
         expiries = known.valid_until, memory.valid_until
         merged = replace(
@@ -173,7 +177,7 @@ class MemoryWriter:
 
 
 def _without_supersession(compared: Comparison) -> Comparison:
-    """Return the comparison with a supersession turned into a contradiction."""
+    """Return the comparison with a contradiction in place of a supersession."""
     if compared.judgement.verdict is not Verdict.SUPERSEDES:
         return compared
     return replace(compared, judgement=replace(compared.judgement, verdict=Verdict.CONTRADICTS))

@@ -1,7 +1,8 @@
-"""Digest of a project's past sessions for a new session: decisions in force, last sessions, and files they modified.
+"""Digest of a project's past sessions, shown at the start of a new session.
 
-Only observations of trusted origin are used. A session counts by its place among the latest sessions of the project,
-not by its age, so that a project that rested for months still has a digest.
+It lists decisions in force, the last sessions, and the files they modified. Only observations of trusted origin are
+used. The weight of a session depends on its place among the latest sessions of the project, not on its age. So a
+project that was inactive for months still has a digest.
 """
 
 import re
@@ -33,25 +34,25 @@ _HALF_LIFE = 16
 _SHARED_FILE = 0.03
 """Weight added for each other recent session that modified the same file."""
 _OPEN, _OUTCOME = ("Next", "Open"), ("Outcome", "Completed")
-"""Labels of the facts of a session summary that say what is left to do, and what was done."""
+"""Labels of facts in a session summary: one for open work, one for finished work."""
 _HUMAN, _REPEATED, _GONE = 2.0, 0.25, 0.25
-"""Factor of a decision by the user, increase for each repetition, and factor if all cited files are gone."""
+"""Factor of a decision by the user, increase for each repetition, and factor if all cited files no longer exist."""
 _REPETITIONS_MAX = 4
 _ASKED = 0.5
-"""Weight of a session whose outcome is not known, relative to other sessions."""
+"""Weight of a session with an unknown outcome, relative to other sessions."""
 _ANSWER = " → "
 """Separator of question and answer in a fact of a decision."""
 _QUESTION_MAX, _ANSWER_MAX = 110, 90
 _WORD = re.compile(r"\w{4,}")
 _OUTSIDE = re.compile(r"(?:[A-Za-z]:)?[/\\]|~")
-"""Beginning of a path outside the project. Paths within the project are relative."""
+"""Prefix of a path outside the project. Paths within the project are relative."""
 
 
 class _Past(Struct, frozen=True):
-    """Trusted observations of a session, and its weight by recency.
+    """Trusted observations of a session, and the session's weight by recency.
 
-    `title` is that of the session, or the first request if the session also has observations of low trust, from which
-    its title could be. `request` is set for a session without trusted observations.
+    `title` is the title of the session. If the session also has observations of low trust, the title could come from
+    them, so `title` is the first request instead. `request` is set for a session without trusted observations.
     """
 
     title: str
@@ -69,7 +70,7 @@ class ProjectDigests:
         self._store = store
 
     def select(self, namespace: str | None, query: str = "") -> tuple[DigestSection, ...]:
-        """Return the digest of the project with this namespace, empty without sessions.
+        """Return the digest of the project with this namespace. The digest is empty if the project has no sessions.
 
         Lines with words of the query come first.
         """
@@ -106,7 +107,7 @@ class ProjectDigests:
         return past
 
     def _first_request(self, session: int) -> DigestLine | None:
-        """Return what the user asked first; None if that is unknown or says nothing, such as `go on`."""
+        """Return the user's first request. Return None if it is unknown or has no content, such as `go on`."""
         for stored in self._store.exchanges.load(self._store.summaries.exchanges(session)[:1]).values():
             request = read_request(stored.exchange)
             if request.human and request.title and not request.routine:
@@ -143,7 +144,7 @@ class ProjectDigests:
 
 
 class _FileChanges:
-    """Files that are different or gone since exchanges of past sessions."""
+    """Files that were changed or deleted since exchanges of past sessions."""
 
     def __init__(self, store: Store, past: Sequence[_Past]) -> None:
         exchanges = {one.exchange for each in past for one in each.parts}
@@ -154,7 +155,10 @@ class _FileChanges:
         self._key = store.home.key() if self._states else b""
 
     def count(self, files: Sequence[str], parts: Sequence[StoredObservation]) -> int:
-        """Return how many files are known to be changed since the last of these observations that cites each."""
+        """Return the number of files that changed since the observations that cite them.
+
+        For each file, the newest of these observations counts.
+        """
         known = {path: self._states.get(one.exchange, {}).get(path) for one in parts for path in _cited(one)}
         return sum(self._is_changed(known.get(path)) for path in files)
 
@@ -170,7 +174,7 @@ def _cited(one: StoredObservation) -> tuple[str, ...]:
 def _sessions(
     past: Sequence[_Past], weight_of: Mapping[str, float], changes: _FileChanges
 ) -> Iterator[tuple[float, DigestLine]]:
-    """Yield the outcome and the open items of each session, or else what the user asked."""
+    """Yield the outcome and the open items of each session. Without an outcome, yield the user's request."""
     for each in past:
         shown = each.summary or _result(each.parts)
         if each.request:
@@ -199,7 +203,10 @@ def _files(past: Sequence[_Past], weight_of: Mapping[str, float], root: str) -> 
 
 
 def _result(parts: Sequence[StoredObservation]) -> StoredObservation | None:
-    """Return the last observation with modified files, or else the last. Decisions have lines of their own."""
+    """Return the last observation with modified files, or else the last observation.
+
+    Decisions are listed separately.
+    """
     others = [one for one in parts if one.observation.type is not ObservationType.DECISION]
     results = [one for one in others if one.observation.files_modified]
     return next(reversed(results or others), None)
@@ -219,7 +226,7 @@ def _adds(note: str, text: str) -> bool:
 
 
 def _decision_text(one: StoredObservation) -> str:
-    """Return the question with the answer, or else the title."""
+    """Return the question with the answer. If there is no question, return the title."""
     question, arrow, answer = next(iter(one.observation.facts), "").partition(_ANSWER)
     return f"{truncate(question, _QUESTION_MAX)}{arrow}{truncate(answer, _ANSWER_MAX)}" if arrow else _title(one)
 
@@ -240,7 +247,7 @@ def _modified(each: _Past) -> Iterator[str]:
 
 
 def _file_weights(past: Iterable[_Past]) -> dict[str, float]:
-    """Return for each modified file the summed weights of the sessions that modified it."""
+    """Return for each modified file the sum of the weights of the sessions that modified it."""
     weights: dict[str, float] = {}
     for each in past:
         for path in set(_modified(each)):
@@ -249,9 +256,10 @@ def _file_weights(past: Iterable[_Past]) -> dict[str, float]:
 
 
 def _best(ranked: Iterable[tuple[float, DigestLine]], words: set[str]) -> tuple[DigestLine, ...]:
-    """Return distinct lines with the highest weight. Words of the query add weight, the more the fewer lines have them.
+    """Return distinct lines with the highest weight.
 
-    Of equal texts, such as repeated reviews, the first line is kept.
+    Words of the query add weight. A word adds more if fewer lines contain it. Of equal texts, such as repeated reviews,
+    the first line is kept.
     """
     distinct: dict[str, tuple[float, DigestLine, set[str]]] = {}
     for weight, line in ranked:
@@ -266,7 +274,7 @@ def _words(texts: Iterable[str]) -> set[str]:
 
 
 def _exists(*parts: str) -> bool:
-    """Return whether a path exists. An unreadable or overlong path does not exist for the user."""
+    """Return whether a path exists. The result is False for an unreadable or overlong path."""
     try:
         return Path(*parts).exists()
     except OSError:

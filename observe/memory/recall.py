@@ -18,13 +18,16 @@ _CANDIDATES = 4
 _NEAREST = 3
 """Number of results that `nearest` returns."""
 _STATS_SHARE = 0.2
-"""Share of a score that depends on importance and confidence; relevance determines the rest."""
+"""Share of the score that depends on importance and confidence. Relevance determines the rest."""
 _SUPERSEDED_SHARE = 0.5
 """Factor of the score of a superseded memory, so that its replacement ranks first."""
 
 
 class RecalledMemory(Struct, frozen=True):
-    """Memory that matches a query. `score` is 0-1; `similarity` is a cosine, or None if none was computed."""
+    """Memory that matches a query.
+
+    `score` is between 0 and 1. `similarity` is a cosine, or None if none was computed.
+    """
 
     stored: StoredMemory
     score: float
@@ -71,7 +74,7 @@ class MemoryRecall:
 
 
 def near_the_best(found: Sequence[RecalledMemory]) -> list[RecalledMemory]:
-    """Return the results with at least half the best score, so that no weaker matches are forgotten by a query."""
+    """Return the results with at least half the best score, so that a query does not forget weak matches."""
     return [each for each in found if each.score >= found[0].score / 2]
 
 

@@ -1,8 +1,8 @@
-"""Judge of contradictions by rules: compare two statements on one subject, without a language model.
+"""Judge of contradictions that compares two statements by rules, without a language model.
 
-Two statements share their subject if, without the words that differ, one contains no word that the other lacks. They
-contradict each other if exactly one is negated, or if the words that differ are opposites, members of one class, or
-different values.
+First, the words that differ are set aside. The statements have the same subject if one of them then contains no word
+that the other lacks. They contradict each other if exactly one is negated. They also do if the words that differ are
+opposites, members of one class, or different values.
 """
 
 import re
@@ -77,7 +77,7 @@ class Judgement(Struct, frozen=True):
 
 
 class Judge(Protocol):
-    """Judge that compares pairs of memories."""
+    """Protocol for judges, which compare pairs of memories."""
 
     name: str
 
@@ -91,7 +91,7 @@ class Judge(Protocol):
 
 
 JudgeFactory: TypeAlias = Callable[[Store], Judge]
-"""Factory of a judge for an open store."""
+"""Function that creates a judge for an open store."""
 
 
 class RuleJudge:
@@ -183,7 +183,7 @@ def _disagreement(old: ParsedStatement, new: ParsedStatement) -> str | None:
 def _conflicting_words(
     old: ParsedStatement, new: ParsedStatement, only_old: list[Word], only_new: list[Word]
 ) -> str | None:
-    """Return a reason that names two mutually exclusive words; None if both statements also differ in other words."""
+    """Return a reason that names two mutually exclusive words. Return None if other words differ too."""
     conflicting = [
         (one, other)
         for one in [*only_old, *(word for word in old.words if word.light)]
@@ -224,7 +224,7 @@ def _is_one_subject(rest_old: list[Word], rest_new: list[Word]) -> bool:
 def _conflicting_holders(
     old: ParsedStatement, new: ParsedStatement, only_old: list[Word], only_new: list[Word]
 ) -> str | None:
-    """Return a reason that names two holders of an exclusive role, as in `Ana leads` and `Ben leads`; or None."""
+    """Return a reason that names two holders of an exclusive role, as in `Ana leads` and `Ben leads`, or None."""
     exclusive = EXCLUSIVE_VERBS.intersection(old.tokens, new.tokens) or old.tokens[1:3] == new.tokens[1:3] == (
         "is",
         "the",
@@ -322,7 +322,7 @@ def _are_values_of_one_thing(removed: Sequence[Word], added: Sequence[Word]) -> 
 def _follows_verb(added: Sequence[Word], newer: str, *, anywhere: bool) -> bool:
     """Return whether the new value follows the verb of its clause, so that it is not part of the subject.
 
-    Unless `anywhere` is set, it must follow the verb directly: `runs on Monday`, not `takes an hour on Monday`.
+    Unless `anywhere` is set, the value must follow the verb directly: `runs on Monday`, not `takes an hour on Monday`.
     """
     for clause in clauses(newer):
         positions = {word.stem: word.position for word in clause.words}

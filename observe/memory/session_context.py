@@ -1,4 +1,4 @@
-"""Context of a new session: memories, then the digest of the project's past sessions, within a token budget."""
+"""Context for a new session: memories and the digest of the project's past sessions, within a token budget."""
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
@@ -20,7 +20,7 @@ from .project_digest import ProjectDigests
 from .recall import MemoryRecall
 
 _LINE_TOKENS, _DIGEST_TOKENS = 15, 16
-"""Estimated tokens that the line of a memory, and the line of a digest, need in addition to their content."""
+"""Estimated tokens that each line of a memory, and each line of a digest, needs in addition to its content."""
 _IMPORTANT = 0.6
 """Minimum importance of a global preference that is added to the memories of a project."""
 _RELATED, _CANDIDATES = 5, 200
@@ -193,7 +193,10 @@ def _weight(stored: StoredMemory, namespace: str | None) -> float:
 
 
 def _fitting(ranked: Sequence[StoredMemory], conflicts: Sequence[tuple[str, str]], budget: int) -> SessionContext:
-    """Return the first memories whose estimated tokens fit into the budget; a memory that is too long is skipped."""
+    """Return the first memories that fit into the budget by their estimated tokens.
+
+    Memories that are too long are skipped.
+    """
     sections: dict[str, list[StoredMemory]] = {GOLDEN_TITLE: [], **{title: [] for title in _TITLES.values()}}
     used = left_out = 0
     for stored in ranked:

@@ -1,4 +1,4 @@
-"""Parser of statements: split a text into sentences or clauses, and each of these into words with a role."""
+"""Parser of statements, which splits a text into sentences or clauses, and these into words with a role."""
 
 import re
 from collections import defaultdict
@@ -31,7 +31,7 @@ _CODE = re.compile(r".*[\d/_].*|.*[a-z][A-Z].*|[A-Z]{2,}")
 _LETTERS = re.compile(r"[^\W\d_]+")
 _PREFIXES = ("un", "in", "dis", "non", "im", "ir", "a", "non-")
 SENTENCES_MAX = 40
-"""Maximum number of sentences of a memory that are compared; further sentences are ignored."""
+"""Maximum number of sentences of a memory that are compared. Further sentences are ignored."""
 
 
 class Word(Struct, frozen=True):
@@ -118,7 +118,7 @@ def are_values(one: Word, other: Word) -> bool:
 
 @lru_cache(maxsize=4_096)
 def stem_of(word: str) -> str:
-    """Return the English stem of a word; a word with characters other than letters stays unchanged."""
+    """Return the English stem of a word. A word with characters other than letters stays unchanged."""
     if not _LETTERS.fullmatch(word):
         return word
     [stem] = stems(word) or [word]

@@ -1,7 +1,8 @@
 """Supersession: a newer memory replaces an older memory, which stays searchable at half its importance.
 
-A forgotten memory does not supersede others: forgetting the newer memory reinstates the older memory, and restoring the
-newer memory supersedes it again. Forgetting a superseded memory restores its former importance and confidence.
+A forgotten memory does not supersede others. When the newer memory is forgotten, the older memory is reinstated. When
+the newer memory is restored, it supersedes the older memory again. Forgetting a superseded memory restores its former
+importance and confidence.
 """
 
 from collections.abc import Iterable
@@ -23,7 +24,7 @@ _CONFIDENCE_MAX = 0.1
 
 
 def supersede(store: Store, newer: StoredMemory, older: StoredMemory, edge: Edge, at: Milliseconds) -> Edge:
-    """Add the edge inside a transaction and mark the older memory as superseded; return the edge with its ID.
+    """Add the edge inside a transaction, mark the older memory as superseded, and return the edge with its ID.
 
     The importance of the older memory is halved and its confidence limited to 0.1. The edge is only proposed, and no
     memory changes, if the older memory is forgotten or a golden rule. The same applies if the older memory is protected
@@ -138,7 +139,7 @@ def _superseded(store: Store, stored: StoredMemory, reason: str, at: Millisecond
 
 
 def _with_former_values(store: Store, stored: StoredMemory) -> StoredMemory:
-    """Return a superseded memory with its former importance and confidence; other memories stay unchanged."""
+    """Return a superseded memory with its former importance and confidence. Other memories stay unchanged."""
     if stored.state is not MemoryState.SUPERSEDED:
         return stored
     [event] = store.memory_events.of(stored.key, [EventKind.SUPERSEDED], 1)

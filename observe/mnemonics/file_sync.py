@@ -26,7 +26,10 @@ LEASE: Final = "mnemonics"
 PATIENCE: Final = 30.0
 """Maximum seconds to wait for another process that synchronizes the same files."""
 _TIME_MAX: Final = 15.0
-"""Maximum seconds of one synchronization; the next call continues. Clients wait a minute, and a file takes 0.1 s."""
+"""Maximum seconds of one synchronization. The next call continues.
+
+MCP clients wait for a minute, and a file takes 0.1 s.
+"""
 _RECENT: Final = 2_000_000_000
 """Nanoseconds within which two edits may have the same modification time."""
 SOURCE: Final = "historian"
@@ -49,12 +52,12 @@ class ParsedFile(Struct, frozen=True):
 
     @property
     def folder(self) -> str:
-        """Type that corresponds to the folder of the file."""
+        """Type that the folder of the file stands for."""
         return folder_type(self.relative)
 
 
 def folder_type(relative: str) -> str:
-    """Return the type that corresponds to the first folder of a path, or the fallback without a folder."""
+    """Return the type that the first folder of a path stands for, or the fallback for a path without a folder."""
     first, *below = PurePosixPath(relative).parts
     return kebab(first) if below else FALLBACK
 
@@ -79,7 +82,7 @@ class FileSync:
     def sync(self) -> None:
         """Synchronize files that were edited, moved, added or deleted since any process last synchronized them."""
         if self._steps():
-            # A process that holds the lease for this long reads the same files.
+            # Another process that holds the lease for this long reads the same files.
             with suppress(LeaseHeld), self._store.leases.hold(LEASE, PATIENCE):
                 self.sync_leased()
 
@@ -146,7 +149,7 @@ class FileSync:
         return steps
 
     def _read_files(self) -> set[str]:
-        """Read new and edited files; return the paths of files and folders that cannot be read."""
+        """Read new and edited files. Return the paths of files and folders that cannot be read."""
         listing = self.folder.scan()
         problems, self.files = dict(listing.problems), {}
         for relative, stamp in listing.files.items():
@@ -179,7 +182,7 @@ class FileSync:
         return ParsedFile(relative, self.folder.absolute(relative), digest_of(data), MemoryFile.parse(data.decode()))
 
     def _own_types(self) -> tuple[dict[str, str], str]:
-        """Return the types that the project defines; if they cannot be read, return none and the reason."""
+        """Return the types that the project defines. If they cannot be read, return no types and the reason."""
         try:
             return parse_types(self.folder.read(TYPES_FILE).decode()), ""
         except FileNotFoundError:
@@ -255,7 +258,7 @@ class FileSync:
         self._record(parsed, after)
 
     def _type(self, parsed: ParsedFile, row: MirroredFile | None) -> str | None:
-        """Return the type that a user gave a file by its folder or front matter; None if neither changed."""
+        """Return the type that a user gave a file by its folder or front matter. Return None if neither changed."""
         declared = kebab(parsed.memory.declared)
         named = declared if declared in self.types else parsed.folder
         if row is None:

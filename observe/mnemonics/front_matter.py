@@ -46,7 +46,7 @@ class MemoryFile(Struct, frozen=True):
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Parse a file; raises `YamlInvalid`. Without front matter, the whole text is the body."""
+        """Parse a file. Raises `YamlInvalid`. Without front matter, the whole text is the body."""
         fenced = _FENCED.match(text)
         if fenced is None:
             if _OPENED.match(text):
@@ -64,7 +64,7 @@ class MemoryFile(Struct, frozen=True):
         return f"---\n{self.front}---\n\n{self.body}\n"
 
     def edited(self, body: str, at: str, declared: str | None = None) -> "MemoryFile":
-        """Return the file with another body and, optionally, another type; raises `YamlInvalid`."""
+        """Return the file with another body and, optionally, another type. Raises `YamlInvalid`."""
         front = _with_value(self.front, "modified", at)
         if declared is not None:
             front = _with_value(front, "memory_type", declared)

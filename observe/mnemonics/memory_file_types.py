@@ -45,7 +45,7 @@ class MemoryFileTypes:
         return self._known
 
     def find(self, name: str) -> str:
-        """Return the type with this name in any spelling; raises `InvalidMemoryType`, which lists the types."""
+        """Return the type with this name in any spelling. Raises `InvalidMemoryType`, which lists the types."""
         plain = kebab(name)
         if plain not in self._known:
             hint = f"Use one of: {', '.join(self._known)}. When uncertain: {FALLBACK}."
@@ -54,7 +54,7 @@ class MemoryFileTypes:
 
 
 def parse_types(text: str) -> dict[str, str]:
-    """Return the types of a `types.yaml` with their descriptions; raises `YamlInvalid`."""
+    """Return the types of a `types.yaml` with their descriptions. Raises `YamlInvalid`."""
     try:
         parsed: object = yaml.safe_load(text)
     except (yaml.YAMLError, RecursionError, ValueError):
@@ -92,7 +92,7 @@ def title_of(stem: str) -> str:
 
 
 def kebab(name: str) -> str:
-    """Return a type in kebab-case; `architecturalDecision` and `Architectural decision` are the same type."""
+    """Return a type in kebab-case. `architecturalDecision` and `Architectural decision` become the same type."""
     return _SEPARATORS.sub("-", _CAMEL_CASE.sub("-", name.strip())).strip("-").lower()
 
 

@@ -25,7 +25,10 @@ _LINK: Final = "it is a link, and links are not followed"
 
 
 class FolderListing(Struct, frozen=True):
-    """Content of the folder: files by path, each with attributes that change on an edit; folders; problems by path."""
+    """Content of the folder: its files by path, its subfolders, and its problems by path.
+
+    Each file has attributes that change when it is edited.
+    """
 
     files: dict[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])
     folders: list[str] = field(default_factory=list[str])
@@ -57,7 +60,7 @@ class MnemonicsFolder:
         return listing
 
     def read(self, path: str) -> bytes:
-        """Return the bytes of a file; raises `OSError`."""
+        """Return the bytes of a file. Raises `OSError`."""
         descriptor = os.open(self._file(path), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(descriptor, "rb") as file:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -65,7 +68,7 @@ class MnemonicsFolder:
             return file.read(_SIZE_MAX)
 
     def create(self, path: str, data: bytes) -> bool:
-        """Create a file and its folder; return False if the file exists."""
+        """Create a file and its folder. Return False if the file already exists."""
         try:
             file = self._file(path, make=True)
             new = _write_beside(file, data, 0o666)
@@ -122,7 +125,7 @@ class MnemonicsFolder:
         return self._checked(tuple(parents), make=make) / name
 
     def _checked(self, parents: tuple[str, ...], *, make: bool = False) -> Path:
-        """Return a folder below the project after checking that no part of its path is a link; raises `OSError`."""
+        """Return a folder below the project after checking that no part of its path is a link. Raises `OSError`."""
         folder = self.project
         for part in (MNEMONICS, *parents):
             folder /= part
@@ -192,7 +195,7 @@ def _add_file(entry: os.DirEntry[str], path: str, listing: FolderListing) -> Non
 
 
 def _write_beside(file: Path, data: bytes, mode: int) -> Path:
-    """Write a hidden file durably into the folder of another file; return its path."""
+    """Write a hidden file durably into the folder of another file. Return its path."""
     new = file.with_name(f".{secrets.token_hex(8)}.tmp")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     try:

@@ -1,4 +1,7 @@
-"""Memories of a project as files: remember, recall, update and forget, together with memories of other toolsets."""
+"""Memories of a project as files, with functions to remember, recall, update and forget them.
+
+Memories of other toolsets are recalled too.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
@@ -24,11 +27,11 @@ from .mnemonics_folder import MnemonicsFolder
 FORGETTABLE_MAX: Final = 10
 """Maximum number of memories that one query can forget."""
 _SCORE_MIN, _SIMILARITY_MIN = 0.3, 0.5
-"""Minimum score and minimum cosine similarity; a query updates a memory that reaches one of them."""
+"""Minimum score and minimum cosine similarity. A query updates a memory that reaches one of them."""
 
 
 class RememberedFile(Struct, frozen=True):
-    """Memory written into a file; `existed` is True if a memory with this title and content already existed."""
+    """Memory written into a file. `existed` is True if a memory with this title and content already existed."""
 
     stored: StoredMemory
     existed: bool = False
@@ -36,7 +39,10 @@ class RememberedFile(Struct, frozen=True):
 
 
 class UpdatedFile(Struct, frozen=True):
-    """Updated or new memory; `created` is True if no memory matched well enough to be updated."""
+    """Updated or new memory.
+
+    `created` is True if no memory matched well enough to be updated, so a new one was created.
+    """
 
     stored: StoredMemory
     created: bool
@@ -94,7 +100,7 @@ class ProjectMemories(Closing):
         return self._sync.types
 
     def remember(self, title: str, content: str, memory_type: str, tags: tuple[str, ...] = ()) -> RememberedFile:
-        """Write a memory into a new file, with a number if the title is taken; raises `InvalidInput`."""
+        """Write a memory into a new file, with a number if the title is taken. Raises `InvalidInput`."""
         self._sync.sync()
         memory_type = self._sync.types.find(memory_type)
         if not title.strip():
@@ -133,7 +139,7 @@ class ProjectMemories(Closing):
         return UpdatedFile(self._revise(best[0].stored, content, memory_type), created=False)
 
     def preview_forget(self, query: str, memory_type: str | None = None) -> ForgetPreview:
-        """Return the memories that a query would forget; raises `InvalidInput` if no memory matches."""
+        """Return the memories that a query would forget. Raises `InvalidInput` if no memory matches."""
         self._sync.sync()
         near = near_the_best(self._matches(query, memory_type, FORGETTABLE_MAX, (self._sync.namespace,)))
         if not near:
@@ -179,7 +185,7 @@ class ProjectMemories(Closing):
         return [each for each in found if each.stored.memory.path in paths]
 
     def _clean(self, content: str) -> str:
-        """Return content without secrets; raises `InvalidInput` if the content cannot be stored."""
+        """Return content without secrets. Raises `InvalidInput` if the content cannot be stored."""
         return Memory(self._sync.redacted(readable(content)).strip()).checked().content
 
     def _write(self, title: str, content: str, memory_type: str, tags: tuple[str, ...]) -> RememberedFile:
@@ -217,7 +223,7 @@ class ProjectMemories(Closing):
         return after
 
     def _rewrite_file(self, stored: StoredMemory, content: str, memory_type: str | None) -> str:
-        """Write the new content of a memory into its file or a new file; return the path of the file."""
+        """Write the new content of a memory into its file or a new file. Return the path of the file."""
         at, parsed = show_millisecond(now()), self._sync.files.get(stored.memory.path)
         if parsed is None:
             file = MemoryFile.new(content, memory_type or stored.memory.type, stored.memory.tags, at)

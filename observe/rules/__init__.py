@@ -1,8 +1,8 @@
-"""Extract observations by rules: without a key or network access, with reproducible results.
+"""Extraction of observations by rules, without a key or network access, and with reproducible results.
 
-An exchange yields at most one outcome (request, actions, conclusion), one lesson (intermediate findings), the user's
-own decisions, and the failed commands that another command repaired. An exchange that neither changes nor explains
-anything yields no observations.
+An exchange yields at most four kinds of observations: one outcome (request, actions, conclusion), one lesson
+(intermediate findings), the user's own decisions, and failed commands with their repair. An exchange that neither
+changes nor explains anything yields no observations.
 """
 
 from msgspec.structs import replace
@@ -24,7 +24,7 @@ VERSION = "rules-7"
 def observe(exchange: Exchange, session: Session) -> VerifiedObservations:
     """Extract the observations of one exchange, most important first, with verified evidence.
 
-    Each item of `evidence` proves the fact at the same position; further items prove the narrative.
+    Each item of `evidence` proves the fact at the same position. Further items prove the narrative.
     """
     analysis = analyze_exchange(exchange)
     changed_files = touched_files(exchange, session)

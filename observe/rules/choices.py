@@ -1,4 +1,4 @@
-"""Choices of a model in its replies: what it decided to do, and what it decided to leave out."""
+"""Choices that an assistant states in its replies: what it decided to do, and what it decided to leave out."""
 
 from collections.abc import Iterator
 

@@ -95,7 +95,7 @@ _SPECIFIC: dict[ObservationType, int] = dict.fromkeys(
     (ObservationType.TEST, ObservationType.CONFIG, ObservationType.GENERAL), 7
 )
 _UNCHANGING = frozenset({ObservationType.DEBUG, ObservationType.DECISION, ObservationType.LEARNING})
-"""Types of requests to inspect, think or explain; a change outweighs them."""
+"""Types of requests to inspect, think or explain. They have less weight if something changed."""
 
 _COMPLAINT = anywhere(
     r"""

@@ -1,6 +1,6 @@
-"""Failed commands and what worked instead: another form of the command, or a command to run before it.
+"""Failed commands and their repair: another form of the command, or a command that had to run before it.
 
-Precision has priority over recall. An edit after which a failed check passes is not a repair of a command, and the
+Precision has priority over recall. If a failed check passes after an edit, the edit is not a repair of a command. The
 correction of a mistyped path is not a repair either.
 """
 
@@ -28,7 +28,7 @@ _COMMAND_MAX: Final = 140
 ERROR_MAX: Final = 160
 """Maximum characters of a line of output."""
 _ERROR_MIN: Final = 10
-"""Minimum characters of an error in a title. Fewer are noise."""
+"""Minimum characters of an error in a title. Shorter errors say too little."""
 _CODE_MAX: Final = 45
 """Maximum characters of a command in a title."""
 
@@ -45,7 +45,7 @@ _MISUSED: Final = re.compile(
     |zsh:.{0,6}\ no\ matches\ found""",
     re.IGNORECASE | re.VERBOSE,
 )
-"""Lines of output that say that the command itself was wrong, rather than what it checked."""
+"""Pattern for lines of output that say that the command itself was wrong. Problems that it found do not match."""
 _STOPPED: Final = re.compile(
     r"Sibling tool call errored|This command requires approval|The user doesn't want|\[Request interrupted"
     r"|exec_command failed|Command (?:aborted|timed out)"
@@ -82,9 +82,9 @@ class Repair(Struct, frozen=True):
     """Failed command and the command that worked.
 
     Attributes:
-        error: Line of the output that says what failed.
+        error: Line of the output that states the failure.
         before: True if `worked` had to run before the failed command, which then succeeded.
-        folder: Folder in which the same command worked; empty if the commands differ.
+        folder: Folder in which the same command worked. Empty if the commands differ.
     """
 
     run: ShellRun
@@ -119,7 +119,7 @@ def find_repairs(turns: Sequence[Turn]) -> Iterator[Repair]:
 
 
 def error_line(output: str) -> str:
-    """Return the line of an output that states the failure: a usage error, else the last error or the last line."""
+    """Return the line of an output that states the failure: a usage error, or else the last error or the last line."""
     lines = [line.strip() for line in output.splitlines() if line.strip() and not _STATUS.fullmatch(line.strip())]
     misuse = next((line for line in lines if _MISUSED.search(line)), "")
     found = misuse or next((line for line in reversed(lines) if _ERROR.match(line)), lines[-1] if lines else "")
@@ -132,7 +132,10 @@ def is_stopped(run: ShellRun) -> bool:
 
 
 def is_misused(output: str) -> bool:
-    """Return whether an output says that the command itself was wrong, rather than what it checked."""
+    """Return whether an output says that the command itself was wrong.
+
+    The result is False for a problem that the command found.
+    """
     return _MISUSED.search(output) is not None
 
 
@@ -149,7 +152,10 @@ def changes_state(run: ShellRun) -> bool:
 
 
 def _replaced(run: ShellRun, later: Sequence[ShellRun], turns: Sequence[Turn]) -> Repair | None:
-    """Return the repair in which another form of the command worked: other words, runner or folder."""
+    """Return the repair in which another form of the command worked.
+
+    The other form has other words, another runner or another folder.
+    """
     output = run.result.text
     error, misused = error_line(output), is_misused(error_line(output))
     failed = next((segment for segment in run.segments if not segment.is_reader), None)
@@ -173,7 +179,10 @@ def _replaced(run: ShellRun, later: Sequence[ShellRun], turns: Sequence[Turn]) -
 
 
 def _prepared(run: ShellRun, later: Sequence[ShellRun], turns: Sequence[Turn]) -> Repair | None:
-    """Return the repair by another command: the only change before the command passed, or the fixer of a check."""
+    """Return a repair by another command.
+
+    The command is the only change before the failed command passed, or it is the fixing form of a check.
+    """
     failed, changes = run.segments[-1], list[ShellRun]()
     if len(run.segments) > 2 or failed.is_reader or not _memorable(failed):
         return None
@@ -198,7 +207,10 @@ def _prepared(run: ShellRun, later: Sequence[ShellRun], turns: Sequence[Turn]) -
 
 
 def _advised(command: Segment, output: str) -> bool:
-    """Return whether an output names a command, other than the script that a runner prints before starting it."""
+    """Return whether an output contains a command as advice.
+
+    Lines that begin like a shell prompt do not count, because a runner prints the script that it starts.
+    """
     return not command.filtered and any(
         command.text in line for line in output.splitlines() if not line.lstrip().startswith(("$", ">", "["))
     )
@@ -218,7 +230,10 @@ def _is_fixer_of(failed: Segment, other: Segment) -> bool:
 
 
 def _is_variant(failed: Segment, other: Segment) -> bool:
-    """Return whether a command does the same in another form: few words changed, or another runner of the task."""
+    """Return whether a command does the same in another form.
+
+    Either few words differ, or another runner starts the same task.
+    """
     if other.is_reader or other.text == failed.text or not _memorable(other):
         return False
     if _BYPASS.search(other.text) or (_FIXER.search(other.text) and not _FIXER.search(failed.text)):
@@ -273,7 +288,7 @@ def without_roots(text: str, roots: Sequence[str]) -> str:
 
 
 def _title(repair: Repair, failed: str, worked: str, place: str) -> str:
-    """Return a title: the command that works, then the one that fails, then as much of the error as fits."""
+    """Return a title with the command that works, the command that fails, and as much of the error as fits."""
     task = repair.failed.task
     if repair.before and _is_fixer_of(repair.failed, repair.worked):
         return f"{_code(_without_paths(worked))} repairs what {_code(_without_paths(failed))} reports"
@@ -293,7 +308,7 @@ def _title(repair: Repair, failed: str, worked: str, place: str) -> str:
 
 
 def _difference(failed: Sequence[str], worked: Sequence[str]) -> str:
-    """Return what to change in a command: both commands if they are short, else the words that differ."""
+    """Return what to change in a command: both commands if they are short, or else the words that differ."""
     whole = f"Use {_code(' '.join(worked))} instead of {_code(' '.join(failed))}"
     if "…" not in whole:
         return whole

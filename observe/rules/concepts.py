@@ -1,4 +1,4 @@
-"""Concepts: names, tools and features by which an observation can be found."""
+"""Concepts: names, tools and features that help to find an observation."""
 
 import re
 from collections import Counter
@@ -14,7 +14,7 @@ _IDENTIFIER = re.compile(
 )
 _PROPER = re.compile(r"(?<=[a-z,] )[A-Z][a-z]{2,}(?: [A-Z][a-z]+){0,2}\b|\b[A-Z]{3,8}\b(?![./_-])")
 _PLACE = re.compile(r"https?://\S+|(?<![\w`])(?:~|\.{1,2})?(?:/?[\w.@-]+/){2,}[\w.@-]*|(?<![\w`])/[\w.@-]+/[\w.@-]+")
-"""URLs and paths, whose parts are not names."""
+"""Pattern for URLs and paths, whose parts do not count as names."""
 _NOT_A_NAME = re.compile(r"[\s\d\W_]*$|.*[{}<>=;|\\]|.*: |.*\([^)]*$|[\d.,:%$]+\w{0,3}$|[0-9a-f]{7,40}$")
 _FILE_ENDING = re.compile(r"\.[a-z]{1,5}$")
 _COMMON = frozenset(
@@ -57,7 +57,7 @@ def _names(text: str) -> Iterable[tuple[str, int]]:
 
 
 def _tidy(name: str) -> str:
-    """Strip arguments, folders and line numbers from a name; return an empty string if the rest is too long."""
+    """Strip arguments, folders and line numbers from a name. Return an empty string if the rest is too long."""
     name = re.sub(r"\(.*\)$|:\d+(?:-\d+)?$", "", name.strip(" .,:\"'"))
     if "/" in name and " " not in name:
         name = PurePosixPath(name).name or name

@@ -21,7 +21,7 @@ _PROCEDURAL = anywhere(
     | what (?:would|do) you (?:like|want) to do | which (?:areas?|topics?) | (?:proceed|continue) with
     """
 )
-"""Questions about the next step, whose answers decide nothing lasting."""
+"""Questions about the next step. Their answers have no lasting effect."""
 _PREFERENCE = anywhere(
     r"""
     \A(?:please )?(?:always|never) | from now on | in (?:the )?future | i (?:would )?prefer | i (?:don['’]?t
@@ -64,7 +64,7 @@ def _from_answers(exchange: Exchange, analysis: ExchangeAnalysis, answers: Seque
 
 
 def _title(answers: Sequence[UserAnswer]) -> str:
-    """Return the chosen options if they have names, else the question with its answer."""
+    """Return the chosen options if they have names, or else the question with its answer."""
     options = [_RECOMMENDED.sub("", answer.choice) for answer in answers]
     if len("; ".join(options)) > 20 and not any(map(_SENTENCE.match, options)):
         return headline(f"Chose {'; '.join(options)}")

@@ -1,4 +1,4 @@
-"""Analysis of an exchange: request, findings, conclusion, commits, checks and answers."""
+"""Analysis of an exchange, which finds its request, findings, conclusion, commits, checks and answers."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -23,14 +23,14 @@ _MESSAGE = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _MESSAGE_GROUPS = ("here", "quoted", "double", "single", "piped")
-"""Groups of a commit message on a command line: here document, quotes of both shells, standard input."""
+"""Groups of a commit message on a command line: a here document, quotes of both shells, or standard input."""
 _FOOTER = re.compile(r"^(?:co-authored-by|signed-off-by|generated with|🤖|claude-session|entire-)", re.IGNORECASE)
 MINOR = re.compile(
     r"""(?:tests?|docs?|style|chore|ci|build|wip|te?mp)\b(?:\([^)]*\))?!?[:\s]|(?:add|adapt|fix|update)\s(?:\S+\s){0,3}tests?\b
     |(?:fix|apply)\s(?:lint|format)|format|merge\b|record\b|bump\b""",
     re.IGNORECASE | re.VERBOSE,
 )
-"""Beginning of the subject of a minor commit."""
+"""Beginning of the subject of a minor commit, for example about tests or documents."""
 _REFUSED = re.compile(
     r"^(?:FAILED|fatal:|error:)|\bhusky - .{0,60}(?:failed|exited)|nothing (?:added )?to commit|no changes added to",
     re.MULTILINE,
@@ -60,7 +60,7 @@ _CHANGING = re.compile(
 """Commands that change files without an edit tool."""
 _ANSWER = re.compile(r"^(.+) → (.+)$", re.MULTILINE)
 TELLING = 3
-"""Minimum salience of a conclusion."""
+"""Minimum salience of the sentences of a conclusion."""
 
 
 class CommitMessage(Struct, frozen=True):
@@ -112,10 +112,10 @@ class ExchangeAnalysis(Struct, frozen=True):
     failures: tuple[Turn, ...]
     """Failed checks: tests, linters, builds."""
     left_failing: str
-    """Command of the last check if it failed, else empty."""
+    """Command of the last check if it failed, otherwise empty."""
     interrupted: bool
     altered: bool
-    """True if a shell command changed files; their names are unknown."""
+    """True if a shell command changed files whose names are unknown."""
 
 
 def analyze_exchange(exchange: Exchange) -> ExchangeAnalysis:
@@ -157,7 +157,10 @@ def commits_of(exchange: Exchange) -> tuple[CommitMessage, ...]:
 
 
 def most_telling(commits: Sequence[CommitMessage]) -> CommitMessage | None:
-    """Return the last commit whose subject is not about tests, documents or chores, else the last commit."""
+    """Return the last commit whose subject is not about tests, documents or chores.
+
+    Without one, return the last commit.
+    """
     return max(commits, key=lambda commit: (not MINOR.match(commit.subject), commit.line), default=None)
 
 
@@ -168,7 +171,10 @@ def _interrupted(turns: Sequence[Turn]) -> bool:
 
 
 def _conclusion_start(turns: Sequence[Turn], kept: Sequence[tuple[int, Statement]]) -> int:
-    """Return the position of the conclusion: the last reply if salient, else the text after the last edit or commit."""
+    """Return the position where the conclusion starts.
+
+    The conclusion is the last reply if that is salient. Otherwise it is the text after the last edit or commit.
+    """
     replies = [n for n, turn in enumerate(turns) if turn.kind is Kind.PROSE]
     last = replies[-1] if replies else 0
     while last - 1 in replies and turns[last].group and turns[last - 1].group == turns[last].group:

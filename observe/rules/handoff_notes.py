@@ -1,4 +1,4 @@
-"""Handoff notes: what a model wrote about the state of its own session.
+"""Handoff notes: text in which a model describes the state of its own session.
 
 Sources are compaction summaries, recaps, and the sections of a final answer such as "Next steps" or "Not done".
 """
@@ -17,12 +17,12 @@ from .salience import is_status
 from .statements import Statement, statements, with_valid_quotes
 
 TEXT_MAX = 240
-"""Maximum characters of a note; a longer statement describes several items."""
+"""Maximum characters of a note. A longer statement describes several items."""
 _TEXT_MIN = 16
 
 
 class NoteLabel(StrEnum):
-    """What a note describes."""
+    """Subject of a note, such as an open item or a decision."""
 
     ASKED = "Asked"
     OUTCOME = "Outcome"
@@ -34,7 +34,7 @@ class NoteLabel(StrEnum):
 class HandoffNote(Struct, frozen=True):
     """Statement of a model about its session, with its evidence.
 
-    `source` is empty for a final answer, else the kind of text, such as "compaction summary".
+    `source` is the kind of text, such as "compaction summary". It is empty for a final answer.
     """
 
     label: NoteLabel
@@ -44,7 +44,7 @@ class HandoffNote(Struct, frozen=True):
 
     @property
     def attributed(self) -> str:
-        """The text with its source."""
+        """Text of the note with its source."""
         return (
             f"{self.text} (from the agent's {self.source}, line {self.evidence.start_line})"
             if self.source
@@ -110,7 +110,7 @@ def compaction_notes(turn: Turn) -> Iterator[HandoffNote]:
     begin, end = _BEGIN.search(turn.text), _END.search(turn.text)
     text = turn.text[begin.end() if begin else 0 : end.start() if end else None]
     for label, section in _sections(text):
-        most = None if label is NoteLabel.OPEN else 1  # later sentences of the other sections give details
+        most = None if label is NoteLabel.OPEN else 1  # Later sentences of the other sections only give details.
         if label:
             yield from (_note(label, each, "compaction summary") for each in islice(_usable(turn, section), most))
 
@@ -143,7 +143,7 @@ def _note(label: NoteLabel, stated: Statement, source: str = "") -> HandoffNote:
 
 
 def _sections(text: str) -> Iterator[tuple[NoteLabel | None, str]]:
-    """Yield the label and the text of each section; the label is None for a section about something else.
+    """Yield the label and the text of each section. The label is None for a section about another subject.
 
     In a text with several numbered headings, other headings belong to their sections.
     """
@@ -170,7 +170,7 @@ def _label(heading: re.Match[str]) -> NoteLabel | None:
 
 
 def _usable(turn: Turn, text: str) -> Iterator[Statement]:
-    """Yield the statements of a text that name an item which is not finished."""
+    """Yield the statements of a text that name an unfinished item."""
     shown = Turn(turn.line, turn.speaker, turn.kind, text)
     for stated in with_valid_quotes(statements(shown), turn):
         if (

@@ -39,7 +39,7 @@ def extract_remarks(analysis: ExchangeAnalysis) -> list[Statement]:
 def extract_lesson(
     exchange: Exchange, analysis: ExchangeAnalysis, files: TouchedFiles, facts: Sequence[Statement], about: str
 ) -> Observation | None:
-    """Return a lesson of at least two remarks made while working on `about`, else None."""
+    """Return a lesson of at least two remarks made while working on `about`, or None."""
     if len(facts) < 2:
         return None
     best = max(facts, key=lambda fact: score(finding_candidate(fact), analysis))

@@ -1,4 +1,4 @@
-"""Open items: what a session left unfinished.
+"""Open items: the work that a session did not finish.
 
 Sources are the notes of the model, the last to-do list, sentences about open points, an unanswered question, a rejected
 plan, a failed check and an interruption. Only the end of a session counts, because later work finishes earlier items.
@@ -18,7 +18,7 @@ from .statements import Statement, quote_of, statements
 from .user_request import is_routine, is_specific
 
 _LISTS = {"TodoWrite", "update_plan", "todo_write", "write_todos"}
-"""Names of to-do list tools."""
+"""Names of tools for to-do lists."""
 _ITEM = re.compile(r"\[(\w+)\] (.+)")
 _UNFINISHED = {"pending", "in_progress"}
 _LEFT = anywhere(
@@ -47,7 +47,7 @@ def closing_exchanges(exchanges: Sequence[Exchange]) -> Sequence[Exchange]:
 
 
 def closing_notes(exchanges: Sequence[Exchange]) -> list[HandoffNote]:
-    """Return the notes at the end of a session, without repetitions. For each label, the newest text counts."""
+    """Return the notes at the end of a session, without repetitions. For each label, the newest text is used."""
     closing = closing_exchanges(exchanges)
     found: dict[NoteLabel, list[HandoffNote]] = {}
     concluded = False
@@ -79,7 +79,7 @@ def _concludes(turn: Turn) -> bool:
 
 
 def _left(turn: Turn) -> Iterator[HandoffNote]:
-    """Yield the sentences of a reply about open points."""
+    """Yield the sentences of a reply that name open points."""
     for stated in statements(turn):
         if len(stated.text) not in _LENGTHS or stated.text.endswith("?") or _OTHERS.search(stated.text):
             continue
@@ -90,7 +90,10 @@ def _left(turn: Turn) -> Iterator[HandoffNote]:
 
 
 def _states(closing: Sequence[Exchange]) -> Iterator[HandoffNote]:
-    """Yield unfinished to-do items, and what the last exchange left without an answer, work or success."""
+    """Yield unfinished to-do items, and other signs of unfinished work in the last exchange.
+
+    Signs are an unanswered question, a rejected plan, a failed check and an interruption.
+    """
     lists = [turn for each in closing for turn in each.turns if turn.kind is Kind.CALL and turn.tool in _LISTS]
     yield from _unfinished(lists[-1]) if lists else ()
     last = closing[-1]

@@ -21,7 +21,7 @@ EXPLAINED = 8
 """Minimum total salience of an answer that changed nothing."""
 
 _POOR, _WEAK = 0.05, 0.30
-"""Scores of titles below which an exchange needs three or two facts to be worth an observation."""
+"""Scores of titles. Below these scores, an exchange needs three or two facts to become an observation."""
 _CHECKED = re.compile(r"\b(?:tests?|lint|type-?check|types?|build|hooks?|checks?|pass|fail)", re.IGNORECASE)
 
 
@@ -32,7 +32,7 @@ def extract_outcome(
     remarks: Sequence[Statement],
     session_title: str = "",
 ) -> Observation | None:
-    """Return the outcome of an exchange, or None. `remarks` are findings without a separate observation."""
+    """Return the outcome of an exchange, or None. `remarks` are findings that have no observation of their own."""
     changed = bool(files.modified or analysis.commits) or _claims_change(analysis)
     if not (changed or analysis.plan or _explains(analysis)):
         return None
@@ -63,7 +63,7 @@ def extract_outcome(
 
 
 def _claims_change(analysis: ExchangeAnalysis) -> bool:
-    """Return whether the assistant claims to have made a change, such as one by a command that names no file."""
+    """Return whether the assistant claims a change that the recorded edits do not show."""
     request = analysis.request
     if not analysis.altered and not (request.asks and not request.looks):
         return False
@@ -82,7 +82,10 @@ def _conclusion_statements(analysis: ExchangeAnalysis) -> list[Statement]:
 
 
 def _lead_statements(analysis: ExchangeAnalysis) -> list[Statement]:
-    """Return up to two sentences on the action and its reason, in order; none if the text consists of lists."""
+    """Return up to two sentences on the action and its reason, in order.
+
+    The result is empty if the text consists of lists.
+    """
     prose = [
         each
         for each in _conclusion_statements(analysis)
@@ -105,7 +108,7 @@ def _facts(
 
 
 def _edits(exchange: Exchange) -> Iterator[Statement]:
-    """Yield a statement for each of the first five edited files, used if the exchange has no other facts."""
+    """Yield a statement for each of the first five edited files. It is used if the exchange has no other facts."""
     seen: set[str] = set()
     calls = {turn.call: turn for turn in exchange.turns if turn.kind is Kind.CALL and turn.call}
     for turn in exchange.turns:
@@ -119,9 +122,9 @@ def _edits(exchange: Exchange) -> Iterator[Statement]:
 
 
 def _is_worthless(best: float, facts: Sequence[Statement]) -> bool:
-    """Return whether neither the facts nor the score of the best title candidate say what was learned.
+    """Return whether an exchange has nothing worth an observation.
 
-    The conversation of such an exchange stays searchable.
+    Neither its facts nor the score of its best title say what was learned. The conversation stays searchable.
     """
     return (best < _POOR and len(facts) < 3) or (best < _WEAK and len(facts) < 2)
 
@@ -140,7 +143,7 @@ def _named_after(files: TouchedFiles) -> str:
 
 
 def _subtitle(analysis: ExchangeAnalysis, lead: Sequence[Statement], title: str) -> str:
-    """Return the request if the title is the result, else the result."""
+    """Return the subtitle: the request if the title is the result, and otherwise the result."""
     request = analysis.request
     parts = [without_opener(request.text[start:end]) for start, end in sentences(request.text)]
     first = next((part for part in parts if len(part) > 15), "")

@@ -1,6 +1,6 @@
-"""Compile readable lists of phrases into patterns.
+"""Compilation of readable lists of phrases into patterns.
 
-A list is a regular expression with alternatives; line ends and spaces around `|` are ignored.
+A list is a regular expression with alternatives. Line ends and spaces around `|` are ignored.
 """
 
 import re

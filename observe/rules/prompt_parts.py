@@ -1,8 +1,8 @@
 """Origins of the lines of a prompt: typed by the user, or pasted from code, logs, documents, programs and agents.
 
-A transcript marks a whole prompt as typed, although most of its text may be pasted. The shape of a line, delimiters
-and phrases such as "the docs say:" tell the parts apart. A doubtful line counts as pasted, so that text of another
-author is not taken for the user's.
+A transcript marks a whole prompt as typed, although most of its text may be pasted. The shape of a line, delimiters and
+phrases such as "the docs say:" distinguish the parts. A doubtful line counts as pasted, so that the text of another
+author is not stored as the user's.
 """
 
 import re
@@ -57,14 +57,14 @@ _AGENT: Final = re.compile(
     | (?:너는|당신은)\s | 你是(?:一|个|资深|专业) | あなたは)""",
     re.IGNORECASE | re.VERBOSE,
 )
-"""Beginning of the text of an agent, or of a prompt for an agent."""
+"""Pattern for the beginning of an agent's text, or of a prompt for an agent."""
 _MAIL: Final = re.compile(
     r"\s*(?:From|To|Cc|Subject|Von|An|Betreff|De|À|Objet|Para|Asunto|Assunto|差出人|件名|제목|发件人|主题)\s?[:：]\s*\S"
 )
-"""Header of an e-mail."""
+"""Pattern for the header of an e-mail."""
 _LABEL: Final = re.compile(r"\s*([^:：]{1,80}?)\s?(?::\s|：)")
 _NAME: Final = re.compile(r"[@\w.-]+(?: [\w.-]+)?")
-"""Name before a chat message."""
+"""Pattern for the name before a chat message."""
 _PROGRAM: Final = re.compile(
     r"""\s*(?:\w+\ hook\b | .{0,40}\bhook\ (?:feedback|output|error|success|blocking) | \[?system[-\s]reminder | caveat:
     | committable\ suggestion | actionable\ comments | refactor\ suggestion | potential\ issue | nitpick
@@ -106,7 +106,7 @@ class _Reader:
         self.lines = lines
         self._last_lines: dict[str, int] = {}
         self.closing: tuple[str, ...] = ()
-        """Texts that end the delimited block; empty outside a block."""
+        """Texts that end the delimited block. The tuple is empty outside a block."""
         self.delimited = PartOrigin.QUOTATION
         self.rest: PartOrigin | None = None
         """Origin of all following lines."""
@@ -145,7 +145,7 @@ class _Reader:
         return PartOrigin.TYPED
 
     def end_paragraph(self) -> None:
-        """Read an empty line."""
+        """Reset the state at an empty line, which ends a paragraph."""
         self.block = None
         self.announced = self.announced or self.mentioned
         self.mentioned = False
@@ -174,7 +174,7 @@ class _Reader:
         return any(self._last_lines[end] > number for end in closing)
 
     def _open(self, closing: tuple[str, ...], origin: PartOrigin, left: str) -> PartOrigin:
-        """Start a delimited block unless it ends in `left`, the rest of its first line."""
+        """Start a delimited block, unless `left`, the rest of its first line, already ends the block."""
         self.announced = self.colon = self.mentioned = False
         self.block, self.delimited = None, origin
         self.closing = () if any(end in left for end in closing) else closing
@@ -194,11 +194,11 @@ class _Reader:
         return None
 
     def _code_follows(self, number: int) -> bool:
-        """Return whether a line that starts with `#` is a comment before code."""
+        """Return whether a line that starts with `#` is a comment above code."""
         return number + 1 < len(self.lines) and _CODE.match(self.lines[number + 1]) is not None
 
     def _shaped(self, number: int) -> PartOrigin | None:
-        """Return the origin of a line that its shape reveals."""
+        """Return the origin of a line if the shape of the line shows it."""
         line = self.lines[number]
         if _QUOTE_LINE.match(line):
             return PartOrigin.QUOTATION
@@ -213,7 +213,7 @@ class _Reader:
         return None
 
     def _wrapped(self, number: int) -> bool:
-        """Return whether three lines from this line on are filled to an equal width, as in an e-mail or a document."""
+        """Return whether three lines from this line on have about the same width, as in an e-mail or a document."""
         near = self.lines[number : number + 3]
         widths = [len(line) for line in near]
         return (
@@ -225,7 +225,7 @@ class _Reader:
         )
 
     def _typed(self, number: int) -> None:
-        """Note which lines after a typed line belong to another author."""
+        """Record which lines after a typed line belong to another author."""
         line = mask_quotations(self.lines[number])
         attributed = any(each.attributions.search(line) for each in languages())
         named = any(each.sources.search(line) for each in languages())
@@ -235,7 +235,7 @@ class _Reader:
 
 
 def prompt_parts(prompt: str) -> Iterator[PromptPart]:
-    """Yield the lines of a prompt with their origins; empty lines are omitted."""
+    """Yield the lines of a prompt with their origins. Empty lines are omitted."""
     lines = prompt.split("\n")
     reader = _Reader(lines)
     for number, line in enumerate(lines):
@@ -246,7 +246,10 @@ def prompt_parts(prompt: str) -> Iterator[PromptPart]:
 
 
 def typed_text(line: str) -> str:
-    """Return a typed line of equal length in which quotations and words after an attribution or a name are masked."""
+    """Return a typed line with masked quotations. The length stays equal.
+
+    Words after an attribution or a name are masked too.
+    """
     masked = mask_quotations(line)
     if (label := _LABEL.match(masked)) and _is_foreign(label.group(1)):
         masked = masked[: label.end()] + MASK * (len(masked) - label.end())
@@ -257,7 +260,7 @@ def typed_text(line: str) -> str:
 
 
 def _is_foreign(label: str) -> bool:
-    """Return whether the text after a label is not the user's: the label names a person or a text."""
+    """Return whether the text after a label is not the user's. The label then names a person or a text."""
     if any(each.sources.search(label) for each in languages()):
         return True
     own = any(each.openers.fullmatch(label) or each.lasting.search(f"{label}: ") for each in languages())
@@ -265,7 +268,7 @@ def _is_foreign(label: str) -> bool:
 
 
 def mask_quotations(line: str) -> str:
-    """Return a line of equal length in which quoted text is masked."""
+    """Return a line in which quoted text is masked. The length stays equal."""
     masked = _QUOTED.sub(lambda quoted: MASK * len(quoted.group()), line)
     for opening, ends in _PAIRS.items():
         start = masked.rfind(opening)

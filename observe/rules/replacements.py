@@ -1,7 +1,7 @@
-"""Replacements: earlier observations of a session that a later one corrects.
+"""Replacements: earlier observations of a session that a later observation corrects.
 
-An observation is replaced if the next prompt corrects it, if a plan is carried out after it was only proposed, or if
-its commit is reverted.
+An observation is replaced if the next prompt corrects it, if it proposed a plan that was carried out later, or if its
+commit is reverted.
 """
 
 import re
@@ -30,11 +30,14 @@ _CORRECTED = at_start(
 _REVERT = re.compile(r'revert:? ["“]?(.+?)["”]?$', re.IGNORECASE)
 _WORD = re.compile(r"\w{4,}")
 _REPEATED, _SAME_TOPIC = 0.7, 0.4
-"""Minimum share of the words of a title that the title of a carried-out plan, and a correction, must contain."""
+"""Minimum shares of the words of an earlier title.
+
+The title of a carried-out plan must contain the first share, the title of a correction the second share.
+"""
 
 
 class Replacement(Struct, frozen=True):
-    """Positions of a replaced observation and of the one that replaces it, and the line that says so."""
+    """Positions of a replaced observation and of its replacement, and the line that says so."""
 
     earlier: int
     later: int
@@ -45,7 +48,7 @@ def find_replacements(parts: Sequence[tuple[int, Observation]], exchanges: Seque
     """Return the replacements among the observations of a session.
 
     Args:
-        parts: Pairs of the position of an exchange in `exchanges`, and an observation, in order.
+        parts: Pairs of the index of an exchange in `exchanges`, and an observation, in order.
         exchanges: Exchanges of the session, in order.
     """
     found = [*_corrected(parts, exchanges), *_carried_out(parts), *_reverted(parts, exchanges)]

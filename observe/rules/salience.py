@@ -1,4 +1,7 @@
-"""Salience of a statement: patterns for intention, status, finding, cause, change, rule and choice."""
+"""Salience of a statement: how likely it is to be worth remembering.
+
+Patterns detect intention, status, finding, cause, change, rule and choice.
+"""
 
 import re
 
@@ -73,7 +76,7 @@ _BRANCHES = anywhere(
     | pr\s(?:is\s)?(?:ready|opened|created) | is\sone\scommit\s(?:ahead|behind)
     """
 )
-"""Short-lived statements about branches, remotes and pull requests."""
+"""Pattern for statements about branches, remotes and pull requests, which are soon outdated."""
 CAUSE = anywhere(
     r"""
     root cause | because | the fix | the (?:issue|problem|bug|reason|cause) (?:is|was) | caused by | due to
@@ -136,7 +139,7 @@ CHANGED = at_start(
     |\w{{2,}}(?<!thi)s))|(?:[\w.`/-]+\s){{1,4}}(?:inserted|updated|added|removed|renamed|created|bumped|extended))
     """
 )
-"""Completed change: `added …`, `… is now hidden`, `the list now shows …`, `roadmap updated`."""
+"""Pattern for a completed change: `added …`, `… is now hidden`, `the list now shows …`, `roadmap updated`."""
 HOUSEKEEPING = anywhere(
     r"""
     remaining | unrelated | pre-existing | unstaged | untouched | already (?:committed|staged) | working tree | (?:have
@@ -144,11 +147,11 @@ HOUSEKEEPING = anywhere(
     """
 )
 NAMED = re.compile(r"`[^`\n]+`|\b\w+(?:[A-Z]\w*|_\w+)+\b|\b[\w-]+(?:/[\w.-]+)+|\b[\w-]+\.[a-z]{1,4}\b|\B--?[a-z][\w-]+")
-"""Code, identifiers, paths, files, options."""
+"""Pattern for code, identifiers, paths, files and options."""
 _BARE = re.compile(r"https?://\S+|[\w.-]*(?:[/\\][\w.-]+)+|[\w-]+\.[a-z]{1,5}\b|[\W\d_]+")
-"""URLs, paths and punctuation; a statement needs other words."""
+"""Pattern for URLs, paths and punctuation. A statement needs other words as well."""
 _SLASHED = re.compile(r"/[a-z][\w:-]*(?=\s|$)")
-"""Slash command of the agent."""
+"""Pattern for a slash command of the agent."""
 _NUMBER = re.compile(r"\d")
 CUT = " …"
 """Suffix of a truncated statement."""
@@ -158,7 +161,7 @@ _NEEDS_CONTEXT = at_start(
 
 
 def needs_context(text: str) -> bool:
-    """Return whether a sentence needs the previous one to be understood."""
+    """Return whether a sentence can be understood only together with the previous one."""
     return _NEEDS_CONTEXT.match(text) is not None
 
 
@@ -184,7 +187,7 @@ def is_bookkeeping(text: str) -> bool:
 def salience(markdown: str) -> int:
     """Return the salience of a sentence.
 
-    Names, causes, changes, rules and numbers raise it; extreme lengths lower it.
+    Names, causes, changes, rules and numbers raise it. Extreme lengths lower it.
     """
     score = 2 * min(2, sum(1 for _ in NAMED.finditer(markdown))) + bool(_NUMBER.search(markdown))
     score += 3 * bool(CAUSE.search(markdown)) + 2 * bool(CHANGE.match(markdown.lstrip("*")))

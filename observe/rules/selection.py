@@ -1,4 +1,4 @@
-"""Select statements within a budget, each with its evidence."""
+"""Selection of statements within a budget, each with its evidence."""
 
 from collections.abc import Iterable, Sequence
 
@@ -9,7 +9,7 @@ from .statements import Statement
 
 FACTS_MAX = 8
 FACTS_CHARACTERS = 1000
-"""Maximum characters of all facts; with the narrative, about 400 tokens."""
+"""Maximum characters of all facts. Together with the narrative, they have about 400 tokens."""
 NARRATIVE_MAX = 800
 
 
@@ -29,7 +29,7 @@ def select(
 
 
 def _distinct(candidates: Iterable[Statement]) -> list[Statement]:
-    """Keep the first wording of each statement. A statement with any new word is distinct."""
+    """Keep the first wording of each statement. A statement that adds a word is different."""
     kept: list[Statement] = []
     known: list[frozenset[str]] = []
     for statement in candidates:

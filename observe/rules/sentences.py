@@ -1,4 +1,4 @@
-"""Sentences: strip Markdown, split, truncate at clauses, and build titles."""
+"""Functions for sentences: strip Markdown, split, truncate at clauses, and build titles."""
 
 import re
 from collections.abc import Iterator
@@ -27,11 +27,14 @@ _OPENER = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 _LEFT_MIN = 0.25
-"""Minimum share of the limit that truncation at a clause must keep; otherwise text is truncated between words."""
+"""Minimum share of the limit that truncation at a clause must keep.
+
+If a clause ends too early, text is truncated between words.
+"""
 
 
 def strip_markdown(markdown: str) -> str:
-    """Return one line without emphasis, link targets and backquotes; code keeps its characters."""
+    """Return one line without emphasis, link targets and backquotes. Code keeps its characters."""
     pieces: list[str] = []
     end = 0
     for span in _CODE_SPAN.finditer(markdown):
@@ -84,11 +87,11 @@ def truncate(text: str, limit: int) -> str:
 
 
 TITLE_MAX = 120
-"""Maximum characters of a title; commit subjects and most requests fit."""
+"""Maximum characters of a title. Commit subjects and most requests fit."""
 
 
 def headline(text: str, limit: int = TITLE_MAX) -> str:
-    """Return a title in the style of a commit subject: no courtesies, no full stop, capitalised."""
+    """Return a title in the style of a commit subject: without courtesies and full stop, and capitalised."""
     title = without_opener(strip_markdown(text)).rstrip(" .:;,!")
     title = truncate(title, limit).rstrip(" .:;,!")
     first = title.split(" ", 1)[0]
@@ -96,7 +99,7 @@ def headline(text: str, limit: int = TITLE_MAX) -> str:
 
 
 def without_opener(text: str) -> str:
-    """Strip courtesies from the start: `Ok, can you please add X` becomes `add X`."""
+    """Strip polite words from the start: `Ok, can you please add X` becomes `add X`."""
     while (opener := _OPENER.match(text)) and opener.end() < len(text):
         text = text[opener.end() :]
     return text

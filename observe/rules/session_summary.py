@@ -1,7 +1,7 @@
-"""Session summaries: one observation with request, outcome, open items, next steps and decisions of a session.
+"""Session summaries: one observation with the request, outcome, open items, next steps and decisions of a session.
 
-Facts come from the observations of the session, and from what models wrote about it: recaps, compaction summaries and
-final answers. Each fact has the evidence of its source.
+Facts come from the observations of the session, and from texts in which models describe it: recaps, compaction
+summaries and final answers. Each fact has the evidence of its source.
 """
 
 import re
@@ -34,7 +34,7 @@ _FACT_MAX = 180
 _FINDINGS = {ObservationType.DEBUG, ObservationType.LEARNING, ObservationType.PATTERN}
 _WORD = re.compile(r"\w{4,}")
 _REPEATED = 0.7
-"""Minimum share of common longer words, by their beginnings, in two texts that count as repetitions."""
+"""Minimum share of common longer words in two texts that count as repetitions. Only the beginnings are compared."""
 _BY_ME = re.compile(r"(?:i|we)(?: have|['’]ve)?\s+(?=\w+ed\b|made\b|wrote\b)", re.IGNORECASE)
 _UNINFORMATIVE = re.compile(rf"{HOUSEKEEPING.pattern}|\AEdited \S+\Z", re.IGNORECASE)
 SummaryFact = tuple[str, Evidence]
@@ -90,7 +90,7 @@ def build_summary(
 
 
 def _notes(exchanges: Sequence[Exchange]) -> list[HandoffNote]:
-    """Return the request by the newest compaction summary, the choices, and the notes at the end of a session."""
+    """Return the request in the newest compaction summary, the choices, and the notes at the end of a session."""
     turns = [turn for exchange in exchanges for turn in exchange.turns if turn.kind is Kind.COMPACTION and turn.active]
     asked = [note for turn in turns for note in notes_of(turn) if note.label is NoteLabel.ASKED]
     made = chain.from_iterable(choices(reply) for reply in map(_last_reply, exchanges) if reply)
@@ -122,7 +122,7 @@ def _verified(notes: Iterable[HandoffNote], exchanges: Sequence[Exchange]) -> tu
 
 
 def _is_new(note: HandoffNote, part: Observation) -> bool:
-    """Return whether a note says something that an observation does not."""
+    """Return whether a note adds something to an observation."""
     said = (part.title, part.narrative, *part.facts)
     return not any(_repeats(note.text, text) for text in said)
 
@@ -130,7 +130,7 @@ def _is_new(note: HandoffNote, part: Observation) -> bool:
 def _asked(
     parts: Sequence[Observation], notes: Sequence[HandoffNote], exchanges: Sequence[Exchange]
 ) -> list[SummaryFact]:
-    """Return the first specific request, else what an earlier compaction summary states, else the first prompt."""
+    """Return the first specific request, the request in an earlier compaction summary, or the first prompt."""
     from_start = (each for place, each in enumerate(exchanges) if each.ordinal == exchanges[0].ordinal + place)
     requests = map(read_request, from_start)
     first = next((each for each in requests if each.quote and is_specific(each.title) and not each.routine), None)
@@ -147,7 +147,7 @@ def _asked(
 def _outcomes(
     parts: Sequence[Observation], reported: HandoffNote | None, asked: Sequence[SummaryFact]
 ) -> list[SummaryFact]:
-    """Return what a recap or a compaction summary reports, and the largest results in chronological order."""
+    """Return the results that recaps or compaction summaries report, and the largest results in chronological order."""
     stated = [_of_note(reported)] if reported else []
     found = [_finding(part, asked) for part in sorted(filter(_is_result, parts), key=_size, reverse=True)]
     results = [each for each in found if headline(each[0]) not in {headline(text) for text, _ in asked}] or found
@@ -174,7 +174,7 @@ def _finding(part: Observation, asked: Sequence[SummaryFact] = ()) -> SummaryFac
 
 
 def _decided(parts: Sequence[Observation], notes: Iterable[HandoffNote]) -> list[SummaryFact]:
-    """Return the decisions of the user, then those that replies state, in chronological order."""
+    """Return the decisions of the user, and then those that replies state, in chronological order."""
     decisions = [(part.title, part.evidence[0]) for part in parts if part.type is ObservationType.DECISION]
     return sorted(_distinct([*decisions, *map(_of_note, notes)])[:_DECIDED], key=_line)
 
@@ -195,7 +195,10 @@ def _line(fact: SummaryFact) -> int:
 def _title(
     parts: Sequence[Observation], reported: HandoffNote | None, session: Session, exchanges: Sequence[Exchange]
 ) -> str:
-    """Return the reported outcome, or else the main commit, the plan that was carried out, or the largest result."""
+    """Return the title.
+
+    It is the reported outcome, or else the main commit, the plan that was carried out, or the largest result.
+    """
     if reported:
         return headline(_BY_ME.sub("", reported.text, count=1))
     if commit := most_telling([commit for exchange in exchanges for commit in commits_of(exchange) if commit.done]):

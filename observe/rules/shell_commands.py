@@ -1,4 +1,4 @@
-"""Shell commands of an exchange: what was run, for which task, and whether it succeeded."""
+"""Shell commands of an exchange, with their task and their success."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -23,7 +23,7 @@ TASKS: Final = {
         "check": "check",
     }.items()
 }
-"""Tasks that projects have commands for, with the words of a command that indicate the task."""
+"""Tasks for which projects have commands, with the words of a command that indicate the task."""
 
 _TASK_OF: Final = {word: task for task, words in TASKS.items() for word in words if word != "run"}
 _MANY: Final = {
@@ -31,7 +31,7 @@ _MANY: Final = {
     "ruff": {"format": "format"},
     "biome": {"format": "format"},
 }
-"""Programs for several tasks. The word after the program determines the task."""
+"""Programs that serve several tasks. The word after the program determines the task."""
 _SHELLS: Final = frozenset(
     """bash exec_command local_shell powershell run_command run_shell_command run_terminal_cmd shell
     shell_command""".split()
@@ -65,7 +65,7 @@ _READERS: Final = frozenset(
 
 
 def _task_of(word: str) -> str:
-    """Return the task that a word names, also as a part of a script's name: `test:unit`, `css:build`."""
+    """Return the task that a word names. It may be a part of a script's name: `test:unit`, `css:build`."""
     parts = (word, word.partition(":")[0], word.rpartition(":")[2])
     return next((_TASK_OF[part] for part in parts if part in _TASK_OF), "")
 
@@ -75,7 +75,7 @@ class Segment(Struct, frozen=True):
 
     text: str
     filtered: bool
-    """True if the output went through a filter, whose exit status hides that of the command."""
+    """True if the output went through a filter. The exit status is then that of the filter."""
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -94,17 +94,17 @@ class Segment(Struct, frozen=True):
 
     @property
     def task(self) -> str:
-        """Task of `TASKS`; empty for any other command."""
+        """Task of `TASKS`, or an empty string for any other command."""
         return self._task[0]
 
     @property
     def base(self) -> str:
-        """Command up to the word that names the task, such as `bun run test`; without a task, its leading words."""
+        """Command up to the word that names the task, such as `bun run test`. Without a task, its leading words."""
         return " ".join(self.words[: self._task[1]])
 
     @property
     def _task(self) -> tuple[str, int]:
-        """Task, and the number of words up to the word that names it."""
+        """Task, and the number of words up to and including the word that names it."""
         words = self.words
         if self.is_reader or self.program in ("git", "gh") or self.text[0] in "\"'":
             return "", self._plain
@@ -129,7 +129,7 @@ class ShellRun(Struct, frozen=True):
 
     Attributes:
         position: Position of the call among the turns.
-        folder: Folder that the command line changes to first; empty if it does not.
+        folder: Folder that the command line changes to first. Empty if it does not change the folder.
         segments: Commands of the command line, in order.
         quote: First line of the command, verbatim.
     """

@@ -1,4 +1,4 @@
-"""Statements: sentences and list items of a turn, each self-contained and with a quote."""
+"""Statements: sentences and list items of a turn. Each has a quote and is understandable by itself."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -40,14 +40,14 @@ _SENTENCE = re.compile(
     r"|try|then|for example)\b|.*\b(?:is|are|was|were|will|can|should|includes?|needs?|include)\b",
     re.IGNORECASE,
 )
-"""Pattern of a sentence, as opposed to the name of a section."""
+"""Pattern of a sentence. The name of a section does not match."""
 
 
 class Statement(Struct, frozen=True):
     """One sentence or list item.
 
-    `text` is plain and names its subject. `quote` occurs verbatim in the turn. `raw` still contains Markdown, which
-    marks code.
+    `text` has no Markdown and names its subject. `quote` occurs verbatim in the turn. `raw` still contains Markdown,
+    which marks code.
     """
 
     text: str
@@ -73,7 +73,7 @@ class _Outline(Struct):
         self.labels.append((depth, label))
 
     def subject(self, text: str) -> str:
-        """Return the subject of a line from its parents, or an empty string if the line contains its subject."""
+        """Return the subject of a line from its parents. The result is empty if the line contains its subject."""
         if _CODE_FILE.search(text, 0, 60):
             return ""
         for _, label in reversed(self.labels):
@@ -97,7 +97,7 @@ def _name(label: str) -> str:
 
 
 def statements(turn: Turn) -> Iterator[Statement]:
-    """Yield the statements of a turn in order; code blocks, drawings and separator lines are skipped."""
+    """Yield the statements of a turn in order. Code blocks, drawings and separator lines are skipped."""
     outline = _Outline()
     fenced = False
     lines = turn.text[:TEXT_MAX].split("\n")
@@ -150,7 +150,7 @@ def _item(turn: Turn, line: str, item: re.Match[str], outline: _Outline) -> Iter
 
 
 def _is_label(content: str) -> bool:
-    """Return whether a line is only a label of the lines below it."""
+    """Return whether a line only labels the lines below it."""
     beside = NAMED.sub("", re.sub(r"\([^()]*\)", "", content.replace("*", "")))
     return len(content) <= LABEL_MAX and not beside.strip(" :`,.")
 

@@ -50,7 +50,7 @@ _DEPENDENT: Final = at_start(
     |former|latter) | verified | confirmed | checked
     """
 )
-"""Beginning of a sentence that continues the previous one or describes its circumstances."""
+"""Beginning of a sentence that continues the previous sentence or describes its circumstances."""
 _ASIDE: Final = at_start(
     r"""
     otherwise | otherwise, | you | if | when you | once you | since (?:both|you|we|this|the change) | i did(?:n['’]t
@@ -92,7 +92,10 @@ WEIGHTS: Final = {
     "status": -0.59,
     "finding": -0.86,
 }
-"""Weight of each property of a candidate. Fitted weights below 0.1 are left out; plan headings were raised by trial."""
+"""Weight of each property of a candidate.
+
+Fitted weights below 0.1 are omitted. The weight of plan headings was increased after trials.
+"""
 
 
 class Source(StrEnum):
@@ -107,7 +110,7 @@ class Source(StrEnum):
 
 
 class TitleCandidate(Struct, frozen=True):
-    """Line that could be the title. `place` is its position among the candidates of its source; `raw` is Markdown."""
+    """Line that could be the title. `place` is its position among the candidates of its source. `raw` is Markdown."""
 
     text: str
     source: Source
@@ -126,7 +129,7 @@ def bottom_line(text: str) -> str:
 
 
 def is_aside(statement: Statement) -> bool:
-    """Return whether a sentence is housekeeping, advice or a question."""
+    """Return whether a sentence is about routine work, or is advice or a question."""
     return "?" in statement.text or (HOUSEKEEPING.search(statement.raw) or _ASIDE.match(statement.text)) is not None
 
 
@@ -140,7 +143,7 @@ def title_candidates(analysis: ExchangeAnalysis, session_title: str = "") -> lis
 
 
 def best_title(analysis: ExchangeAnalysis, session_title: str = "") -> TitleCandidate | None:
-    """Return the candidate with the highest score, on a tie the first one; None without candidates."""
+    """Return the candidate with the highest score, or None without candidates. On a tie, the first one wins."""
     return max(title_candidates(analysis, session_title), key=lambda each: score(each, analysis), default=None)
 
 
@@ -167,7 +170,10 @@ def _candidates(analysis: ExchangeAnalysis, session_title: str) -> Iterator[Titl
 
 
 def _sentences(source: Source, statements: Sequence[Statement], most: int) -> Iterator[TitleCandidate]:
-    """Yield up to `most` candidates: the first statements for one half, the most salient others for the rest."""
+    """Yield up to `most` candidates.
+
+    Half of them are the first statements, and the others are the most salient ones.
+    """
     first = list(statements[: most // 2])
     others = sorted(statements[most // 2 :], key=lambda each: -salience(each.raw))[: most - len(first)]
     for place, each in enumerate([*first, *others]):

@@ -1,4 +1,4 @@
-"""Trim observations to the limit of layer 2, starting with the least important parts."""
+"""Trimming of observations to the size limit of the detail view, starting with the least important parts."""
 
 from msgspec.structs import replace
 
@@ -6,17 +6,17 @@ from ...core.observation import Observation
 from .sentences import truncate
 
 TOKENS_MAX = 480
-"""Maximum tokens of an observation that layer 2 shows in full, including its frame."""
+"""Maximum tokens of an observation that the detail view shows in full, including its frame."""
 _FACTS_MIN, _MODIFIED_MIN, _STEP = 3, 8, 4
 _NARRATIVE_MAX, _NARRATIVE_MIN = 500, 250
-"""Characters to which the narrative is truncated first, and after the other parts."""
+"""Maximum characters of the narrative: in the first step, and after the other parts are trimmed."""
 
 
 def trim_to_budget(observation: Observation) -> Observation:
     """Return the observation trimmed to `TOKENS_MAX`.
 
-    It removes names of read files, then the end of a long narrative, then the last facts, then names of modified
-    files. If the rest is still too long, it removes more in the same order.
+    The function removes names of read files, then the end of a long narrative, then the last facts, then names of
+    modified files. If the rest is still too long, it removes more in the same order.
     """
     while observation.tokens > TOKENS_MAX:
         smaller = _smaller(observation)
@@ -27,7 +27,7 @@ def trim_to_budget(observation: Observation) -> Observation:
 
 
 def _smaller(whole: Observation) -> Observation:
-    """Return the observation without its least important part, or unchanged if only the minimum is left."""
+    """Return the observation without its least important part. Return it unchanged if only the minimum is left."""
     if whole.files_read:
         return replace(whole, files_read=whole.files_read[: max(0, len(whole.files_read) - _STEP)])
     if len(whole.narrative) > _NARRATIVE_MAX:

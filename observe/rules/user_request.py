@@ -1,4 +1,4 @@
-"""Request of the user: the prompt without pasted logs and code, or the plan it contains."""
+"""Request of the user: the prompt without pasted logs and code, or the plan in it."""
 
 import re
 
@@ -39,7 +39,7 @@ _ROUTINE = frozenset(
     " works yep yes you your".split()
 )
 _COMMAND = re.compile(r"\A(?:\s*/[\w:-]+(?=\s|$))+")
-"""Slash command; a request may follow it."""
+"""Pattern for a slash command. A request may follow it."""
 _ACTION = at_start(
     r"""
     adapt | add | address | adjust | align | allow | analy[sz]e | append | apply | assess | audit | backport | be
@@ -71,13 +71,13 @@ _BRANCHING = at_start(
     |master|prs?|worktree)
     """
 )
-"""Instructions about branches, which do not describe the change."""
+"""Pattern for instructions about branches, which do not describe the change."""
 _SUBJECT = re.compile(
     r"\w+(?: \S+){0,4} (?:fail(?:s|ed)?|does(?:n['’]t)?|is(?:n['’]t)?|are|was|seems?|looks?)\b", re.IGNORECASE
 )
-"""Verb that is the subject of a reported failure, as in `publish to npm failed`."""
+"""Pattern for a verb that is the subject of a reported failure, as in `publish to npm failed`."""
 _ORDERED_BY = 4
-"""Number of sentences of a prompt in which an instruction is searched."""
+"""Number of sentences of a prompt that are searched for an instruction."""
 _LOWER_CASE = re.compile(r"(?<=[a-z)]{2})([.?!]) +(?=[a-z]{2})(?<!e\.g\. )(?<!i\.e\. )(?<!etc\. )(?<!vs\. )")
 """End of a sentence in a text without capital letters."""
 _WISH = anywhere("should(?! have) | must | needs? to | has to | have to | want")
@@ -100,8 +100,8 @@ class UserRequest(Struct, frozen=True):
     """Request of an exchange.
 
     `title` is the heading of a plan or the first specific sentence of a prompt. `text` has at most `REQUEST_MAX`
-    characters. A `routine` request ("commit this") names no subject. `asks` is True for an order ("add …"), False for a
-    complaint or a question.
+    characters. A `routine` request ("commit this") names no subject. `asks` is True for an order ("add …") and False
+    for a complaint or a question.
     """
 
     title: str
@@ -110,7 +110,7 @@ class UserRequest(Struct, frozen=True):
     line: int
     human: bool
     statements: tuple[Statement, ...] = ()
-    """Sentences of a prompt; empty for a plan, which an assistant mostly wrote."""
+    """Sentences of a prompt. For a plan, the tuple is empty, because an assistant mostly wrote it."""
     plan: bool = False
     routine: bool = False
     asks: bool = False
@@ -139,7 +139,10 @@ def read_request(exchange: Exchange) -> UserRequest:
 
 
 def _plan(turn: Turn, markdown: str) -> UserRequest:
-    """Return the request to carry out a plan: the title is the plan's heading, the reason its first section."""
+    """Return the request to carry out a plan.
+
+    The title is the plan's heading, and the reason is its first section.
+    """
     heading = heading_of(markdown)
     title = plan_title(markdown)
     reasons = _REASONS.search(markdown)
@@ -196,13 +199,13 @@ def _title(statements: list[Statement]) -> str:
 
 
 def is_specific(title: str) -> bool:
-    """Return whether a title names its subject; `fix it again` does not."""
+    """Return whether a title names its subject. `fix it again`, for example, does not."""
     words = {word.lower() for word in _WORD.findall(title)} - _VAGUE - _ROUTINE
     return len(words) >= 2 or (len(words) == 1 and NAMED.search(title) is not None)
 
 
 def _fit(statements: list[Statement]) -> str:
-    """Join whole statements up to `REQUEST_MAX` characters; truncate the first one if it is longer."""
+    """Join whole statements up to `REQUEST_MAX` characters. Truncate the first one if it is longer."""
     text = ""
     for statement in statements:
         if len(text) + len(statement.text) >= REQUEST_MAX:
@@ -217,6 +220,6 @@ def _statements_of(turn: Turn, text: str) -> list[Statement]:
 
 
 def is_routine(text: str) -> bool:
-    """Return whether a request lacks a subject: `commit this and push`, `continue`, `ok thanks`."""
+    """Return whether a request has no subject, as in `commit this and push`, `continue`, `ok thanks`."""
     words = [re.sub(r"\W", "", word).lower() for word in _COMMAND.sub("", text).split()]
     return all(word in _ROUTINE or word.startswith("http") or not word for word in words)

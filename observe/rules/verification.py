@@ -1,4 +1,4 @@
-"""Verification: keep a fact only if its quote occurs on its line, and set the origin of each observation.
+"""Verification: a fact is kept only if its quote occurs on its line. The origin of each observation is set here.
 
 Both extractors, the rules and the language model, use this module.
 """
@@ -39,8 +39,8 @@ class VerifiedObservations(Struct, frozen=True):
 def verify(exchange: Exchange, extracted: Iterable[Observation]) -> VerifiedObservations:
     """Keep the facts whose quotes occur in the exchange.
 
-    Each item of `evidence` proves the fact at the same position; further items prove the narrative. An observation
-    without valid evidence is rejected. Origins are lowered to the origins of the quoted lines.
+    Each item of `evidence` proves the fact at the same position. Further items prove the narrative. An observation
+    without valid evidence is rejected. An observation is never more trusted than the lines that it quotes.
     """
     lines: dict[int, list[Turn]] = {}
     for turn in exchange.turns:
@@ -59,8 +59,8 @@ def verify(exchange: Exchange, extracted: Iterable[Observation]) -> VerifiedObse
 def find_quote(quote: str, line: int, texts: Sequence[tuple[int, str]]) -> Evidence | None:
     """Find a quote on its line, or on the only other line that contains it.
 
-    Markdown, quotation marks and white space are ignored. An ellipsis stands for omitted text of the same turn; then
-    the evidence is the longest piece.
+    Markdown, quotation marks and white space are ignored. An ellipsis stands for omitted text of the same turn. In this
+    case, the evidence is the longest piece.
 
     Args:
         quote: Text to find.
@@ -86,7 +86,7 @@ def find_quote(quote: str, line: int, texts: Sequence[tuple[int, str]]) -> Evide
 
 
 def _longest_match(patterns: Sequence[re.Pattern[str]], text: str) -> str:
-    """Return the longest match if all patterns match in this order; else an empty string."""
+    """Return the longest match if all patterns match in this order, or else an empty string."""
     start, longest = 0, ""
     for pattern in patterns:
         match = pattern.search(text, start)

@@ -1,4 +1,4 @@
-"""Code traces: lines that agents wrote, from git blame and the archived edits."""
+"""Code traces: the lines that agents wrote, determined from git blame and the archived edits."""
 
 from .attribution import Certainty
 from .code_traces import Attributed, CodeTraces, CommitShare

@@ -1,4 +1,4 @@
-"""Attribution of lines to the edits of agents, with a certainty."""
+"""Attribution of lines to the edits of agents, with a level of certainty."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -17,7 +17,7 @@ from .blame import BlamedLine, Commit
 _SLACK = 60_000
 """Tolerated difference between the clocks of commits and transcripts, in milliseconds."""
 _DISTINCTIVE_MIN = 3
-"""Minimum letters and digits of a line that is attributed by its text alone, unlike a bracket."""
+"""Minimum number of letters and digits of a line that its text alone attributes. A bracket has fewer."""
 
 
 class Certainty(StrEnum):
@@ -133,7 +133,7 @@ def _index(pairs: Iterable[tuple[str, WrittenFile]]) -> dict[str, list[WrittenFi
 
 
 def _first_between(edits: Iterable[WrittenFile], commit: Commit) -> WrittenFile | None:
-    """Return the first edit of this file, not of a copy, between the previous commit and this one."""
+    """Return the first edit of this file between the previous commit and this one. Edits of copies do not count."""
     return next((each for each in edits if each.same_file and _is_between(each, commit)), None)
 
 
@@ -146,10 +146,10 @@ def _is_between(edit: WrittenFile, commit: Commit) -> bool:
 
 
 def _author(writings: Sequence[WrittenFile], line: BlamedLine) -> WrittenFile | None:
-    """Return the edit that wrote the line: the first one since the previous commit, else the newest earlier one.
+    """Return the edit that wrote the line.
 
-    A later edit of a whole file repeats lines of earlier edits. Edits of the file itself are preferred to edits of a
-    copy.
+    It is the first edit since the previous commit, or else the newest earlier edit. A later edit of a whole file
+    repeats lines of earlier edits. Edits of the file itself are preferred to edits of a copy.
     """
     since, until = line.commit.since, line.commit.at
     before = [each for each in writings if until is None or each.at is None or each.at <= until + _SLACK]

@@ -1,4 +1,4 @@
-"""Code traces of an archive: authors of a file or a line, and the newest traces."""
+"""Code traces of an archive: the authors of a file or a line, and the newest traces."""
 
 import os
 from collections import Counter
@@ -21,9 +21,9 @@ from .git_repository import Repository
 from .trace_record import Trace, TracedConversation, TracedFile, ranges
 
 _CONTEXT_LINES = 20
-"""Number of lines on both sides of a line that determine the author of a line without words, such as a bracket."""
+"""Number of neighbouring lines on both sides that determine the author of a line without words, such as a bracket."""
 _EDITS_MAX = 1_000
-"""Maximum number of edits that are read for a file; older edits are ignored."""
+"""Maximum number of edits that are read for a file. Older edits are ignored."""
 
 
 _AttributedLine: TypeAlias = tuple[BlamedLine, LineAuthor]
@@ -72,7 +72,7 @@ class CodeTraces(Closing):
 
     @classmethod
     def open(cls, home: Home) -> Self:
-        """Open the traces of a home; create the home if it is missing."""
+        """Open the traces of a home, and create the home if it is missing."""
         home.prepare()
         return cls(Store.create(home.database), RawArchive(home.archive))
 
@@ -193,7 +193,7 @@ def _resolve(path: Path) -> Path:
         if file.is_file():
             return file
     except (OSError, ValueError, RuntimeError):
-        pass  # name too long, unknown home directory, circular links
+        pass  # The name is too long, the home directory is unknown, or a link is circular.
     raise DocumentNotFound(path)
 
 

@@ -18,15 +18,15 @@ _COMMIT, _HUNK = re.compile(r"([0-9a-f]{40,64}) (\d+)"), re.compile(r"@@ -\S+ \+
 
 
 def absolute_path(edit: Edit) -> str:
-    """Return the normalised absolute path of an edited file; relative paths start at the agent's folder."""
+    """Return the normalised absolute path of an edited file. Relative paths start at the agent's folder."""
     return os.path.normpath(Path(edit.cwd) / edit.path)
 
 
 class CommitGroup(Struct):
-    """Edits in one commit; without a `revision`, edits of one conversation that have no known commit.
+    """Edits in one commit. Without a `revision`, these are edits of one conversation that have no known commit.
 
-    `edits` are pairs of a path and an edit, newest first. The path is relative to the repository, if any, else
-    absolute.
+    `edits` are pairs of a path and an edit, newest first. The path is relative to the repository, or absolute without a
+    repository.
     """
 
     revision: str
@@ -73,7 +73,7 @@ class CommitLookup:
         return self._repositories[folder]
 
     def _commit(self, repository: Repository, path: str, at: Milliseconds) -> tuple[Milliseconds, str] | None:
-        """Return date and hash of the first commit of a file after an edit."""
+        """Return the date and hash of the first commit of a file after an edit."""
         if repository.root not in self._histories:
             self._histories[repository.root] = self._history(repository)
         commits = self._histories[repository.root].get(path, [])

@@ -1,4 +1,4 @@
-"""Read-only git commands. They do not run filters or hooks of the repository, or use the network."""
+"""Read-only git commands. They do not run filters or hooks of the repository, and do not use the network."""
 
 import os
 import shutil
@@ -20,7 +20,7 @@ class Repository(Struct, frozen=True):
 
     @classmethod
     def of(cls, folder: Path) -> "Repository | None":
-        """Return the working tree that contains a folder; None if there is none or git is not installed."""
+        """Return the working tree that contains a folder. Return None if there is none or git is not installed."""
         while not folder.is_dir() and folder != folder.parent:
             folder = folder.parent
         output = _run(folder, "rev-parse", "--show-toplevel")

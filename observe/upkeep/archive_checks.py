@@ -26,7 +26,7 @@ from .health_context import ARCHIVE, Findings, HealthContext
 _SETTLED: Final = 60.0
 """Seconds after which a running archiver should have archived a changed file of an agent."""
 _OVERDUE: Final = 2 * 3600 * 1000
-"""Milliseconds after which an expired deletion should be erased; `palaver watch` erases once an hour."""
+"""Milliseconds after which an expired deletion is overdue for erasure. `palaver watch` erases once an hour."""
 _REPAIR_COPY: Final = (
     "Run `palaver fsck --repair`, which copies the agent's file again if it still exists. Otherwise restore a backup."
 )
@@ -94,7 +94,7 @@ def copies(context: HealthContext) -> Findings:
 def copies_without_rows(context: HealthContext) -> Findings:
     """Check that the database lists every copy, because unlisted copies cannot be searched."""
     if context.store.leases.holder(ARCHIVER):
-        return  # an ingest run creates each copy before its row
+        return  # An ingest run creates each copy before its row.
     if names := copies_without_row(context.home.archive, context.store):
         problem = f"{many(len(names), 'copy is', 'copies are')} not in the database, such as {names[0]}"
         yield HealthProblem("copies", problem, RECOVER_COPIES)

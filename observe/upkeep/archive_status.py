@@ -1,4 +1,7 @@
-"""Status of the archive (`palaver status`): sizes, the outcome of every line, and the progress of each stage."""
+"""Status of the archive (`palaver status`).
+
+It contains sizes, the outcome of every line, and the progress of each stage.
+"""
 
 from typing import Final
 

@@ -102,7 +102,7 @@ def damage_of(home: Home) -> list[str]:
 
 
 def missing_database(home: Home, missing: StoreMissing) -> HealthProblem:
-    """Return the problem: the database is missing although raw copies exist."""
+    """Return the problem that the database is missing although raw copies exist."""
     kept = "it restores conversations but not memories; deleted items stay deleted."
     remedy = f"{missing.hint.removesuffix('.')}; {kept}"
     return HealthProblem("database", f"{home.database} is missing, but raw copies exist", remedy)
@@ -156,7 +156,7 @@ class _ConsistencyCheck:
         """True if the rows can be used to verify the copies and the index."""
 
     def run(self) -> None:
-        """Run all checks; skip the checks of copies and index if the rows are unusable."""
+        """Run all checks. The checks of copies and index are skipped if the rows are unusable."""
         for check in (self._deletions, self._database, self._parsed, self._learned, self._memories):
             self._result.problems.extend(check())
         for check in (self._copies, self._index) if self._rows_usable else ():

@@ -1,4 +1,4 @@
-"""Context of the health checks: resources that are opened once for all checks."""
+"""Context of the health checks, which opens each resource once for all checks."""
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
@@ -38,12 +38,12 @@ class HealthContext(Struct, frozen=True, dict=True):
 
     @cached_property
     def config(self) -> Config:
-        """Settings; raises `ConfigInvalid`."""
+        """Settings of the home. Raises `ConfigInvalid`."""
         return Config.read(self.home.config)
 
     @cached_property
     def readable_store(self) -> Store | None:
-        """Store, opened read-only; None if it cannot be read."""
+        """Store, opened read-only. The value is None if the store cannot be read."""
         try:
             store = Store.open_read_only(self.home.database)
             seen, known = store.schema
@@ -53,19 +53,19 @@ class HealthContext(Struct, frozen=True, dict=True):
 
     @property
     def store(self) -> Store:
-        """Store, opened read-only; raises `StoreUnreadable`."""
+        """Store, opened read-only. Raises `StoreUnreadable`."""
         if self.readable_store is None:
             raise StoreUnreadable
         return self.readable_store
 
     @cached_property
     def status(self) -> Status:
-        """Status of the archive; raises `StoreUnreadable`."""
+        """Status of the archive. Raises `StoreUnreadable`."""
         return state_of(self.home, self.store, Generations(self.home.index), self.model)
 
     @property
     def key(self) -> bytes:
-        """Key of the archive; empty if it is missing."""
+        """Key of the archive, or empty bytes if it is missing."""
         try:
             return self.home.key_file.read_bytes()
         except FileNotFoundError:
@@ -73,7 +73,7 @@ class HealthContext(Struct, frozen=True, dict=True):
 
     @property
     def model(self) -> str | None:
-        """Embedding model in the settings; None for the packaged model, or if the settings are invalid."""
+        """Embedding model in the settings. The value is None for the packaged model, or if the settings are invalid."""
         try:
             return self.config.model
         except PalaverError:

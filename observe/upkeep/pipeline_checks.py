@@ -19,7 +19,7 @@ def index(context: HealthContext) -> Findings:
     lag = f", {behind} (still searched)" if status.index_lag and status.index_usable else ""
     yield "index", status.index + lag
     if status.index == OUTDATED:
-        return  # normal after an upgrade; the next ingest run rebuilds it
+        return  # This is normal after an upgrade. The next ingest run rebuilds the index.
     if status.index_lag and not status.index_usable:
         yield HealthProblem("index", status.index, "Run `palaver rebuild`.")
     elif status.index_lag > _BEHIND:

@@ -53,7 +53,7 @@ def rebuild_from_archive(
     """Parse every copy again, including copies without a row, then rebuild the index.
 
     A missing database is created. `transcripts` are the files that agents still have. They provide the original paths
-    of their copies; files without a copy are not ingested. Valid observations and vectors are kept. The next ingest run
+    of their copies. Files without a copy are not ingested. Valid observations and vectors are kept. The next ingest run
     continues an interrupted rebuild. Folders that match a pattern in `exclude` are omitted.
 
     Raises:
@@ -77,7 +77,7 @@ def rebuild_from_archive(
 def _parse_all(
     home: Home, store: Store, exclusion: Exclusion, transcripts: Iterable[Transcript], report: Reporter
 ) -> tuple[int, int, list[HealthProblem]]:
-    """Parse all copies; return the number of re-parsed copies, the number of recovered copies, and the problems."""
+    """Parse all copies. Return the number of re-parsed copies, the number of recovered copies, and the problems."""
     raw, redactor = RawArchive(home.archive), Redactor(home.key())
     filters = IngestFilters(home.root, redactor, exclusion, SuppressionList(store, home.key()))
     eraser = CopyEraser(store, raw)
@@ -102,9 +102,10 @@ def _parse_all(
 
 
 def _may_have_copy(transcript: Transcript, archive: Path, redactor: Redactor) -> bool:
-    """Return whether a file may have a copy; also return True for an unreadable file, so that it is reported.
+    """Return whether a file may have a copy.
 
-    A container counts as copied if copies of its agent exist.
+    The result is also True for an unreadable file, so that it is reported. A container counts as copied if copies of
+    its agent exist.
     """
     if transcript.container_format is not None:
         return (archive / transcript.container_format.agent).is_dir()

@@ -1,4 +1,4 @@
-"""Chinese phrases."""
+"""Chinese phrases for preferences and quoted text."""
 
 from .language import Language
 

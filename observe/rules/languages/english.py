@@ -1,4 +1,4 @@
-"""English phrases."""
+"""English phrases for preferences and quoted text."""
 
 from .language import Language
 

@@ -1,4 +1,4 @@
-"""French phrases."""
+"""French phrases for preferences and quoted text."""
 
 from .language import Language
 

@@ -1,4 +1,4 @@
-"""German phrases."""
+"""German phrases for preferences and quoted text."""
 
 from .language import Language
 

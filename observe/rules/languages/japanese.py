@@ -1,4 +1,4 @@
-"""Japanese phrases."""
+"""Japanese phrases for preferences and quoted text."""
 
 from .language import Language
 

@@ -1,4 +1,4 @@
-"""Korean phrases."""
+"""Korean phrases for preferences and quoted text."""
 
 from .language import Language
 

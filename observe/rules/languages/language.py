@@ -1,7 +1,8 @@
-"""Table of one language: phrases of lasting preferences, and phrases that announce the text of another author.
+"""Table of phrases for one language.
 
-The fields are regular expressions. In a string with `|`, spaces around `|` and line ends do not count; a tuple lists
-alternatives literally. Case never counts.
+It contains phrases of lasting preferences, and phrases that announce the text of another author. The fields are regular
+expressions. In a string with `|`, spaces around `|` and line ends are ignored. A tuple lists alternatives literally.
+Upper and lower case are equal.
 """
 
 import re

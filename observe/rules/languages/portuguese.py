@@ -1,4 +1,4 @@
-"""Portuguese phrases."""
+"""Portuguese phrases for preferences and quoted text."""
 
 from .language import Language
 

@@ -1,4 +1,4 @@
-"""Spanish phrases."""
+"""Spanish phrases for preferences and quoted text."""
 
 from .language import Language
 
