@@ -185,6 +185,13 @@ class ExchangeTable:
         turns: list[list[Any]] = orjson.loads(rows[0][0]) if rows else []
         return [text for line, _, _, text, *_ in turns if start <= line <= end]
 
+    def texts_in(self, source: int, start: int, end: int) -> Iterator[str]:
+        """Yield the texts on the lines `start` to `end` of a source, of all its exchanges."""
+        rows = self._db.rows(
+            "SELECT turns FROM exchange WHERE source = ? AND start_line <= ? AND end_line >= ?", (source, end, start)
+        )
+        yield from (turn[3] for (turns,) in rows for turn in orjson.loads(turns) if start <= turn[0] <= end)
+
     def start_before(self, source: int, line: int) -> ExchangeStart:
         """Return the start of the last exchange that begins on or before a line.
 

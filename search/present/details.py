@@ -15,7 +15,7 @@ from ...core.memory import MemoryState, state_label
 from ...core.memory_types import Family
 from ...core.observation import Evidence, Observation, ObservationType
 from ...core.origin import Origin, Trust
-from ...core.results import Detail, ReplacedBy
+from ...core.results import BUDGET, Detail, ReplacedBy
 
 if TYPE_CHECKING:
     from ...archiver.store import Store, StoredExchange, StoredObservation
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from ...core.memory import StoredMemory
 
 _TITLE, _QUOTE, _ANSWER = 80, 120, 1_200
+_COUNTED = 100_000
+"""Maximum number of characters of a text whose tokens are counted. They cost more than a page."""
 
 
 class Details:
@@ -101,8 +103,20 @@ class Details:
             path=source.archived,
             start_line=lines[0],
             end_line=lines[1],
-            tokens=sum(tokens.count(turn.text) for turn in parent.exchange.turns if lines[0] <= turn.line <= lines[1]),
+            tokens=self._cost_of_reading(parent.source, *lines),
         )
+
+    def _cost_of_reading(self, source: int, first: int, last: int) -> int:
+        """Return the tokens of these lines, at most those of a whole page.
+
+        The evidence of a session summary can be outside the exchange that the summary belongs to.
+        """
+        spent = 0
+        for text in self._store.exchanges.texts_in(source, first, last):
+            spent += tokens.count(text[:_COUNTED])
+            if spent >= BUDGET:
+                return BUDGET
+        return spent
 
 
 def _replaced_by(link: StoredReplacement | None, later: Mapping[int, StoredObservation]) -> ReplacedBy | None:

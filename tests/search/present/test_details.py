@@ -1,9 +1,19 @@
 """Tests of titles of exchanges without observations."""
 
+from pathlib import Path
+
 import pytest
 
 from palaver.core.conversation import Exchange, Kind, Span, Speaker, Turn
-from palaver.search.present.details import of_exchange
+from palaver.core.query import Grouping, Query
+from palaver.core.results import BUDGET, Hit
+from palaver.core.tokens import count
+from palaver.search.archive_search import ArchiveSearch
+from palaver.search.present.details import Details, of_exchange
+from palaver.templates.render import Renderer
+
+from ... import demo
+from ..history import History, Said, learned
 
 
 @pytest.mark.parametrize(
@@ -42,3 +52,36 @@ def test_a_title_is_the_beginning_of_the_prompt(inserted: tuple[Kind, str], quot
 
     assert [proof.quote for proof in shown.evidence] == [quote]
     assert shown.new_quotes == () or " " not in quote
+
+
+def test_the_cost_of_reading_covers_all_evidence(tmp_path: Path) -> None:
+    """The cost counts all exchanges on the lines of the evidence, also those before the summary's own exchange."""
+    history = History(tmp_path)
+    first, last = history.say(
+        "one", Said("Why does the kettle leak?", "It has a hole."), Said("Thanks", "word " * 40_000)
+    )
+    [summary] = history.learn(last, learned("Session: The kettle", lines=(1, 3)))
+    [whole] = history.learn(first, learned("Session: All of it", lines=(1, 6)))
+
+    costs = [detail.tokens for detail in Details(history.store).load([summary, whole])]
+    assert costs == [count("Why does the kettle leak?") + count("It has a hole."), BUDGET]
+
+
+def test_each_hit_shows_what_its_details_cost(tmp_path: Path) -> None:
+    """In the sample archive, the price of each hit is within 20 % of its details, and no evidence costs nothing."""
+    renderer = Renderer()
+    summaries = set[bool]()
+    with ArchiveSearch(demo.archived(tmp_path)) as layers:
+        hits = [hit for by in Grouping for kind in ("observation", "exchange") for hit in _every(layers, kind, by)]
+        for hit in hits:
+            [detail] = layers.details([hit.id])
+            [exact] = renderer.with_read_costs([detail], layers.read)
+            assert hit.tokens == pytest.approx(count(renderer.observations([exact])), rel=0.2)
+            assert 0 < detail.tokens <= exact.tokens
+            summaries.add(detail.observation.is_summary)
+
+    assert summaries == {True, False}
+
+
+def _every(layers: ArchiveSearch, kind: str, by: Grouping) -> list[Hit]:
+    return list(layers.find(Query.newest(kinds=[kind], limit=50, by=by)).hits)
