@@ -253,8 +253,24 @@ def test_second_up_reports_nothing_new(home: Path) -> None:
     first, second = palaver("up"), palaver("up")
 
     assert "Archived 7 of 7 transcripts" in first.stdout
-    assert second.stdout.startswith("Nothing new in 7 transcripts.\n")
+    assert second.stdout == "Nothing new in 7 transcripts.\n"
     assert answer("up")["ingested"]["changed"] == 0
+
+
+def test_the_next_steps_are_printed_until_a_transcript_is_archived(home: Path) -> None:
+    """`up` prints the next steps once: if no transcript was archived before."""
+    palaver("remember", "Prefer tabs")
+    demo.history(home / ".claude" / "projects")
+    shown = [palaver("up").stdout for _ in range(2)]
+    assert ["claude mcp add" in page for page in shown] == [True, False]
+
+
+def test_a_second_up_names_the_sample_archive(home: Path) -> None:
+    """Without agent history, a second `up` says where the sample archive is and repeats no advice."""
+    shown = [palaver("up").stdout for _ in range(2)]
+    assert ["claude mcp add" in page for page in shown] == [True, False]
+    place = home / "palaver" / "demo"
+    assert shown[1] == f"No agent history found; the sample archive is in {place}.\nNothing new in 7 transcripts.\n"
 
 
 def test_up_in_json_contains_the_home(home: Path) -> None:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 _WAIT: Final = 30.0
 """Seconds to wait for another process that is ingesting, such as the background archiver."""
 
+_LOADED: Final = "No agent history found; loaded a small sample archive instead."
 _DEMO_QUERY: Final = '"sqlite or json files"'
 _WORDS: Final = 6
 """Maximum number of words in the suggested query."""
@@ -44,8 +45,8 @@ _WORD: Final = re.compile(r"\w+")
 def up(*, as_json: bool) -> None:
     """Archive all your agents' history, index it, and suggest next steps.
 
-    Run it again to ingest new transcripts. Without any agent history, it loads a small sample archive into a separate
-    home.
+    Run it again to ingest new transcripts. The next steps are printed on the first run only. Without any agent history,
+    it loads a small sample archive into a separate home.
     """
     home = Home.find()
     with _parser_pool(home) as pool:
@@ -60,9 +61,10 @@ def up(*, as_json: bool) -> None:
         if demo:
             home, found = Home(home.root / DEMO_FOLDER), in_paths([DEMO])
             if not as_json:
-                click.echo("No agent history found; loaded a small sample archive instead.")
+                click.echo(_LOADED if home.is_new else f"No agent history found; the sample archive is in {home.root}.")
+        first = _is_empty(home)
         complete = _archive(home, found, skipped, pool, as_json=as_json)
-    if not as_json:
+    if first and not as_json:
         click.echo()
         about = _DEMO_QUERY if demo else _suggested_query(home)
         print_page(
@@ -70,6 +72,16 @@ def up(*, as_json: bool) -> None:
         )
     if not complete:
         sys.exit(1)
+
+
+def _is_empty(home: Home) -> bool:
+    """Return whether a home has no transcript yet."""
+    from palaver.archiver.store import Store
+
+    if home.is_new:
+        return True
+    with Store.open(home.database) as store:
+        return not store.sources.totals()[0]
 
 
 def _suggested_query(home: Home) -> str:
